@@ -1,0 +1,1 @@
+"""tirlite: a storage-planning compiler for loop-nest kernels."""

@@ -1,0 +1,36 @@
+"""What went wrong, where, and what to do about it."""
+
+from tirlite.diag.error import (
+    CallError,
+    CallTypeError,
+    CallValueError,
+    CapacityError,
+    InternalError,
+    KernelAssertionError,
+    KernelError,
+    KernelIndexError,
+    KernelRunError,
+    PlanError,
+    TirliteError,
+)
+from tirlite.diag.message import Message
+from tirlite.diag.nearest import nearest
+from tirlite.diag.source import Source, Span
+
+__all__ = [
+    "CallError",
+    "CallTypeError",
+    "CallValueError",
+    "CapacityError",
+    "InternalError",
+    "KernelAssertionError",
+    "KernelError",
+    "KernelIndexError",
+    "KernelRunError",
+    "Message",
+    "PlanError",
+    "Source",
+    "Span",
+    "TirliteError",
+    "nearest",
+]

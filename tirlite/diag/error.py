@@ -1,0 +1,68 @@
+"""The tree of errors, told apart by who must act. `str(error)` is the whole rendered text."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Report(Protocol):
+    """What an error carries: a code, and the rendered text as its `str`. See `message.Message`."""
+
+    @property
+    def code(self) -> str: ...
+
+
+class TirliteError(Exception):
+    """Whatever tirlite has to complain about. Carries one report or several, in source order."""
+
+    def __init__(self, *messages: Report) -> None:
+        super().__init__(*messages)
+        self.messages = messages
+
+    @property
+    def code(self) -> str:
+        """The code of the first message."""
+        return self.messages[0].code
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(message) for message in self.messages)
+
+
+class KernelError(TirliteError):
+    """The kernel is wrong: its author must change it."""
+
+
+class CallError(TirliteError):
+    """The kernel was called wrongly: the caller must change the arguments. Nothing was written."""
+
+
+class CallTypeError(CallError, TypeError):
+    """An argument has the wrong type."""
+
+
+class CallValueError(CallError, ValueError):
+    """An argument has the right type and a wrong value."""
+
+
+class KernelRunError(TirliteError):
+    """The kernel did, while running, what it must not do: its author or its caller must act."""
+
+
+class KernelIndexError(KernelRunError, IndexError):
+    """An index was out of bounds."""
+
+
+class KernelAssertionError(KernelRunError, AssertionError):
+    """An assert of the kernel did not hold."""
+
+
+class PlanError(TirliteError, ValueError):
+    """A storage problem is ill-formed or has no plan: the planner's client must act."""
+
+
+class CapacityError(PlanError):
+    """The buffers do not fit into their memory."""
+
+
+class InternalError(TirliteError):
+    """tirlite broke a promise of its own: its developers must act."""

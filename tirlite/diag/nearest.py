@@ -1,0 +1,11 @@
+"""The names that a misspelt one may have meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def nearest(name: str, known: Iterable[str], most: int = 3) -> str:
+    """Up to `most` similar names out of `known`, best first, as "`a`, `b`"; empty where none is similar."""
+    return ", ".join(f"`{match}`" for match in get_close_matches(name, sorted(known), most))
