@@ -1,12 +1,12 @@
 """Messages as text: a heading, the source lines with carets, the help.
 
-    error[unknown-name]: `colour` is not defined
-      --> blur.py:12:9
-       |
-    12 |     y[i] = colour
-       |            ^^^^^^ no such name here
-       |
-       = help: did you mean `color`?
+error[unknown-name]: `colour` is not defined
+  --> blur.py:12:9
+   |
+12 |     y[i] = colour
+   |            ^^^^^^ no such name here
+   |
+   = help: did you mean `color`?
 """
 
 from __future__ import annotations
