@@ -1,0 +1,158 @@
+"""The shape of the house: import circles, sizes, names, heavy libraries, and what `import tirlite` loads."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LONGEST_FILE = 500
+LONGEST_FUNCTION = 60
+EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
+SEES_LLVM = ("tirlite.codegen", "tirlite.runtime", "tirlite.driver", "tirlite.cli")
+SEES_THE_ROOT = ("tirlite.kernels", "tirlite.graph", "tirlite.cli", "tirlite.__main__")
+
+
+def module_files(root: Path = ROOT) -> dict[str, Path]:
+    """Module name -> file, for all of tirlite; the kernels come in by the link `tirlite/kernels`."""
+    places = [("tirlite", root / "tirlite"), ("tirlite.kernels", root / "tirlite" / "kernels")]
+    found = {}
+    for package, folder in places:
+        for file in sorted(folder.rglob("*.py")):
+            parts = [package, *file.relative_to(folder).with_suffix("").parts]
+            found[".".join(parts).removesuffix(".__init__")] = file
+    return found
+
+
+FILES = module_files()
+TREES = {name: ast.parse(file.read_text("utf-8"), str(file)) for name, file in FILES.items()}
+every_module = pytest.mark.parametrize("name", FILES)
+
+
+def imported_modules(name: str, tree: ast.Module, known: set[str], *, is_package: bool) -> Iterator[str]:
+    """The modules out of `known` that `name` imports, wherever in the file the import stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                package = name.split(".") if is_package else name.split(".")[:-1]
+                base = ".".join([*package[: len(package) - node.level + 1], *([base] if base else [])])
+            submodules = {f"{base}.{alias.name}" for alias in node.names} & known
+            yield from sorted(submodules)
+            if base in known and len(submodules) < len(node.names):
+                yield base
+
+
+def import_graph(trees: dict[str, ast.Module], packages: set[str]) -> dict[str, list[str]]:
+    known = set(trees)
+    return {
+        name: sorted(set(imported_modules(name, tree, known, is_package=name in packages)))
+        for name, tree in trees.items()
+    }
+
+
+def find_circle(graph: dict[str, list[str]]) -> list[str] | None:
+    """A chain of modules that leads back to its start, or None."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return None
+
+
+def packages() -> set[str]:
+    return {name for name, file in FILES.items() if file.name == "__init__.py"}
+
+
+def test_the_kernels_are_seen() -> None:
+    assert (ROOT / "tirlite" / "kernels").is_symlink()
+    assert "tirlite.kernels" in FILES
+
+
+def test_no_import_circle() -> None:
+    graph = import_graph(TREES, packages())
+    # The root's lazy table of names points at everything; who may look back at it is the next test's matter.
+    assert find_circle(graph | {"tirlite": []}) is None
+
+
+def test_only_the_upper_layers_import_the_root() -> None:
+    importers = [name for name, imported in import_graph(TREES, packages()).items() if "tirlite" in imported]
+    assert [name for name in importers if not name.startswith(SEES_THE_ROOT)] == []
+
+
+def test_a_circle_is_found_inside_functions_and_under_type_checking() -> None:
+    trees = {
+        "p": ast.parse(""),
+        "p.a": ast.parse("def f():\n    from p.b import g"),
+        "p.b": ast.parse("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import c"),
+        "p.c": ast.parse("import p.a"),
+    }
+    circle = find_circle(import_graph(trees, {"p"}))
+    assert circle is not None
+    assert set(circle) == {"p.a", "p.b", "p.c"}
+
+
+@every_module
+def test_name_says_what_is_inside(name: str) -> None:
+    assert not EMPTY_NAMES & {part.strip("_") for part in name.split(".")}
+
+
+@every_module
+def test_file_is_short_and_says_what_it_is_for(name: str) -> None:
+    assert len(FILES[name].read_text("utf-8").splitlines()) <= LONGEST_FILE
+    assert ast.get_docstring(TREES[name])
+
+
+@every_module
+def test_functions_are_short(name: str) -> None:
+    functions = [node for node in ast.walk(TREES[name]) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    lengths = {node.name: (node.end_lineno or node.lineno) - node.lineno + 1 for node in functions}
+    assert {function: length for function, length in lengths.items() if length > LONGEST_FUNCTION} == {}
+
+
+@every_module
+def test_nothing_is_left_unimplemented(name: str) -> None:
+    raised = [node.exc for node in ast.walk(TREES[name]) if isinstance(node, ast.Raise) and node.exc]
+    assert "NotImplementedError" not in [ast.unparse(error).split("(")[0] for error in raised]
+
+
+def imported_libraries(nodes: Iterable[ast.AST]) -> list[str]:
+    """The top names of all that these statements import from elsewhere."""
+    found = []
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found += [alias.name.split(".")[0] for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.append(node.module.split(".")[0])
+    return found
+
+
+@every_module
+def test_sympy_is_used_by_sizes_alone_and_loads_late(name: str) -> None:
+    assert "sympy" not in imported_libraries(TREES[name].body)
+    if not name.startswith("tirlite.sizes"):
+        assert "sympy" not in imported_libraries(ast.walk(TREES[name]))
+
+
+@every_module
+def test_llvmlite_is_used_by_what_makes_and_runs_code(name: str) -> None:
+    if not name.startswith(SEES_LLVM):
+        assert "llvmlite" not in imported_libraries(ast.walk(TREES[name]))
+
+
+def test_import_loads_nothing_that_can_wait() -> None:
+    program = "import sys, numpy; before = set(sys.modules); import tirlite; print(*(set(sys.modules) - before))"
+    shown = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(shown.stdout.split())
+    heavy = {"sympy", "mpmath", "llvmlite", "tirlite.graph", "tirlite.kernels", "tirlite.codegen", "tirlite.solver"}
+    heavy |= {"numpy.testing", "numpy.f2py", "PIL", "asyncio", "unittest", "concurrent.futures", "multiprocessing"}
+    assert "tirlite" in loaded
+    assert heavy & loaded == set()
