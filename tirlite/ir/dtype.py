@@ -1,0 +1,137 @@
+"""Element types: what a value is made of, how wide it is, how many lanes it has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class TypeCode(Enum):
+    """The family of a scalar type; the value is its prefix in full names."""
+
+    BOOL = "bool"
+    INT = "int"
+    UINT = "uint"
+    FLOAT = "float"
+    BFLOAT = "bfloat"
+    HANDLE = "handle"
+
+
+_SHORT = {TypeCode.INT: "i", TypeCode.UINT: "u", TypeCode.FLOAT: "f", TypeCode.BFLOAT: "bf"}
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """A scalar type of `bits` bits, or a vector of `lanes` of them. Equal by value.
+
+    `DType[...]` gives a tensor type, as in `f32[n, m]`: an element type with a shape.
+    """
+
+    code: TypeCode
+    bits: int
+    lanes: int = 1
+
+    @property
+    def name(self) -> str:
+        """The short name that the DSL uses: `f32`, `bool_`, `u8x16`."""
+        lanes = f"x{self.lanes}" if self.lanes > 1 else ""
+        if self.code in _SHORT:
+            return f"{_SHORT[self.code]}{self.bits}{lanes}"
+        return ("bool_" if self.code is TypeCode.BOOL else "handle") + lanes
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one element in memory, all lanes; a bool takes one byte a lane."""
+        return (self.bits + 7) // 8 * self.lanes
+
+    @property
+    def is_bool(self) -> bool:
+        return self.code is TypeCode.BOOL
+
+    @property
+    def is_integer(self) -> bool:
+        """Signed or unsigned, but not bool."""
+        return self.code is TypeCode.INT or self.code is TypeCode.UINT
+
+    @property
+    def is_signed(self) -> bool:
+        return self.code is TypeCode.INT
+
+    @property
+    def is_float(self) -> bool:
+        return self.code is TypeCode.FLOAT or self.code is TypeCode.BFLOAT
+
+    @property
+    def scalar(self) -> DType:
+        """The type of one lane."""
+        return self if self.lanes == 1 else DType(self.code, self.bits)
+
+    def with_lanes(self, lanes: int) -> DType:
+        return self if lanes == self.lanes else DType(self.code, self.bits, lanes)
+
+    @property
+    def min(self) -> int:
+        """The least value of an integer type or bool."""
+        return -(1 << (self.bits - 1)) if self.is_signed else 0
+
+    @property
+    def max(self) -> int:
+        """The greatest value of an integer type or bool."""
+        return (1 << (self.bits - 1 if self.is_signed else self.bits)) - 1
+
+    @property
+    def numpy(self) -> np.dtype[np.generic]:
+        """The NumPy type of one lane; bfloat16 and handles have none."""
+        return _numpy(self.code, self.bits)
+
+    def __getitem__(self, shape: object) -> TensorType:
+        return TensorType(self, shape if isinstance(shape, tuple) else (shape,))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """An element type with a shape: `f32[n, 4]`. `f32[()]` has no axis and one element.
+
+    The extents are as they were given, integers or expressions; whoever makes a buffer of them checks them.
+    """
+
+    dtype: DType
+    shape: tuple[object, ...]
+
+
+@cache
+def _numpy(code: TypeCode, bits: int) -> np.dtype[np.generic]:
+    import numpy as np
+
+    if code is TypeCode.BFLOAT or code is TypeCode.HANDLE:
+        raise TypeError(f"NumPy has no type for {code.value}{bits}")
+    return np.dtype("bool" if code is TypeCode.BOOL else f"{code.value}{bits}")
+
+
+bool_ = DType(TypeCode.BOOL, 1)
+i8, i16, i32, i64 = (DType(TypeCode.INT, bits) for bits in (8, 16, 32, 64))
+u8, u16, u32, u64 = (DType(TypeCode.UINT, bits) for bits in (8, 16, 32, 64))
+f16, f32, f64 = (DType(TypeCode.FLOAT, bits) for bits in (16, 32, 64))
+bf16 = DType(TypeCode.BFLOAT, 16)
+handle = DType(TypeCode.HANDLE, 64)
+
+SCALARS = (bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64)
+
+
+def dtype_of(name: str) -> DType | None:
+    """The type of a short name (`f32`, `u8x16`), or None."""
+    for scalar in (*SCALARS, handle):
+        if name == scalar.name:
+            return scalar
+        lanes = name.removeprefix(f"{scalar.name}x")
+        if lanes != name and lanes.isdecimal() and int(lanes) > 1 and str(int(lanes)) == lanes:
+            return scalar.with_lanes(int(lanes))
+    return None

@@ -1,0 +1,478 @@
+"""Expressions of the IR, and the buffers that they read.
+
+Constructors take operands as they are: both sides of an `Add` already have one type. The Python operators on
+expressions (`a + 1`, `x[i] * y[j]`, `i < n`) promote first, as NumPy 2 does, with Python's literals weak.
+`==` compares identity; write `EQ(a, b)` for the comparison.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+from tirlite.ir.dtype import DType, bool_, f64, handle, i64
+from tirlite.ir.node import Node, node
+from tirlite.ir.op import Op
+from tirlite.ir.promote import literal_type, promote
+
+if TYPE_CHECKING:
+    from tirlite.sizes import Dim
+
+
+class Expr(Node):
+    """A value. `dtype` is its type, lanes included."""
+
+    __slots__ = ()
+    dtype: DType
+
+    def __add__(self, other: ExprLike) -> Expr:
+        return binary(Add, self, other)
+
+    def __radd__(self, other: ExprLike) -> Expr:
+        return binary(Add, other, self)
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return binary(Sub, self, other)
+
+    def __rsub__(self, other: ExprLike) -> Expr:
+        return binary(Sub, other, self)
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        return binary(Mul, self, other)
+
+    def __rmul__(self, other: ExprLike) -> Expr:
+        return binary(Mul, other, self)
+
+    def __truediv__(self, other: ExprLike) -> Expr:
+        return binary(Div, self, other)
+
+    def __rtruediv__(self, other: ExprLike) -> Expr:
+        return binary(Div, other, self)
+
+    def __floordiv__(self, other: ExprLike) -> Expr:
+        return binary(FloorDiv, self, other)
+
+    def __rfloordiv__(self, other: ExprLike) -> Expr:
+        return binary(FloorDiv, other, self)
+
+    def __mod__(self, other: ExprLike) -> Expr:
+        return binary(FloorMod, self, other)
+
+    def __rmod__(self, other: ExprLike) -> Expr:
+        return binary(FloorMod, other, self)
+
+    def __neg__(self) -> Expr:
+        return Neg(self)
+
+    def __lt__(self, other: ExprLike) -> Expr:
+        return binary(LT, self, other)
+
+    def __le__(self, other: ExprLike) -> Expr:
+        return binary(LE, self, other)
+
+    def __gt__(self, other: ExprLike) -> Expr:
+        return binary(GT, self, other)
+
+    def __ge__(self, other: ExprLike) -> Expr:
+        return binary(GE, self, other)
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"the value of {type(self).__name__} is known only when the kernel runs")
+
+    def astype(self, dtype: DType) -> Expr:
+        """This value converted to `dtype`; itself where it has that type."""
+        return self if self.dtype == dtype else Cast(dtype, self)
+
+
+ExprLike: TypeAlias = Expr | bool | int | float
+
+
+@node
+class Var(Expr):
+    """A named value. A *dim* is an i64 variable with facts, bound by the shapes of the arguments."""
+
+    name: str
+    dtype: DType = i64
+    dim: Dim | None = None
+
+
+@node
+class IntImm(Expr):
+    """An integer constant, or a bool as 0 or 1."""
+
+    dtype: DType
+    value: int
+
+
+@node
+class FloatImm(Expr):
+    """A floating-point constant, rounded to its type."""
+
+    dtype: DType
+    value: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", rounded(self.value, self.dtype))
+
+
+@node
+class StringImm(Expr):
+    """A text, as an argument of some calls: the name of an extern function, an access mask."""
+
+    value: str
+    dtype: DType = field(default=handle, init=False)
+
+
+@node
+class Cast(Expr):
+    """`value` converted: integers wrap, floats round to nearest even, float to integer saturates and takes nan to 0."""
+
+    CHILDREN: ClassVar = ("value",)
+    dtype: DType
+    value: Expr
+
+
+@node
+class Unary(Expr):
+    """One operand, and a result of its type."""
+
+    CHILDREN: ClassVar = ("a",)
+    a: Expr
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.a.dtype)
+
+
+class Neg(Unary):
+    """`-a`: the sign flipped, so that -(0.0) is -0.0."""
+
+    __slots__ = ()
+
+
+class BitNot(Unary):
+    """`~a` on integers."""
+
+    __slots__ = ()
+
+
+class Not(Unary):
+    """`not a` on bool."""
+
+    __slots__ = ()
+
+
+@node
+class Binary(Expr):
+    """Two operands of one type, and a result of that type."""
+
+    CHILDREN: ClassVar = ("a", "b")
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.a.dtype)
+
+
+class Add(Binary):
+    __slots__ = ()
+
+
+class Sub(Binary):
+    __slots__ = ()
+
+
+class Mul(Binary):
+    __slots__ = ()
+
+
+class Div(Binary):
+    """True division, of floats only."""
+
+    __slots__ = ()
+
+
+class FloorDiv(Binary):
+    """Quotient rounded to minus infinity."""
+
+    __slots__ = ()
+
+
+class FloorMod(Binary):
+    """Remainder of FloorDiv: has the sign of the divisor."""
+
+    __slots__ = ()
+
+
+class TruncDiv(Binary):
+    """Quotient rounded to zero, as in C; integers only."""
+
+    __slots__ = ()
+
+
+class TruncMod(Binary):
+    """Remainder of TruncDiv: has the sign of the dividend."""
+
+    __slots__ = ()
+
+
+class Min(Binary):
+    """`a` where `a < b` or `a` is nan, else `b`."""
+
+    __slots__ = ()
+
+
+class Max(Binary):
+    """`a` where `a > b` or `a` is nan, else `b`."""
+
+    __slots__ = ()
+
+
+class BitAnd(Binary):
+    __slots__ = ()
+
+
+class BitOr(Binary):
+    __slots__ = ()
+
+
+class BitXor(Binary):
+    __slots__ = ()
+
+
+class ShiftLeft(Binary):
+    __slots__ = ()
+
+
+class ShiftRight(Binary):
+    """Arithmetic on signed, logical on unsigned integers."""
+
+    __slots__ = ()
+
+
+@node
+class Compare(Expr):
+    """Two operands of one type, and a bool of as many lanes."""
+
+    CHILDREN: ClassVar = ("a", "b")
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        lanes = self.a.dtype.lanes
+        object.__setattr__(self, "dtype", bool_ if lanes == 1 else bool_.with_lanes(lanes))
+
+
+class EQ(Compare):
+    __slots__ = ()
+
+
+class NE(Compare):
+    __slots__ = ()
+
+
+class LT(Compare):
+    __slots__ = ()
+
+
+class LE(Compare):
+    __slots__ = ()
+
+
+class GT(Compare):
+    __slots__ = ()
+
+
+class GE(Compare):
+    __slots__ = ()
+
+
+class And(Binary):
+    """`a and b` on scalar bools: `b` is evaluated only where `a` holds."""
+
+    __slots__ = ()
+
+
+class Or(Binary):
+    """`a or b` on scalar bools: `b` is evaluated only where `a` does not hold."""
+
+    __slots__ = ()
+
+
+@node
+class Select(Expr):
+    """`if_true` where the condition holds, else `if_false`; both are evaluated."""
+
+    CHILDREN: ClassVar = ("condition", "if_true", "if_false")
+    condition: Expr
+    if_true: Expr
+    if_false: Expr
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.if_true.dtype)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Buffer:
+    """A typed window with `len(shape)` axes on storage, row-major and dense. Compared by identity.
+
+    `scope` is rank and tag as in `local.UB`. `alignment` is in bytes, 0 for the element's own. A volatile buffer's
+    accesses are kept as they are. Indexing one (`x[i, j]`) makes a Load.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[Expr, ...]
+    scope: str = "global"
+    alignment: int = 0
+    volatile: bool = False
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.name}: {self.dtype}, rank {len(self.shape)}, {self.scope})"
+
+    def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> Load:
+        return Load(self, as_indices(indices))
+
+
+@node
+class Load(Expr):
+    """The element of a buffer at the indices. A Ramp as the last index loads as many elements at once."""
+
+    CHILDREN: ClassVar = ("indices",)
+    USES: ClassVar = ("buffer",)
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", access_type(self.buffer, self.indices))
+
+
+@node
+class BufferRef(Expr):
+    """A bare mention of a buffer, as an argument: an opaque use of the whole of it."""
+
+    USES: ClassVar = ("buffer",)
+    buffer: Buffer
+    dtype: DType = field(default=handle, init=False)
+
+
+@node
+class Ramp(Expr):
+    """The vector `base, base + stride, ...` of `lanes` lanes."""
+
+    CHILDREN: ClassVar = ("base", "stride")
+    base: Expr
+    stride: Expr
+    lanes: int
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.base.dtype.with_lanes(self.lanes))
+
+
+@node
+class Broadcast(Expr):
+    """`value` in each of `lanes` lanes."""
+
+    CHILDREN: ClassVar = ("value",)
+    value: Expr
+    lanes: int
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.value.dtype.with_lanes(self.lanes))
+
+
+@node
+class Call(Expr):
+    """An operation of the closed table `Op`: math functions, conditional evaluation, addresses, extern calls."""
+
+    CHILDREN: ClassVar = ("args",)
+    dtype: DType
+    op: Op
+    args: tuple[Expr, ...]
+
+
+@node
+class LetExpr(Expr):
+    """`body` with `var` standing for `value`, which is evaluated once."""
+
+    CHILDREN: ClassVar = ("value", "body")
+    DEFINES: ClassVar = ("var",)
+    var: Var
+    value: Expr
+    body: Expr
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.body.dtype)
+
+
+def access_type(buffer: Buffer, indices: tuple[Expr, ...]) -> DType:
+    """The type of the value at `indices`: the element type, times the lanes of a vector index."""
+    lanes = indices[-1].dtype.lanes if indices else 1
+    return buffer.dtype if lanes == 1 else buffer.dtype.with_lanes(buffer.dtype.lanes * lanes)
+
+
+def as_indices(indices: ExprLike | tuple[ExprLike, ...]) -> tuple[Expr, ...]:
+    """One index or several as a tuple of expressions; integers become i64."""
+    given = indices if isinstance(indices, tuple) else (indices,)
+    return tuple(as_expr(index) for index in given)
+
+
+def as_expr(value: ExprLike, partner: DType | None = None) -> Expr:
+    """`value` as an expression; a Python literal takes its type from `partner`, or its default."""
+    return value if isinstance(value, Expr) else const(value, literal_type(value, partner))
+
+
+def const(value: bool | int | float, dtype: DType) -> Expr:
+    """A constant of type `dtype`, in every lane of it.
+
+    Raises OverflowError for an integer that the type does not hold, TypeError for a float where it is no float type.
+    """
+    if dtype.is_float:
+        imm: Expr = FloatImm(dtype.scalar, float(value))
+    elif isinstance(value, float):
+        raise TypeError(f"{value!r} is no constant of type {dtype}")
+    elif not dtype.min <= value <= dtype.max:
+        raise OverflowError(f"{value} does not fit into {dtype.scalar} ({dtype.min} to {dtype.max})")
+    else:
+        imm = IntImm(dtype.scalar, int(value))
+    return imm if dtype.lanes == 1 else Broadcast(imm, dtype.lanes)
+
+
+def rounded(value: float, dtype: DType) -> float:
+    """`value` rounded to nearest even to the precision of a float type."""
+    if dtype.bits == 64 or value != value or value in (float("inf"), float("-inf")):
+        return value
+    import numpy as np
+
+    if dtype.code.value == "bfloat":
+        word = int(np.float32(value).view(np.uint32))
+        return float(np.uint32(((word + 0x7FFF + ((word >> 16) & 1)) & 0xFFFF0000) & 0xFFFFFFFF).view(np.float32))
+    with np.errstate(over="ignore"):
+        return float(dtype.numpy.type(value))
+
+
+def binary(kind: type[Binary] | type[Compare], a: ExprLike, b: ExprLike) -> Expr:
+    """`kind` of two operands, promoted to one type first; true division of integers is in f64."""
+    left = as_expr(a, b.dtype if isinstance(b, Expr) else None)
+    right = as_expr(b, left.dtype)
+    if not isinstance(a, Expr):
+        left = as_expr(a, right.dtype)
+    dtype = promote(left.dtype, right.dtype)
+    if dtype is None:
+        raise TypeError(f"{kind.__name__} of {left.dtype} and {right.dtype}")
+    if kind is Div and not dtype.is_float:
+        dtype = f64.with_lanes(dtype.lanes)
+    return kind(widened(left, dtype), widened(right, dtype))
+
+
+def widened(value: Expr, dtype: DType) -> Expr:
+    """`value` cast to the scalar type of `dtype`, then broadcast to its lanes where it is a scalar."""
+    cast = value.astype(dtype.scalar.with_lanes(value.dtype.lanes))
+    return cast if cast.dtype.lanes == dtype.lanes else Broadcast(cast, dtype.lanes)

@@ -1,0 +1,63 @@
+"""What every node of the IR is: immutable, compared by identity, with its parts declared once.
+
+A class says in tuples of field names what its fields are, and walking, rewriting, equality and validation follow
+from that. A field holds one thing, a tuple of things, or None.
+
+    CHILDREN  nodes below this one, in the order in which they are evaluated or executed
+    DEFINES   variables and buffers that begin to exist here
+    USES      buffers that are mentioned here
+    DATA      the rest: plain data, compared with ==
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Self, TypeVar, cast, dataclass_transform
+
+
+class Node:
+    """A node of the IR. Subclasses with fields are made by `@node`."""
+
+    __slots__ = ()
+    CHILDREN: ClassVar[tuple[str, ...]] = ()
+    DEFINES: ClassVar[tuple[str, ...]] = ()
+    USES: ClassVar[tuple[str, ...]] = ()
+    DATA: ClassVar[tuple[str, ...]] = ()
+    FIELDS: ClassVar[tuple[str, ...]] = ()  # all that the constructor takes, in its order
+
+    def children(self) -> Iterator[Node]:
+        """The nodes directly below, in order."""
+        return _members(self, self.CHILDREN)
+
+    def replaced(self, **changes: object) -> Self:
+        """This node with some fields changed, all others (its span among them) as they are."""
+        values = {name: getattr(self, name) for name in self.FIELDS}
+        return type(self)(**(values | changes))
+
+    def __repr__(self) -> str:
+        # One level only: a tree may be deeper than Python's stack.
+        data = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.DATA)
+        return f"{type(self).__name__}({data})"
+
+
+def _members(node: Node, names: tuple[str, ...]) -> Iterator[Node]:
+    for name in names:
+        value = getattr(node, name)
+        if isinstance(value, tuple):
+            yield from value
+        elif value is not None:
+            yield value
+
+
+N = TypeVar("N", bound=Node)
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
+def node(cls: type[N]) -> type[N]:
+    """The class as a dataclass of the IR: frozen, with slots, equal by identity, its fields sorted out."""
+    made = dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
+    named = {*made.CHILDREN, *made.DEFINES, *made.USES, "span"}
+    made.FIELDS = tuple(f.name for f in fields(cast(Any, made)) if f.init)
+    made.DATA = tuple(name for name in made.FIELDS if name not in named)
+    return made

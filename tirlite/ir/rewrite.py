@@ -1,0 +1,78 @@
+"""A tree and rules in, the rewritten tree out: bottom-up, at any depth, unchanged subtrees as the same objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import SeqStmt, Stmt
+
+# A rule gets a node of its type, children already rewritten. It returns that node for "no change", another node, or,
+# for a statement, several in a tuple (none to drop it).
+Rule: TypeAlias = Callable[[Any], "Node | tuple[Stmt, ...]"]
+
+
+def rewrite(
+    root: Node, rules: Mapping[type[Node], Rule], *, enter: Mapping[type[Node], Callable[[Any], None]] | None = None
+) -> Node:
+    """`root` with each node for which there is a rule replaced by what the rule makes of it.
+
+    `enter` is called with a node of its type, as it was, before its children are visited. A new statement without a
+    span inherits that of the statement that it replaces. The span of a changed parent stays.
+    """
+    enter = enter or {}
+    results: list[Node | tuple[Stmt, ...]] = []
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, ready = stack.pop()
+        children = tuple(node.children())
+        if not ready:
+            if (hook := enter.get(type(node))) is not None:
+                hook(node)
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(children))
+            continue
+        rebuilt = node
+        if children:
+            new = results[-len(children) :]
+            del results[-len(children) :]
+            if any(a is not b for a, b in zip(new, children, strict=True)):
+                rebuilt = rebuild(node, new)
+        rule = rules.get(type(rebuilt))
+        results.append(rebuilt if rule is None else _with_span(rule(rebuilt), node))
+    result = results.pop()
+    return SeqStmt(result) if isinstance(result, tuple) else result
+
+
+def rebuild(node: Node, children: list[Node | tuple[Stmt, ...]]) -> Node:
+    """`node` with other children, given in the order of `node.children()`."""
+    rest = iter(children)
+    changes: dict[str, object] = {}
+    for name in node.CHILDREN:
+        old = getattr(node, name)
+        if isinstance(old, tuple):
+            changes[name] = tuple(_flat(next(rest) for _ in old))
+        elif old is not None:
+            new = next(rest)
+            changes[name] = SeqStmt(new) if isinstance(new, tuple) else new
+    return node.replaced(**changes)
+
+
+def _flat(nodes: Any) -> Any:
+    for node in nodes:
+        if isinstance(node, tuple):
+            yield from node
+        else:
+            yield node
+
+
+def _with_span(result: Node | tuple[Stmt, ...], origin: Node) -> Node | tuple[Stmt, ...]:
+    span = getattr(origin, "span", None)
+    if span is None or result is origin:
+        return result
+    if isinstance(result, tuple):
+        return tuple(s if s.span is not None else s.replaced(span=span) for s in result)
+    if isinstance(result, Stmt) and result.span is None:
+        return result.replaced(span=span)
+    return result

@@ -1,0 +1,197 @@
+"""Statements of the IR. Every body is a SeqStmt, and a SeqStmt never directly holds a SeqStmt.
+
+Names that a leaf declares (`Allocate`, `View`, `Let`) live to the end of the SeqStmt that it stands in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import field
+from enum import Enum
+from typing import ClassVar, TypeAlias
+
+from tirlite.diag import Span
+from tirlite.ir.expr import Buffer, Expr, Var
+from tirlite.ir.node import Node, node
+
+
+class Stmt(Node):
+    """A step of the program. `span` is the source that it came from; passes carry it along."""
+
+    __slots__ = ()
+    span: Span | None
+
+
+@node
+class SeqStmt(Stmt):
+    """Statements one after the other; the block in which the names that they declare live."""
+
+    CHILDREN: ClassVar = ("stmts",)
+    stmts: tuple[Stmt, ...] = ()
+    span: Span | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if any(isinstance(stmt, SeqStmt) for stmt in self.stmts):
+            object.__setattr__(self, "stmts", tuple(_spliced(self.stmts)))
+
+
+def _spliced(stmts: Iterable[Stmt]) -> Iterable[Stmt]:
+    for stmt in stmts:
+        if isinstance(stmt, SeqStmt):
+            yield from stmt.stmts
+        else:
+            yield stmt
+
+
+@node
+class Store(Stmt):
+    """`buffer[indices] = value`; the value has the type of the access."""
+
+    CHILDREN: ClassVar = ("indices", "value")
+    USES: ClassVar = ("buffer",)
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+    span: Span | None = field(default=None, kw_only=True)
+
+
+@node
+class Evaluate(Stmt):
+    """A value computed for its effect alone."""
+
+    CHILDREN: ClassVar = ("value",)
+    value: Expr
+    span: Span | None = field(default=None, kw_only=True)
+
+
+@node
+class Allocate(Stmt):
+    """Fresh, uninitialised storage under a new buffer."""
+
+    DEFINES: ClassVar = ("buffer",)
+    buffer: Buffer
+    span: Span | None = field(default=None, kw_only=True)
+
+
+@node
+class View(Stmt):
+    """A new buffer that is `source`'s bytes from `byte_offset` on."""
+
+    CHILDREN: ClassVar = ("byte_offset",)
+    DEFINES: ClassVar = ("buffer",)
+    USES: ClassVar = ("source",)
+    buffer: Buffer
+    source: Buffer
+    byte_offset: Expr
+    span: Span | None = field(default=None, kw_only=True)
+
+
+@node
+class Let(Stmt):
+    """A new variable, bound once."""
+
+    CHILDREN: ClassVar = ("value",)
+    DEFINES: ClassVar = ("var",)
+    var: Var
+    value: Expr
+    span: Span | None = field(default=None, kw_only=True)
+
+
+@node
+class Assert(Stmt):
+    """Stops the kernel with `message` where the condition does not hold."""
+
+    CHILDREN: ClassVar = ("condition",)
+    condition: Expr
+    message: str
+    span: Span | None = field(default=None, kw_only=True)
+
+
+class ForKind(Enum):
+    """How the iterations of a loop are meant to run; the value is the loop's DSL spelling."""
+
+    SERIAL = "range"
+    PARALLEL = "tl.parallel"
+    VECTORIZED = "tl.vectorized"
+    UNROLLED = "tl.unroll"
+    THREAD = "tl.thread"
+
+
+@node
+class For(Stmt):
+    """`var` from `start` while below `stop` (above, for a negative step), by the constant `step`.
+
+    The bounds are i64 and evaluated once. A thread-bound loop has a tag like `threadIdx.x`, starts at 0 and has step 1.
+    """
+
+    CHILDREN: ClassVar = ("start", "stop", "body")
+    DEFINES: ClassVar = ("var",)
+    var: Var
+    start: Expr
+    stop: Expr
+    body: SeqStmt
+    kind: ForKind = ForKind.SERIAL
+    step: int = 1
+    thread_tag: str = ""
+    span: Span | None = field(default=None, kw_only=True)
+
+
+@node
+class While(Stmt):
+    """The body again and again, while the condition holds."""
+
+    CHILDREN: ClassVar = ("condition", "body")
+    condition: Expr
+    body: SeqStmt
+    span: Span | None = field(default=None, kw_only=True)
+
+
+@node
+class IfThenElse(Stmt):
+    """One of two bodies; without an else the second is empty."""
+
+    CHILDREN: ClassVar = ("condition", "then_body", "else_body")
+    condition: Expr
+    then_body: SeqStmt
+    else_body: SeqStmt = SeqStmt()
+    span: Span | None = field(default=None, kw_only=True)
+
+
+class AttrKey(Enum):
+    """What an AttrStmt can say; the value is the key as it is spelt in the DSL. See `PAYLOADS`."""
+
+    STORAGE_SCOPE = "storage_scope"
+    VOLATILE_SCOPE = "volatile_scope"
+    DOUBLE_BUFFER = "double_buffer"
+    EXTERN_SCOPE = "extern_scope"
+    PRAGMA = "pragma"
+
+
+AttrValue: TypeAlias = str | int | None
+
+# For each key: whether it is about a buffer, and the type of its value.
+PAYLOADS: dict[AttrKey, tuple[bool, type]] = {
+    AttrKey.STORAGE_SCOPE: (True, str),
+    AttrKey.VOLATILE_SCOPE: (True, type(None)),
+    AttrKey.DOUBLE_BUFFER: (True, type(None)),
+    AttrKey.EXTERN_SCOPE: (False, type(None)),
+    AttrKey.PRAGMA: (False, str),
+}
+
+
+@node
+class AttrStmt(Stmt):
+    """Something that holds about a buffer, or about the body as a whole, while the body runs."""
+
+    CHILDREN: ClassVar = ("body",)
+    USES: ClassVar = ("buffer",)
+    key: AttrKey
+    body: SeqStmt
+    buffer: Buffer | None = None
+    value: AttrValue = None
+    span: Span | None = field(default=None, kw_only=True)
+
+
+def seq(*stmts: Stmt) -> SeqStmt:
+    """The statements as one block."""
+    return SeqStmt(stmts)

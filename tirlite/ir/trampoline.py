@@ -1,0 +1,48 @@
+"""Generator-coroutine in, its result out: recursion whose depth is bounded by memory alone.
+
+Write the recursion as a generator that yields its recursive calls and returns its result:
+
+    def depth(node: Node) -> Steps[int]:
+        deepest = 0
+        for child in node.children():
+            deepest = max(deepest, (yield depth(child)))
+        return deepest + 1
+
+    run(depth(root))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+# What is yielded is another Steps of any result type, and what comes back is that result: Python's types cannot say so.
+Steps: TypeAlias = Generator[Any, Any, T]
+
+
+def run(steps: Steps[T]) -> T:
+    """The result of `steps`, with every coroutine that it yields run to its result in turn.
+
+    An exception of a callee is raised in its caller at the `yield`, as in a plain call.
+    """
+    stack: list[Steps[Any]] = [steps]
+    result: Any = None
+    error: BaseException | None = None
+    while stack:
+        top = stack[-1]
+        try:
+            callee = top.send(result) if error is None else top.throw(error)
+        except StopIteration as stop:
+            stack.pop()
+            result, error = stop.value, None
+        except Exception as raised:
+            stack.pop()
+            result, error = None, raised
+        else:
+            stack.append(callee)
+            result = error = None
+    if error is not None:
+        raise error
+    return result  # type: ignore[no-any-return]
