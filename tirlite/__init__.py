@@ -1,1 +1,46 @@
-"""tirlite: a storage-planning compiler for loop-nest kernels."""
+"""tirlite: a compiler for loop-nest kernels whose speciality is storage.
+
+    import tirlite as tl
+
+Names are loaded when they are first used, so that importing tirlite costs nothing that is not needed.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+# Module -> the public names that come from it. A module that stands for itself has its own name among them.
+_PUBLIC = {
+    "tirlite.driver": "Kernel compile kernel",
+    "tirlite.dsl": (
+        "access_ptr address_of alloc attr barrier broadcast call_extern dim dims if_then_else let out parallel parse"
+        " ramp select thread unroll vectorized view"
+        " abs acos asin atan atan2 ceil cos cosh erf exp exp2 expm1 floor fma isnan log log10 log1p log2 pow round"
+        " rsqrt sigmoid sin sinh sqrt tan tanh trunc"
+    ),
+    "tirlite.ir": "PrimFunc bool_ f32 f64 i8 i16 i32 i64 structural_equal u8 u16 u32 u64",
+    "tirlite.analysis": "allocations",
+    "tirlite.diag": (
+        "CallError CallTypeError CallValueError CapacityError InternalError KernelAssertionError KernelError"
+        " KernelIndexError KernelRunError PlanError TirliteError"
+    ),
+}
+_MODULES = {"analysis": "tirlite.analysis", "ir": "tirlite.ir", "passes": "tirlite.rewrite", "plan": "tirlite.plan"}
+_HOMES = {name: module for module, names in _PUBLIC.items() for name in names.split()}
+
+__all__ = sorted([*_HOMES, *_MODULES])  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        value: object = import_module(_MODULES[name])
+    elif name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module 'tirlite' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
