@@ -9,8 +9,7 @@ from typing import TypeVar, cast
 from tirlite.ir.expr import Buffer, BufferRef, Expr, Load, Var
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite
-from tirlite.ir.stmt import Allocate, AttrStmt, Store, View
-from tirlite.ir.walk import walk
+from tirlite.ir.stmt import Allocate, AttrStmt, Stmt, Store, View
 
 N = TypeVar("N", bound=Node)
 
@@ -20,34 +19,48 @@ def substitute(root: N, variables: Mapping[Var, Expr], buffers: Mapping[Buffer, 
 
     A buffer declared inside whose shape mentions a replaced variable becomes a new buffer of the new shape.
     """
-    known: dict[Buffer, Buffer] = dict(buffers or {})
+    return cast(N, rewrite(root, Substitution(variables, buffers or {}).rules()))
 
-    def declared(buffer: Buffer) -> Buffer:
-        if buffer not in known and any(v in variables for e in buffer.shape for v in walk(e)):
-            shape = tuple(substitute(extent, variables) for extent in buffer.shape)
-            known[buffer] = replace(buffer, shape=shape)
-        return known.get(buffer, buffer)
 
-    def used(node: Load | Store | BufferRef | AttrStmt) -> Node:
-        new = known.get(node.buffer, node.buffer) if node.buffer is not None else None
-        return node if new is node.buffer else node.replaced(buffer=new)
+class Substitution:
+    """Rules that put replacements in, in program order, and keep track of the buffers that are new for that reason."""
 
-    def view(node: View) -> Node:
-        source, buffer = known.get(node.source, node.source), declared(node.buffer)
+    def __init__(self, variables: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer]) -> None:
+        self.variables = dict(variables)
+        self.buffers = dict(buffers)
+
+    def rules(self) -> dict[type[Node], Rule]:
+        return {
+            Var: self.variable,
+            Load: self.use,
+            Store: self.use,
+            BufferRef: self.use,
+            AttrStmt: self.use,
+            View: self.view,
+            Allocate: self.allocate,
+        }
+
+    def declare(self, buffer: Buffer) -> Buffer:
+        """The buffer that a definition of `buffer` defines now."""
+        if buffer not in self.buffers:
+            shape = tuple(substitute(extent, self.variables) for extent in buffer.shape)
+            if any(new is not old for new, old in zip(shape, buffer.shape, strict=True)):
+                self.buffers[buffer] = replace(buffer, shape=shape)
+        return self.buffers.get(buffer, buffer)
+
+    def variable(self, var: Var) -> Expr:
+        return self.variables.get(var, var)
+
+    def use(self, node: Load | Store | BufferRef | AttrStmt) -> Node:
+        buffer = self.buffers.get(node.buffer, node.buffer) if node.buffer is not None else None
+        return node if buffer is node.buffer else node.replaced(buffer=buffer)
+
+    def view(self, node: View) -> Stmt:
+        source = self.buffers.get(node.source, node.source)
+        buffer = self.declare(node.buffer)
         same = source is node.source and buffer is node.buffer
         return node if same else node.replaced(source=source, buffer=buffer)
 
-    def allocate(node: Allocate) -> Node:
-        buffer = declared(node.buffer)
+    def allocate(self, node: Allocate) -> Stmt:
+        buffer = self.declare(node.buffer)
         return node if buffer is node.buffer else node.replaced(buffer=buffer)
-
-    rules: dict[type[Node], Rule] = {
-        Var: lambda var: variables.get(var, var),
-        Load: used,
-        Store: used,
-        BufferRef: used,
-        AttrStmt: used,
-        View: view,
-        Allocate: allocate,
-    }
-    return cast(N, rewrite(root, rules))

@@ -1,0 +1,17 @@
+"""Facts about a function: what it touches, what lives when, how large it is. Nothing here changes a program."""
+
+from tirlite.analysis.access import Access, AccessKind, Entry, LinearSequence, Region, Touch, linear_sequence
+from tirlite.analysis.lifetimes import Lifetime, lifetimes, lifetimes_of
+
+__all__ = [
+    "Access",
+    "AccessKind",
+    "Entry",
+    "Lifetime",
+    "LinearSequence",
+    "Region",
+    "Touch",
+    "lifetimes",
+    "lifetimes_of",
+    "linear_sequence",
+]

@@ -1,0 +1,282 @@
+"""A function in, its linear access sequence out: which allocated buffers are touched where, in program order.
+
+Source: the access-pattern finder of TVM's storage_rewrite (2017). A leaf statement that touches an allocated buffer is
+one entry. A composite (for, while, if, the outermost thread-bound loop, an extern scope) is two: one before its
+body and one after it. A touch is recorded at the level where its buffer was allocated: on the leaf itself where that
+stands beside the Allocate, else on the `after` of the composite, beside the Allocate, that holds it. Parameters are not
+tracked, and a view stands for the allocation at its root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tirlite.ir import (
+    Allocate,
+    AttrKey,
+    AttrStmt,
+    Buffer,
+    BufferRef,
+    Call,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    Load,
+    Op,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Store,
+    View,
+    While,
+    walk,
+)
+
+
+class AccessKind(Enum):
+    """How an entry touches a buffer. Opaque: its address is handed on, so that nothing is known of the use."""
+
+    ALLOC = "alloc"
+    READ = "read"
+    WRITE = "write"
+    OPAQUE = "opaque"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One touch of the allocation at the root of a buffer."""
+
+    buffer: Buffer
+    kind: AccessKind
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One point of the sequence.
+
+    `position` counts the statements in program order, ends of composites included; those that touch nothing at
+    their own level have a number and no entry. `scope_pair_offset` leads, in entries, from a composite's `before` to
+    its `after` and back; it is 0 on a leaf.
+    """
+
+    stmt: Stmt
+    position: int
+    depth: int
+    scope_pair_offset: int = 0
+    accesses: list[Access] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        touched = dict.fromkeys(f"{access.kind.value} {access.buffer.name}" for access in self.accesses)
+        end = "end " if self.scope_pair_offset < 0 else ""
+        line = f"{self.position:>3} {self.scope_pair_offset:>+3} {'  ' * self.depth}{end}{_label(self.stmt)}"
+        return line + (f": {', '.join(touched)}" if touched else "")
+
+
+@dataclass(slots=True, eq=False)
+class Region:
+    """A body: where allocations can stand. `before` and `after` are the positions of its composite's two entries."""
+
+    composite: Stmt | None
+    parent: Region | None
+    depth: int
+    before: int
+    after: int = -1
+    attach: Region | None = None  # the innermost parallel or thread-bound loop's region around, itself included
+    then: Region | None = None  # of an else branch: the other one
+
+    @property
+    def is_thread(self) -> bool:
+        return isinstance(self.composite, For) and self.composite.kind is ForKind.THREAD
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """An access and its place: the innermost region, and the position of the leaf.
+
+    Bounds and conditions of a composite belong to the region around it, at the position of its `before`; the condition
+    of a while belongs to its body.
+    """
+
+    kind: AccessKind
+    region: Region
+    position: int
+
+
+@dataclass(slots=True, eq=False)
+class Allocation:
+    """One Allocate as it stands at one place: its buffer, the body that it stands in, and all touches in order.
+
+    A statement object that stands in the program twice makes two of them.
+    """
+
+    buffer: Buffer
+    home: Region
+    touches: list[Touch] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearSequence:
+    """The entries, and the allocations, both in program order."""
+
+    entries: tuple[Entry, ...]
+    allocations: tuple[Allocation, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(str(entry) for entry in self.entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+
+def linear_sequence(func: PrimFunc) -> LinearSequence:
+    """The linear access sequence of `func`; `str` of it has one line an entry."""
+    return _Finder().find(func)
+
+
+class _Finder:
+    """One walk in program order, with a stack of the bodies that are open."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.clock = 0
+        self.allocations: list[Allocation] = []
+        self.roots: dict[Buffer, Allocation] = {}
+        self.open: list[Region] = [Region(None, None, 0, -1)]
+        self.pending: list[list[Access]] = [[]]  # for each open region, what its composite's `after` will list
+        self.begun: list[int] = []  # for each open composite, the index of its `before`
+
+    def find(self, func: PrimFunc) -> LinearSequence:
+        todo: list[tuple[Stmt, str]] = [(stmt, "visit") for stmt in reversed(func.body.stmts)]
+        while todo:
+            stmt, step = todo.pop()
+            if step == "leave":
+                self.leave(stmt)
+            elif step == "else":
+                self.open_else(stmt)
+            elif self.opens_scope(stmt):
+                self.enter(stmt)
+                todo.append((stmt, "leave"))
+                if isinstance(stmt, IfThenElse):
+                    todo += [(s, "visit") for s in reversed(stmt.else_body.stmts)]
+                    todo.append((stmt, "else"))
+                    todo += [(s, "visit") for s in reversed(stmt.then_body.stmts)]
+                else:
+                    todo += [(s, "visit") for s in reversed(_body(stmt).stmts)]
+            elif isinstance(stmt, For | AttrStmt):  # a thread-bound loop inside another, a remark: no scope of its own
+                todo += [(s, "visit") for s in reversed(stmt.body.stmts)]
+            else:
+                self.leaf(stmt)
+        self.open[0].after = self.clock
+        return LinearSequence(tuple(self.entries), tuple(self.allocations))
+
+    def tick(self) -> int:
+        self.clock += 1
+        return self.clock - 1
+
+    def opens_scope(self, stmt: Stmt) -> bool:
+        if isinstance(stmt, For):
+            return stmt.kind is not ForKind.THREAD or not self.in_thread()
+        return isinstance(stmt, While | IfThenElse) or (isinstance(stmt, AttrStmt) and stmt.key is AttrKey.EXTERN_SCOPE)
+
+    def in_thread(self) -> bool:
+        attach = self.open[-1].attach
+        return attach is not None and attach.is_thread
+
+    def enter(self, stmt: Stmt) -> None:
+        outer = self.open[-1]
+        entry = Entry(stmt, self.tick(), outer.depth)
+        self.begun.append(len(self.entries))
+        self.entries.append(entry)
+        region = Region(stmt, outer, outer.depth + 1, entry.position)
+        starts_attach = isinstance(stmt, For) and stmt.kind in (ForKind.PARALLEL, ForKind.THREAD)
+        region.attach = region if starts_attach else outer.attach
+        # A bound or the condition of an if is evaluated outside the body, but is listed on the composite's `after`.
+        outside = _outside(stmt)
+        self.open.append(region)
+        self.pending.append([])
+        for expr in outside:
+            self.touch(expr, outer, entry.position)
+        if isinstance(stmt, While):
+            self.touch(stmt.condition, region, entry.position)
+
+    def open_else(self, stmt: Stmt) -> None:
+        then = self.open[-1]
+        self.open[-1] = Region(stmt, then.parent, then.depth, then.before, attach=then.attach, then=then)
+
+    def leave(self, stmt: Stmt) -> None:
+        region = self.open.pop()
+        index = self.begun.pop()
+        distance = len(self.entries) - index
+        self.entries[index].scope_pair_offset = distance
+        after = Entry(stmt, self.tick(), region.depth - 1, -distance, self.pending.pop())
+        region.after = after.position
+        if region.then is not None:
+            region.then.after = after.position
+        self.entries.append(after)
+
+    def leaf(self, stmt: Stmt) -> None:
+        region = self.open[-1]
+        position = self.tick()
+        self.pending.append([])  # a leaf collects what stands at its own level
+        if isinstance(stmt, Allocate):
+            self.roots[stmt.buffer] = Allocation(stmt.buffer, region)
+            self.allocations.append(self.roots[stmt.buffer])
+            self.pending[-1].append(Access(stmt.buffer, AccessKind.ALLOC))
+        elif isinstance(stmt, View):
+            if stmt.source in self.roots:
+                self.roots[stmt.buffer] = self.roots[stmt.source]
+            self.touch(stmt.byte_offset, region, position)
+        else:
+            for child in stmt.children():
+                assert isinstance(child, Expr)
+                self.touch(child, region, position)
+            if isinstance(stmt, Store):
+                self.record(stmt.buffer, AccessKind.WRITE, region, position)
+        if accesses := self.pending.pop():
+            self.entries.append(Entry(stmt, position, region.depth, accesses=accesses))
+
+    def touch(self, expr: Expr, region: Region, position: int) -> None:
+        """Record the reads and opaque uses in an expression."""
+        for node in walk(expr):
+            if isinstance(node, Load):
+                self.record(node.buffer, AccessKind.READ, region, position)
+            elif isinstance(node, BufferRef):
+                self.record(node.buffer, AccessKind.OPAQUE, region, position)
+            elif isinstance(node, Call) and node.op is Op.ADDRESS_OF:
+                self.record_address(node, region, position)
+
+    def record_address(self, call: Call, region: Region, position: int) -> None:
+        operand = call.args[0]
+        if isinstance(operand, Load):
+            self.record(operand.buffer, AccessKind.OPAQUE, region, position)
+
+    def record(self, buffer: Buffer, kind: AccessKind, region: Region, position: int) -> None:
+        root = self.roots.get(buffer)
+        if root is None:
+            return
+        root.touches.append(Touch(kind, region, position))
+        # pending[k] belongs to the composite of open[k]; the list of a leaf stands one above them all.
+        self.pending[root.home.depth + 1].append(Access(root.buffer, kind))
+
+
+def _outside(stmt: Stmt) -> tuple[Expr, ...]:
+    if isinstance(stmt, For):
+        return (stmt.start, stmt.stop)
+    return (stmt.condition,) if isinstance(stmt, IfThenElse) else ()
+
+
+def _body(stmt: Stmt) -> SeqStmt:
+    assert isinstance(stmt, For | While | AttrStmt)
+    return stmt.body
+
+
+def _label(stmt: Stmt) -> str:
+    if isinstance(stmt, For):
+        return f"for {stmt.var.name}" if stmt.kind is ForKind.SERIAL else f"for {stmt.var.name} ({stmt.kind.value})"
+    if isinstance(stmt, Store | Allocate):
+        return f"{type(stmt).__name__.lower()} {stmt.buffer.name}"
+    names = {IfThenElse: "if", AttrStmt: "attr"}
+    return names.get(type(stmt), type(stmt).__name__.lower())

@@ -1,0 +1,101 @@
+"""A function in, the lifetime of each of its allocations out.
+
+A lifetime runs from the first touch to the last over the positions of the linear access sequence, and is half-open.
+A composite beside the Allocate counts as a whole, from its `before` to its `after`: what is allocated outside a loop
+and touched inside lives as long as the loop. Where an `if` beside the Allocate holds all touches, its branches exclude
+each other, and the lifetime is that inside each branch. A buffer whose address is handed on, or that is volatile, lives
+as long as its region.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch, linear_sequence
+from tirlite.ir import Buffer, IfThenElse, PrimFunc
+
+Interval = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """When one allocation lives: disjoint half-open intervals of positions, in order; none where it is never touched.
+
+    `home` is the body that it is allocated in.
+    """
+
+    buffer: Buffer
+    live: tuple[Interval, ...]
+    home: Region
+
+    @property
+    def attach(self) -> Region | None:
+        """The innermost parallel or thread-bound loop around the Allocate, or None: the whole function."""
+        return self.home.attach
+
+    def __str__(self) -> str:
+        return f"{self.buffer.name}: " + (", ".join(f"[{lo}, {hi})" for lo, hi in self.live) or "never")
+
+
+def lifetimes(func: PrimFunc) -> dict[str, Lifetime]:
+    """The lifetime of each allocation by the name of its buffer; equal names get `_1`, `_2` ... in order."""
+    named: dict[str, Lifetime] = {}
+    for lifetime in lifetimes_of(linear_sequence(func)):
+        name, number = lifetime.buffer.name, 0
+        while name in named:
+            number += 1
+            name = f"{lifetime.buffer.name}_{number}"
+        named[name] = lifetime
+    return named
+
+
+def lifetimes_of(sequence: LinearSequence) -> list[Lifetime]:
+    """The lifetime of each allocation, in order of allocation."""
+    return [Lifetime(each.buffer, _live(each), each.home) for each in sequence.allocations]
+
+
+def _live(allocation: Allocation) -> tuple[Interval, ...]:
+    home, touches = allocation.home, allocation.touches
+    if not touches:
+        return ()
+    if home.attach is not None and home.attach.is_thread:
+        # Threads run at no fixed pace: what several of them may see lives as long as they do.
+        return ((home.attach.before, home.attach.after + 1),)
+    if allocation.buffer.volatile or any(touch.kind is AccessKind.OPAQUE for touch in touches):
+        return ((home.before, home.after + 1),)
+    intervals: list[Interval] = []
+    groups = [(home, touches)]
+    while groups:
+        region, inside = groups.pop()
+        tops = [_child(touch.region, region) for touch in inside]
+        branches = list(dict.fromkeys(tops))
+        if _exclusive(branches):
+            groups += [(b, [t for t, top in zip(inside, tops, strict=True) if top is b]) for b in branches if b]
+        else:
+            intervals.append(_hull(inside, tops))
+    return tuple(sorted(intervals))
+
+
+def _hull(touches: list[Touch], tops: list[Region | None]) -> Interval:
+    """From the first touch to the last, a touch inside a composite counting as all of the composite."""
+    start = tops[0].before if tops[0] is not None else touches[0].position
+    ends = (touch.position if top is None else top.after for touch, top in zip(touches, tops, strict=True))
+    return start, max(ends) + 1
+
+
+def _child(region: Region, ancestor: Region) -> Region | None:
+    """The child of `ancestor` that holds `region`; None where they are the same."""
+    child: Region | None = None
+    while region is not ancestor:
+        child = region
+        assert region.parent is not None
+        region = region.parent
+    return child
+
+
+def _exclusive(branches: list[Region | None]) -> bool:
+    """Whether these are one branch or both branches of one if, and nothing beside it."""
+    first = branches[0]
+    if first is None or not isinstance(first.composite, IfThenElse):
+        return False
+    return all(b is not None and b.before == first.before for b in branches)
