@@ -1,5 +1,6 @@
 """The intermediate representation: types, expressions, statements, functions, and the ways to walk and rewrite them."""
 
+from tirlite.ir.builder import Builder, buffer_of
 from tirlite.ir.dtype import (
     SCALARS,
     DType,
@@ -96,8 +97,9 @@ from tirlite.ir.stmt import (
     While,
     seq,
 )
-from tirlite.ir.substitute import substitute
+from tirlite.ir.substitute import Substitution, substitute
 from tirlite.ir.trampoline import Steps, run
+from tirlite.ir.validate import RULES, validate
 from tirlite.ir.walk import walk
 
 __all__ = [
@@ -108,6 +110,7 @@ __all__ = [
     "LT",
     "NE",
     "PAYLOADS",
+    "RULES",
     "SCALARS",
     "Add",
     "Allocate",
@@ -124,6 +127,7 @@ __all__ = [
     "Broadcast",
     "Buffer",
     "BufferRef",
+    "Builder",
     "Call",
     "Cast",
     "Compare",
@@ -162,6 +166,7 @@ __all__ = [
     "Store",
     "StringImm",
     "Sub",
+    "Substitution",
     "TensorType",
     "TruncDiv",
     "TruncMod",
@@ -175,6 +180,7 @@ __all__ = [
     "bf16",
     "binary",
     "bool_",
+    "buffer_of",
     "const",
     "dtype_of",
     "f16",
@@ -193,6 +199,7 @@ __all__ = [
     "seq",
     "substitute",
     "u8",
+    "validate",
     "u16",
     "u32",
     "u64",
