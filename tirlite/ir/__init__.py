@@ -76,6 +76,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
+from tirlite.ir.printer import text
 from tirlite.ir.promote import literal_type, promote
 from tirlite.ir.rewrite import Rule, rebuild, rewrite
 from tirlite.ir.stmt import (
@@ -198,6 +199,7 @@ __all__ = [
     "run",
     "seq",
     "substitute",
+    "text",
     "u8",
     "validate",
     "u16",

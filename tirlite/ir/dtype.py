@@ -67,6 +67,11 @@ class DType:
         return self.code is TypeCode.FLOAT or self.code is TypeCode.BFLOAT
 
     @property
+    def is_handle(self) -> bool:
+        """An address, opaque to the IR."""
+        return self.code is TypeCode.HANDLE
+
+    @property
     def scalar(self) -> DType:
         """The type of one lane."""
         return self if self.lanes == 1 else DType(self.code, self.bits)

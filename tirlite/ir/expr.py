@@ -8,9 +8,10 @@ expressions (`a + 1`, `x[i] * y[j]`, `i < n`) promote first, as NumPy 2 does, wi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import copysign, frexp, inf, isfinite, ldexp
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from tirlite.ir.dtype import DType, bool_, f64, handle, i64
+from tirlite.ir.dtype import DType, TypeCode, bool_, f64, handle, i64
 from tirlite.ir.node import Node, node
 from tirlite.ir.op import Op
 from tirlite.ir.promote import literal_type, promote
@@ -446,16 +447,22 @@ def const(value: bool | int | float, dtype: DType) -> Expr:
 
 
 def rounded(value: float, dtype: DType) -> float:
-    """`value` rounded to nearest even to the precision of a float type."""
-    if dtype.bits == 64 or value != value or value in (float("inf"), float("-inf")):
+    """`value` rounded once, to nearest even, to the precision and the range of a float type below f64."""
+    form = _FORMATS.get((dtype.code, dtype.bits))
+    if form is None or not isfinite(value):
         return value
-    import numpy as np
+    digits, least, most = form
+    unit = max(frexp(value)[1], least) - digits
+    size = ldexp(round(ldexp(abs(value), -unit)), unit)
+    return copysign(size if size < ldexp(1.0, most) else inf, value)
 
-    if dtype.code.value == "bfloat":
-        word = int(np.float32(value).view(np.uint32))
-        return float(np.uint32(((word + 0x7FFF + ((word >> 16) & 1)) & 0xFFFF0000) & 0xFFFFFFFF).view(np.float32))
-    with np.errstate(over="ignore"):
-        return float(dtype.numpy.type(value))
+
+# Digits of the significand, and the exponents of the least and past the greatest normal number, as frexp counts them.
+_FORMATS = {
+    (TypeCode.FLOAT, 16): (11, -13, 16),
+    (TypeCode.BFLOAT, 16): (8, -125, 128),
+    (TypeCode.FLOAT, 32): (24, -125, 128),
+}
 
 
 def binary(kind: type[Binary] | type[Compare], a: ExprLike, b: ExprLike) -> Expr:

@@ -1,0 +1,268 @@
+"""Calls in program order in, a validated function out: the way to build the IR by hand.
+
+b = Builder("scale")
+x, y = b.param("x", f32[n]), b.param("y", f32[n], out=True)
+with b.for_("i", 0, n) as i:
+    b.store(y, i, x[i] * 2)
+func = b.build()
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import Generic, TypeVar, overload
+
+from tirlite.diag import Message, Source, Span
+from tirlite.ir.dtype import DType, TensorType, i64
+from tirlite.ir.expr import Buffer, Expr, ExprLike, Load, Var, as_expr, as_indices, widened
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import (
+    Allocate,
+    Assert,
+    AttrKey,
+    AttrStmt,
+    AttrValue,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    SeqStmt,
+    Stmt,
+    Store,
+    View,
+    While,
+)
+from tirlite.ir.validate import validate
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class BadExtent(Message):
+    code = "bad-extent"
+    title = "extent {axis} of `{name}` is {given}"
+    help = "an extent is an integer, or an integer expression of dims"
+
+    name: str
+    axis: int
+    given: str
+
+
+@dataclass(frozen=True)
+class ElseWithoutIf(Message):
+    code = "else-without-if"
+    title = "else_() does not follow an if_()"
+    help = "write `with b.else_():` right after the block of `with b.if_(...):`"
+
+
+@dataclass(frozen=True)
+class OpenBlock(Message):
+    code = "open-block"
+    title = "build() is called inside {count} open blocks"
+    help = "call it after the `with` statements"
+
+    count: int
+
+
+class Block(Generic[T]):
+    """The block of a composite statement, for `with`; the statement is added when the block is left."""
+
+    def __init__(self, builder: Builder, finish: Callable[[SeqStmt], Stmt], name: T) -> None:
+        self._builder = builder
+        self._finish = finish
+        self._name = name
+
+    def __enter__(self) -> T:
+        self._builder._blocks.append([])
+        return self._name
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        body = SeqStmt(tuple(self._builder._blocks.pop()))
+        if kind is None:
+            self._builder.add(self._finish(body))
+
+
+class Builder:
+    """Builds one function. Statements are added in the order of the calls and carry the line of the call as span.
+
+    Expressions are made by the operators of what the methods return (`x[i] * 2`) and by the constructors of the IR.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._params: list[Var | Buffer] = []
+        self._outputs: list[Buffer] = []
+        self._blocks: list[list[Stmt]] = [[]]
+        self._sources: dict[str, Source] = {}
+        self._spans: dict[tuple[str, int], Span] = {}
+        self._span = self._span_of(sys._getframe(1))
+
+    @overload
+    def param(
+        self, name: str, of: TensorType, *, out: bool = False, scope: str = "global", alignment: int = 0
+    ) -> Buffer: ...
+
+    @overload
+    def param(self, name: str, of: DType) -> Var: ...
+
+    def param(
+        self,
+        name: str,
+        of: TensorType | DType,
+        *,
+        out: bool = False,
+        scope: str = "global",
+        alignment: int = 0,
+    ) -> Buffer | Var:
+        """A parameter: an array for `f32[n]`, a scalar for `f32`. The caller may omit one with `out`."""
+        if isinstance(of, DType):
+            var = Var(name, of)
+            self._params.append(var)
+            return var
+        buffer = buffer_of(name, of, scope=scope, alignment=alignment)
+        self._params.append(buffer)
+        if out:
+            self._outputs.append(buffer)
+        return buffer
+
+    def alloc(
+        self, name: str, tensor: TensorType, *, scope: str = "global", alignment: int = 0, volatile: bool = False
+    ) -> Buffer:
+        """Fresh storage, to the end of this block. `alignment` is in bytes, 0 for the element's own."""
+        buffer = buffer_of(name, tensor, scope=scope, alignment=alignment, volatile=volatile)
+        self.add(Allocate(buffer, span=self._here()))
+        return buffer
+
+    def view(self, name: str, source: Buffer, tensor: TensorType, byte_offset: ExprLike = 0) -> Buffer:
+        """`source`'s bytes from `byte_offset` on as another buffer, in the same scope."""
+        buffer = buffer_of(name, tensor, scope=source.scope, volatile=source.volatile)
+        self.add(View(buffer, source, _as_i64(byte_offset), span=self._here()))
+        return buffer
+
+    def let(self, name: str, value: ExprLike) -> Var:
+        """A variable bound to `value`, to the end of this block."""
+        bound = as_expr(value)
+        var = Var(name, bound.dtype)
+        self.add(Let(var, bound, span=self._here()))
+        return var
+
+    def store(self, buffer: Buffer, indices: ExprLike | tuple[ExprLike, ...], value: ExprLike) -> None:
+        """`buffer[indices] = value`, the value cast to the type of the element and spread over a vector index."""
+        element = Load(buffer, as_indices(indices))
+        stored = widened(as_expr(value, buffer.dtype), element.dtype)
+        self.add(Store(buffer, element.indices, stored, span=self._here()))
+
+    def evaluate(self, value: Expr) -> None:
+        """`value` computed for its effect."""
+        self.add(Evaluate(value, span=self._here()))
+
+    def assert_(self, condition: ExprLike, message: str = "") -> None:
+        """Stops the kernel with `message` where the condition does not hold."""
+        self.add(Assert(as_expr(condition), message, span=self._here()))
+
+    def for_(self, name: str, start: ExprLike, stop: ExprLike, step: int = 1) -> Block[Var]:
+        """A serial loop over `range(start, stop, step)`; `with` gives its variable."""
+        return self._loop(name, start, stop, ForKind.SERIAL, step)
+
+    def parallel(self, name: str, start: ExprLike, stop: ExprLike, step: int = 1) -> Block[Var]:
+        """A loop whose iterations may run at the same time."""
+        return self._loop(name, start, stop, ForKind.PARALLEL, step)
+
+    def vectorized(self, name: str, start: ExprLike, stop: ExprLike, step: int = 1) -> Block[Var]:
+        """A loop whose iterations may become lanes of vectors."""
+        return self._loop(name, start, stop, ForKind.VECTORIZED, step)
+
+    def unroll(self, name: str, start: ExprLike, stop: ExprLike, step: int = 1) -> Block[Var]:
+        """A loop whose iterations may be written out."""
+        return self._loop(name, start, stop, ForKind.UNROLLED, step)
+
+    def thread(self, name: str, tag: str, extent: ExprLike) -> Block[Var]:
+        """A loop over the threads of `tag`, as `threadIdx.x`."""
+        return self._loop(name, 0, extent, ForKind.THREAD, 1, tag)
+
+    def while_(self, condition: ExprLike) -> Block[None]:
+        """A loop that goes on while the condition holds."""
+        test, span = as_expr(condition), self._here()
+        return Block(self, lambda body: While(test, body, span=span), None)
+
+    def if_(self, condition: ExprLike) -> Block[None]:
+        """A block for when the condition holds."""
+        test, span = as_expr(condition), self._here()
+        return Block(self, lambda body: IfThenElse(test, body, span=span), None)
+
+    def else_(self) -> Block[None]:
+        """A block for when the condition of the `if_` just before does not hold."""
+        before = self._blocks[-1]
+        last = before[-1] if before else None
+        if not isinstance(last, IfThenElse) or last.else_body.stmts:
+            raise ElseWithoutIf(span=self._here()).error()
+        before.pop()
+        return Block(self, lambda body: last.replaced(else_body=body), None)
+
+    def attr(self, key: AttrKey, buffer: Buffer | None = None, value: AttrValue = None) -> Block[None]:
+        """A block while which something holds about `buffer`, or about the block."""
+        span = self._here()
+        return Block(self, lambda body: AttrStmt(key, body, buffer, value, span=span), None)
+
+    def add(self, stmt: Stmt) -> None:
+        """Any statement, as it is, at the end of this block."""
+        self._blocks[-1].append(stmt)
+
+    def build(self) -> PrimFunc:
+        """The function. Raises KernelError if it is ill-formed."""
+        if len(self._blocks) > 1:
+            raise OpenBlock(len(self._blocks) - 1, span=self._here()).error()
+        body = SeqStmt(tuple(self._blocks[0]))
+        func = PrimFunc(self._name, tuple(self._params), body, tuple(self._outputs), span=self._span)
+        validate(func)
+        return func
+
+    def _loop(self, name: str, start: ExprLike, stop: ExprLike, kind: ForKind, step: int, tag: str = "") -> Block[Var]:
+        var, first, end, span = Var(name), _as_i64(start), _as_i64(stop), self._here(3)
+        return Block(self, lambda body: For(var, first, end, body, kind, step, tag, span=span), var)
+
+    def _here(self, depth: int = 2) -> Span:
+        """The line that called the method, `depth` frames up."""
+        return self._span_of(sys._getframe(depth))
+
+    def _span_of(self, frame: FrameType) -> Span:
+        place = (frame.f_code.co_filename, frame.f_lineno)
+        span = self._spans.get(place)
+        if span is None:
+            span = self._spans[place] = self._line_span(*place)
+        return span
+
+    def _line_span(self, file: str, number: int) -> Span:
+        source = self._sources.get(file)
+        if source is None:
+            lines = tuple(line.rstrip("\n") for line in linecache.getlines(file))
+            source = self._sources[file] = Source(file, lines)
+        text = source.line(number) or ""
+        column = len(text) - len(text.lstrip())
+        return Span(source, number, column, number, max(column + 1, len(text.rstrip())))
+
+
+def buffer_of(
+    name: str, tensor: TensorType, *, scope: str = "global", alignment: int = 0, volatile: bool = False
+) -> Buffer:
+    """A new buffer of a tensor type. Raises KernelError where an extent is no integer expression."""
+    shape = tuple(_extent(name, axis, extent) for axis, extent in enumerate(tensor.shape))
+    return Buffer(name, tensor.dtype, shape, scope, alignment, volatile)
+
+
+def _extent(name: str, axis: int, extent: object) -> Expr:
+    if isinstance(extent, (int, Expr)) and not isinstance(extent, bool):
+        expr = _as_i64(extent)
+        if expr.dtype == i64:
+            return expr
+    raise BadExtent(name, axis, repr(extent)).error()
+
+
+def _as_i64(value: ExprLike) -> Expr:
+    expr = as_expr(value)
+    return expr.astype(i64) if expr.dtype.is_integer else expr

@@ -1,0 +1,172 @@
+"""A function in, nothing out, or an error that names every way in which the function is ill-formed.
+
+The rules stand in `validate_types` (operands), `validate_calls`, `validate_statements` (statements, buffers,
+functions) and `validate_names` (definitions and uses). `RULES` lists what they can say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import islice
+from typing import TypeAlias
+
+from tirlite.diag import KernelError, Message, Span
+from tirlite.ir import validate_calls as calls
+from tirlite.ir import validate_names as names
+from tirlite.ir import validate_statements as statements
+from tirlite.ir import validate_types as types
+from tirlite.ir.expr import Buffer, Call, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import SeqStmt, Stmt
+from tirlite.plan.scope import UnknownScope
+
+MOST_REPORTED = 20
+
+# The code of each rule, and the message of one who breaks it.
+RULES: Mapping[str, type[Message]] = {
+    message.code: message
+    for message in (
+        types.OperandTypesDiffer,
+        types.OperandType,
+        types.SelectLanes,
+        types.ImpossibleCast,
+        types.ConstantType,
+        types.ConstantRange,
+        types.VectorLanes,
+        types.LetType,
+        types.IndexCount,
+        types.IndexType,
+        types.IndexLanes,
+        types.MisplacedArgument,
+        calls.CallArity,
+        calls.CallArgument,
+        calls.CallResult,
+        statements.StoreType,
+        statements.ConditionType,
+        statements.LoopType,
+        statements.LoopStep,
+        statements.ThreadLoop,
+        statements.ViewOffset,
+        statements.ViewRange,
+        statements.ViewScope,
+        statements.AttrPayload,
+        statements.BodyType,
+        statements.Alignment,
+        UnknownScope,
+        statements.ExtentType,
+        statements.NegativeExtent,
+        statements.DuplicateParameter,
+        statements.OutputNotParameter,
+        statements.UnboundDim,
+        statements.ShapeNotFixed,
+        names.Undefined,
+        names.UsedBeforeDefinition,
+        names.OutOfScope,
+        names.DefinedTwice,
+    )
+}
+
+_NODE_RULES: Mapping[type[Node], tuple[types.Rule, ...]] = {
+    **types.EXPRESSION_RULES,
+    **statements.STATEMENT_RULES,
+    Call: (calls.check_call,),
+}
+
+
+def validate(func: PrimFunc) -> None:
+    """Returns if `func` is well-formed; else raises KernelError with the violations in program order, at most 20."""
+    found = tuple(islice(violations(func), MOST_REPORTED))
+    if found:
+        raise KernelError(*found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Define:
+    """From here on `name` is defined, by the node `by`."""
+
+    name: Var | Buffer
+    by: Node
+
+
+class _Edge(Enum):
+    """Where a block begins and ends."""
+
+    OPEN = "open"
+    CLOSE = "close"
+
+
+_Step: TypeAlias = Node | _Define | _Edge
+
+
+def violations(func: PrimFunc) -> Iterator[Message]:
+    """Every broken rule in program order, with the span of its statement."""
+    span = func.span
+    scope = names.Names(func)
+    scope.open()
+    for dim in func.dims:
+        scope.define(dim, func, span)
+    stack: list[_Step] = [func]
+    while stack:
+        step = stack.pop()
+        broken: list[Message] = []
+        if isinstance(step, Node):
+            if isinstance(step, Stmt):
+                span = step.span
+            broken = _at_node(step, scope)
+            if step.CHILDREN or step.DEFINES:
+                stack.extend(reversed(_steps(step)))
+        elif isinstance(step, _Define):
+            broken = _at_definition(step, scope, span)
+        elif step is _Edge.OPEN:
+            scope.open()
+        else:
+            scope.close()
+        for message in broken:
+            yield replace(message, span=span)
+
+
+def _steps(node: Node) -> list[_Step]:
+    """What a node is made of, in program order: children, definitions, the edges of blocks."""
+    children: list[_Step] = list(node.children())
+    if isinstance(node, SeqStmt):
+        return [_Edge.OPEN, *children, _Edge.CLOSE]
+    if not node.DEFINES:
+        return children
+    definitions: list[_Step] = []
+    for name in _members(node, node.DEFINES):
+        definitions += [*(name.shape if isinstance(name, Buffer) else ()), _Define(name, node)]
+    if "body" in node.CHILDREN:
+        return [*children[:-1], _Edge.OPEN, *definitions, children[-1], _Edge.CLOSE]
+    return [*children, *definitions]
+
+
+def _members(node: Node, fields: tuple[str, ...]) -> Iterator[Var | Buffer]:
+    for field in fields:
+        value = getattr(node, field)
+        if isinstance(value, tuple):
+            yield from value
+        elif value is not None:
+            yield value
+
+
+def _at_node(node: Node, scope: names.Names) -> list[Message]:
+    if isinstance(node, PrimFunc):
+        return list(statements.function_violations(node))
+    found = []
+    if isinstance(node, Var):
+        found.append(scope.use(node))
+    elif node.USES:
+        found += [scope.use(name) for name in _members(node, node.USES)]
+    for rule in _NODE_RULES.get(type(node), ()):
+        found.append(rule(node))
+    return [message for message in found if message is not None] if found else []
+
+
+def _at_definition(step: _Define, scope: names.Names, span: Span | None) -> list[Message]:
+    found = [scope.define(step.name, step.by, span)]
+    if isinstance(step.name, Buffer):
+        found += [rule(step.name) for rule in statements.BUFFER_RULES]
+    return [message for message in found if message is not None]

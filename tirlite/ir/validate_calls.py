@@ -1,0 +1,122 @@
+"""A Call in, what is wrong with the number and the types of its arguments out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tirlite.diag import Message
+from tirlite.ir.dtype import DType, bool_, handle
+from tirlite.ir.expr import BufferRef, Call, Expr, Load, StringImm
+from tirlite.ir.op import Op
+from tirlite.ir.validate_types import is_number
+
+ACCESS_MASKS = ("r", "w", "rw")
+
+
+@dataclass(frozen=True)
+class CallArity(Message):
+    code = "call-arity"
+    title = "tl.{op} takes {wanted} arguments, not {count}"
+
+    op: str
+    wanted: str
+    count: int
+
+
+@dataclass(frozen=True)
+class CallArgument(Message):
+    code = "call-argument"
+    title = "argument {position} of tl.{op} is {given}, where {wanted} belongs"
+
+    op: str
+    position: int
+    given: str
+    wanted: str
+
+
+@dataclass(frozen=True)
+class CallResult(Message):
+    code = "call-result"
+    title = "tl.{op} gives {wanted}, and is declared to give {dtype}"
+
+    op: str
+    wanted: DType
+    dtype: DType
+
+
+def check_call(node: Call) -> Message | None:
+    """The first thing that is wrong with a call, by the kind of its operation."""
+    op, count = node.op, len(node.args)
+    if op is Op.CALL_EXTERN:
+        return _extern(node)
+    if count != op.arity:
+        return CallArity(op.label, str(op.arity), count)
+    if op is Op.BARRIER:
+        return _expect(node, 0, isinstance(node.args[0], StringImm), "a text")
+    if op is Op.ADDRESS_OF:
+        return _expect(node, 0, isinstance(node.args[0], Load), "an element of a buffer") or _gives(node, handle)
+    if op is Op.ACCESS_PTR:
+        return _access_ptr(node)
+    if op is Op.IF_THEN_ELSE:
+        return _conditional(node)
+    return _math(node)
+
+
+def _expect(node: Call, position: int, holds: bool, wanted: str) -> Message | None:
+    return None if holds else CallArgument(node.op.label, position, _shown(node.args[position]), wanted)
+
+
+def _gives(node: Call, wanted: DType) -> Message | None:
+    return None if node.dtype == wanted else CallResult(node.op.label, wanted, node.dtype)
+
+
+def _shown(arg: Expr) -> str:
+    if isinstance(arg, StringImm):
+        return f"the text {arg.value!r}"
+    return f"the buffer `{arg.buffer.name}`" if isinstance(arg, BufferRef) else str(arg.dtype)
+
+
+def _extern(node: Call) -> Message | None:
+    if not node.args:
+        return CallArity(node.op.label, "one or more", 0)
+    name = node.args[0]
+    return _expect(node, 0, isinstance(name, StringImm) and bool(name.value), "the name of a function")
+
+
+def _access_ptr(node: Call) -> Message | None:
+    buffer, offset, extent, mask = node.args
+    return (
+        _expect(node, 0, isinstance(buffer, BufferRef), "a buffer")
+        or _expect(node, 1, _is_index(offset), "a scalar integer")
+        or _expect(node, 2, _is_index(extent), "a scalar integer")
+        or _expect(node, 3, isinstance(mask, StringImm) and mask.value in ACCESS_MASKS, "one of 'r', 'w', 'rw'")
+        or _gives(node, handle)
+    )
+
+
+def _is_index(arg: Expr) -> bool:
+    return arg.dtype.is_integer and arg.dtype.lanes == 1
+
+
+def _conditional(node: Call) -> Message | None:
+    condition, if_true, if_false = node.args
+    return (
+        _expect(node, 0, condition.dtype == bool_, "a scalar bool")
+        or _expect(node, 1, not isinstance(if_true, (StringImm, BufferRef)), "a value")
+        or _expect(node, 2, if_false.dtype == if_true.dtype, str(if_true.dtype))
+        or _gives(node, if_true.dtype)
+    )
+
+
+# What is not named here takes floats.
+_TAKES_NUMBERS: Mapping[Op, str] = {Op.ABS: "a number"}
+
+
+def _math(node: Call) -> Message | None:
+    first = node.args[0].dtype
+    wanted = _TAKES_NUMBERS.get(node.op)
+    wrong = _expect(node, 0, is_number(first) if wanted else first.is_float, wanted or "a float")
+    for position in range(1, len(node.args)):
+        wrong = wrong or _expect(node, position, node.args[position].dtype == first, str(first))
+    return wrong or _gives(node, bool_.with_lanes(first.lanes) if node.op is Op.ISNAN else first)

@@ -1,0 +1,355 @@
+"""A statement, a buffer or a function in, what is wrong with it by itself out: one small rule for each way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from tirlite.diag import Message, PlanError
+from tirlite.ir.dtype import DType, bool_, i64
+from tirlite.ir.expr import Buffer, Call, IntImm, LetExpr, Load, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import (
+    PAYLOADS,
+    Assert,
+    AttrStmt,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    SeqStmt,
+    Store,
+    View,
+    While,
+)
+from tirlite.ir.validate_types import ACCESS, Rule, let_type, no_stray_argument
+from tirlite.ir.walk import walk
+from tirlite.plan.scope import StorageScope
+
+
+@dataclass(frozen=True)
+class StoreType(Message):
+    code = "store-type"
+    title = "a value of type {dtype} is stored to {wanted} of `{name}`"
+    help = "cast the value"
+
+    name: str
+    wanted: DType
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class ConditionType(Message):
+    code = "condition-type"
+    title = "the condition of {kind} has the type {dtype}"
+    help = "a condition is a scalar bool: compare with something"
+
+    kind: str
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class LoopType(Message):
+    code = "loop-type"
+    title = "{part} of loop `{name}` has the type {dtype}"
+    help = "loops count in i64"
+
+    name: str
+    part: str
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class LoopStep(Message):
+    code = "loop-step"
+    title = "loop `{name}` has step 0 and never ends"
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ThreadLoop(Message):
+    code = "thread-loop"
+    title = "thread loop `{name}` {problem}"
+    help = "a thread loop starts at 0, has step 1 and a tag like `threadIdx.x`; no other loop has a tag"
+
+    name: str
+    problem: str
+
+
+@dataclass(frozen=True)
+class ViewOffset(Message):
+    code = "view-offset"
+    title = "the byte offset of view `{name}` has the type {dtype}"
+    help = "an offset is a scalar i64"
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class ViewRange(Message):
+    code = "view-range"
+    title = "view `{name}` of bytes {start} to {end} leaves `{source}`, which has {size} bytes"
+
+    name: str
+    source: str
+    start: int
+    end: int
+    size: int
+
+
+@dataclass(frozen=True)
+class ViewScope(Message):
+    code = "view-scope"
+    title = "view `{name}` is in scope {scope}, its source `{source}` in {source_scope}"
+
+    name: str
+    scope: str
+    source: str
+    source_scope: str
+
+
+@dataclass(frozen=True)
+class AttrPayload(Message):
+    code = "attr-payload"
+    title = "attribute {key} {problem}"
+
+    key: str
+    problem: str
+
+
+@dataclass(frozen=True)
+class BodyType(Message):
+    code = "body-type"
+    title = "the body of {kind} is {given}"
+    help = "every body is a SeqStmt"
+
+    kind: str
+    given: str
+
+
+@dataclass(frozen=True)
+class Alignment(Message):
+    code = "alignment"
+    title = "buffer `{name}` is to be aligned to {alignment} bytes"
+    help = "an alignment is a power of two, or 0 for that of the element"
+
+    name: str
+    alignment: int
+
+
+@dataclass(frozen=True)
+class ExtentType(Message):
+    code = "extent-type"
+    title = "extent {axis} of `{name}` has the type {dtype}"
+    help = "an extent is a scalar i64"
+
+    name: str
+    axis: int
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class NegativeExtent(Message):
+    code = "negative-extent"
+    title = "extent {axis} of `{name}` is {extent}"
+
+    name: str
+    axis: int
+    extent: int
+
+
+@dataclass(frozen=True)
+class DuplicateParameter(Message):
+    code = "duplicate-parameter"
+    title = "`{name}` is a parameter twice"
+
+    name: str
+
+
+@dataclass(frozen=True)
+class OutputNotParameter(Message):
+    code = "output-not-parameter"
+    title = "output `{name}` is no parameter"
+
+    name: str
+
+
+@dataclass(frozen=True)
+class UnboundDim(Message):
+    code = "unbound-dim"
+    title = "no argument tells the value of dim `{name}`"
+    help = "let `{name}` alone be an extent of some parameter, or make it a parameter"
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ShapeNotFixed(Message):
+    code = "shape-not-fixed"
+    title = "the shape of parameter `{name}` is computed by {kind}"
+    help = "extents of parameters are integers, dims, and arithmetic of these"
+
+    name: str
+    kind: str
+
+
+def store_type(node: Store) -> Message | None:
+    wanted = Load(node.buffer, node.indices).dtype
+    return None if node.value.dtype == wanted else StoreType(node.buffer.name, wanted, node.value.dtype)
+
+
+def condition(node: Any) -> Message | None:
+    dtype = node.condition.dtype
+    return None if dtype == bool_ else ConditionType(type(node).__name__, dtype)
+
+
+def loop_types(node: For) -> Message | None:
+    parts = (("the variable", node.var), ("the start", node.start), ("the stop", node.stop))
+    for part, value in parts:
+        if value.dtype != i64:
+            return LoopType(node.var.name, part, value.dtype)
+    return None
+
+
+def loop_step(node: For) -> Message | None:
+    return LoopStep(node.var.name) if node.step == 0 else None
+
+
+def thread_loop(node: For) -> Message | None:
+    problem = ""
+    if node.kind is not ForKind.THREAD:
+        problem = f"has the tag {node.thread_tag!r} and is no thread loop" if node.thread_tag else ""
+    elif not node.thread_tag:
+        problem = "has no tag"
+    elif not (isinstance(node.start, IntImm) and node.start.value == 0):
+        problem = "does not start at the constant 0"
+    elif node.step != 1:
+        problem = f"has step {node.step}"
+    return ThreadLoop(node.var.name, problem) if problem else None
+
+
+def view_offset(node: View) -> Message | None:
+    dtype = node.byte_offset.dtype
+    return None if dtype == i64 else ViewOffset(node.buffer.name, dtype)
+
+
+def view_range(node: View) -> Message | None:
+    if not isinstance(node.byte_offset, IntImm):
+        return None
+    start, length, size = node.byte_offset.value, constant_bytes(node.buffer), constant_bytes(node.source)
+    end = start + (length or 0)
+    if start >= 0 and (size is None or end <= size):
+        return None
+    return ViewRange(node.buffer.name, node.source.name, start, end, size or 0)
+
+
+def constant_bytes(buffer: Buffer) -> int | None:
+    """The size of a buffer in bytes where all extents are constants."""
+    extents = [extent.value for extent in buffer.shape if isinstance(extent, IntImm)]
+    return prod(extents) * buffer.dtype.bytes if len(extents) == len(buffer.shape) else None
+
+
+def view_scope(node: View) -> Message | None:
+    view, source = node.buffer, node.source
+    return None if view.scope == source.scope else ViewScope(view.name, view.scope, source.name, source.scope)
+
+
+def attr_payload(node: AttrStmt) -> Message | None:
+    takes_buffer, payload = PAYLOADS[node.key]
+    if takes_buffer and node.buffer is None:
+        return AttrPayload(node.key.value, "is about a buffer, and none is given")
+    if not takes_buffer and node.buffer is not None:
+        return AttrPayload(node.key.value, f"is about no buffer, and `{node.buffer.name}` is given")
+    if type(node.value) is not payload:
+        wanted = "no value" if payload is type(None) else f"a value of type {payload.__name__}"
+        return AttrPayload(node.key.value, f"takes {wanted}, not {node.value!r}")
+    return None
+
+
+def bodies(node: Node) -> Message | None:
+    for name in node.CHILDREN:
+        body = getattr(node, name)
+        if name.endswith("body") and not isinstance(body, SeqStmt):
+            return BodyType(type(node).__name__, f"a {type(body).__name__}")
+    return None
+
+
+STATEMENT_RULES: Mapping[type[Node], tuple[Rule, ...]] = {
+    Store: (*ACCESS, store_type),
+    Let: (let_type, no_stray_argument),
+    Evaluate: (no_stray_argument,),
+    Assert: (condition,),
+    For: (loop_types, loop_step, thread_loop, bodies),
+    While: (condition, bodies),
+    IfThenElse: (condition, bodies),
+    AttrStmt: (attr_payload, bodies),
+    View: (view_offset, view_range, view_scope),
+}
+
+
+def alignment(buffer: Buffer) -> Message | None:
+    given = buffer.alignment
+    is_power = given >= 0 and given & (given - 1) == 0
+    return None if is_power else Alignment(buffer.name, given)
+
+
+def storage_scope(buffer: Buffer) -> Message | None:
+    try:
+        StorageScope.parse(buffer.scope)
+    except PlanError as error:
+        (message,) = error.messages
+        assert isinstance(message, Message)
+        return message
+    return None
+
+
+def extent_types(buffer: Buffer) -> Message | None:
+    for axis, extent in enumerate(buffer.shape):
+        if extent.dtype != i64:
+            return ExtentType(buffer.name, axis, extent.dtype)
+    return None
+
+
+def negative_extent(buffer: Buffer) -> Message | None:
+    for axis, extent in enumerate(buffer.shape):
+        if isinstance(extent, IntImm) and extent.value < 0:
+            return NegativeExtent(buffer.name, axis, extent.value)
+    return None
+
+
+BUFFER_RULES: tuple[Callable[[Buffer], Message | None], ...] = (
+    alignment,
+    storage_scope,
+    extent_types,
+    negative_extent,
+)
+
+
+def function_violations(func: PrimFunc) -> Iterator[Message]:
+    """What is wrong with the parameters, the outputs and the dims of a function."""
+    seen: dict[Var | Buffer, None] = {}
+    for param in func.params:
+        if param in seen:
+            yield DuplicateParameter(param.name)
+        seen[param] = None
+    for output in func.outputs:
+        if output not in seen:
+            yield OutputNotParameter(output.name)
+    buffers = [param for param in seen if isinstance(param, Buffer)]
+    for buffer in buffers:
+        for node in (part for extent in buffer.shape for part in walk(extent)):
+            if isinstance(node, (Load, Call, LetExpr)):
+                yield ShapeNotFixed(buffer.name, type(node).__name__)
+    bare = {extent for buffer in buffers for extent in buffer.shape}
+    for dim in func.dims:
+        if dim not in bare:
+            yield UnboundDim(dim.name)
+    wrong_body = bodies(func)
+    if wrong_body is not None:
+        yield wrong_body

@@ -1,0 +1,275 @@
+"""An expression node in, what is wrong with the types of its operands out: one small rule for each way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tirlite.diag import Message
+from tirlite.ir import expr as e
+from tirlite.ir.dtype import DType
+from tirlite.ir.node import Node
+
+Rule: TypeAlias = Callable[[Any], Message | None]
+
+
+@dataclass(frozen=True)
+class OperandTypesDiffer(Message):
+    code = "operand-types-differ"
+    title = "the operands of {kind} have the types {left} and {right}"
+    help = "both sides have one type: cast one of them"
+
+    kind: str
+    left: DType
+    right: DType
+
+
+@dataclass(frozen=True)
+class OperandType(Message):
+    code = "operand-type"
+    title = "{kind} takes {wanted}, not {dtype}"
+    help = "cast the operand"
+
+    kind: str
+    wanted: str
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class SelectLanes(Message):
+    code = "select-lanes"
+    title = "a condition of {condition} lanes selects between values of {values} lanes"
+    help = "the condition has one lane, or as many as the values"
+
+    condition: int
+    values: int
+
+
+@dataclass(frozen=True)
+class ImpossibleCast(Message):
+    code = "impossible-cast"
+    title = "a value of type {source} cannot be cast to {target}"
+    help = "a cast keeps the number of lanes, and handles have no other type"
+
+    source: DType
+    target: DType
+
+
+@dataclass(frozen=True)
+class ConstantType(Message):
+    code = "constant-type"
+    title = "{kind} cannot have the type {dtype}"
+    help = "IntImm is a scalar integer or bool, FloatImm a scalar float; other lanes are made by Broadcast"
+
+    kind: str
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class ConstantRange(Message):
+    code = "constant-range"
+    title = "{value} is no value of {dtype}"
+    help = "{dtype} holds {least} to {greatest}"
+
+    value: int
+    dtype: DType
+    least: int
+    greatest: int
+
+
+@dataclass(frozen=True)
+class VectorLanes(Message):
+    code = "vector-lanes"
+    title = "{kind} makes a vector of {lanes} lanes"
+    help = "a vector has two lanes or more"
+
+    kind: str
+    lanes: int
+
+
+@dataclass(frozen=True)
+class LetType(Message):
+    code = "let-type"
+    title = "`{name}` of type {declared} is bound to a value of type {dtype}"
+
+    name: str
+    declared: DType
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class IndexCount(Message):
+    code = "index-count"
+    title = "`{name}` has {rank} axes and is indexed by {count}"
+
+    name: str
+    rank: int
+    count: int
+
+
+@dataclass(frozen=True)
+class IndexType(Message):
+    code = "index-type"
+    title = "index {axis} of `{name}` has the type {dtype}"
+    help = "an index is an integer"
+
+    name: str
+    axis: int
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class IndexLanes(Message):
+    code = "index-lanes"
+    title = "index {axis} of `{name}` is a vector of {lanes} lanes"
+    help = "only the last index may be a vector"
+
+    name: str
+    axis: int
+    lanes: int
+
+
+@dataclass(frozen=True)
+class MisplacedArgument(Message):
+    code = "misplaced-argument"
+    title = "{kind} stands in {parent}"
+    help = "a text or a bare buffer is an argument of a call and nothing else"
+
+    kind: str
+    parent: str
+
+
+def is_number(dtype: DType) -> bool:
+    return dtype.is_integer or dtype.is_float
+
+
+def same_types(node: e.Binary | e.Compare) -> Message | None:
+    left, right = node.a.dtype, node.b.dtype
+    return None if left == right else OperandTypesDiffer(type(node).__name__, left, right)
+
+
+def operand(wanted: str, allowed: Callable[[DType], bool]) -> Rule:
+    """The rule that the first operand has an allowed type; the second has the same by `same_types`."""
+
+    def rule(node: e.Unary | e.Binary | e.Compare) -> Message | None:
+        dtype = node.a.dtype
+        return None if allowed(dtype) else OperandType(type(node).__name__, wanted, dtype)
+
+    return rule
+
+
+def select_condition(node: e.Select) -> Message | None:
+    dtype = node.condition.dtype
+    return None if dtype.is_bool else OperandType("the condition of Select", "a bool", dtype)
+
+
+def select_values(node: e.Select) -> Message | None:
+    left, right = node.if_true.dtype, node.if_false.dtype
+    return None if left == right else OperandTypesDiffer("Select", left, right)
+
+
+def select_lanes(node: e.Select) -> Message | None:
+    condition, values = node.condition.dtype.lanes, node.dtype.lanes
+    return None if condition in (1, values) else SelectLanes(condition, values)
+
+
+def cast(node: e.Cast) -> Message | None:
+    source, target = node.value.dtype, node.dtype
+    is_possible = source.lanes == target.lanes and not (source.is_handle or target.is_handle)
+    return None if is_possible else ImpossibleCast(source, target)
+
+
+def integer_constant(node: e.IntImm) -> Message | None:
+    dtype = node.dtype
+    if dtype.lanes != 1 or not (dtype.is_integer or dtype.is_bool):
+        return ConstantType("IntImm", dtype)
+    fits = dtype.min <= node.value <= dtype.max
+    return None if fits else ConstantRange(node.value, dtype, dtype.min, dtype.max)
+
+
+def float_constant(node: e.FloatImm) -> Message | None:
+    dtype = node.dtype
+    return None if dtype.lanes == 1 and dtype.is_float else ConstantType("FloatImm", dtype)
+
+
+def lanes(node: e.Ramp | e.Broadcast) -> Message | None:
+    return None if node.lanes >= 2 else VectorLanes(type(node).__name__, node.lanes)
+
+
+def ramp_base(node: e.Ramp) -> Message | None:
+    dtype = node.base.dtype
+    fits = dtype.is_integer and dtype.lanes == 1
+    return None if fits else OperandType("Ramp", "a scalar integer", dtype)
+
+
+def ramp_stride(node: e.Ramp) -> Message | None:
+    base, stride = node.base.dtype, node.stride.dtype
+    return None if base == stride else OperandTypesDiffer("Ramp", base, stride)
+
+
+def broadcast_value(node: e.Broadcast) -> Message | None:
+    dtype = node.value.dtype
+    fits = dtype.lanes == 1 and not dtype.is_handle
+    return None if fits else OperandType("Broadcast", "a scalar", dtype)
+
+
+def index_count(node: Any) -> Message | None:
+    rank, count = len(node.buffer.shape), len(node.indices)
+    return None if rank == count else IndexCount(node.buffer.name, rank, count)
+
+
+def index_types(node: Any) -> Message | None:
+    for axis, index in enumerate(node.indices):
+        if not index.dtype.is_integer:
+            return IndexType(node.buffer.name, axis, index.dtype)
+    return None
+
+
+def index_lanes(node: Any) -> Message | None:
+    for axis, index in enumerate(node.indices[:-1]):
+        if index.dtype.lanes != 1:
+            return IndexLanes(node.buffer.name, axis, index.dtype.lanes)
+    return None
+
+
+def let_type(node: Any) -> Message | None:
+    declared, dtype = node.var.dtype, node.value.dtype
+    return None if declared == dtype else LetType(node.var.name, declared, dtype)
+
+
+def no_stray_argument(node: Node) -> Message | None:
+    """Texts and bare buffers stand in calls only: for every node but Call."""
+    for child in node.children():
+        if isinstance(child, (e.StringImm, e.BufferRef)):
+            return MisplacedArgument(type(child).__name__, type(node).__name__)
+    return None
+
+
+ACCESS: tuple[Rule, ...] = (index_count, index_types, index_lanes, no_stray_argument)
+
+_NUMBERS = (same_types, operand("numbers", is_number))
+_INTEGERS = (same_types, operand("integers", lambda dtype: dtype.is_integer))
+_BITS = (same_types, operand("integers or bools", lambda dtype: dtype.is_integer or dtype.is_bool))
+_SCALAR_BOOLS = (same_types, operand("scalar bools", lambda dtype: dtype.is_bool and dtype.lanes == 1))
+_VALUES = (same_types, operand("numbers or bools", lambda dtype: not dtype.is_handle))
+
+EXPRESSION_RULES: Mapping[type[Node], tuple[Rule, ...]] = {
+    e.IntImm: (integer_constant,),
+    e.FloatImm: (float_constant,),
+    e.Cast: (cast,),
+    e.Neg: (operand("a number", is_number),),
+    e.BitNot: (operand("an integer", lambda dtype: dtype.is_integer),),
+    e.Not: (operand("a bool", lambda dtype: dtype.is_bool),),
+    e.Div: (same_types, operand("floats", lambda dtype: dtype.is_float)),
+    **dict.fromkeys((e.Add, e.Sub, e.Mul, e.FloorDiv, e.FloorMod), _NUMBERS),
+    **dict.fromkeys((e.TruncDiv, e.TruncMod, e.ShiftLeft, e.ShiftRight), _INTEGERS),
+    **dict.fromkeys((e.BitAnd, e.BitOr, e.BitXor), _BITS),
+    **dict.fromkeys((e.And, e.Or), _SCALAR_BOOLS),
+    **dict.fromkeys((e.Min, e.Max, e.EQ, e.NE, e.LT, e.LE, e.GT, e.GE), _VALUES),
+    e.Select: (select_condition, select_values, select_lanes, no_stray_argument),
+    e.Load: ACCESS,
+    e.Ramp: (lanes, ramp_base, ramp_stride),
+    e.Broadcast: (lanes, broadcast_value),
+    e.LetExpr: (let_type, no_stray_argument),
+}

@@ -1,0 +1,54 @@
+"""Storage scopes: the text of a scope in, its rank and tag out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from tirlite.diag import Message, PlanError, nearest
+
+
+class Rank(IntEnum):
+    """How far a memory is from the processor; a higher rank is nearer, and belongs to fewer threads."""
+
+    GLOBAL = 0
+    SHARED = 1
+    WARP = 2
+    LOCAL = 3
+
+
+_RANKS = {rank.name.lower(): rank for rank in Rank}
+
+
+@dataclass(frozen=True)
+class UnknownScope(Message):
+    code = "unknown-scope"
+    raises = PlanError
+    title = "there is no storage scope `{scope}`"
+    help = "a scope is a rank, one of {ranks}, and perhaps a tag after a dot, as in `local.UB`{hint}"
+
+    scope: str
+    hint: str = ""
+    ranks: str = ", ".join(f"`{name}`" for name in _RANKS)
+
+
+@dataclass(frozen=True, slots=True)
+class StorageScope:
+    """A rank and a tag; equal means the same memory."""
+
+    rank: Rank
+    tag: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> StorageScope:
+        """The scope that `text` spells, as "global" or "local.UB". Raises PlanError for any other rank or no tag."""
+        name, dot, tag = text.partition(".")
+        rank = _RANKS.get(name)
+        if rank is None or (dot and not tag):
+            near = nearest(name, _RANKS)
+            raise UnknownScope(text, f"; did you mean {near}?" if near and rank is None else "").error()
+        return cls(rank, tag)
+
+    def __str__(self) -> str:
+        name = self.rank.name.lower()
+        return f"{name}.{self.tag}" if self.tag else name
