@@ -8,6 +8,7 @@ from typing import ClassVar
 from tirlite.diag import Span
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.node import Node, node
+from tirlite.ir.printer import function_text
 from tirlite.ir.stmt import SeqStmt
 from tirlite.ir.walk import walk
 
@@ -27,6 +28,9 @@ class PrimFunc(Node):
     body: SeqStmt
     outputs: tuple[Buffer, ...] = ()
     span: Span | None = field(default=None, kw_only=True)
+
+    def __str__(self) -> str:
+        return function_text(self.name, self.params, self.dims, self.outputs, self.body)
 
     @property
     def dims(self) -> tuple[Var, ...]:

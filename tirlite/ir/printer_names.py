@@ -1,0 +1,73 @@
+"""Variables and buffers in, the names that they have in printed text out: legal, unique, in order of appearance."""
+
+from __future__ import annotations
+
+import keyword
+import re
+
+from tirlite.ir.expr import Buffer, Var
+
+# What the printed text needs for itself.
+_RESERVED = frozenset(keyword.kwlist) | {"tl", "range", "min", "max", "abs", "bool", "int", "float"}
+_NOT_IN_NAMES = re.compile(r"\W", re.ASCII)
+
+
+def legal(name: str) -> str:
+    """`name` as an identifier that means nothing else in the text: `local.A` is `local_A`, `in` is `in_`."""
+    cleaned = _NOT_IN_NAMES.sub("_", name) or "_"
+    if cleaned[0].isdigit():
+        cleaned = f"_{cleaned}"
+    return f"{cleaned}_" if cleaned in _RESERVED else cleaned
+
+
+class Names:
+    """The names of one printed text.
+
+    A name belongs to one object for the whole text. Only the variable of a loop gives its name back at the end of the
+    loop, so that one `i` serves loop after loop; another loop takes it, nothing else.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[Var | Buffer, str] = {}
+        self._taken: set[str] = set()
+        self._of_loops: set[str] = set()
+        self._next: dict[str, int] = {}
+
+    def of(self, entity: Var | Buffer) -> str:
+        """The name of `entity`, which gets one now if it has none: a use without a definition is shown too."""
+        return self._names.get(entity) or self.define(entity)
+
+    def define(self, entity: Var | Buffer) -> str:
+        """The name of `entity`, whose definition is printed now. Defined again, it has the same name again."""
+        known = self._names.get(entity)
+        if known is not None:
+            return known
+        name = self.fresh(entity.name)
+        self._names[entity] = name
+        return name
+
+    def fresh(self, wish: str) -> str:
+        """A name like `wish` that nothing has or had."""
+        base = name = legal(wish)
+        number = self._next.get(base, 0)
+        while name in self._taken or name in self._of_loops:
+            number += 1
+            name = f"{base}_{number}"
+        self._next[base] = number
+        self._taken.add(name)
+        return name
+
+    def open_loop(self, var: Var) -> str:
+        """The name of a loop's variable, taken until `close_loop`."""
+        base = name = legal(var.name)
+        number = 0
+        while name in self._taken:
+            number += 1
+            name = f"{base}_{number}"
+        self._taken.add(name)
+        self._of_loops.add(name)
+        self._names[var] = name
+        return name
+
+    def close_loop(self, var: Var) -> None:
+        self._taken.discard(self._names.pop(var))

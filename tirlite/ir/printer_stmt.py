@@ -1,0 +1,188 @@
+"""Statements and the names in force in, lines of DSL text with their levels of indentation out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+from tirlite.ir.dtype import DType
+from tirlite.ir.expr import Buffer, Expr, IntImm
+from tirlite.ir.printer_expr import DEEPEST, expr_text, quoted
+from tirlite.ir.printer_names import Names
+from tirlite.ir.printer_spill import spilled
+from tirlite.ir.stmt import (
+    Allocate,
+    Assert,
+    AttrStmt,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    SeqStmt,
+    Stmt,
+    Store,
+    View,
+    While,
+)
+
+Line: TypeAlias = tuple[int, str]
+
+
+# What is left to print, with its level: a statement, a line, or something that prints and returns further steps.
+_Step: TypeAlias = "tuple[int, Stmt | str | Callable[[], list[_Step]]]"
+
+
+class StatementPrinter:
+    """Collects the lines of statements, at any depth of nesting."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.lines: list[Line] = []
+
+    def print(self, stmts: Iterable[Stmt], level: int) -> None:
+        stack = self._body(stmts, level)
+        while stack:
+            at, step = stack.pop()
+            if isinstance(step, str):
+                self.lines.append((at, step))
+            elif isinstance(step, Stmt):
+                stack.extend(_RULES[type(step)](self, step, at))
+            else:
+                stack.extend(step())
+
+    def _body(self, stmts: Iterable[Stmt], level: int) -> list[_Step]:
+        """The steps for a body, last first."""
+        steps: list[_Step] = [(level, stmt) for stmt in stmts]
+        return steps[::-1] or [(level, "pass")]
+
+    def _line(self, level: int, text: str) -> None:
+        self.lines.append((level, text))
+
+    def _value(self, expr: Expr, level: int) -> str:
+        """The text of an expression; lets for its parts come first where it is too deep."""
+        text, depth = expr_text(expr, self.names)
+        if depth <= DEEPEST:
+            return text
+        lets, shallow = spilled(expr, DEEPEST)
+        for var, value in lets:
+            self._line(level, f"{self.names.define(var)} = {expr_text(value, self.names)[0]}")
+        return expr_text(shallow, self.names)[0]
+
+    def _values(self, exprs: Sequence[Expr], level: int) -> str:
+        return ", ".join(self._value(expr, level) for expr in exprs)
+
+    def _access(self, buffer: Buffer, indices: Sequence[Expr], level: int) -> str:
+        return f"{self.names.of(buffer)}[{self._values(indices, level) or '()'}]"
+
+    # A rule prints the first line of its statement and returns the steps for the rest, last first.
+
+    def seq(self, stmt: SeqStmt, level: int) -> list[_Step]:
+        return self._body(stmt.stmts, level) if stmt.stmts else []
+
+    def store(self, stmt: Store, level: int) -> list[_Step]:
+        target = self._access(stmt.buffer, stmt.indices, level)
+        self._line(level, f"{target} = {self._value(stmt.value, level)}")
+        return []
+
+    def evaluate(self, stmt: Evaluate, level: int) -> list[_Step]:
+        self._line(level, self._value(stmt.value, level))
+        return []
+
+    def allocate(self, stmt: Allocate, level: int) -> list[_Step]:
+        buffer = stmt.buffer
+        scope = [f"scope={quoted(buffer.scope)}"] if buffer.scope != "global" else []
+        args = [tensor_text(buffer.dtype, self._values(buffer.shape, level)), *scope, *promises(buffer)]
+        self._line(level, f"{self.names.define(buffer)} = tl.alloc({', '.join(args)})")
+        return []
+
+    def view(self, stmt: View, level: int) -> list[_Step]:
+        buffer, source = stmt.buffer, self.names.of(stmt.source)
+        args = [source, tensor_text(buffer.dtype, self._values(buffer.shape, level))]
+        offset = self._value(stmt.byte_offset, level)
+        args += [f"byte_offset={offset}"] if offset != "0" else []
+        self._line(level, f"{self.names.define(buffer)} = tl.view({', '.join([*args, *promises(buffer)])})")
+        return []
+
+    def let(self, stmt: Let, level: int) -> list[_Step]:
+        value = self._value(stmt.value, level)
+        self._line(level, f"{self.names.define(stmt.var)} = {value}")
+        return []
+
+    def assertion(self, stmt: Assert, level: int) -> list[_Step]:
+        self._line(level, f"assert {self._value(stmt.condition, level)}, {quoted(stmt.message)}")
+        return []
+
+    def loop(self, stmt: For, level: int) -> list[_Step]:
+        bounds = [self._value(stmt.start, level), self._value(stmt.stop, level)]
+        if stmt.kind is ForKind.THREAD:
+            bounds[0] = quoted(stmt.thread_tag)
+        elif stmt.step != 1:
+            bounds.append(str(stmt.step))
+        elif isinstance(stmt.start, IntImm) and bounds[0] == "0":
+            del bounds[0]
+        var = self.names.open_loop(stmt.var)
+        self._line(level, f"for {var} in {stmt.kind.value}({', '.join(bounds)}):")
+        return [(level, lambda: self._close_loop(stmt)), *self._body(stmt.body.stmts, level + 1)]
+
+    def _close_loop(self, stmt: For) -> list[_Step]:
+        self.names.close_loop(stmt.var)
+        return []
+
+    def while_(self, stmt: While, level: int) -> list[_Step]:
+        # No spilling here: lets before the loop would be computed once.
+        self._line(level, f"while {expr_text(stmt.condition, self.names)[0]}:")
+        return self._body(stmt.body.stmts, level + 1)
+
+    def branch(self, stmt: IfThenElse, level: int) -> list[_Step]:
+        self._line(level, f"if {self._value(stmt.condition, level)}:")
+        return [*self._otherwise(stmt.else_body, level), *self._body(stmt.then_body.stmts, level + 1)]
+
+    def _otherwise(self, body: SeqStmt, level: int) -> list[_Step]:
+        if not body.stmts:
+            return []
+        only = body.stmts[0]
+        if len(body.stmts) == 1 and isinstance(only, IfThenElse):
+            return [(level, lambda: self._elif(only, level))]
+        return [*self._body(body.stmts, level + 1), (level, "else:")]
+
+    def _elif(self, stmt: IfThenElse, level: int) -> list[_Step]:
+        text, depth = expr_text(stmt.condition, self.names)
+        if depth > DEEPEST:
+            # Its lets have to stand where only this branch computes them.
+            return [(level + 1, stmt), (level, "else:")]
+        self._line(level, f"elif {text}:")
+        return [*self._otherwise(stmt.else_body, level), *self._body(stmt.then_body.stmts, level + 1)]
+
+    def attr(self, stmt: AttrStmt, level: int) -> list[_Step]:
+        args = [self.names.of(stmt.buffer)] if stmt.buffer is not None else []
+        args.append(quoted(stmt.key.value))
+        if stmt.value is not None:
+            args.append(quoted(stmt.value) if isinstance(stmt.value, str) else str(stmt.value))
+        self._line(level, f"with tl.attr({', '.join(args)}):")
+        return self._body(stmt.body.stmts, level + 1)
+
+
+def tensor_text(dtype: DType, shape: str) -> str:
+    return f"tl.{dtype}[{shape or '()'}]"
+
+
+def promises(buffer: Buffer) -> list[str]:
+    """What a buffer promises beyond its type, as keywords."""
+    words = [f"alignment={buffer.alignment}"] if buffer.alignment else []
+    return [*words, "volatile=True"] if buffer.volatile else words
+
+
+_RULES: dict[type[Stmt], Callable[[StatementPrinter, Any, int], list[_Step]]] = {
+    SeqStmt: StatementPrinter.seq,
+    Store: StatementPrinter.store,
+    Evaluate: StatementPrinter.evaluate,
+    Allocate: StatementPrinter.allocate,
+    View: StatementPrinter.view,
+    Let: StatementPrinter.let,
+    Assert: StatementPrinter.assertion,
+    For: StatementPrinter.loop,
+    While: StatementPrinter.while_,
+    IfThenElse: StatementPrinter.branch,
+    AttrStmt: StatementPrinter.attr,
+}
