@@ -107,7 +107,8 @@ def expr_text(expr: Expr, names: Names, tightness: int = TERNARY) -> tuple[str, 
         inner, demanded, typed = piece
         kind = type(inner)
         if kind in _CONSTANTS:
-            binds, pieces = _constant(inner, typed=typed)
+            binds, digits = _constant(inner, typed=typed)
+            pieces: Sequence[Piece] = (digits,)
         else:
             binds, pieces = _RULES[kind](inner, names)
         deepest = max(deepest, depth)
@@ -136,7 +137,7 @@ def _unary(expr: Unary, names: Names) -> tuple[int, Sequence[Piece]]:
     return binds, (sign, (expr.a, binds, True))
 
 
-def _constant(imm: Any, *, typed: bool) -> tuple[int, Sequence[str]]:
+def _constant(imm: Any, *, typed: bool) -> tuple[int, str]:
     """A constant as it stands alone, with its type where `typed` demands it or where a literal has another."""
     dtype: DType = imm.dtype
     if isinstance(imm, FloatImm):
@@ -146,8 +147,8 @@ def _constant(imm: Any, *, typed: bool) -> tuple[int, Sequence[str]]:
         digits = str(bool(imm.value)) if dtype.is_bool and imm.value in (0, 1) else str(imm.value)
         bare = dtype in (i64, bool_)
     if typed or not bare:
-        return ATOM, (f"tl.{dtype}({digits})",)
-    return (SIGN if digits[0] == "-" else ATOM), (digits,)
+        return ATOM, f"tl.{dtype}({digits})"
+    return (SIGN if digits[0] == "-" else ATOM), digits
 
 
 def float_text(value: float, dtype: DType) -> str:
@@ -246,4 +247,6 @@ _RULES: dict[type[Expr], Callable[[Any, Names], tuple[int, Sequence[Piece]]]] = 
     Call: _call,
     LetExpr: _let,
     **dict.fromkeys(_SIGNS, _unary),
+    **dict.fromkeys(_OPERATORS, _binary),
+    **dict.fromkeys(_FUNCTIONS, _function),
 }
