@@ -1,0 +1,5 @@
+"""The reference interpreter: what a function of the IR means."""
+
+from tirlite.interp.interpret import interpret
+
+__all__ = ["interpret"]

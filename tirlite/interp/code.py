@@ -1,0 +1,80 @@
+"""A program while it is being made: where the next step goes, and what the statements around it have declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tirlite.diag import KernelRunError, Message, Span
+from tirlite.interp.poison import refuse
+from tirlite.interp.program import Block, Marks, Program, Step, Values
+from tirlite.ir import Buffer, Steps
+
+# What translates one type of node. An expression's rule returns the register of its value.
+Rule: TypeAlias = "Callable[[Code, Any], Steps[Any]]"
+
+
+@dataclass(frozen=True)
+class NotInterpretable(Message):
+    """The interpreter has no way to run something that is right in compiled code."""
+
+    code = "not-interpretable"
+    raises = KernelRunError
+    title = "the interpreter cannot run {what}"
+    label = "only compiled code can do this"
+
+    what: str
+
+
+@dataclass(slots=True, eq=False)
+class Code:
+    """The program so far. Steps go to the end of `block` and report faults at `span`."""
+
+    program: Program = field(default_factory=Program)
+    block: Block = field(init=False)
+    span: Span | None = None
+    sources: dict[Buffer, Buffer] = field(default_factory=dict)
+    thread_loops: int = 0
+
+    def __post_init__(self) -> None:
+        self.block = self.program.entry
+
+    def emit(self, step: Step) -> None:
+        self.block.steps.append(step)
+
+    def goto(self, target: Block) -> None:
+        """End this block with a jump to `target`."""
+        self.block.goto(target)
+
+    def branch(self, condition: int, use: str, if_true: Block, if_false: Block) -> None:
+        """End this block with a choice by the bool in a register."""
+        span = self.span
+
+        def choose(values: Values, marks: Marks) -> Block | None:
+            mark = marks[condition]
+            if mark is not None:
+                raise refuse(mark, use, span).error()
+            return if_true if values[condition] else if_false
+
+        self.block.exit = choose
+
+    def copy(self, source: int, target: int) -> None:
+        """Emit a copy between registers, mark included."""
+
+        def step(values: Values, marks: Marks) -> None:
+            values[target] = values[source]
+            marks[target] = marks[source]
+
+        self.emit(step)
+
+    def root(self, buffer: Buffer) -> Buffer:
+        """The allocation or parameter of which `buffer` is a view, through any number of views."""
+        while buffer in self.sources:
+            buffer = self.sources[buffer]
+        return buffer
+
+    def cannot(self, what: str) -> KernelRunError:
+        error = NotInterpretable(what, span=self.span).error()
+        assert isinstance(error, KernelRunError)
+        return error

@@ -1,0 +1,280 @@
+"""An expression in, the register of its value out; the steps that compute it go into the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tirlite.diag import Span
+from tirlite.interp.arithmetic import FUNCTIONS, Trap, trap_of
+from tirlite.interp.code import Code, Rule
+from tirlite.interp.convert import conversion
+from tirlite.interp.math_functions import math_function
+from tirlite.interp.place import element, position
+from tirlite.interp.poison import Poison, merged
+from tirlite.interp.program import Block, Marks, Values
+from tirlite.ir import (
+    And,
+    Binary,
+    Broadcast,
+    BufferRef,
+    Call,
+    Cast,
+    Compare,
+    DType,
+    Expr,
+    FloatImm,
+    IntImm,
+    LetExpr,
+    Load,
+    Op,
+    Or,
+    Ramp,
+    Select,
+    Steps,
+    StringImm,
+    TypeCode,
+    Unary,
+    Var,
+)
+
+
+def expression(code: Code, node: Expr) -> Steps[int]:
+    """Translate `node` to the end of `code`."""
+    leaf = LEAVES.get(type(node))
+    if leaf is not None:
+        return leaf(code, node)
+    register: int = yield RULES[type(node)](code, node)
+    return register
+
+
+def _item(code: Code, dtype: DType) -> Any:
+    """The NumPy type of a lane."""
+    if dtype.code in (TypeCode.BFLOAT, TypeCode.HANDLE):
+        raise code.cannot(f"values of type {dtype}")
+    return dtype.numpy.type
+
+
+def _constant(code: Code, node: IntImm | FloatImm) -> int:
+    return code.program.new_register(_item(code, node.dtype)(node.value))
+
+
+def _var(code: Code, node: Var) -> int:
+    return code.program.register_of(node)
+
+
+def _opaque(code: Code, node: StringImm | BufferRef) -> int:
+    raise code.cannot("a text as a value" if isinstance(node, StringImm) else f"a bare mention of `{node.buffer.name}`")
+
+
+def _apply(code: Code, function: Callable[..., Any], *arguments: int) -> int:
+    """Emit a function of registers, lane by lane."""
+    result = code.program.new_register()
+
+    def unary(values: Values, marks: Marks) -> None:
+        values[result] = function(values[a])
+        marks[result] = marks[a]
+
+    def binary(values: Values, marks: Marks) -> None:
+        values[result] = function(values[a], values[b])
+        marks[result] = None if marks[a] is marks[b] is None else merged(marks[a], marks[b])
+
+    def nary(values: Values, marks: Marks) -> None:
+        values[result] = function(*(values[each] for each in arguments))
+        marks[result] = merged(*(marks[each] for each in arguments))
+
+    a, b = arguments[0], arguments[-1]
+    code.emit(unary if len(arguments) == 1 else binary if len(arguments) == 2 else nary)
+    return result
+
+
+def _cast(code: Code, node: Cast) -> Steps[int]:
+    value = yield expression(code, node.value)
+    _item(code, node.dtype)
+    return _apply(code, conversion(node.value.dtype, node.dtype), value)
+
+
+def _unary(code: Code, node: Unary) -> Steps[int]:
+    a = yield expression(code, node.a)
+    return _apply(code, FUNCTIONS[type(node)], a)
+
+
+def _binary(code: Code, node: Binary | Compare) -> Steps[int]:
+    a = yield expression(code, node.a)
+    b = yield expression(code, node.b)
+    if isinstance(node, Binary):
+        trap = trap_of(type(node), node.dtype)
+        if trap is not None:
+            _check(code, trap, a, b)
+    return _apply(code, FUNCTIONS[type(node)], a, b)
+
+
+def _check(code: Code, trap: Trap, a: int, b: int) -> None:
+    """Emit the check of an integer operation. What is poisoned has no value that could be wrong."""
+    span = code.span
+
+    def step(values: Values, marks: Marks) -> None:
+        mark = merged(marks[a], marks[b])
+        left, right = np.ravel(values[a]), np.ravel(values[b])
+        for lane, (x, y) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+            fault = None if mark is not None and mark.lanes[lane] else trap(x, y, span)
+            if fault is not None:
+                raise fault.error()
+
+    code.emit(step)
+
+
+def _short_circuit(code: Code, node: And | Or) -> Steps[int]:
+    result = code.program.new_register()
+    second, after = Block(), Block()
+    a = yield expression(code, node.a)
+    code.copy(a, result)
+    use = "the left side of `and`" if isinstance(node, And) else "the left side of `or`"
+    code.branch(a, use, *((second, after) if isinstance(node, And) else (after, second)))
+    code.block = second
+    b = yield expression(code, node.b)
+    code.copy(b, result)
+    code.goto(after)
+    code.block = after
+    return result
+
+
+def _if_then_else(code: Code, node: Call) -> Steps[int]:
+    result = code.program.new_register()
+    after, sides = Block(), (Block(), Block())
+    condition = yield expression(code, node.args[0])
+    code.branch(condition, "the condition of a conditional expression", *sides)
+    for side, value in zip(sides, node.args[1:], strict=True):
+        code.block = side
+        register = yield expression(code, value)
+        code.copy(register, result)
+        code.goto(after)
+    code.block = after
+    return result
+
+
+def _select(code: Code, node: Select) -> Steps[int]:
+    condition = yield expression(code, node.condition)
+    if_true = yield expression(code, node.if_true)
+    if_false = yield expression(code, node.if_false)
+    result = code.program.new_register()
+    lanes = node.dtype.lanes
+
+    def step(values: Values, marks: Marks) -> None:
+        chosen = values[condition]
+        if not chosen.ndim:
+            side = if_true if chosen else if_false
+            values[result] = values[side]
+            mark = marks[condition]
+            marks[result] = marks[side] if mark is None else mark.spread(lanes)
+            return
+        values[result] = np.where(chosen, values[if_true], values[if_false])
+        marks[result] = merged(
+            marks[condition],
+            _where(marks[if_true], chosen),
+            _where(marks[if_false], ~chosen),
+        )
+
+    code.emit(step)
+    return result
+
+
+def _where(mark: Poison | None, lanes: Any) -> Poison | None:
+    return None if mark is None else mark.on(mark.lanes & lanes)
+
+
+def _load(code: Code, node: Load) -> Steps[int]:
+    registers = []
+    for index in node.indices:
+        registers.append((yield expression(code, index)))
+    return _emit_load(code, node, tuple(registers), code.span)
+
+
+def _emit_load(code: Code, node: Load, indices: tuple[int, ...], span: Span | None) -> int:
+    source, result = code.program.register_of(node.buffer), code.program.new_register()
+
+    def step(values: Values, marks: Marks) -> None:
+        window = values[source]
+        values[result], bad = window.load(element(window, indices, values, marks, span))
+        marks[result] = None if bad is None else Poison(bad, node.buffer.name, position(indices, values))
+
+    code.emit(step)
+    return result
+
+
+def _ramp(code: Code, node: Ramp) -> Steps[int]:
+    base = yield expression(code, node.base)
+    stride = yield expression(code, node.stride)
+    steps = np.arange(node.lanes).astype(node.dtype.numpy)
+    result = _apply(code, lambda start, step: start + step * steps, base, stride)
+    _spread(code, result, node.lanes)
+    return result
+
+
+def _broadcast(code: Code, node: Broadcast) -> Steps[int]:
+    value = yield expression(code, node.value)
+    result = _apply(code, lambda scalar: np.full(node.lanes, scalar), value)
+    _spread(code, result, node.lanes)
+    return result
+
+
+def _spread(code: Code, register: int, lanes: int) -> None:
+    """Emit what gives the mark of a scalar to all lanes of the vector made from it."""
+
+    def step(_values: Values, marks: Marks) -> None:
+        mark = marks[register]
+        if mark is not None:
+            marks[register] = mark.spread(lanes)
+
+    code.emit(step)
+
+
+def _call(code: Code, node: Call) -> Steps[int]:
+    if node.op is Op.IF_THEN_ELSE:
+        chosen: int = yield _if_then_else(code, node)
+        return chosen
+    if node.op is Op.BARRIER:
+        if code.thread_loops:
+            raise code.cannot("a barrier between threads: it runs one thread after the other")
+        return code.program.new_register()
+    if not node.op.is_math:
+        raise code.cannot(f"`tl.{node.op.label}`")
+    arguments = []
+    for argument in node.args:
+        arguments.append((yield expression(code, argument)))
+    return _apply(code, math_function(node.op, node.args[0].dtype), *arguments)
+
+
+def _let(code: Code, node: LetExpr) -> Steps[int]:
+    value = yield expression(code, node.value)
+    code.copy(value, code.program.register_of(node.var))
+    body = yield expression(code, node.body)
+    # A register of its own, as the variable's is written again where this node stands a second time.
+    result = code.program.new_register()
+    code.copy(body, result)
+    return result
+
+
+LEAVES: dict[type[Expr], Callable[[Code, Any], int]] = {
+    IntImm: _constant,
+    FloatImm: _constant,
+    StringImm: _opaque,
+    BufferRef: _opaque,
+    Var: _var,
+}
+
+
+RULES: dict[type[Expr], Rule] = {
+    **{kind: _unary if issubclass(kind, Unary) else _binary for kind in FUNCTIONS},
+    And: _short_circuit,
+    Or: _short_circuit,
+    Cast: _cast,
+    Select: _select,
+    Load: _load,
+    Ramp: _ramp,
+    Broadcast: _broadcast,
+    Call: _call,
+    LetExpr: _let,
+}

@@ -1,0 +1,56 @@
+"""Registers of indices and extents in, checked integers out: which element an access means, how large a buffer is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tirlite.diag import Span
+from tirlite.interp.memory import Window
+from tirlite.interp.poison import refuse
+from tirlite.interp.program import Marks, Values
+from tirlite.ir import Buffer
+from tirlite.ir.faults import IndexOutOfBounds, NegativeExtent
+
+
+def element(window: Window, indices: tuple[int, ...], values: Values, marks: Marks, span: Span | None) -> Any:
+    """The flat index of an access in elements of `window`; an array of them if the last index is a vector."""
+    flat: Any = 0
+    for axis, register in enumerate(indices):
+        mark = marks[register]
+        if mark is not None:
+            raise refuse(mark, f"index {axis} of `{window.buffer.name}`", span).error()
+        index, extent = values[register], window.shape[axis]
+        if index.ndim:
+            outside = (index < 0) | (index >= extent)
+            if outside.any():
+                raise IndexOutOfBounds(window.buffer.name, axis, int(index[outside][0]), extent, span=span).error()
+            index = index.astype(np.int64)
+        else:
+            index = int(index)
+            if not 0 <= index < extent:
+                raise IndexOutOfBounds(window.buffer.name, axis, index, extent, span=span).error()
+        flat = flat * extent + index
+    return flat
+
+
+def position(indices: tuple[int, ...], values: Values) -> tuple[int, ...]:
+    """The indices of an access, for messages; of a vector access, those of its first lane."""
+    return tuple(int(np.ravel(values[register])[0]) for register in indices)
+
+
+def extents(
+    buffer: Buffer, registers: tuple[int, ...], values: Values, marks: Marks, span: Span | None
+) -> tuple[int, ...]:
+    """The shape of `buffer`, none of its extents negative."""
+    shape = []
+    for axis, register in enumerate(registers):
+        mark = marks[register]
+        if mark is not None:
+            raise refuse(mark, f"extent {axis} of `{buffer.name}`", span).error()
+        extent = int(values[register])
+        if extent < 0:
+            raise NegativeExtent(buffer.name, axis, extent, span=span).error()
+        shape.append(extent)
+    return tuple(shape)

@@ -1,0 +1,67 @@
+"""The form in which a function runs: basic blocks of small steps over numbered registers.
+
+A register holds a value (a NumPy scalar, or an array of the lanes of a vector), a Window on memory, or the iterator of
+a running loop. Beside each stands its poison mark. Nothing nests, so that no depth of a program can exhaust a stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tirlite.interp.poison import Poison
+from tirlite.ir import Buffer, Var
+
+Values: TypeAlias = list[Any]
+Marks: TypeAlias = list[Poison | None]
+Step: TypeAlias = Callable[[Values, Marks], None]
+Exit: TypeAlias = "Callable[[Values, Marks], Block | None]"
+
+
+def finish(_values: Values, _marks: Marks) -> Block | None:
+    """The exit of the last block."""
+    return None
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """Steps that run in order, and what chooses the next block."""
+
+    steps: list[Step] = field(default_factory=list)
+    exit: Exit = finish
+
+    def goto(self, target: Block) -> None:
+        self.exit = lambda _values, _marks: target
+
+
+@dataclass(slots=True, eq=False)
+class Program:
+    """A translated function. `values` are the registers at the start: constants are in place, the rest is None.
+
+    `registers` is where the parameters, dims and buffers go. `written` are the parameters that some store goes to.
+    """
+
+    entry: Block = field(default_factory=Block)
+    values: Values = field(default_factory=list)
+    registers: dict[Var | Buffer, int] = field(default_factory=dict)
+    written: dict[Buffer, None] = field(default_factory=dict)
+
+    def new_register(self, value: object = None) -> int:
+        self.values.append(value)
+        return len(self.values) - 1
+
+    def register_of(self, name: Var | Buffer) -> int:
+        if name not in self.registers:
+            self.registers[name] = self.new_register()
+        return self.registers[name]
+
+
+def execute(program: Program, values: Values) -> None:
+    """Run `program` to its end on registers that hold the arguments."""
+    marks: Marks = [None] * len(values)
+    block: Block | None = program.entry
+    while block is not None:
+        for step in block.steps:
+            step(values, marks)
+        block = block.exit(values, marks)

@@ -1,0 +1,205 @@
+"""A statement in, the steps and blocks that run it out, at the end of the program so far."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tirlite.interp.code import Code, Rule
+from tirlite.interp.expressions import expression
+from tirlite.interp.memory import fresh, size_of, view
+from tirlite.interp.place import element, extents
+from tirlite.interp.poison import refuse
+from tirlite.interp.program import Block, Marks, Values
+from tirlite.ir import (
+    Allocate,
+    Assert,
+    AttrStmt,
+    Buffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    SeqStmt,
+    Steps,
+    Stmt,
+    Store,
+    TypeCode,
+    View,
+    While,
+)
+from tirlite.ir.faults import AssertFailed, OutOfMemory, ViewOutOfBounds
+
+
+def statement(code: Code, node: Stmt) -> Steps[None]:
+    """Translate `node` to the end of `code`."""
+    if node.span is not None:
+        code.span = node.span
+    return RULES[type(node)](code, node)
+
+
+def _seq(code: Code, node: SeqStmt) -> Steps[None]:
+    for stmt in node.stmts:
+        yield statement(code, stmt)
+
+
+def _store(code: Code, node: Store) -> Steps[None]:
+    registers = []
+    for index in node.indices:
+        registers.append((yield expression(code, index)))
+    stored = yield expression(code, node.value)
+    indices, target, span = tuple(registers), code.program.register_of(node.buffer), code.span
+    use = f"the value stored into `{node.buffer.name}`"
+
+    def step(values: Values, marks: Marks) -> None:
+        window, mark = values[target], marks[stored]
+        flat = element(window, indices, values, marks, span)
+        if mark is not None and window.shadow is None:
+            raise refuse(mark, use, span).error()
+        window.store(flat, values[stored], mark)
+
+    code.emit(step)
+    code.program.written[code.root(node.buffer)] = None
+
+
+def _evaluate(code: Code, node: Evaluate) -> Steps[None]:
+    yield expression(code, node.value)
+
+
+def shape_of(code: Code, buffer: Buffer) -> Steps[tuple[int, ...]]:
+    """Translate the extents of `buffer`: their registers."""
+    if buffer.dtype.code in (TypeCode.BFLOAT, TypeCode.HANDLE):
+        raise code.cannot(f"a buffer of type {buffer.dtype}")
+    registers = []
+    for extent in buffer.shape:
+        registers.append((yield expression(code, extent)))
+    return tuple(registers)
+
+
+def _allocate(code: Code, node: Allocate) -> Steps[None]:
+    buffer, span = node.buffer, code.span
+    registers = yield shape_of(code, buffer)
+    target = code.program.register_of(buffer)
+
+    def step(values: Values, marks: Marks) -> None:
+        shape = extents(buffer, registers, values, marks, span)
+        try:
+            values[target] = fresh(buffer, shape)
+        except MemoryError:
+            raise OutOfMemory(buffer.name, size_of(buffer, shape), span=span).error() from None
+
+    code.emit(step)
+
+
+def _view(code: Code, node: View) -> Steps[None]:
+    buffer, span = node.buffer, code.span
+    registers = yield shape_of(code, buffer)
+    offset = yield expression(code, node.byte_offset)
+    source, target = code.program.register_of(node.source), code.program.register_of(buffer)
+    code.sources[buffer] = node.source
+
+    def step(values: Values, marks: Marks) -> None:
+        shape = extents(buffer, registers, values, marks, span)
+        mark, whole, first = marks[offset], values[source], int(values[offset])
+        if mark is not None:
+            raise refuse(mark, f"the byte offset of `{buffer.name}`", span).error()
+        last = first + size_of(buffer, shape)
+        if not 0 <= first <= last <= whole.raw.size:
+            raise ViewOutOfBounds(buffer.name, node.source.name, first, last, whole.raw.size, span=span).error()
+        values[target] = view(buffer, shape, whole, first)
+
+    code.emit(step)
+
+
+def _let(code: Code, node: Let) -> Steps[None]:
+    value = yield expression(code, node.value)
+    code.copy(value, code.program.register_of(node.var))
+
+
+def _assert(code: Code, node: Assert) -> Steps[None]:
+    condition = yield expression(code, node.condition)
+    span = code.span
+
+    def step(values: Values, marks: Marks) -> None:
+        mark = marks[condition]
+        if mark is not None:
+            raise refuse(mark, "the condition of an assert", span).error()
+        if not values[condition]:
+            raise AssertFailed(node.message, span=span).error()
+
+    code.emit(step)
+
+
+def _for(code: Code, node: For) -> Steps[None]:
+    bounds = ((yield expression(code, node.start)), (yield expression(code, node.stop)))
+    counter, variable = code.program.new_register(), code.program.register_of(node.var)
+    span, use = code.span, f"a bound of the loop over `{node.var.name}`"
+    head, body, after = Block(), Block(), Block()
+
+    def begin(values: Values, marks: Marks) -> None:
+        for bound in bounds:
+            mark = marks[bound]
+            if mark is not None:
+                raise refuse(mark, use, span).error()
+        values[counter] = iter(range(int(values[bounds[0]]), int(values[bounds[1]]), node.step))
+
+    def advance(values: Values, _marks: Marks) -> Block | None:
+        value = next(values[counter], None)
+        if value is None:
+            return after
+        values[variable] = np.int64(value)
+        return body
+
+    code.emit(begin)
+    code.goto(head)
+    head.exit = advance
+    code.block = body
+    is_thread = node.kind is ForKind.THREAD
+    code.thread_loops += is_thread
+    yield statement(code, node.body)
+    code.thread_loops -= is_thread
+    code.goto(head)
+    code.block = after
+
+
+def _while(code: Code, node: While) -> Steps[None]:
+    head, body, after = Block(), Block(), Block()
+    code.goto(head)
+    code.block = head
+    condition = yield expression(code, node.condition)
+    code.branch(condition, "the condition of a `while`", body, after)
+    code.block = body
+    yield statement(code, node.body)
+    code.goto(head)
+    code.block = after
+
+
+def _if(code: Code, node: IfThenElse) -> Steps[None]:
+    sides, after = (Block(), Block()), Block()
+    condition = yield expression(code, node.condition)
+    code.branch(condition, "the condition of an `if`", *sides)
+    for side, body in zip(sides, (node.then_body, node.else_body), strict=True):
+        code.block = side
+        yield statement(code, body)
+        code.goto(after)
+    code.block = after
+
+
+def _attr(code: Code, node: AttrStmt) -> Steps[None]:
+    # What attributes say is about where and how fast, never about what is computed.
+    yield statement(code, node.body)
+
+
+RULES: dict[type[Stmt], Rule] = {
+    SeqStmt: _seq,
+    Store: _store,
+    Evaluate: _evaluate,
+    Allocate: _allocate,
+    View: _view,
+    Let: _let,
+    Assert: _assert,
+    For: _for,
+    While: _while,
+    IfThenElse: _if,
+    AttrStmt: _attr,
+}
