@@ -49,6 +49,11 @@ class StorageScope:
             raise UnknownScope(text, f"; did you mean {near}?" if near and rank is None else "").error()
         return cls(rank, tag)
 
+    @property
+    def is_special(self) -> bool:
+        """Whether this is tagged memory with rules of its own; `dyn` and `workspace` are ordinary."""
+        return self.tag not in ("", "dyn", "workspace")
+
     def __str__(self) -> str:
         name = self.rank.name.lower()
         return f"{name}.{self.tag}" if self.tag else name

@@ -1,0 +1,146 @@
+"""Extents of a function as sizes, and sizes as expressions: the bridge between the IR and `sizes`.
+
+A size is known on entry to a function if it is made of constants, dims, integer scalar parameters, and lets made of these;
+then its storage can be had before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from tirlite.ir import (
+    Add,
+    Binary,
+    Buffer,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Let,
+    Max,
+    Min,
+    Mul,
+    Neg,
+    PrimFunc,
+    Steps,
+    Sub,
+    Var,
+    const,
+    i64,
+    run,
+    walk,
+)
+from tirlite.sizes import Dim, Proof, Size, maximum, minimum, prove_le
+from tirlite.sizes.extrema import Maximum, Minimum
+from tirlite.sizes.poly import Atom, Quotient, Remainder, Terms, inside_out, terms_of
+
+
+class Extents:
+    """What each variable that is known on entry stands for, as a size, and back."""
+
+    def __init__(self, func: PrimFunc) -> None:
+        self.sizes: dict[Var, Size] = {}
+        self.variables: dict[Dim, Var] = {}
+        for var in func.dims:
+            # A shape is never negative; that a dim is positive is known only where its facts say so.
+            self._enter(var, var.dim or Dim(var.name, min=0))
+        for param in func.params:
+            if isinstance(param, Var) and param.dtype == i64:
+                self._enter(param, param.dim or Dim(param.name, min=i64.min, max=i64.max))
+        for node in walk(func.body):
+            if isinstance(node, Let) and (size := self.size(node.value)) is not None:
+                self.sizes[node.var] = size
+
+    def _enter(self, var: Var, dim: Dim) -> None:
+        self.sizes[var] = dim + 0
+        self.variables[dim] = var
+
+    def size(self, expr: Expr) -> Size | None:
+        """The value of an i64 expression as a size; None where it is not known on entry."""
+        return run(_size(expr, self.sizes))
+
+    def bytes(self, buffer: Buffer) -> Size | None:
+        """The bytes of a buffer; None where they are not known on entry. An extent below zero counts as zero."""
+        extents = [self.size(extent) for extent in buffer.shape]
+        known = [e if prove_le(0, e) is Proof.YES else maximum(0, e) for e in extents if e is not None]
+        return prod(known, start=buffer.dtype.bytes) if len(known) == len(extents) else None
+
+    def expr(self, size: Size) -> Expr:
+        """The i64 expression with the value of `size`, over this function's dims and parameters."""
+        if isinstance(size, int):
+            return const(size, i64)
+        images: dict[Atom, Expr] = {}
+        for atom in inside_out(size):
+            if isinstance(atom, Dim):
+                images[atom] = self.variables[atom]
+            else:
+                images[atom] = _apply(atom, [_sum(terms_of(operand), images) for operand in atom.operands])
+        return _sum(terms_of(size), images)
+
+
+def _size(expr: Expr, known: Mapping[Var, Size]) -> Steps[Size | None]:
+    if isinstance(expr, IntImm) and expr.dtype == i64:
+        return expr.value
+    if isinstance(expr, Var):
+        return known.get(expr)
+    if isinstance(expr, Neg) and expr.dtype == i64:
+        a = yield _size(expr.a, known)
+        return None if a is None else -a
+    if isinstance(expr, Binary) and expr.dtype == i64:
+        a = yield _size(expr.a, known)
+        b = yield _size(expr.b, known)
+        return None if a is None or b is None else _combined(expr, a, b)
+    return None
+
+
+def _combined(expr: Binary, a: Size, b: Size) -> Size | None:
+    match expr:
+        case Add():
+            return a + b
+        case Sub():
+            return a - b
+        case Mul():
+            return a * b
+        case Min():
+            return minimum(a, b)
+        case Max():
+            return maximum(a, b)
+        # The IR gives a division by zero a value; a size has none.
+        case FloorDiv() if prove_le(1, b) is Proof.YES:
+            return a // b
+        case FloorMod() if prove_le(1, b) is Proof.YES:
+            return a % b
+    return None
+
+
+def _apply(atom: Atom, operands: list[Expr]) -> Expr:
+    kinds: dict[type[Atom], type[Binary]] = {Quotient: FloorDiv, Remainder: FloorMod, Maximum: Max, Minimum: Min}
+    kind = kinds[type(atom)]
+    result = operands[0]
+    for operand in operands[1:]:
+        result = kind(result, operand)
+    return result
+
+
+def _sum(terms: Terms, images: Mapping[Atom, Expr]) -> Expr:
+    """A sum as people write it: what is subtracted after what is added, higher degrees first, the constant last."""
+    ordered = sorted(terms.items(), key=lambda term: (term[1] < 0, not term[0], -len(term[0])))
+    total: Expr | None = None
+    for product, coefficient in ordered:
+        part = _product(product, abs(coefficient), images)
+        if total is None:
+            total = part if coefficient > 0 else Neg(part)
+        else:
+            total = Add(total, part) if coefficient > 0 else Sub(total, part)
+    return total if total is not None else const(0, i64)
+
+
+def _product(product: tuple[Atom, ...], coefficient: int, images: Mapping[Atom, Expr]) -> Expr:
+    factors = [images[atom] for atom in product]
+    if coefficient != 1 or not factors:
+        factors.insert(0, const(coefficient, i64))
+    result = factors[0]
+    for factor in factors[1:]:
+        result = Mul(result, factor)
+    return result

@@ -1,0 +1,23 @@
+"""Passes PrimFunc -> PrimFunc, one a file, and the pipelines made of them."""
+
+from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.observers import DumpFolder, PrintAfter, verify_after
+from tirlite.rewrite.pipeline import Observer, Pass, Step, run_pipeline
+from tirlite.rewrite.pipelines import default_pipeline
+from tirlite.rewrite.storage_problem import StorageProblem, storage_problem
+from tirlite.rewrite.storage_rewrite import StorageRewrite
+
+__all__ = [
+    "DumpFolder",
+    "Normalize",
+    "Observer",
+    "Pass",
+    "PrintAfter",
+    "Step",
+    "StorageProblem",
+    "StorageRewrite",
+    "default_pipeline",
+    "run_pipeline",
+    "storage_problem",
+    "verify_after",
+]

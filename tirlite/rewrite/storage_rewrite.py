@@ -1,0 +1,122 @@
+"""StorageRewrite: a function in, the function with its allocations merged by a plan out.
+
+Each pool of the plan becomes one Allocate, at the top of the function or of the parallel or thread-bound loop that it is
+attached to. The buffers that live there become views of it, declared where their Allocates stood; loads and stores stay
+as they are. Source: TVM's storage_rewrite (2017), with the plan made by `tirlite.plan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tirlite.analysis import Extents
+from tirlite.ir import Allocate, Buffer, For, Node, PrimFunc, Rule, SeqStmt, Stmt, Var, View, rewrite, walk
+from tirlite.plan import Plan, solve
+from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, storage_problem
+from tirlite.sizes import Size, ceildiv
+
+
+@dataclass(frozen=True, slots=True)
+class StorageRewrite:
+    """Plans the storage of a function in normal form by a strategy of `tirlite.plan`, and rewrites it.
+
+    With strategy `none` each allocation stays where it is. An allocation that is never touched disappears under every
+    strategy. `on_plan` is told the plan.
+    """
+
+    strategy: str = "auto"
+    on_plan: Callable[[Plan], None] | None = None
+    name: str = "storage-rewrite"
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        found = storage_problem(func)
+        plan = solve(found.problem, self.strategy)
+        if self.on_plan is not None:
+            self.on_plan(plan)
+        if self.strategy == "none":
+            return _without(func, found.dead)
+        return _Merger(func, found, plan).rewrite()
+
+
+def _without(func: PrimFunc, dead: frozenset[Buffer]) -> PrimFunc:
+    """`func` without the declarations of buffers that nothing touches."""
+    dropped = set(dead)
+
+    def allocate(node: Allocate) -> Node | tuple[Stmt, ...]:
+        return () if node.buffer in dropped else node
+
+    def view(node: View) -> Node | tuple[Stmt, ...]:
+        if node.source in dropped:
+            dropped.add(node.buffer)
+            return ()
+        return node
+
+    result = rewrite(func, {Allocate: allocate, View: view}) if dropped else func
+    assert isinstance(result, PrimFunc)
+    return result
+
+
+class _Merger:
+    """One rewrite: the allocation of each pool, and the view of each buffer."""
+
+    def __init__(self, func: PrimFunc, found: StorageProblem, plan: Plan) -> None:
+        self.func = func
+        self.found = found
+        self.plan = plan
+        self.extents = Extents(func)
+        self.entry_variables = {*func.params, *func.dims}
+        self.spans = {node.buffer: node.span for node in walk(func.body) if isinstance(node, Allocate)}
+        self.views: dict[Buffer, View | None] = {}  # what stands in the place of each planned Allocate
+        self.attached: dict[Var | None, list[Stmt]] = {}
+
+    def rewrite(self) -> PrimFunc:
+        for pool in self.plan.pools:
+            self.merge(pool)
+        rules: dict[type[Node], Rule] = {Allocate: self.allocate, For: self.loop}
+        result = rewrite(_without(self.func, self.found.dead), rules)
+        assert isinstance(result, PrimFunc)
+        top = self.attached.get(None)
+        return result.replaced(body=SeqStmt((*top, result.body), span=result.body.span)) if top else result
+
+    def merge(self, pool: str) -> None:
+        """Declare the allocation of one pool of the plan, and the views of those who live there."""
+        names = self.plan.sharers(pool)
+        buffers = [self.found.lifetimes[name].buffer for name in names]
+        storage = self.storage(buffers, self.plan.pools[pool].size)
+        loop = attach_loop(self.found.lifetimes[names[0]].attach)
+        self.attached.setdefault(loop, []).append(Allocate(storage, span=self.spans[buffers[0]]))
+        for name, buffer in zip(names, buffers, strict=True):
+            offset = self.extents.expr(self.plan.placements[name].offset)
+            self.views[buffer] = None if buffer is storage else View(buffer, storage, offset)
+
+    def storage(self, buffers: list[Buffer], size: Size) -> Buffer:
+        """The buffer for `size` bytes in which `buffers` live: the first of them, where all are alike.
+
+        Else it has one axis, and the element type of the widest among them.
+        """
+        first = buffers[0]
+        alignment = max(buffer.alignment for buffer in buffers)
+        shapes = [tuple(self.extents.size(extent) for extent in buffer.shape) for buffer in buffers]
+        alike = all(b.dtype == first.dtype for b in buffers) and all(shape == shapes[0] for shape in shapes)
+        if alike and alignment == first.alignment and self.can_move(first):
+            return first
+        widest = max((buffer.dtype for buffer in buffers), key=lambda dtype: (dtype.lanes, dtype.bytes))
+        extents = shapes[0] if alike else (ceildiv(size, widest.bytes),)
+        shape = tuple(self.extents.expr(extent) for extent in extents if extent is not None)
+        return replace(first, dtype=widest, shape=shape, alignment=alignment, volatile=False)
+
+    def can_move(self, buffer: Buffer) -> bool:
+        """Whether its shape can be evaluated at the top of the function as it is written."""
+        named = (node for extent in buffer.shape for node in walk(extent) if isinstance(node, Var))
+        return all(var in self.entry_variables for var in named)
+
+    def allocate(self, node: Allocate) -> Node | tuple[Stmt, ...]:
+        if node.buffer not in self.views:
+            return node
+        view = self.views[node.buffer]
+        return () if view is None else view
+
+    def loop(self, node: For) -> Node:
+        storage = self.attached.get(node.var)
+        return node if storage is None else node.replaced(body=SeqStmt((*storage, node.body), span=node.body.span))
