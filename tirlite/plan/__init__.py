@@ -1,0 +1,34 @@
+"""Storage planning: a Problem in, a checked Plan out. Knows no IR."""
+
+from tirlite.plan.bound import lower_bound
+from tirlite.plan.check import Counterexample, Fault, Ok, check
+from tirlite.plan.decision import Choice, Decision
+from tirlite.plan.layout import Layout, Placement, Region
+from tirlite.plan.plan import Plan
+from tirlite.plan.pool import Pool
+from tirlite.plan.problem import Problem
+from tirlite.plan.request import Request
+from tirlite.plan.scope import Rank, StorageScope
+from tirlite.plan.solve import STRATEGIES, Strategy, solve
+
+__all__ = [
+    "Choice",
+    "Counterexample",
+    "Decision",
+    "Fault",
+    "Layout",
+    "Ok",
+    "Placement",
+    "Plan",
+    "Pool",
+    "Problem",
+    "Rank",
+    "Region",
+    "Request",
+    "STRATEGIES",
+    "StorageScope",
+    "Strategy",
+    "check",
+    "lower_bound",
+    "solve",
+]

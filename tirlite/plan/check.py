@@ -1,0 +1,266 @@
+"""The checker: a problem and a layout in, Ok or a counterexample out. It shares no code with strategies and bound.
+
+Time is swept once for each pool of the plan. The requests live at a time stand in a chain ordered by offset, in which
+each ends, for all values of the dims, where the next begins or before; so a newcomer is compared with its neighbours
+only.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from tirlite.plan.layout import Layout, Region
+from tirlite.plan.problem import Problem
+from tirlite.plan.request import Request
+from tirlite.sizes import Dim, Proof, Size, evaluate, prove_divides, prove_eq, prove_le, round_up
+
+
+class Fault(Enum):
+    """The ways in which a plan can be wrong."""
+
+    MISSING = "missing"
+    STRANGER = "stranger"
+    NO_POOL = "no-pool"
+    WRONG_MEMORY = "wrong-memory"
+    MISALIGNED = "misaligned"
+    NEGATIVE = "negative"
+    NOT_FIXED = "not-fixed"
+    OUTSIDE = "outside"
+    OVERLAP = "overlap"
+    TOTAL = "total"
+    CAPACITY = "capacity"
+
+
+@dataclass(frozen=True, slots=True)
+class Ok:
+    """The plan is safe for all values of its dims. True."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """What is wrong with a plan: the requests, the time, the bytes [low, high) and the memory concerned. False."""
+
+    fault: Fault
+    text: str
+    requests: tuple[str, ...] = ()
+    time: int | None = None
+    bytes: tuple[Size, Size] | None = None
+    memory: str = ""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return self.text
+
+
+_Entry = tuple[tuple[int, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    request: Request
+    low: Size
+    high: Size
+    key: tuple[int, int]
+
+
+def check(problem: Problem, plan: Layout) -> Ok | Counterexample:
+    """Whether `plan` is a safe plan for `problem`, for all values of the dims.
+
+    Each request is placed once, in a memory that it accepts, aligned, at its fixed offset if it has one, inside its
+    pool; no two that live at one time share a byte; the pools have the sizes and the total that the plan tells, and
+    fit their memories. What cannot be proved counts as wrong. Cost: O(n log n), and more only where symbolic offsets
+    are out of order.
+    """
+    for test in (_check_names, _check_places, _check_overlaps, _check_total, _check_capacity):
+        fault = next(test(problem, plan), None)
+        if fault is not None:
+            return fault
+    return Ok()
+
+
+def _check_names(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
+    ids = set()
+    for request in problem.requests:
+        ids.add(request.id)
+        if request.id not in plan.placements:
+            yield Counterexample(Fault.MISSING, f"`{request.id}` is not placed", (request.id,))
+    for name in plan.placements:
+        if name not in ids:
+            yield Counterexample(Fault.STRANGER, f"`{name}` is placed and is no request of the problem", (name,))
+
+
+def _check_places(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
+    fixed_in: dict[str, tuple[str, str]] = {}
+    for request in problem.requests:
+        pool, offset = plan.placements[request.id]
+        region = plan.pools.get(pool)
+        ids = (request.id,)
+        if region is None:
+            yield Counterexample(Fault.NO_POOL, f"`{request.id}` lies in `{pool}`, which the plan does not have", ids)
+            continue
+        if region.memory not in request.memories or region.memory not in problem.memories:
+            text = (
+                f"`{request.id}` lies in memory `{region.memory}`, and may only live in {' or '.join(request.memories)}"
+            )
+            yield Counterexample(Fault.WRONG_MEMORY, text, ids)
+            continue
+        yield from _check_offset(request, offset, max(request.align, problem.memories[region.memory].align), region)
+        if request.fixed is not None:
+            if not _equal(offset, request.fixed):
+                text = f"`{request.id}` lies at {offset} and is fixed at {request.fixed}"
+                yield Counterexample(Fault.NOT_FIXED, text, ids)
+            first, other = fixed_in.setdefault(region.memory, (pool, request.id))
+            if first != pool:
+                text = (
+                    f"`{other}` and `{request.id}` have fixed offsets in `{region.memory}` and lie in different pools"
+                )
+                yield Counterexample(Fault.NOT_FIXED, text, (other, request.id))
+
+
+def _check_offset(request: Request, offset: Size, align: int, region: Region) -> Iterator[Counterexample]:
+    ids = (request.id,)
+    if not _at_most(0, offset):
+        yield Counterexample(Fault.NEGATIVE, f"`{request.id}` lies at offset {offset}", ids)
+    if not _multiple(align, offset) or region.align % align:
+        text = f"`{request.id}` lies at {offset} in a pool aligned to {region.align}, and needs {align}"
+        yield Counterexample(Fault.MISALIGNED, text, ids)
+    end = offset + request.size
+    if not _at_most(end, region.size):
+        text = f"`{request.id}` ends at {end}, and its pool has {region.size} bytes"
+        yield Counterexample(Fault.OUTSIDE, text, ids, bytes=(region.size, end))
+
+
+def _check_overlaps(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
+    value = _ordering(problem)
+    pools: dict[str, list[_Block]] = {}
+    for request in problem.requests:
+        if isinstance(request.size, int) and request.size == 0:
+            continue
+        pool, offset = plan.placements[request.id]
+        end = offset + request.size
+        pools.setdefault(pool, []).append(_Block(request, offset, end, (value(offset), value(end))))
+    for blocks in pools.values():
+        yield from _sweep(blocks)
+
+
+def _sweep(blocks: Sequence[_Block]) -> Iterator[Counterexample]:
+    """Walk through time with the chain of live blocks, each proved to end where the next begins or before."""
+    births = [(low, 1, index) for index, block in enumerate(blocks) for low, _ in block.request.live]
+    deaths = [(high, 0, index) for index, block in enumerate(blocks) for _, high in block.request.live]
+    chain: list[_Entry] = []
+    for time, born, index in sorted(births + deaths):
+        entry = (blocks[index].key, index)
+        if not born:
+            place = bisect_left(chain, entry)
+            if place == len(chain) or chain[place] != entry:
+                place = chain.index(entry)
+            del chain[place]
+            continue
+        place = _gap(blocks, chain, entry)
+        if place < 0:
+            yield _overlap(blocks, chain, entry, time)
+            return
+        chain.insert(place, entry)
+
+
+def _gap(blocks: Sequence[_Block], chain: Sequence[_Entry], entry: _Entry) -> int:
+    """The place in the chain where the new block is proved to fit, or -1."""
+    new = blocks[entry[1]]
+    places: list[int] = [bisect_left(chain, entry), *range(len(chain) + 1)]
+    for place in places:
+        left = blocks[chain[place - 1][1]] if place > 0 else None
+        right = blocks[chain[place][1]] if place < len(chain) else None
+        if (left is None or _at_most(left.high, new.low)) and (right is None or _at_most(new.high, right.low)):
+            return place
+    return -1
+
+
+def _overlap(
+    blocks: Sequence[_Block],
+    chain: Sequence[_Entry],
+    entry: _Entry,
+    time: int,
+) -> Counterexample:
+    new = blocks[entry[1]]
+    live = [blocks[index] for _, index in chain]
+    surely = [b for b in live if max(b.key[0], new.key[0]) < min(b.key[1], new.key[1])]
+    unproved = [b for b in live if not _at_most(b.high, new.low) and not _at_most(new.high, b.low)]
+    other = (surely or unproved)[0]
+    ids = (other.request.id, new.request.id)
+    stretch = f"[{other.low}, {other.high}) and [{new.low}, {new.high})"
+    if surely:
+        low = max((other.key[0], other.low), (new.key[0], new.low), key=_first)[1]
+        high = min((other.key[1], other.high), (new.key[1], new.high), key=_first)[1]
+        text = f"`{ids[0]}` and `{ids[1]}` live together at time {time} and share bytes: {stretch}"
+        return Counterexample(Fault.OVERLAP, text, ids, time, (low, high))
+    text = f"`{ids[0]}` and `{ids[1]}` live together at time {time} and are not proved to lie apart: {stretch}"
+    return Counterexample(Fault.OVERLAP, text, ids, time)
+
+
+def _first(pair: tuple[int, Size]) -> int:
+    return pair[0]
+
+
+def _check_total(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
+    shares: deque[Size] = deque()
+    for name, region in plan.pools.items():
+        if region.memory not in problem.memories:
+            text = f"pool `{name}` lies in memory `{region.memory}`, which the problem does not have"
+            yield Counterexample(Fault.WRONG_MEMORY, text)
+            return
+        if not _at_most(0, region.size):
+            yield Counterexample(Fault.NEGATIVE, f"pool `{name}` has {region.size} bytes")
+        shares.append(region.size * problem.memories[region.memory].copies)
+    while len(shares) > 1:
+        shares.append(shares.popleft() + shares.popleft())
+    expected = shares.pop() if shares else 0
+    if not _equal(plan.total, expected):
+        yield Counterexample(Fault.TOTAL, f"the pools have {expected} bytes together, and the plan tells {plan.total}")
+
+
+def _check_capacity(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
+    """Pools of one memory stand behind one another, each aligned."""
+    end: dict[str, Size] = {}
+    for region in plan.pools.values():
+        memory = problem.memories[region.memory]
+        if memory.capacity is None:
+            continue
+        end[memory.name] = round_up(end.get(memory.name, 0), region.align) + region.size
+        if not _at_most(end[memory.name], memory.capacity):
+            text = f"memory `{memory.name}` holds {memory.capacity} bytes, and the plan needs {end[memory.name]}"
+            yield Counterexample(Fault.CAPACITY, text, bytes=(memory.capacity, end[memory.name]), memory=memory.name)
+
+
+def _at_most(low: Size, high: Size) -> bool:
+    if isinstance(low, int) and isinstance(high, int):
+        return low <= high
+    return low == high or prove_le(low, high) is Proof.YES
+
+
+def _equal(left: Size, right: Size) -> bool:
+    return left == right or prove_eq(left, right) is Proof.YES
+
+
+def _multiple(factor: int, size: Size) -> bool:
+    if isinstance(size, int):
+        return size % factor == 0
+    return factor == 1 or prove_divides(factor, size) is Proof.YES
+
+
+def _ordering(problem: Problem) -> Callable[[Size], int]:
+    """The value of sizes at one binding that the facts allow: the order of symbolic offsets to be tried first."""
+    binding: dict[Dim, int] = {}
+    for dim in problem.dims:
+        value = -(-dim.min // dim.multiple_of) * dim.multiple_of
+        room = 1000 if dim.max is None else dim.max - value
+        binding[dim] = value + room // dim.multiple_of * dim.multiple_of
+    return lambda size: size if isinstance(size, int) else evaluate(size, binding)

@@ -1,0 +1,50 @@
+"""A layout as rectangles: offsets over time in, a chart out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tirlite.plan.layout import Layout, at
+from tirlite.plan.samples import samples
+from tirlite.show import Chart, Rectangle
+from tirlite.sizes import Dim, Size, evaluate
+
+
+def chart_of(layout: Layout, bound: Size, binding: Mapping[Dim, int] | None = None) -> Chart:
+    """The requests of a layout as rectangles, time across and bytes upward, its pools one above the other.
+
+    Symbolic sizes are drawn at `binding`, or at middling values that the facts allow, told in the title.
+    """
+    dims = layout.problem.dims
+    values = dict(samples(dims, 1)[0]) | dict(binding or {})
+    constant = at(layout, values) if dims else layout
+    base: dict[str, int] = {}
+    height = 0
+    for name, region in constant.pools.items():
+        base[name] = height
+        height += _number(region.size)
+    boxes = [
+        _box(constant, layout, request.id, base, low, high)
+        for request in layout.problem.requests
+        for low, high in request.live
+        if request.id in layout.placements
+    ]
+    when = f", at {', '.join(f'{dim.name} = {values[dim]}' for dim in dims)}" if dims else ""
+    title = f"{layout.strategy}: {layout.total} bytes{when}"
+    floor = evaluate(bound, values)
+    line = (floor, f"lower bound {floor}")
+    return Chart(title, tuple(boxes), "time", "bytes", (line,), tuple(base.values()))
+
+
+def _box(constant: Layout, layout: Layout, name: str, base: Mapping[str, int], low: int, high: int) -> Rectangle:
+    pool, offset = constant.placements[name]
+    bottom = base[pool] + _number(offset)
+    size = layout.problem.by_id[name].size
+    where = f"`{pool}` at {layout.placements[name].offset}"
+    note = f"{name}: {size} bytes in {where}, live [{low}, {high})"
+    return Rectangle(name, low, high, bottom, bottom + _number(constant.problem.by_id[name].size), note)
+
+
+def _number(size: Size) -> int:
+    assert isinstance(size, int)
+    return size

@@ -1,0 +1,49 @@
+"""Items: what the sharing algorithms place. Requests, or the slots of another plan, in; items with values out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tirlite.plan.decision import Choice, Decision
+from tirlite.plan.request import Interval, Request
+from tirlite.plan.slots import Slot
+from tirlite.sizes import Proof, Size, prove_le
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Requests that take the same storage in turn. `value` is the size in bytes at middling values of the dims."""
+
+    size: Size
+    value: int
+    live: tuple[Interval, ...]
+    slot: Slot
+
+    def join(self, slot: Slot, decision: Decision) -> None:
+        """Put the requests into `slot`; the decision is about the first of them, the others keep theirs."""
+        slot.members += self.slot.members
+        slot.decisions += [decision, *self.slot.decisions[1:]]
+
+
+def items_of(requests: Iterable[Request], value: Callable[[Size], int]) -> list[Item]:
+    """One item for each request."""
+    opens = Decision(Choice.OPENS)
+    return [Item(r.size, value(r.size), r.live, Slot([r], [opens])) for r in requests]
+
+
+def items_of_slots(slots: Sequence[Slot], value: Callable[[Size], int]) -> list[Item]:
+    """One item for each slot: placing these is to merge slots, which never costs a byte, as max(a, b) <= a + b."""
+    items = []
+    for slot in slots:
+        live = tuple(sorted(interval for request in slot.members for interval in request.live))
+        size = slot.size
+        items.append(Item(size, value(size), live, slot))
+    return items
+
+
+def fits(small: Size, large: Size) -> bool:
+    """Whether `small` is at most `large`, proved."""
+    if isinstance(small, int) and isinstance(large, int):
+        return small <= large
+    return prove_le(small, large) is Proof.YES

@@ -1,0 +1,115 @@
+"""A Layout: where each request of a problem lies. The data of a Plan, without what is told about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tirlite.plan.decision import Choice, Decision
+from tirlite.plan.problem import Problem
+from tirlite.sizes import Dim, Size, evaluate, maximum
+
+
+class Placement(NamedTuple):
+    """Where a request lies: a pool of the plan, and the offset in it, in bytes."""
+
+    pool: str
+    offset: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A pool of a plan: one contiguous address space of `size` bytes in `memory`, a pool of the problem."""
+
+    memory: str
+    scope: str
+    size: Size
+    align: int = 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Placements by request id, the pools of the plan by name, who made it, and a decision for each request."""
+
+    problem: Problem
+    placements: Mapping[str, Placement]
+    pools: Mapping[str, Region]
+    strategy: str
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
+    deterministic: bool = True
+    seconds: float = field(default=0.0, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in ("placements", "pools", "decisions"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    @cached_property
+    def total(self) -> Size:
+        """The bytes of all pools of the plan, each as often as its memory exists."""
+        memories = self.problem.memories
+        return total_of(r.size * memories[r.memory].copies for r in self.pools.values())
+
+    @cached_property
+    def residents(self) -> Mapping[str, tuple[str, ...]]:
+        """For each pool of the plan the ids of the requests in it, in the order of the problem."""
+        found: dict[str, list[str]] = {name: [] for name in self.pools}
+        for request in self.problem.requests:
+            if request.id in self.placements:
+                found.setdefault(self.placements[request.id].pool, []).append(request.id)
+        return MappingProxyType({name: tuple(ids) for name, ids in found.items()})
+
+
+def total_of(sizes: Iterable[Size]) -> Size:
+    """The sum of many sizes, added pairwise so that long symbolic sums cost little more than linear time."""
+    constant = 0
+    level: list[Size] = []
+    for size in sizes:
+        if isinstance(size, int):
+            constant += size
+        else:
+            level.append(size)
+    while len(level) > 1:
+        pairs = [a + b for a, b in zip(level[::2], level[1::2], strict=False)]
+        level = pairs + level[len(pairs) * 2 :]
+    return level[0] + constant if level else constant
+
+
+def pools_of(problem: Problem, placements: Mapping[str, Placement]) -> dict[str, Region]:
+    """The smallest pools that hold the requests at their placements.
+
+    A pool lies in the memory of its name, or else in the first one that all requests in it accept.
+    """
+    residents: dict[str, list[str]] = {}
+    for name, placement in placements.items():
+        if name in problem.by_id:
+            residents.setdefault(placement.pool, []).append(name)
+    pools = {}
+    for pool, ids in residents.items():
+        requests = [problem.by_id[name] for name in ids]
+        common = [m for m in requests[0].memories if all(m in r.memories for r in requests)]
+        memory = problem.memories[pool if pool in common else (common or requests[0].memories)[0]]
+        size = maximum(*(placements[r.id].offset + r.size for r in requests))
+        pools[pool] = Region(memory.name, memory.scope, size, max(memory.align, *(r.align for r in requests)))
+    return pools
+
+
+def at(layout: Layout, binding: Mapping[Dim, int]) -> Layout:
+    """The layout with constant sizes and offsets that `layout` becomes at a binding."""
+    placements = {name: Placement(p.pool, evaluate(p.offset, binding)) for name, p in layout.placements.items()}
+    pools = {name: Region(r.memory, r.scope, evaluate(r.size, binding), r.align) for name, r in layout.pools.items()}
+    decisions = {
+        name: Decision(d.choice, None if d.before is None else evaluate(d.before, binding))
+        for name, d in layout.decisions.items()
+    }
+    return Layout(
+        layout.problem.at(binding), placements, pools, layout.strategy, decisions, layout.deterministic, layout.seconds
+    )
+
+
+def given(problem: Problem, placements: Mapping[str, tuple[str, Size]], strategy: str) -> Layout:
+    """The layout that somebody chose by placements alone."""
+    named = {name: Placement(*where) for name, where in placements.items()}
+    return Layout(problem, named, pools_of(problem, named), strategy, {name: Decision(Choice.GIVEN) for name in named})

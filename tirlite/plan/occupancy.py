@@ -1,0 +1,39 @@
+"""When a stretch of storage is taken: disjoint intervals of time in, "is it free then?" out."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+
+from tirlite.plan.request import Interval
+
+
+class Occupancy:
+    """Disjoint half-open intervals, ordered. Asking costs O(log n) for each interval asked about."""
+
+    __slots__ = ("_highs", "_lows")
+
+    def __init__(self) -> None:
+        self._lows: list[int] = []
+        self._highs: list[int] = []
+
+    def is_free(self, live: Iterable[Interval]) -> bool:
+        """Whether no interval of `live` meets one that is taken."""
+        lows, highs = self._lows, self._highs
+        for low, high in live:
+            place = bisect_right(highs, low)
+            if place < len(lows) and lows[place] < high:
+                return False
+        return True
+
+    def take(self, live: Iterable[Interval]) -> None:
+        """Take intervals that are free."""
+        for low, high in live:
+            place = bisect_left(self._lows, low)
+            self._lows.insert(place, low)
+            self._highs.insert(place, high)
+
+    def clear(self) -> None:
+        """Free everything."""
+        self._lows.clear()
+        self._highs.clear()

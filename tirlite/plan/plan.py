@@ -1,0 +1,91 @@
+"""A Plan: where everything lies, how good that is, and why. What a strategy returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from tirlite.plan import bound, drawing, layout, plan_json, report
+from tirlite.plan.layout import Layout
+from tirlite.plan.problem import Problem
+from tirlite.show import chart_svg, chart_text
+from tirlite.sizes import Dim, Proof, Size, prove_le
+
+
+@dataclass(frozen=True)
+class Plan(Layout):
+    """Where each request lies: `placements[id]` is (pool, offset in bytes), `pools[name]` is a Region of a memory.
+
+    A plan made by hand needs its placements alone: `Plan.of(problem, {"a": ("arena", 0), "b": ("arena", 64)})`. It is
+    not checked before `check` or `solve` sees it.
+    """
+
+    @classmethod
+    def of(cls, problem: Problem, placements: Mapping[str, tuple[str, Size]], strategy: str = "given") -> Plan:
+        """The plan with these placements, in the smallest pools that hold them."""
+        return cls.from_layout(layout.given(problem, placements, strategy))
+
+    @classmethod
+    def from_layout(cls, data: Layout) -> Plan:
+        """The plan with this data."""
+        return cls(
+            data.problem, data.placements, data.pools, data.strategy, data.decisions, data.deterministic, data.seconds
+        )
+
+    @cached_property
+    def lower_bound(self) -> Size:
+        """Bytes that every plan for the problem needs; see `plan.lower_bound`."""
+        return bound.lower_bound(self.problem)
+
+    @cached_property
+    def gap(self) -> float | None:
+        """How much more than the lower bound the plan needs, as a part of the bound; 0 where the bound is 0.
+
+        None where that depends on the dims: ask `plan.at({n: 100}).gap` then.
+        """
+        if self.proved_optimal:
+            return 0.0
+        if isinstance(self.total, int) and isinstance(self.lower_bound, int):
+            return (self.total - self.lower_bound) / self.lower_bound if self.lower_bound else 0.0
+        return None
+
+    @cached_property
+    def proved_optimal(self) -> bool:
+        """Whether no plan needs fewer bytes, proved for all values of the dims."""
+        return prove_le(self.total, self.lower_bound) is Proof.YES
+
+    def at(self, binding: Mapping[Dim, int]) -> Plan:
+        """The plan with constant sizes and offsets that this one becomes when its dims have the values of `binding`."""
+        return Plan.from_layout(layout.at(self, binding))
+
+    def sharers(self, pool: str) -> tuple[str, ...]:
+        """The ids of the requests in a pool of the plan."""
+        return self.residents[pool]
+
+    def explain(self, first: str | None = None, second: str | None = None) -> str:
+        """Who shares with whom and why; or, with two ids, why these two share or do not."""
+        if first is not None and second is not None:
+            return report.explain_pair(self, first, second)
+        return report.explain_all(self, first)
+
+    def to_text(self, binding: Mapping[Dim, int] | None = None) -> str:
+        """A chart of offsets over time, in letters. Symbolic sizes are drawn at `binding`, or at middling values."""
+        return chart_text(drawing.chart_of(self, self.lower_bound, binding))
+
+    def to_svg(self, binding: Mapping[Dim, int] | None = None) -> str:
+        """A chart of offsets over time, as SVG. Symbolic sizes are drawn at `binding`, or at middling values."""
+        return chart_svg(drawing.chart_of(self, self.lower_bound, binding))
+
+    def to_json(self) -> str:
+        """The plan as JSON, with its problem and its figures."""
+        sizes = {"total": self.total, "lower_bound": self.lower_bound}
+        return plan_json.layout_to_json(self, sizes, {"gap": self.gap, "proved_optimal": self.proved_optimal})
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """The plan that `to_json` wrote. Its dims are new ones, of the same names and facts."""
+        return cls.from_layout(plan_json.layout_from_json(text))
+
+    def __str__(self) -> str:
+        return report.summary(self, self.lower_bound, self.gap)

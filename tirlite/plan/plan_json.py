@@ -1,0 +1,60 @@
+"""Plans as JSON: a layout and its figures in, text out, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tirlite.plan.decision import Choice, Decision
+from tirlite.plan.layout import Layout, Placement, Region
+from tirlite.plan.problem import Problem
+from tirlite.plan.problem_json import Parts, as_json, from_json, names_of, read_size, reading, size_json
+from tirlite.sizes import Size
+
+
+def layout_to_json(layout: Layout, sizes: Mapping[str, Size], figures: Mapping[str, object]) -> str:
+    """The layout as JSON, its problem included, with sizes and figures about it that are derived and not read back."""
+    problem = layout.problem
+    parts = Parts(problem.requests, problem.pools, problem.in_place, problem.facts)
+    names = names_of(parts, problem.dims)
+    pools = {
+        name: {"memory": r.memory, "scope": r.scope, "size": size_json(r.size, names), "align": r.align}
+        for name, r in layout.pools.items()
+    }
+    decisions = {
+        name: [d.choice.value] if d.before is None else [d.choice.value, size_json(d.before, names)]
+        for name, d in layout.decisions.items()
+    }
+    data = {
+        "strategy": layout.strategy,
+        **{name: size_json(size, names) for name, size in sizes.items()},
+        **figures,
+        "seconds": layout.seconds,
+        "deterministic": layout.deterministic,
+        "buffers": {name: [p.pool, size_json(p.offset, names)] for name, p in layout.placements.items()},
+        "pools": pools,
+        "decisions": decisions,
+        "problem": as_json(parts, names),
+    }
+    return json.dumps(data, indent=1)
+
+
+def layout_from_json(text: str) -> Layout:
+    """The layout that `layout_to_json` wrote, with new dims. Raises PlanError for anything else."""
+    return reading("plan", lambda: _layout(json.loads(text)))
+
+
+def _layout(data: Mapping[str, Any]) -> Layout:
+    parts, dims = from_json(data["problem"])
+    placements = {name: Placement(pool, read_size(offset, dims)) for name, (pool, offset) in data["buffers"].items()}
+    pools = {
+        name: Region(r["memory"], r["scope"], read_size(r["size"], dims), r["align"])
+        for name, r in data["pools"].items()
+    }
+    decisions = {
+        name: Decision(Choice(choice), *(read_size(size, dims) for size in before))
+        for name, (choice, *before) in data["decisions"].items()
+    }
+    problem = Problem(*parts)
+    return Layout(problem, placements, pools, data["strategy"], decisions, data["deterministic"], data["seconds"])

@@ -1,0 +1,181 @@
+"""A Problem: requests for storage and the memories there are. Values in, a checked and printable problem out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+
+from tirlite.diag import Message, PlanError, nearest
+from tirlite.plan.pool import Pool
+from tirlite.plan.problem_json import Parts, from_text, text_of
+from tirlite.plan.request import NegativeSize, Request
+from tirlite.plan.scope import StorageScope
+from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, from_sympy, maximum, prove_le
+
+
+@dataclass(frozen=True)
+class DuplicateRequest(Message):
+    code = "duplicate-request"
+    raises = PlanError
+    title = "two requests are called `{id}`"
+    help = "give each request an id of its own"
+
+    id: str
+
+
+@dataclass(frozen=True)
+class DuplicatePool(Message):
+    code = "duplicate-pool"
+    raises = PlanError
+    title = "two pools are called `{name}`"
+    help = "give each pool a name of its own"
+
+    name: str
+
+
+@dataclass(frozen=True)
+class UnknownPool(Message):
+    code = "unknown-pool"
+    raises = PlanError
+    title = "request `{id}` wants to live in `{pool}`, and there is no such pool"
+    help = "the pools are {known}"
+
+    id: str
+    pool: str
+    known: str
+
+
+@dataclass(frozen=True)
+class UnknownInPlace(Message):
+    code = "unknown-in-place"
+    raises = PlanError
+    title = "the in-place pair (`{dst}`, `{src}`) names no two requests of the problem"
+    help = "a pair is (destination id, source id){hint}"
+
+    dst: str
+    src: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Requests, the pools they may live in, candidate pairs (destination id, source id) for one place, and dims.
+
+    Without pools there is one unlimited pool for each scope met. `facts` gives the dims that symbols of sympy sizes
+    stand for; other symbols become positive dims. A size that may be negative counts as zero where it is. Raises
+    PlanError where a part is ill-formed.
+    """
+
+    requests: tuple[Request, ...]
+    pools: tuple[Pool, ...] = ()
+    in_place: tuple[tuple[str, str], ...] = ()
+    facts: Mapping[str, Dim] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "facts", MappingProxyType(dict(self.facts)))
+        put(self, "requests", _with_sizes(tuple(self.requests), self.facts))
+        put(self, "pools", tuple(self.pools))
+        put(self, "in_place", tuple((dst, src) for dst, src in self.in_place))
+        _check_pools(self.pools)
+        _check_requests(self.requests, self.memories)
+        _check_pairs(self.in_place, self.by_id)
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Request]:
+        """The requests by their ids."""
+        return MappingProxyType({request.id: request for request in self.requests})
+
+    @cached_property
+    def memories(self) -> Mapping[str, Pool]:
+        """The pools by name, with those that stand for scopes where none was given."""
+        pools = self.pools or tuple(Pool(scope, scope) for scope in dict.fromkeys(r.scope for r in self.requests))
+        return MappingProxyType({pool.name: pool for pool in pools})
+
+    @cached_property
+    def dims(self) -> tuple[Dim, ...]:
+        """The dims that sizes depend on, in the order in which they appear."""
+        sizes = dict.fromkeys(r.size for r in self.requests if not isinstance(r.size, int))
+        copies = [p.copies for p in self.pools if not isinstance(p.copies, int)]
+        return tuple(dict.fromkeys(dim for size in (*sizes, *copies) for dim in dims_of(size)))
+
+    def at(self, binding: Mapping[Dim, int]) -> Problem:
+        """The problem with constant sizes that this one becomes when its dims have the values of `binding`."""
+        requests = tuple(replace(r, size=evaluate(r.size, binding)) for r in self.requests)
+        pools = tuple(replace(p, copies=evaluate(p.copies, binding)) for p in self.pools)
+        return Problem(requests, pools, self.in_place)
+
+    def to_json(self) -> str:
+        """The problem as JSON: sizes are numbers, or text over the dims, which are listed with their facts."""
+        return text_of(Parts(self.requests, self.pools, self.in_place, self.facts), self.dims)
+
+    @classmethod
+    def from_json(cls, text: str) -> Problem:
+        """The problem that `to_json` wrote. Its dims are new ones, of the same names and facts."""
+        return cls(*from_text(text))
+
+    def __str__(self) -> str:
+        return "\n".join(f"{r.id}: {r.size} bytes, live {r.spans}, in {' or '.join(r.memories)}" for r in self.requests)
+
+
+def _with_sizes(requests: tuple[Request, ...], facts: Mapping[str, Dim]) -> tuple[Request, ...]:
+    """The requests with every sympy expression made a Size, and each Size made non-negative."""
+    dims = dict(facts)
+    settled: dict[Size, Size] = {}
+    done = []
+    for request in requests:
+        size = request.size
+        if not isinstance(size, int):
+            if size not in settled:
+                settled[size] = _settled(request.id, size, dims)
+            if settled[size] is not size:
+                request = replace(request, size=settled[size])
+        done.append(request)
+    return tuple(done)
+
+
+def _settled(name: str, size: Size, dims: dict[str, Dim]) -> Size:
+    symbols: Iterable[object] = getattr(size, "free_symbols", ())
+    if symbols or hasattr(size, "free_symbols"):
+        for symbol in sorted(map(str, symbols)):
+            dims.setdefault(symbol, Dim(symbol))
+        size = from_sympy(size, dims)
+    proof = prove_le(0, size)
+    if proof is Proof.NO:
+        raise NegativeSize(name, str(size)).error()
+    return size if proof is Proof.YES else maximum(0, size)
+
+
+def _check_pools(pools: tuple[Pool, ...]) -> None:
+    names: set[str] = set()
+    for pool in pools:
+        StorageScope.parse(pool.scope)
+        if pool.name in names:
+            raise DuplicatePool(pool.name).error()
+        names.add(pool.name)
+
+
+def _check_requests(requests: tuple[Request, ...], memories: Mapping[str, Pool]) -> None:
+    ids: set[str] = set()
+    scopes: set[str] = set()
+    for request in requests:
+        if request.id in ids:
+            raise DuplicateRequest(request.id).error()
+        ids.add(request.id)
+        if request.scope not in scopes:
+            StorageScope.parse(request.scope)
+            scopes.add(request.scope)
+        for name in request.memories:
+            if name not in memories:
+                known = nearest(name, memories) or ", ".join(f"`{pool}`" for pool in memories)
+                raise UnknownPool(request.id, name, known).error()
+
+
+def _check_pairs(pairs: tuple[tuple[str, str], ...], by_id: Mapping[str, Request]) -> None:
+    for dst, src in pairs:
+        missing = next((name for name in (dst, src) if name not in by_id), None)
+        if missing is not None or dst == src:
+            near = nearest(missing, by_id) if missing is not None else ""
+            raise UnknownInPlace(dst, src, f"; did you mean {near}?" if near else "").error()

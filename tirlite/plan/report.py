@@ -1,0 +1,112 @@
+"""A layout in words: a table of its pools, a list of decisions, and the reason why two requests share or do not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tirlite.diag import Message, PlanError, nearest
+from tirlite.plan.decision import Choice
+from tirlite.plan.layout import Layout
+from tirlite.plan.request import Request
+from tirlite.show import table
+from tirlite.sizes import Size
+
+_ROWS = 40
+
+
+@dataclass(frozen=True)
+class UnknownRequest(Message):
+    code = "unknown-request"
+    raises = PlanError
+    title = "the plan has no request `{id}`"
+    help = "{hint}"
+
+    id: str
+    hint: str
+
+
+def summary(layout: Layout, bound: Size, gap: float | None) -> str:
+    """One line of figures, and a table of the pools with who is in them."""
+    told = "depends on the dims" if gap is None else f"{gap:.1%}"
+    head = f"{layout.strategy}: {layout.total} bytes, lower bound {bound}, gap {told}"
+    rows = [
+        (name, region.memory, region.size, region.align, " ".join(layout.residents[name]))
+        for name, region in layout.pools.items()
+    ]
+    return head + "\n" + table(("pool", "memory", "bytes", "align", "requests"), rows, _ROWS)
+
+
+def explain_all(layout: Layout, only: str | None = None) -> str:
+    """For each pool, or for that of one request, who shares it, and for each request the reason why it lies there."""
+    lines = []
+    chosen = None if only is None else layout.placements[_request(layout, only).id].pool
+    for name, region in layout.pools.items():
+        if chosen not in (None, name):
+            continue
+        ids = layout.residents[name]
+        shared = f"shared by {len(ids)}" if len(ids) > 1 else "not shared"
+        lines.append(f"{name}: {region.size} bytes in {region.memory}, {shared}")
+        for request in (layout.problem.by_id[i] for i in ids):
+            offset = layout.placements[request.id].offset
+            place = "" if offset == 0 else f" at {offset}"
+            lines.append(
+                f"    {request.id}: {request.size} bytes{place}, live {request.spans}; {_why(layout, request.id)}"
+            )
+    return "\n".join(lines)
+
+
+def explain_pair(layout: Layout, first: str, second: str) -> str:
+    """Why two requests share storage, or do not."""
+    a, b = _request(layout, first), _request(layout, second)
+    pair = f"`{first}` and `{second}`"
+    overlap = _common(a, b)
+    same_pool = layout.placements[first].pool == layout.placements[second].pool
+    if overlap is not None:
+        how = "at different offsets" if same_pool else "in different pools"
+        return f"{pair} are both live at time {overlap}, so they lie {how}"
+    if same_pool:
+        pool = layout.placements[first].pool
+        return f"{pair} share `{pool}`: {first} is live {a.spans}, {second} {b.spans}; {second} {_why(layout, second)}"
+    if not set(a.memories) & set(b.memories):
+        return f"{pair} live in different memories: {' or '.join(a.memories)}, and {' or '.join(b.memories)}"
+    lone = next((r.id for r in (a, b) if _choice(layout, r.id) in (Choice.ALONE, Choice.REGISTER)), None)
+    if lone is not None:
+        return f"{pair} could share, and do not: {lone} {_why(layout, lone)}"
+    if layout.strategy == "tvm" and a.kind != b.kind:
+        kinds = f"{a.kind or 'none'} and {b.kind or 'none'}"
+        return f"{pair} could share, and do not: `tvm` keeps their kinds apart, {kinds}"
+    both = f"{_whereabouts(layout, a)}; {_whereabouts(layout, b)}"
+    return f"{pair} could share, and do not, as other choices were preferred: {both}"
+
+
+def _whereabouts(layout: Layout, request: Request) -> str:
+    pool = layout.placements[request.id].pool
+    others = [name for name in layout.residents[pool] if name != request.id]
+    company = f" with {', '.join(others[:5])}{' and others' if len(others) > 5 else ''}" if others else ""
+    return f"{request.id} lies in `{pool}`{company} and {_why(layout, request.id)}"
+
+
+def _request(layout: Layout, name: str) -> Request:
+    if name not in layout.problem.by_id:
+        near = nearest(name, layout.problem.by_id)
+        raise UnknownRequest(name, f"did you mean {near}?" if near else "").error()
+    return layout.problem.by_id[name]
+
+
+def _common(a: Request, b: Request) -> int | None:
+    """The first point in time at which both are live."""
+    points = [
+        max(low, other_low)
+        for low, high in a.live
+        for other_low, other_high in b.live
+        if max(low, other_low) < min(high, other_high)
+    ]
+    return min(points, default=None)
+
+
+def _choice(layout: Layout, name: str) -> Choice | None:
+    return layout.decisions[name].choice if name in layout.decisions else None
+
+
+def _why(layout: Layout, name: str) -> str:
+    return str(layout.decisions[name]) if name in layout.decisions else "was placed without a reason given"

@@ -1,0 +1,130 @@
+"""The way in: a problem and the name of a strategy in, a checked plan out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from time import perf_counter
+from types import MappingProxyType
+
+from tirlite.diag import CapacityError, InternalError, Message, PlanError, nearest
+from tirlite.plan.bound import peak
+from tirlite.plan.check import Counterexample, Fault, check
+from tirlite.plan.plan import Plan
+from tirlite.plan.problem import Problem
+from tirlite.plan.strategies.none import none
+from tirlite.plan.strategies.share import share
+from tirlite.plan.strategies.tvm import tvm
+
+Strategy = Callable[[Problem], Plan]
+
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType({"auto": share, "none": none, "share": share, "tvm": tvm})
+
+
+@dataclass(frozen=True)
+class UnknownStrategy(Message):
+    code = "unknown-strategy"
+    raises = PlanError
+    title = "there is no strategy `{name}`"
+    help = "the strategies are {known}{hint}"
+
+    name: str
+    hint: str = ""
+    known: str = ", ".join(f"`{name}`" for name in STRATEGIES)
+
+
+@dataclass(frozen=True)
+class OverCapacity(Message):
+    code = "over-capacity"
+    raises = CapacityError
+    title = "{fault}"
+    help = "the requests of `{memory}` need {peak} bytes at time {time}, when these are live: {live}"
+
+    fault: str
+    memory: str
+    peak: str
+    time: int
+    live: str
+
+
+@dataclass(frozen=True)
+class FixedOverlap(Message):
+    code = "fixed-overlap"
+    raises = PlanError
+    title = "the fixed offsets of `{first}` and `{second}` clash: {fault}"
+    help = "move one of them, or let one go free"
+
+    first: str
+    second: str
+    fault: str
+
+
+@dataclass(frozen=True)
+class UnsafePlan(Message):
+    """A strategy that a user gave made a plan that does not hold."""
+
+    code = "unsafe-plan"
+    raises = PlanError
+    title = "the plan of strategy `{strategy}` is not safe: {fault}"
+    help = "`check(problem, plan)` gives this counterexample as an object"
+
+    strategy: str
+    fault: str
+
+
+@dataclass(frozen=True)
+class BrokenStrategy(Message):
+    """A strategy of ours made a plan that does not hold."""
+
+    code = "broken-strategy"
+    raises = InternalError
+    title = "strategy `{strategy}` made a plan that is not safe: {fault}"
+    help = "this is a fault of tirlite; please report it with the problem, `problem.to_json()`"
+
+    strategy: str
+    fault: str
+
+
+def solve(problem: Problem, strategy: str | Strategy = "auto") -> Plan:
+    """A plan for `problem`, checked.
+
+    `strategy` is a name out of STRATEGIES, or a function of your own from a problem to a plan. `auto` is `share`
+    today. Raises PlanError for an unknown strategy, clashing fixed offsets, or an unsafe plan of your own;
+    CapacityError where the plan does not fit.
+    """
+    make = _strategy(strategy) if isinstance(strategy, str) else strategy
+    start = perf_counter()
+    made = make(problem)
+    plan = replace(made, seconds=perf_counter() - start)
+    verdict = check(problem, plan)
+    if isinstance(verdict, Counterexample):
+        raise _complaint(problem, plan, verdict, ours=isinstance(strategy, str)).error()
+    return plan
+
+
+def _strategy(name: str) -> Strategy:
+    if name not in STRATEGIES:
+        near = nearest(name, STRATEGIES)
+        raise UnknownStrategy(name, f"; did you mean {near}?" if near else "").error()
+    return STRATEGIES[name]
+
+
+def _complaint(problem: Problem, plan: Plan, verdict: Counterexample, *, ours: bool) -> Message:
+    fault = str(verdict)
+    if verdict.fault is Fault.CAPACITY:
+        return _over_capacity(problem, plan, verdict)
+    if verdict.fault is Fault.OVERLAP and all(problem.by_id[name].fixed is not None for name in verdict.requests):
+        first, second = verdict.requests
+        return FixedOverlap(first, second, fault)
+    return BrokenStrategy(plan.strategy, fault) if ours else UnsafePlan(plan.strategy, fault)
+
+
+def _over_capacity(problem: Problem, plan: Plan, verdict: Counterexample) -> Message:
+    memory = verdict.memory
+    most = peak(problem, memory)
+    live = (
+        request.id
+        for request in problem.requests
+        if request.memories[0] == memory and any(low <= most.time < high for low, high in request.live)
+    )
+    return OverCapacity(str(verdict), memory, str(most.size), most.time, ", ".join(f"`{name}`" for name in live))

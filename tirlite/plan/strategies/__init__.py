@@ -1,0 +1,1 @@
+"""Strategies, one a file: each takes a Problem and returns a Plan."""

@@ -1,0 +1,20 @@
+"""Strategy `none`: storage of its own for every request. Requests of one memory in, slots out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tirlite.plan.decision import Choice, Decision
+from tirlite.plan.plan import Plan
+from tirlite.plan.problem import Problem
+from tirlite.plan.request import Request
+from tirlite.plan.slots import Slot, slot_plan
+
+
+def none(problem: Problem) -> Plan:
+    """A plan that shares nothing: what the program needs as it is written."""
+    return slot_plan(problem, "none", _apart)
+
+
+def _apart(requests: Sequence[Request]) -> list[Slot]:
+    return [Slot([request], [Decision(Choice.ALONE)]) for request in requests]

@@ -1,0 +1,103 @@
+"""Charts as pictures: a chart in, SVG out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+from tirlite.show.chart import Chart, Rectangle, extent
+
+# Tints of like lightness, so that black text is readable on each.
+_FILLS = ("#8ecae6", "#ffb703", "#b7e4c7", "#f4acb7", "#cdb4db", "#ffd6a5", "#a3c4f3", "#d9ed92", "#e5989b", "#90dbf4")
+_LEFT, _RIGHT, _TOP, _BOTTOM = 84, 16, 34, 44
+_LETTER_WIDTH = 6.2
+_GRID, _FRAME, _LINE = "#ddd", "#333", "#c1121f"
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """From the chart's units to pixels, and the edges of the plane in pixels."""
+
+    left: int
+    bottom: int
+    per_time: float
+    per_byte: float
+    floor: int
+    right_edge: int
+
+    def x(self, value: int) -> float:
+        return _LEFT + (value - self.left) * self.per_time
+
+    def y(self, value: int) -> float:
+        return self.floor - (value - self.bottom) * self.per_byte
+
+
+def chart_svg(chart: Chart, width: int = 960, height: int = 540) -> str:
+    """The chart as an SVG picture of `width` x `height` pixels; rectangles tell their note under the pointer."""
+    left, right, bottom, top = extent(chart)
+    per_time = (width - _LEFT - _RIGHT) / (right - left)
+    per_byte = (height - _TOP - _BOTTOM) / (top - bottom)
+    frame = _Frame(left, bottom, per_time, per_byte, height - _BOTTOM, width - _RIGHT)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+        f'<text x="{_LEFT}" y="20" font-size="14">{escape(chart.title)}</text>',
+        *_axes(chart, frame),
+    ]
+    fills: dict[str, str] = {}
+    for rectangle in chart.rectangles:
+        fill = fills.setdefault(rectangle.label, _FILLS[len(fills) % len(_FILLS)])
+        parts += _drawn(rectangle, frame, fill)
+    for value, label in chart.lines:
+        parts.append(_level(frame, value, _LINE, "5 3"))
+        parts.append(_text(frame.right_edge, frame.y(value) - 4, label, "end", _LINE))
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _axes(chart: Chart, frame: _Frame) -> list[str]:
+    left, right, bottom, top = extent(chart)
+    parts = []
+    for value in _ticks(bottom, top):
+        parts.append(_level(frame, value, _GRID))
+        parts.append(_text(_LEFT - 6, frame.y(value) + 4, str(value), "end"))
+    parts += [_text(frame.x(value), frame.floor + 15, str(value)) for value in _ticks(left, right)]
+    parts += [_level(frame, value, _FRAME) for value in chart.marks]
+    parts.append(_text(frame.right_edge, frame.floor + 34, chart.across, "end"))
+    parts.append(_text(_LEFT - 6, _TOP - 8, chart.up, "end"))
+    return parts
+
+
+def _drawn(rectangle: Rectangle, frame: _Frame, fill: str) -> list[str]:
+    x, y = frame.x(rectangle.left), frame.y(rectangle.top)
+    width, height = frame.x(rectangle.right) - x, frame.y(rectangle.bottom) - y
+    label = rectangle.label
+    room = int((width - 4) / _LETTER_WIDTH)
+    if len(label) > room:
+        label = label[: room - 1] + "…" if room >= 3 else ""
+    box = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+    parts = [
+        f"<g><title>{escape(rectangle.note or rectangle.label)}</title>",
+        f'<rect {box} fill="{fill}" stroke="{_FRAME}" stroke-width="0.8"/>',
+    ]
+    if label and height >= 11:
+        parts.append(_text(x + width / 2, y + height / 2 + 4, label))
+    return [*parts, "</g>"]
+
+
+def _level(frame: _Frame, value: int, stroke: str, dashes: str = "") -> str:
+    y = f"{frame.y(value):.1f}"
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    return f'<line x1="{_LEFT}" x2="{frame.right_edge}" y1="{y}" y2="{y}" stroke="{stroke}"{dashed}/>'
+
+
+def _text(x: float, y: float, text: str, anchor: str = "middle", fill: str = "black") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}">{escape(text)}</text>'
+
+
+def _ticks(low: int, high: int) -> range:
+    """Round numbers in [low, high], five to ten of them."""
+    step = 1
+    while (high - low) // step > 10:
+        step = step * 2 if str(step)[0] in "15" else step * 5 // 2
+    return range(-(-low // step) * step, high + 1, step)
