@@ -23,6 +23,7 @@ class PrimFunc(Node):
 
     CHILDREN: ClassVar = ("body",)
     DEFINES: ClassVar = ("params",)
+    USES: ClassVar = ("outputs",)
     name: str
     params: tuple[Var | Buffer, ...]
     body: SeqStmt

@@ -1,0 +1,241 @@
+"""Two trees in, whether they mean the same out, with the first difference named; one tree in, a hash of that meaning.
+
+Both read a tree as a stream of tokens in program order, in which a variable or a buffer is the number of its
+definition. Trees that are equal up to renaming give equal streams, so that nothing else has to know about names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from hashlib import blake2b
+from math import isnan
+from typing import Any, NamedTuple, TypeAlias
+
+from tirlite.ir.dtype import DType
+from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, StringImm, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import SeqStmt
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """Whether two trees are equal, for use in a condition; if not, the first difference and the path to it."""
+
+    equal: bool
+    difference: str = ""
+
+    def __bool__(self) -> bool:
+        return self.equal
+
+
+def structural_equal(a: Node, b: Node) -> Equality:
+    """Whether `a` and `b` have the same structure and so the same meaning, up to the names of what they define.
+
+    Definitions are compared with their types, shapes, scopes, alignments and facts. A variable or a buffer that is
+    not defined inside equals only itself; the dims of two functions are paired where they are first met in the shapes
+    of the parameters. Constants are compared bit by bit, save that every nan is the same. Spans and the names of
+    functions do not count.
+
+    The difference reads `body[2].value.b: IntImm 3 against IntImm 4`.
+    """
+    for left, right in zip(_Stream(a), _Stream(b), strict=False):
+        if left.key != right.key:
+            return Equality(False, _difference(left, right))
+    return Equality(True)
+
+
+def structural_hash(a: Node) -> int:
+    """64 bits, the same for trees that are structurally equal, and the same in every process."""
+    digest = blake2b(digest_size=8)
+    texts: dict[tuple[object, ...], bytes] = {}
+    for token in _Stream(a):
+        text = texts.get(token.key)
+        if text is None:
+            text = texts[token.key] = "\0".join(map(_stable, token.key)).encode() + b"\n"
+        digest.update(text)
+    return int.from_bytes(digest.digest(), "little")
+
+
+# The way from the root to a part, last step first: names of fields, and positions in them.
+_Path: TypeAlias = "tuple[_Path, str | int] | None"
+
+
+class _End:
+    """Where a tuple of things ends."""
+
+    def __repr__(self) -> str:
+        return "the end"
+
+
+_END = _End()
+
+
+class _Token(NamedTuple):
+    """`key` is what is compared: a kind, and the values of `fields`. The rest is for the message."""
+
+    key: tuple[object, ...]
+    path: _Path
+    shown: object
+    fields: tuple[str, ...] = ()
+
+
+class _Enter(NamedTuple):
+    """A node is to be read. In the shape of a parameter, variables that are new are dims."""
+
+    node: Node
+    path: _Path
+    in_param: bool
+
+
+class _Define(NamedTuple):
+    """A variable or a buffer begins to exist."""
+
+    name: Var | Buffer
+    path: _Path
+    in_param: bool
+
+
+class _Mention(NamedTuple):
+    """A variable or a buffer is used."""
+
+    name: Var | Buffer
+    path: _Path
+
+
+_Task: TypeAlias = _Token | _Enter | _Define | _Mention
+_BUFFER_FIELDS = ("dtype", "scope", "alignment", "volatile")
+
+
+class _Stream:
+    """The tokens of one tree."""
+
+    def __init__(self, root: Node) -> None:
+        self._numbers: dict[Var | Buffer, int] = {}
+        self._count = 0
+        self._tasks: list[_Task] = [_Enter(root, None, False)]
+
+    def __iter__(self) -> Iterator[_Token]:
+        tasks = self._tasks
+        while tasks:
+            task = tasks.pop()
+            if isinstance(task, _Enter):
+                yield from self._enter(task)
+            elif isinstance(task, _Token):
+                yield task
+            elif isinstance(task, _Define):
+                yield self._define(task)
+            else:
+                yield self._mention(task.name, task.path)
+
+    def _enter(self, task: _Enter) -> Iterator[_Token]:
+        node, path, in_param = task
+        if isinstance(node, Var):
+            if in_param and node not in self._numbers:
+                self._number(node)
+                yield self._variable(node, path)
+            yield self._mention(node, path)
+            return
+        # The name of a function is no part of its meaning.
+        fields = () if isinstance(node, PrimFunc) else node.DATA
+        yield _Token((type(node), *[_comparable(getattr(node, name)) for name in fields]), path, node, fields)
+        if node.CHILDREN or node.DEFINES or node.USES:
+            self._tasks.extend(reversed(self._parts(task)))
+
+    def _parts(self, task: _Enter) -> list[_Task]:
+        """What a node is made of; each definition after what cannot see it and before what can."""
+        node, path, in_param = task
+        is_func = isinstance(node, PrimFunc)
+        parts: list[_Task] = []
+        body: list[_Task] = []
+        for name in node.CHILDREN:
+            at = path if isinstance(node, SeqStmt) else (path, name)
+            children = _spread(getattr(node, name), at, lambda child, where: _Enter(child, where, in_param))
+            (body if name == "body" else parts).extend(children)
+        for name in node.DEFINES:
+            parts += _spread(getattr(node, name), (path, name), lambda each, where: _Define(each, where, is_func))
+        for name in node.USES:
+            parts += _spread(getattr(node, name), (path, name), _Mention)
+        return parts + body
+
+    def _define(self, task: _Define) -> _Token:
+        name, path, in_param = task
+        # A parameter may have been met as an extent of an earlier one.
+        if not (in_param and name in self._numbers):
+            self._number(name)
+        if isinstance(name, Var):
+            return self._variable(name, path)
+        extents = [_Enter(extent, ((path, "shape"), axis), in_param) for axis, extent in enumerate(name.shape)]
+        self._tasks.extend(reversed(extents))
+        values = [getattr(name, field) for field in _BUFFER_FIELDS]
+        return _Token((Buffer, *values, len(name.shape)), path, name, (*_BUFFER_FIELDS, "rank"))
+
+    def _variable(self, var: Var, path: _Path) -> _Token:
+        facts = None if var.dim is None else (var.dim.min, var.dim.max, var.dim.multiple_of)
+        return _Token((Var, var.dtype, facts, self._numbers[var]), path, var, ("dtype", "dim"))
+
+    def _mention(self, name: Var | Buffer, path: _Path) -> _Token:
+        return _Token((self._numbers.get(name, name),), path, name)
+
+    def _number(self, name: Var | Buffer) -> None:
+        self._numbers[name] = self._count
+        self._count += 1
+
+
+def _spread(value: Any, at: _Path, task: Callable[[Any, _Path], _Task]) -> list[_Task]:
+    """A task for what a field holds: for each thing in a tuple and for its end, for one thing, or for None."""
+    if isinstance(value, tuple):
+        return [*(task(each, (at, k)) for k, each in enumerate(value)), _Token((_END,), (at, len(value)), _END)]
+    return [_Token((None,), at, None) if value is None else task(value, at)]
+
+
+def _comparable(value: object) -> object:
+    """`value`, or what stands for it where Python's == is not sameness."""
+    if isinstance(value, float):
+        return "nan" if isnan(value) else value.hex()
+    return int(value) if isinstance(value, bool) else value
+
+
+def _stable(key: object) -> str:
+    """A key as text that is the same in every process."""
+    if isinstance(key, (Var, Buffer)):
+        return "free"
+    return key.__name__ if isinstance(key, type) else repr(key)
+
+
+def _difference(left: _Token, right: _Token) -> str:
+    path, a, b = left.path, _described(left.shown), _described(right.shown)
+    if left.key[0] == right.key[0]:
+        pairs = zip(left.key[1:], right.key[1:], strict=True)
+        at = next(k for k, (ours, theirs) in enumerate(pairs, 1) if ours != theirs)
+        field = left.fields[at - 1] if at <= len(left.fields) else ""
+        if field and not (field == "value" and isinstance(left.shown, Expr)):
+            path, a, b = (path, field), _plain(left.key[at]), _plain(right.key[at])
+    if a == b:
+        b = "another of that name"
+    return f"{_rendered(path)}: {a} against {b}"
+
+
+def _described(shown: object) -> str:
+    """A node, a variable or a buffer in a few words."""
+    if isinstance(shown, (Var, Buffer)):
+        return f"{type(shown).__name__} {shown.name}"
+    if isinstance(shown, (IntImm, FloatImm, StringImm)):
+        return f"{type(shown).__name__} {shown.value!r}"
+    return type(shown).__name__ if isinstance(shown, Node) else _plain(shown)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, Enum):
+        return value.name
+    return str(value) if isinstance(value, (DType, _End)) else repr(value)
+
+
+def _rendered(path: _Path) -> str:
+    steps: list[str] = []
+    while path is not None:
+        path, step = path
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+    return "".join(reversed(steps)).removeprefix(".") or "root"
