@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tirlite.analysis.extents import Extents
-from tirlite.ir import Allocate, DType, PrimFunc, walk
+from tirlite.ir import Allocate, DType, PrimFunc, statements
 from tirlite.sizes import Size
 
 
@@ -30,7 +30,7 @@ class AllocationSize:
 def allocations(func: PrimFunc) -> tuple[AllocationSize, ...]:
     """The Allocate statements of `func`, in program order. `str` of one is like `t: f32[n, 4] in global`."""
     extents = Extents(func)
-    buffers = [node.buffer for node in walk(func.body) if isinstance(node, Allocate)]
+    buffers = [node.buffer for node in statements(func.body) if isinstance(node, Allocate)]
     return tuple(
         AllocationSize(b.name, b.dtype, tuple(extents.size(e) for e in b.shape), b.scope, extents.bytes(b))
         for b in buffers

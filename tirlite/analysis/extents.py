@@ -1,6 +1,6 @@
 """Extents of a function as sizes, and sizes as expressions: the bridge between the IR and `sizes`.
 
-A size is known on entry to a function if it is made of constants, dims, integer scalar parameters, and lets made of these;
+A size is known on entry to a function if it is made of constants, dims, i64 scalar parameters, and lets of these;
 then its storage can be had before anything runs.
 """
 
@@ -29,7 +29,7 @@ from tirlite.ir import (
     const,
     i64,
     run,
-    walk,
+    statements,
 )
 from tirlite.sizes import Dim, Proof, Size, maximum, minimum, prove_le
 from tirlite.sizes.extrema import Maximum, Minimum
@@ -48,7 +48,7 @@ class Extents:
         for param in func.params:
             if isinstance(param, Var) and param.dtype == i64:
                 self._enter(param, param.dim or Dim(param.name, min=i64.min, max=i64.max))
-        for node in walk(func.body):
+        for node in statements(func.body):
             if isinstance(node, Let) and (size := self.size(node.value)) is not None:
                 self.sizes[node.var] = size
 

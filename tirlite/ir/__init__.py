@@ -22,6 +22,7 @@ from tirlite.ir.dtype import (
     u32,
     u64,
 )
+from tirlite.ir.equal import Equality, structural_equal, structural_hash
 from tirlite.ir.expr import (
     EQ,
     GE,
@@ -101,7 +102,7 @@ from tirlite.ir.stmt import (
 from tirlite.ir.substitute import Substitution, substitute
 from tirlite.ir.trampoline import Steps, run
 from tirlite.ir.validate import RULES, validate
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import statements, walk
 
 __all__ = [
     "EQ",
@@ -134,6 +135,7 @@ __all__ = [
     "Compare",
     "DType",
     "Div",
+    "Equality",
     "Evaluate",
     "Expr",
     "ExprLike",
@@ -198,13 +200,16 @@ __all__ = [
     "rewrite",
     "run",
     "seq",
+    "statements",
+    "structural_equal",
+    "structural_hash",
     "substitute",
     "text",
     "u8",
-    "validate",
     "u16",
     "u32",
     "u64",
+    "validate",
     "walk",
     "widened",
 ]

@@ -11,7 +11,6 @@ from that. A field holds one thing, a tuple of things, or None.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self, TypeVar, cast, dataclass_transform
 
@@ -26,9 +25,16 @@ class Node:
     DATA: ClassVar[tuple[str, ...]] = ()
     FIELDS: ClassVar[tuple[str, ...]] = ()  # all that the constructor takes, in its order
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> tuple[Node, ...]:
         """The nodes directly below, in order."""
-        return _members(self, self.CHILDREN)
+        found: list[Node] = []
+        for name in self.CHILDREN:
+            value = getattr(self, name)
+            if type(value) is tuple:
+                found += value
+            elif value is not None:
+                found.append(value)
+        return tuple(found)
 
     def replaced(self, **changes: object) -> Self:
         """This node with some fields changed, all others (its span among them) as they are."""
@@ -39,15 +45,6 @@ class Node:
         # One level only: a tree may be deeper than Python's stack.
         data = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.DATA)
         return f"{type(self).__name__}({data})"
-
-
-def _members(node: Node, names: tuple[str, ...]) -> Iterator[Node]:
-    for name in names:
-        value = getattr(node, name)
-        if isinstance(value, tuple):
-            yield from value
-        elif value is not None:
-            yield value
 
 
 N = TypeVar("N", bound=Node)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
+from tirlite.ir.expr import Expr
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import SeqStmt, Stmt
 
@@ -22,11 +23,13 @@ def rewrite(
     span inherits that of the statement that it replaces. The span of a changed parent stays.
     """
     enter = enter or {}
+    # Most passes have rules for statements alone, and most nodes are expressions.
+    level: type[Node] = Node if any(issubclass(kind, Expr) for kind in (*rules, *enter)) else Stmt
     results: list[Node | tuple[Stmt, ...]] = []
     stack: list[tuple[Node, bool]] = [(root, False)]
     while stack:
         node, ready = stack.pop()
-        children = tuple(node.children())
+        children = [child for child in node.children() if isinstance(child, level)]
         if not ready:
             if (hook := enter.get(type(node))) is not None:
                 hook(node)
@@ -38,22 +41,22 @@ def rewrite(
             new = results[-len(children) :]
             del results[-len(children) :]
             if any(a is not b for a, b in zip(new, children, strict=True)):
-                rebuilt = rebuild(node, new)
+                rebuilt = rebuild(node, new, level)
         rule = rules.get(type(rebuilt))
         results.append(rebuilt if rule is None else _with_span(rule(rebuilt), node))
     result = results.pop()
     return SeqStmt(result) if isinstance(result, tuple) else result
 
 
-def rebuild(node: Node, children: list[Node | tuple[Stmt, ...]]) -> Node:
-    """`node` with other children, given in the order of `node.children()`."""
+def rebuild(node: Node, children: Iterable[Node | tuple[Stmt, ...]], level: type[Node] = Node) -> Node:
+    """`node` with other children of type `level`, given in the order of `node.children()`, all others as they are."""
     rest = iter(children)
     changes: dict[str, object] = {}
     for name in node.CHILDREN:
         old = getattr(node, name)
         if isinstance(old, tuple):
-            changes[name] = tuple(_flat(next(rest) for _ in old))
-        elif old is not None:
+            changes[name] = tuple(_flat(next(rest) if isinstance(each, level) else each for each in old))
+        elif isinstance(old, level):
             new = next(rest)
             changes[name] = SeqStmt(new) if isinstance(new, tuple) else new
     return node.replaced(**changes)

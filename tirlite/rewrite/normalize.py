@@ -24,6 +24,7 @@ from tirlite.ir import (
     Var,
     View,
     rewrite,
+    statements,
     substitute,
     walk,
 )
@@ -43,7 +44,7 @@ class Normalize:
 
 def _attributes_to_fields(func: PrimFunc) -> PrimFunc:
     changed: dict[Buffer, Buffer] = {}
-    for node in walk(func.body):
+    for node in statements(func.body):
         if isinstance(node, AttrStmt) and node.buffer is not None:
             buffer = changed.get(node.buffer, node.buffer)
             if node.key is AttrKey.STORAGE_SCOPE:

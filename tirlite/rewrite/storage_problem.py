@@ -18,12 +18,16 @@ REGISTER_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class StorageProblem:
-    """The problem, the lifetime behind each request by its id, and the allocations outside it with the reason why."""
+    """The problem, the lifetime behind each request by its id, and the allocations outside it with the reason why.
+
+    `dead` are those that nothing touches. `extents` are the function's.
+    """
 
     problem: Problem
     lifetimes: dict[str, Lifetime]
     kept: dict[Buffer, str]
     dead: frozenset[Buffer]
+    extents: Extents
 
 
 def storage_problem(func: PrimFunc) -> StorageProblem:
@@ -51,7 +55,7 @@ def storage_problem(func: PrimFunc) -> StorageProblem:
             name = _unused(buffer.name, lifetimes)
             lifetimes[name] = lifetime
             requests.append(_request(name, lifetime, size, memories.of(lifetime)))
-    return StorageProblem(Problem(tuple(requests), memories.pools()), lifetimes, kept, frozenset(dead))
+    return StorageProblem(Problem(tuple(requests), memories.pools()), lifetimes, kept, frozenset(dead), extents)
 
 
 def _request(name: str, lifetime: Lifetime, size: Size, memory: str) -> Request:

@@ -1,8 +1,8 @@
 """StorageRewrite: a function in, the function with its allocations merged by a plan out.
 
-Each pool of the plan becomes one Allocate, at the top of the function or of the parallel or thread-bound loop that it is
-attached to. The buffers that live there become views of it, declared where their Allocates stood; loads and stores stay
-as they are. Source: TVM's storage_rewrite (2017), with the plan made by `tirlite.plan`.
+Each pool of the plan becomes one Allocate, at the top of the function or of the parallel or thread-bound loop that it
+is attached to. The buffers that live there become views of it, declared where their Allocates stood; loads and stores
+stay as they are. Source: TVM's storage_rewrite (2017), with the plan made by `tirlite.plan`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tirlite.analysis import Extents
-from tirlite.ir import Allocate, Buffer, For, Node, PrimFunc, Rule, SeqStmt, Stmt, Var, View, rewrite, walk
+from tirlite.ir import Allocate, Buffer, For, Node, PrimFunc, Rule, SeqStmt, Stmt, Var, View, rewrite, statements, walk
 from tirlite.plan import Plan, solve
 from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, storage_problem
 from tirlite.sizes import Size, ceildiv
@@ -64,9 +63,9 @@ class _Merger:
         self.func = func
         self.found = found
         self.plan = plan
-        self.extents = Extents(func)
+        self.extents = found.extents
         self.entry_variables = {*func.params, *func.dims}
-        self.spans = {node.buffer: node.span for node in walk(func.body) if isinstance(node, Allocate)}
+        self.spans = {each.buffer: each.span for each in statements(func.body) if isinstance(each, Allocate)}
         self.views: dict[Buffer, View | None] = {}  # what stands in the place of each planned Allocate
         self.attached: dict[Var | None, list[Stmt]] = {}
 
