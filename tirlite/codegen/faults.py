@@ -1,0 +1,119 @@
+"""What can stop a compiled kernel in, the blocks that end it out, each returning its number after freeing the heap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tirlite.codegen.storage import LARGEST_BYTES
+from tirlite.codegen.text import FunctionText
+from tirlite.diag import KernelRunError, Message, Span
+from tirlite.ir import Buffer
+from tirlite.ir.faults import AssertFailed
+
+
+@dataclass(frozen=True)
+class ExtentOutOfRange(Message):
+    """A buffer whose size is known only inside of the kernel has an impossible one."""
+
+    code = "extent-out-of-range"
+    raises = KernelRunError
+    title = "`{buffer}` has a negative extent, or more than 2**62 bytes"
+    label = "allocated here"
+
+    buffer: str
+
+
+@dataclass(frozen=True)
+class NoMemory(Message):
+    """There is no memory for a buffer whose size is known only inside of the kernel."""
+
+    code = "no-memory"
+    raises = KernelRunError
+    title = "there is no memory for `{buffer}`"
+    label = "allocated here"
+
+    buffer: str
+
+
+class Faults:
+    """The ways in which a function can end early.
+
+    `cleanup` is the block to leave through: it frees what the heap holds at this point, and returns the number that
+    the slot `%fault` holds.
+    """
+
+    def __init__(self, out: FunctionText, line: int) -> None:
+        self.out = out
+        self.line = line  # the alignment of what is allocated
+        self.messages: list[Message] = []
+        self.cleanup = "fail"
+        self._held: dict[str, tuple[str, str]] = {}  # block -> the pointer that it frees, the block that follows
+        self._tail: list[str] = []
+
+    def assertion(self, message: str, span: Span | None) -> str:
+        """The block to branch to where an assert does not hold."""
+        return self._stop(AssertFailed(message, span=span))
+
+    def _stop(self, message: Message) -> str:
+        self.messages.append(message)
+        label = self.out.label("fault")
+        self._tail += [
+            f"{label}:",
+            f"  store i64 {len(self.messages)}, ptr %fault",
+            f"  br label %{self.cleanup}",
+        ]
+        return label
+
+    def allocate(self, buffer: Buffer, extents: list[str], span: Span | None) -> str:
+        """The address of fresh memory on the heap, which `release_to` or a fault frees."""
+        out = self.out
+        size, bad = checked_bytes(out, buffer, extents)
+        sized, got = out.label("sized"), out.label("got")
+        out.branch_if(bad, self._stop(ExtentOutOfRange(buffer.name, span=span)), sized)
+        out.start(sized)
+        more = out.value(f"add i64 {size}, {2 * self.line - 1}")
+        pointer = out.call(
+            "ptr", "aligned_alloc", f"i64 {self.line}", f"i64 {out.value(f'and i64 {more}, {-self.line}')}"
+        )
+        missing = out.value(f"icmp eq ptr {pointer}, null")
+        out.branch_if(missing, self._stop(NoMemory(buffer.name, span=span)), got)
+        out.start(got)
+        label = out.label("cleanup")
+        self._tail += [f"{label}:", f"  call void @free(ptr {pointer})", f"  br label %{self.cleanup}"]
+        self._held[label] = (pointer, self.cleanup)
+        self.cleanup = label
+        return pointer
+
+    def release_to(self, cleanup: str) -> None:
+        """Frees what has been allocated since `cleanup` was the block to leave through."""
+        while self.cleanup != cleanup:
+            pointer, self.cleanup = self._held[self.cleanup]
+            self.out.declarations.setdefault("free", "declare void @free(ptr)")
+            self.out.effect(f"call void @free(ptr {pointer})")
+
+    def finish(self) -> None:
+        """Ends the function: 0 where control arrived here, else the number of the fault."""
+        self.out.effect("ret i64 0")
+        if self.messages:
+            self.out.allocas.append("  %fault = alloca i64")
+            self.out.lines += [*self._tail, "fail:", "  %code = load i64, ptr %fault", "  ret i64 %code"]
+
+
+def checked_bytes(out: FunctionText, buffer: Buffer, extents: list[str]) -> tuple[str, str]:
+    """The bytes of a buffer, and whether they are no size: an extent is negative, or the product above 2^62."""
+    flags = []
+    size = str(buffer.dtype.bytes)
+    for extent in extents:
+        flags.append(out.value(f"icmp slt i64 {extent}, 0"))
+        pair = out.call("{i64, i1}", "llvm.umul.with.overflow.i64", f"i64 {size}", f"i64 {extent}")
+        flags.append(out.value(f"extractvalue {{i64, i1}} {pair}, 1"))
+        size = out.value(f"extractvalue {{i64, i1}} {pair}, 0")
+    flags.append(out.value(f"icmp ugt i64 {size}, {LARGEST_BYTES}"))
+    return size, any_of(out, flags)
+
+
+def any_of(out: FunctionText, flags: list[str]) -> str:
+    result = flags[0]
+    for flag in flags[1:]:
+        result = out.value(f"or i1 {result}, {flag}")
+    return result

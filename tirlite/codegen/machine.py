@@ -1,0 +1,126 @@
+"""LLVM text in, object code for this machine out. llvmlite is loaded when it is first needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from llvmlite.binding import ModuleRef, TargetMachine
+
+from tirlite.codegen.lower import Lowered
+
+# Above these, LLVM's time grows much faster than the program: straight-line code in its scheduler and register
+# allocator, nests of loops in nearly all of its passes over loops.
+LONG = 20_000
+HUGE = 60_000
+DEEP = 32
+
+
+class Effort(Enum):
+    """How hard LLVM tries: the optimisation level of its passes, and that of its code generator."""
+
+    FULL = (3, 2)
+    LITTLE = (1, 1)
+    NONE = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectCode:
+    """A relocatable object for this machine, and how it came about: the seconds of each stage."""
+
+    data: bytes
+    effort: Effort
+    seconds: dict[str, float]
+
+
+def effort_for(lowered: Lowered) -> Effort:
+    """Full effort, but for functions that LLVM would take minutes over."""
+    if lowered.loop_depth > DEEP or lowered.instructions > HUGE:
+        return Effort.NONE
+    return Effort.LITTLE if lowered.instructions > LONG else Effort.FULL
+
+
+def compile_module(lowered: Lowered) -> ObjectCode:
+    """The object code of a module, optimised for the host."""
+    effort = effort_for(lowered)
+    seconds: dict[str, float] = {}
+    start = perf_counter()
+    machine = _machine(effort)
+    start = _lap(seconds, "llvm load", start)
+    module = _parsed(lowered.text, machine)
+    start = _lap(seconds, "llvm parse", start)
+    _optimise(module, machine, effort)
+    start = _lap(seconds, "llvm optimise", start)
+    data = machine.emit_object(module)
+    _lap(seconds, "llvm emit", start)
+    return ObjectCode(data, effort, seconds)
+
+
+def optimised_text(lowered: Lowered) -> str:
+    """The module as LLVM's passes leave it."""
+    return str(_optimised(lowered)[0])
+
+
+def assembly(lowered: Lowered) -> str:
+    """The machine's assembly of a module."""
+    module, machine = _optimised(lowered)
+    return str(machine.emit_assembly(module))
+
+
+def _optimised(lowered: Lowered) -> tuple[ModuleRef, TargetMachine]:
+    effort = effort_for(lowered)
+    machine = _machine(effort)
+    module = _parsed(lowered.text, machine)
+    _optimise(module, machine, effort)
+    return module, machine
+
+
+def _lap(seconds: dict[str, float], stage: str, start: float) -> float:
+    now = perf_counter()
+    seconds[stage] = now - start
+    return now
+
+
+def _machine(effort: Effort) -> TargetMachine:
+    from llvmlite import binding
+
+    cpu, features = _host()
+    target = binding.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=cpu, features=features, opt=effort.value[1], reloc="pic", codemodel="default"
+    )
+
+
+@cache
+def _host() -> tuple[str, str]:
+    """This machine's processor and its features; LLVM is ready for it afterwards."""
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+
+
+def _parsed(text: str, machine: TargetMachine) -> ModuleRef:
+    from llvmlite import binding
+
+    module = binding.parse_assembly(text)
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    return module
+
+
+def _optimise(module: ModuleRef, machine: TargetMachine, effort: Effort) -> None:
+    from llvmlite import binding
+
+    if effort is Effort.NONE:
+        return
+    options = binding.create_pipeline_tuning_options(speed_level=effort.value[0])
+    options.slp_vectorization = effort is Effort.FULL
+    builder = binding.create_pass_builder(machine, options)
+    # A pass manager that runs a second time aborts the process.
+    builder.getModulePassManager().run(module, builder)

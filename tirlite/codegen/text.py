@@ -1,0 +1,93 @@
+"""Instructions in, the text of an LLVM function out."""
+
+from __future__ import annotations
+
+from tirlite.codegen.types import register_type, suffix
+from tirlite.ir import DType
+
+
+class FunctionText:
+    """A function that is being written: its allocas, its instructions so far, and the block that they go to."""
+
+    def __init__(self, declarations: dict[str, str]) -> None:
+        self.declarations = declarations  # of the whole module: name -> its `declare` line
+        self.allocas: list[str] = []
+        self.lines: list[str] = []
+        self.block = "entry"
+        self.metadata: list[str] = []
+        self._values = 0
+        self._blocks = 0
+
+    def value(self, instruction: str) -> str:
+        """The name of the result of `instruction`, which is written down."""
+        self._values += 1
+        name = f"%v{self._values}"
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def name(self) -> str:
+        """A name for a value that is written later."""
+        self._values += 1
+        return f"%v{self._values}"
+
+    def effect(self, instruction: str) -> None:
+        self.lines.append(f"  {instruction}")
+
+    def label(self, hint: str) -> str:
+        """The name of a new block."""
+        self._blocks += 1
+        return f"{hint}{self._blocks}"
+
+    def start(self, label: str) -> None:
+        """What follows goes to the block `label`; the one before has been ended by a branch."""
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def branch(self, label: str) -> None:
+        self.lines.append(f"  br label %{label}")
+
+    def branch_if(self, condition: str, then: str, otherwise: str, note: str = "") -> None:
+        self.lines.append(f"  br i1 {condition}, label %{then}, label %{otherwise}{note}")
+
+    def phi(self, dtype: DType, *incoming: tuple[str, str]) -> str:
+        """The value of the block that control came from; `incoming` are values and labels."""
+        pairs = ", ".join(f"[ {value}, %{label} ]" for value, label in incoming)
+        return self.value(f"phi {register_type(dtype)} {pairs}")
+
+    def call(self, result: str, name: str, *operands: str) -> str:
+        """The result of a call; operands come with their types, and the declaration follows from them."""
+        self.declare(result, name, operands)
+        return self.value(f"call {result} @{name}({', '.join(operands)})")
+
+    def intrinsic(self, name: str, dtype: DType, *operands: str) -> str:
+        """`llvm.NAME` on operands that all have the result's type, given without it."""
+        kind = register_type(dtype)
+        return self.call(kind, f"llvm.{name}.{suffix(dtype)}", *(f"{kind} {operand}" for operand in operands))
+
+    def declare(self, result: str, name: str, operands: tuple[str, ...]) -> None:
+        if name not in self.declarations:
+            kinds = ", ".join(_type_of(operand) for operand in operands)
+            self.declarations[name] = f"declare {result} @{name}({kinds})"
+
+    def alloca(self, size: int, align: int) -> str:
+        """The address of `size` bytes on the stack, which live as long as the function runs."""
+        name = f"%s{len(self.allocas) + 1}"
+        self.allocas.append(f"  {name} = alloca [{size} x i8], align {align}")
+        return name
+
+    def loop_metadata(self, *properties: str) -> str:
+        """The end of a loop's branch instruction, which says how the loop is meant."""
+        number = len(self.metadata)
+        self.metadata.append(f"!{number} = distinct !{{{', '.join([f'!{number}', *properties])}}}")
+        return f", !llvm.loop !{number}"
+
+    def definition(self, signature: str) -> str:
+        """The whole function."""
+        return "\n".join([f"define {signature} {{", "entry:", *self.allocas, *self.lines, "}"])
+
+
+def _type_of(operand: str) -> str:
+    """The type in front of an operand: `<4 x i32> %v1` gives `<4 x i32>`."""
+    if operand.startswith("<"):
+        return operand[: operand.index(">") + 1]
+    return operand.split(" ", 1)[0]

@@ -1,0 +1,68 @@
+"""Object code in, C functions of this process that Python can call out."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tirlite.diag import KernelError, Message
+from tirlite.ir import DType, TypeCode
+
+CType: TypeAlias = "type[ctypes._SimpleCData[Any]]"
+Native: TypeAlias = Callable[..., int]
+
+_INTEGERS: dict[tuple[TypeCode, int], CType] = {
+    (TypeCode.BOOL, 1): ctypes.c_uint8,
+    (TypeCode.INT, 8): ctypes.c_int8,
+    (TypeCode.INT, 16): ctypes.c_int16,
+    (TypeCode.INT, 32): ctypes.c_int32,
+    (TypeCode.INT, 64): ctypes.c_int64,
+    (TypeCode.UINT, 8): ctypes.c_uint8,
+    (TypeCode.UINT, 16): ctypes.c_uint16,
+    (TypeCode.UINT, 32): ctypes.c_uint32,
+    (TypeCode.UINT, 64): ctypes.c_uint64,
+    (TypeCode.FLOAT, 32): ctypes.c_float,
+    (TypeCode.FLOAT, 64): ctypes.c_double,
+}
+
+
+@dataclass(frozen=True)
+class UnknownSymbol(Message):
+    """An extern function is nowhere in this process."""
+
+    code = "unknown-symbol"
+    raises = KernelError
+    title = "the extern function `{name}` is not in this process"
+    help = "load its library first: ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)"
+
+    name: str
+
+
+class Library:
+    """Object code that has been linked into the process. It stays there as long as this object."""
+
+    def __init__(self, data: bytes, symbols: Sequence[str], externs: Sequence[str]) -> None:
+        """`symbols` are the functions that the object defines. Raises KernelError for an extern that is missing."""
+        from llvmlite import binding
+
+        for name in externs:
+            # LLVM names a missing symbol only on the terminal.
+            if binding.address_of_symbol(name) is None:
+                raise UnknownSymbol(name).error()
+        # The engine must outlive the code.
+        self._engine = binding.create_lljit_compiler()
+        builder = binding.JITLibraryBuilder().add_object_img(data).add_current_process()
+        for symbol in symbols:
+            builder.export_symbol(symbol)
+        self._code = builder.link(self._engine, "kernel")
+
+    def function(self, symbol: str, parameters: Sequence[CType]) -> Native:
+        """The function `symbol`, which returns an i64. Calls of it let other Python threads run."""
+        return ctypes.CFUNCTYPE(ctypes.c_int64, *parameters)(self._code[symbol])
+
+
+def scalar_type(dtype: DType) -> CType:
+    """What a scalar of this type is passed as."""
+    return _INTEGERS[dtype.code, dtype.bits]
