@@ -1,0 +1,33 @@
+"""Integers and symbolic extents: facts, proofs, maxima."""
+
+from tirlite.sizes.dim import Dim
+from tirlite.sizes.evaluate import dims_of, evaluate, substitute
+from tirlite.sizes.exchange import from_sympy, to_sympy
+from tirlite.sizes.extrema import maximum, minimum
+from tirlite.sizes.poly import Poly, Size, SizeLike, as_size
+from tirlite.sizes.prove import Proof, lower_bound, prove_divides, prove_eq, prove_le, prove_lt, upper_bound
+from tirlite.sizes.rounding import ceildiv, round_up
+
+__all__ = [
+    "Dim",
+    "Poly",
+    "Proof",
+    "Size",
+    "SizeLike",
+    "as_size",
+    "ceildiv",
+    "dims_of",
+    "evaluate",
+    "from_sympy",
+    "lower_bound",
+    "maximum",
+    "minimum",
+    "prove_divides",
+    "prove_eq",
+    "prove_le",
+    "prove_lt",
+    "round_up",
+    "substitute",
+    "to_sympy",
+    "upper_bound",
+]

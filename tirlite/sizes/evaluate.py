@@ -1,0 +1,89 @@
+"""Sizes and values for their dims in, numbers or other sizes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tirlite.diag import KernelError, Message
+from tirlite.sizes.dim import Dim
+from tirlite.sizes.poly import Atom, Size, SizeLike, Terms, as_size, inside_out, of_terms, terms_of
+from tirlite.sizes.terms import accumulate, multiply
+
+
+@dataclass(frozen=True)
+class UnboundDim(Message):
+    """A size was evaluated without a value for one of its dims."""
+
+    code = "unbound-dim"
+    raises = KernelError
+    title = "no value is given for the dim `{name}` of the size `{size}`"
+
+    name: str
+    size: str
+
+
+def dims_of(size: SizeLike) -> tuple[Dim, ...]:
+    """The dims that a size depends on, by name."""
+    if isinstance(size, int):
+        return ()
+    dims = [atom for atom in inside_out(size) if isinstance(atom, Dim)]
+    return tuple(sorted(dims, key=lambda dim: (dim.name, dim.ident)))
+
+
+def evaluate(size: SizeLike, binding: Mapping[Dim, int]) -> int:
+    """The value of a size, exact, with each dim standing for its value in `binding`, which must obey the dim's facts.
+
+    Raises KernelError for a dim without a value and for a division by zero.
+    """
+    if isinstance(size, int):
+        return size
+    values: dict[Atom, int] = {}
+    for atom in inside_out(size):
+        if isinstance(atom, Dim):
+            if atom not in binding:
+                raise UnboundDim(atom.name, str(size)).error()
+            values[atom] = binding[atom]
+        else:
+            values[atom] = atom.value([_value(terms_of(operand), values) for operand in atom.operands])
+    return _value(terms_of(size), values)
+
+
+def sample_bindings(dims: Iterable[Dim]) -> tuple[dict[Dim, int], ...]:
+    """A few bindings that obey the facts and tell unrelated sizes apart: of two dims, each is once the lesser."""
+    order = list(dict.fromkeys(dims))
+    rising = range(1, len(order) + 1)
+    steps = ([0] * len(order), list(rising), list(reversed(rising)), [1000 + 7 * step for step in rising])
+    return tuple({dim: dim.nth(step) for dim, step in zip(order, row, strict=True)} for row in steps)
+
+
+def _value(terms: Terms, values: Mapping[Atom, int]) -> int:
+    total = 0
+    for product, coefficient in terms.items():
+        for atom in product:
+            coefficient *= values[atom]
+        total += coefficient
+    return total
+
+
+def substitute(size: SizeLike, values: Mapping[Dim, SizeLike]) -> Size:
+    """`size` with sizes in the place of the dims that `values` names, simplified again. All are replaced at once."""
+    if isinstance(size, int):
+        return size
+    images: dict[Atom, Size] = {}
+    for atom in inside_out(size):
+        if isinstance(atom, Dim):
+            images[atom] = as_size(values.get(atom, atom))
+        else:
+            images[atom] = atom.rebuild([_image(terms_of(operand), images) for operand in atom.operands])
+    return _image(terms_of(size), images)
+
+
+def _image(terms: Terms, images: Mapping[Atom, Size]) -> Size:
+    total: dict[tuple[Atom, ...], int] = {}
+    for product, coefficient in terms.items():
+        image: Terms = {(): coefficient}
+        for atom in product:
+            image = multiply(image, terms_of(images[atom]))
+        accumulate(total, image)
+    return of_terms(total)

@@ -1,0 +1,188 @@
+"""Sizes in, sympy expressions out, and back. sympy is loaded by the first call that needs it, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import gcd, lcm
+from typing import TYPE_CHECKING
+
+from tirlite.diag import KernelError, Message
+from tirlite.sizes.dim import Dim
+from tirlite.sizes.evaluate import dims_of
+from tirlite.sizes.extrema import Maximum, maximum, minimum
+from tirlite.sizes.poly import Atom, Quotient, Remainder, Size, SizeLike, Terms, as_size, inside_out, terms_of
+
+if TYPE_CHECKING:
+    import sympy
+
+
+@dataclass(frozen=True)
+class NotASize(Message):
+    """A sympy expression is no integer sum of products, quotients, remainders, maxima and minima."""
+
+    code = "not-a-size"
+    raises = KernelError
+    title = "`{expression}` is not a size: {why}"
+
+    expression: str
+    why: str
+
+
+@dataclass(frozen=True)
+class SharedDimName(Message):
+    """Two dims of one name would become one sympy symbol."""
+
+    code = "shared-dim-name"
+    raises = KernelError
+    title = "`{size}` has two dims called `{name}`, which sympy could not tell apart"
+
+    size: str
+    name: str
+
+
+def to_sympy(size: SizeLike) -> object:
+    """`size` as a sympy expression; a dim becomes the integer Symbol of its name, positive where its `min` says so.
+
+    Raises KernelError for two dims of one name.
+    """
+    for dim, following in pairwise(dims_of(size)):
+        if dim.name == following.name:
+            raise SharedDimName(str(size), dim.name).error()
+    images: dict[Atom, sympy.Expr] = {}
+    for atom in inside_out(size):
+        if isinstance(atom, Dim):
+            images[atom] = _symbol(atom)
+        else:
+            images[atom] = _apply(atom, [_sum(terms_of(operand), images) for operand in atom.operands])
+    return _sum(terms_of(size), images)
+
+
+def _symbol(dim: Dim) -> sympy.Expr:
+    import sympy
+
+    if dim.low >= 1:
+        return sympy.Symbol(dim.name, integer=True, positive=True)
+    return sympy.Symbol(dim.name, integer=True, nonnegative=True if dim.low == 0 else None)
+
+
+def _apply(atom: Atom, operands: Sequence[sympy.Expr]) -> sympy.Expr:
+    import sympy
+
+    if isinstance(atom, Quotient):
+        return sympy.floor(operands[0] / operands[1])
+    if isinstance(atom, Remainder):
+        return sympy.Mod(operands[0], operands[1])
+    return (sympy.Max if isinstance(atom, Maximum) else sympy.Min)(*operands)
+
+
+def _sum(terms: Terms, images: Mapping[Atom, sympy.Expr]) -> sympy.Expr:
+    import sympy
+
+    return sympy.Add(*(sympy.Mul(coefficient, *(images[a] for a in product)) for product, coefficient in terms.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ratio:
+    """`above / below`: what a sympy subexpression is before it is made whole."""
+
+    above: Size
+    below: Size = 1
+
+
+def from_sympy(expression: object, dims: Mapping[str, Dim]) -> Size:
+    """The size that a sympy expression, or an int, stands for.
+
+    Symbols are the `dims` of their names; others become new default dims.
+    Takes sums, products, powers, fractions that come out whole or stand in floor, ceiling or Mod, and Max and Min.
+    Raises KernelError, naming the subexpression, for anything else.
+    """
+    if isinstance(expression, int):
+        return int(expression)
+    import sympy
+
+    known = dict(dims)
+    images: dict[sympy.Basic, _Ratio] = {}
+    stack = [sympy.sympify(expression)]
+    while stack:
+        node = stack[-1]
+        missing = [argument for argument in node.args if argument not in images] if node not in images else []
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        if node not in images:
+            images[node] = _converted(node, [images[argument] for argument in node.args], known)
+    return _whole(images[sympy.sympify(expression)], str(expression))
+
+
+def _converted(node: sympy.Basic, operands: Sequence[_Ratio], dims: dict[str, Dim]) -> _Ratio:
+    import sympy
+
+    text = str(node)
+    if isinstance(node, sympy.Rational):
+        return _Ratio(int(node.p), int(node.q))
+    if isinstance(node, sympy.Symbol):
+        return _Ratio(as_size(dims.setdefault(node.name, Dim(node.name))))
+    if isinstance(node, sympy.Add):
+        return _added(operands)
+    if isinstance(node, sympy.Mul):
+        return _multiplied(operands)
+    if isinstance(node, sympy.Pow) and isinstance(node.exp, sympy.Integer):
+        power = _multiplied([operands[0]] * abs(int(node.exp)))
+        return power if node.exp > 0 else _reduced(power.below, power.above)
+    if isinstance(node, sympy.floor):
+        return _Ratio(operands[0].above // operands[0].below)
+    if isinstance(node, sympy.ceiling):
+        return _Ratio(-(-operands[0].above // operands[0].below))
+    if isinstance(node, sympy.Mod):
+        x, y = operands
+        return _Ratio((x.above * y.below) % (y.above * x.below), x.below * y.below)
+    if isinstance(node, sympy.Max | sympy.Min):
+        return _extremum(operands, text, greatest=isinstance(node, sympy.Max))
+    raise NotASize(text, f"there is no {type(node).__name__} in sizes").error()
+
+
+def _added(ratios: Sequence[_Ratio]) -> _Ratio:
+    above, below = _over_one(ratios)
+    return _reduced(sum(above, start=0), below)
+
+
+def _multiplied(ratios: Sequence[_Ratio]) -> _Ratio:
+    above: Size = 1
+    below: Size = 1
+    for ratio in ratios:
+        above, below = above * ratio.above, below * ratio.below
+    return _reduced(above, below)
+
+
+def _extremum(ratios: Sequence[_Ratio], text: str, *, greatest: bool) -> _Ratio:
+    above, below = _over_one(ratios)
+    if not isinstance(below, int):
+        raise NotASize(text, f"the sign of `{below}`, which it divides by, is not known").error()
+    return _reduced(maximum(*above) if greatest else minimum(*above), below)
+
+
+def _over_one(ratios: Sequence[_Ratio]) -> tuple[list[Size], Size]:
+    """What stands above, and the common denominator."""
+    below: Size = lcm(*(ratio.below for ratio in ratios if isinstance(ratio.below, int)))
+    for symbolic in dict.fromkeys(ratio.below for ratio in ratios if not isinstance(ratio.below, int)):
+        below = below * symbolic
+    return [ratio.above * (below // ratio.below) for ratio in ratios], below
+
+
+def _reduced(above: Size, below: Size) -> _Ratio:
+    """The ratio in lower terms; a denominator that is a number is positive."""
+    if isinstance(below, int):
+        common = gcd(below, *terms_of(above).values()) * (-1 if below < 0 else 1)
+        return _Ratio(above // common, below // common)
+    return _Ratio(above // below) if above % below == 0 else _Ratio(above, below)
+
+
+def _whole(ratio: _Ratio, text: str) -> Size:
+    if ratio.above % ratio.below != 0:
+        raise NotASize(
+            text, f"it is not known to be whole; write floor or ceiling around the division by `{ratio.below}`"
+        ).error()
+    return ratio.above // ratio.below

@@ -1,0 +1,428 @@
+"""Symbolic sizes: ints, atoms and sums in, sums in normal form out.
+
+A size is an int, or a `Poly`: a sum of integer multiples of products of atoms. An atom is a dim, or a form that is no
+polynomial (a quotient, a remainder, a maximum). Equal sums have equal normal forms, so sizes are compared by value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import gcd
+from operator import index
+from typing import SupportsIndex, TypeAlias, TypeVar
+
+from tirlite.diag import KernelError, Message
+from tirlite.sizes.bounds import Bounds, of_quotient, of_remainder
+from tirlite.sizes.box import bounds_in_box
+from tirlite.sizes.division import divisor_of, quotient_by_int, quotient_by_sum, remainder_by_int, remainder_by_sum
+from tirlite.sizes.terms import Factor, add, fingerprint, multiply, scaled, spell
+
+Product: TypeAlias = "tuple[Atom, ...]"
+Terms: TypeAlias = "Mapping[Product, int]"
+Size: TypeAlias = "int | Poly"
+SizeLike: TypeAlias = "int | Atom | Poly"
+
+_Operand: TypeAlias = "SupportsIndex | Atom | Poly"
+
+
+@dataclass(frozen=True)
+class DivisionByZero(Message):
+    """A size was divided by zero, while it was written down or while it was evaluated."""
+
+    code = "size-division-by-zero"
+    raises = KernelError
+    title = "the size `{dividend}` is divided by zero in `{dividend} {operator} {divisor}`"
+
+    dividend: str
+    operator: str
+    divisor: str
+
+
+class Arithmetic:
+    """The operators `+ - * // %` and unary `-`, between ints, dims and sizes. They floor, as Python's do."""
+
+    __slots__ = ()
+    # NumPy integers on the left leave the operation to us.
+    __array_ufunc__: None = None
+
+    def __add__(self, other: _Operand) -> Size:
+        terms = _terms(other)
+        return NotImplemented if terms is None else of_terms(add(terms_of(self), terms))
+
+    def __sub__(self, other: _Operand) -> Size:
+        terms = _terms(other)
+        return NotImplemented if terms is None else of_terms(add(terms_of(self), terms, -1))
+
+    def __rsub__(self, other: _Operand) -> Size:
+        terms = _terms(other)
+        return NotImplemented if terms is None else of_terms(add(terms, terms_of(self), -1))
+
+    def __mul__(self, other: _Operand) -> Size:
+        if type(other) is int:
+            return of_terms(scaled(terms_of(self), other))
+        terms = _terms(other)
+        return NotImplemented if terms is None else of_terms(multiply(terms_of(self), terms))
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Size:
+        return of_terms(scaled(terms_of(self), -1))
+
+    def __pos__(self) -> Size:
+        return of_terms(terms_of(self))
+
+    def __floordiv__(self, other: _Operand) -> Size:
+        terms = _terms(other)
+        return NotImplemented if terms is None else quotient(self + 0, of_terms(terms))
+
+    def __rfloordiv__(self, other: _Operand) -> Size:
+        terms = _terms(other)
+        return NotImplemented if terms is None else quotient(of_terms(terms), self + 0)
+
+    def __mod__(self, other: _Operand) -> Size:
+        terms = _terms(other)
+        return NotImplemented if terms is None else remainder(self + 0, of_terms(terms))
+
+    def __rmod__(self, other: _Operand) -> Size:
+        terms = _terms(other)
+        return NotImplemented if terms is None else remainder(of_terms(terms), self + 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """A bound of an atom by a simpler size: `scale * by * atom` is at least, or at most, `size`; `scale > 0`."""
+
+    size: Size
+    scale: int = 1
+    by: Product = ()
+
+
+class Atom(Arithmetic, Factor, ABC):
+    """What a size is made of, and what is known of it.
+
+    Each atom stands for a function of its operands; a dim has none.
+    """
+
+    __slots__ = ()
+
+    @property
+    def operands(self) -> tuple[Size, ...]:
+        """The sizes that this atom is a function of."""
+        return ()
+
+    @property
+    def loose(self) -> bool:
+        """Whether its text needs parentheses in a product."""
+        return False
+
+    @abstractmethod
+    def spell(self, operands: Sequence[str]) -> str:
+        """Its text, made of the texts of its operands. Operands that are sums are not parenthesised yet."""
+
+    @abstractmethod
+    def value(self, operands: Sequence[int]) -> int:
+        """Its value at these values of its operands."""
+
+    @abstractmethod
+    def rebuild(self, operands: Sequence[Size]) -> Size:
+        """The same function of other operands."""
+
+    def definition(self) -> Size | None:
+        """A size that always equals it and that more can be proved of, or None."""
+        return None
+
+    def choices(self) -> tuple[Size, ...]:
+        """Sizes of which it always equals one; empty where there are none."""
+        return ()
+
+    def below(self) -> tuple[Relaxation, ...]:
+        """Simpler sizes that it is at least."""
+        return ()
+
+    def above(self) -> tuple[Relaxation, ...]:
+        """Simpler sizes that it is at most."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Poly(Arithmetic):
+    """A size that is not constant, in normal form. Made by arithmetic on dims, never directly.
+
+    `==` and `hash` go by value, and a Poly of one dim equals that dim. There is no order: see `prove_le`.
+    """
+
+    terms: Terms
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Poly):
+            return self.terms == other.terms
+        return isinstance(other, Atom) and self.terms == {(other,): 1}
+
+    def __hash__(self) -> int:
+        if len(self.terms) == 1:
+            ((product, coefficient),) = self.terms.items()
+            if coefficient == 1 and len(product) == 1:
+                return hash(product[0])
+        return hash(frozenset(self.terms.items()))
+
+    def __str__(self) -> str:
+        atoms = inside_out(self)
+        names: dict[Atom, str] = {}
+        loose = {atom: atom.loose for atom in atoms}
+        for atom in atoms:
+            names[atom] = atom.spell([spell(terms_of(operand), names, loose) for operand in atom.operands])
+        return spell(self.terms, names, loose)
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Division(Atom):
+    """What quotients and remainders have in common."""
+
+    dividend: Size
+    by: Size
+    divisor: int
+    bounds: Bounds
+    ident: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ident", composite_ident(type(self).__name__, self.operands))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Atom) and self.ident == other.ident)
+
+    def __hash__(self) -> int:
+        return hash(self.ident)
+
+    @property
+    def operands(self) -> tuple[Size, ...]:
+        return (self.dividend, self.by)
+
+    @property
+    def loose(self) -> bool:
+        return True
+
+    def _granule(self) -> int:
+        """What divides the dividend's values, as far as that matters to a division by a number."""
+        return gcd(divisor_of(terms_of(self.dividend)), divisor_of(terms_of(self.by)))
+
+    def _divisoratom_of(self) -> tuple[Product, ...]:
+        """The divisor as a product, where it is one."""
+        ((product, coefficient), *more) = terms_of(self.by).items()
+        return (product,) if coefficient == 1 and not more else ()
+
+
+def _operand_text(text: str) -> str:
+    """`text`, in parentheses unless it is a name, a number or a call."""
+    return text if text.isidentifier() or text.isdecimal() else f"({text})"
+
+
+class Quotient(_Division):
+    """`dividend // by`, floored."""
+
+    __slots__ = ()
+
+    def spell(self, operands: Sequence[str]) -> str:
+        return f"{_operand_text(operands[0])}//{_operand_text(operands[1])}"
+
+    def value(self, operands: Sequence[int]) -> int:
+        x, y = operands
+        if y == 0:
+            raise DivisionByZero(str(self.dividend), "//", str(self.by)).error()
+        return x // y
+
+    def rebuild(self, operands: Sequence[Size]) -> Size:
+        return quotient(*operands)
+
+    def below(self) -> tuple[Relaxation, ...]:
+        if isinstance(self.by, int):
+            # The dividend is a multiple of the granule, so the remainder leaves the top of its range unused.
+            return (Relaxation(self.dividend - (self.by - self._granule()), self.by),)
+        y = bounds_of(self.by)
+        if not y.positive:
+            return ()
+        found = [Relaxation(self.dividend - self.by + 1, by=product) for product in self._divisoratom_of()]
+        if y.high is not None and bounds_of(self.dividend).nonnegative:
+            found.append(Relaxation(self.dividend - (y.high - 1), y.high))
+        return tuple(found)
+
+    def above(self) -> tuple[Relaxation, ...]:
+        if isinstance(self.by, int):
+            return (Relaxation(self.dividend, self.by),)
+        y = bounds_of(self.by)
+        if y.low is None or not y.positive:
+            return ()
+        found = [Relaxation(self.dividend, by=product) for product in self._divisoratom_of()]
+        if bounds_of(self.dividend).nonnegative:
+            found.append(Relaxation(self.dividend, y.low))
+        return tuple(found)
+
+
+class Remainder(_Division):
+    """`dividend % by`, with the sign of `by`."""
+
+    __slots__ = ()
+
+    def spell(self, operands: Sequence[str]) -> str:
+        return f"{_operand_text(operands[0])} % {_operand_text(operands[1])}"
+
+    def value(self, operands: Sequence[int]) -> int:
+        x, y = operands
+        if y == 0:
+            raise DivisionByZero(str(self.dividend), "%", str(self.by)).error()
+        return x % y
+
+    def rebuild(self, operands: Sequence[Size]) -> Size:
+        return remainder(*operands)
+
+    def definition(self) -> Size | None:
+        return self.dividend - self.by * quotient(self.dividend, self.by) if isinstance(self.by, int) else None
+
+    def above(self) -> tuple[Relaxation, ...]:
+        if not bounds_of(self.by).positive:
+            return ()
+        found = [Relaxation(self.by - 1)]
+        if bounds_of(self.dividend).nonnegative:
+            found.append(Relaxation(self.dividend))
+        return tuple(found)
+
+
+def of_terms(terms: Terms) -> Size:
+    """The size that is this sum."""
+    if not terms:
+        return 0
+    if len(terms) == 1 and () in terms:
+        return terms[()]
+    return Poly(terms)
+
+
+def _terms(value: object) -> Terms | None:
+    if isinstance(value, Poly):
+        return value.terms
+    if isinstance(value, Atom):
+        return {(value,): 1}
+    if isinstance(value, SupportsIndex):
+        number = index(value)
+        return {(): number} if number else {}
+    return None
+
+
+def terms_of(size: object) -> Terms:
+    """The sum that a size is. Raises TypeError for what is no size."""
+    terms = _terms(size)
+    if terms is None:
+        raise TypeError(f"a size is an int, a dim or a sum of them, not {type(size).__name__}: {size!r}")
+    return terms
+
+
+def as_size(value: SizeLike) -> Size:
+    """`value` as an int where it is constant, as a Poly where it is not."""
+    return value if type(value) is int else of_terms(terms_of(value))
+
+
+def bounds_of(size: Size) -> Bounds:
+    """The bounds of `size`, with its atoms taken as independent."""
+    return Bounds(size, size) if isinstance(size, int) else bounds_in_box(size.terms)
+
+
+def quotient(x: Size, y: Size) -> Size:
+    """`x // y`, floored, simplified where that holds for every value of the dims (and of `y`, but 0)."""
+    if isinstance(y, int):
+        if y == 0:
+            raise DivisionByZero(str(x), "//", "0").error()
+        if isinstance(x, int):
+            return x // y
+        parts = quotient_by_int(scaled(x.terms, 1 if y > 0 else -1), abs(y))
+    elif x == 0:
+        return 0
+    else:
+        parts = quotient_by_sum(terms_of(x), y.terms)
+    rest = _quotient_atom(of_terms(parts.rest), of_terms(parts.by)) if parts.rest else 0
+    return of_terms(parts.whole) + parts.sign * rest
+
+
+def _quotient_atom(x: Size, y: Size) -> Size:
+    """`x // y` once nothing more comes out of it."""
+    if isinstance(y, int):
+        # A quotient, and maybe a number added to it, divided again: one division does.
+        constant = terms_of(x).get((), 0)
+        for inner in atom_of(x - constant, Quotient):
+            if isinstance(inner.by, int):
+                return quotient(inner.dividend + inner.by * constant, inner.by * y)
+    bounds = of_quotient(bounds_of(x), bounds_of(y))
+    if bounds.low is not None and bounds.low == bounds.high:
+        return bounds.low
+    whole, left = divmod(divisor_of(terms_of(x)), y) if isinstance(y, int) else (1, 1)
+    return as_size(Quotient(x, y, 1 if left else whole, bounds))
+
+
+def remainder(x: Size, y: Size) -> Size:
+    """`x % y`, with the sign of `y`, simplified where that holds for every value of the dims (and of `y`, but 0)."""
+    if isinstance(y, int):
+        if y == 0:
+            raise DivisionByZero(str(x), "%", "0").error()
+        if isinstance(x, int):
+            return x % y
+        if y < 0:
+            return -remainder(-x, -y)
+        parts = remainder_by_int(x.terms, y)
+    elif x == 0:
+        return 0
+    else:
+        parts = remainder_by_sum(terms_of(x), y.terms)
+    rest = _remainder_atom(of_terms(parts.rest), of_terms(parts.by)) if parts.rest else 0
+    return of_terms(parts.whole) + parts.sign * rest
+
+
+def _remainder_atom(x: Size, y: Size) -> Size:
+    """`x % y` once nothing more comes out of it."""
+    whole = of_quotient(bounds_of(x), bounds_of(y))
+    if whole.low is not None and whole.low == whole.high:
+        return x - whole.low * y
+    granule = gcd(divisor_of(terms_of(x)), divisor_of(terms_of(y)))
+    bounds = of_remainder(bounds_of(x), bounds_of(y))
+    if isinstance(y, int):
+        bounds = Bounds(bounds.low, y - granule if bounds.high is None else min(bounds.high, y - granule))
+    return as_size(Remainder(x, y, granule, bounds))
+
+
+A = TypeVar("A", bound=Atom)
+
+
+def atom_of(size: Size, kind: type[A]) -> tuple[A, ...]:
+    """The atom of this kind that `size` is, if it is one."""
+    if isinstance(size, Poly) and len(size.terms) == 1:
+        ((product, coefficient),) = size.terms.items()
+        if coefficient == 1 and len(product) == 1 and isinstance(product[0], kind):
+            return (product[0],)
+    return ()
+
+
+def inside_out(size: SizeLike) -> list[Atom]:
+    """Every atom in a size once, each after the atoms in its operands."""
+    done: dict[Atom, None] = {}
+    stack = [atom for product in terms_of(size) for atom in product]
+    while stack:
+        atom = stack[-1]
+        inner = [a for operand in atom.operands for product in terms_of(operand) for a in product if a not in done]
+        if inner:
+            stack += inner
+        else:
+            done[atom] = None
+            stack.pop()
+    return list(done)
+
+
+def composite_ident(kind: str, operands: Sequence[Size], *, ordered: bool = True) -> int:
+    """The ident of an atom that is a function of `operands`: a digest, so comparing never walks into deep sizes."""
+    prints = [repr(fingerprint(terms_of(operand))) for operand in operands]
+    if not ordered:
+        prints.sort()
+    digest = hashlib.blake2b("\n".join([kind, *prints]).encode(), digest_size=16).digest()
+    # Idents of dims are small; the top bit keeps the two apart.
+    return int.from_bytes(digest) | 1 << 128

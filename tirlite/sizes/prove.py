@@ -1,0 +1,100 @@
+"""Sizes in, proofs and bounds out, under the facts of the dims.
+
+An answer holds for all values of the dims at which the sizes are defined (do not divide by 0), or is UNKNOWN.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from math import gcd
+
+from tirlite.sizes.division import divisor_of, granule
+from tirlite.sizes.poly import SizeLike, Terms, terms_of
+from tirlite.sizes.search import best_lower_bound
+from tirlite.sizes.terms import add, is_constant, replace, scaled
+
+
+class Proof(Enum):
+    """YES: for all values of the dims. NO: for no value. UNKNOWN: neither was proved."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+def prove_le(a: SizeLike, b: SizeLike) -> Proof:
+    """Whether `a <= b`."""
+    if isinstance(a, int) and isinstance(b, int):
+        return Proof.YES if a <= b else Proof.NO
+    return _prove_nonnegative(add(terms_of(b), terms_of(a), -1))
+
+
+def prove_lt(a: SizeLike, b: SizeLike) -> Proof:
+    """Whether `a < b`."""
+    if isinstance(a, int) and isinstance(b, int):
+        return Proof.YES if a < b else Proof.NO
+    return _prove_nonnegative(add(terms_of(b), terms_of(a + 1), -1))
+
+
+def prove_eq(a: SizeLike, b: SizeLike) -> Proof:
+    """Whether `a == b`."""
+    if isinstance(a, int) and isinstance(b, int):
+        return Proof.YES if a == b else Proof.NO
+    difference = _defined(add(terms_of(a), terms_of(b), -1))
+    if is_constant(difference):
+        return Proof.NO if difference else Proof.YES
+    opposite = scaled(difference, -1)
+    step = divisor_of({product: c for product, c in difference.items() if product})
+    if difference.get((), 0) % step or _at_least(difference, 1) or _at_least(opposite, 1):
+        return Proof.NO
+    return Proof.YES if _at_least(difference, 0) and _at_least(opposite, 0) else Proof.UNKNOWN
+
+
+def prove_divides(k: int, a: SizeLike) -> Proof:
+    """Whether `k` divides `a`; 0 divides 0 alone."""
+    if k == 0:
+        return prove_eq(a, 0)
+    terms = _defined(terms_of(a))
+    step = gcd(k, divisor_of({product: c for product, c in terms.items() if product and granule(product, c) % k}))
+    if terms.get((), 0) % step:
+        return Proof.NO
+    return Proof.YES if step == abs(k) else Proof.UNKNOWN
+
+
+def lower_bound(size: SizeLike) -> int | None:
+    """The greatest number found that is at most every value of `size`, or None."""
+    return size if isinstance(size, int) else best_lower_bound(terms_of(size))
+
+
+def upper_bound(size: SizeLike) -> int | None:
+    """The least number found that is at least every value of `size`, or None."""
+    if isinstance(size, int):
+        return size
+    found = best_lower_bound(scaled(terms_of(size), -1))
+    return None if found is None else -found
+
+
+def at_most(a: SizeLike, b: SizeLike) -> bool:
+    """Whether `a <= b` is proved: `prove_le`, where only YES counts."""
+    return _at_least(add(terms_of(b), terms_of(a), -1), 0)
+
+
+def _prove_nonnegative(terms: Terms) -> Proof:
+    if _at_least(terms, 0):
+        return Proof.YES
+    return Proof.NO if _at_least(scaled(terms, -1), 1) else Proof.UNKNOWN
+
+
+def _at_least(terms: Terms, target: int) -> bool:
+    found = best_lower_bound(terms, target)
+    return found is not None and found >= target
+
+
+def _defined(terms: Terms) -> Terms:
+    """The same sum, with atoms that have a definition replaced by it."""
+    while True:
+        atoms = dict.fromkeys(atom for product in terms for atom in product)
+        defined = next(((atom, size) for atom in atoms if (size := atom.definition()) is not None), None)
+        if defined is None:
+            return terms
+        terms = replace(terms, defined[0], terms_of(defined[1]))

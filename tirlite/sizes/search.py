@@ -1,0 +1,136 @@
+"""A sum of atoms in, the best lower bound out that a bounded search finds.
+
+Atoms are first taken as independent variables in their bounds (`box`). Where that is not enough they are replaced, one
+at a time, by simpler sizes that bound them, or by each of the sizes that they may equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tirlite.diag import KernelError
+from tirlite.sizes.box import minimum_in_box
+from tirlite.sizes.evaluate import dims_of, evaluate, sample_bindings
+from tirlite.sizes.poly import Atom, Product, Relaxation, Terms, of_terms, terms_of
+from tirlite.sizes.terms import accumulate, multiply, replace, without
+
+# Sums that are looked into further. Proofs that matter take a handful; the limit keeps hopeless ones cheap.
+# It bounds the recursion as well.
+_BUDGET = 50
+
+_Kept = frozenset[tuple[Atom, bool]]
+
+
+def best_lower_bound(terms: Terms, target: int | None = None) -> int | None:
+    """A number that the sum never falls below, or None. Looks no further once it has reached `target`."""
+    found = minimum_in_box(terms)
+    if _reached(found, target) or not any(atom.operands for product in terms for atom in product):
+        return found
+    if target is not None and _falls_below(terms, target):
+        return found
+    return _better(found, _Search().lower(terms, target, frozenset()))
+
+
+def _falls_below(terms: Terms, target: int) -> bool:
+    """Whether the sum is below `target` at a sample binding, so that looking for a proof is in vain."""
+    size = of_terms(terms)
+    try:
+        return any(evaluate(size, binding) < target for binding in sample_bindings(dims_of(size)))
+    except KernelError:  # a division by zero
+        return False
+
+
+class _Search:
+    """One search, and how far it may still go."""
+
+    def __init__(self) -> None:
+        self._left = _BUDGET
+
+    def lower(self, terms: Terms, target: int | None, kept: _Kept) -> int | None:
+        """`kept` names atoms that stay independent variables, by the sign of the terms that they are in."""
+        best = minimum_in_box(terms)
+        composite = _composite_atoms(terms)
+        if not composite or _reached(best, target) or self._left == 0:
+            return best
+        self._left -= 1
+        for atom in composite:
+            definition = atom.definition()
+            if definition is not None:
+                return _better(best, self.lower(replace(terms, atom, terms_of(definition)), target, kept))
+        for atom in composite:
+            if atom.choices() and not self._bounded_by_one(terms, atom):
+                return _better(best, self._least_choice(terms, atom, target, kept))
+        for atom in composite:
+            for negative in (False, True):
+                if (atom, negative) not in kept:
+                    variants = self._variants(terms, atom, negative)
+                    if variants:
+                        return self._best_variant(best, variants, terms, target, kept | {(atom, negative)})
+        return best
+
+    def _least_choice(self, terms: Terms, atom: Atom, target: int | None, kept: _Kept) -> int | None:
+        found = []
+        for choice in atom.choices():
+            value = self.lower(replace(terms, atom, terms_of(choice)), target, kept)
+            if value is None or (target is not None and value < target):
+                return None
+            found.append(value)
+        return min(found)
+
+    def _best_variant(
+        self, best: int | None, variants: Sequence[tuple[Terms, int]], terms: Terms, target: int | None, kept: _Kept
+    ) -> int | None:
+        """The best bound over the `variants` and, last, over `terms` with the atom kept as it is."""
+        for variant, scale in variants:
+            value = self.lower(variant, None if target is None else target * scale, kept)
+            best = _better(best, None if value is None else -(-value // scale))
+            if _reached(best, target):
+                return best
+        return _better(best, self.lower(terms, target, kept))
+
+    def _bounded_by_one(self, terms: Terms, atom: Atom) -> bool:
+        """Whether replacing the atom by one of its relaxations bounds every term with it; else it takes all choices."""
+        sides = {False: bool(atom.below()), True: bool(atom.above())}
+        return all(
+            sides[coefficient < 0] and _nonnegative(rest)
+            for product, coefficient in terms.items()
+            if (rest := without(product, (atom,))) is not None
+        )
+
+    def _variants(self, terms: Terms, atom: Atom, negative: bool) -> list[tuple[Terms, int]]:
+        """Sums of at most `scale * terms`, one for each relaxation that bounds the atom in the terms of one sign."""
+        relaxations = atom.above() if negative else atom.below()
+        return [
+            (variant, relaxation.scale)
+            for relaxation in relaxations
+            if (variant := self._relaxed(terms, atom, negative, relaxation)) is not None
+        ]
+
+    def _relaxed(self, terms: Terms, atom: Atom, negative: bool, relaxation: Relaxation) -> Terms | None:
+        result: dict[Product, int] = {}
+        changed = False
+        for product, coefficient in terms.items():
+            rest = without(product, (atom, *relaxation.by)) if (coefficient < 0) == negative else None
+            if rest is None or not _nonnegative(rest):
+                accumulate(result, {product: coefficient}, relaxation.scale)
+            else:
+                accumulate(result, multiply({rest: coefficient}, terms_of(relaxation.size)))
+                changed = True
+        return result if changed else None
+
+
+def _composite_atoms(terms: Terms) -> list[Atom]:
+    atoms = dict.fromkeys(atom for product in terms for atom in product if atom.operands)
+    return sorted(atoms, key=lambda atom: atom.ident)
+
+
+def _nonnegative(product: Product) -> bool:
+    return all(atom.bounds.nonnegative for atom in product)
+
+
+def _reached(value: int | None, target: int | None) -> bool:
+    return value is not None and target is not None and value >= target
+
+
+def _better(a: int | None, b: int | None) -> int | None:
+    return max((value for value in (a, b) if value is not None), default=None)

@@ -1,0 +1,141 @@
+"""Sums of products as dictionaries: {product: coefficient} in, {product: coefficient} out.
+
+A product is a tuple of factors in the order of their `ident`, repeated for powers; `()` is the constant term.
+No coefficient is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import TypeVar
+
+from tirlite.sizes.bounds import Bounds
+
+
+class Factor:
+    """What products are made of: a variable, and what is known of its values.
+
+    Two factors are equal if and only if their idents are. `divisor` divides every value, and `bounds` hold every value.
+    """
+
+    __slots__ = ()
+    ident: int
+    divisor: int
+    bounds: Bounds
+
+
+F = TypeVar("F", bound=Factor)
+
+_by_ident = attrgetter("ident")
+
+
+def accumulate(into: dict[tuple[F, ...], int], terms: Mapping[tuple[F, ...], int], scale: int = 1) -> None:
+    """Add `scale * terms` to `into`, in place."""
+    if scale == 0:
+        return
+    for product, coefficient in terms.items():
+        total = into.get(product, 0) + scale * coefficient
+        if total:
+            into[product] = total
+        else:
+            del into[product]
+
+
+def add(a: Mapping[tuple[F, ...], int], b: Mapping[tuple[F, ...], int], scale: int = 1) -> dict[tuple[F, ...], int]:
+    """`a + scale * b`."""
+    total = dict(a)
+    accumulate(total, b, scale)
+    return total
+
+
+def scaled(terms: Mapping[tuple[F, ...], int], scale: int) -> dict[tuple[F, ...], int]:
+    """`scale * terms`."""
+    return {product: scale * coefficient for product, coefficient in terms.items()} if scale else {}
+
+
+def is_constant(terms: Mapping[tuple[F, ...], int]) -> bool:
+    """Whether the sum is a number."""
+    return not terms or (len(terms) == 1 and () in terms)
+
+
+def multiply(a: Mapping[tuple[F, ...], int], b: Mapping[tuple[F, ...], int]) -> dict[tuple[F, ...], int]:
+    """`a * b`, multiplied out."""
+    result: dict[tuple[F, ...], int] = {}
+    for left, coefficient in a.items():
+        if left:
+            accumulate(result, {join(left, right): c for right, c in b.items()}, coefficient)
+        else:
+            accumulate(result, b, coefficient)
+    return result
+
+
+def join(a: tuple[F, ...], b: tuple[F, ...]) -> tuple[F, ...]:
+    """The product of two products."""
+    if not a:
+        return b
+    if not b:
+        return a
+    return tuple(sorted(a + b, key=_by_ident))
+
+
+def without(product: tuple[F, ...], divisor: tuple[F, ...]) -> tuple[F, ...] | None:
+    """`product / divisor`, or None where it is not a product."""
+    rest = list(product)
+    for factor in divisor:
+        if factor not in rest:
+            return None
+        rest.remove(factor)
+    return tuple(rest)
+
+
+def replace(
+    terms: Mapping[tuple[F, ...], int], factor: F, value: Mapping[tuple[F, ...], int]
+) -> dict[tuple[F, ...], int]:
+    """`terms` with `value` in the place of `factor`, in all its powers."""
+    result: dict[tuple[F, ...], int] = {}
+    for product, coefficient in terms.items():
+        image = {tuple(f for f in product if f != factor): coefficient}
+        for _ in range(product.count(factor)):
+            image = multiply(image, value)
+        accumulate(result, image)
+    return result
+
+
+def fingerprint(terms: Mapping[tuple[F, ...], int]) -> tuple[tuple[tuple[int, ...], int], ...]:
+    """A value that is equal for equal sums and differs for different ones."""
+    return tuple(sorted((tuple(map(_by_ident, product)), coefficient) for product, coefficient in terms.items()))
+
+
+def spell(terms: Mapping[tuple[F, ...], int], names: Mapping[F, str], loose: Mapping[F, bool]) -> str:
+    """The sum as Python source over the `names` of its factors, as in `4*m*n - k + 8`.
+
+    A factor that is `loose` is parenthesised in products. The order depends on the names and coefficients alone: the
+    constant last (but `8 - n`), before it what is added before what is subtracted, higher degrees first.
+    """
+
+    parts = sorted(
+        (not product, coefficient < 0, -len(product), *_spell_product(product, abs(coefficient), names, loose))
+        for product, coefficient in terms.items()
+    )
+    if parts and parts[0][1] and parts[-1][:2] == (True, False):
+        parts.insert(0, parts.pop())
+    text = ""
+    for place, (_, negative, _, part, open_ended) in enumerate(parts):
+        if place == 0:
+            # `-n//8` would negate before it divides.
+            text = (f"-({part})" if open_ended else f"-{part}") if negative else part
+        else:
+            text += f" - {part}" if negative else f" + {part}"
+    return text or "0"
+
+
+def _spell_product(
+    product: tuple[F, ...], coefficient: int, names: Mapping[F, str], loose: Mapping[F, bool]
+) -> tuple[str, bool]:
+    """The text of one product, and whether it is loose itself."""
+    if coefficient == 1 and len(product) == 1:
+        return names[product[0]], loose[product[0]]
+    factors = sorted(f"({names[f]})" if loose[f] else names[f] for f in product)
+    number = [str(coefficient)] if coefficient != 1 or not product else []
+    return "*".join(number + factors), False
