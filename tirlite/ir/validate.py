@@ -106,8 +106,9 @@ def violations(func: PrimFunc) -> Iterator[Message]:
     span = func.span
     scope = names.Names(func)
     scope.open()
-    for dim in func.dims:
-        scope.define(dim, func, span)
+    # Shapes may mention dims, and scalar parameters in whatever place.
+    for var in (*func.dims, *(param for param in func.params if isinstance(param, Var))):
+        scope.define(var, func, span)
     stack: list[_Step] = [func]
     while stack:
         step = stack.pop()
