@@ -1,7 +1,7 @@
 """Storage planning: a Problem in, a checked Plan out. Knows no IR."""
 
 from tirlite.plan.bound import lower_bound
-from tirlite.plan.check import Counterexample, Fault, Ok, check
+from tirlite.plan.check import check
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.layout import Layout, Placement, Region
 from tirlite.plan.plan import Plan
@@ -10,6 +10,7 @@ from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
 from tirlite.plan.scope import Rank, StorageScope
 from tirlite.plan.solve import STRATEGIES, Strategy, solve
+from tirlite.plan.verdict import Counterexample, Fault, Ok
 
 __all__ = [
     "Choice",

@@ -12,8 +12,9 @@ from heapq import heappop, heappush
 from itertools import islice
 
 from tirlite.plan.decision import Choice, Decision
-from tirlite.plan.items import Item, fits
+from tirlite.plan.items import Item
 from tirlite.plan.occupancy import Occupancy
+from tirlite.plan.order import Order
 from tirlite.plan.slots import Slot
 from tirlite.sizes import Size, maximum
 
@@ -43,11 +44,11 @@ class _Track:
             self.width += 1
 
 
-def best_fit(items: Sequence[Item]) -> list[Slot]:
+def best_fit(items: Sequence[Item], order: Order) -> list[Slot]:
     """Slots for the items: each takes free storage of its size, else the smallest with room, else the largest."""
-    sweep = _Sweep()
-    order = sorted(range(len(items)), key=lambda i: (items[i].live[0][0], -items[i].value, i))
-    for index in order:
+    sweep = _Sweep(order)
+    births = sorted(range(len(items)), key=lambda i: (items[i].live[0][0], -items[i].value, i))
+    for index in births:
         sweep.place(items[index])
     return [track.slot for track in sweep.tracks]
 
@@ -55,7 +56,8 @@ def best_fit(items: Sequence[Item]) -> list[Slot]:
 class _Sweep:
     """The state at one time: idle storage by value, storage in a gap of a lifetime, and the endings to come."""
 
-    def __init__(self) -> None:
+    def __init__(self, order: Order) -> None:
+        self.order = order
         self.tracks: list[_Track] = []
         self.idle: list[tuple[int, int]] = []
         self.gapped: dict[int, _Track] = {}
@@ -65,7 +67,8 @@ class _Sweep:
         self._advance(item.live[0][0])
         track, choice = self._choose(item)
         before = track.size
-        track.grow(item)
+        if choice is not Choice.OPENS:
+            track.grow(item)
         item.join(track.slot, Decision(choice, None if choice is Choice.OPENS else before))
         track.busy.take(item.live)
         if len(item.live) > 1:
@@ -89,7 +92,7 @@ class _Sweep:
         place, choice = self._best_idle(item)
         gap = self._best_gap(item)
         if gap is not None and (place < 0 or _rank(gap, item) < _rank(self.tracks[self.idle[place][1]], item)):
-            return gap, Choice.ROOM if fits(item.size, gap.size) else Choice.GROWS
+            return gap, Choice.ROOM if self.order.fits(item.size, gap.size) else Choice.GROWS
         if place >= 0:
             return self.tracks[self.idle.pop(place)[1]], choice
         track = _Track(len(self.tracks), item.size, item.value, item.live[-1][1])
@@ -106,10 +109,10 @@ class _Sweep:
             if idle[place][0] > item.value:
                 break
         for place in upward:
-            if fits(item.size, tracks[idle[place][1]].size):
+            if self.order.fits(item.size, tracks[idle[place][1]].size):
                 return place, Choice.ROOM
         for place in range(middle - 1, max(middle - _PROOFS, 0) - 1, -1):
-            if fits(tracks[idle[place][1]].size, item.size):
+            if self.order.fits(tracks[idle[place][1]].size, item.size):
                 return place, Choice.GROWS
         # Nothing is proved: the nearest above grows least, or else the nearest below.
         return min(middle, len(idle) - 1), Choice.GROWS

@@ -57,6 +57,8 @@ def _group_bound(problem: Problem, memories: Sequence[str]) -> Size:
 
 def _weight(request: Request, copies: Mapping[str, Size]) -> Size:
     times = [copies[name] for name in request.memories]
+    if all(count == 1 for count in times):
+        return request.size
     return request.size * (times[0] if len(times) == 1 else minimum(*times))
 
 
@@ -76,11 +78,11 @@ def _groups(problem: Problem) -> list[list[str]]:
 def _peak(problem: Problem, requests: Sequence[Request], sizes: Sequence[Size]) -> Peak:
     if all(isinstance(size, int) for size in sizes):
         columns = [[size] for size in sizes if isinstance(size, int)]
-        total, time = max(((sums[0], -time) for time, sums in _maximal_points(requests, columns)), default=(0, 0))
+        total, time = max(((sums[0], -time) for time, sums in maximal_points(requests, columns)), default=(0, 0))
         return Peak(total, -time)
     bindings = samples(problem.dims, _SAMPLES)
     value = {size: [evaluate(size, binding) for binding in bindings] for size in dict.fromkeys(sizes)}
-    points = list(_maximal_points(requests, [value[size] for size in sizes]))
+    points = list(maximal_points(requests, [value[size] for size in sizes]))
     if len(points) > _FEW:
         best = [max(points, key=lambda point: (point[1][i], -point[0])) for i in range(len(bindings))]
         points = list(dict(best).items())
@@ -89,7 +91,7 @@ def _peak(problem: Problem, requests: Sequence[Request], sizes: Sequence[Size]) 
     return Peak(maximum(*_sums_at(times, requests, sizes)), nominal)
 
 
-def _maximal_points(requests: Sequence[Request], values: Sequence[Sequence[int]]) -> Iterator[tuple[int, list[int]]]:
+def maximal_points(requests: Sequence[Request], values: Sequence[Sequence[int]]) -> Iterator[tuple[int, list[int]]]:
     """(time, sum of each column of the values live then) for each set of live requests that no other contains."""
     events = [(low, 1, index) for index, request in enumerate(requests) for low, _ in request.live]
     events += [(high, -1, index) for index, request in enumerate(requests) for _, high in request.live]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tirlite.plan.decision import Choice, Decision
-from tirlite.plan.items import Item, fits
+from tirlite.plan.items import Item
 from tirlite.plan.occupancy import Occupancy
+from tirlite.plan.order import Order
 from tirlite.plan.slots import Slot
 from tirlite.sizes import Size
 
 
-def by_size(items: Sequence[Item]) -> list[Slot] | None:
+def by_size(items: Sequence[Item], order: Order) -> list[Slot] | None:
     """Slots for the items, each put into the smallest slot that is free while it lives; None where that asks too much.
 
     The work is limited to some comparisons for each item, counted, so that a problem in which nothing can be shared
@@ -36,13 +37,13 @@ def by_size(items: Sequence[Item]) -> list[Slot] | None:
             busy.append(Occupancy())
             sizes.append(item.size)
         else:
-            decision = Decision(_choice(item.size, sizes[place]), sizes[place])
+            decision = Decision(_choice(order, item.size, sizes[place]), sizes[place])
         item.join(slots[place], decision)
         busy[place].take(item.live)
     return slots
 
 
-def _choice(size: Size, before: Size) -> Choice:
+def _choice(order: Order, size: Size, before: Size) -> Choice:
     if size == before:
         return Choice.SAME
-    return Choice.ROOM if fits(size, before) else Choice.GROWS
+    return Choice.ROOM if order.fits(size, before) else Choice.GROWS

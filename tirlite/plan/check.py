@@ -11,55 +11,12 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from tirlite.plan.layout import Layout, Region
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
+from tirlite.plan.verdict import Counterexample, Fault, Ok
 from tirlite.sizes import Dim, Proof, Size, evaluate, prove_divides, prove_eq, prove_le, round_up
-
-
-class Fault(Enum):
-    """The ways in which a plan can be wrong."""
-
-    MISSING = "missing"
-    STRANGER = "stranger"
-    NO_POOL = "no-pool"
-    WRONG_MEMORY = "wrong-memory"
-    MISALIGNED = "misaligned"
-    NEGATIVE = "negative"
-    NOT_FIXED = "not-fixed"
-    OUTSIDE = "outside"
-    OVERLAP = "overlap"
-    TOTAL = "total"
-    CAPACITY = "capacity"
-
-
-@dataclass(frozen=True, slots=True)
-class Ok:
-    """The plan is safe for all values of its dims. True."""
-
-    def __bool__(self) -> bool:
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class Counterexample:
-    """What is wrong with a plan: the requests, the time, the bytes [low, high) and the memory concerned. False."""
-
-    fault: Fault
-    text: str
-    requests: tuple[str, ...] = ()
-    time: int | None = None
-    bytes: tuple[Size, Size] | None = None
-    memory: str = ""
-
-    def __bool__(self) -> bool:
-        return False
-
-    def __str__(self) -> str:
-        return self.text
-
 
 _Entry = tuple[tuple[int, int], int]
 
@@ -80,14 +37,15 @@ def check(problem: Problem, plan: Layout) -> Ok | Counterexample:
     fit their memories. What cannot be proved counts as wrong. Cost: O(n log n), and more only where symbolic offsets
     are out of order.
     """
+    proofs = _Proofs()
     for test in (_check_names, _check_places, _check_overlaps, _check_total, _check_capacity):
-        fault = next(test(problem, plan), None)
+        fault = next(test(proofs, problem, plan), None)
         if fault is not None:
             return fault
     return Ok()
 
 
-def _check_names(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
+def _check_names(_: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counterexample]:
     ids = set()
     for request in problem.requests:
         ids.add(request.id)
@@ -98,7 +56,7 @@ def _check_names(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
             yield Counterexample(Fault.STRANGER, f"`{name}` is placed and is no request of the problem", (name,))
 
 
-def _check_places(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
+def _check_places(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counterexample]:
     fixed_in: dict[str, tuple[str, str]] = {}
     for request in problem.requests:
         pool, offset = plan.placements[request.id]
@@ -113,9 +71,11 @@ def _check_places(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
             )
             yield Counterexample(Fault.WRONG_MEMORY, text, ids)
             continue
-        yield from _check_offset(request, offset, max(request.align, problem.memories[region.memory].align), region)
+        yield from _check_offset(
+            proofs, request, offset, max(request.align, problem.memories[region.memory].align), region
+        )
         if request.fixed is not None:
-            if not _equal(offset, request.fixed):
+            if offset != request.fixed:
                 text = f"`{request.id}` lies at {offset} and is fixed at {request.fixed}"
                 yield Counterexample(Fault.NOT_FIXED, text, ids)
             first, other = fixed_in.setdefault(region.memory, (pool, request.id))
@@ -126,33 +86,36 @@ def _check_places(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
                 yield Counterexample(Fault.NOT_FIXED, text, (other, request.id))
 
 
-def _check_offset(request: Request, offset: Size, align: int, region: Region) -> Iterator[Counterexample]:
+def _check_offset(
+    proofs: _Proofs, request: Request, offset: Size, align: int, region: Region
+) -> Iterator[Counterexample]:
     ids = (request.id,)
-    if not _at_most(0, offset):
+    if not proofs.at_most(0, offset):
         yield Counterexample(Fault.NEGATIVE, f"`{request.id}` lies at offset {offset}", ids)
     if not _multiple(align, offset) or region.align % align:
         text = f"`{request.id}` lies at {offset} in a pool aligned to {region.align}, and needs {align}"
         yield Counterexample(Fault.MISALIGNED, text, ids)
-    end = offset + request.size
-    if not _at_most(end, region.size):
+    end = _end(offset, request.size)
+    if not proofs.at_most(end, region.size):
         text = f"`{request.id}` ends at {end}, and its pool has {region.size} bytes"
         yield Counterexample(Fault.OUTSIDE, text, ids, bytes=(region.size, end))
 
 
-def _check_overlaps(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
+def _check_overlaps(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counterexample]:
     value = _ordering(problem)
     pools: dict[str, list[_Block]] = {}
     for request in problem.requests:
         if isinstance(request.size, int) and request.size == 0:
             continue
         pool, offset = plan.placements[request.id]
-        end = offset + request.size
+        end = _end(offset, request.size)
         pools.setdefault(pool, []).append(_Block(request, offset, end, (value(offset), value(end))))
     for blocks in pools.values():
-        yield from _sweep(blocks)
+        if len(blocks) > 1:
+            yield from _sweep(proofs, blocks)
 
 
-def _sweep(blocks: Sequence[_Block]) -> Iterator[Counterexample]:
+def _sweep(proofs: _Proofs, blocks: Sequence[_Block]) -> Iterator[Counterexample]:
     """Walk through time with the chain of live blocks, each proved to end where the next begins or before."""
     births = [(low, 1, index) for index, block in enumerate(blocks) for low, _ in block.request.live]
     deaths = [(high, 0, index) for index, block in enumerate(blocks) for _, high in block.request.live]
@@ -165,26 +128,29 @@ def _sweep(blocks: Sequence[_Block]) -> Iterator[Counterexample]:
                 place = chain.index(entry)
             del chain[place]
             continue
-        place = _gap(blocks, chain, entry)
+        place = _gap(proofs, blocks, chain, entry)
         if place < 0:
-            yield _overlap(blocks, chain, entry, time)
+            yield _overlap(proofs, blocks, chain, entry, time)
             return
         chain.insert(place, entry)
 
 
-def _gap(blocks: Sequence[_Block], chain: Sequence[_Entry], entry: _Entry) -> int:
+def _gap(proofs: _Proofs, blocks: Sequence[_Block], chain: Sequence[_Entry], entry: _Entry) -> int:
     """The place in the chain where the new block is proved to fit, or -1."""
     new = blocks[entry[1]]
     places: list[int] = [bisect_left(chain, entry), *range(len(chain) + 1)]
     for place in places:
         left = blocks[chain[place - 1][1]] if place > 0 else None
         right = blocks[chain[place][1]] if place < len(chain) else None
-        if (left is None or _at_most(left.high, new.low)) and (right is None or _at_most(new.high, right.low)):
+        if (left is None or proofs.at_most(left.high, new.low)) and (
+            right is None or proofs.at_most(new.high, right.low)
+        ):
             return place
     return -1
 
 
 def _overlap(
+    proofs: _Proofs,
     blocks: Sequence[_Block],
     chain: Sequence[_Entry],
     entry: _Entry,
@@ -193,7 +159,7 @@ def _overlap(
     new = blocks[entry[1]]
     live = [blocks[index] for _, index in chain]
     surely = [b for b in live if max(b.key[0], new.key[0]) < min(b.key[1], new.key[1])]
-    unproved = [b for b in live if not _at_most(b.high, new.low) and not _at_most(new.high, b.low)]
+    unproved = [b for b in live if not proofs.at_most(b.high, new.low) and not proofs.at_most(new.high, b.low)]
     other = (surely or unproved)[0]
     ids = (other.request.id, new.request.id)
     stretch = f"[{other.low}, {other.high}) and [{new.low}, {new.high})"
@@ -210,24 +176,25 @@ def _first(pair: tuple[int, Size]) -> int:
     return pair[0]
 
 
-def _check_total(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
+def _check_total(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counterexample]:
     shares: deque[Size] = deque()
     for name, region in plan.pools.items():
         if region.memory not in problem.memories:
             text = f"pool `{name}` lies in memory `{region.memory}`, which the problem does not have"
             yield Counterexample(Fault.WRONG_MEMORY, text)
             return
-        if not _at_most(0, region.size):
+        if not proofs.at_most(0, region.size):
             yield Counterexample(Fault.NEGATIVE, f"pool `{name}` has {region.size} bytes")
-        shares.append(region.size * problem.memories[region.memory].copies)
+        copies = problem.memories[region.memory].copies
+        shares.append(region.size if copies == 1 else region.size * copies)
     while len(shares) > 1:
         shares.append(shares.popleft() + shares.popleft())
     expected = shares.pop() if shares else 0
-    if not _equal(plan.total, expected):
+    if prove_eq(plan.total, expected) is not Proof.YES:
         yield Counterexample(Fault.TOTAL, f"the pools have {expected} bytes together, and the plan tells {plan.total}")
 
 
-def _check_capacity(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
+def _check_capacity(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counterexample]:
     """Pools of one memory stand behind one another, each aligned."""
     end: dict[str, Size] = {}
     for region in plan.pools.values():
@@ -235,19 +202,28 @@ def _check_capacity(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
         if memory.capacity is None:
             continue
         end[memory.name] = round_up(end.get(memory.name, 0), region.align) + region.size
-        if not _at_most(end[memory.name], memory.capacity):
+        if not proofs.at_most(end[memory.name], memory.capacity):
             text = f"memory `{memory.name}` holds {memory.capacity} bytes, and the plan needs {end[memory.name]}"
             yield Counterexample(Fault.CAPACITY, text, bytes=(memory.capacity, end[memory.name]), memory=memory.name)
 
 
-def _at_most(low: Size, high: Size) -> bool:
-    if isinstance(low, int) and isinstance(high, int):
-        return low <= high
-    return low == high or prove_le(low, high) is Proof.YES
+class _Proofs:
+    """Proofs, each done once: the same few symbolic sizes are compared over and over."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Size, Size], bool] = {}
+
+    def at_most(self, low: Size, high: Size) -> bool:
+        if isinstance(low, int) and isinstance(high, int):
+            return low <= high
+        pair = (low, high)
+        if pair not in self._known:
+            self._known[pair] = low == high or prove_le(low, high) is Proof.YES
+        return self._known[pair]
 
 
-def _equal(left: Size, right: Size) -> bool:
-    return left == right or prove_eq(left, right) is Proof.YES
+def _end(offset: Size, size: Size) -> Size:
+    return size if offset == 0 else offset + size
 
 
 def _multiple(factor: int, size: Size) -> bool:

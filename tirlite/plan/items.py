@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tirlite.plan.decision import Choice, Decision
+from tirlite.plan.order import Order
 from tirlite.plan.request import Interval, Request
 from tirlite.plan.slots import Slot
-from tirlite.sizes import Proof, Size, prove_le
+from tirlite.sizes import Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +27,16 @@ class Item:
         slot.decisions += [decision, *self.slot.decisions[1:]]
 
 
-def items_of(requests: Iterable[Request], value: Callable[[Size], int]) -> list[Item]:
+def items_of(requests: Iterable[Request], order: Order) -> list[Item]:
     """One item for each request."""
     opens = Decision(Choice.OPENS)
-    return [Item(r.size, value(r.size), r.live, Slot([r], [opens])) for r in requests]
+    return [Item(r.size, order.value(r.size), r.live, Slot([r], [opens])) for r in requests]
 
 
-def items_of_slots(slots: Sequence[Slot], value: Callable[[Size], int]) -> list[Item]:
+def items_of_slots(slots: Sequence[Slot], sizes: Sequence[Size], order: Order) -> list[Item]:
     """One item for each slot: placing these is to merge slots, which never costs a byte, as max(a, b) <= a + b."""
     items = []
-    for slot in slots:
+    for slot, size in zip(slots, sizes, strict=True):
         live = tuple(sorted(interval for request in slot.members for interval in request.live))
-        size = slot.size
-        items.append(Item(size, value(size), live, slot))
+        items.append(Item(size, order.value(size), live, slot))
     return items
-
-
-def fits(small: Size, large: Size) -> bool:
-    """Whether `small` is at most `large`, proved."""
-    if isinstance(small, int) and isinstance(large, int):
-        return small <= large
-    return prove_le(small, large) is Proof.YES

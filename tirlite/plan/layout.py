@@ -49,8 +49,8 @@ class Layout:
     @cached_property
     def total(self) -> Size:
         """The bytes of all pools of the plan, each as often as its memory exists."""
-        memories = self.problem.memories
-        return total_of(r.size * memories[r.memory].copies for r in self.pools.values())
+        copies = {name: memory.copies for name, memory in self.problem.memories.items()}
+        return total_of(r.size if copies[r.memory] == 1 else r.size * copies[r.memory] for r in self.pools.values())
 
     @cached_property
     def residents(self) -> Mapping[str, tuple[str, ...]]:

@@ -28,7 +28,8 @@ class Slot:
     @property
     def size(self) -> Size:
         """Bytes: the maximum over the members."""
-        return maximum(*dict.fromkeys(request.size for request in self.members))
+        sizes = dict.fromkeys(request.size for request in self.members)
+        return maximum(*sizes) if len(sizes) > 1 else next(iter(sizes))
 
 
 Fill = Callable[[Sequence[Request]], list[Slot]]

@@ -9,12 +9,13 @@ from types import MappingProxyType
 
 from tirlite.diag import CapacityError, InternalError, Message, PlanError, nearest
 from tirlite.plan.bound import peak
-from tirlite.plan.check import Counterexample, Fault, check
+from tirlite.plan.check import check
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.strategies.none import none
 from tirlite.plan.strategies.share import share
 from tirlite.plan.strategies.tvm import tvm
+from tirlite.plan.verdict import Counterexample, Fault
 
 Strategy = Callable[[Problem], Plan]
 

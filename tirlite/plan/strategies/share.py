@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
+from itertools import product
 
 from tirlite.plan.best_fit import best_fit
+from tirlite.plan.bound import maximal_points
 from tirlite.plan.by_size import by_size
 from tirlite.plan.compare import proved_at_most
 from tirlite.plan.items import items_of, items_of_slots
+from tirlite.plan.order import Order
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
-from tirlite.plan.samples import Binding, samples
+from tirlite.plan.samples import samples
 from tirlite.plan.slots import Slot, slot_plan
 from tirlite.plan.strategies.tvm import tvm_slots
-from tirlite.sizes import Size, evaluate
+from tirlite.sizes import Size
 
 _SAMPLES = 4
 
@@ -29,42 +32,42 @@ def share(problem: Problem) -> Plan:
     that may misjudge, a plan counts only if its total is proved to be at most that of `tvm`, as it always is for
     merged slots. A request with a choice of memories goes to its first.
     """
-    bindings = samples(problem.dims, _SAMPLES)
-    return slot_plan(problem, "share", lambda requests: _share_slots(requests, bindings))
+    order = Order(samples(problem.dims, _SAMPLES))
+    return slot_plan(problem, "share", lambda requests: _share_slots(requests, order))
 
 
-def _share_slots(requests: Sequence[Request], bindings: Sequence[Binding]) -> list[Slot]:
-    value = _valuation(bindings[0])
-    baseline = tvm_slots(requests)
-    ceiling = [slot.size for slot in baseline]
-    merged = items_of_slots(baseline, value)
-    loose = items_of(requests, value)
-    safe = [slots for slots in (best_fit(merged), by_size(merged)) if slots is not None]
-    free = [slots for slots in (best_fit(loose), by_size(loose)) if slots is not None]
-    if not all(isinstance(size, int) for size in ceiling):
-        free = [slots for slots in free if proved_at_most([slot.size for slot in slots], ceiling, value)]
-    whole = _totals(baseline, bindings)
-    return min((*free, *safe), key=lambda slots: _cost(_totals(slots, bindings), whole))
+def _share_slots(requests: Sequence[Request], order: Order) -> list[Slot]:
+    best = tvm_slots(requests)
+    ceiling = [slot.size for slot in best]
+    least = _totals(ceiling, order)
+    floor = _floor(requests, order)
+    merged = items_of_slots(best, ceiling, order)
+    symbolic = not all(isinstance(size, int) for size in ceiling)
+    for items, algorithm in product((items_of(requests, order), merged), (best_fit, by_size)):
+        if least == floor:
+            return best
+        slots = algorithm(items, order)
+        if slots is None:
+            continue
+        sizes = [slot.size for slot in slots]
+        totals = _totals(sizes, order)
+        is_safe = items is merged or not symbolic or proved_at_most(sizes, ceiling, order)
+        if is_safe and _ratio(totals, floor) < _ratio(least, floor):
+            best, least = slots, totals
+    return best
 
 
-def _valuation(binding: Binding) -> Callable[[Size], int]:
-    known: dict[Size, int] = {}
-
-    def value(size: Size) -> int:
-        if isinstance(size, int):
-            return size
-        if size not in known:
-            known[size] = evaluate(size, binding)
-        return known[size]
-
-    return value
+def _totals(sizes: Sequence[Size], order: Order) -> list[int]:
+    """Bytes of all slots at each sample binding."""
+    return [sum(column) for column in zip(*map(order.values, sizes), strict=True)]
 
 
-def _totals(slots: Sequence[Slot], bindings: Sequence[Binding]) -> list[int]:
-    sizes = [slot.size for slot in slots]
-    return [sum(evaluate(size, binding) for size in sizes) for binding in bindings]
+def _floor(requests: Sequence[Request], order: Order) -> list[int]:
+    """The most bytes that are live at one time, at each sample binding: no plan can do with less there."""
+    points = maximal_points(requests, [order.values(request.size) for request in requests])
+    return [max(column) for column in zip(*(sums for _, sums in points), strict=True)]
 
 
-def _cost(totals: Sequence[int], whole: Sequence[int]) -> Fraction:
-    """The sum over the bindings of the share of the baseline's bytes that is needed."""
-    return sum((Fraction(total, max(base, 1)) for total, base in zip(totals, whole, strict=True)), Fraction(0))
+def _ratio(totals: Sequence[int], floor: Sequence[int]) -> Fraction:
+    """How much is needed over what must be, summed over the sample bindings."""
+    return sum((Fraction(total, max(least, 1)) for total, least in zip(totals, floor, strict=True)), Fraction(0))
