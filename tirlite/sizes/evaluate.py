@@ -43,7 +43,7 @@ def evaluate(size: SizeLike, binding: Mapping[Dim, int]) -> int:
         if isinstance(atom, Dim):
             if atom not in binding:
                 raise UnboundDim(atom.name, str(size)).error()
-            values[atom] = binding[atom]
+            values[atom] = int(binding[atom])
         else:
             values[atom] = atom.value([_value(terms_of(operand), values) for operand in atom.operands])
     return _value(terms_of(size), values)

@@ -34,11 +34,10 @@ class DivisionByZero(Message):
 
     code = "size-division-by-zero"
     raises = KernelError
-    title = "the size `{dividend}` is divided by zero in `{dividend} {operator} {divisor}`"
+    title = "the size `{dividend}` is divided by zero in `{division}`"
 
     dividend: str
-    operator: str
-    divisor: str
+    division: str
 
 
 class Arithmetic:
@@ -233,7 +232,7 @@ class Quotient(_Division):
     def value(self, operands: Sequence[int]) -> int:
         x, y = operands
         if y == 0:
-            raise DivisionByZero(str(self.dividend), "//", str(self.by)).error()
+            raise DivisionByZero(str(self.dividend), str(self + 0)).error()
         return x // y
 
     def rebuild(self, operands: Sequence[Size]) -> Size:
@@ -274,7 +273,7 @@ class Remainder(_Division):
     def value(self, operands: Sequence[int]) -> int:
         x, y = operands
         if y == 0:
-            raise DivisionByZero(str(self.dividend), "%", str(self.by)).error()
+            raise DivisionByZero(str(self.dividend), str(self + 0)).error()
         return x % y
 
     def rebuild(self, operands: Sequence[Size]) -> Size:
@@ -334,7 +333,7 @@ def quotient(x: Size, y: Size) -> Size:
     """`x // y`, floored, simplified where that holds for every value of the dims (and of `y`, but 0)."""
     if isinstance(y, int):
         if y == 0:
-            raise DivisionByZero(str(x), "//", "0").error()
+            raise DivisionByZero(str(x), f"{_operand_text(str(x))}//0").error()
         if isinstance(x, int):
             return x // y
         parts = quotient_by_int(scaled(x.terms, 1 if y > 0 else -1), abs(y))
@@ -365,7 +364,7 @@ def remainder(x: Size, y: Size) -> Size:
     """`x % y`, with the sign of `y`, simplified where that holds for every value of the dims (and of `y`, but 0)."""
     if isinstance(y, int):
         if y == 0:
-            raise DivisionByZero(str(x), "%", "0").error()
+            raise DivisionByZero(str(x), f"{_operand_text(str(x))} % 0").error()
         if isinstance(x, int):
             return x % y
         if y < 0:
