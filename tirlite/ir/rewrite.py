@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
+from tirlite.diag import Span
 from tirlite.ir.expr import Expr
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import SeqStmt, Stmt
@@ -57,9 +58,14 @@ def rebuild(node: Node, children: Iterable[Node | tuple[Stmt, ...]], level: type
         if isinstance(old, tuple):
             changes[name] = tuple(_flat(next(rest) if isinstance(each, level) else each for each in old))
         elif isinstance(old, level):
-            new = next(rest)
-            changes[name] = SeqStmt(new) if isinstance(new, tuple) else new
+            changes[name] = _as_block(next(rest)) if isinstance(old, SeqStmt) else next(rest)
     return node.replaced(**changes)
+
+
+def _as_block(new: Node | tuple[Stmt, ...]) -> Node:
+    if isinstance(new, tuple):
+        return SeqStmt(new)
+    return SeqStmt((new,)) if isinstance(new, Stmt) and not isinstance(new, SeqStmt) else new
 
 
 def _flat(nodes: Any) -> Any:
@@ -75,7 +81,13 @@ def _with_span(result: Node | tuple[Stmt, ...], origin: Node) -> Node | tuple[St
     if span is None or result is origin:
         return result
     if isinstance(result, tuple):
-        return tuple(s if s.span is not None else s.replaced(span=span) for s in result)
-    if isinstance(result, Stmt) and result.span is None:
-        return result.replaced(span=span)
-    return result
+        return tuple(_spanned(stmt, span) for stmt in result)
+    return _spanned(result, span) if isinstance(result, Stmt) else result
+
+
+def _spanned(stmt: Stmt, span: Span) -> Stmt:
+    if isinstance(stmt, SeqStmt):
+        # The block itself dissolves in the one around it.
+        stmts = tuple(_spanned(each, span) for each in stmt.stmts)
+        return SeqStmt(stmts, span=stmt.span or span)
+    return stmt if stmt.span is not None else stmt.replaced(span=span)

@@ -1,0 +1,37 @@
+"""Walking: program order, at any depth."""
+
+from __future__ import annotations
+
+from tirlite import ir
+from tirlite.ir import i64
+
+zero, one = ir.const(0, i64), ir.const(1, i64)
+k = ir.Var("k")
+
+
+def test_each_node_comes_before_its_children_in_program_order() -> None:
+    first, second = ir.Evaluate(k), ir.Evaluate(zero)
+    loop = ir.For(ir.Var("i"), zero, one, ir.seq(first, second))
+    assert list(ir.walk(loop)) == [loop, zero, one, loop.body, first, k, second, zero]
+
+
+def test_what_stands_twice_is_met_twice() -> None:
+    assert list(ir.walk(ir.Add(k, k))).count(k) == 2
+
+
+def test_statements_are_met_without_their_blocks_and_expressions() -> None:
+    inner, other, last = (ir.Evaluate(k) for _ in range(3))
+    branch = ir.IfThenElse(k < 1, ir.seq(inner), ir.seq(other))
+    loop = ir.While(k < 1, ir.seq(branch))
+    assert list(ir.statements(ir.seq(loop, last))) == [loop, branch, inner, other, last]
+
+
+def test_depth_is_no_matter() -> None:
+    total: ir.Expr = k
+    for _ in range(10_000):
+        total = ir.Add(total, one)
+    nest: ir.Stmt = ir.Evaluate(total)
+    for _ in range(2_000):
+        nest = ir.For(ir.Var("i"), zero, one, ir.seq(nest))
+    assert sum(isinstance(node, ir.Add) for node in ir.walk(nest)) == 10_000
+    assert sum(isinstance(stmt, ir.For) for stmt in ir.statements(nest)) == 2_000
