@@ -10,7 +10,7 @@ from types import MappingProxyType
 from tirlite.diag import Message, PlanError, nearest
 from tirlite.plan.pool import Pool
 from tirlite.plan.problem_json import Parts, from_text, text_of
-from tirlite.plan.request import NegativeSize, Request
+from tirlite.plan.request import BadFixed, NegativeSize, Request
 from tirlite.plan.scope import StorageScope
 from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, from_sympy, maximum, prove_le
 
@@ -171,6 +171,8 @@ def _check_requests(requests: tuple[Request, ...], memories: Mapping[str, Pool])
             if name not in memories:
                 known = nearest(name, memories) or ", ".join(f"`{pool}`" for pool in memories)
                 raise UnknownPool(request.id, name, known).error()
+            if request.fixed is not None and request.fixed % memories[name].align:
+                raise BadFixed(request.id, str(request.fixed), memories[name].align).error()
 
 
 def _check_pairs(pairs: tuple[tuple[str, str], ...], by_id: Mapping[str, Request]) -> None:

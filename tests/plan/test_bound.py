@@ -1,0 +1,74 @@
+"""The lower bound: the most bytes that are live at one time."""
+
+from random import Random
+
+import pytest
+
+from tirlite.plan import Pool, Problem, Request, lower_bound
+from tirlite.sizes import Dim, evaluate
+
+
+def test_it_is_the_largest_sum_of_sizes_live_at_one_point():
+    assert lower_bound(Problem((Request("a", 10, (0, 2)), Request("b", 20, (1, 3)), Request("c", 25, (2, 4))))) == 45
+
+
+def test_nothing_needs_nothing():
+    assert lower_bound(Problem(())) == 0
+
+
+def test_gaps_do_not_count():
+    assert lower_bound(Problem((Request("a", 10, ((0, 2), (4, 6))), Request("b", 20, (2, 4))))) == 20
+
+
+def test_memories_add_up_and_count_as_often_as_they_exist():
+    problem = Problem(
+        (Request("a", 10, (0, 2), pools=("p",)), Request("b", 20, (2, 3), pools=("q",))),
+        (Pool("p", copies=3), Pool("q")),
+    )
+    assert lower_bound(problem) == 50
+
+
+def test_a_choice_of_memories_makes_them_one_group():
+    pools = (Pool("p"), Pool("q"))
+    apart = (Request("a", 10, (0, 2), pools=("p",)), Request("b", 20, (2, 4), pools=("q",)))
+    assert lower_bound(Problem((*apart, Request("c", 1, (0, 1), pools=("p", "q"))), pools)) == 30
+    assert lower_bound(Problem((*apart, Request("c", 100, (0, 1), pools=("p", "q"))), pools)) == 110
+
+
+def test_symbolic_sums_that_cannot_be_compared_make_a_maximum():
+    n, m = Dim("n"), Dim("m")
+    problem = Problem((Request("a", 4 * n, (0, 2)), Request("b", 8 * m, (2, 4)), Request("c", 2 * n, (0, 1))))
+    assert str(lower_bound(problem)) == "max(6*n, 8*m)"
+
+
+def brute_force(problem):
+    times = {time for request in problem.requests for interval in request.live for time in interval}
+    return max(
+        sum(r.size for r in problem.requests if any(low <= time < high for low, high in r.live)) for time in times
+    )
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_against_all_points_in_time(seed):
+    random = Random(seed)
+    requests = []
+    for i in range(random.randrange(1, 30)):
+        spans = [(low, low + random.randrange(1, 6)) for low in random.sample(range(40), random.randrange(1, 4))]
+        requests.append(Request(f"r{i}", random.randrange(100), tuple(spans)))
+    assert lower_bound(Problem(tuple(requests))) == brute_force(Problem(tuple(requests)))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_symbolic_bound_is_true_and_tight_at_small_numbers_of_sums(seed):
+    n, m = Dim("n"), Dim("m")
+    random = Random(seed)
+    requests = []
+    for i in range(12):
+        low = random.randrange(12)
+        requests.append(
+            Request(f"r{i}", random.choice([4 * n, 4 * m, n * m, 64]), ((low, low + random.randrange(1, 5)),))
+        )
+    problem = Problem(tuple(requests))
+    for _ in range(10):
+        binding = {n: random.randrange(1, 50), m: random.randrange(1, 50)}
+        assert evaluate(lower_bound(problem), binding) == brute_force(problem.at(binding))

@@ -1,0 +1,109 @@
+"""Problems: what is accepted, how it is brought into normal form, and what is refused with which words."""
+
+import pytest
+
+from tirlite.diag import PlanError
+from tirlite.plan import Pool, Problem, Request, StorageScope
+from tirlite.sizes import Dim, evaluate
+
+
+def refused(make):
+    with pytest.raises(PlanError) as caught:
+        make()
+    return str(caught.value)
+
+
+def test_a_bare_interval_is_a_lifetime():
+    assert Request("a", 4, (0, 2)).live == ((0, 2),)
+
+
+def test_intervals_are_sorted_and_joined_where_they_meet_or_touch():
+    assert Request("a", 4, ((7, 9), (0, 2), (2, 4), (8, 12))).live == ((0, 4), (7, 12))
+
+
+def test_a_request_lives_in_the_memory_of_its_scope_unless_it_names_others():
+    assert Request("a", 4, (0, 2), scope="shared").memories == ("shared",)
+    assert Request("a", 4, (0, 2), pools=("x", "y")).memories == ("x", "y")
+
+
+def test_without_pools_there_is_one_for_each_scope():
+    problem = Problem((Request("a", 4, (0, 2)), Request("b", 4, (0, 2), scope="shared"), Request("c", 4, (0, 2))))
+    assert list(problem.memories) == ["global", "shared"]
+    assert problem.memories["shared"] == Pool("shared", "shared")
+
+
+def test_a_dim_is_a_size():
+    n = Dim("n")
+    assert Request("a", n, (0, 2)).size == n + 0
+
+
+def test_sympy_sizes_use_the_given_dims_and_share_the_others():
+    sympy = pytest.importorskip("sympy")
+    n = Dim("n", multiple_of=8)
+    a, b = sympy.symbols("n m")
+    problem = Problem((Request("x", 4 * a * b, (0, 2)), Request("y", b + 1, (0, 2))), facts={"n": n})
+    m = next(dim for dim in problem.dims if dim is not n)
+    assert (m.name, m.min) == ("m", 1)
+    assert problem.by_id["x"].size == 4 * n * m
+    assert problem.by_id["y"].size == m + 1
+
+
+def test_a_size_that_may_be_negative_counts_as_zero_there():
+    n, m = Dim("n"), Dim("m")
+    size = Problem((Request("x", n - m, (0, 2)),)).requests[0].size
+    assert evaluate(size, {n: 3, m: 5}) == 0
+    assert evaluate(size, {n: 5, m: 3}) == 2
+
+
+def test_a_problem_at_a_binding_has_constant_sizes():
+    n = Dim("n")
+    problem = Problem((Request("x", 4 * n, (0, 2)),), (Pool("global", copies=n),)).at({n: 3})
+    assert problem.requests[0].size == 12
+    assert problem.memories["global"].copies == 3
+
+
+def test_a_problem_prints_one_request_a_line():
+    assert str(Problem((Request("a", 4, ((0, 2), (5, 6))),))) == "a: 4 bytes, live [0, 2) [5, 6), in global"
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Request("a", 4, (3, 3)), ["empty-lifetime", "`a`", "[3, 3)"]),
+        (lambda: Request("a", 4, (5, 2)), ["empty-lifetime", "`a`", "[5, 2)"]),
+        (lambda: Request("a", 4, ()), ["no-lifetime", "`a`"]),
+        (lambda: Request("a", 4, ((1, 2, 3),)), ["bad-lifetime", "`a`", "(1, 2, 3)"]),
+        (lambda: Request("a", 4, 7), ["bad-lifetime", "`a`", "7"]),
+        (lambda: Request("a", -4, (0, 1)), ["negative-size", "`a`", "-4"]),
+        (lambda: Problem((Request("a", -Dim("n"), (0, 1)),)), ["negative-size", "`a`", "-n"]),
+        (lambda: Request("a", 1.5, (0, 1)), ["bad-size", "`a`", "1.5"]),
+        (lambda: Request("a", 4, (0, 1), align=3), ["bad-alignment", "request `a`", "3"]),
+        (lambda: Pool("p", align=0), ["bad-alignment", "pool `p`", "0"]),
+        (lambda: Pool("p", capacity=-1), ["bad-capacity", "`p`", "-1"]),
+        (lambda: Request("a", 4, (0, 1), align=8, fixed=12), ["bad-fixed", "`a`", "12", "8"]),
+        (lambda: Request("a", 4, (0, 1), fixed=-8), ["bad-fixed", "`a`", "-8"]),
+        (
+            lambda: Problem((Request("a", 4, (0, 1), fixed=4),), (Pool("global", align=8),)),
+            ["bad-fixed", "`a`", "4", "8"],
+        ),
+        (lambda: Problem((Request("a", 4, (0, 1)), Request("a", 8, (0, 1)))), ["duplicate-request", "`a`"]),
+        (lambda: Problem((), (Pool("p"), Pool("p"))), ["duplicate-pool", "`p`"]),
+        (
+            lambda: Problem((Request("a", 4, (0, 1), pools=("gobal",)),), (Pool("global"),)),
+            ["unknown-pool", "`global`"],
+        ),
+        (lambda: Problem((Request("a", 4, (0, 1), scope="shraed"),)), ["unknown-scope", "`shraed`", "`shared`?"]),
+        (lambda: Problem((Request("a", 4, (0, 1)),), in_place=(("a", "b"),)), ["unknown-in-place", "`b`"]),
+        (lambda: Problem((Request("a", 4, (0, 1)),), in_place=(("a", "a"),)), ["unknown-in-place"]),
+    ],
+)
+def test_what_is_ill_formed_is_refused_with_its_name_and_values(make, words):
+    text = refused(make)
+    assert all(word in text for word in words), text
+
+
+def test_a_scope_is_a_rank_and_a_tag():
+    assert str(StorageScope.parse("local.UB")) == "local.UB"
+    assert StorageScope.parse("shared.dyn").tag == "dyn"
+    assert StorageScope.parse("global") != StorageScope.parse("global.workspace")
+    assert "unknown-scope" in refused(lambda: StorageScope.parse("local."))

@@ -1,0 +1,145 @@
+"""Strategy `share`: what it shares, and that it is never worse than `tvm`."""
+
+from random import Random
+
+import pytest
+
+from tirlite.plan import Choice, Pool, Problem, Request, lower_bound, solve
+from tirlite.sizes import Dim, evaluate
+
+
+def slots(*requests, pools=()):
+    plan = solve(Problem(requests, pools), "share")
+    return sorted(" ".join(ids) for ids in plan.residents.values()), plan.total
+
+
+def test_kinds_mix_and_the_alignment_is_the_strictest():
+    problem = Problem(
+        (Request("a", 64, (0, 1), align=4, kind="float32"), Request("b", 60, (1, 2), align=16, kind="int8"))
+    )
+    plan = solve(problem, "share")
+    assert plan.total == 64
+    assert plan.pools["a"].align == 16
+
+
+def test_there_is_no_cliff_at_sixteen_times_the_size():
+    assert slots(Request("a", 16, (0, 1)), Request("b", 4096, (1, 2))) == (["a b"], 4096)
+
+
+def test_the_smallest_storage_with_room_is_taken():
+    ids, total = slots(
+        Request("a", 256, (0, 1)), Request("b", 128, (0, 1)), Request("c", 100, (1, 2)), Request("d", 256, (1, 2))
+    )
+    assert (ids, total) == (["a d", "b c"], 384)
+
+
+def test_gaps_in_lifetimes_are_used():
+    assert slots(Request("a", 64, ((0, 1), (5, 6))), Request("b", 64, (2, 4))) == (["a b"], 64)
+    assert slots(Request("a", 64, ((0, 1), (5, 6))), Request("b", 64, (2, 6))) == (["a", "b"], 128)
+
+
+def test_exclusive_branches_share_though_they_alternate():
+    then, other = ((0, 2), (4, 6), (8, 10)), ((2, 4), (6, 8))
+    assert slots(Request("a", 64, then), Request("b", 64, other)) == (["a b"], 64)
+
+
+def test_a_plan_that_looks_ahead_beats_taking_what_comes():
+    requests = [Request("small", 8, (2, 9)), Request("big", 100, (0, 1)), Request("again", 100, (3, 5))]
+    assert slots(*requests) == (["big again", "small"], 108)
+
+
+def test_a_constant_takes_symbolic_storage_that_has_room_by_the_facts():
+    n = Dim("n", min=16)
+    assert slots(Request("a", 4 * n, (0, 1)), Request("b", 64, (1, 2))) == (["a b"], 4 * n)
+
+
+def test_a_symbolic_request_takes_constant_storage_that_has_room_by_the_facts():
+    n = Dim("n", max=16)
+    assert slots(Request("a", 64, (0, 1)), Request("b", 4 * n, (1, 2))) == (["a b"], 64)
+
+
+def test_equal_symbolic_sizes_find_each_other():
+    n, m = Dim("n"), Dim("m")
+    ids, total = slots(
+        Request("a", 4 * n, (0, 1)),
+        Request("b", 4 * m, (0, 1)),
+        Request("c", 4 * m, (1, 2)),
+        Request("d", 4 * n, (1, 2)),
+    )
+    assert (ids, total) == (["a d", "b c"], 4 * n + 4 * m)
+
+
+def test_the_smallest_storage_that_is_proved_to_have_room_is_taken():
+    n, m = Dim("n"), Dim("m")
+    ids, total = slots(
+        Request("a", 4 * n * m, (0, 1)),
+        Request("b", 8 * n, (0, 1)),
+        Request("c", 4 * n, (1, 2)),
+        Request("d", 4 * n * m, (1, 2)),
+    )
+    assert (ids, total) == (["a d", "b c"], 4 * n * m + 8 * n)
+
+
+def test_what_cannot_be_compared_still_shares_and_costs_the_maximum():
+    n, m = Dim("n"), Dim("m")
+    assert str(slots(Request("a", 4 * n, (0, 1)), Request("b", 4 * m, (1, 2)))[1]) == "max(4*m, 4*n)"
+
+
+def test_a_slot_is_named_after_who_lives_in_it_first():
+    plan = solve(Problem((Request("late", 100, (5, 6)), Request("early", 8, (0, 1)))), "share")
+    assert list(plan.pools) == ["early"]
+
+
+def test_fixed_requests_lie_in_one_pool_at_their_offsets():
+    problem = Problem((Request("a", 64, (0, 2), fixed=0), Request("b", 64, (1, 3), fixed=64), Request("c", 32, (0, 1))))
+    for strategy in ("none", "tvm", "share"):
+        plan = solve(problem, strategy)
+        assert plan.placements["a"] == ("a", 0)
+        assert plan.placements["b"] == ("a", 64)
+        assert plan.decisions["b"].choice is Choice.FIXED
+        assert plan.total == 160
+
+
+def test_copies_multiply_the_total():
+    n = Dim("n")
+    plan = solve(Problem((Request("a", 64, (0, 2), pools=("p",)),), (Pool("p", copies=n),)))
+    assert plan.total == 64 * n
+    assert plan.lower_bound == 64 * n
+    assert plan.proved_optimal
+
+
+def random_request(random, name, sizes):
+    low = random.randrange(40)
+    live = [(low, low + random.randrange(1, 12))]
+    if random.random() < 0.3:
+        low += random.randrange(12, 30)
+        live.append((low, low + random.randrange(1, 6)))
+    scope = random.choice(["global"] * 5 + ["shared", "local"])
+    kind = random.choice(["float32"] * 3 + ["int8", "handle"])
+    return Request(name, random.choice(sizes), tuple(live), scope, random.choice([1, 4, 64]), kind=kind)
+
+
+def random_problem(seed, sizes):
+    random = Random(seed)
+    return Problem(tuple(random_request(random, f"r{i}", sizes) for i in range(random.randrange(1, 40))))
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_on_random_constant_problems_bound_share_tvm_and_none_are_in_order(seed):
+    problem = random_problem(seed, [0, 1, 4, 5, 16, 60, 64, 100, 255, 256, 1000, 5000])
+    share, tvm, none = (solve(problem, name).total for name in ("share", "tvm", "none"))
+    assert lower_bound(problem) <= share <= tvm <= none
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_on_random_symbolic_problems_they_are_in_order_at_every_binding(seed):
+    n, m, k = Dim("n"), Dim("m", max=64), Dim("k", multiple_of=8)
+    sizes = [4 * n, 8 * n, 4 * m, 4 * n * m, n * m + 4, 64, 1000, 4 * k, k * m, 4 * n + 4 * k, n * n, n // 4 + 1]
+    problem = random_problem(seed, sizes)
+    plans = [solve(problem, name) for name in ("share", "tvm", "none")]
+    random = Random(seed)
+    for _ in range(40):
+        binding = {n: 2 ** random.randrange(9), m: random.randrange(1, 65), k: 8 * random.randrange(1, 40)}
+        bound, *totals = [evaluate(size, binding) for size in (lower_bound(problem), *(plan.total for plan in plans))]
+        assert bound <= totals[0] <= totals[1] <= totals[2]
+        assert lower_bound(problem.at(binding)) >= bound

@@ -1,0 +1,52 @@
+"""Charts of rectangles, as text and as SVG."""
+
+from xml.etree import ElementTree
+
+from tirlite.show import Chart, Rectangle, chart_svg, chart_text
+
+BOXES = (Rectangle("a", 0, 2, 0, 2, "first"), Rectangle("b", 1, 4, 2, 3), Rectangle("c<d>", 2, 4, 0, 1))
+
+
+def test_text_has_time_across_and_bytes_upward():
+    assert chart_text(Chart("title", BOXES, "time", "bytes")).splitlines() == [
+        "title",
+        "bytes",
+        "3 |.BBB",
+        "2 |AA..",
+        "1 |AACC",
+        "0 +----",
+        "   0  4  time",
+        "",
+        "A first",
+        "B b",
+        "C c<d>",
+    ]
+
+
+def test_what_is_too_small_for_a_cell_still_shows():
+    text = chart_text(
+        Chart("title", (Rectangle("big", 0, 1000, 0, 1000), Rectangle("thin", 10, 11, 1000, 1001)), "time", "bytes"),
+        10,
+        5,
+    )
+    assert "B" in text.split("\n\nA big")[0]
+
+
+def test_an_empty_chart_says_so():
+    assert chart_text(Chart("title", (), "", "")) == "title\n(nothing to show)"
+    ElementTree.fromstring(chart_svg(Chart("title", (), "", "")))
+
+
+def test_svg_is_well_formed_and_names_what_lies_under_the_pointer():
+    root = ElementTree.fromstring(chart_svg(Chart("a & b", BOXES, "time", "bytes", ((3, "bound"),), (0, 2))))
+    space = "{http://www.w3.org/2000/svg}"
+    assert [title.text for title in root.iter(space + "title")] == ["first", "b", "c<d>"]
+    assert any(text.text == "bound" for text in root.iter(space + "text"))
+
+
+def test_svg_rectangles_stand_where_their_numbers_say():
+    root = ElementTree.fromstring(chart_svg(Chart("", BOXES, "time", "bytes")))
+    space = "{http://www.w3.org/2000/svg}"
+    a, b, c = (group.find(space + "rect") for group in root.iter(space + "g"))
+    assert float(b.get("x")) < float(a.get("x")) + float(a.get("width")) == float(c.get("x"))
+    assert float(b.get("y")) + float(b.get("height")) == float(a.get("y")), "b rests on a"
