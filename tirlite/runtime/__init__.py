@@ -1,1 +1,8 @@
 """Running native code: arguments in, their checks, memory for the kernel, the call."""
+
+from tirlite.runtime.bind import Binder, Binding
+from tirlite.runtime.executable import Executable
+from tirlite.runtime.signature import Signature, signature_of
+from tirlite.runtime.workspace import Workspaces, process_workspaces
+
+__all__ = ["Binder", "Binding", "Executable", "Signature", "Workspaces", "process_workspaces", "signature_of"]

@@ -1,0 +1,98 @@
+"""A function and options in; the passes' result, the plan, and native code out, with the seconds of each stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from threading import RLock
+from time import perf_counter
+
+from tirlite.codegen import Effort, Lowered, assembly, compile_module, lower, optimised_text
+from tirlite.driver.options import Options
+from tirlite.ir import PrimFunc
+from tirlite.plan import Plan
+from tirlite.rewrite import Step, default_pipeline, run_pipeline
+from tirlite.runtime import Executable, signature_of
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A function after the passes, and the storage plan that one of them followed."""
+
+    func: PrimFunc
+    plan: Plan
+
+
+class Version:
+    """One function on its way to native code; each stage runs once, when it is first asked for, in one thread.
+
+    `stages` are the seconds of those that have run, in order, and `note` says where LLVM was held back.
+    """
+
+    def __init__(self, func: PrimFunc, options: Options) -> None:
+        self.func = func
+        self.options = options
+        self.stages: list[tuple[str, float]] = []
+        self.note = ""
+        self._lock = RLock()
+        self._rewritten: Rewritten | None = None
+        self._lowered: Lowered | None = None
+        self._executable: Executable | None = None
+
+    @property
+    def rewritten(self) -> Rewritten:
+        with self._lock:
+            if self._rewritten is None:
+                self._rewritten = self._rewrite()
+            return self._rewritten
+
+    def _rewrite(self) -> Rewritten:
+        plans: list[Plan] = []
+        passes = default_pipeline(self.options.strategy, plans.append)
+        stages: list[tuple[str, float]] = []
+
+        def note(step: Step) -> None:
+            stages.append((step.name, step.seconds))
+
+        func = run_pipeline(self.func, passes, (note, *self.options.observers))
+        self.stages += stages
+        return Rewritten(func, plans[-1])
+
+    @property
+    def lowered(self) -> Lowered:
+        with self._lock:
+            if self._lowered is None:
+                func = self.rewritten.func
+                start = perf_counter()
+                self._lowered = lower(func)
+                self.stages.append(("codegen", perf_counter() - start))
+            return self._lowered
+
+    @property
+    def executable(self) -> Executable:
+        with self._lock:
+            if self._executable is None:
+                self._executable = self._compile()
+            return self._executable
+
+    def _compile(self) -> Executable:
+        lowered = self.lowered
+        code = compile_module(lowered)
+        self.stages += code.seconds.items()
+        start = perf_counter()
+        executable = Executable(self.func, signature_of(self.func), lowered, code)
+        self.stages.append(("link", perf_counter() - start))
+        if code.effort is not Effort.FULL:
+            self.note = (
+                f"LLVM's effort was lowered to {code.effort.name.lower()}: {lowered.instructions} instructions,"
+                f" loops {lowered.loop_depth} deep"
+            )
+        return executable
+
+    @cached_property
+    def optimised_llvm(self) -> str:
+        return optimised_text(self.lowered)
+
+    @cached_property
+    def assembly(self) -> str:
+        return assembly(self.lowered)

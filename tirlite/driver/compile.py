@@ -1,0 +1,90 @@
+"""A Python function, a kernel or a PrimFunc in, a Kernel out: `tl.compile` and `tl.kernel`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from types import FunctionType
+from typing import TypeAlias, overload
+
+from tirlite.diag import CallTypeError, Message, TirliteError
+from tirlite.driver.kernel import Kernel
+from tirlite.driver.options import Options
+from tirlite.ir import PrimFunc, validate
+from tirlite.rewrite import Observer
+
+Function: TypeAlias = Callable[..., object]
+
+
+@dataclass(frozen=True)
+class NoKernel(Message):
+    """Something is given to be compiled that is no kernel."""
+
+    code = "no-kernel"
+    raises = CallTypeError
+    title = "a {kind} cannot be compiled to a kernel"
+    help = "give a Python function, a PrimFunc or a Kernel"
+
+    kind: str
+
+
+def compile(  # noqa: A001
+    func: PrimFunc | Kernel | Function, *, strategy: str = "auto", observers: Iterable[Observer] = ()
+) -> Kernel:
+    """A kernel made of `func`, with its own options.
+
+    `strategy` plans the storage of the temporaries: `none`, `tvm`, `share` or `auto`. Each of `observers` is called
+    with every pass's `Step` when the passes run. Native code is made at the first call.
+
+    Raises KernelError for a function that is no kernel or is ill-formed, PlanError for an unknown strategy.
+    """
+    options = Options(strategy, tuple(observers))
+    if isinstance(func, Kernel):
+        return func.with_options(options)
+    if isinstance(func, FunctionType):
+        return _translated(func, sys._getframe(1).f_locals, options)
+    if not isinstance(func, PrimFunc):
+        raise NoKernel(type(func).__name__).error()
+    try:
+        validate(func)
+        return Kernel(func, options)
+    except TirliteError as error:
+        raise error.with_traceback(None) from None
+
+
+@overload
+def kernel(function: Function, /) -> Kernel: ...
+
+
+@overload
+def kernel(*, strategy: str = "auto", observers: Iterable[Observer] = ()) -> Callable[[Function], Kernel]: ...
+
+
+def kernel(
+    function: Function | None = None, /, *, strategy: str = "auto", observers: Iterable[Observer] = ()
+) -> Kernel | Callable[[Function], Kernel]:
+    """The decorator that makes a kernel of a Python function: `@tl.kernel` or `@tl.kernel(strategy="none")`.
+
+    The function is translated here and now, so that its mistakes are reported where it stands; it is never run. The
+    options are those of `compile`. Raises KernelError.
+    """
+    options = Options(strategy, tuple(observers))
+    names = sys._getframe(1).f_locals
+    if function is not None:
+        return _translated(function, names, options)
+    return lambda decorated: _translated(decorated, names, options)
+
+
+def _translated(function: Function, names: Mapping[str, object], options: Options) -> Kernel:
+    from tirlite.dsl import translate
+
+    if not isinstance(function, FunctionType):
+        raise NoKernel(type(function).__name__).error()
+    start = perf_counter()
+    try:
+        func = translate(function, names)
+        return Kernel(func, options, seconds=perf_counter() - start, doc=function.__doc__)
+    except TirliteError as error:
+        raise error.with_traceback(None) from None

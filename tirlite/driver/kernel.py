@@ -1,0 +1,122 @@
+"""Kernel: a function of the IR that can be called on NumPy arrays, and looked at on its way to native code."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any
+
+import numpy.typing as npt
+
+from tirlite.diag import TirliteError
+from tirlite.driver.build import Version
+from tirlite.driver.options import Options
+from tirlite.driver.timing import Timing
+from tirlite.driver.weaken import allowing_zero
+from tirlite.ir import Buffer, PrimFunc, Var
+from tirlite.plan import Plan
+from tirlite.runtime import Binder, Binding, signature_of
+
+Array = npt.NDArray[Any]
+
+
+class Kernel:
+    """A compiled function. Call it with arrays and numbers for its parameters, by position or by name.
+
+    Every argument is checked before anything is written: type, byte order, shape, contiguity, alignment, writability,
+    and that no array which the kernel writes overlaps another. Outputs (`tl.out`) may be left out; those are allocated
+    and returned, one array or a tuple in the order of the parameters. Those that are given are filled and not
+    returned.
+
+    Native code is made at the first call, once, for all sizes. Dims are at least 1 unless declared otherwise, and
+    storage is planned on that ground; at the first call with an empty array, where such a dim is 0, a second version
+    is made without it. Any other fact of a dim that a call breaks is refused. Kernels may be called from several
+    threads at a time, and let other Python threads run.
+
+    Raises CallTypeError and CallValueError for arguments that do not fit, KernelAssertionError for an assert that does
+    not hold, KernelError at the first call for what cannot be compiled.
+    """
+
+    def __init__(self, func: PrimFunc, options: Options, *, seconds: float = 0.0, doc: str | None = None) -> None:
+        """`seconds` is what the front end took. Raises KernelError for a shape that cannot be checked."""
+        self.ir = func
+        self.options = options
+        self.name = func.name
+        self.__name__ = func.name
+        self.__doc__ = doc
+        self._front_end = seconds
+        self._binder = Binder(signature_of(func))
+        self._version = Version(func, options)
+        self._empty: Version | None = None
+        self._lock = Lock()
+
+    def __call__(self, *args: object, **named: object) -> Array | tuple[Array, ...] | None:
+        try:
+            binding = self._binder.bind(args, named)
+            version = self._version_for_empty() if binding.is_empty else self._version
+            version.executable.run(binding)
+        except TirliteError as error:
+            # The frames inside say nothing to a caller.
+            raise error.with_traceback(None) from None
+        return _returned(binding)
+
+    def with_options(self, options: Options) -> Kernel:
+        """The same function, compiled anew with other options."""
+        return Kernel(self.ir, options, seconds=self._front_end, doc=self.__doc__)
+
+    def interpret(self, *args: object, **named: object) -> Array | tuple[Array, ...] | None:
+        """As a call, but run by the reference interpreter on the function as it was written: slow, with all checks."""
+        from tirlite.interp import interpret
+
+        try:
+            binding = self._binder.bind(args, named)
+            arguments: dict[Var | Buffer, object] = dict(zip(self.ir.params, binding.arguments, strict=True))
+            arguments |= zip(self.ir.dims, binding.dims, strict=True)
+            interpret(self.ir, arguments)
+        except TirliteError as error:
+            raise error.with_traceback(None) from None
+        return _returned(binding)
+
+    @property
+    def lowered(self) -> PrimFunc:
+        """The function after all passes, as code is generated from it."""
+        return self._version.rewritten.func
+
+    @property
+    def plan(self) -> Plan:
+        """The storage plan of the temporaries."""
+        return self._version.rewritten.plan
+
+    @property
+    def llvm(self) -> str:
+        """The LLVM IR that codegen wrote."""
+        return self._version.lowered.text
+
+    @property
+    def optimised_llvm(self) -> str:
+        """The LLVM IR after LLVM's own passes."""
+        return self._version.optimised_llvm
+
+    @property
+    def asm(self) -> str:
+        """The assembly for this machine."""
+        return self._version.assembly
+
+    @property
+    def timing(self) -> Timing:
+        """Seconds of the front end, each pass, LLVM's stages and linking, as far as they have run."""
+        return Timing([("front end", self._front_end), *self._version.stages], self._version.note)
+
+    def _version_for_empty(self) -> Version:
+        with self._lock:
+            if self._empty is None:
+                self._empty = Version(allowing_zero(self.ir), Options(self.options.strategy))
+            return self._empty
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self._binder.signature.text}>"
+
+
+def _returned(binding: Binding) -> Array | tuple[Array, ...] | None:
+    if not binding.results:
+        return None
+    return binding.results[0] if len(binding.results) == 1 else binding.results

@@ -1,0 +1,195 @@
+"""The arguments of a call in, checked; what the kernel takes and what the caller gets back out."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.ir import Var
+from tirlite.ir.faults import OverlappingArguments
+from tirlite.runtime import explain
+from tirlite.runtime.extents import value_of
+from tirlite.runtime.scalars import scalar_value
+from tirlite.runtime.signature import ArrayParam, Signature
+
+Array: TypeAlias = npt.NDArray[Any]
+
+# Asking ctypes for the address of an array through its buffer costs a fifth of asking NumPy.
+_NO_BYTES = ctypes.c_char * 0
+
+
+class _Omitted:
+    """Stands for an output that the caller left out."""
+
+
+OMITTED = _Omitted()
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A call whose arguments have passed all checks.
+
+    `operands` are addresses and numbers for the parameters in their order, then the dims. `arguments` are the arrays
+    and numbers themselves, which must live as long as the addresses are used. `is_empty` says that a dim that was
+    declared to be at least 1 is 0.
+    """
+
+    operands: list[int | float]
+    dims: list[int]
+    arguments: list[object]
+    results: tuple[Array, ...]
+    is_empty: bool
+
+
+class Binder:
+    """Binds the arguments of calls of one function."""
+
+    def __init__(self, signature: Signature) -> None:
+        self.signature = signature
+        self._arrays = signature.arrays
+        self._count = len(signature.names)
+        self._unbound = [-1] * len(signature.dims)
+        self._has_computed = any(array.computed for array in signature.arrays)
+        self._facts = tuple(
+            (slot, var.dim.min, var.dim.max, var.dim.multiple_of)
+            for slot, var in enumerate(signature.dims)
+            if var.dim is not None
+        )
+
+    def bind(self, args: Sequence[object], named: Mapping[str, object]) -> Binding:
+        """Raises CallTypeError or CallValueError; nothing has been written then."""
+        given = list(args) if len(args) == self._count and not named else self._arranged(args, named)
+        dims = self._unbound.copy()
+        operands: list[Any] = given.copy()
+        extents: list[tuple[int, int, bool, str]] = []
+        omitted = []
+        for param in self._arrays:
+            array = given[param.position]
+            if array is OMITTED:
+                omitted.append(param)
+                continue
+            start = self._bound(param, array, dims)
+            operands[param.position] = start
+            extents.append((start, start + array.nbytes, param.is_written, param.buffer.name))  # type: ignore[attr-defined]
+        for scalar in self.signature.scalars:
+            number = scalar_value(scalar.name, scalar.var.dtype, given[scalar.position])
+            operands[scalar.position] = given[scalar.position] = number
+        is_empty = self._check_facts(given, dims, omitted)
+        if self._has_computed or omitted:
+            self._check_computed(given, operands, dims)
+        _refuse_overlap(extents)
+        results = self._allocate(omitted, given, operands, dims) if omitted else ()
+        return Binding(operands + dims, dims, given, results, is_empty)
+
+    def values(self, operands: Sequence[int | float], dims: Sequence[int]) -> dict[Var, int]:
+        """The scalar parameters and dims by variable, for the evaluation of extents."""
+        values = dict(zip(self.signature.dims, dims, strict=True))
+        for scalar in self.signature.scalars:
+            values[scalar.var] = int(operands[scalar.position]) if not scalar.var.dtype.is_float else 0
+        return values
+
+    def _bound(self, param: ArrayParam, array: Any, dims: list[int]) -> int:
+        """The address of an array that fits `param`; the dims that its shape binds are set."""
+        if type(array) is not np.ndarray or array.dtype != param.dtype:
+            explain.require_array(param, array)
+        flags = array.flags
+        if not (flags.carray if param.is_written else flags.c_contiguous and flags.aligned):
+            explain.require_layout(param, array)
+        shape = array.shape
+        if len(shape) != param.rank:
+            explain.refuse_rank(param, array)
+        for axis, slot in param.bare:
+            if dims[slot] < 0:
+                dims[slot] = shape[axis]
+            elif dims[slot] != shape[axis]:
+                explain.refuse_dim(self.signature, param, axis, shape[axis], dims[slot])
+        for axis, extent in param.fixed:
+            if shape[axis] != extent:
+                explain.refuse_extent(param, axis, shape[axis], extent)
+        address = ctypes.addressof(_NO_BYTES.from_buffer(array)) if flags.writeable else int(array.ctypes.data)
+        if address % param.align:
+            explain.refuse_alignment(param)
+        return address
+
+    def _check_facts(self, given: list[object], dims: list[int], omitted: list[ArrayParam]) -> bool:
+        if omitted and -1 in dims:
+            explain.refuse_unbound(self.signature, omitted, dims)
+        is_empty = False
+        for slot, least, most, multiple in self._facts:
+            value = dims[slot]
+            if value < least:
+                if least != 1:
+                    explain.refuse_fact(self.signature, slot, value, f"to be at least {least}")
+                is_empty = True
+            if most is not None and value > most:
+                explain.refuse_fact(self.signature, slot, value, f"to be at most {most}")
+            if value % multiple:
+                explain.refuse_fact(self.signature, slot, value, f"a multiple of {multiple}")
+        return is_empty
+
+    def _check_computed(self, given: list[object], operands: list[Any], dims: list[int]) -> None:
+        values = self.values(operands, dims)
+        for param in self._arrays:
+            array = given[param.position]
+            if isinstance(array, np.ndarray):
+                for axis, extent in param.computed:
+                    wanted = value_of(extent, values)
+                    if array.shape[axis] != wanted:
+                        explain.refuse_extent(param, axis, array.shape[axis], wanted)
+
+    def _allocate(
+        self, omitted: list[ArrayParam], given: list[object], operands: list[Any], dims: list[int]
+    ) -> tuple[Array, ...]:
+        values = self.values(operands, dims)
+        results = []
+        for param in omitted:
+            shape = tuple(e if isinstance(e, int) else value_of(e, values) for e in param.extents)
+            array = explain.fresh_array(self.signature, param, shape)
+            given[param.position] = array
+            operands[param.position] = int(array.ctypes.data)
+            results.append(array)
+        return tuple(results)
+
+    def _arranged(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
+        """The arguments in the order of the parameters.
+
+        Fewer by position than there are parameters are meant for those that are no outputs, as far as these go.
+        """
+        signature = self.signature
+        outputs = {array.position for array in signature.arrays if array.is_output}
+        inputs = [position for position in range(self._count) if position not in outputs]
+        order = inputs if len(args) <= len(inputs) else list(range(self._count))
+        if len(args) > self._count:
+            explain.refuse_count(signature, len(args))
+        given: list[object] = [OMITTED] * self._count
+        for position, value in zip(order, args, strict=False):
+            given[position] = value
+        for name, value in named.items():
+            position = explain.position_of(signature, name)
+            if given[position] is not OMITTED:
+                explain.refuse_repeated(signature, name)
+            given[position] = value
+        for position, value in enumerate(given):
+            if value is OMITTED and position not in outputs:
+                explain.refuse_missing(signature, position)
+        return given
+
+
+def _refuse_overlap(extents: list[tuple[int, int, bool, str]]) -> None:
+    """Raises CallValueError where bytes that the kernel writes belong to two arguments."""
+    reach, written_reach = (0, ""), (0, "")
+    for start, end, is_written, name in sorted(extents):
+        if start == end:
+            continue
+        if start < written_reach[0]:
+            raise OverlappingArguments(written_reach[1], name).error()
+        if is_written and start < reach[0]:
+            raise OverlappingArguments(name, reach[1]).error()
+        reach = max(reach, (end, name))
+        if is_written:
+            written_reach = max(written_reach, (end, name))

@@ -1,0 +1,80 @@
+"""Compiled code and a checked call in; the kernel's effect on the arrays out."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import NoReturn
+
+from tirlite.codegen import Lowered, ObjectCode
+from tirlite.ir import Buffer, PrimFunc
+from tirlite.runtime.bind import Binding
+from tirlite.runtime.extents import value_of
+from tirlite.runtime.load import CType, Library, scalar_type
+from tirlite.runtime.messages import NegativeSize, NoWorkspace, WorkspaceTooLarge
+from tirlite.runtime.signature import Signature
+from tirlite.runtime.workspace import Workspaces, aligned_address, process_workspaces
+
+
+class Executable:
+    """One function in native code, linked into this process. May be run by several threads at a time."""
+
+    def __init__(self, func: PrimFunc, signature: Signature, lowered: Lowered, code: ObjectCode) -> None:
+        self._signature = signature
+        self._lowered = lowered
+        symbols = [symbol for symbol in (lowered.name, lowered.size_name) if symbol]
+        self._library = Library(code.data, symbols, lowered.externs)
+        self._workspaces: Workspaces = process_workspaces()
+        scalars = [scalar_type(scalar.var.dtype) for scalar in signature.scalars]
+        dims: list[CType] = [ctypes.c_int64] * len(signature.dims)
+        params: list[CType] = [
+            ctypes.c_void_p if isinstance(param, Buffer) else scalar_type(param.dtype) for param in func.params
+        ]
+        has_workspace = not lowered.workspace.is_empty
+        self._kernel = self._library.function(lowered.name, [*params, *dims, *[ctypes.c_void_p] * has_workspace])
+        self._size = self._library.function(lowered.size_name, [*scalars, *dims]) if lowered.size_name else None
+
+    def run(self, binding: Binding) -> None:
+        """Raises the error of an assert that does not hold, and CallValueError where the temporaries have no room."""
+        if self._lowered.workspace.is_empty:
+            fault = self._kernel(*binding.operands)
+        else:
+            fault = self._run_with_workspace(binding)
+        if fault:
+            raise self._lowered.faults[fault - 1].error()
+
+    def _run_with_workspace(self, binding: Binding) -> int:
+        size = self._workspace_bytes(binding)
+        alignment = self._lowered.alignment
+        try:
+            block = self._workspaces.take(size + alignment)
+        except MemoryError:
+            raise NoWorkspace(self._signature.name, size).error() from None
+        try:
+            return self._kernel(*binding.operands, aligned_address(block, alignment))
+        finally:
+            self._workspaces.give(block)
+
+    def _workspace_bytes(self, binding: Binding) -> int:
+        if self._size is None:
+            return self._lowered.workspace.bytes
+        scalars = [binding.operands[scalar.position] for scalar in self._signature.scalars]
+        size = self._size(*scalars, *binding.dims)
+        if size < 0:
+            self._refuse_size(binding, self._lowered.workspace.buffers[-size - 1])
+        return size
+
+    def _refuse_size(self, binding: Binding, buffer: Buffer) -> NoReturn:
+        """Computes again, in integers that do not wrap, what the size function found impossible."""
+        signature = self._signature
+        values = dict(zip(signature.dims, binding.dims, strict=True))
+        for scalar in signature.scalars:
+            if scalar.var.dtype.is_integer:
+                values[scalar.var] = int(binding.operands[scalar.position])
+        sizes = ", ".join(f"{var.name} = {value}" for var, value in values.items())
+        extents = [value_of(extent, values) for extent in buffer.shape]
+        if min(extents) < 0:
+            raise NegativeSize(signature.name, buffer.name, min(extents), sizes).error()
+        size = buffer.dtype.bytes
+        for extent in extents:
+            size *= extent
+        raise WorkspaceTooLarge(signature.name, size, buffer.name, sizes).error()

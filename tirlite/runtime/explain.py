@@ -1,0 +1,157 @@
+"""An argument that does not fit its parameter in, the message that says why out: the slow side of binding."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.diag import nearest
+from tirlite.ir.printer import text
+from tirlite.runtime.messages import (
+    ArgumentCount,
+    ArgumentLayout,
+    ArgumentRank,
+    ArgumentShape,
+    ArgumentType,
+    DimFact,
+    MissingArgument,
+    NegativeSize,
+    NoWorkspace,
+    RepeatedArgument,
+    UnboundDim,
+    UnknownArgument,
+)
+from tirlite.runtime.signature import ArrayParam, Signature, shape_text
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+def require_array(param: ArrayParam, given: object) -> None:
+    """Passes an array of the right type whose class is another than ndarray, and its elements stored as usual."""
+    wanted = f"an array of {param.dtype}"
+    if not isinstance(given, np.ndarray):
+        raise ArgumentType(param.name, wanted, _kind(given), _array_hint(param, given)).error()
+    if isinstance(given, (np.ma.MaskedArray, np.matrix)):
+        raise ArgumentType(param.name, wanted, _kind(given), f"pass np.asarray({param.name})").error()
+    if given.dtype == param.dtype:
+        return
+    given_type = str(given.dtype)
+    if given.dtype.newbyteorder() == param.dtype:
+        given_type += ", with its bytes swapped"
+    hint = f"pass {param.name}.astype(np.{param.dtype})"
+    raise ArgumentType(param.name, wanted, f"an array of {given_type}", hint).error()
+
+
+def require_layout(param: ArrayParam, given: Array) -> NoReturn:
+    name = param.name
+    if not given.flags.c_contiguous:
+        hint = f"pass np.ascontiguousarray({name})"
+        if param.is_written:
+            hint = f"the kernel writes `{name}`: pass a contiguous array, and copy it back afterwards"
+        raise ArgumentLayout(name, "contiguous, its last axis running fastest", hint).error()
+    if param.is_written and not given.flags.writeable:
+        raise ArgumentLayout(name, "writable, as the kernel writes it", f"pass {name}.copy()").error()
+    refuse_alignment(param)
+
+
+def refuse_alignment(param: ArrayParam) -> NoReturn:
+    hint = f"pass a copy: NumPy aligns fresh arrays for their type{', not more' if param.align > 16 else ''}"
+    raise ArgumentLayout(param.name, f"aligned to {param.align} bytes", hint).error()
+
+
+def refuse_rank(param: ArrayParam, given: Array) -> NoReturn:
+    raise ArgumentRank(param.name, shape_text(param), str(given.shape), param.rank).error()
+
+
+def refuse_dim(signature: Signature, param: ArrayParam, axis: int, given: int, wanted: int) -> NoReturn:
+    """An axis differs from another one of the same dim."""
+    slot = dict(param.bare)[axis]
+    source, source_axis = _source(signature, slot)
+    dim = signature.dims[slot].name
+    why = f"`{dim}` is {wanted} by axis {source_axis} of `{source}`"
+    raise ArgumentShape(param.name, axis, f"`{dim}` = {wanted}", given, why).error()
+
+
+def refuse_extent(param: ArrayParam, axis: int, given: int, wanted: int) -> NoReturn:
+    extent = param.extents[axis]
+    declared = str(extent) if isinstance(extent, int) else text(extent)
+    spelled = str(wanted) if declared == str(wanted) else f"`{declared}` = {wanted}"
+    why = f"`{param.name}` is declared with the shape {shape_text(param)}"
+    raise ArgumentShape(param.name, axis, spelled, given, why).error()
+
+
+def refuse_fact(signature: Signature, slot: int, value: int, fact: str) -> NoReturn:
+    source, axis = _source(signature, slot)
+    raise DimFact(signature.dims[slot].name, value, fact, axis, source).error()
+
+
+def refuse_unbound(signature: Signature, omitted: list[ArrayParam], dims: list[int]) -> NoReturn:
+    slot = dims.index(-1)
+    param = next(p for p in omitted if any(number == slot for _, number in p.bare))
+    raise UnboundDim(param.name, signature.dims[slot].name).error()
+
+
+def refuse_count(signature: Signature, given: int) -> NoReturn:
+    count = len(signature.names)
+    wanted = f"{count} argument{'' if count == 1 else 's'}"
+    raise ArgumentCount(signature.name, wanted, str(given), signature.text).error()
+
+
+def refuse_missing(signature: Signature, position: int) -> NoReturn:
+    raise MissingArgument(signature.name, signature.names[position], signature.text).error()
+
+
+def refuse_repeated(signature: Signature, name: str) -> NoReturn:
+    raise RepeatedArgument(signature.name, name).error()
+
+
+def position_of(signature: Signature, name: str) -> int:
+    if name in signature.names:
+        return signature.names.index(name)
+    near = nearest(name, signature.names)
+    raise UnknownArgument(signature.name, name, signature.text + (f"; did you mean {near}?" if near else "")).error()
+
+
+def fresh_array(signature: Signature, param: ArrayParam, shape: tuple[int, ...]) -> Array:
+    """An array for an output that was left out."""
+    if min(shape, default=0) < 0:
+        raise NegativeSize(signature.name, param.name, min(shape), shape_text(param)).error()
+    try:
+        return _aligned(shape, param)
+    except (MemoryError, ValueError):
+        size = param.dtype.itemsize
+        for extent in shape:
+            size *= extent
+        raise NoWorkspace(signature.name, size).error() from None
+
+
+def _aligned(shape: tuple[int, ...], param: ArrayParam) -> Array:
+    plain: Array = np.empty(shape, param.dtype)
+    if not plain.ctypes.data % param.align:
+        return plain
+    room: Array = np.empty(plain.nbytes + param.align, np.uint8)
+    first = -room.ctypes.data % param.align
+    return room[first : first + plain.nbytes].view(param.dtype).reshape(shape)
+
+
+def _source(signature: Signature, slot: int) -> tuple[str, int]:
+    """The name and the axis of the parameter that a dim is taken from."""
+    # An output may have been left out; then it has taken its shape from the others.
+    for param in sorted(signature.arrays, key=lambda array: array.is_output):
+        for axis, number in param.bare:
+            if number == slot:
+                return param.name, axis
+    raise AssertionError("the validator demands a bare axis for each dim")
+
+
+def _kind(given: object) -> str:
+    name = type(given).__name__
+    return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
+
+
+def _array_hint(param: ArrayParam, given: object) -> str:
+    if isinstance(given, (list, tuple, int, float)):
+        return f"pass np.asarray({param.name}, np.{param.dtype})"
+    return ""

@@ -1,0 +1,43 @@
+"""A scalar parameter and what the caller gave for it in, the number that the kernel gets out."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import numpy as np
+
+from tirlite.ir import DType
+from tirlite.runtime.messages import ArgumentRange, ArgumentType
+
+_LARGEST_F32 = float(np.finfo(np.float32).max)
+
+
+def scalar_value(name: str, dtype: DType, given: object) -> int | float:
+    """`given`, a number of Python or NumPy, as one that `dtype` holds.
+
+    A float is taken only for a float parameter, and is rounded to its type. Raises CallTypeError or CallValueError.
+    """
+    kind = type(given)
+    if isinstance(given, np.ndarray) and given.ndim == 0:
+        given = given[()]
+    if isinstance(given, np.generic):
+        given = given.item()
+    if isinstance(given, (bool, int)) or (dtype.is_float and isinstance(given, float)):
+        return _in_range(name, dtype, given)
+    hint = f"write int({name}) to cut off its fraction" if isinstance(given, float) else ""
+    wanted = {True: "a number"}.get(dtype.is_float, "True or False" if dtype.is_bool else "an integer")
+    raise ArgumentType(name, f"{wanted} ({dtype})", f"a {kind.__name__}", hint).error()
+
+
+def _in_range(name: str, dtype: DType, given: int | float) -> int | float:
+    if not dtype.is_float:
+        if dtype.min <= given <= dtype.max:
+            return given
+        raise ArgumentRange(name, str(given), str(dtype), str(dtype.min), str(dtype.max)).error()
+    largest = _LARGEST_F32 if dtype.bits == 32 else float(np.finfo(np.float64).max)
+    if isinstance(given, float) and not isfinite(given):
+        return given
+    # Beyond the largest by less than half a step, a number still rounds to it; that much is not let in.
+    if -largest <= given <= largest:
+        return float(given)
+    raise ArgumentRange(name, str(given), str(dtype), str(-largest), str(largest)).error()

@@ -1,0 +1,123 @@
+"""A function in, what its callers must know of each parameter out, and the function's head as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tirlite.ir import Buffer, Expr, IntImm, PrimFunc, Var
+from tirlite.ir.printer import text
+from tirlite.runtime.extents import check_extent
+from tirlite.runtime.writes import written_params
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayParam:
+    """An array among the parameters.
+
+    Its axes are sorted by what they must be: `bare` (axis, number of the dim), `fixed` (axis, integer), `computed`
+    (axis, expression). A vector element has an axis of its own for the lanes, the last.
+    """
+
+    buffer: Buffer
+    position: int
+    dtype: np.dtype[np.generic]
+    rank: int
+    align: int  # bytes
+    is_written: bool
+    is_output: bool
+    bare: tuple[tuple[int, int], ...]
+    fixed: tuple[tuple[int, int], ...]
+    computed: tuple[tuple[int, Expr], ...]
+
+    @property
+    def name(self) -> str:
+        return self.buffer.name
+
+    @property
+    def extents(self) -> tuple[Expr | int, ...]:
+        lanes = self.buffer.dtype.lanes
+        return (*self.buffer.shape, lanes) if lanes > 1 else self.buffer.shape
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarParam:
+    """A number among the parameters."""
+
+    var: Var
+    position: int
+
+    @property
+    def name(self) -> str:
+        return self.var.name
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The parameters of a function, and its dims in the order in which a kernel takes them."""
+
+    name: str
+    names: tuple[str, ...]
+    arrays: tuple[ArrayParam, ...]
+    scalars: tuple[ScalarParam, ...]
+    dims: tuple[Var, ...]
+    text: str
+
+
+def signature_of(func: PrimFunc) -> Signature:
+    """Raises KernelError for a shape that no array can be checked against."""
+    dims = func.dims
+    written = written_params(func)
+    arrays: list[ArrayParam] = []
+    scalars: list[ScalarParam] = []
+    for position, param in enumerate(func.params):
+        if isinstance(param, Var):
+            scalars.append(ScalarParam(param, position))
+            continue
+        for extent in param.shape:
+            check_extent(extent, param.name, func.span)
+        arrays.append(_array(param, position, dims, is_written=param in written, is_output=param in func.outputs))
+    names = tuple(param.name for param in func.params)
+    return Signature(func.name, names, tuple(arrays), tuple(scalars), dims, _text(func))
+
+
+def _array(buffer: Buffer, position: int, dims: tuple[Var, ...], *, is_written: bool, is_output: bool) -> ArrayParam:
+    bare: list[tuple[int, int]] = []
+    fixed: list[tuple[int, int]] = []
+    computed: list[tuple[int, Expr]] = []
+    for axis, extent in enumerate(buffer.shape):
+        if isinstance(extent, Var) and extent in dims:
+            bare.append((axis, dims.index(extent)))
+        elif isinstance(extent, IntImm):
+            fixed.append((axis, extent.value))
+        else:
+            computed.append((axis, extent))
+    rank = len(buffer.shape)
+    if buffer.dtype.lanes > 1:
+        fixed.append((rank, buffer.dtype.lanes))
+        rank += 1
+    align = max(buffer.alignment, buffer.dtype.scalar.bytes)
+    dtype = buffer.dtype.scalar.numpy
+    return ArrayParam(
+        buffer, position, dtype, rank, align, is_written, is_output, tuple(bare), tuple(fixed), tuple(computed)
+    )
+
+
+def shape_text(array: ArrayParam) -> str:
+    """The declared shape: `(n, m + 1)`."""
+    extents = [text(extent) if isinstance(extent, Expr) else str(extent) for extent in array.extents]
+    return f"({extents[0]},)" if len(extents) == 1 else f"({', '.join(extents)})"
+
+
+def _text(func: PrimFunc) -> str:
+    params = []
+    for param in func.params:
+        if isinstance(param, Buffer):
+            kind = f"{param.dtype}[{', '.join(text(extent) for extent in param.shape) or '()'}]"
+            params.append(f"{param.name}: {f'out[{kind}]' if param in func.outputs else kind}")
+        else:
+            params.append(f"{param.name}: {param.dtype}")
+    return f"{func.name}({', '.join(params)})"

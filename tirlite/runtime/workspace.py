@@ -1,0 +1,68 @@
+"""A number of bytes in, memory for the temporaries of one call out, which is used again by later calls."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from threading import Lock
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Block: TypeAlias = npt.NDArray[Any]
+
+# Calls that run at the same time need a block each; more than this many are seldom, and big ones cost.
+MOST_BLOCKS = 8
+MOST_BYTES = 1 << 28
+_NO_BYTES = ctypes.c_char * 0
+
+
+class Workspaces:
+    """Blocks of memory that no call uses now: at most `MOST_BLOCKS`, of at most `MOST_BYTES` together."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._idle: list[Block] = []
+        self._bytes = 0
+
+    @property
+    def idle_bytes(self) -> int:
+        """The bytes that are kept for later calls."""
+        return self._bytes
+
+    def take(self, size: int) -> Block:
+        """A block of at least `size` bytes with any content. Raises MemoryError."""
+        with self._lock:
+            fitting = [number for number, block in enumerate(self._idle) if block.nbytes >= size]
+            if fitting:
+                block = self._idle.pop(min(fitting, key=lambda number: self._idle[number].nbytes))
+                self._bytes -= block.nbytes
+                return block
+        try:
+            return np.empty(size, np.uint8)
+        except ValueError:  # more than NumPy can count
+            raise MemoryError(size) from None
+
+    def give(self, block: Block) -> None:
+        """Takes back a block that nobody uses any more; drops it, or smaller ones, where there are too many."""
+        with self._lock:
+            self._idle.append(block)
+            self._bytes += block.nbytes
+            while len(self._idle) > MOST_BLOCKS or self._bytes > MOST_BYTES:
+                # The larger a block, the more calls it serves; but none may be beyond the bound.
+                self._idle.sort(key=lambda idle: idle.nbytes)
+                dropped = self._idle.pop(-1 if self._idle[-1].nbytes > MOST_BYTES else 0)
+                self._bytes -= dropped.nbytes
+
+
+@cache
+def process_workspaces() -> Workspaces:
+    """The blocks that all kernels of this process share."""
+    return Workspaces()
+
+
+def aligned_address(block: Block, alignment: int) -> int:
+    """The first address in `block` that is a multiple of `alignment`."""
+    start = ctypes.addressof(_NO_BYTES.from_buffer(block.data))
+    return start + -start % alignment
