@@ -68,6 +68,7 @@ def a_buffer() -> ir.BufferRef:
 
 
 local = buffer(n)
+pointers = ir.Buffer("pointers", handle, (ONE,))
 v = ir.Var("v")
 
 ILL_FORMED: list[tuple[str, ir.PrimFunc]] = [
@@ -114,7 +115,13 @@ ILL_FORMED: list[tuple[str, ir.PrimFunc]] = [
     ("index-type", value(ir.Load(x, (a,)))),
     ("index-type", value(ir.Load(x, (flag,)))),
     ("index-lanes", value(ir.Load(y, (RAMP, ZERO)))),
+    ("index-type", func(ir.Store(x, (a,), HALF))),
+    ("index-lanes", func(ir.Store(y, (RAMP, ZERO), HALF))),
     ("misplaced-argument", func(ir.Evaluate(TEXT))),
+    ("misplaced-argument", value(ir.Select(flag, a_buffer(), a_buffer()))),
+    ("misplaced-argument", value(x[a_buffer()])),
+    ("misplaced-argument", value(ir.LetExpr(ir.Var("v", handle), a_buffer(), k))),
+    ("misplaced-argument", func(ir.Store(pointers, (ZERO,), a_buffer()))),
     ("misplaced-argument", func(ir.Let(ir.Var("v", handle), a_buffer()))),
     ("call-arity", call(ir.Op.EXP, a, a)),
     ("call-arity", call(ir.Op.FMA, a, a)),
@@ -155,6 +162,9 @@ ILL_FORMED: list[tuple[str, ir.PrimFunc]] = [
     ("attr-payload", func(ir.AttrStmt(ir.AttrKey.PRAGMA, EMPTY, None, 3))),
     ("attr-payload", func(ir.AttrStmt(ir.AttrKey.DOUBLE_BUFFER, EMPTY, x, 2))),
     ("body-type", func(ir.While(flag, ir.Evaluate(a)))),
+    ("body-type", func(ir.For(ir.Var("i"), ZERO, n, ir.Evaluate(a)))),
+    ("body-type", func(ir.IfThenElse(flag, EMPTY, ir.Evaluate(a)))),
+    ("body-type", func(ir.AttrStmt(ir.AttrKey.EXTERN_SCOPE, ir.Evaluate(a)))),
     ("body-type", ir.PrimFunc("f", PARAMS, ir.Evaluate(a))),
     ("alignment", allocated(n, alignment=48)),
     ("alignment", allocated(n, alignment=-8)),
@@ -187,6 +197,40 @@ ILL_FORMED: list[tuple[str, ir.PrimFunc]] = [
 @pytest.mark.parametrize(("code", "function"), ILL_FORMED)
 def test_each_rule_is_held(code: str, function: ir.PrimFunc) -> None:
     assert code in codes(function)
+
+
+OPERANDS = {dtype.name: ir.Var("o", dtype) for dtype in (i64, u8, f32, bool_, handle, f32.with_lanes(4))}
+NUMBERS, INTEGERS, FLOATS = {"i64", "u8", "f32", "f32x4"}, {"i64", "u8"}, {"f32", "f32x4"}
+TAKES: dict[type[ir.Binary] | type[ir.Compare], set[str]] = {
+    **dict.fromkeys((ir.Add, ir.Sub, ir.Mul, ir.FloorDiv, ir.FloorMod), NUMBERS),
+    **dict.fromkeys((ir.TruncDiv, ir.TruncMod, ir.ShiftLeft, ir.ShiftRight), INTEGERS),
+    **dict.fromkeys((ir.BitAnd, ir.BitOr, ir.BitXor), INTEGERS | {"bool_"}),
+    **dict.fromkeys((ir.Min, ir.Max, ir.EQ, ir.NE, ir.LT, ir.LE, ir.GT, ir.GE), NUMBERS | {"bool_"}),
+    **dict.fromkeys((ir.And, ir.Or), {"bool_"}),
+    ir.Div: FLOATS,
+}
+
+
+@pytest.mark.parametrize("kind", TAKES)
+def test_what_each_operator_takes(kind: type[ir.Binary] | type[ir.Compare]) -> None:
+    taken = {
+        name
+        for name, operand in OPERANDS.items()
+        if codes(func(ir.Evaluate(kind(operand, operand)), params=(operand,))) == []
+    }
+    assert taken == TAKES[kind]
+
+
+@pytest.mark.parametrize("kind", TAKES)
+def test_no_operator_mixes_types(kind: type[ir.Binary] | type[ir.Compare]) -> None:
+    for left in sorted(TAKES[kind]):
+        other = next(operand for name, operand in OPERANDS.items() if name not in (left, "handle"))
+        mixed = ir.Evaluate(kind(OPERANDS[left], other))
+        assert codes(func(mixed, params=(OPERANDS[left], other))) == ["operand-types-differ"]
+
+
+def test_every_operator_is_in_the_table() -> None:
+    assert set(TAKES) == {*ir.Binary.__subclasses__(), *ir.Compare.__subclasses__()}
 
 
 def test_each_rule_has_an_example() -> None:
