@@ -6,7 +6,7 @@ import pytest
 
 from tirlite import ir
 from tirlite.diag import KernelError, Message, Source, Span
-from tirlite.ir import bool_, f32, f64, handle, i32, i64, u8
+from tirlite.ir import bf16, bool_, f16, f32, f64, handle, i32, i64, u8
 from tirlite.ir.validate import MOST_REPORTED, RULES
 
 n = ir.Var("n")
@@ -240,6 +240,7 @@ def test_each_rule_has_an_example() -> None:
 SHARED = ir.seq(ir.Allocate(local), ir.Let(v, k), ir.Store(local, (v,), HALF))
 
 WELL_FORMED = {
+    "halves": value(ir.Add(ir.const(0.5, f16), ir.Cast(f16, ir.const(0.5, bf16)))),
     "an empty function": func(params=()),
     "a scalar parameter as an extent": func(params=(buffer(k), k)),
     "a dim bound by a later parameter": func(params=(buffer(ir.Add(n, ONE)), x)),

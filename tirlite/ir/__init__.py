@@ -101,7 +101,7 @@ from tirlite.ir.stmt import (
 )
 from tirlite.ir.substitute import Substitution, substitute
 from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.validate import RULES, validate
+from tirlite.ir.validate import validate
 from tirlite.ir.walk import statements, walk
 
 __all__ = [
@@ -112,7 +112,6 @@ __all__ = [
     "LT",
     "NE",
     "PAYLOADS",
-    "RULES",
     "SCALARS",
     "Add",
     "Allocate",
