@@ -43,8 +43,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class BadExtent(Message):
-    code = "bad-extent"
+class NonIntegerExtent(Message):
+    code = "non-integer-extent"
     title = "extent {axis} of `{name}` is {given}"
     help = "an extent is an integer, or an integer expression of dims"
 
@@ -260,7 +260,7 @@ def _extent(name: str, axis: int, extent: object) -> Expr:
         expr = _as_i64(extent)
         if expr.dtype == i64:
             return expr
-    raise BadExtent(name, axis, repr(extent)).error()
+    raise NonIntegerExtent(name, axis, repr(extent)).error()
 
 
 def _as_i64(value: ExprLike) -> Expr:

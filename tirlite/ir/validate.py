@@ -60,7 +60,7 @@ RULES: Mapping[str, type[Message]] = {
         statements.NegativeExtent,
         statements.DuplicateParameter,
         statements.OutputNotParameter,
-        statements.UnboundDim,
+        statements.UndeterminedDim,
         statements.ShapeNotFixed,
         names.Undefined,
         names.UsedBeforeDefinition,

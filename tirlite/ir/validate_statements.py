@@ -181,8 +181,8 @@ class OutputNotParameter(Message):
 
 
 @dataclass(frozen=True)
-class UnboundDim(Message):
-    code = "unbound-dim"
+class UndeterminedDim(Message):
+    code = "undetermined-dim"
     title = "no argument tells the value of dim `{name}`"
     help = "let `{name}` alone be an extent of some parameter, or make it a parameter"
 
@@ -349,7 +349,7 @@ def function_violations(func: PrimFunc) -> Iterator[Message]:
     bare = {extent for buffer in buffers for extent in buffer.shape}
     for dim in func.dims:
         if dim not in bare:
-            yield UnboundDim(dim.name)
+            yield UndeterminedDim(dim.name)
     wrong_body = bodies(func)
     if wrong_body is not None:
         yield wrong_body
