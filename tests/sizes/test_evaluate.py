@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from tirlite.diag import KernelError
@@ -13,6 +14,7 @@ def test_values_are_exact() -> None:
     assert evaluate(maximum(n, 2 * m), {n: 5, m: 3}) == 6
     assert evaluate(minimum(n, 2 * m), {n: 5, m: 3}) == 5
     assert evaluate(7, {}) == 7
+    assert evaluate(n * n, {n: np.int64(2**40)}) == 2**80
 
 
 def test_a_dim_without_a_value_is_named() -> None:

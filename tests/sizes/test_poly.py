@@ -1,3 +1,5 @@
+import copy
+import pickle
 from collections.abc import Callable
 
 import numpy as np
@@ -115,6 +117,13 @@ def test_quotients_are_simplified(size: Poly, simpler: Poly) -> None:
 )
 def test_remainders_are_simplified(size: Poly, simpler: Poly) -> None:
     assert size == simpler
+
+
+def test_copies_are_the_same_and_pickles_are_refused() -> None:
+    assert copy.deepcopy([n, n // 8 + m]) == [n, n // 8 + m]
+    for value in (n, n + 1, n // 8 + m):
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            pickle.dumps(value)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ z = Dim("z", min=0)
 b = Dim("b", max=1024)
 k = Dim("k", multiple_of=8)
 s = Dim("s", min=-5, max=5)
+y = Dim("y", max=3)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +55,9 @@ s = Dim("s", min=-5, max=5)
         (minimum(n, m), n),
         (minimum(n, m, b), minimum(n, b)),
         (n * maximum(m, z), maximum(n * m, n * z)),
+        (s * maximum(n, m), maximum(s * n, s * m)),
+        (k % 16, 8),
+        (z, 3 * (z // y) + 2),
     ],
 )
 def test_at_most_for_all_values(small: SizeLike, large: SizeLike) -> None:
@@ -71,6 +75,7 @@ def test_at_most_for_all_values(small: SizeLike, large: SizeLike) -> None:
         (n, n // 8 * 8),
         (n, maximum(m, z)),
         (s * s, 24),
+        (s, 3 * (s // y) + 2),
     ],
 )
 def test_what_holds_for_some_values_is_unknown(a: SizeLike, c: SizeLike) -> None:
@@ -106,6 +111,7 @@ def test_equality(a: SizeLike, c: SizeLike, answer: Proof) -> None:
         (8, n - n % 8, Proof.YES),
         (4, maximum(k * n, 4 * m), Proof.YES),
         (4, k // 2, Proof.YES),
+        (4, (4 * n) % k, Proof.YES),
         (8, n, Proof.UNKNOWN),
         (0, n - n, Proof.YES),
         (0, n, Proof.NO),

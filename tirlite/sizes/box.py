@@ -28,6 +28,8 @@ def bounds_in_box(terms: Mapping[tuple[F, ...], int]) -> Bounds:
 
 def minimum_in_box(terms: Mapping[tuple[F, ...], int]) -> int | None:
     """A lower bound of the sum, or None where none is found. It is exact where no factor occurs in mixed signs."""
+    if all(len(product) < 2 for product in terms):
+        return _linear_minimum(terms)
     rising = _at_low_ends(terms)
     if rising is not None:
         return rising
@@ -35,8 +37,22 @@ def minimum_in_box(terms: Mapping[tuple[F, ...], int]) -> int | None:
     return None if moved is None else _minimum(moved, _MIXED_LIMIT)
 
 
+def _linear_minimum(terms: Mapping[tuple[F, ...], int]) -> int | None:
+    """The least value of a sum in which no two factors meet: each stands at one of its ends."""
+    total = 0
+    for product, coefficient in terms.items():
+        if product:
+            bounds = product[0].bounds
+            end = bounds.low if coefficient > 0 else bounds.high
+            if end is None:
+                return None
+            coefficient *= end
+        total += coefficient
+    return total
+
+
 def _at_low_ends(terms: Mapping[tuple[F, ...], int]) -> int | None:
-    """The value with all factors at their low ends, where it is plain that the sum is least there: the common case."""
+    """The value with all factors at their low ends, where it is plain that the sum is least there."""
     total = 0
     for product, value in terms.items():
         if product:

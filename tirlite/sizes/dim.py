@@ -77,11 +77,5 @@ class Dim(Atom):
     def spell(self, operands: Sequence[str]) -> str:
         return self.name
 
-    def value(self, operands: Sequence[int]) -> int:
-        raise NotImplementedError("the value of a dim is its binding")
-
-    def rebuild(self, operands: Sequence[Size]) -> Size:
-        return self + 0
-
     def definition(self) -> Size | None:
         return self.low if self.low == self.high else None

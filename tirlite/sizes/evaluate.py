@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tirlite.diag import KernelError, Message
 from tirlite.sizes.dim import Dim
-from tirlite.sizes.poly import Atom, Size, SizeLike, Terms, as_size, inside_out, of_terms, terms_of
+from tirlite.sizes.poly import Atom, Composite, Size, SizeLike, Terms, as_size, inside_out, of_terms, terms_of
 from tirlite.sizes.terms import accumulate, multiply
 
 
@@ -44,7 +44,7 @@ def evaluate(size: SizeLike, binding: Mapping[Dim, int]) -> int:
             if atom not in binding:
                 raise UnboundDim(atom.name, str(size)).error()
             values[atom] = int(binding[atom])
-        else:
+        elif isinstance(atom, Composite):
             values[atom] = atom.value([_value(terms_of(operand), values) for operand in atom.operands])
     return _value(terms_of(size), values)
 
@@ -74,7 +74,7 @@ def substitute(size: SizeLike, values: Mapping[Dim, SizeLike]) -> Size:
     for atom in inside_out(size):
         if isinstance(atom, Dim):
             images[atom] = as_size(values.get(atom, atom))
-        else:
+        elif isinstance(atom, Composite):
             images[atom] = atom.rebuild([_image(terms_of(operand), images) for operand in atom.operands])
     return _image(terms_of(size), images)
 

@@ -6,12 +6,23 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import gcd
+from operator import ge, le
 
 from tirlite.diag import KernelError
 from tirlite.sizes.bounds import Bounds, of_maximum, of_minimum
 from tirlite.sizes.division import divisor_of
 from tirlite.sizes.evaluate import dims_of, evaluate, sample_bindings
-from tirlite.sizes.poly import Atom, Relaxation, Size, SizeLike, as_size, atom_of, bounds_of, composite_ident, terms_of
+from tirlite.sizes.poly import (
+    Composite,
+    Relaxation,
+    Size,
+    SizeLike,
+    as_size,
+    atom_of,
+    bounds_of,
+    composite_ident,
+    terms_of,
+)
 from tirlite.sizes.prove import at_most
 
 # Below this many sizes, proving is cheaper than sampling first.
@@ -29,7 +40,16 @@ def minimum(first: SizeLike, *rest: SizeLike) -> Size:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Extremum(Atom):
+class _Candidate:
+    """A size that may matter, the argument that it came with, and its values at a few bindings."""
+
+    size: Size
+    group: int
+    samples: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Extremum(Composite):
     """What maxima and minima have in common: several sizes, none of which is proved to be beyond another."""
 
     sizes: tuple[Size, ...]
@@ -42,12 +62,6 @@ class _Extremum(Atom):
         object.__setattr__(self, "divisor", gcd(*(divisor_of(terms_of(size)) for size in self.sizes)))
         # Sorted by their idents, so that the order of the arguments does not matter.
         object.__setattr__(self, "ident", composite_ident(type(self).__name__, self.sizes, ordered=False))
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Atom) and self.ident == other.ident)
-
-    def __hash__(self) -> int:
-        return hash(self.ident)
 
     @property
     def operands(self) -> tuple[Size, ...]:
@@ -71,13 +85,8 @@ class _Extremum(Atom):
 
     @staticmethod
     @abstractmethod
-    def beyond(a: Size, b: Size) -> bool:
-        """Whether `a` is proved to leave `b` without effect."""
-
-    @classmethod
-    def may_be_beyond(cls, a: Sequence[int], b: Sequence[int]) -> bool:
-        """Whether samples of `a` and `b` at the same bindings leave open that `a` is beyond `b`."""
-        return all(cls.pick(pair) == pair[0] for pair in zip(a, b, strict=True))
+    def beyond(a: _Candidate, b: _Candidate) -> bool:
+        """Whether `a` is proved to leave `b` without effect. What their samples refute needs no proof."""
 
 
 class Maximum(_Extremum):
@@ -103,8 +112,8 @@ class Maximum(_Extremum):
         return max(values)
 
     @staticmethod
-    def beyond(a: Size, b: Size) -> bool:
-        return at_most(b, a)
+    def beyond(a: _Candidate, b: _Candidate) -> bool:
+        return all(map(ge, a.samples, b.samples)) and at_most(b.size, a.size)
 
 
 class Minimum(_Extremum):
@@ -130,8 +139,8 @@ class Minimum(_Extremum):
         return min(values)
 
     @staticmethod
-    def beyond(a: Size, b: Size) -> bool:
-        return at_most(a, b)
+    def beyond(a: _Candidate, b: _Candidate) -> bool:
+        return all(map(le, a.samples, b.samples)) and at_most(a.size, b.size)
 
 
 def _call(name: str, operands: Sequence[str]) -> str:
@@ -160,22 +169,17 @@ def _undominated(kind: type[_Extremum], groups: Sequence[tuple[Size, ...]]) -> l
         for size in group:
             group_of.setdefault(size, number)
     samples = _samples(list(group_of)) if len(group_of) >= _SAMPLED_FROM else {}
-
-    def beyond(a: Size, b: Size) -> bool:
-        if group_of[a] == group_of[b] or (samples and not kind.may_be_beyond(samples[a], samples[b])):
-            return False
-        return kind.beyond(a, b)
-
-    kept: list[Size] = []
-    for size in group_of:
-        if not any(beyond(other, size) for other in kept):
-            kept = [other for other in kept if not beyond(size, other)]
-            kept.append(size)
-    return kept
+    kept: list[_Candidate] = []
+    for size, number in group_of.items():
+        new = _Candidate(size, number, samples.get(size, ()))
+        if not any(old.group != number and kind.beyond(old, new) for old in kept):
+            kept = [old for old in kept if old.group == number or not kind.beyond(new, old)]
+            kept.append(new)
+    return [candidate.size for candidate in kept]
 
 
 def _samples(sizes: Sequence[Size]) -> dict[Size, tuple[int, ...]]:
-    """The values of each size at a few bindings; what differs there needs no proof."""
+    """The values of each size at the same few bindings."""
     bindings = sample_bindings(dim for size in sizes for dim in dims_of(size))
     try:
         return {size: tuple(evaluate(size, binding) for binding in bindings) for size in sizes}

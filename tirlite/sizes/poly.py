@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 from operator import index
-from typing import SupportsIndex, TypeAlias, TypeVar
+from typing import NoReturn, Self, SupportsIndex, TypeAlias, TypeVar
 
 from tirlite.diag import KernelError, Message
 from tirlite.sizes.bounds import Bounds, of_quotient, of_remainder
@@ -46,6 +46,13 @@ class Arithmetic:
     __slots__ = ()
     # NumPy integers on the left leave the operation to us.
     __array_ufunc__: None = None
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        # A dim is itself alone: its copy in another process would be a dim with another's ident.
+        raise TypeError("dims and sizes cannot be pickled; `to_sympy` and `from_sympy` carry them elsewhere")
 
     def __add__(self, other: _Operand) -> Size:
         terms = _terms(other)
@@ -101,10 +108,7 @@ class Relaxation:
 
 
 class Atom(Arithmetic, Factor, ABC):
-    """What a size is made of, and what is known of it.
-
-    Each atom stands for a function of its operands; a dim has none.
-    """
+    """What a size is made of, and what is known of it: a dim, or a function of other sizes."""
 
     __slots__ = ()
 
@@ -122,14 +126,6 @@ class Atom(Arithmetic, Factor, ABC):
     def spell(self, operands: Sequence[str]) -> str:
         """Its text, made of the texts of its operands. Operands that are sums are not parenthesised yet."""
 
-    @abstractmethod
-    def value(self, operands: Sequence[int]) -> int:
-        """Its value at these values of its operands."""
-
-    @abstractmethod
-    def rebuild(self, operands: Sequence[Size]) -> Size:
-        """The same function of other operands."""
-
     def definition(self) -> Size | None:
         """A size that always equals it and that more can be proved of, or None."""
         return None
@@ -145,6 +141,26 @@ class Atom(Arithmetic, Factor, ABC):
     def above(self) -> tuple[Relaxation, ...]:
         """Simpler sizes that it is at most."""
         return ()
+
+
+class Composite(Atom):
+    """An atom that is a function of its operands. Two are equal if they are the same function of equal operands."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def value(self, operands: Sequence[int]) -> int:
+        """Its value at these values of its operands."""
+
+    @abstractmethod
+    def rebuild(self, operands: Sequence[Size]) -> Size:
+        """The same function of other operands."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Atom) and self.ident == other.ident)
+
+    def __hash__(self) -> int:
+        return hash(self.ident)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -180,7 +196,7 @@ class Poly(Arithmetic):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Division(Atom):
+class _Division(Composite):
     """What quotients and remainders have in common."""
 
     dividend: Size
@@ -191,12 +207,6 @@ class _Division(Atom):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ident", composite_ident(type(self).__name__, self.operands))
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Atom) and self.ident == other.ident)
-
-    def __hash__(self) -> int:
-        return hash(self.ident)
 
     @property
     def operands(self) -> tuple[Size, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum
 from math import gcd
 
-from tirlite.sizes.division import divisor_of, granule
+from tirlite.sizes.division import divisor_of
 from tirlite.sizes.poly import SizeLike, Terms, terms_of
 from tirlite.sizes.search import best_lower_bound
 from tirlite.sizes.terms import add, is_constant, replace, scaled
@@ -55,7 +55,7 @@ def prove_divides(k: int, a: SizeLike) -> Proof:
     if k == 0:
         return prove_eq(a, 0)
     terms = _defined(terms_of(a))
-    step = gcd(k, divisor_of({product: c for product, c in terms.items() if product and granule(product, c) % k}))
+    step = gcd(k, divisor_of({product: c for product, c in terms.items() if product}))
     if terms.get((), 0) % step:
         return Proof.NO
     return Proof.YES if step == abs(k) else Proof.UNKNOWN
