@@ -1,0 +1,228 @@
+"""Assignments of Python's syntax tree in, stores, lets and declarations out."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+
+from tirlite.diag import KernelError, Message, Span
+from tirlite.dsl.calls import CallSite
+from tirlite.dsl.convert import LossyStore, is_literal, number, stored
+from tirlite.dsl.declarations import allocation, view
+from tirlite.dsl.expression import Expressions
+from tirlite.dsl.local_names import Home, LocalNames, Use
+from tirlite.dsl.operators import BINARY, binary
+from tirlite.dsl.parameters import checked, described
+from tirlite.dsl.refused import NotInKernels, refusal
+from tirlite.dsl.scope import Cell, PossiblyUnassigned, Scope
+from tirlite.ir.dtype import DType
+from tirlite.ir.expr import Buffer, Expr, Load, Var
+from tirlite.ir.stmt import Allocate, Let, Store
+
+
+@dataclass(frozen=True)
+class FixedName(Message):
+    """A name is assigned that has one meaning throughout: a parameter, a dim, the variable of an open loop."""
+
+    code = "fixed-name"
+    title = "`{name}` is {what}, and cannot be assigned"
+    help = "{advice}"
+
+    name: str
+    what: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class MixedName(Message):
+    """One name is used for things of different kinds."""
+
+    code = "mixed-name"
+    title = "`{name}` is {one} here and {other} elsewhere in this kernel"
+    help = "give one of them another name"
+
+    name: str
+    one: str
+    other: str
+
+
+@dataclass(frozen=True)
+class SecondName(Message):
+    """Something that is no number is given another name."""
+
+    code = "second-name"
+    title = "{given} cannot be given the name `{name}`"
+    help = "{advice}"
+
+    given: str
+    name: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class NotAssignable(Message):
+    """Something is assigned that is no element of a buffer."""
+
+    code = "not-assignable"
+    title = "this cannot be assigned"
+    help = "assign to a name, or to an element of a buffer: x[i, j] = ..."
+
+
+@dataclass(frozen=True)
+class BadLocalType(Message):
+    """The annotation of a local name is no scalar type."""
+
+    code = "bad-local-type"
+    title = "`{name}` is annotated with {given}"
+    help = (
+        "a local scalar has a scalar type, as in `{name}: tl.f32 = 0`; an array is allocated: `{name} = tl.alloc(...)`"
+    )
+
+    name: str
+    given: str
+
+
+class Assignments:
+    """Translates assignments, and says which names may be bound."""
+
+    def __init__(self, expressions: Expressions, scope: Scope, names: LocalNames) -> None:
+        self._expressions = expressions
+        self._scope = scope
+        self._names = names
+        self._fixed: dict[str, str] = {}
+
+    def fix(self, name: str, what: str) -> None:
+        """From here on `name` is not to be assigned, being `what`."""
+        self._fixed[name] = what
+
+    def release(self, name: str) -> None:
+        self._fixed.pop(name, None)
+
+    def check(self, name: str, use: Use, span: Span) -> None:
+        """Returns if `name` may be bound as `use` here."""
+        what = self._fixed.get(name)
+        if what is None and isinstance(var := self._expressions.surroundings.find(name), Var):
+            what = "a dim" if var.dim is not None else None
+        if what is not None:
+            advice = f"name an element: {name}[...]" if what == "an array parameter" else "take another name"
+            raise FixedName(name, what, advice, span=span).error()
+        kind = self._names.kinds.get(name, use)
+        if kind is not use:
+            raise MixedName(name, use.value, kind.value, span=span).error()
+
+    def assign(self, stmt: ast.Assign) -> None:
+        """`target = value`"""
+        span, target = self._span(stmt), stmt.targets[0]
+        if len(stmt.targets) > 1 or isinstance(target, (ast.Tuple, ast.List, ast.Starred)):
+            raise NotInKernels("an assignment to several targets", "assign one after the other", span=span).error()
+        if isinstance(target, ast.Name):
+            self._to_name(target.id, stmt, stmt.value, None)
+        else:
+            element = self._element(target)
+            value = self._expressions.value(stmt.value)
+            self._store(element, value, element.buffer.name, self._span(stmt.value), span)
+
+    def annotated(self, stmt: ast.AnnAssign) -> None:
+        """`name: type = value`"""
+        if not isinstance(stmt.target, ast.Name):
+            raise NotAssignable(span=self._span(stmt.target)).error()
+        if stmt.value is None:
+            what = "an annotation without a value"
+            raise NotInKernels(what, f"give it a value: {stmt.target.id}: tl.f32 = 0", span=self._span(stmt)).error()
+        kind = self._expressions.value(stmt.annotation)
+        if not isinstance(kind, DType):
+            raise BadLocalType(stmt.target.id, described(kind), span=self._span(stmt.annotation)).error()
+        self._to_name(stmt.target.id, stmt, stmt.value, checked(kind, self._span(stmt.annotation)))
+
+    def update(self, stmt: ast.AugAssign) -> None:
+        """`target += value` and the like."""
+        operator = BINARY.get(type(stmt.op))
+        if operator is None:
+            raise refusal(stmt.op, self._span(stmt))
+        spans = (self._span(stmt.target), self._span(stmt.value))
+        if isinstance(stmt.target, ast.Name):
+            element = self._cell_to_update(stmt.target.id, spans[0])
+            name = stmt.target.id
+        else:
+            element = self._element(stmt.target)
+            name = element.buffer.name
+        value = binary(operator, element, self._expressions.value(stmt.value), spans)
+        self._store(element, value, name, spans[1], self._span(stmt))
+
+    def _cell_to_update(self, name: str, span: Span) -> Load:
+        self.check(name, Use.SCALAR, span)
+        if name not in self._names.kinds:
+            raise PossiblyUnassigned(name, span=span).error()
+        current = self._scope.read(name, span)
+        assert isinstance(current, Load), "the scan gives each updated scalar a buffer"
+        return current
+
+    def _element(self, target: ast.expr) -> Load:
+        if not isinstance(target, ast.Subscript):
+            raise NotAssignable(span=self._span(target)).error()
+        element = self._expressions.value(target)
+        if not isinstance(element, Load):
+            raise NotAssignable(span=self._span(target)).error()
+        return element
+
+    def _store(self, element: Load, value: object, name: str, value_span: Span, span: Span) -> None:
+        try:
+            made = stored(value, element.dtype, name, value_span)
+        except KernelError as error:
+            if self._scope.cell(name) is None:
+                raise
+            raise _about_first_type(error) from None
+        self._scope.add(Store(element.buffer, element.indices, made, span=span))
+
+    def _to_name(self, name: str, stmt: ast.stmt, value: ast.expr, dtype: DType | None) -> None:
+        span = self._span(stmt)
+        site = self._expressions.declaration(value)
+        self.check(name, Use.BUFFER if site else Use.SCALAR, self._span(stmt))
+        if site is not None:
+            self._declare(name, site, span)
+            return
+        home = self._names.homes[name, stmt]
+        made = self._typed(name, self._expressions.value(value), dtype, self._span(value))
+        if home.is_let:
+            expr = made if isinstance(made, Expr) else number(made, span)
+            var = Var(name, expr.dtype)
+            self._scope.add(Let(var, expr, span=span))
+            self._scope.bind(name, var, span)
+        else:
+            self._to_cell(name, made, home, self._span(value), span)
+
+    def _typed(self, name: str, value: object, dtype: DType | None, span: Span) -> object:
+        """`value`, if it is a number; as a `dtype`, if one is given."""
+        if isinstance(value, Buffer):
+            raise SecondName(
+                described(value), name, f"use `{value.name}`, or tl.view for another shape", span=span
+            ).error()
+        if not isinstance(value, Expr) and not is_literal(value):
+            raise SecondName(described(value), name, "a local name stands for a number or a buffer", span=span).error()
+        return value if dtype is None else stored(value, dtype, name, span)
+
+    def _to_cell(self, name: str, value: object, home: Home, value_span: Span, span: Span) -> None:
+        cell = self._scope.cell(name)
+        if cell is None:
+            cell = Cell(Buffer(name, number(value, value_span).dtype, (), "local"))
+            self._scope.bind_cell(name, cell, home.block, Allocate(cell.buffer, span=span), span)
+        self._store(Load(cell.buffer, ()), value, name, value_span, span)
+        self._scope.assigned([name])
+
+    def _declare(self, name: str, site: CallSite, span: Span) -> None:
+        made = allocation(name, site, span) if site.word.name == "alloc" else view(name, site, span)
+        self._scope.add(made)
+        self._scope.bind(name, made.buffer, span)
+
+    def _span(self, node: ast.AST) -> Span:
+        return self._expressions.span(node)
+
+
+def _about_first_type(error: KernelError) -> KernelError:
+    """The same error, with the advice that fits a scalar whose type came from its first assignment."""
+    (message,) = error.messages
+    if not isinstance(message, LossyStore):
+        return error
+    name, source = message.name, message.source
+    advice = f"{message.advice}; or give `{name}` its type where it is first assigned: `{name}: tl.{source} = ...`"
+    return KernelError(replace(message, advice=advice))

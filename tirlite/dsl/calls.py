@@ -1,0 +1,298 @@
+"""A call of a word of the kernel language in, the expression that it stands for out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tirlite.diag import Message, Span, nearest
+from tirlite.dsl.convert import condition, constant, integer, is_literal, number, together
+from tirlite.dsl.operators import OperandType
+from tirlite.dsl.parameters import described
+from tirlite.dsl.vocabulary import DECLARATIONS, LOOPS, MAX, MIN, Word
+from tirlite.ir import expr as e
+from tirlite.ir.dtype import DType, bool_, dtype_of, f64, handle, i32
+from tirlite.ir.expr import Buffer, BufferRef, Call, Expr, Load, StringImm, widened
+from tirlite.ir.op import Op
+
+
+@dataclass(frozen=True)
+class ArgumentCount(Message):
+    """A word is called with too many or too few arguments."""
+
+    code = "argument-count"
+    title = "{word} takes {wanted}, not {given}"
+
+    word: str
+    wanted: str
+    given: int
+
+
+@dataclass(frozen=True)
+class UnknownKeyword(Message):
+    """A word is called with a keyword that it does not know."""
+
+    code = "unknown-keyword"
+    title = "{word} has no keyword `{keyword}`"
+    help = "{advice}"
+
+    word: str
+    keyword: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class WrongArgument(Message):
+    """An argument of a word is not of the kind that belongs there."""
+
+    code = "wrong-argument"
+    title = "{word} takes {wanted} here, not {given}"
+
+    word: str
+    wanted: str
+    given: str
+
+
+@dataclass(frozen=True)
+class MisplacedWord(Message):
+    """A word stands where it means nothing."""
+
+    code = "misplaced-word"
+    title = "{word} means nothing here"
+    help = "{advice}"
+
+    word: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """A call: what is called, the values of its arguments and keywords, and where they stand."""
+
+    word: Word
+    args: tuple[object, ...]
+    spans: tuple[Span, ...]
+    keywords: Mapping[str, tuple[object, Span]]
+    span: Span
+
+    @property
+    def name(self) -> str:
+        return called(self.word)
+
+    def count(self, least: int, most: int | None, wanted: str) -> None:
+        """Returns if the number of arguments fits."""
+        if len(self.args) < least or (most is not None and len(self.args) > most):
+            raise ArgumentCount(self.name, wanted, len(self.args), span=self.span).error()
+
+    def only(self, *keywords: str) -> None:
+        """Returns if there are no other keywords."""
+        for keyword, (_, span) in self.keywords.items():
+            if keyword not in keywords:
+                near = nearest(keyword, keywords)
+                known = f"it knows {', '.join(f'`{k}`' for k in keywords)}" if keywords else "it takes no keywords"
+                raise UnknownKeyword(self.name, keyword, f"did you mean {near}?" if near else known, span=span).error()
+
+    def wrong(self, position: int, wanted: str) -> Exception:
+        """The error that an argument is not what belongs there."""
+        return WrongArgument(self.name, wanted, described(self.args[position]), span=self.spans[position]).error()
+
+
+def called(word: Word) -> str:
+    """How a word is spelt."""
+    return word.name if word in (MIN, MAX) or word.name == "range" else f"tl.{word.name}"
+
+
+def call(site: CallSite) -> object:
+    """The value of a call."""
+    rule = _RULES.get(site.word.name)
+    if rule is None and site.word.op is not None:
+        rule = _math
+    if rule is None:
+        raise misplaced(site.word, site.span)
+    site.only()
+    return rule(site)
+
+
+def misplaced(word: Word, span: Span) -> Exception:
+    """The error that `word` stands where it means nothing."""
+    name = called(word)
+    if word.name in LOOPS:
+        args = '"threadIdx.x", 32' if word.name == "thread" else "n"
+        advice = f"write `for i in {name}({args}):`"
+    elif word.name in DECLARATIONS:
+        advice = f"give it a name, on a line of its own: `a = {name}(...)`"
+    elif word.name == "attr":
+        advice = 'write `with tl.attr(buffer, "double_buffer"):`'
+    elif word.name in ("dim", "dims", "kernel"):
+        advice = "it stands before the kernel"
+    elif word.name in ("out", "buffer"):
+        advice = "it stands in the annotation of a parameter"
+    else:
+        advice = f"call it: {name}(...)"
+    return MisplacedWord(name, advice, span=span).error()
+
+
+def _math(site: CallSite) -> object:
+    op = site.word.op
+    assert op is not None
+    assert op.arity is not None
+    site.count(op.arity, op.arity, "one argument" if op.arity == 1 else f"{op.arity} arguments")
+    if op is Op.ABS:
+        return _abs(site)
+    if all(is_literal(arg) for arg in site.args):
+        args: tuple[Expr, ...] = tuple(_f64(arg, span) for arg, span in zip(site.args, site.spans, strict=True))
+    else:
+        args = together(site.args, site.spans)
+    if not args[0].dtype.is_float:
+        args = tuple(arg.astype(f64.with_lanes(arg.dtype.lanes)) for arg in args)
+    dtype = args[0].dtype
+    return Call(bool_.with_lanes(dtype.lanes) if op is Op.ISNAN else dtype, op, args)
+
+
+def _f64(literal: object, span: Span) -> Expr:
+    assert isinstance(literal, (bool, int, float))
+    return constant(literal, f64, span)
+
+
+def _abs(site: CallSite) -> object:
+    value = number(site.args[0], site.spans[0])
+    if value.dtype.is_bool:
+        raise OperandType("abs", value.dtype, "cast to a number first: tl.i64(...)", span=site.spans[0]).error()
+    return Call(value.dtype, Op.ABS, (value,))
+
+
+def _extremum(site: CallSite) -> object:
+    site.count(2, None, "two arguments or more: write a loop over the elements of a buffer")
+    if all(is_literal(arg) for arg in site.args):
+        return (min if site.word is MIN else max)(site.args)  # type: ignore[type-var]
+    kind = e.Min if site.word is MIN else e.Max
+    first, *rest = together(site.args, site.spans)
+    for value in rest:
+        first = kind(first, value)
+    return first
+
+
+def _trunc(site: CallSite) -> object:
+    site.count(2, 2, "2 arguments")
+    a, b = together(site.args, site.spans)
+    if not a.dtype.is_integer:
+        raise OperandType(site.name, a.dtype, "cast to an integer first", span=site.spans[0]).error()
+    return e.TruncDiv(a, b) if site.word.name == "truncdiv" else e.TruncMod(a, b)
+
+
+def _select(site: CallSite) -> object:
+    site.count(3, 3, "3 arguments")
+    test = number(site.args[0], site.spans[0])
+    if not test.dtype.is_bool:
+        raise site.wrong(0, "a condition")
+    if_true, if_false = together(site.args[1:], site.spans[1:])
+    lanes = test.dtype.lanes
+    if lanes > 1 and if_true.dtype.lanes == 1:
+        dtype = if_true.dtype.with_lanes(lanes)
+        if_true, if_false = widened(if_true, dtype), widened(if_false, dtype)
+    elif lanes not in (1, if_true.dtype.lanes):
+        raise site.wrong(0, f"a condition of {if_true.dtype.lanes} lanes")
+    return e.Select(test, if_true, if_false)
+
+
+def _if_then_else(site: CallSite) -> object:
+    site.count(3, 3, "3 arguments")
+    return conditional(site.args, site.spans)
+
+
+def conditional(args: tuple[object, ...], spans: tuple[Span, ...]) -> Expr:
+    """`if_true if test else if_false`, of (test, if_true, if_false)."""
+    test = condition(args[0], spans[0])
+    if_true, if_false = together(args[1:], spans[1:])
+    return Call(if_true.dtype, Op.IF_THEN_ELSE, (test, if_true, if_false))
+
+
+def _lanes(site: CallSite, position: int) -> int:
+    lanes = site.args[position]
+    if isinstance(lanes, bool) or not isinstance(lanes, int) or not 2 <= lanes <= 1024:
+        raise site.wrong(position, "a constant number of lanes from 2 to 1024")
+    return lanes
+
+
+def _ramp(site: CallSite) -> object:
+    site.count(3, 3, "base, stride and lanes")
+    base, stride = together(site.args[:2], site.spans[:2])
+    return e.Ramp(
+        integer(base, "the base of a ramp", site.spans[0]),
+        integer(stride, "the stride of a ramp", site.spans[1]),
+        _lanes(site, 2),
+    )
+
+
+def _broadcast(site: CallSite) -> object:
+    site.count(2, 2, "a value and lanes")
+    value = number(site.args[0], site.spans[0])
+    if value.dtype.lanes != 1:
+        raise site.wrong(0, "a scalar")
+    return e.Broadcast(value, _lanes(site, 1))
+
+
+def _address_of(site: CallSite) -> object:
+    site.count(1, 1, "one argument")
+    element = site.args[0]
+    if not isinstance(element, Load):
+        raise site.wrong(0, "an element of a buffer, as in x[i]")
+    return Call(handle, Op.ADDRESS_OF, (element,))
+
+
+def _access_ptr(site: CallSite) -> object:
+    site.count(4, 4, "a buffer, an offset, an extent and a mask")
+    buffer, offset, extent, mask = site.args
+    if not isinstance(buffer, Buffer):
+        raise site.wrong(0, "a buffer")
+    if not isinstance(mask, str) or mask not in ("r", "w", "rw"):
+        raise site.wrong(3, '"r", "w" or "rw"')
+    start = integer(offset, "the offset", site.spans[1])
+    length = integer(extent, "the extent", site.spans[2])
+    return Call(handle, Op.ACCESS_PTR, (BufferRef(buffer), start, length, StringImm(mask)))
+
+
+def _call_extern(site: CallSite) -> object:
+    site.count(2, None, "a type, a name and arguments")
+    dtype, name = site.args[:2]
+    made = dtype_of(dtype) if isinstance(dtype, str) else dtype
+    if not isinstance(made, DType):
+        raise site.wrong(0, 'a type, as in "f32"')
+    if not isinstance(name, str) or not name:
+        raise site.wrong(1, 'the name of a function, as in "f"')
+    rest = zip(site.args[2:], site.spans[2:], strict=True)
+    args = tuple(_extern_argument(value, span) for value, span in rest)
+    return Call(made, Op.CALL_EXTERN, (StringImm(name), *args))
+
+
+def _extern_argument(value: object, span: Span) -> Expr:
+    if isinstance(value, Buffer):
+        return BufferRef(value)
+    if isinstance(value, str):
+        return StringImm(value)
+    if isinstance(value, Expr) and value.dtype.is_handle:
+        return value
+    return number(value, span)
+
+
+def _barrier(site: CallSite) -> object:
+    site.count(1, 1, "the rank of a memory")
+    if not isinstance(site.args[0], str):
+        raise site.wrong(0, 'a text, as in "shared"')
+    return Call(i32, Op.BARRIER, (StringImm(site.args[0]),))
+
+
+_RULES: Mapping[str, Callable[[CallSite], object]] = {
+    "min": _extremum,
+    "max": _extremum,
+    "truncdiv": _trunc,
+    "truncmod": _trunc,
+    "select": _select,
+    "if_then_else": _if_then_else,
+    "ramp": _ramp,
+    "broadcast": _broadcast,
+    "address_of": _address_of,
+    "access_ptr": _access_ptr,
+    "call_extern": _call_extern,
+    "barrier": _barrier,
+}

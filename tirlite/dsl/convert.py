@@ -1,0 +1,213 @@
+"""Values of the kernel language in, typed expressions out: weak literals, promotion, implicit and explicit casts.
+
+A value is what an expression of the source means: an IR expression, a number of Python (a weak literal), or something
+that is no number at all (a buffer, a type, a word, a text).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tirlite.diag import Message, Span
+from tirlite.dsl.parameters import checked, described
+from tirlite.ir.dtype import DType
+from tirlite.ir.expr import Buffer, Cast, Expr, FloatImm, const, widened
+from tirlite.ir.promote import literal_type, promote
+
+
+@dataclass(frozen=True)
+class NotANumber(Message):
+    """A buffer, a type or a text stands where a number belongs."""
+
+    code = "not-a-number"
+    title = "{given} is no number"
+    help = "{advice}"
+
+    given: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class LiteralRange(Message):
+    """A literal does not fit into the type that it takes."""
+
+    code = "literal-range"
+    title = "{value} is no value of tl.{dtype}"
+    help = "tl.{dtype} holds {range}"
+
+    value: str
+    dtype: DType
+    range: str
+
+
+@dataclass(frozen=True)
+class NoCommonType(Message):
+    """Two values have no type in which they meet."""
+
+    code = "no-common-type"
+    title = "{left} and {right} have no common type"
+    help = "cast one of them, or give them the same number of lanes"
+
+    left: str
+    right: str
+
+
+@dataclass(frozen=True)
+class LossyStore(Message):
+    """A value would lose its kind where it is stored."""
+
+    code = "lossy-store"
+    title = "a value of type {source} does not go into `{name}` of type {target}"
+    help = "{advice}"
+
+    name: str
+    source: DType
+    target: DType
+    advice: str
+
+
+@dataclass(frozen=True)
+class ImpossibleCast(Message):
+    """A cast between types that have no conversion."""
+
+    code = "no-such-cast"
+    title = "{given} cannot be cast to tl.{target}"
+    help = "a cast takes a number, and a vector is cast to a vector of as many lanes"
+
+    given: str
+    target: DType
+
+
+@dataclass(frozen=True)
+class NotACondition(Message):
+    """A number stands where true or false is asked for."""
+
+    code = "not-a-condition"
+    title = "{given} is neither true nor false"
+    label = "a condition is a bool"
+    help = "compare it with something: `x != 0`"
+
+    given: str
+
+
+@dataclass(frozen=True)
+class NotAnInteger(Message):
+    """Something else stands where a scalar integer is asked for."""
+
+    code = "not-an-integer"
+    title = "{role} is {given}"
+    help = "{role} is a scalar integer: cast with tl.i64(...)"
+
+    role: str
+    given: str
+
+
+def is_literal(value: object) -> bool:
+    return isinstance(value, (bool, int, float))
+
+
+def number(value: object, span: Span, partner: DType | None = None) -> Expr:
+    """`value` as an expression; a literal takes its type from `partner`, or its own."""
+    if isinstance(value, Expr) and not value.dtype.is_handle:
+        return value
+    if isinstance(value, (bool, int, float)):
+        return constant(value, literal_type(value, partner), span)
+    raise NotANumber(described(value), _advice_for(value), span=span).error()
+
+
+def _advice_for(value: object) -> str:
+    if isinstance(value, Buffer):
+        return f"name an element of it: {value.name}[{', '.join(f'i{n}' for n in range(len(value.shape))) or '()'}]"
+    if isinstance(value, DType):
+        return f"a type is called to cast: tl.{value}(x)"
+    return "a number, an element of a buffer or a computed value belongs here"
+
+
+def constant(value: bool | int | float, dtype: DType, span: Span) -> Expr:
+    """A constant of type `dtype`. Raises LiteralRange where the type does not hold it."""
+    try:
+        return const(value, dtype)
+    except (OverflowError, TypeError):
+        if dtype.is_float:
+            held = "floats, and this integer is beyond all of them"
+        elif isinstance(value, float):
+            held = "no fractions"
+        else:
+            held = f"{dtype.min} to {dtype.max}"
+        raise LiteralRange(repr(value), dtype.scalar, held, span=span).error() from None
+
+
+def together(values: Sequence[object], spans: Sequence[Span]) -> tuple[Expr, ...]:
+    """The values as expressions of one type and one number of lanes, as NumPy 2 promotes, literals weak."""
+    dtype: DType | None = None
+    for value, span in zip(values, spans, strict=True):
+        if not is_literal(value):
+            dtype = _met(dtype, number(value, span).dtype, span)
+    for value, span in zip(values, spans, strict=True):
+        if isinstance(value, (bool, int, float)):
+            dtype = _met(dtype, literal_type(value, dtype), span)
+    assert dtype is not None
+    return tuple(widened(number(value, span, dtype), dtype) for value, span in zip(values, spans, strict=True))
+
+
+def _met(left: DType | None, right: DType, span: Span) -> DType:
+    if left is None:
+        return right
+    dtype = promote(left, right)
+    if dtype is None:
+        raise NoCommonType(f"tl.{left}", f"tl.{right}", span=span).error()
+    return checked(dtype, span)
+
+
+def condition(value: object, span: Span) -> Expr:
+    """`value` as a scalar bool."""
+    made = number(value, span)
+    if not made.dtype.is_bool or made.dtype.lanes != 1:
+        raise NotACondition(described(value), span=span).error()
+    return made
+
+
+def integer(value: object, role: str, span: Span) -> Expr:
+    """`value` as a scalar integer; a literal is i64."""
+    made = number(value, span) if not isinstance(value, Buffer) else None
+    if made is None or not made.dtype.is_integer or made.dtype.lanes != 1:
+        raise NotAnInteger(role, described(value), span=span).error()
+    return made
+
+
+def cast(value: object, target: DType, span: Span) -> Expr:
+    """`tl.TYPE(value)`: a literal becomes a constant of that type, all else a Cast, also one that changes nothing."""
+    checked(target, span)
+    if isinstance(value, str) and target.is_float and value in ("nan", "inf", "-inf"):
+        return FloatImm(target, float(value))
+    if isinstance(value, (bool, int, float)):
+        return constant(value, target, span)
+    if not isinstance(value, Expr) or value.dtype.is_handle or value.dtype.lanes != target.lanes:
+        raise ImpossibleCast(described(value), target, span=span).error()
+    return Cast(target, value)
+
+
+def stored(value: object, target: DType, name: str, span: Span) -> Expr:
+    """`value` as it goes into something of type `target` called `name`: cast within its kind, or to a wider kind."""
+    if isinstance(value, (bool, int, float)):
+        own = literal_type(value, None)
+        if _rank(own) > _rank(target):
+            raise _lossy(own, target, name, span)
+        return constant(value, target, span)
+    made = number(value, span)
+    if _rank(made.dtype) > _rank(target):
+        raise _lossy(made.dtype, target, name, span)
+    if made.dtype.lanes not in (1, target.lanes):
+        raise NoCommonType(f"tl.{made.dtype}", f"tl.{target}", span=span).error()
+    return widened(made, target)
+
+
+def _lossy(source: DType, target: DType, name: str, span: Span) -> Exception:
+    advice = "compare it with something: `x != 0`" if target.is_bool else f"write tl.{target}(...)"
+    return LossyStore(name, source, target, advice, span=span).error()
+
+
+def _rank(dtype: DType) -> int:
+    """Bools go into integers, integers into floats, and not back."""
+    return 2 if dtype.is_float else 1 if dtype.is_integer else 0

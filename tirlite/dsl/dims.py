@@ -1,0 +1,64 @@
+"""Names and facts in, dims out: the symbols in the shapes of a kernel's parameters."""
+
+from __future__ import annotations
+
+import keyword
+from dataclasses import dataclass
+
+from tirlite.diag import Message, nearest
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Var
+from tirlite.sizes import Dim
+
+
+@dataclass(frozen=True)
+class BadDimName(Message):
+    """A dim needs a name that can stand in a kernel."""
+
+    code = "bad-dim-name"
+    title = "{given} is no name of a dim"
+    help = 'write names as of variables: n, m = tl.dims("n m")'
+
+    given: str
+
+
+@dataclass(frozen=True)
+class BadDimFact(Message):
+    """Facts about dims are integers."""
+
+    code = "bad-dim-fact"
+    title = "dim `{name}` is declared with {fact}={given}"
+    help = "min, max and multiple_of are integers{hint}"
+
+    name: str
+    fact: str
+    given: str
+    hint: str = ""
+
+
+_FACTS = ("min", "max", "multiple_of")
+
+
+def dim(name: str, **facts: int | None) -> Var:
+    """A symbolic extent called `name`: an i64 that is known when the kernel is called.
+
+    Facts that hold at every call help the planner: `min` (inclusive, 1 if not given), `max` (inclusive), `multiple_of`.
+    Raises KernelError for facts that no integer obeys.
+    """
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        raise BadDimName(repr(name)).error()
+    for fact, value in facts.items():
+        if fact not in _FACTS:
+            near = nearest(fact, _FACTS)
+            raise BadDimFact(name, fact, repr(value), f"; did you mean {near}?" if near else "").error()
+        if (isinstance(value, bool) or not isinstance(value, int)) and not (fact == "max" and value is None):
+            raise BadDimFact(name, fact, repr(value)).error()
+    given = {fact: value for fact, value in facts.items() if value is not None}
+    return Var(name, i64, Dim(name, **given))
+
+
+def dims(names: str) -> tuple[Var, ...]:
+    """A dim for each of the names, which are separated by blanks or commas: `n, m = tl.dims("n m")`."""
+    if not isinstance(names, str) or not names.replace(",", " ").split():
+        raise BadDimName(repr(names)).error()
+    return tuple(dim(name) for name in names.replace(",", " ").split())

@@ -1,0 +1,256 @@
+"""An expression of Python's syntax tree in, its meaning out: an IR expression, a literal, or another value.
+
+Trees are walked by coroutines, so that their depth is bounded by memory alone.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tirlite.diag import Message, Span
+from tirlite.dsl.calls import CallSite, call, conditional
+from tirlite.dsl.convert import cast, condition, is_literal, number
+from tirlite.dsl.declarations import promised
+from tirlite.dsl.indexing import Shape, element, extent_of, tensor_type
+from tirlite.dsl.operators import BINARY, COMPARE, binary, logical, unary
+from tirlite.dsl.parameters import described, output
+from tirlite.dsl.places import Places
+from tirlite.dsl.refused import NotInKernels, refusal
+from tirlite.dsl.scope import Scope
+from tirlite.dsl.surroundings import Surroundings, is_tl, member
+from tirlite.dsl.vocabulary import DECLARATIONS, Word, named
+from tirlite.ir.dtype import DType
+from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, LetExpr, Var
+from tirlite.ir.trampoline import Steps, run
+
+
+@dataclass(frozen=True)
+class NotCallable(Message):
+    """Something is called that is no function."""
+
+    code = "not-callable"
+    title = "{given} cannot be called"
+    help = "a kernel calls tl.*, min, max, abs and types"
+
+    given: str
+
+
+@dataclass(frozen=True)
+class NotIndexable(Message):
+    """Something is indexed that has no elements."""
+
+    code = "not-indexable"
+    title = "{given} has no elements"
+    help = "buffers are indexed, as in x[i, j]; types are given a shape, as in tl.f32[n, m]"
+
+    given: str
+
+
+_TEXTS = {type(None): "None", type(...): "`...`", complex: "a complex number", bytes: "bytes"}
+
+
+class Expressions:
+    """Translates expressions; `local` are the names that belong to the kernel itself."""
+
+    def __init__(self, places: Places, surroundings: Surroundings, scope: Scope, local: set[str]) -> None:
+        self.places = places
+        self.surroundings = surroundings
+        self.scope = scope
+        self.local = local
+        self._lets: list[tuple[str, Var]] = []
+
+    def value(self, node: ast.expr) -> object:
+        """What `node` means."""
+        self._lets.clear()
+        return run(self._steps(node))
+
+    def span(self, node: ast.AST) -> Span:
+        return self.places.span(node)
+
+    def _steps(self, node: ast.AST) -> Steps[object]:
+        rule = _RULES.get(type(node))
+        if rule is None:
+            raise refusal(node, self.span(node))
+        return rule(self, node)
+
+    def name(self, node: ast.Name) -> Steps[object]:
+        yield from ()
+        for name, var in reversed(self._lets):
+            if name == node.id:
+                return var
+        if node.id in self.local:
+            return self.scope.read(node.id, self.span(node))
+        return self.surroundings.value(node.id, self.span(node), sorted(self.local))
+
+    def literal(self, node: ast.Constant) -> Steps[object]:
+        yield from ()
+        if isinstance(node.value, (bool, int, float, str)):
+            return node.value
+        what = _TEXTS.get(type(node.value), "this constant")
+        raise NotInKernels(what, "a kernel has bools, integers and floats", span=self.span(node)).error()
+
+    def attribute(self, node: ast.Attribute) -> Steps[object]:
+        base = yield self._steps(node.value)
+        if isinstance(base, Buffer) and node.attr == "shape":
+            return Shape(base)
+        if isinstance(base, Buffer) and node.attr == "dtype":
+            return base.dtype
+        return member(base, self.places.text(node.value), node.attr, self.span(node))
+
+    def subscript(self, node: ast.Subscript) -> Steps[object]:
+        base = yield self._steps(node.value)
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        values = []
+        for part in parts:
+            values.append((yield self._steps(part)))
+        spans = [self.span(part) for part in parts]
+        if isinstance(base, Buffer):
+            return element(base, values, spans, self.span(node))
+        if isinstance(base, Shape):
+            return extent_of(base, values, self.span(node.slice))
+        if isinstance(base, DType):
+            return tensor_type(base, values)
+        if isinstance(base, Word) and base.name == "out" and len(values) == 1:
+            return output(values[0], spans[0])
+        raise NotIndexable(described(base), span=self.span(node)).error()
+
+    def binary(self, node: ast.BinOp) -> Steps[object]:
+        left = yield self._steps(node.left)
+        right = yield self._steps(node.right)
+        operator = BINARY.get(type(node.op))
+        if operator is None:
+            raise refusal(node.op, self.span(node))
+        return binary(operator, left, right, (self.span(node.left), self.span(node.right)))
+
+    def unary(self, node: ast.UnaryOp) -> Steps[object]:
+        operand = yield self._steps(node.operand)
+        return unary(node.op, operand, self.span(node.operand))
+
+    def logical(self, node: ast.BoolOp) -> Steps[object]:
+        result: Expr | None = None
+        for part in node.values:
+            test = condition((yield self._steps(part)), self.span(part))
+            result = test if result is None else logical(node.op, result, test)
+        return result
+
+    def comparison(self, node: ast.Compare) -> Steps[object]:
+        values = [(yield self._steps(node.left))]
+        for comparator in node.comparators:
+            values.append((yield self._steps(comparator)))
+        parts: list[ast.expr] = [node.left, *node.comparators]
+        spans = [self.span(part) for part in parts]
+        lets = []
+        for place in range(1, len(values) - 1):
+            # The middle of a chain is compared twice and computed once.
+            if not is_literal(values[place]) and not isinstance(values[place], (Var, IntImm, FloatImm)):
+                value = number(values[place], spans[place])
+                lets.append((place, Var("middle", value.dtype), value))
+                values[place] = lets[-1][1]
+        tests = [self._compared(op, values, spans, place, node) for place, op in enumerate(node.ops)]
+        if len(tests) == 1:
+            return tests[0]
+        result = condition(tests[-1], spans[-1])
+        for place in range(len(tests) - 2, -1, -1):
+            result = logical(ast.And(), condition(tests[place], spans[place]), result)
+            for _, var, value in (each for each in lets if each[0] == place + 1):
+                result = LetExpr(var, value, result)
+        return result
+
+    def _compared(
+        self, op: ast.cmpop, values: Sequence[object], spans: Sequence[Span], place: int, node: ast.Compare
+    ) -> object:
+        operator = COMPARE.get(type(op))
+        if operator is None:
+            raise refusal(op, self.span(node))
+        return binary(operator, values[place], values[place + 1], (spans[place], spans[place + 1]))
+
+    def choice(self, node: ast.IfExp) -> Steps[object]:
+        values = []
+        parts = (node.test, node.body, node.orelse)
+        for part in parts:
+            values.append((yield self._steps(part)))
+        return conditional(tuple(values), tuple(self.span(part) for part in parts))
+
+    def call(self, node: ast.Call) -> Steps[object]:
+        function = yield self._steps(node.func)
+        if isinstance(function, Word) and function.name == "let":
+            return (yield self._let(function, node))
+        if not isinstance(function, (Word, DType)):
+            raise NotCallable(described(function), span=self.span(node.func)).error()
+        site = yield self._site(function, node)
+        if isinstance(function, DType):
+            site.only()
+            site.count(1, 1, "one argument")
+            return cast(site.args[0], function, site.spans[0])
+        if function.name == "out" and len(site.args) == 1 and not site.keywords:
+            return output(site.args[0], site.spans[0])
+        if function.name == "buffer" and len(site.args) == 1:
+            return promised(site)
+        return call(site)
+
+    def declaration(self, node: ast.expr) -> CallSite | None:
+        """The call of `tl.alloc` or `tl.view` that `node` is, if it is one."""
+        return self.word_call(node) if self.is_declaration(node) else None
+
+    def is_declaration(self, node: ast.expr) -> bool:
+        """Whether `node` is a call of `tl.alloc` or `tl.view`, told by the names alone."""
+        if not isinstance(node, ast.Call):
+            return False
+        function, found = node.func, None
+        if isinstance(function, ast.Name) and function.id not in self.local:
+            found = self.surroundings.find(function.id)
+        elif isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+            base = self.surroundings.find(function.value.id)
+            if function.value.id not in self.local and is_tl(base):
+                found = named(function.attr)
+        return isinstance(found, Word) and found.name in DECLARATIONS
+
+    def word_call(self, node: ast.expr) -> CallSite | None:
+        """The call of a word that `node` is, if it is one: what a `for` goes over, what a `with` holds."""
+        function = self.value(node.func) if isinstance(node, ast.Call) else None
+        if not isinstance(function, Word):
+            return None
+        assert isinstance(node, ast.Call)
+        site: CallSite = run(self._site(function, node))
+        return site
+
+    def _site(self, function: Word | DType, node: ast.Call) -> Steps[CallSite]:
+        args = []
+        for arg in node.args:
+            args.append((yield self._steps(arg)))
+        keywords = {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise refusal(ast.Starred(keyword.value), self.span(keyword.value))
+            keywords[keyword.arg] = ((yield self._steps(keyword.value)), self.span(keyword))
+        word = function if isinstance(function, Word) else Word(function.name)
+        return CallSite(word, tuple(args), tuple(self.span(arg) for arg in node.args), keywords, self.span(node))
+
+    def _let(self, word: Word, node: ast.Call) -> Steps[object]:
+        """`tl.let(name, value, body)`."""
+        if len(node.args) != 3 or node.keywords or not isinstance(node.args[0], ast.Name):
+            advice = "write tl.let(name, value, body); a name for several statements is an assignment"
+            raise NotInKernels("tl.let in this form", advice, span=self.span(node)).error()
+        value = number((yield self._steps(node.args[1])), self.span(node.args[1]))
+        var = Var(node.args[0].id, value.dtype)
+        self._lets.append((var.name, var))
+        body = number((yield self._steps(node.args[2])), self.span(node.args[2]))
+        self._lets.pop()
+        return LetExpr(var, value, body)
+
+
+_RULES: Mapping[type[ast.AST], Callable[[Expressions, Any], Steps[object]]] = {
+    ast.Name: Expressions.name,
+    ast.Constant: Expressions.literal,
+    ast.Attribute: Expressions.attribute,
+    ast.Subscript: Expressions.subscript,
+    ast.BinOp: Expressions.binary,
+    ast.UnaryOp: Expressions.unary,
+    ast.BoolOp: Expressions.logical,
+    ast.Compare: Expressions.comparison,
+    ast.IfExp: Expressions.choice,
+    ast.Call: Expressions.call,
+}

@@ -1,0 +1,112 @@
+"""What stands before square brackets, and what stands in them, in; an element, an extent or a tensor type out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tirlite.diag import Message, Span
+from tirlite.dsl.convert import number
+from tirlite.dsl.parameters import described
+from tirlite.ir.dtype import DType, TensorType
+from tirlite.ir.expr import Buffer, Expr, IntImm, Load
+
+
+@dataclass(frozen=True)
+class IndexCount(Message):
+    """A buffer is indexed by more or fewer indices than it has axes."""
+
+    code = "wrong-index-count"
+    title = "`{name}` has {axes}, and {given} given"
+    help = "write {name}[{example}]"
+
+    name: str
+    axes: str
+    given: str
+    example: str
+
+
+@dataclass(frozen=True)
+class BadIndex(Message):
+    """An index is no integer, or a vector in the wrong place."""
+
+    code = "bad-index"
+    title = "index {axis} of `{name}` is {given}"
+    help = "an index is an integer; cast with tl.i64(...); only the last may be a vector"
+
+    name: str
+    axis: int
+    given: str
+
+
+@dataclass(frozen=True)
+class NegativeIndex(Message):
+    """A constant index is below zero."""
+
+    code = "negative-index"
+    title = "index {axis} of `{name}` is {value}"
+    help = "indices count from 0; the end is `{name}.shape[{axis}]{value}`"
+
+    name: str
+    axis: int
+    value: int
+
+
+@dataclass(frozen=True)
+class NoSuchExtent(Message):
+    """`.shape` is indexed by something else than the number of an axis."""
+
+    code = "no-such-extent"
+    title = "`{name}` has no extent {given}"
+    help = "write {name}.shape[0] to {name}.shape[{last}], with a constant"
+
+    name: str
+    given: str
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """`x.shape`, before it is indexed."""
+
+    buffer: Buffer
+
+
+def element(buffer: Buffer, values: Sequence[object], spans: Sequence[Span], span: Span) -> Load:
+    """`buffer[values]`."""
+    rank, name = len(buffer.shape), buffer.name
+    if len(values) != rank:
+        axes = "1 axis" if rank == 1 else f"{rank} axes"
+        given = f"{len(values)} indices are" if len(values) != 1 else "1 index is"
+        example = ", ".join(f"i{axis}" for axis in range(rank)) if rank else "()"
+        raise IndexCount(name, axes, given, example, span=span).error()
+    last = rank - 1
+    return Load(
+        buffer, tuple(_index(name, n, n == last, *each) for n, each in enumerate(zip(values, spans, strict=True)))
+    )
+
+
+def _index(name: str, axis: int, may_be_vector: bool, value: object, span: Span) -> Expr:
+    if isinstance(value, (bool, float)) or not isinstance(value, (int, Expr)):
+        raise BadIndex(name, axis, described(value), span=span).error()
+    index = number(value, span)
+    if not index.dtype.is_integer or (index.dtype.lanes > 1 and not may_be_vector):
+        raise BadIndex(name, axis, described(value), span=span).error()
+    if isinstance(index, IntImm) and index.value < 0:
+        raise NegativeIndex(name, axis, index.value, span=span).error()
+    return index
+
+
+def extent_of(shape: Shape, values: Sequence[object], span: Span) -> Expr:
+    """`x.shape[axis]`."""
+    extents = shape.buffer.shape
+    axis = values[0] if len(values) == 1 else None
+    if isinstance(axis, bool) or not isinstance(axis, int) or not 0 <= axis < len(extents):
+        given = " ".join(described(value) for value in values)
+        raise NoSuchExtent(shape.buffer.name, given, len(extents) - 1, span=span).error()
+    return extents[axis]
+
+
+def tensor_type(dtype: DType, values: Sequence[object]) -> TensorType:
+    """`tl.f32[values]`; a shape from around the kernel counts as its extents."""
+    return TensorType(dtype, tuple(values))

@@ -1,0 +1,195 @@
+"""A function's syntax tree in, what becomes of each name that it assigns out.
+
+Python has one scope a function; the IR has blocks. A scalar that is assigned once, in the block that also holds all of
+its uses, becomes a Let there. Any other scalar becomes a buffer without axes, declared in the innermost block that
+holds all of its assignments and uses. Stretches of a name that have nothing to do with each other (the `t` of one loop
+and the `t` of the next) are taken apart first.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Use(Enum):
+    """How a name is used; the value says what that makes of it."""
+
+    SCALAR = "a local scalar"
+    BUFFER = "a buffer"
+    LOOP = "a loop variable"
+    READ = ""
+    UPDATE = "an updated scalar"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """A body of statements. The function's has no parent.
+
+    `passes` says that what runs the statement around it runs it; `other` is the first of the two bodies of an `if`, for
+    the second.
+    """
+
+    parent: Block | None = None
+    depth: int = 0
+    passes: bool = False
+    other: Block | None = None
+
+    def lines_up(self) -> Sequence[Block]:
+        """This block and all around it, innermost first."""
+        chain, block = [], self
+        while True:
+            chain.append(block)
+            if block.parent is None:
+                return chain
+            block = block.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A name in a block: `node` is the assignment, or None for a read."""
+
+    block: Block
+    use: Use
+    node: ast.stmt | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where a scalar lives: as a Let or, where it changes, as a buffer declared in `block`."""
+
+    block: Block
+    is_let: bool
+
+
+@dataclass(slots=True)
+class LocalNames:
+    """The names that a function assigns, each with its kind, the homes of its scalars, and the blocks of statements."""
+
+    kinds: dict[str, Use] = field(default_factory=dict)
+    homes: dict[tuple[str, ast.stmt], Home] = field(default_factory=dict)
+    blocks: dict[tuple[ast.AST, str], Block] = field(default_factory=dict)
+
+
+_BODIES = ("body", "orelse")
+
+
+def local_names(function: ast.FunctionDef, is_declaration: Callable[[ast.expr], bool]) -> LocalNames:
+    """What becomes of the names of `function`; `is_declaration` tells a call of tl.alloc or tl.view."""
+    found = LocalNames()
+    mentions: dict[str, list[Mention]] = {}
+    root = Block()
+    found.blocks[function, "body"] = root
+    work: list[tuple[ast.stmt, Block]] = [(stmt, root) for stmt in reversed(function.body)]
+    while work:
+        stmt, block = work.pop()
+        for name, mention in _mentions(stmt, block, is_declaration):
+            mentions.setdefault(name, []).append(mention)
+        found.blocks.update(_blocks_of(stmt, block))
+        for body in reversed(_BODIES):
+            inner = getattr(stmt, body, None)
+            if isinstance(inner, list):
+                below = found.blocks[stmt, body]
+                work.extend((each, below) for each in reversed(inner))
+    for name, uses in mentions.items():
+        kind = next((mention.use for mention in uses if mention.use not in (Use.READ, Use.UPDATE)), None)
+        if kind is not None:
+            found.kinds[name] = kind
+        if kind is Use.SCALAR:
+            _settle(name, uses, found)
+    return found
+
+
+def _blocks_of(stmt: ast.stmt, around: Block) -> dict[tuple[ast.AST, str], Block]:
+    """The blocks of a statement's bodies."""
+    first = Block(around, around.depth + 1, passes=isinstance(stmt, ast.With))
+    second = Block(around, around.depth + 1, other=first if isinstance(stmt, ast.If) else None)
+    return {(stmt, "body"): first, (stmt, "orelse"): second}
+
+
+def _mentions(stmt: ast.stmt, block: Block, is_declaration: Callable[[ast.expr], bool]) -> list[tuple[str, Mention]]:
+    """The names in a statement itself, without its bodies."""
+    if isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return []
+    found = [
+        (read, Mention(block, Use.READ))
+        for name, value in ast.iter_fields(stmt)
+        if name not in _BODIES
+        for read in _reads(value)
+    ]
+    if isinstance(stmt, (ast.Assign, ast.AnnAssign)):
+        target = stmt.targets[0] if isinstance(stmt, ast.Assign) else stmt.target
+        if isinstance(target, ast.Name) and stmt.value is not None:
+            use = Use.BUFFER if is_declaration(stmt.value) else Use.SCALAR
+            found.append((target.id, Mention(block, use, stmt)))
+    elif isinstance(stmt, ast.AugAssign) and isinstance(stmt.target, ast.Name):
+        found.append((stmt.target.id, Mention(block, Use.UPDATE, stmt)))
+    elif isinstance(stmt, ast.For) and isinstance(stmt.target, ast.Name):
+        found.append((stmt.target.id, Mention(block, Use.LOOP, stmt)))
+    return found
+
+
+def _reads(value: object) -> list[str]:
+    """The names that are read in a field of a statement."""
+    found = []
+    stack = value[::-1] if isinstance(value, list) else [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load):
+                found.append(node.id)
+        elif isinstance(node, ast.AST):
+            stack.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def _settle(name: str, mentions: Sequence[Mention], found: LocalNames) -> None:
+    """Gives each assignment of a scalar its home."""
+    touched = {mention.block for mention in mentions}
+    groups: dict[Block, list[Mention]] = {}
+    for mention in mentions:
+        # The outermost block around it that itself mentions the name: beyond that, nothing can be meant by it.
+        top = next(block for block in reversed(mention.block.lines_up()) if block in touched)
+        groups.setdefault(top, []).append(mention)
+    if not all(_stands_alone(group, top) for top, group in groups.items()):
+        groups = {_common(list(groups)): list(mentions)}
+    for top, group in groups.items():
+        changes = [mention for mention in group if mention.use is not Use.READ]
+        home = Home(top, is_let=len(changes) == 1 and _assigns(changes[0], top))
+        for mention in changes:
+            if mention.node is not None:
+                found.homes[name, mention.node] = home
+
+
+def _stands_alone(mentions: Sequence[Mention], top: Block) -> bool:
+    """Whether nothing in this stretch can read a value from before it: each use comes surely after an assignment."""
+    sure: set[Block] = set()
+    for mention in mentions:
+        if mention.use is not Use.SCALAR:
+            if not any(block in sure for block in mention.block.lines_up()):
+                return False
+            continue
+        block: Block | None = mention.block
+        while block is not None:
+            sure.add(block)
+            goes_on = block is not top and (block.passes or block.other in sure)
+            block = block.parent if goes_on else None
+    return True
+
+
+def _assigns(mention: Mention, block: Block) -> bool:
+    return mention.use is Use.SCALAR and mention.block is block
+
+
+def _common(blocks: Sequence[Block]) -> Block:
+    """The innermost block around all of these."""
+    common = blocks[0]
+    for other in blocks[1:]:
+        while common is not other:
+            if common.depth >= other.depth and common.parent is not None:
+                common = common.parent
+            elif other.parent is not None:
+                other = other.parent
+    return common

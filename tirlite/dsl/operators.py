@@ -1,0 +1,177 @@
+"""An operator and its operands in, the IR expression out; of bare literals, the number that Python computes."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tirlite.diag import Message, Span
+from tirlite.dsl.convert import is_literal, number, together
+from tirlite.ir import expr as e
+from tirlite.ir.dtype import DType, f64
+from tirlite.ir.expr import Call, Expr
+from tirlite.ir.op import Op
+
+
+@dataclass(frozen=True)
+class OperandType(Message):
+    """An operator does not take values of this type."""
+
+    code = "wrong-operand"
+    title = "`{operator}` does not take values of type tl.{dtype}"
+    help = "{advice}"
+
+    operator: str
+    dtype: DType
+    advice: str
+
+
+@dataclass(frozen=True)
+class LiteralArithmetic(Message):
+    """An operation on literals alone has no value, or one that is too big."""
+
+    code = "literal-arithmetic"
+    title = "this has no value: {reason}"
+    help = "literals are computed by Python, before the kernel is compiled"
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class IntegerPower(Message):
+    """A power of integers."""
+
+    code = "integer-power"
+    title = "`**` of integers is not in the kernel language"
+    help = "write the product, as in `i * i`, or cast the base to a float, as in `tl.f64(i) ** 2`"
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator: its sign, its node, what Python does on literals, and the types that it takes."""
+
+    sign: str
+    kind: type[e.Binary] | type[e.Compare] | None
+    python: Callable[[Any, Any], object]
+    takes: Callable[[DType], bool]
+    advice: str
+
+
+def _is_number(dtype: DType) -> bool:
+    return dtype.is_integer or dtype.is_float
+
+
+def _is_bits(dtype: DType) -> bool:
+    return dtype.is_integer or dtype.is_bool
+
+
+def _anything(dtype: DType) -> bool:
+    return not dtype.is_handle
+
+
+_OF_NUMBERS = (_is_number, "cast to a number first: tl.i64(...)")
+_OF_BITS = (_is_bits, "cast to an integer first")
+_OF_INTEGERS = (lambda dtype: dtype.is_integer, "cast to an integer first")
+_OF_ANY = (_anything, "compare numbers or bools")
+
+BINARY: Mapping[type[ast.operator], Operator] = {
+    ast.Add: Operator("+", e.Add, operator.add, *_OF_NUMBERS),
+    ast.Sub: Operator("-", e.Sub, operator.sub, *_OF_NUMBERS),
+    ast.Mult: Operator("*", e.Mul, operator.mul, *_OF_NUMBERS),
+    ast.Div: Operator("/", e.Div, operator.truediv, _anything, ""),
+    ast.FloorDiv: Operator("//", e.FloorDiv, operator.floordiv, *_OF_NUMBERS),
+    ast.Mod: Operator("%", e.FloorMod, operator.mod, *_OF_NUMBERS),
+    ast.BitAnd: Operator("&", e.BitAnd, operator.and_, *_OF_BITS),
+    ast.BitOr: Operator("|", e.BitOr, operator.or_, *_OF_BITS),
+    ast.BitXor: Operator("^", e.BitXor, operator.xor, *_OF_BITS),
+    ast.LShift: Operator("<<", e.ShiftLeft, operator.lshift, *_OF_INTEGERS),
+    ast.RShift: Operator(">>", e.ShiftRight, operator.rshift, *_OF_INTEGERS),
+    ast.Pow: Operator("**", None, operator.pow, *_OF_NUMBERS),
+}
+
+COMPARE: Mapping[type[ast.cmpop], Operator] = {
+    ast.Eq: Operator("==", e.EQ, operator.eq, *_OF_ANY),
+    ast.NotEq: Operator("!=", e.NE, operator.ne, *_OF_ANY),
+    ast.Lt: Operator("<", e.LT, operator.lt, *_OF_ANY),
+    ast.LtE: Operator("<=", e.LE, operator.le, *_OF_ANY),
+    ast.Gt: Operator(">", e.GT, operator.gt, *_OF_ANY),
+    ast.GtE: Operator(">=", e.GE, operator.ge, *_OF_ANY),
+}
+
+# Beyond this many bits, no literal fits into any type.
+_MOST_BITS = 4096
+
+
+def binary(op: Operator, a: object, b: object, spans: tuple[Span, Span]) -> object:
+    """`a op b`."""
+    if is_literal(a) and is_literal(b):
+        return _of_literals(op, a, b, spans[0])
+    left, right = together((a, b), spans)
+    dtype = left.dtype
+    if not op.takes(dtype):
+        raise OperandType(op.sign, dtype, op.advice, span=spans[0]).error()
+    if op.kind is None:
+        if not dtype.is_float:
+            raise IntegerPower(span=spans[0]).error()
+        return Call(dtype, Op.POW, (left, right))
+    if op.kind is e.Div and not dtype.is_float:
+        real = f64.with_lanes(dtype.lanes)
+        return e.Div(left.astype(real), right.astype(real))
+    return op.kind(left, right)
+
+
+def _of_literals(op: Operator, a: object, b: object, span: Span) -> object:
+    try:
+        _refuse_giants(op, a, b)
+        result = op.python(a, b)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise LiteralArithmetic(str(error), span=span).error() from None
+    if not is_literal(result):
+        raise LiteralArithmetic("it is not a real number", span=span).error()
+    return result
+
+
+def _refuse_giants(op: Operator, a: object, b: object) -> None:
+    """Raises OverflowError before Python spends its time and memory on an integer that no type holds."""
+    if isinstance(a, int) and isinstance(b, int):
+        bits = a.bit_length() * abs(b) if op.sign == "**" else a.bit_length() + (b if op.sign == "<<" else 0)
+        if max(bits, a.bit_length(), b.bit_length()) > _MOST_BITS:
+            raise OverflowError("the integer is too big for any type")
+
+
+def unary(op: ast.unaryop, a: object, span: Span) -> object:
+    """`-a`, `+a`, `~a`, `not a`."""
+    if isinstance(op, ast.Not):
+        return _logical_not(a, span)
+    if isinstance(a, (bool, int, float)):
+        if isinstance(op, ast.Invert):
+            if isinstance(a, int) and not isinstance(a, bool):
+                return ~a
+            raise OperandType("~", number(a, span).dtype, "cast to an integer first", span=span).error()
+        return -a if isinstance(op, ast.USub) else +a
+    made = number(a, span)
+    if isinstance(op, ast.Invert):
+        if not made.dtype.is_integer:
+            advice = "write `not x`" if made.dtype.is_bool else "cast to an integer first"
+            raise OperandType("~", made.dtype, advice, span=span).error()
+        return e.BitNot(made)
+    if made.dtype.is_bool:
+        raise OperandType("-", made.dtype, "cast to a number first, or write `not x`", span=span).error()
+    return e.Neg(made) if isinstance(op, ast.USub) else made
+
+
+def _logical_not(a: object, span: Span) -> object:
+    if isinstance(a, bool):
+        return not a
+    made = number(a, span)
+    if not made.dtype.is_bool:
+        raise OperandType("not", made.dtype, "compare it with something: `x == 0`", span=span).error()
+    return e.Not(made)
+
+
+def logical(op: ast.boolop, a: Expr, b: Expr) -> Expr:
+    """`a and b`, `a or b` of scalar bools."""
+    return e.And(a, b) if isinstance(op, ast.And) else e.Or(a, b)

@@ -1,0 +1,188 @@
+"""The type of a parameter in, its variable or buffer out. `out` and `buffer` are the words of annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tirlite.diag import Message, PlanError, Span
+from tirlite.ir.dtype import DType, TensorType, i64
+from tirlite.ir.expr import Buffer, Expr, IntImm, Var
+from tirlite.plan.scope import StorageScope
+
+
+@dataclass(frozen=True)
+class BadAnnotation(Message):
+    """A parameter's annotation is no type of the kernel language."""
+
+    code = "bad-annotation"
+    title = "parameter `{name}` is annotated with {given}"
+    label = "no type of a parameter"
+    help = "write tl.f32[n, m] for an array, tl.f32 for a scalar, tl.out[tl.f32[n, m]] for an output"
+
+    name: str
+    given: str
+
+
+@dataclass(frozen=True)
+class BadExtent(Message):
+    """An extent is neither an integer nor an expression of dims."""
+
+    code = "bad-extent"
+    title = "extent {axis} of `{name}` is {given}"
+    help = "an extent is an integer of at least 0, or an integer expression of dims"
+
+    name: str
+    axis: int
+    given: str
+
+
+@dataclass(frozen=True)
+class UnsupportedType(Message):
+    """A type that is not compiled."""
+
+    code = "unsupported-type"
+    title = "tl.{dtype} cannot be computed with"
+    help = "use tl.f32: {dtype} is not compiled"
+
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class BadScope(Message):
+    """A storage scope that does not exist."""
+
+    code = "bad-scope"
+    title = "{reason}"
+    help = "{advice}"
+
+    reason: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class BadOption(Message):
+    """An option of a buffer has a value that it cannot have."""
+
+    code = "bad-option"
+    title = "{option}={given} of a buffer"
+    help = "{option} is {wanted}"
+
+    option: str
+    given: str
+    wanted: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParamType:
+    """A tensor type with what a parameter may promise beyond it."""
+
+    tensor: TensorType | DType
+    is_output: bool = False
+    scope: str = "global"
+    alignment: int = 0
+    volatile: bool = False
+
+
+class Out:
+    """`tl.out[tl.f32[n]]` or `tl.out(tl.f32[n])`: an array that the caller may omit, and is then given back."""
+
+    def __getitem__(self, kind: TensorType | ParamType) -> ParamType:
+        return output(kind, None)
+
+    def __call__(self, kind: TensorType | ParamType) -> ParamType:
+        return output(kind, None)
+
+
+out = Out()
+
+
+def output(kind: object, span: Span | None) -> ParamType:
+    """`kind` as the type of an output."""
+    if isinstance(kind, TensorType):
+        return ParamType(kind, is_output=True)
+    if isinstance(kind, ParamType):
+        return replace(kind, is_output=True)
+    raise BadAnnotation("out", described(kind), span=span).error()
+
+
+def buffer(tensor: TensorType, *, scope: str = "global", alignment: int = 0, volatile: bool = False) -> ParamType:
+    """The type of an array parameter that promises more than its element type and shape.
+
+    `alignment` is in bytes. Raises KernelError for a scope that does not exist.
+    """
+    if not isinstance(tensor, TensorType):
+        raise BadAnnotation("buffer", described(tensor)).error()
+    check_options(scope, alignment, volatile, None)
+    return ParamType(tensor, scope=scope, alignment=alignment, volatile=volatile)
+
+
+def check_options(scope: object, alignment: object, volatile: object, span: Span | None) -> None:
+    """Returns if these can be options of a buffer."""
+    if not isinstance(scope, str):
+        raise BadOption("scope", described(scope), 'a text like "local"', span=span).error()
+    try:
+        StorageScope.parse(scope)
+    except PlanError as error:
+        (message,) = error.messages
+        assert isinstance(message, Message)
+        raise BadScope(message.say(message.title), message.say(message.help), span=span).error() from None
+    if isinstance(alignment, bool) or not isinstance(alignment, int) or alignment < 0 or alignment & (alignment - 1):
+        raise BadOption("alignment", described(alignment), "a power of two in bytes", span=span).error()
+    if not isinstance(volatile, bool):
+        raise BadOption("volatile", described(volatile), "True or False", span=span).error()
+
+
+def parameter(name: str, kind: object, span: Span) -> tuple[Var | Buffer, bool]:
+    """The variable or buffer of a parameter, and whether it is an output."""
+    if isinstance(kind, DType):
+        return Var(name, checked(kind, span)), False
+    if isinstance(kind, TensorType):
+        kind = ParamType(kind)
+    if not isinstance(kind, ParamType) or not isinstance(kind.tensor, TensorType):
+        raise BadAnnotation(name, described(kind), span=span).error()
+    made = Buffer(
+        name,
+        checked(kind.tensor.dtype, span),
+        extents(name, kind.tensor.shape, span),
+        kind.scope,
+        kind.alignment,
+        kind.volatile,
+    )
+    return made, kind.is_output
+
+
+def checked(dtype: DType, span: Span) -> DType:
+    """`dtype`, if it is one that kernels compute with."""
+    if dtype.is_handle or (dtype.is_float and dtype.bits == 16):
+        raise UnsupportedType(dtype, span=span).error()
+    return dtype
+
+
+def extents(name: str, shape: Sequence[object], span: Span) -> tuple[Expr, ...]:
+    """The extents of a shape as expressions of type i64."""
+    return tuple(_extent(name, axis, extent, span) for axis, extent in enumerate(shape))
+
+
+def _extent(name: str, axis: int, extent: object, span: Span) -> Expr:
+    if isinstance(extent, Expr) and extent.dtype.is_integer and extent.dtype.lanes == 1:
+        if not isinstance(extent, IntImm) or extent.value >= 0:
+            return extent.astype(i64)
+    elif hasattr(extent, "__index__") and not isinstance(extent, bool):
+        value = int(extent.__index__())
+        if 0 <= value <= i64.max:
+            return IntImm(i64, value)
+    raise BadExtent(name, axis, described(extent), span=span).error()
+
+
+def described(value: object) -> str:
+    """A value in words, for a message."""
+    if isinstance(value, Expr):
+        return f"an expression of type {value.dtype}"
+    if isinstance(value, Buffer):
+        return f"the buffer `{value.name}`"
+    if isinstance(value, DType):
+        return f"tl.{value}"
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return repr(value)
+    return f"a value of type {type(value).__name__}"

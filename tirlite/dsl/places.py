@@ -1,0 +1,53 @@
+"""A node of Python's syntax tree in, the span of the source that it came from out."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from tirlite.diag import Source, Span
+
+# Python ends lines at these alone; str.splitlines knows more.
+_LINE_ENDS = re.compile(r"\r\n|\r|\n")
+
+
+def lines_of(text: str) -> tuple[str, ...]:
+    """The lines of `text` as Python counts them."""
+    return tuple(_LINE_ENDS.split(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the nodes of one tree stand: line 1 of the tree is line `1 + shift` of the source."""
+
+    source: Source
+    shift: int = 0
+
+    def span(self, node: ast.AST) -> Span:
+        """The span of a statement, expression, argument or keyword."""
+        first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", None)
+        start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", None)
+        line, end_line = first + self.shift, (last or first) + self.shift
+        return Span(
+            self.source,
+            line,
+            self._column(line, start),
+            end_line,
+            self._column(end_line, start + 1 if end is None else end),
+        )
+
+    def text(self, node: ast.AST) -> str:
+        """The source of a node, on one line."""
+        span = self.span(node)
+        lines = [self.source.line(number) or "" for number in range(span.line, span.end_line + 1)]
+        lines[-1] = lines[-1][: span.end_column]
+        lines[0] = lines[0][span.column :]
+        return " ".join(line.strip() for line in lines)
+
+    def _column(self, line: int, offset: int) -> int:
+        """Characters for Python's bytes."""
+        text = self.source.line(line)
+        if text is None or text.isascii():
+            return offset
+        return len(text.encode()[:offset].decode(errors="replace"))

@@ -1,0 +1,71 @@
+"""A construct of Python that kernels do not have in, what to write instead out."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tirlite.diag import Message, Span, TirliteError
+
+
+@dataclass(frozen=True)
+class NotInKernels(Message):
+    """A construct of Python that the kernel language does not take."""
+
+    code = "not-in-kernels"
+    title = "{what} cannot stand in a kernel"
+    help = "{instead}"
+
+    what: str
+    instead: str
+
+
+_ELEMENTS = "write a loop over the elements"
+_REFUSED: Mapping[type[ast.AST], tuple[str, str]] = {
+    ast.FunctionDef: ("a nested function", "write its body where it is called, or make it a kernel of its own"),
+    ast.AsyncFunctionDef: ("an async function", "kernels are plain functions; loops run in parallel with tl.parallel"),
+    ast.ClassDef: ("a class", "a kernel has scalars and buffers only"),
+    ast.Return: ("`return` with a value or inside a block", "store results into parameters; mark those with tl.out"),
+    ast.Delete: ("`del`", "leave it out: storage ends by itself, and the planner reuses it"),
+    ast.AsyncFor: ("`async for`", "write `for i in tl.parallel(n):`"),
+    ast.With: ("`with` of anything but tl.attr", 'write `with tl.attr(buffer, "double_buffer"):`'),
+    ast.AsyncWith: ("`async with`", 'write `with tl.attr(buffer, "double_buffer"):`'),
+    ast.Match: ("`match`", "write if, elif and else"),
+    ast.Raise: ("`raise`", 'write `assert condition, "message"`'),
+    ast.Try: ("`try`", "check beforehand, with if or assert: a kernel raises nothing that could be caught in it"),
+    ast.TryStar: ("`try`", "check beforehand, with if or assert: a kernel raises nothing that could be caught in it"),
+    ast.Import: ("`import`", "import before the kernel"),
+    ast.ImportFrom: ("`import`", "import before the kernel"),
+    ast.Global: ("`global`", "pass what changes as a parameter"),
+    ast.Nonlocal: ("`nonlocal`", "pass what changes as a parameter"),
+    ast.Break: ("`break`", "write a while loop whose condition says when to stop"),
+    ast.Continue: ("`continue`", "put the rest of the body under an if"),
+    ast.NamedExpr: ("`:=`", "assign on a line of its own, before"),
+    ast.Lambda: ("a lambda", "write the expression where it is used"),
+    ast.Dict: ("a dict", "a kernel has scalars and buffers only"),
+    ast.Set: ("a set", "a kernel has scalars and buffers only"),
+    ast.List: ("a list", "allocate a buffer: tl.alloc(tl.f32[n])"),
+    ast.Tuple: ("a tuple", "write one value at a time"),
+    ast.ListComp: ("a comprehension", _ELEMENTS),
+    ast.SetComp: ("a comprehension", _ELEMENTS),
+    ast.DictComp: ("a comprehension", _ELEMENTS),
+    ast.GeneratorExp: ("a generator expression", _ELEMENTS),
+    ast.Await: ("`await`", "leave it out"),
+    ast.Yield: ("`yield`", "store results into parameters"),
+    ast.YieldFrom: ("`yield from`", "store results into parameters"),
+    ast.JoinedStr: ("an f-string", 'a message of an assert is a plain text: "..."'),
+    ast.Starred: ("`*`", "write out the arguments"),
+    ast.Slice: ("a slice", _ELEMENTS),
+    ast.MatMult: ("`@`", "write the three loops"),
+    ast.Is: ("`is`", "compare with =="),
+    ast.IsNot: ("`is not`", "compare with !="),
+    ast.In: ("`in`", "compare with each value, or loop over them"),
+    ast.NotIn: ("`not in`", "compare with each value, or loop over them"),
+}
+
+
+def refusal(node: ast.AST, span: Span) -> TirliteError:
+    """The error that `node` cannot stand in a kernel."""
+    what, instead = _REFUSED.get(type(node), (f"this ({type(node).__name__})", "write it with loops and arithmetic"))
+    return NotInKernels(what, instead, span=span).error()

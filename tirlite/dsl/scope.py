@@ -1,0 +1,152 @@
+"""Names bound and read in program order in, what they stand for out, or why they stand for nothing there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tirlite.diag import Message, Span
+from tirlite.dsl.local_names import Block
+from tirlite.ir.expr import Buffer, Load, Var
+from tirlite.ir.stmt import Stmt
+
+
+@dataclass(frozen=True)
+class PossiblyUnassigned(Message):
+    """A name is read where no assignment, or not on every way an assignment, has come before."""
+
+    code = "possibly-unassigned"
+    title = "`{name}` may have no value here"
+    label = "read here"
+    help = "assign it before, on every way that leads here: a loop may run zero times, a branch may not be taken"
+
+    name: str
+
+
+@dataclass(frozen=True)
+class OutOfBlock(Message):
+    """A name is read after the block in which it was bound."""
+
+    code = "out-of-block"
+    title = "`{name}` is gone here: it was bound in a block that has ended"
+    label = "read here"
+    related_label = "bound here"
+    help = "{advice}"
+
+    name: str
+    advice: str
+
+
+class AlreadyReported(Exception):
+    """Something depends on a statement that was wrong; nothing more is to be said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A scalar that changes: a buffer without axes."""
+
+    buffer: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """What a name is bound to by a statement that was wrong."""
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A block that is being translated."""
+
+    block: Block
+    stmts: list[Stmt] = field(default_factory=list)
+    bound: list[str] = field(default_factory=list)
+    assigned: list[str] = field(default_factory=list)
+
+
+class Scope:
+    """The names of a kernel at one point of it, while the translation goes through it."""
+
+    def __init__(self) -> None:
+        self._frames: list[_Frame] = []
+        self._values: dict[str, object] = {}
+        self._places: dict[str, Span] = {}
+        self._gone: dict[str, object] = {}
+        self._assigned: set[str] = set()
+
+    def open(self, block: Block) -> None:
+        """A block begins."""
+        self._frames.append(_Frame(block))
+
+    def close(self) -> tuple[tuple[Stmt, ...], list[str]]:
+        """The innermost block ends. Its statements, and the cells that it has surely assigned."""
+        frame = self._frames.pop()
+        for name in frame.assigned:
+            self._assigned.discard(name)
+        for name in frame.bound:
+            self._gone[name] = self._values.pop(name, None)
+        return tuple(frame.stmts), [name for name in frame.assigned if name in self._values]
+
+    def add(self, stmt: Stmt) -> None:
+        """`stmt` comes next in the innermost block."""
+        self._frames[-1].stmts.append(stmt)
+
+    def bind(self, name: str, value: object, span: Span) -> None:
+        """To the end of the innermost block, `name` stands for `value`."""
+        self._bind(self._frames[-1], name, value, span)
+
+    def bind_cell(self, name: str, cell: Cell, home: Block, declaration: Stmt, span: Span) -> None:
+        """To the end of `home`, an open block, `name` is a cell, declared by a statement that comes next in `home`."""
+        frame = next(each for each in self._frames if each.block is home)
+        frame.stmts.append(declaration)
+        self._bind(frame, name, cell, span)
+
+    def bind_wrong(self, name: str, span: Span) -> None:
+        """`name` should have been bound here, and what should have bound it was wrong."""
+        if self.cell(name) is not None:
+            self.assigned([name])
+        elif name not in self._values:
+            self.bind(name, Wrong(), span)
+
+    def _bind(self, frame: _Frame, name: str, value: object, span: Span) -> None:
+        if name not in frame.bound:
+            frame.bound.append(name)
+        self._values[name] = value
+        self._places[name] = span
+        self._assigned.discard(name)
+
+    def assigned(self, names: Iterable[str]) -> None:
+        """These cells have a value from here on."""
+        for name in names:
+            if name not in self._assigned:
+                self._assigned.add(name)
+                self._frames[-1].assigned.append(name)
+
+    def cell(self, name: str) -> Cell | None:
+        """The cell called `name`, if it is declared."""
+        value = self._values.get(name)
+        return value if isinstance(value, Cell) else None
+
+    def read(self, name: str, span: Span) -> object:
+        """What the local `name` stands for here."""
+        value = self._values.get(name)
+        if isinstance(value, Wrong):
+            raise AlreadyReported
+        if isinstance(value, Cell):
+            if name not in self._assigned:
+                raise PossiblyUnassigned(name, span=span).error()
+            return Load(value.buffer, ())
+        if value is not None:
+            return value
+        if isinstance(self._gone.get(name), Wrong):
+            raise AlreadyReported
+        if name not in self._gone:
+            raise PossiblyUnassigned(name, span=span).error()
+        raise OutOfBlock(name, _advice(name, self._gone[name]), span=span, related=self._places[name]).error()
+
+
+def _advice(name: str, value: object) -> str:
+    if isinstance(value, Buffer):
+        return f"allocate `{name}` before that block"
+    if isinstance(value, Var) and value.dim is None:
+        return f"assign `{name}`, or another name, before that block too"
+    return f"assign `{name}` before that block"

@@ -1,0 +1,102 @@
+"""A Python function, or text, in; its syntax tree and the places of its nodes out."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import warnings
+from dataclasses import dataclass
+from types import FunctionType
+
+from tirlite.diag import Message, Source, Span
+from tirlite.dsl.places import Places, lines_of
+
+
+@dataclass(frozen=True)
+class NoSource(Message):
+    """The source of a function cannot be read."""
+
+    code = "no-source"
+    title = "the source of `{name}` cannot be read"
+    help = "define it in a file, or give its text to tl.parse"
+
+    name: str
+
+
+@dataclass(frozen=True)
+class NotAFunction(Message):
+    """Something else than a plain function is to be a kernel."""
+
+    code = "not-a-function"
+    title = "{given} cannot be a kernel"
+    help = "write @tl.kernel above a `def`"
+
+    given: str
+
+
+@dataclass(frozen=True)
+class BadSyntax(Message):
+    """Text is no Python."""
+
+    code = "bad-syntax"
+    title = "this is no Python: {reason}"
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class TooDeep(Message):
+    """Text is nested more deeply than Python's own parser can read."""
+
+    code = "too-deep-to-parse"
+    title = "the text is nested too deeply for Python's parser"
+    help = "split long expressions over several assignments, or build the function with tl.ir.Builder"
+
+
+def function_syntax(function: FunctionType) -> tuple[ast.FunctionDef, Places]:
+    """The syntax tree of a function and its places in the file that it comes from."""
+    if not isinstance(function, FunctionType):
+        raise NotAFunction(f"a value of type {type(function).__name__}").error()
+    if function.__name__ == "<lambda>":
+        raise NotAFunction("a lambda").error()
+    try:
+        lines, first_line = inspect.getsourcelines(function)
+    except (OSError, TypeError, IndexError, SyntaxError):
+        raise NoSource(function.__name__).error() from None
+    text = "".join(lines)
+    source = Source(function.__code__.co_filename, lines_of(text), first_line)
+    # An indented function is read under an `if` of our own, one line above it.
+    under_if = text[:1].isspace()
+    places = Places(source, first_line - (2 if under_if else 1))
+    tree = parsed(f"if 1:\n{text}" if under_if else text, places)
+    body = tree.body[0].body if under_if and isinstance(tree.body[0], ast.If) else tree.body
+    found = body[0] if body else None
+    if isinstance(found, ast.AsyncFunctionDef):
+        raise NotAFunction("an async function", span=places.span(found)).error()
+    if not isinstance(found, ast.FunctionDef) or found.name != function.__name__:
+        # The file has changed since it was loaded.
+        raise NoSource(function.__name__).error()
+    return found, places
+
+
+def text_syntax(text: str, name: str) -> tuple[ast.Module, Places]:
+    """The syntax tree of a text, which messages call `name`."""
+    places = Places(Source(name, lines_of(text)))
+    return parsed(text, places), places
+
+
+def parsed(text: str, places: Places) -> ast.Module:
+    """The syntax tree of `text`."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except SyntaxError as error:
+        line, column = (error.lineno or 1) + places.shift, max((error.offset or 1) - 1, 0)
+        end = max((error.end_offset or 0) - 1, column + 1) if error.end_lineno == error.lineno else column + 1
+        span = Span(places.source, line, column, line, end)
+        raise BadSyntax(error.msg, span=span).error() from None
+    except ValueError as error:  # zero bytes, lone surrogates
+        raise BadSyntax(str(error)).error() from None
+    except (RecursionError, MemoryError):
+        raise TooDeep().error() from None

@@ -1,0 +1,80 @@
+"""The words of the kernel language: a name in, what it stands for out. A closed set."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+from tirlite.diag import KernelError, Message
+from tirlite.ir.dtype import SCALARS, bool_, dtype_of, f64, i64
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import ForKind
+
+
+@dataclass(frozen=True)
+class OutsideKernel(Message):
+    """A word of the kernel language was called as an ordinary Python function."""
+
+    code = "outside-kernel"
+    raises = KernelError
+    title = "tl.{name} means something only inside a kernel"
+    help = "write it in a function under @tl.kernel, or in text for tl.parse"
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A name that means something inside kernels alone. Those of math have an `op`."""
+
+    name: str
+    op: Op | None = None
+
+    def __call__(self, *args: object, **keywords: object) -> NoReturn:
+        raise OutsideKernel(self.name).error()
+
+    def __repr__(self) -> str:
+        return f"tl.{self.name}"
+
+
+LOOPS: Mapping[str, ForKind] = {kind.value.removeprefix("tl."): kind for kind in ForKind}
+DECLARATIONS = ("alloc", "view")
+_FORMS = ("attr", "let", "select", "if_then_else", "ramp", "broadcast", "truncdiv", "truncmod")
+_CALLS = ("address_of", "access_ptr", "call_extern", "barrier")
+_HEADER = ("dim", "dims", "out", "buffer", "kernel")
+
+MATH: Mapping[str, Word] = {op.label: Word(op.label, op) for op in Op if op.is_math}
+RANGE, MIN, MAX = Word("range"), Word("min"), Word("max")
+WORDS: Mapping[str, Word] = {
+    **{name: Word(name) for name in (*LOOPS, *DECLARATIONS, *_FORMS, *_CALLS) if name != RANGE.name},
+    **MATH,
+}
+TYPES = {dtype.name: dtype for dtype in SCALARS}
+
+# What the builtins of Python mean in a kernel.
+BUILTINS: Mapping[object, object] = {
+    builtins.range: RANGE,
+    builtins.min: MIN,
+    builtins.max: MAX,
+    builtins.abs: MATH["abs"],
+    builtins.bool: bool_,
+    builtins.int: i64,
+    builtins.float: f64,
+}
+
+
+class Namespace:
+    """`tl` itself."""
+
+
+TL = Namespace()
+
+# Every name behind `tl.`; vector types (`f32x4`) come on top.
+NAMES: tuple[str, ...] = (*WORDS, *TYPES, *_HEADER)
+
+
+def named(name: str) -> object | None:
+    """What `tl.NAME` stands for inside a kernel, or None."""
+    return WORDS.get(name) or (Word(name) if name in _HEADER else dtype_of(name))
