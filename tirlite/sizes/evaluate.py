@@ -52,8 +52,10 @@ def evaluate(size: SizeLike, binding: Mapping[Dim, int]) -> int:
 def sample_bindings(dims: Iterable[Dim]) -> tuple[dict[Dim, int], ...]:
     """A few bindings that obey the facts and tell unrelated sizes apart: of two dims, each is once the lesser."""
     order = list(dict.fromkeys(dims))
-    rising = range(1, len(order) + 1)
-    steps = ([0] * len(order), list(rising), list(reversed(rising)), [1000 + 7 * step for step in rising])
+    count = len(order)
+    rising = range(1, count + 1)
+    shuffled = [[place * prime % (2 * count + 1) for place in rising] for prime in (7, 19, 43, 101)]
+    steps = [[0] * count, [1000 + 7 * place for place in rising], list(rising), list(reversed(rising)), *shuffled]
     return tuple({dim: dim.nth(step) for dim, step in zip(order, row, strict=True)} for row in steps)
 
 
