@@ -11,36 +11,47 @@ from tirlite.plan.order import Order
 from tirlite.plan.slots import Slot
 from tirlite.sizes import Size
 
+_LOOKS = 60_000
+_LOOKS_PER_ITEM = 5
+
 
 def by_size(items: Sequence[Item], order: Order) -> list[Slot] | None:
-    """Slots for the items, each put into the smallest slot that is free while it lives; None where that asks too much.
+    """Slots for the items, each put where the storage idles least before and after it; None where that asks too much.
 
-    The work is limited to some comparisons for each item, counted, so that a problem in which nothing can be shared
-    does not cost quadratic time.
+    Of equal sizes the one that lives longest comes first. The work is limited to a number of looks at slots, so that a
+    problem in which little can be shared does not cost quadratic time.
     """
-    work = 20_000 + 10 * len(items)
+    work = _LOOKS + _LOOKS_PER_ITEM * len(items)
     slots: list[Slot] = []
     busy: list[Occupancy] = []
     sizes: list[Size] = []
-    for index in sorted(range(len(items)), key=lambda i: (-items[i].value, items[i].live[0][0], i)):
+    for index in sorted(range(len(items)), key=lambda i: (-items[i].value, _first(items[i]) - _last(items[i]), i)):
         item = items[index]
-        place = len(slots) - 1
-        while place >= 0 and not busy[place].is_free(item.live):
-            place -= 1
-        work -= len(slots) - place
+        work -= len(slots)
         if work < 0:
             return None
-        if place < 0:
-            decision = Decision(Choice.OPENS)
+        free = [place for place, taken in enumerate(busy) if taken.is_free(item.live)]
+        if free:
+            low, high = _first(item), _last(item)
+            place = min((busy[i].slack(low, high), i) for i in free)[1]
+            decision = Decision(_choice(order, item.size, sizes[place]), sizes[place])
+        else:
             place = len(slots)
+            decision = Decision(Choice.OPENS)
             slots.append(Slot())
             busy.append(Occupancy())
             sizes.append(item.size)
-        else:
-            decision = Decision(_choice(order, item.size, sizes[place]), sizes[place])
         item.join(slots[place], decision)
         busy[place].take(item.live)
     return slots
+
+
+def _first(item: Item) -> int:
+    return item.live[0][0]
+
+
+def _last(item: Item) -> int:
+    return item.live[-1][1]
 
 
 def _choice(order: Order, size: Size, before: Size) -> Choice:

@@ -26,6 +26,16 @@ class Occupancy:
                 return False
         return True
 
+    def slack(self, low: int, high: int) -> tuple[int, int]:
+        """How long it is free around [low, high): (sides without an end, time on the others). Less is tighter."""
+        before, after = bisect_right(self._highs, low), bisect_left(self._lows, high)
+        endless, time = 2, 0
+        if before > 0:
+            endless, time = endless - 1, time + low - self._highs[before - 1]
+        if after < len(self._lows):
+            endless, time = endless - 1, time + self._lows[after] - high
+        return endless, time
+
     def take(self, live: Iterable[Interval]) -> None:
         """Take intervals that are free."""
         for low, high in live:

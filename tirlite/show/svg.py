@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 
 from tirlite.show.chart import Chart, Rectangle, extent
 
@@ -12,6 +11,9 @@ _FILLS = ("#8ecae6", "#ffb703", "#b7e4c7", "#f4acb7", "#cdb4db", "#ffd6a5", "#a3
 _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 16, 34, 44
 _LETTER_WIDTH = 6.2
 _GRID, _FRAME, _LINE = "#ddd", "#333", "#c1121f"
+
+
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ def chart_svg(chart: Chart, width: int = 960, height: int = 540) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
-        f'<text x="{_LEFT}" y="20" font-size="14">{escape(chart.title)}</text>',
+        f'<text x="{_LEFT}" y="20" font-size="14">{chart.title.translate(_ESCAPES)}</text>',
         *_axes(chart, frame),
     ]
     fills: dict[str, str] = {}
@@ -77,7 +79,7 @@ def _drawn(rectangle: Rectangle, frame: _Frame, fill: str) -> list[str]:
         label = label[: room - 1] + "…" if room >= 3 else ""
     box = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
     parts = [
-        f"<g><title>{escape(rectangle.note or rectangle.label)}</title>",
+        f"<g><title>{(rectangle.note or rectangle.label).translate(_ESCAPES)}</title>",
         f'<rect {box} fill="{fill}" stroke="{_FRAME}" stroke-width="0.8"/>',
     ]
     if label and height >= 11:
@@ -92,7 +94,7 @@ def _level(frame: _Frame, value: int, stroke: str, dashes: str = "") -> str:
 
 
 def _text(x: float, y: float, text: str, anchor: str = "middle", fill: str = "black") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}">{escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}">{text.translate(_ESCAPES)}</text>'
 
 
 def _ticks(low: int, high: int) -> range:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from itertools import product
 
 from tirlite.plan.best_fit import best_fit
@@ -52,7 +51,7 @@ def _share_slots(requests: Sequence[Request], order: Order) -> list[Slot]:
         sizes = [slot.size for slot in slots]
         totals = _totals(sizes, order)
         is_safe = items is merged or not symbolic or proved_at_most(sizes, ceiling, order)
-        if is_safe and _ratio(totals, floor) < _ratio(least, floor):
+        if is_safe and _rank(totals, floor) < _rank(least, floor):
             best, least = slots, totals
     return best
 
@@ -68,6 +67,6 @@ def _floor(requests: Sequence[Request], order: Order) -> list[int]:
     return [max(column) for column in zip(*(sums for _, sums in points), strict=True)]
 
 
-def _ratio(totals: Sequence[int], floor: Sequence[int]) -> Fraction:
-    """How much is needed over what must be, summed over the sample bindings."""
-    return sum((Fraction(total, max(least, 1)) for total, least in zip(totals, floor, strict=True)), Fraction(0))
+def _rank(totals: Sequence[int], floor: Sequence[int]) -> tuple[float, Sequence[int]]:
+    """Less is better: what is needed over what must be, summed over the sample bindings; ties go by bytes."""
+    return sum(total / max(least, 1) for total, least in zip(totals, floor, strict=True)), totals
