@@ -1,0 +1,153 @@
+"""The speed of the compiler: nothing in, measured figures out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from math import log
+from pathlib import Path
+from statistics import fmean, median
+from time import perf_counter
+
+import numpy as np
+
+import tirlite
+from tirlite.cli.figures import Figure
+from tirlite.cli.programs import SHAPES
+from tirlite.driver import compile
+from tirlite.ir import Builder, PrimFunc, Var, f32, i64
+from tirlite.rewrite import default_pipeline, run_pipeline
+from tirlite.sizes import Dim
+
+# Bars in milliseconds, microseconds and seconds; sizes in temporaries, terms, statements and loops.
+_IMPORT_BAR, _FIRST_RESULT_BAR = 60, 60
+_CALL_BAR = 10
+_PASS_BARS = {"chain": 1, "all live": 2, "symbolic": 5}
+_GROWTH_BAR = 1.2
+_EXTREMES = {
+    "a sum of {} terms": ("sum", 10_000, None),
+    "{} statements in a row": ("row", 10_000, None),
+    "{} nested loops": ("nest", 2_000, None),
+    "{} temporaries": ("temporaries", 1_000, 5),
+}
+
+
+def compiler_figures(*, quick: bool = False) -> list[Figure]:
+    """All figures. `quick` takes a tenth of the sizes and runs everything once."""
+    runs, scale = (1, 10) if quick else (7, 1)
+    return [
+        *_imports(runs),
+        *_first_result(runs),
+        _call(runs),
+        *_passes([size // scale for size in (1_000, 4_000, 16_000, 20_000)], 1 if quick else 3),
+        *_extremes(scale),
+    ]
+
+
+def _imports(runs: int) -> Iterator[Figure]:
+    programs = {
+        "": "",
+        "tirlite": "import tirlite",
+        "kernel": "import tirlite; tirlite.kernel, tirlite.f32, tirlite.dims",
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in programs}
+    for _ in range(runs):
+        for name, program in programs.items():
+            timed = f"from time import perf_counter as t; s = t(); import numpy; {program}; print(t() - s)"
+            seconds[name].append(float(_fresh("-c", timed)))
+    beyond = {name: 1e3 * (median(each) - median(seconds[""])) for name, each in seconds.items()}
+    yield Figure("import tirlite, beyond NumPy", max(beyond["tirlite"], 0), "ms", _IMPORT_BAR)
+    yield Figure("import and first use of tl.kernel, beyond NumPy", max(beyond["kernel"], 0), "ms", _IMPORT_BAR)
+
+
+def _first_result(runs: int) -> Iterator[Figure]:
+    found = [json.loads(_fresh("-m", "tirlite.cli.probes.vector_add")) for _ in range(runs)]
+    stage = {name: 1e3 * median(each[name] for each in found) for name in found[0]}
+    imports = ", ".join(f"{name} {stage[name]:.0f}" for name in ("numpy", "llvmlite", "tirlite"))
+    note = f"imports come before it: {imports} ms"
+    yield Figure(
+        "vector add with symbolic n, source to first result", stage["first result"], "ms", _FIRST_RESULT_BAR, note
+    )
+    yield from (
+        Figure(f"  {name}", value, "ms")
+        for name, value in stage.items()
+        if name not in ("numpy", "llvmlite", "tirlite", "first result") and value >= 0.1
+    )
+
+
+def _call(runs: int) -> Figure:
+    kernel = compile(_vector_add())
+    arrays = [np.ones(16, np.float32) for _ in range(3)]
+    kernel(*arrays)
+    calls = 2_000
+
+    def batch() -> None:
+        for _ in range(calls):
+            kernel(*arrays)
+
+    return Figure("call with three arrays, all checks", 1e6 * _median_time(batch, runs) / calls, "us", _CALL_BAR)
+
+
+def _passes(sizes: Sequence[int], runs: int) -> Iterator[Figure]:
+    """The last of `sizes` is that of the bars; growth is taken over the others."""
+    for shape, make in SHAPES.items():
+        seconds = []
+        for size in sizes:
+            func, passes = make(size), default_pipeline("share")
+            seconds.append(_median_time(lambda func=func, passes=passes: run_pipeline(func, passes), runs))
+        for size, each in zip(sizes[:-1], seconds, strict=False):
+            yield Figure(f"passes, {shape}, {size:,} temporaries", each, "s")
+        yield Figure(f"passes, {shape}, {sizes[-1]:,} temporaries", seconds[-1], "s", _PASS_BARS[shape])
+        growth = _exponent(sizes[:-1], seconds[:-1])
+        yield Figure(f"passes, {shape}, exponent of growth", growth, "", _GROWTH_BAR)
+
+
+def _extremes(scale: int) -> Iterator[Figure]:
+    for name, (program, full_size, bar) in _EXTREMES.items():
+        size = full_size // scale
+        title = f"{name.format(f'{size:,}')}, IR to result"
+        try:
+            found = json.loads(_fresh("-m", "tirlite.cli.probes.depth", program, str(size)))
+        except subprocess.CalledProcessError as error:
+            yield Figure(title, None, "s", bar, f"the process ended with code {error.returncode}")
+            continue
+        refused = found.get("refused")
+        yield Figure(title, found["seconds"], "s", bar, f"refused: {refused}" if refused else found["note"])
+
+
+def _vector_add() -> PrimFunc:
+    n = Var("n", i64, Dim("n"))
+    b = Builder("add")
+    x, y, z = (b.param(name, f32[n]) for name in "xyz")
+    with b.for_("i", 0, n) as i:
+        b.store(z, i, x[i] + y[i])
+    return b.build()
+
+
+def _fresh(*arguments: str) -> str:
+    """What a new Python process that sees this tirlite prints."""
+    home = str(Path(tirlite.__file__).parent.parent)
+    paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def _median_time(action: Callable[[], object], runs: int) -> float:
+    seconds = []
+    for _ in range(runs):
+        start = perf_counter()
+        action()
+        seconds.append(perf_counter() - start)
+    return median(seconds)
+
+
+def _exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
+    """The slope of a straight line through the points, both axes logarithmic."""
+    x, y = [log(size) for size in sizes], [log(each) for each in seconds]
+    middle, height = fmean(x), fmean(y)
+    rise = sum((a - middle) * (b - height) for a, b in zip(x, y, strict=True))
+    return rise / sum((a - middle) ** 2 for a in x)

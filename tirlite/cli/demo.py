@@ -1,0 +1,39 @@
+"""`tirlite demo [IMAGE]`: the whole way of one kernel, on a photograph."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command to those of the program."""
+    parser = commands.add_parser(
+        "demo",
+        help="find the corners in a photograph, and show all that happens on the way",
+        description="Finds the corners in a picture by a kernel of eleven stages, and shows what becomes of the kernel: "
+        "its loop nest after the rewrite, its storage plan, its result and its speed beside NumPy's.",
+    )
+    parser.add_argument(
+        "image", metavar="IMAGE", nargs="?", type=Path, help="a .pgm or .npy file, or with Pillow any picture"
+    )
+    parser.add_argument(
+        "--out", metavar="FILE", type=Path, default=Path("corners.pgm"), help="the picture to write (%(default)s)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the tour and saves the picture."""
+    from tirlite.cli.corners import find_corners, mark_corners
+    from tirlite.cli.output_file import write_file
+    from tirlite.cli.pictures import photograph, picture_bytes, read_picture
+    from tirlite.cli.tour import tour
+
+    image = photograph() if arguments.image is None else read_picture(arguments.image)
+    picture_bytes(image[:1, :1], arguments.out)  # a format that cannot be written is refused before the work
+    response = tour(image)
+    corners = find_corners(response)
+    write_file(arguments.out, picture_bytes(mark_corners(image, corners), arguments.out))
+    print(f"  {len(corners)} corners are marked in {arguments.out.resolve()}")
+    return 0

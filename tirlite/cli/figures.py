@@ -1,0 +1,72 @@
+"""Measured figures in, a table for people or JSON for machines out."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+
+from tirlite.show import table
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One thing measured: smaller is better, and `bar` is where it is good enough. `value` is None where it failed."""
+
+    name: str
+    value: float | None
+    unit: str
+    bar: float | None = None
+    note: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the bar was reached; None where there is none."""
+        if self.value is None:
+            return False
+        return None if self.bar is None else self.value <= self.bar
+
+
+_VERDICT = {True: "yes", False: "NO", None: ""}
+
+
+def figures_text(figures: Sequence[Figure]) -> str:
+    """A table, with the machine that it holds for."""
+    rows = [
+        (
+            figure.name,
+            "failed" if figure.value is None else f"{_number(figure.value)} {figure.unit}".rstrip(),
+            "" if figure.bar is None else f"{_number(figure.bar)} {figure.unit}".rstrip(),
+            _VERDICT[figure.met],
+            figure.note,
+        )
+        for figure in figures
+    ]
+    heading = ", ".join(f"{name} {value}" for name, value in _machine().items())
+    return heading + "\n\n" + table(("what", "measured", "bar", "met", ""), rows)
+
+
+def figures_json(figures: Sequence[Figure]) -> str:
+    """One object: the machine, and the list of figures."""
+    listed = [{**asdict(figure), "met": figure.met} for figure in figures]
+    return json.dumps({"machine": _machine(), "figures": listed}, indent=1)
+
+
+def _machine() -> dict[str, str]:
+    libraries = {name: version(name) for name in ("numpy", "llvmlite")}
+    return {
+        "Python": platform.python_version(),
+        **libraries,
+        "machine": platform.machine(),
+        "cores": str(os.cpu_count()),
+    }
+
+
+def _number(value: float) -> str:
+    """Three digits that count, thousands apart."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"

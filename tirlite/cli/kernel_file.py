@@ -1,0 +1,132 @@
+"""`FILE.py:NAME` in, the kernel of that name out. The file is run, as Python would run it."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tirlite.cli.command_error import CommandError
+from tirlite.diag import Message, Source, Span, TirliteError, nearest
+from tirlite.driver import Kernel, compile
+from tirlite.ir import PrimFunc
+
+
+@dataclass(frozen=True)
+class NoKernelFile(Message):
+    code = "no-kernel-file"
+    raises = CommandError
+    title = "there is no file `{path}`"
+    help = "{advice}"
+
+    path: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class NoKernelNamed(Message):
+    code = "no-kernel-named"
+    raises = CommandError
+    title = "`{path}` has no kernel `{name}`"
+    help = "{advice}"
+
+    path: str
+    name: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class WhichKernel(Message):
+    """The name of the kernel was left out, and the file does not have exactly one."""
+
+    code = "which-kernel"
+    raises = CommandError
+    title = "`{path}` has {count} kernels"
+    help = "{advice}"
+
+    path: str
+    count: int
+    advice: str
+
+
+@dataclass(frozen=True)
+class FailedFile(Message):
+    """The file with the kernel raised an error of its own."""
+
+    code = "failed-file"
+    raises = CommandError
+    title = "`{path}` cannot be run: {fault}"
+    label = "raised here"
+
+    path: str
+    fault: str
+
+
+def load_kernel(place: str) -> Kernel:
+    """The kernel at `FILE.py:NAME`; `FILE.py` alone will do where there is one only.
+
+    Raises CommandError where there is none, and KernelError where it is wrong.
+    """
+    file, _, name = place.rpartition(":") if not place.endswith(".py") else (place, "", "")
+    path = Path(file or name)
+    if not path.is_file():
+        raise NoKernelFile(str(path), _other_files(path)).error()
+    kernels = {
+        name: value if isinstance(value, Kernel) else compile(value)
+        for name, value in _run(path).items()
+        if isinstance(value, Kernel | PrimFunc)
+    }
+    names = ", ".join(f"`{each}`" for each in kernels)
+    if file and name in kernels:
+        return kernels[name]
+    if file and name:
+        near = nearest(name, kernels)
+        known = f"its kernels are {names}" if kernels else "it has no kernel at all"
+        raise NoKernelNamed(str(path), name, f"did you mean {near}?" if near else known).error()
+    if len(kernels) == 1:
+        return next(iter(kernels.values()))
+    example = f"write `{path}:{next(iter(kernels))}`; its kernels are {names}" if kernels else "mark one by @tl.kernel"
+    raise WhichKernel(str(path), len(kernels), example).error()
+
+
+def _other_files(path: Path) -> str:
+    folder = path.parent
+    if not folder.is_dir():
+        return f"there is no folder `{folder}` either"
+    near = nearest(path.name, (each.name for each in folder.glob("*.py")))
+    return f"did you mean {near}?" if near else "give the path of a Python file, and the name of a kernel in it"
+
+
+def _run(path: Path) -> Mapping[str, object]:
+    """The names that the file defines. Its own folder is where it imports from first."""
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        return runpy.run_path(str(path), run_name=path.stem)
+    except TirliteError:
+        raise
+    except (Exception, SystemExit) as error:
+        message = FailedFile(str(path), f"{type(error).__name__}: {error}", span=_place(path, error))
+        raise message.error() from None
+    finally:
+        sys.path.remove(folder)
+
+
+def _place(path: Path, error: BaseException) -> Span | None:
+    """The line of the file that an error comes from."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        line = error.lineno
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        line = next((frame.lineno for frame in reversed(frames) if frame.filename == str(path)), None)
+    try:
+        source = Source.of(str(path), path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None
+    text = source.line(line) if line is not None else None
+    if line is None or text is None:
+        return None
+    return Span(source, line, len(text) - len(text.lstrip()), line, len(text.rstrip()))

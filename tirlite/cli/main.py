@@ -1,0 +1,45 @@
+"""The command line's arguments in, the exit code out: 0 done, 1 the kernel or its run failed, 2 wrongly called."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from tirlite.cli import bench, demo, show
+from tirlite.cli.command_error import CommandError
+from tirlite.diag import TirliteError
+
+_COMMANDS = (demo, show, bench)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; `argv` is what stands behind the program's name."""
+    try:
+        arguments = _parser().parse_args(argv)
+    except SystemExit as stop:  # argparse has printed help, or what is wrong
+        return int(stop.code or 0)
+    try:
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+    except TirliteError as error:
+        print(error, file=sys.stderr)
+        return 2 if isinstance(error, CommandError) else 1
+    except BrokenPipeError:  # whoever read the output has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tirlite",
+        description="A compiler for loop-nest kernels that plans where every temporary lives.",
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        command.add(commands)
+    return parser

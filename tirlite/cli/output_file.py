@@ -1,0 +1,35 @@
+"""Contents and a path in, a file out that holds all of them or was never touched."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from tirlite.cli.command_error import CommandError
+from tirlite.diag import Message
+
+
+@dataclass(frozen=True)
+class CannotWrite(Message):
+    """The file system refuses to take an output."""
+
+    code = "cannot-write"
+    raises = CommandError
+    title = "cannot write `{path}`: {reason}"
+
+    path: str
+    reason: str
+
+
+def write_file(path: Path, contents: bytes) -> None:
+    """Writes a file by way of another one beside it, so that nobody ever sees a half of it. Raises CommandError."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        try:
+            beside.write_bytes(contents)
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise CannotWrite(str(path), error.strerror or str(error)).error() from None

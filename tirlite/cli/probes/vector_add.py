@@ -1,0 +1,41 @@
+"""Prints the seconds from the source of a vector add to its first result, in a process that did nothing before."""
+
+from __future__ import annotations
+
+import json
+from time import perf_counter
+
+
+def measure() -> dict[str, float]:
+    """Seconds by stage: the imports one by one, then source to first result, then the kernel's own account of it."""
+    laps = [perf_counter()]
+    import numpy as np
+
+    laps.append(perf_counter())
+    import llvmlite.binding  # noqa: F401
+
+    laps.append(perf_counter())
+    import tirlite as tl
+
+    decorate = tl.kernel
+    laps.append(perf_counter())
+    x, y = np.arange(1000, dtype=np.float32), np.ones(1000, np.float32)
+    z = np.empty_like(x)
+    start = perf_counter()
+
+    n = tl.dim("n")
+
+    @decorate
+    def add(x: tl.f32[n], y: tl.f32[n], z: tl.f32[n]):  # type: ignore[no-untyped-def, name-defined, valid-type]
+        for i in range(n):
+            z[i] = x[i] + y[i]
+
+    add(x, y, z)
+    seconds = perf_counter() - start
+    assert (z == x + y).all()
+    imports = dict(zip(("numpy", "llvmlite", "tirlite"), np.diff(laps).tolist(), strict=True))
+    return {**imports, "first result": seconds, **add.timing}
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure()))

@@ -1,0 +1,131 @@
+"""`tirlite show FILE.py:NAME`: a kernel on its way to native code, as text."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tirlite.cli.command_error import CommandError
+from tirlite.cli.output_file import CannotWrite, write_file
+from tirlite.diag import Message, nearest
+
+if TYPE_CHECKING:
+    from tirlite.driver import Kernel
+    from tirlite.rewrite import Pass
+
+_DESCRIPTION = """\
+Shows a kernel on its way to native code. Without options: as it was written.
+Of several options, the parts follow each other under headings.
+"""
+_EPILOG = """\
+examples:
+  tirlite show blur.py:blur --after storage-rewrite     the loop nest with its temporaries merged
+  tirlite show blur.py:blur --plan --strategy tvm       what another strategy makes of it
+  tirlite show blur.py:blur --dump passes               a numbered file for each pass
+"""
+
+
+@dataclass(frozen=True)
+class UnknownPass(Message):
+    code = "unknown-pass"
+    raises = CommandError
+    title = "there is no pass `{name}`"
+    help = "the passes are {known}{hint}"
+
+    name: str
+    known: str
+    hint: str
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command to those of the program."""
+    parser = commands.add_parser(
+        "show",
+        help="show a kernel before and after each pass, its plan, LLVM IR and assembly",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("kernel", metavar="FILE.py:NAME", help="a Python file, and the name of a kernel in it")
+    parser.add_argument("--after", metavar="PASS", help="the function as this pass leaves it")
+    parser.add_argument("--dump", metavar="DIR", type=Path, help="write the function after each pass into this folder")
+    parser.add_argument("--sequence", action="store_true", help="the linear access sequence of the temporaries")
+    parser.add_argument("--plan", action="store_true", help="where each temporary lies and why, with a chart")
+    parser.add_argument("--llvm", action="store_true", help="the LLVM IR")
+    parser.add_argument("--asm", action="store_true", help="the assembly for this machine")
+    parser.add_argument("--strategy", metavar="S", default="auto", help="plan by auto, none, share or tvm")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints what was asked for."""
+    from tirlite.cli.kernel_file import load_kernel
+    from tirlite.driver import compile
+    from tirlite.rewrite import default_pipeline
+
+    kernel = compile(load_kernel(arguments.kernel), strategy=arguments.strategy)
+    passes = default_pipeline(arguments.strategy)
+    if arguments.after is not None:
+        _refuse_unknown(arguments.after, [each.name for each in passes])
+    if arguments.dump is not None:
+        _dump(kernel, passes, arguments.dump)
+    sections = list(_sections(kernel, passes, arguments))
+    if not sections and arguments.dump is None:
+        sections = [("as written", str(kernel.ir))]
+    for number, (heading, text) in enumerate(sections):
+        if len(sections) > 1:
+            print("\n" * (number > 0) + f"# {heading}")
+        print(text)
+    return 0
+
+
+def _sections(kernel: Kernel, passes: tuple[Pass, ...], arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    if arguments.sequence:
+        from tirlite.analysis import linear_sequence
+        from tirlite.rewrite import Normalize
+
+        yield "linear access sequence", str(linear_sequence(Normalize()(kernel.ir)))
+    if arguments.after is not None:
+        yield f"after {arguments.after}", _after(kernel, passes, arguments.after)
+    if arguments.plan:
+        plan = kernel.plan
+        yield "storage plan", f"{plan}\n\n{plan.explain()}\n\n{plan.to_text()}"
+    if arguments.llvm:
+        yield "LLVM IR", kernel.llvm.rstrip()
+    if arguments.asm:
+        yield "assembly", kernel.asm.rstrip()
+
+
+def _refuse_unknown(name: str, known: list[str]) -> None:
+    if name not in known:
+        near = nearest(name, known)
+        listed = ", ".join(f"`{each}`" for each in known)
+        raise UnknownPass(name, listed, f"; did you mean {near}?" if near else "").error()
+
+
+def _after(kernel: Kernel, passes: tuple[Pass, ...], name: str) -> str:
+    from tirlite.rewrite import PrintAfter, run_pipeline
+
+    printed = io.StringIO()
+    run_pipeline(kernel.ir, passes, [PrintAfter((name,), printed)])
+    return printed.getvalue().rstrip().partition("\n")[2]
+
+
+def _dump(kernel: Kernel, passes: tuple[Pass, ...], folder: Path) -> None:
+    """Fills the folder, each file at one stroke."""
+    from tirlite.rewrite import DumpFolder, run_pipeline
+
+    with tempfile.TemporaryDirectory() as elsewhere:
+        run_pipeline(kernel.ir, passes, [DumpFolder(Path(elsewhere))])
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CannotWrite(str(folder), error.strerror or str(error)).error() from None
+        for file in sorted(Path(elsewhere).iterdir()):
+            write_file(folder / file.name, file.read_bytes())
+            print(folder / file.name)
