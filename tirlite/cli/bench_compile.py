@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import log
 from pathlib import Path
 from statistics import fmean, median
@@ -15,9 +16,9 @@ from time import perf_counter
 import numpy as np
 
 import tirlite
+from tirlite import driver
 from tirlite.cli.figures import Figure
 from tirlite.cli.programs import SHAPES
-from tirlite.driver import compile
 from tirlite.ir import Builder, PrimFunc, Var, f32, i64
 from tirlite.rewrite import default_pipeline, run_pipeline
 from tirlite.sizes import Dim
@@ -48,17 +49,13 @@ def compiler_figures(*, quick: bool = False) -> list[Figure]:
 
 
 def _imports(runs: int) -> Iterator[Figure]:
-    programs = {
-        "": "",
-        "tirlite": "import tirlite",
-        "kernel": "import tirlite; tirlite.kernel, tirlite.f32, tirlite.dims",
-    }
+    programs = {"numpy": "pass", "tirlite": "import tirlite", "kernel": "import tirlite as tl; tl.kernel, tl.dim"}
     seconds: dict[str, list[float]] = {name: [] for name in programs}
     for _ in range(runs):
         for name, program in programs.items():
             timed = f"from time import perf_counter as t; s = t(); import numpy; {program}; print(t() - s)"
             seconds[name].append(float(_fresh("-c", timed)))
-    beyond = {name: 1e3 * (median(each) - median(seconds[""])) for name, each in seconds.items()}
+    beyond = {name: 1e3 * (median(each) - median(seconds["numpy"])) for name, each in seconds.items()}
     yield Figure("import tirlite, beyond NumPy", max(beyond["tirlite"], 0), "ms", _IMPORT_BAR)
     yield Figure("import and first use of tl.kernel, beyond NumPy", max(beyond["kernel"], 0), "ms", _IMPORT_BAR)
 
@@ -79,7 +76,7 @@ def _first_result(runs: int) -> Iterator[Figure]:
 
 
 def _call(runs: int) -> Figure:
-    kernel = compile(_vector_add())
+    kernel = driver.compile(_vector_add())
     arrays = [np.ones(16, np.float32) for _ in range(3)]
     kernel(*arrays)
     calls = 2_000
@@ -96,8 +93,7 @@ def _passes(sizes: Sequence[int], runs: int) -> Iterator[Figure]:
     for shape, make in SHAPES.items():
         seconds = []
         for size in sizes:
-            func, passes = make(size), default_pipeline("share")
-            seconds.append(_median_time(lambda func=func, passes=passes: run_pipeline(func, passes), runs))
+            seconds.append(_median_time(partial(run_pipeline, make(size), default_pipeline("share")), runs))
         for size, each in zip(sizes[:-1], seconds, strict=False):
             yield Figure(f"passes, {shape}, {size:,} temporaries", each, "s")
         yield Figure(f"passes, {shape}, {sizes[-1]:,} temporaries", seconds[-1], "s", _PASS_BARS[shape])

@@ -5,14 +5,18 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+_DESCRIPTION = """\
+Finds the corners in a picture by a kernel of many stages, and shows what becomes of the kernel: its loop nest after
+the rewrite, its storage plan, its result and its speed beside NumPy's.
+"""
+
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command to those of the program."""
     parser = commands.add_parser(
         "demo",
         help="find the corners in a photograph, and show all that happens on the way",
-        description="Finds the corners in a picture by a kernel of eleven stages, and shows what becomes of the kernel: "
-        "its loop nest after the rewrite, its storage plan, its result and its speed beside NumPy's.",
+        description=_DESCRIPTION,
     )
     parser.add_argument(
         "image", metavar="IMAGE", nargs="?", type=Path, help="a .pgm or .npy file, or with Pillow any picture"

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tirlite import driver
 from tirlite.cli.command_error import CommandError
 from tirlite.diag import Message, Source, Span, TirliteError, nearest
-from tirlite.driver import Kernel, compile
+from tirlite.driver import Kernel
 from tirlite.ir import PrimFunc
 
 
@@ -75,7 +76,7 @@ def load_kernel(place: str) -> Kernel:
     if not path.is_file():
         raise NoKernelFile(str(path), _other_files(path)).error()
     kernels = {
-        name: value if isinstance(value, Kernel) else compile(value)
+        name: value if isinstance(value, Kernel) else driver.compile(value)
         for name, value in _run(path).items()
         if isinstance(value, Kernel | PrimFunc)
     }

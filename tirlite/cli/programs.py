@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from types import MappingProxyType
 
-from tirlite.ir import Buffer, Builder, PrimFunc, TensorType, Var, f32, i64
+from tirlite.ir import Buffer, Builder, Expr, PrimFunc, TensorType, Var, f32, i64
 from tirlite.sizes import Dim
 
 Maker = Callable[[int], PrimFunc]
@@ -38,7 +38,7 @@ def all_live(count: int) -> PrimFunc:
 def long_sum(terms: int) -> PrimFunc:
     """One sum of `terms` terms in one expression."""
     b, x, y = _begin("long_sum")
-    total = x[0]
+    total: Expr = x[0]
     for _ in range(terms - 1):
         total = total + x[0]
     b.store(y, 0, total)

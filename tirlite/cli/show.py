@@ -64,11 +64,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints what was asked for."""
+    from tirlite import driver
     from tirlite.cli.kernel_file import load_kernel
-    from tirlite.driver import compile
     from tirlite.rewrite import default_pipeline
 
-    kernel = compile(load_kernel(arguments.kernel), strategy=arguments.strategy)
+    kernel = driver.compile(load_kernel(arguments.kernel), strategy=arguments.strategy)
     passes = default_pipeline(arguments.strategy)
     if arguments.after is not None:
         _refuse_unknown(arguments.after, [each.name for each in passes])

@@ -12,7 +12,8 @@ from time import perf_counter
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.driver import Kernel, compile
+from tirlite import driver
+from tirlite.driver import Kernel
 from tirlite.kernels.harris import harris, reference
 from tirlite.plan import Plan
 from tirlite.show import table
@@ -76,7 +77,7 @@ def _path(kernel: Kernel) -> Path:
 
 
 def _plan(kernel: Kernel, binding: dict[Dim, int]) -> list[str]:
-    before, after = compile(kernel, strategy="none").plan, kernel.plan
+    before, after = driver.compile(kernel, strategy="none").plan, kernel.plan
     figures = [
         ("before", _figures(before, before.at(binding).total)),
         ("after", _figures(after, after.at(binding).total)),

@@ -8,9 +8,9 @@ from time import perf_counter
 
 import numpy as np
 
+from tirlite import driver
 from tirlite.cli.programs import EXTREMES
 from tirlite.diag import TirliteError
-from tirlite.driver import compile
 
 
 def measure(program: str, size: int) -> dict[str, float | str]:
@@ -20,7 +20,7 @@ def measure(program: str, size: int) -> dict[str, float | str]:
     y = np.zeros(1, np.float32)
     start = perf_counter()
     try:
-        kernel = compile(func)
+        kernel = driver.compile(func)
         kernel(x, y)
     except TirliteError as error:
         return {"seconds": perf_counter() - start, "refused": str(error).partition("\n")[0]}
