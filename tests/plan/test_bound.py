@@ -38,7 +38,7 @@ def test_a_choice_of_memories_makes_them_one_group():
 def test_symbolic_sums_that_cannot_be_compared_make_a_maximum():
     n, m = Dim("n"), Dim("m")
     problem = Problem((Request("a", 4 * n, (0, 2)), Request("b", 8 * m, (2, 4)), Request("c", 2 * n, (0, 1))))
-    assert str(lower_bound(problem)) == "max(6*n, 8*m)"
+    assert str(lower_bound(problem)) == "2*max(3*n, 4*m)"
 
 
 def brute_force(problem):

@@ -82,7 +82,7 @@ def test_the_smallest_storage_that_is_proved_to_have_room_is_taken():
 
 def test_what_cannot_be_compared_still_shares_and_costs_the_maximum():
     n, m = Dim("n"), Dim("m")
-    assert str(slots(Request("a", 4 * n, (0, 1)), Request("b", 4 * m, (1, 2)))[1]) == "max(4*m, 4*n)"
+    assert str(slots(Request("a", 4 * n, (0, 1)), Request("b", 4 * m, (1, 2)))[1]) == "4*max(m, n)"
 
 
 def test_a_slot_is_named_after_who_lives_in_it_first():

@@ -35,3 +35,11 @@ def test_forty_unrelated_dims_stay_forty() -> None:
     assert at_once == one_by_one
     assert str(at_once).count(",") == 39
     assert evaluate(at_once, {dim: i for i, dim in enumerate(dims, start=1)}) == 40
+
+
+def test_a_common_factor_stands_outside() -> None:
+    m, n = Dim("m"), Dim("n")
+    widest = maximum(4 * m, 4 * n)
+    assert str(widest) == "4*max(m, n)"
+    assert widest // 4 == maximum(m, n)
+    assert maximum(widest, 8 * m) == 4 * maximum(2 * m, n)

@@ -60,9 +60,9 @@ def _live(allocation: Allocation) -> tuple[Interval, ...]:
         return ()
     if home.attach is not None and home.attach.is_thread:
         # Threads run at no fixed pace: what several of them may see lives as long as they do.
-        return ((home.attach.before, home.attach.after + 1),)
+        return (_whole(home.attach),)
     if allocation.buffer.volatile or any(touch.kind is AccessKind.OPAQUE for touch in touches):
-        return ((home.before, home.after + 1),)
+        return (_whole(home),)
     intervals: list[Interval] = []
     groups = [(home, touches)]
     while groups:
@@ -74,6 +74,10 @@ def _live(allocation: Allocation) -> tuple[Interval, ...]:
         else:
             intervals.append(_hull(inside, tops))
     return tuple(sorted(intervals))
+
+
+def _whole(region: Region) -> Interval:
+    return region.before + 1, region.after
 
 
 def _hull(touches: list[Touch], tops: list[Region | None]) -> Interval:

@@ -18,7 +18,6 @@ from tirlite.sizes.poly import (
     Size,
     SizeLike,
     as_size,
-    atom_of,
     bounds_of,
     composite_ident,
     terms_of,
@@ -154,12 +153,21 @@ def _extremum(kind: type[Maximum] | type[Minimum], arguments: Sequence[SizeLike]
     groups: list[tuple[Size, ...]] = [(kind.pick(numbers),)] if numbers else []
     groups += [_operands_of(kind, as_size(argument)) for argument in arguments if not isinstance(argument, int)]
     kept = _undominated(kind, groups)
-    return kept[0] if len(kept) == 1 else as_size(kind(tuple(kept)))
+    if len(kept) == 1:
+        return kept[0]
+    # A common factor stands outside, so that `max(4*m, 4*n) // 4` is `max(m, n)`.
+    factor = gcd(*(coefficient for size in kept for coefficient in terms_of(size).values()))
+    return factor * as_size(kind(tuple(size // factor for size in kept)))
 
 
 def _operands_of(kind: type[_Extremum], size: Size) -> tuple[Size, ...]:
-    """What `size` is an extremum of: several sizes, or itself alone."""
-    return next((extremum.sizes for extremum in atom_of(size, kind)), (size,))
+    """What `size` is an extremum of, a positive factor multiplied in: several sizes, or itself alone."""
+    terms = terms_of(size)
+    if len(terms) == 1:
+        ((product, factor),) = terms.items()
+        if factor > 0 and len(product) == 1 and isinstance(product[0], kind):
+            return tuple(factor * each for each in product[0].sizes)
+    return (size,)
 
 
 def _undominated(kind: type[_Extremum], groups: Sequence[tuple[Size, ...]]) -> list[Size]:

@@ -220,7 +220,7 @@ class _Division(Composite):
         """What divides the dividend's values, as far as that matters to a division by a number."""
         return gcd(divisor_of(terms_of(self.dividend)), divisor_of(terms_of(self.by)))
 
-    def _divisoratom_of(self) -> tuple[Product, ...]:
+    def _divisor_product(self) -> tuple[Product, ...]:
         """The divisor as a product, where it is one."""
         ((product, coefficient), *more) = terms_of(self.by).items()
         return (product,) if coefficient == 1 and not more else ()
@@ -255,7 +255,7 @@ class Quotient(_Division):
         y = bounds_of(self.by)
         if not y.positive:
             return ()
-        found = [Relaxation(self.dividend - self.by + 1, by=product) for product in self._divisoratom_of()]
+        found = [Relaxation(self.dividend - self.by + 1, by=product) for product in self._divisor_product()]
         if y.high is not None and bounds_of(self.dividend).nonnegative:
             found.append(Relaxation(self.dividend - (y.high - 1), y.high))
         return tuple(found)
@@ -266,7 +266,7 @@ class Quotient(_Division):
         y = bounds_of(self.by)
         if y.low is None or not y.positive:
             return ()
-        found = [Relaxation(self.dividend, by=product) for product in self._divisoratom_of()]
+        found = [Relaxation(self.dividend, by=product) for product in self._divisor_product()]
         if bounds_of(self.dividend).nonnegative:
             found.append(Relaxation(self.dividend, y.low))
         return tuple(found)

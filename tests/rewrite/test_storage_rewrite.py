@@ -1,0 +1,380 @@
+"""StorageRewrite, before and after: one allocation for each pool of the plan, views where the Allocates stood."""
+
+from __future__ import annotations
+
+from textwrap import dedent, indent
+
+import pytest
+
+import tirlite as tl
+from tirlite.ir import Builder, SeqStmt, f32
+from tirlite.rewrite import default_pipeline, run_pipeline, verify_after
+
+HEADER = 'n, m = tl.dims("n m")\n\n@tl.kernel\ndef f(x: tl.f32[n, m], y: tl.f32[n, m]):\n'
+
+
+def kernel(body: str) -> tl.PrimFunc:
+    """The kernel over x, y, n and m with this body."""
+    return tl.parse(HEADER + indent(dedent(body).strip("\n"), "    "))
+
+
+def rewritten(func: tl.PrimFunc, strategy: str = "share") -> tl.PrimFunc:
+    return run_pipeline(func, default_pipeline(strategy), [verify_after])
+
+
+def expect_rewrite(before: str, after: str, strategy: str = "share") -> None:
+    got = rewritten(kernel(before), strategy)
+    assert str(got).strip() == str(kernel(after)).strip()
+
+
+def left(body: str, strategy: str = "share") -> list[str]:
+    """The allocations left in a kernel with this body after the rewrite."""
+    return [str(each) for each in tl.allocations(rewritten(kernel(body), strategy))]
+
+
+def test_a_buffer_of_the_same_type_and_shape_becomes_a_view() -> None:
+    expect_rewrite(
+        """
+        a = tl.alloc(tl.f32[n, m])
+        a[0, 0] = x[0, 0]
+        b = tl.alloc(tl.f32[n, m])
+        b[0, 0] = a[0, 0]
+        c = tl.alloc(tl.f32[n, m])
+        c[0, 0] = b[0, 0]
+        y[0, 0] = c[0, 0]
+        """,
+        """
+        a = tl.alloc(tl.f32[n, m])
+        b = tl.alloc(tl.f32[n, m])
+        a[0, 0] = x[0, 0]
+        b[0, 0] = a[0, 0]
+        c = tl.view(a, tl.f32[n, m])
+        c[0, 0] = b[0, 0]
+        y[0, 0] = c[0, 0]
+        """,
+    )
+
+
+def test_buffers_of_different_shapes_share_storage_with_one_axis() -> None:
+    expect_rewrite(
+        """
+        a = tl.alloc(tl.f32[n])
+        a[0] = x[0, 0]
+        y[0, 0] = a[0]
+        b = tl.alloc(tl.f32[n, m])
+        b[0, 0] = x[0, 1]
+        y[0, 1] = b[0, 0]
+        """,
+        """
+        a = tl.alloc(tl.f32[n * m])
+        a_1 = tl.view(a, tl.f32[n])
+        a_1[0] = x[0, 0]
+        y[0, 0] = a_1[0]
+        b = tl.view(a, tl.f32[n, m])
+        b[0, 0] = x[0, 1]
+        y[0, 1] = b[0, 0]
+        """,
+    )
+
+
+def test_an_allocation_leaves_serial_loops_and_ifs() -> None:
+    expect_rewrite(
+        """
+        for i in range(n):
+            if i > 2:
+                t = tl.alloc(tl.f32[m])
+                t[0] = x[i, 0]
+                y[i, 0] = t[0]
+        """,
+        """
+        t = tl.alloc(tl.f32[m])
+        for i in range(n):
+            if i > 2:
+                t[0] = x[i, 0]
+                y[i, 0] = t[0]
+        """,
+    )
+
+
+def test_an_allocation_stays_inside_its_parallel_loop() -> None:
+    expect_rewrite(
+        """
+        for i in tl.parallel(n):
+            for j in range(m):
+                t = tl.alloc(tl.f32[8])
+                t[0] = x[i, j]
+                y[i, j] = t[0]
+        """,
+        """
+        for i in tl.parallel(n):
+            t = tl.alloc(tl.f32[8])
+            for j in range(m):
+                t[0] = x[i, j]
+                y[i, j] = t[0]
+        """,
+    )
+
+
+def test_storage_of_different_parallel_loops_is_not_shared() -> None:
+    body = """
+        for i in tl.parallel(n):
+            t = tl.alloc(tl.f32[8])
+            t[0] = x[i, 0]
+            y[i, 0] = t[0]
+        for i in tl.parallel(n):
+            u = tl.alloc(tl.f32[8])
+            u[0] = x[i, 0]
+            y[i, 0] = u[0]
+    """
+    assert left(body) == ["t: f32[8] in global", "u: f32[8] in global"]
+
+
+def test_scopes_do_not_mix() -> None:
+    body = """
+        t = tl.alloc(tl.f32[8])
+        t[0] = x[0, 0]
+        y[0, 0] = t[0]
+        u = tl.alloc(tl.f32[8], scope="shared")
+        u[0] = x[0, 1]
+        y[0, 1] = u[0]
+    """
+    assert left(body) == ["t: f32[8] in global", "u: f32[8] in shared"]
+
+
+def test_local_memory_and_small_buffers_are_left_to_the_registers() -> None:
+    body = """
+        a = tl.alloc(tl.f32[64], scope="local")
+        a[0] = x[0, 0]
+        y[0, 0] = a[0]
+        b = tl.alloc(tl.f32[64], scope="local")
+        b[0] = x[0, 1]
+        y[0, 1] = b[0]
+        s = tl.alloc(tl.f32[1])
+        s[0] = x[0, 2]
+        y[0, 2] = s[0]
+        r = tl.alloc(tl.f32[1])
+        r[0] = x[0, 3]
+        y[0, 3] = r[0]
+    """
+    assert len(left(body)) == 4
+
+
+def test_tvm_shares_equal_scalar_types_only_and_share_shares_any() -> None:
+    body = """
+        a = tl.alloc(tl.f32[64])
+        a[0] = x[0, 0]
+        y[0, 0] = a[0]
+        b = tl.alloc(tl.i32[64])
+        b[0] = 3
+        y[0, 1] = b[0]
+    """
+    assert left(body, "tvm") == ["a: f32[64] in global", "b: i32[64] in global"]
+    assert left(body, "share") == ["a: f32[64] in global"]
+
+
+def test_merged_storage_has_the_widest_element_type_rounded_up_to_whole_elements() -> None:
+    body = """
+        a = tl.alloc(tl.u8[100])
+        a[0] = 1
+        y[0, 0] = a[0]
+        b = tl.alloc(tl.f64[5])
+        b[0] = x[0, 0]
+        y[0, 1] = tl.f32(b[0])
+    """
+    assert left(body) == ["a: f64[13] in global"]
+
+
+def test_a_slot_grows_to_its_largest_sharer() -> None:
+    body = """
+        a = tl.alloc(tl.f32[100])
+        a[0] = x[0, 0]
+        y[0, 0] = a[0]
+        b = tl.alloc(tl.f32[200])
+        b[0] = x[0, 0]
+        y[0, 1] = b[0]
+    """
+    assert left(body) == ["a: f32[200] in global"]
+    assert left(body, "tvm") == ["a: f32[200] in global"]
+
+
+def test_sizes_that_nothing_proves_comparable_share_their_maximum() -> None:
+    body = """
+        a = tl.alloc(tl.f32[n])
+        a[0] = x[0, 0]
+        y[0, 0] = a[0]
+        b = tl.alloc(tl.f32[m])
+        b[0] = x[0, 0]
+        y[0, 1] = b[0]
+    """
+    assert left(body) == ["a: f32[max(m, n)] in global"]
+
+
+def test_a_size_made_of_a_let_is_hoisted_with_what_the_let_stands_for() -> None:
+    expect_rewrite(
+        """
+        for i in range(n):
+            k = m // 2 + 1
+            t = tl.alloc(tl.f32[k])
+            t[0] = x[i, 0]
+            y[i, 0] = t[0]
+        """,
+        """
+        t = tl.alloc(tl.f32[m // 2 + 1])
+        for i in range(n):
+            k = m // 2 + 1
+            t_1 = tl.view(t, tl.f32[k])
+            t_1[0] = x[i, 0]
+            y[i, 0] = t_1[0]
+        """,
+    )
+
+
+def test_a_size_that_depends_on_a_loop_stays_where_it_is() -> None:
+    expect_rewrite(
+        body := """
+        for i in range(n):
+            t = tl.alloc(tl.f32[i + 1])
+            t[0] = x[i, 0]
+            y[i, 0] = t[0]
+        """,
+        body,
+    )
+
+
+def test_branches_of_an_if_share() -> None:
+    body = """
+        a = tl.alloc(tl.f32[64])
+        b = tl.alloc(tl.f32[64])
+        if n > 4:
+            a[0] = x[0, 0]
+            y[0, 0] = a[0]
+        else:
+            b[0] = x[0, 1]
+            y[0, 1] = b[0]
+    """
+    assert left(body) == ["a: f32[64] in global"]
+
+
+def test_an_allocation_that_nothing_touches_disappears_with_its_views() -> None:
+    expect_rewrite(
+        """
+        t = tl.alloc(tl.f32[n])
+        v = tl.view(t, tl.f32[4])
+        y[0, 0] = x[0, 0]
+        """,
+        "y[0, 0] = x[0, 0]",
+        strategy="none",
+    )
+
+
+def test_none_leaves_every_allocation_where_it_is() -> None:
+    expect_rewrite(
+        body := """
+        for i in range(n):
+            t = tl.alloc(tl.f32[m])
+            t[0] = x[i, 0]
+            y[i, 0] = t[0]
+        """,
+        body,
+        strategy="none",
+    )
+
+
+def test_an_address_handed_on_keeps_storage_to_the_end() -> None:
+    body = """
+        a = tl.alloc(tl.f32[64])
+        a[0] = x[0, 0]
+        tl.call_extern("i32", "keep", tl.address_of(a[0]))
+        b = tl.alloc(tl.f32[64])
+        b[0] = x[0, 1]
+        y[0, 1] = b[0]
+    """
+    assert len(left(body)) == 2
+
+
+def test_a_view_keeps_its_root_alive() -> None:
+    body = """
+        a = tl.alloc(tl.f32[64])
+        v = tl.view(a, tl.f32[4])
+        a[0] = x[0, 0]
+        b = tl.alloc(tl.f32[64])
+        b[0] = x[0, 1]
+        y[0, 0] = v[0]
+        y[0, 1] = b[0]
+    """
+    assert len(left(body)) == 2
+
+
+def test_a_value_carried_over_iterations_is_not_overwritten() -> None:
+    body = """
+        carried = tl.alloc(tl.f32[64])
+        carried[0] = x[0, 0]
+        for i in range(n):
+            y[i, 0] = carried[0]
+            t = tl.alloc(tl.f32[64])
+            t[0] = x[i, 0]
+            carried[0] = t[0]
+    """
+    assert len(left(body)) == 2
+
+
+def test_big_sizes_are_exact() -> None:
+    body = """
+        a = tl.alloc(tl.i32[16384, 16384])
+        a[0, 0] = 1
+        y[0, 0] = a[0, 0]
+        b = tl.alloc(tl.i32[16384, 16384, 2])
+        b[0, 0, 0] = 1
+        y[0, 1] = b[0, 0, 0]
+    """
+    assert left(body) == ["a: i32[536870912] in global"]
+
+
+def test_one_statement_object_twice_gets_storage_that_is_right_at_both_places() -> None:
+    b = Builder("twice")
+    y = b.param("y", f32[64])
+    with b.for_("i", 0, 64) as i:
+        t = b.alloc("t", f32[64])
+        b.store(t, i, 1.0)
+        b.store(y, i, t[i])
+    func = b.build()
+    (loop,) = func.body.stmts
+    doubled = func.replaced(body=SeqStmt((loop, loop)))
+    after = rewritten(doubled)
+    assert [str(each) for each in tl.allocations(after)] == ["t: f32[64] in global"]
+    assert str(after).count("tl.view(t") == 1
+
+
+def test_storage_scope_attributes_become_fields() -> None:
+    body = """
+        t = tl.alloc(tl.f32[64])
+        with tl.attr(t, "storage_scope", "shared"):
+            t[0] = x[0, 0]
+            y[0, 0] = t[0]
+    """
+    assert left(body) == ["t: f32[64] in shared"]
+
+
+def test_an_unknown_strategy_is_answered_with_the_names() -> None:
+    with pytest.raises(tl.PlanError, match="`share`"):
+        rewritten(kernel("y[0, 0] = x[0, 0]"), "shere")
+
+
+@pytest.mark.parametrize("strategy", ["none", "tvm", "share"])
+def test_plan_and_program_agree_on_the_bytes(strategy: str) -> None:
+    func = kernel(
+        """
+        a = tl.alloc(tl.f32[n, m])
+        a[0, 0] = x[0, 0]
+        b = tl.alloc(tl.f32[n])
+        b[0] = a[0, 0]
+        c = tl.alloc(tl.f32[n, m])
+        c[0, 0] = b[0]
+        y[0, 0] = c[0, 0]
+        """
+    )
+    plans: list[tl.plan.Plan] = []
+    after = run_pipeline(func, default_pipeline(strategy, plans.append))
+    n, m = (var.dim for var in func.dims)
+    sizes = [each.bytes for each in tl.allocations(after)]
+    assert str(sum(sizes[1:], start=sizes[0])) == str(plans[0].total)
