@@ -104,6 +104,8 @@ def local_names(function: ast.FunctionDef, is_declaration: Callable[[ast.expr], 
 
 def _blocks_of(stmt: ast.stmt, around: Block) -> dict[tuple[ast.AST, str], Block]:
     """The blocks of a statement's bodies."""
+    if not isinstance(getattr(stmt, "body", None), list):
+        return {}
     first = Block(around, around.depth + 1, passes=isinstance(stmt, ast.With))
     second = Block(around, around.depth + 1, other=first if isinstance(stmt, ast.If) else None)
     return {(stmt, "body"): first, (stmt, "orelse"): second}

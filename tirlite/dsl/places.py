@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import cast
 
 from tirlite.diag import Source, Span
 
@@ -23,19 +24,20 @@ class Places:
 
     source: Source
     shift: int = 0
+    _is_ascii: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_is_ascii", all(line.isascii() for line in self.source.lines))
 
     def span(self, node: ast.AST) -> Span:
         """The span of a statement, expression, argument or keyword."""
-        first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", None)
-        start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", None)
-        line, end_line = first + self.shift, (last or first) + self.shift
-        return Span(
-            self.source,
-            line,
-            self._column(line, start),
-            end_line,
-            self._column(end_line, start + 1 if end is None else end),
-        )
+        placed = cast(ast.expr, node)
+        line, end_line = placed.lineno + self.shift, (placed.end_lineno or placed.lineno) + self.shift
+        start, end = placed.col_offset, placed.end_col_offset
+        end = start + 1 if end is None else end
+        if not self._is_ascii:
+            start, end = self._column(line, start), self._column(end_line, end)
+        return Span(self.source, line, start, end_line, end)
 
     def text(self, node: ast.AST) -> str:
         """The source of a node, on one line."""
@@ -47,7 +49,5 @@ class Places:
 
     def _column(self, line: int, offset: int) -> int:
         """Characters for Python's bytes."""
-        text = self.source.line(line)
-        if text is None or text.isascii():
-            return offset
+        text = self.source.line(line) or ""
         return len(text.encode()[:offset].decode(errors="replace"))

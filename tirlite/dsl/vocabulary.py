@@ -77,4 +77,5 @@ NAMES: tuple[str, ...] = (*WORDS, *TYPES, *_HEADER)
 
 def named(name: str) -> object | None:
     """What `tl.NAME` stands for inside a kernel, or None."""
-    return WORDS.get(name) or (Word(name) if name in _HEADER else dtype_of(name))
+    known = WORDS.get(name) or TYPES.get(name)
+    return known or (Word(name) if name in _HEADER else dtype_of(name))

@@ -101,7 +101,10 @@ class StatementPrinter:
         args = [source, tensor_text(buffer.dtype, self._values(buffer.shape, level))]
         offset = self._value(stmt.byte_offset, level)
         args += [f"byte_offset={offset}"] if offset != "0" else []
-        self._line(level, f"{self.names.define(buffer)} = tl.view({', '.join([*args, *promises(buffer)])})")
+        # A view is as volatile as its source, unless it says otherwise.
+        alignment = [f"alignment={buffer.alignment}"] if buffer.alignment else []
+        volatile = [f"volatile={buffer.volatile}"] if buffer.volatile != stmt.source.volatile else []
+        self._line(level, f"{self.names.define(buffer)} = tl.view({', '.join([*args, *alignment, *volatile])})")
         return []
 
     def let(self, stmt: Let, level: int) -> list[_Step]:
