@@ -1,0 +1,276 @@
+"""A seed in, a random valid program out: temporaries of all kinds, loops, branches, views, and no undefined behaviour.
+
+Each temporary is wholly initialised before it is read, or read only at elements that were just written; each index is
+in bounds by construction; iterations of a parallel loop write what is outside only at their own first index, or at
+their own element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from random import Random
+
+from fuzz.expressions import TYPES
+from fuzz.extents import Extent, constant
+from fuzz.program import Program
+from fuzz.scope import Scope, Slot
+from fuzz.writer import MOST_ITERATIONS, Writer, estimate
+
+from tirlite.ir import (
+    Buffer,
+    Expr,
+    ExprLike,
+    ForKind,
+    Load,
+    Not,
+    Or,
+    Var,
+    bool_,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    u8,
+    u16,
+    u32,
+    u64,
+)
+from tirlite.sizes import Dim
+
+DEEPEST = 4
+SMALLER = {i64: (i32, u16, u8), u64: (u32, i16, i8), i32: (i16, u16, u8), u32: (u16, i8), i16: (u8,), u16: (i8,)}
+
+
+def generate(seed: int) -> Program:
+    """The program of a seed: always the same."""
+    random = Random(seed)
+    dims = [_dim(name, random) for name in ("n", "m")[: random.choice((0, 1, 2, 2))]]
+    return _Generator(seed, dims, random).program(seed)
+
+
+def _dim(name: str, random: Random) -> Var:
+    return Var(name, i64, random.choice((Dim(name, min=0), Dim(name, min=0), Dim(name), Dim(name, min=0, max=8))))
+
+
+class _Generator(Writer):
+    def program(self, seed: int) -> Program:
+        scope, shapes = Scope(), {}
+        for dim in self.dims:
+            shapes |= self._parameter(scope, "x", (Extent(dim, 1, 0),))
+        for _ in range(self.random.randint(1, 2)):
+            shapes |= self._parameter(scope, "x", self.extents())
+        scope.frozen |= scope.full
+        for dtype in self.random.sample((i32, f32, f64, u8), self.random.choice((0, 0, 1, 2))):
+            scope.scalars.append(self.builder.param(self.name("s"), dtype))
+        outputs: dict[Buffer, tuple[Extent, ...]] = {}
+        for _ in range(self.random.randint(1, 2)):
+            outputs |= self._parameter(scope, "y", self.extents())
+        digest = Slot(self.builder.param("digest", i64[2]), (constant(2),))
+        outputs[digest.buffer] = digest.extents
+        for _ in range(self.random.randint(5, 12)):
+            self.statement(scope)
+            if self.random.random() < 0.4:
+                self.consume(scope, digest)
+        bindings = self._bindings()
+        return Program(seed, self.builder.build(), shapes | outputs, bindings, frozenset(self.features))
+
+    def _parameter(self, scope: Scope, stem: str, extents: tuple[Extent, ...]) -> dict[Buffer, tuple[Extent, ...]]:
+        slot = self.slot(extents, lambda of: self.builder.param(self.name(stem), of))
+        scope.slots.append(slot)
+        scope.full[slot] = None
+        return {slot.buffer: extents}
+
+    def _bindings(self) -> tuple[dict[Var, int], ...]:
+        if not self.dims:
+            return ({},)
+        self.features.add("symbolic sizes")
+        found: list[dict[Var, int]] = []
+        for choices in ((0, 1), (1, 2, 3), (2, 3, 5)):
+            found.append({dim: max(self.random.choice(choices), Extent(dim, 1, 0).least) for dim in self.dims})
+        return tuple(found)
+
+    def statement(self, scope: Scope) -> None:
+        if scope.is_vectorized:
+            self.store_somewhere(scope)
+            return
+        steps: dict[Callable[[Scope], object], int] = {
+            self.fill: 6,
+            self.accumulate: 4,
+            self.produce_and_consume: 3,
+            self.repeat: 3,
+            self.parallel: 3,
+            self.vectorized: 2,
+            self.store_vector: 2,
+            self.branch: 3,
+            self.bounded_while: 2,
+            self.let: 2,
+            self.view: 3,
+            self.check: 1,
+            self.store_somewhere: 2,
+        }
+        (step,) = self.random.choices(list(steps), list(steps.values()))
+        step(scope)
+
+    def statements(self, scope: Scope, most: int) -> None:
+        for _ in range(self.random.randint(1, most)):
+            self.statement(scope)
+
+    def fill(self, scope: Scope) -> None:
+        """All elements of a buffer anew; most often of a new temporary."""
+        slots = [slot for slot in scope.writable() if slot not in scope.owned]
+        if slots and self.random.random() < 0.3:
+            self.nest(scope, self.random.choice(slots), self.store)
+            return
+        slot = self.allocate(scope)
+        if self.random.random() < 0.2:
+            self._view_of(scope, slot)
+        self.nest(scope, slot, self.store)
+
+    def accumulate(self, scope: Scope) -> None:
+        """A sum into elements of a buffer, over a loop that may be longer than it."""
+        slots = [slot for slot in scope.writable() if slot.storage in scope.full and not slot.buffer.dtype.is_bool]
+        if not slots:
+            return
+        slot = self.random.choice(slots)
+        extent = self.random.choice((*slot.extents, self.extent()))
+        if scope.cost * estimate(extent) > MOST_ITERATIONS:
+            return
+        with self.loop(scope, extent, self.serial(extent)) as inner:
+            indices = self.draw.indices(inner, slot)
+            if indices is not None:
+                self.features.add("reduction")
+                term = self.draw.value(inner, slot.buffer.dtype, 2)
+                self.builder.store(slot.buffer, indices, Load(slot.buffer, indices) + term)
+
+    def produce_and_consume(self, scope: Scope) -> None:
+        """A temporary that is read only where it has just been written, in the same iteration."""
+
+        def body(inner: Scope, target: Slot, indices: tuple[Expr, ...]) -> None:
+            self.store(inner, target, indices)
+            inner.points.append((target, indices))
+            for _ in range(2):
+                self.store_somewhere(inner)
+
+        self.nest(scope, self.allocate(scope), body)
+
+    def consume(self, scope: Scope, digest: Slot) -> None:
+        """All elements of one of the last temporaries, mixed into an output so that order and value matter."""
+        slots = [slot for slot in scope.readable() if slot.storage not in scope.frozen][-3:]
+        if slots:
+            slot = self.random.choice(slots)
+            index = (self.random.randrange(2),)
+            with ExitStack() as loops:
+                inner = scope
+                for extent in slot.extents:
+                    inner = loops.enter_context(self.loop(inner, extent))
+                indices = tuple(counter.var for counter in inner.counters)
+                mixed = digest.buffer[index] * 3 + Load(slot.buffer, indices).astype(i64)
+                self.builder.store(digest.buffer, index, mixed)
+
+    def repeat(self, scope: Scope) -> None:
+        """A loop over several statements: what they write is carried from iteration to iteration."""
+        extent = self.extent()
+        if scope.depth >= DEEPEST or scope.cost * estimate(extent) > MOST_ITERATIONS:
+            return
+        inset = 1 if extent.least >= 0 and self.random.random() < 0.3 else 0
+        kind = ForKind.SERIAL if inset else self.serial(extent)
+        with self.loop(scope, extent, kind, inset=inset) as inner:
+            if any(slot.storage in scope.full for slot in inner.writable()):
+                self.features.add("loop-carried")
+            self.statements(inner, 3)
+
+    def parallel(self, scope: Scope) -> None:
+        self._independent(scope, ForKind.PARALLEL)
+
+    def vectorized(self, scope: Scope) -> None:
+        self._independent(scope, ForKind.VECTORIZED)
+
+    def _independent(self, scope: Scope, kind: ForKind) -> None:
+        """A loop whose iterations own the buffers that they write by first index, and only read the others."""
+        slots = [slot for slot in scope.writable() if slot.root is None and slot.extents and slot not in scope.owned]
+        slots = [slot for slot in slots if slot in scope.full]
+        if scope.depth >= DEEPEST or not slots:
+            return
+        extent = self.random.choice(slots).extents[0]
+        if scope.cost * estimate(extent) > MOST_ITERATIONS:
+            return
+        slots = [slot for slot in slots if extent.fits(slot.extents[0])]
+        with self.loop(scope, extent, kind) as inner:
+            inner.frozen |= dict.fromkeys(slot.storage for slot in scope.slots)
+            for slot in self.random.sample(slots, min(len(slots), 2)):
+                del inner.frozen[slot]
+                inner.owned[slot] = inner.counters[-1].var
+            # Elements known from outside may be those of another iteration.
+            inner.points = [point for point in inner.points if point[0].storage not in inner.owned]
+            self.statements(inner, 3)
+
+    def branch(self, scope: Scope) -> None:
+        if scope.depth >= DEEPEST:
+            return
+        condition = self.draw.value(scope, bool_, 2)
+        # A temporary that both branches fill is full after them.
+        slot = self.allocate(scope) if self.random.random() < 0.3 else None
+        sides = [scope.child(), scope.child()]
+        with self.builder.if_(condition):
+            self._branch_body(sides[0], slot)
+        if slot is not None or self.random.random() < 0.6:
+            with self.builder.else_():
+                self._branch_body(sides[1], slot)
+        if slot is not None and all(slot in side.full for side in sides):
+            self.features.add("filled by both branches")
+            scope.full[slot] = None
+
+    def _branch_body(self, scope: Scope, slot: Slot | None) -> None:
+        if slot is not None:
+            self.nest(scope, slot, self.store)
+        self.statements(scope, 2)
+
+    def bounded_while(self, scope: Scope) -> None:
+        """A loop that ends by a counter at the latest."""
+        if scope.depth >= DEEPEST or scope.cost * 3 > MOST_ITERATIONS:
+            return
+        count = self.builder.alloc(self.name("count"), i32[1], scope="local")
+        self.builder.store(count, 0, 0)
+        with self.builder.while_(count[0] < self.random.randint(1, 3)):
+            self.builder.store(count, 0, count[0] + 1)
+            self.statements(scope.child(cost=3), 2)
+
+    def let(self, scope: Scope) -> None:
+        value = self.draw.value(scope, self.random.choice(TYPES), 2)
+        scope.scalars.append(self.builder.let(self.name("v"), value))
+
+    def check(self, scope: Scope) -> None:
+        """An assert that holds, and has to be computed all the same."""
+        condition = self.draw.value(scope, bool_, 1)
+        self.builder.assert_(Or(condition, Not(condition)), "cannot fail")  # noqa: PT009
+
+    def view(self, scope: Scope) -> None:
+        sources = [slot for slot in scope.slots if slot.storage not in scope.owned]
+        if sources:
+            self._view_of(scope, self.random.choice(sources))
+
+    def _view_of(self, scope: Scope, source: Slot) -> None:
+        """A part of a buffer, its axes as one, or its bytes as smaller integers."""
+        dtype, extents = source.buffer.dtype, source.extents
+        offset: ExprLike = 0
+        if dtype in SMALLER and extents and self.random.random() < 0.5:
+            dtype = self.random.choice(SMALLER[dtype])
+            ratio, last = source.buffer.dtype.bytes // dtype.bytes, extents[-1]
+            extents = (*extents[:-1], Extent(last.base, last.scale * ratio, last.plus * ratio))
+            self.features.add("view of another type")
+        elif len(extents) == 1 and extents[0].base is None:
+            skipped = self.random.randrange(extents[0].plus)
+            offset, extents = skipped * dtype.bytes, (constant(extents[0].plus - skipped),)
+        elif len(extents) == 1 and extents[0].scale == 2:
+            half = Extent(extents[0].base, 1, 0)
+            offset, extents = half.expr * dtype.bytes, (Extent(half.base, 1, extents[0].plus),)
+            self.features.add("view at a symbolic offset")
+        elif len(extents) == 2 and extents[0].base is None:
+            rows = extents[0].plus
+            extents = (Extent(extents[1].base, extents[1].scale * rows, extents[1].plus * rows),)
+        tensor = dtype[tuple(extent.expr for extent in extents)]
+        buffer = self.builder.view(self.name("w"), source.buffer, tensor, offset)
+        scope.slots.append(Slot(buffer, extents, source.storage))

@@ -1,0 +1,78 @@
+"""Random programs are well-formed, have a meaning, keep it through the passes, and cover what matters."""
+
+import pytest
+from fuzz.generator import generate
+from fuzz.program import assert_same, coverage, outcomes
+
+from tirlite.ir import Allocate, Buffer, PrimFunc, Stmt, View, const, i64, rewrite, seq, u8, validate
+from tirlite.rewrite import Normalize, StorageRewrite
+
+PROGRAMS = 300
+GROUP = 10
+
+groups = pytest.mark.parametrize("first", range(0, PROGRAMS, GROUP))
+
+
+@groups
+def test_storage_rewrite_keeps_the_meaning(first: int) -> None:
+    for seed in range(first, first + GROUP):
+        program = generate(seed)
+        validate(program.func)
+        wanted = outcomes(program)
+        for strategy in ("none", "tvm", "share"):
+            rewritten = StorageRewrite(strategy=strategy)(Normalize()(program.func))
+            validate(rewritten)
+            assert_same(wanted, outcomes(program, func=rewritten))
+
+
+def test_a_seed_gives_one_program() -> None:
+    assert_same(outcomes(generate(3)), outcomes(generate(3)))
+
+
+def all_in_one_place(func: PrimFunc) -> PrimFunc:
+    """The function with its allocations, but those of loop counters, all in one place: what a planner must not do."""
+    arena = Buffer("arena", u8, (const(1 << 16, i64),))
+
+    def allocate(node: Allocate) -> Stmt:
+        return node if node.buffer.scope == "local" else View(node.buffer, arena, const(0, i64))
+
+    return func.replaced(body=seq(Allocate(arena), rewrite(func.body, {Allocate: allocate})))
+
+
+def notices(seed: int) -> bool:
+    program = generate(seed)
+    try:
+        assert_same(outcomes(program), outcomes(program, func=all_in_one_place(program.func)))
+    except AssertionError:
+        return True
+    return False
+
+
+def test_they_notice_a_wrong_plan() -> None:
+    assert sum(notices(seed) for seed in range(100)) > 30
+
+
+def test_they_cover_what_matters() -> None:
+    shares = coverage([generate(seed) for seed in range(PROGRAMS)])
+    print("\n".join(f"{share:4.0%}  {feature}" for feature, share in shares.items()))
+    wanted = {
+        "reuse possible": 0.3,
+        "symbolic sizes": 0.5,
+        "symbolic temporaries": 0.3,
+        "mixed types": 0.5,
+        "extent 0": 0.2,
+        "extent 1": 0.3,
+        "if": 0.3,
+        "while": 0.2,
+        "view": 0.3,
+        "view of another type": 0.1,
+        "loop-carried": 0.3,
+        "reduction": 0.3,
+        "parallel loop": 0.3,
+        "vectorized loop": 0.3,
+        "unrolled loop": 0.1,
+        "vectors": 0.1,
+        "allocation in a block": 0.3,
+        "filled by both branches": 0.1,
+    }
+    assert {feature: share for feature, share in wanted.items() if shares.get(feature, 0) < share} == {}
