@@ -13,6 +13,7 @@ from tirlite.diag import CallTypeError, Message, TirliteError
 from tirlite.driver.kernel import Kernel
 from tirlite.driver.options import Options
 from tirlite.ir import PrimFunc, validate
+from tirlite.plan import Strategy
 from tirlite.rewrite import Observer
 
 Function: TypeAlias = Callable[..., object]
@@ -31,12 +32,13 @@ class NoKernel(Message):
 
 
 def compile(  # noqa: A001
-    func: PrimFunc | Kernel | Function, *, strategy: str = "auto", observers: Iterable[Observer] = ()
+    func: PrimFunc | Kernel | Function, *, strategy: str | Strategy = "auto", observers: Iterable[Observer] = ()
 ) -> Kernel:
     """A kernel made of `func`, with its own options.
 
-    `strategy` plans the storage of the temporaries: `none`, `tvm`, `share` or `auto`. Each of `observers` is called
-    with every pass's `Step` when the passes run. Native code is made at the first call.
+    `strategy` plans the storage of the temporaries: `none`, `tvm`, `share`, `auto`, or a function of your own from a
+    `plan.Problem` to a `plan.Plan`. Each of `observers` is called with every pass's `Step` when the passes run. Native
+    code is made at the first call.
 
     Raises KernelError for a function that is no kernel or is ill-formed, PlanError for an unknown strategy.
     """
@@ -59,11 +61,13 @@ def kernel(function: Function, /) -> Kernel: ...
 
 
 @overload
-def kernel(*, strategy: str = "auto", observers: Iterable[Observer] = ()) -> Callable[[Function], Kernel]: ...
+def kernel(
+    *, strategy: str | Strategy = "auto", observers: Iterable[Observer] = ()
+) -> Callable[[Function], Kernel]: ...
 
 
 def kernel(
-    function: Function | None = None, /, *, strategy: str = "auto", observers: Iterable[Observer] = ()
+    function: Function | None = None, /, *, strategy: str | Strategy = "auto", observers: Iterable[Observer] = ()
 ) -> Kernel | Callable[[Function], Kernel]:
     """The decorator that makes a kernel of a Python function: `@tl.kernel` or `@tl.kernel(strategy="none")`.
 

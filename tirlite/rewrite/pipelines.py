@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tirlite.plan import Plan
+from tirlite.plan import Plan, Strategy
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.storage_rewrite import StorageRewrite
 
 
-def default_pipeline(strategy: str = "auto", on_plan: Callable[[Plan], None] | None = None) -> tuple[Pass, ...]:
+def default_pipeline(
+    strategy: str | Strategy = "auto", on_plan: Callable[[Plan], None] | None = None
+) -> tuple[Pass, ...]:
     """What `tirlite.compile` runs before code is generated; `on_plan` is told the storage plan."""
     return (
         Normalize(),

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tirlite.ir import Allocate, Buffer, For, Node, PrimFunc, Rule, SeqStmt, Stmt, Var, View, rewrite, statements, walk
-from tirlite.plan import Plan, solve
+from tirlite.plan import Plan, Strategy, solve
 from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, storage_problem
 from tirlite.sizes import Size, ceildiv
 
@@ -20,11 +20,12 @@ from tirlite.sizes import Size, ceildiv
 class StorageRewrite:
     """Plans the storage of a function in normal form by a strategy of `tirlite.plan`, and rewrites it.
 
-    With strategy `none` each allocation stays where it is. An allocation that is never touched disappears under every
-    strategy. `on_plan` is told the plan.
+    `strategy` is a name or a function of your own from a problem to a plan, as in `plan.solve`. With strategy `none`
+    each allocation stays where it is. An allocation that is never touched disappears under every strategy. `on_plan` is
+    told the plan.
     """
 
-    strategy: str = "auto"
+    strategy: str | Strategy = "auto"
     on_plan: Callable[[Plan], None] | None = None
     name: str = "storage-rewrite"
 
@@ -82,22 +83,24 @@ class _Merger:
         """Declare the allocation of one pool of the plan, and the views of those who live there."""
         names = self.plan.sharers(pool)
         buffers = [self.found.lifetimes[name].buffer for name in names]
-        storage = self.storage(buffers, self.plan.pools[pool].size)
+        is_slot = all(self.plan.placements[name].offset == 0 for name in names)
+        storage = self.storage(buffers, self.plan.pools[pool].size, is_slot=is_slot)
         loop = attach_loop(self.found.lifetimes[names[0]].attach)
         self.attached.setdefault(loop, []).append(Allocate(storage, span=self.spans[buffers[0]]))
         for name, buffer in zip(names, buffers, strict=True):
             offset = self.extents.expr(self.plan.placements[name].offset)
             self.views[buffer] = None if buffer is storage else View(buffer, storage, offset)
 
-    def storage(self, buffers: list[Buffer], size: Size) -> Buffer:
-        """The buffer for `size` bytes in which `buffers` live: the first of them, where all are alike.
+    def storage(self, buffers: list[Buffer], size: Size, *, is_slot: bool) -> Buffer:
+        """The buffer for `size` bytes in which `buffers` live: the first of them, where all are alike and begin there.
 
         Else it has one axis, and the element type of the widest among them.
         """
         first = buffers[0]
         alignment = max(buffer.alignment for buffer in buffers)
         shapes = [tuple(self.extents.size(extent) for extent in buffer.shape) for buffer in buffers]
-        alike = all(b.dtype == first.dtype for b in buffers) and all(shape == shapes[0] for shape in shapes)
+        same_type = all(buffer.dtype == first.dtype for buffer in buffers)
+        alike = is_slot and same_type and all(shape == shapes[0] for shape in shapes)
         if alike and alignment == first.alignment and self.can_move(first):
             return first
         widest = max((buffer.dtype for buffer in buffers), key=lambda dtype: (dtype.lanes, dtype.bytes))
