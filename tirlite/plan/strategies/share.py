@@ -20,6 +20,8 @@ from tirlite.plan.strategies.tvm import tvm_slots
 from tirlite.sizes import Size
 
 _SAMPLES = 4
+# Of more requests than this the first plan that beats the baseline is taken.
+_MANY = 4096
 
 
 def share(problem: Problem) -> Plan:
@@ -36,14 +38,14 @@ def share(problem: Problem) -> Plan:
 
 
 def _share_slots(requests: Sequence[Request], order: Order) -> list[Slot]:
-    best = tvm_slots(requests)
-    ceiling = [slot.size for slot in best]
+    best = baseline = tvm_slots(requests)
+    ceiling = [slot.size for slot in baseline]
     least = _totals(ceiling, order)
     floor = _floor(requests, order)
-    merged = items_of_slots(best, ceiling, order)
+    merged = items_of_slots(baseline, ceiling, order)
     symbolic = not all(isinstance(size, int) for size in ceiling)
     for items, algorithm in product((items_of(requests, order), merged), (best_fit, by_size)):
-        if least == floor:
+        if least == floor or (len(requests) > _MANY and best is not baseline):
             return best
         slots = algorithm(items, order)
         if slots is None:
