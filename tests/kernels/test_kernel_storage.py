@@ -1,0 +1,58 @@
+"""How much storage the kernels' temporaries take, alone and shared."""
+
+from __future__ import annotations
+
+import pytest
+
+import tirlite as tl
+from tirlite.kernels.blur import blur, blur_u8
+from tirlite.kernels.chain import gated, smoothstep
+from tirlite.kernels.gallery import CASES
+from tirlite.kernels.harris import harris
+from tirlite.kernels.histogram import histogram
+from tirlite.kernels.jacobi import jacobi
+from tirlite.kernels.matmul import matmul, matmul_tiled
+from tirlite.kernels.softmax import softmax
+
+each_kernel = pytest.mark.parametrize("kernel", [case.kernel for case in CASES], ids=lambda kernel: kernel.name)
+
+
+def bytes_of(kernel: tl.Kernel, strategy: str) -> str:
+    return str(tl.compile(kernel, strategy=strategy).plan.total)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "alone", "shared"),
+    [
+        (smoothstep, "16*n", "12*n"),
+        (gated, "16*n", "8*n"),
+        (softmax, "8*m*n + 8*n", "8*m*n"),
+        (blur_u8, "6*m*n", "4*m*n"),
+        (harris, "44*m*n", "20*m*n"),
+    ],
+    ids=lambda value: value.name if isinstance(value, tl.Kernel) else None,
+)
+def test_temporaries_that_are_dead_make_room(kernel: tl.Kernel, alone: str, shared: str) -> None:
+    assert bytes_of(kernel, "none") == alone
+    assert bytes_of(kernel, "share") == shared
+
+
+@pytest.mark.parametrize(
+    ("kernel", "needed"),
+    [(matmul, "0"), (matmul_tiled, "768"), (histogram, "0"), (blur, "8*m*n"), (jacobi, "16*m*n")],
+    ids=lambda value: value.name if isinstance(value, tl.Kernel) else None,
+)
+def test_what_is_live_together_lies_apart(kernel: tl.Kernel, needed: str) -> None:
+    assert bytes_of(kernel, "none") == bytes_of(kernel, "share") == needed
+
+
+@each_kernel
+def test_share_reaches_the_lower_bound(kernel: tl.Kernel) -> None:
+    assert tl.compile(kernel, strategy="share").plan.proved_optimal
+
+
+def test_corners_are_found_in_five_images() -> None:
+    plan = tl.compile(harris, strategy="share").plan
+    assert len(plan.placements) == 11
+    assert len(plan.pools) == 5
+    assert plan.gap == 0
