@@ -20,7 +20,7 @@ from tirlite.ir.op import Op
 class ArgumentCount(Message):
     """A word is called with too many or too few arguments."""
 
-    code = "argument-count"
+    code = "word-arguments"
     title = "{word} takes {wanted}, not {given}"
 
     word: str

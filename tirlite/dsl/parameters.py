@@ -28,7 +28,7 @@ class BadAnnotation(Message):
 class BadExtent(Message):
     """An extent is neither an integer nor an expression of dims."""
 
-    code = "bad-extent"
+    code = "bad-shape"
     title = "extent {axis} of `{name}` is {given}"
     help = "an extent is an integer of at least 0, or an integer expression of dims"
 
@@ -183,6 +183,10 @@ def described(value: object) -> str:
         return f"the buffer `{value.name}`"
     if isinstance(value, DType):
         return f"tl.{value}"
+    if isinstance(value, (TensorType, ParamType)):
+        return "the type of an array"
+    if isinstance(value, type):
+        return f"the Python type {value.__name__}"
     if value is None or isinstance(value, (bool, int, float, str)):
         return repr(value)
     return f"a value of type {type(value).__name__}"

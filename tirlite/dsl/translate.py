@@ -43,7 +43,7 @@ class BadParameter(Message):
     """A parameter of a kind that kernels do not have."""
 
     code = "bad-parameter"
-    title = "{what} cannot be a parameter of a kernel"
+    title = "{what} cannot stand in the signature of a kernel"
     help = "a kernel has plain parameters with types, and no defaults: def f(x: tl.f32[n], a: tl.f32)"
 
     what: str

@@ -1,0 +1,3 @@
+import tirlite as tl
+
+n = tl.dim("n", maximum=8)

@@ -1,0 +1,9 @@
+import tirlite as tl
+
+n, m = tl.dims("n m")
+
+
+@tl.kernel
+def kernel(x: tl.f32[n, m], y: tl.f32[n]):
+    row = tl.alloc(tl.f32[m], scope="lokal")
+    row[0] = y[0]

@@ -1,0 +1,9 @@
+import tirlite as tl
+
+n, m = tl.dims("n m")
+
+
+@tl.kernel
+def kernel(x: tl.f32[n, m], y: tl.f32[n]):
+    for i in range(0, n, m):
+        y[i] = 0

@@ -1,0 +1,6 @@
+import tirlite as tl
+
+tl.parse("""
+n = tl.dim("n")
+count = n + 1
+""")

@@ -1,0 +1,3 @@
+import tirlite as tl
+
+y = tl.exp(1.0)

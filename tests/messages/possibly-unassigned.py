@@ -1,0 +1,11 @@
+import tirlite as tl
+
+n, m = tl.dims("n m")
+
+
+@tl.kernel
+def kernel(x: tl.f32[n, m], y: tl.f32[n]):
+    for i in range(n):
+        if y[i] > 0:
+            largest = y[i]
+    y[0] = largest
