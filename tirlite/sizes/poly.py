@@ -311,6 +311,8 @@ def of_terms(terms: Terms) -> Size:
 
 
 def _terms(value: object) -> Terms | None:
+    if type(value) is int:  # the usual case, and SupportsIndex is slow to ask for
+        return {(): value} if value else {}
     if isinstance(value, Poly):
         return value.terms
     if isinstance(value, Atom):
