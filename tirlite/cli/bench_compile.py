@@ -37,8 +37,8 @@ _EXTREMES = {
 
 
 def compiler_figures(*, quick: bool = False) -> list[Figure]:
-    """All figures. `quick` takes a tenth of the sizes and runs everything once."""
-    runs, scale = (1, 10) if quick else (7, 1)
+    """All figures. `quick` takes small sizes and runs everything once."""
+    runs, scale = (1, 50) if quick else (7, 1)
     return [
         *_imports(runs),
         *_first_result(runs),

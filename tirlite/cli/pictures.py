@@ -67,7 +67,10 @@ def read_picture(path: Path) -> Gray:
     readers: dict[str, Callable[[bytes], Gray]] = {".pgm": _from_pgm, ".npy": _from_npy}
     reader = readers.get(path.suffix.lower())
     try:
-        return reader(path.read_bytes()) if reader is not None else _from_pillow(path)
+        image = reader(path.read_bytes()) if reader is not None else _from_pillow(path)
+        if not image.size:
+            raise ValueError("it has no pixels")
+        return image
     except (OSError, ValueError, EOFError) as error:
         raise UnreadablePicture(str(path), str(error)).error() from None
 

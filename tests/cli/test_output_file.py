@@ -1,0 +1,39 @@
+"""Files are written whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tirlite.cli.command_error import CommandError
+from tirlite.cli.output_file import write_file
+
+
+def test_a_file_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "out.pgm"
+    path.write_bytes(b"old")
+    write_file(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_old_file_stays_where_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "out.pgm"
+    path.write_bytes(b"old")
+
+    def disk_is_full(self: Path, contents: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(contents[:1])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", disk_is_full)
+    with pytest.raises(CommandError, match="No space left on device"):
+        write_file(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="cannot write `.*out.pgm`: No such file or directory"):
+        write_file(tmp_path / "nowhere" / "out.pgm", b"new")
