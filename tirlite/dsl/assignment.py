@@ -146,8 +146,10 @@ class Assignments:
         else:
             element = self._element(stmt.target)
             name = element.buffer.name
-        value = binary(operator, element, self._expressions.value(stmt.value), spans)
-        self._store(element, value, name, spans[1], self._span(stmt))
+        operand = self._expressions.value(stmt.value)
+        value = binary(operator, element, operand, spans)
+        wish = operand.dtype if isinstance(operand, Expr) else None
+        self._store(element, value, name, spans[1], self._span(stmt), wish)
 
     def _cell_to_update(self, name: str, span: Span) -> Load:
         self.check(name, Use.SCALAR, span)
@@ -165,13 +167,16 @@ class Assignments:
             raise NotAssignable(span=self._span(target)).error()
         return element
 
-    def _store(self, element: Load, value: object, name: str, value_span: Span, span: Span) -> None:
+    def _store(
+        self, element: Load, value: object, name: str, value_span: Span, span: Span, wish: DType | None = None
+    ) -> None:
+        """Stores `value`; `wish` is the type that a scalar would need for it, where that is not the value's own."""
         try:
             made = stored(value, element.dtype, name, value_span)
         except KernelError as error:
             if self._scope.cell(name) is None:
                 raise
-            raise _about_first_type(error) from None
+            raise _about_first_type(error, wish) from None
         self._scope.add(Store(element.buffer, element.indices, made, span=span))
 
     def _to_name(self, name: str, stmt: ast.stmt, value: ast.expr, dtype: DType | None) -> None:
@@ -218,11 +223,11 @@ class Assignments:
         return self._expressions.span(node)
 
 
-def _about_first_type(error: KernelError) -> KernelError:
+def _about_first_type(error: KernelError, wish: DType | None) -> KernelError:
     """The same error, with the advice that fits a scalar whose type came from its first assignment."""
     (message,) = error.messages
     if not isinstance(message, LossyStore):
         return error
-    name, source = message.name, message.source
-    advice = f"{message.advice}; or give `{name}` its type where it is first assigned: `{name}: tl.{source} = ...`"
+    name, wanted = message.name, wish if wish is not None and wish.is_float else message.source
+    advice = f"{message.advice}; or give `{name}` its type where it is first assigned: `{name}: tl.{wanted} = ...`"
     return KernelError(replace(message, advice=advice))

@@ -196,7 +196,11 @@ class Expressions:
         return self.word_call(node) if self.is_declaration(node) else None
 
     def is_declaration(self, node: ast.expr) -> bool:
-        """Whether `node` is a call of `tl.alloc` or `tl.view`, told by the names alone."""
+        """Whether `node` is a call of `tl.alloc` or `tl.view`."""
+        return self.calls_one_of(DECLARATIONS, node)
+
+    def calls_one_of(self, words: Sequence[str], node: ast.expr) -> bool:
+        """Whether `node` is a call of one of these words, told by the names alone, before anything is translated."""
         if not isinstance(node, ast.Call):
             return False
         function, found = node.func, None
@@ -206,7 +210,7 @@ class Expressions:
             base = self.surroundings.find(function.value.id)
             if function.value.id not in self.local and is_tl(base):
                 found = named(function.attr)
-        return isinstance(found, Word) and found.name in DECLARATIONS
+        return isinstance(found, Word) and found.name in words
 
     def word_call(self, node: ast.expr) -> CallSite | None:
         """The call of a word that `node` is, if it is one: what a `for` goes over, what a `with` holds."""

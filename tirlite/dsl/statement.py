@@ -249,10 +249,10 @@ class Statements:
 
     def with_(self, stmt: ast.With) -> Steps[None]:
         item = stmt.items[0]
-        site = self.expressions.word_call(item.context_expr)
-        if len(stmt.items) > 1 or item.optional_vars is not None or site is None or site.word.name != "attr":
+        is_attribute = self.expressions.calls_one_of(("attr",), item.context_expr)
+        if len(stmt.items) > 1 or item.optional_vars is not None or not is_attribute:
             raise refusal(stmt, self._span(item.context_expr))
-        attribute = self._attempt(lambda: attribute_of(site))
+        attribute = self._attempt(lambda: attribute_of(self.expressions.word_call(item.context_expr)))
         body, assigned = yield self.body(stmt, "body")
         self.scope.assigned(assigned)
         if attribute is not None:
@@ -260,8 +260,9 @@ class Statements:
             self.scope.add(AttrStmt(key, body, buffer, value, span=self._span(stmt)))
 
 
-def attribute_of(site: CallSite) -> tuple[AttrKey, Buffer | None, AttrValue]:
+def attribute_of(site: CallSite | None) -> tuple[AttrKey, Buffer | None, AttrValue]:
     """What `tl.attr(buffer, key, value)` says; buffer and value are there or not, by the key."""
+    assert site is not None
     site.only()
     site.count(1, 3, "a buffer, a key and a value, as the key demands")
     args = list(site.args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import FunctionType, ModuleType
+from types import ModuleType
 
 from tirlite.diag import Message, Span, nearest
 from tirlite.dsl.parameters import ParamType
@@ -182,7 +182,9 @@ _SHORT = re.compile("^(int|uint|float)(?=[0-9])")
 
 
 def _described(value: object) -> str:
-    if isinstance(value, FunctionType):
+    if isinstance(value, type):
+        return "a Python class"
+    if callable(value):
         return "a Python function"
     kind = type(value).__name__
     return f"a value of type {kind}" if value is not None else "None"
