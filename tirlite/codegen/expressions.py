@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from tirlite.codegen import memory
 from tirlite.codegen.casts import convert, to_index
+from tirlite.codegen.environment import Environment
 from tirlite.codegen.functions import math
 from tirlite.codegen.harmless import is_harmless
 from tirlite.codegen.memory import Place
@@ -20,7 +21,6 @@ from tirlite.ir import (
     And,
     Binary,
     Broadcast,
-    Buffer,
     BufferRef,
     Call,
     Cast,
@@ -49,15 +49,14 @@ _CHECKED: dict[type[Expr], str] = {Add: "sadd", Sub: "ssub", Mul: "smul"}
 
 
 class Expressions:
-    """Writes the instructions of expressions to `out`, where variables and buffers stand for what the tables say.
+    """Writes the instructions of expressions to `out`, with what `environment` says of variables and buffers.
 
     With `checked`, the flags of all 64-bit sums, differences and products that wrap are collected in `overflows`.
     """
 
-    def __init__(self, out: FunctionText, *, checked: bool = False) -> None:
+    def __init__(self, out: FunctionText, environment: Environment, *, checked: bool = False) -> None:
         self.out = out
-        self.variables: dict[Var, str] = {}
-        self.places: dict[Buffer, Place] = {}
+        self.environment = environment
         self.checked = checked
         self.overflows: list[str] = []
         self.externs: dict[str, None] = {}  # names of the extern functions that are called, in order
@@ -73,11 +72,11 @@ class Expressions:
     def _leaf(self, expr: Expr) -> str | None:
         kind = type(expr)
         if kind is Var:
-            return self.variables[expr]  # type: ignore[index]
+            return self.environment.variables[expr]  # type: ignore[index]
         if kind is IntImm or kind is FloatImm:
             return constant(expr.value, expr.dtype)  # type: ignore[attr-defined]
         if kind is BufferRef:
-            return self.places[expr.buffer].pointer  # type: ignore[attr-defined]
+            return self.environment.places[expr.buffer].pointer  # type: ignore[attr-defined]
         return None
 
     def binary(self, expr: Binary) -> Steps[str]:
@@ -178,17 +177,17 @@ class Expressions:
     def address_of(self, expr: Call) -> Steps[str]:
         element = expr.args[0]
         assert isinstance(element, Load)
-        return self.address(self.places[element.buffer], element.indices)
+        return self.address(self.environment.places[element.buffer], element.indices)
 
     def access_pointer(self, expr: Call) -> Steps[str]:
         """The address of the element at an offset; extent and mask say what the callee does with it."""
         mention, offset = expr.args[:2]
         assert isinstance(mention, BufferRef)
         value = to_index(self.out, self._leaf(offset) or (yield self.steps(offset)), offset.dtype)
-        return memory.address(self.out, self.places[mention.buffer], value)
+        return memory.address(self.out, self.environment.places[mention.buffer], value)
 
     def load(self, expr: Load) -> Steps[str]:
-        place = self.places[expr.buffer]
+        place = self.environment.places[expr.buffer]
         if expr.indices and expr.indices[-1].dtype.lanes > 1:
             return self._load_vector(expr, place)
         return self._load_element(expr, place)
@@ -245,7 +244,7 @@ class Expressions:
         return self.out.value(f"shufflevector {kind} {first}, {kind} poison, <{dtype.lanes} x i32> zeroinitializer")
 
     def let(self, expr: LetExpr) -> Steps[str]:
-        self.variables[expr.var] = self._leaf(expr.value) or (yield self.steps(expr.value))
+        self.environment.bind(expr.var, self._leaf(expr.value) or (yield self.steps(expr.value)))
         return self._leaf(expr.body) or (yield self.steps(expr.body))
 
 

@@ -42,10 +42,10 @@ class Faults:
     the slot `%fault` holds.
     """
 
-    def __init__(self, out: FunctionText, line: int) -> None:
+    def __init__(self, out: FunctionText, line: int, messages: list[Message]) -> None:
         self.out = out
         self.line = line  # the alignment of what is allocated
-        self.messages: list[Message] = []
+        self.messages = messages  # of the whole module; a fault's number is its place here, counted from 1
         self.cleanup = "fail"
         self._held: dict[str, tuple[str, str]] = {}  # block -> the pointer that it frees, the block that follows
         self._tail: list[str] = []
@@ -56,13 +56,25 @@ class Faults:
 
     def _stop(self, message: Message) -> str:
         self.messages.append(message)
+        return self._leave(str(len(self.messages)))
+
+    def _leave(self, code: str) -> str:
+        """The block that ends the function with a number."""
         label = self.out.label("fault")
-        self._tail += [
-            f"{label}:",
-            f"  store i64 {len(self.messages)}, ptr %fault",
-            f"  br label %{self.cleanup}",
-        ]
+        self._tail += [f"{label}:", f"  store i64 {code}, ptr %fault", f"  br label %{self.cleanup}"]
         return label
+
+    @property
+    def can_stop(self) -> bool:
+        """Whether the function may end with a fault."""
+        return bool(self._tail)
+
+    def check(self, code: str) -> None:
+        """Ends the function too, where a function that it called ended with a fault."""
+        passed = self.out.label("passed")
+        stopped = self.out.value(f"icmp ne i64 {code}, 0")
+        self.out.branch_if(stopped, self._leave(code), passed)
+        self.out.start(passed)
 
     def allocate(self, buffer: Buffer, extents: list[str], span: Span | None) -> str:
         """The address of fresh memory on the heap, which `release_to` or a fault frees."""
@@ -80,6 +92,7 @@ class Faults:
         out.start(got)
         label = out.label("cleanup")
         self._tail += [f"{label}:", f"  call void @free(ptr {pointer})", f"  br label %{self.cleanup}"]
+        out.module.declarations.setdefault("free", "declare void @free(ptr)")
         self._held[label] = (pointer, self.cleanup)
         self.cleanup = label
         return pointer
@@ -88,13 +101,12 @@ class Faults:
         """Frees what has been allocated since `cleanup` was the block to leave through."""
         while self.cleanup != cleanup:
             pointer, self.cleanup = self._held[self.cleanup]
-            self.out.declarations.setdefault("free", "declare void @free(ptr)")
             self.out.effect(f"call void @free(ptr {pointer})")
 
     def finish(self) -> None:
         """Ends the function: 0 where control arrived here, else the number of the fault."""
         self.out.effect("ret i64 0")
-        if self.messages:
+        if self.can_stop:
             self.out.allocas.append("  %fault = alloca i64")
             self.out.lines += [*self._tail, "fail:", "  %code = load i64, ptr %fault", "  ret i64 %code"]
 

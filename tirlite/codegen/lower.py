@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from tirlite.codegen.environment import Environment
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.memory import natural_alignment
+from tirlite.codegen.pieces import Weights
 from tirlite.codegen.refused import NotCompiled, Refused
-from tirlite.codegen.statements import Statements
-from tirlite.codegen.storage import Storage, assign_homes
-from tirlite.codegen.text import FunctionText
+from tirlite.codegen.statements import Extent, Statements
+from tirlite.codegen.storage import assign_homes
+from tirlite.codegen.text import FunctionText, ModuleText
 from tirlite.codegen.types import register_type
 from tirlite.codegen.workspace import Workspace, range_addresses, write_size_function
 from tirlite.diag import Message
@@ -33,52 +35,49 @@ class Lowered:
     alignment: int  # of the workspace, in bytes
     faults: tuple[Message, ...]
     externs: tuple[str, ...]  # the extern functions that must exist in the process
-    instructions: int
-    loop_depth: int
+    extent: Extent
 
 
 def lower(func: PrimFunc) -> Lowered:
     """The module of one function. Raises KernelError for what native code cannot do."""
     storage = assign_homes(func)
     workspace = Workspace.of(storage)
-    declarations: dict[str, str] = {}
+    module = ModuleText()
     name = "tirlite_" + re.sub(r"\W", "_", func.name, flags=re.ASCII)
-    values, statements = _write_kernel(func, storage, declarations)
-    out = values.out
-    functions = [out.definition(f"i64 @{name}({_parameters(func, workspace, storage.line)})")]
+    values = Expressions(FunctionText(module), Environment())
+    statements = Statements(values, name, storage, Weights(func.body))
+    try:
+        _write_kernel(func, statements)
+    except Refused as refused:
+        raise NotCompiled(refused.what, refused.instead, span=statements.at or func.span).error() from None
+    values.out.define(f"i64 @{name}({_parameters(func, workspace, storage.line)})")
     size_name = f"{name}_workspace" if workspace.buffers else ""
     if size_name:
-        functions.append(_size_function(func, size_name, workspace, storage.line, declarations))
-    lines = [f'source_filename = "{name}"', *functions, *declarations.values(), *out.metadata]
+        _write_size_function(func, size_name, workspace, storage.line, module)
     return Lowered(
-        "\n".join(lines) + "\n",
-        name,
-        size_name,
-        workspace,
-        storage.line,
-        tuple(statements.faults.messages),
-        tuple(values.externs),
-        len(out.lines),
-        statements.deepest,
+        text=module.text(name),
+        name=name,
+        size_name=size_name,
+        workspace=workspace,
+        alignment=storage.line,
+        faults=tuple(statements.messages),
+        externs=tuple(values.externs),
+        extent=statements.extent,
     )
 
 
-def _write_kernel(func: PrimFunc, storage: Storage, declarations: dict[str, str]) -> tuple[Expressions, Statements]:
-    out = FunctionText(declarations)
-    values = Expressions(out)
-    statements = Statements(values, storage, {})
-    try:
-        bind_scalars(func, values)
-        for number, param in enumerate(func.params):
-            if isinstance(param, Buffer):
-                extents = [values.value(extent) for extent in param.shape]
-                statements.place(param, f"%p{number}", extents, param.alignment or natural_alignment(param.dtype))
-        statements.addresses.update(range_addresses(values, storage))
-        statements.write(func.body)
-    except Refused as refused:
-        raise NotCompiled(refused.what, refused.instead, span=statements.at or func.span).error() from None
-    statements.faults.finish()
-    return values, statements
+def _write_kernel(func: PrimFunc, statements: Statements) -> None:
+    values = statements.values
+    bind_scalars(func, values)
+    for number, param in enumerate(func.params):
+        if isinstance(param, Buffer):
+            extents = [values.value(extent) for extent in param.shape]
+            align = param.alignment or natural_alignment(param.dtype)
+            statements.place(param, f"%p{number}", extents, align, f"%p{number}")
+    for buffer, address in range_addresses(values, statements.storage).items():
+        statements.ranges[buffer] = address
+        values.environment.lead(address, address)
+    statements.write(func.body)
 
 
 def bind_scalars(func: PrimFunc, values: Expressions) -> None:
@@ -86,9 +85,10 @@ def bind_scalars(func: PrimFunc, values: Expressions) -> None:
     for number, param in enumerate(func.params):
         if isinstance(param, Var):
             name = f"%p{number}"
-            values.variables[param] = values.out.value(f"icmp ne i8 {name}, 0") if param.dtype.is_bool else name
+            operand = values.out.value(f"icmp ne i8 {name}, 0") if param.dtype.is_bool else name
+            values.environment.bind(param, operand)
     for number, dim in enumerate(func.dims):
-        values.variables[dim] = f"%d{number}"
+        values.environment.bind(dim, f"%d{number}")
 
 
 def _parameters(func: PrimFunc, workspace: Workspace, line: int) -> str:
@@ -120,9 +120,9 @@ def _scalar(number: int, param: Var) -> str:
     return f"i8 %p{number}" if param.dtype.is_bool else f"{register_type(param.dtype)} %p{number}"
 
 
-def _size_function(func: PrimFunc, name: str, workspace: Workspace, line: int, declarations: dict[str, str]) -> str:
-    values = Expressions(FunctionText(declarations), checked=True)
+def _write_size_function(func: PrimFunc, name: str, workspace: Workspace, line: int, module: ModuleText) -> None:
+    values = Expressions(FunctionText(module), Environment(), checked=True)
     bind_scalars(func, values)
     write_size_function(values, workspace, line)
     scalars = [_scalar(number, param) for number, param in enumerate(func.params) if isinstance(param, Var)]
-    return values.out.definition(f"i64 @{name}({', '.join([*scalars, *_dims(func)])})")
+    values.out.define(f"i64 @{name}({', '.join([*scalars, *_dims(func)])})")

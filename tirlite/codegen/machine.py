@@ -12,19 +12,24 @@ if TYPE_CHECKING:
     from llvmlite.binding import ModuleRef, TargetMachine
 
 from tirlite.codegen.lower import Lowered
+from tirlite.codegen.statements import Extent
 
-# Above these, LLVM's time grows much faster than the program: straight-line code in its scheduler and register
-# allocator, nests of loops in nearly all of its passes over loops.
-LONG = 20_000
-HUGE = 60_000
-DEEP = 32
+# Above these LLVM takes minutes: its code generator over long blocks, its passes over nests of loops.
+LONG = 8000  # lines of a function
+LARGE = 30_000  # lines of a module
+DEEP = 32  # loops around one another
+MANY = 300  # loops
 
 
 class Effort(Enum):
-    """How hard LLVM tries: the optimisation level of its passes, and that of its code generator."""
+    """How hard LLVM tries: the optimisation level of its passes, and that of its code generator.
+
+    Loops and straight-line code are vectorized with full effort alone.
+    """
 
     FULL = (3, 2)
-    LITTLE = (1, 1)
+    SOME = (1, 1)
+    LITTLE = (1, 0)
     NONE = (0, 0)
 
 
@@ -37,16 +42,18 @@ class ObjectCode:
     seconds: dict[str, float]
 
 
-def effort_for(lowered: Lowered) -> Effort:
+def effort_for(extent: Extent) -> Effort:
     """Full effort, but for functions that LLVM would take minutes over."""
-    if lowered.loop_depth > DEEP or lowered.instructions > HUGE:
+    if extent.deepest > DEEP:
         return Effort.NONE
-    return Effort.LITTLE if lowered.instructions > LONG else Effort.FULL
+    if extent.longest > LONG:
+        return Effort.LITTLE
+    return Effort.SOME if extent.loops > MANY or extent.lines > LARGE else Effort.FULL
 
 
 def compile_module(lowered: Lowered) -> ObjectCode:
     """The object code of a module, optimised for the host."""
-    effort = effort_for(lowered)
+    effort = effort_for(lowered.extent)
     seconds: dict[str, float] = {}
     start = perf_counter()
     machine = _machine(effort)
@@ -72,7 +79,7 @@ def assembly(lowered: Lowered) -> str:
 
 
 def _optimised(lowered: Lowered) -> tuple[ModuleRef, TargetMachine]:
-    effort = effort_for(lowered)
+    effort = effort_for(lowered.extent)
     machine = _machine(effort)
     module = _parsed(lowered.text, machine)
     _optimise(module, machine, effort)
@@ -120,7 +127,7 @@ def _optimise(module: ModuleRef, machine: TargetMachine, effort: Effort) -> None
     if effort is Effort.NONE:
         return
     options = binding.create_pipeline_tuning_options(speed_level=effort.value[0])
-    options.slp_vectorization = effort is Effort.FULL
+    options.slp_vectorization = options.loop_vectorization = effort is Effort.FULL
     builder = binding.create_pass_builder(machine, options)
     # A pass manager that runs a second time aborts the process.
     builder.getModulePassManager().run(module, builder)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from math import gcd
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from tirlite.codegen import memory
+from tirlite.codegen.environment import Named
 from tirlite.codegen.expressions import Expressions, is_unit_ramp
 from tirlite.codegen.faults import Faults
 from tirlite.codegen.memory import Place
 from tirlite.codegen.multiples import largest_divisor
+from tirlite.codegen.pieces import LARGEST, Weights, cut
 from tirlite.codegen.storage import Home, Storage
-from tirlite.diag import Span
+from tirlite.codegen.text import FunctionText
+from tirlite.diag import Message, Span
 from tirlite.ir import (
     Allocate,
     Assert,
@@ -34,40 +38,93 @@ from tirlite.ir import (
     run,
 )
 
+# Nothing is said of vectorized loops: LLVM tries all, and complains on the terminal about those it was told of.
 _LOOP_PROPERTIES = {
     ForKind.UNROLLED: '!{!"llvm.loop.unroll.enable"}',
-    ForKind.VECTORIZED: '!{!"llvm.loop.vectorize.enable", i1 true}',
 }
+
+
+class Extent(NamedTuple):
+    """How much there is for LLVM to do."""
+
+    lines: int
+    longest: int  # lines of the longest function
+    loops: int
+    deepest: int  # loops around one another
+    pieces: int  # functions that the body was cut into
 
 
 class Statements:
     """Writes the instructions of statements. `at` is the span of the statement that is being written."""
 
-    def __init__(self, values: Expressions, storage: Storage, addresses: dict[Buffer, str]) -> None:
+    def __init__(self, values: Expressions, name: str, storage: Storage, weights: Weights) -> None:
         self.out = values.out
         self.values = values
+        self.environment = values.environment
+        self.name = name
         self.storage = storage
-        self.addresses = addresses  # of what lies in the workspace, and then on the stack
-        self.faults = Faults(values.out, storage.line)
+        self.weights = weights
+        self.ranges: dict[Buffer, str] = {}  # the address of each buffer in the workspace
+        self.slots: dict[Buffer, str] = {}  # the address of each buffer on the stack of this function
+        self.messages: list[Message] = []
+        self.faults = Faults(values.out, storage.line, self.messages)
         self.at: Span | None = None
-        self.deepest = 0  # loops around one another, at most
+        self.extent = Extent(0, 0, weights.loops, 0, 0)
         self._depth = 0
 
     def write(self, body: SeqStmt) -> None:
-        """The statements of a function; control stands behind them afterwards."""
+        """The statements of a function, and its end."""
         run(self.block(body))
+        self._finish()
+
+    def _finish(self) -> None:
+        self.faults.finish()
+        lines, extent = len(self.out.lines), self.extent
+        self.extent = extent._replace(lines=extent.lines + lines, longest=max(extent.longest, lines))
 
     def block(self, body: SeqStmt) -> Steps[None]:
         held = self.faults.cleanup
-        for stmt in body.stmts:
+        if self.weights.of(body) > LARGEST:
+            for part in cut(body, self.weights, self.storage):
+                yield self._each(part.declarations)
+                yield self._piece(part.stmts) if part.is_piece else self._each(part.stmts)
+        else:
+            yield self._each(body.stmts)
+        self.faults.release_to(held)
+
+    def _each(self, stmts: tuple[Stmt, ...]) -> Steps[None]:
+        for stmt in stmts:
             self.at = stmt.span
             steps = RULES[type(stmt)](self, stmt)
             if steps is not None:
                 yield steps
-        self.faults.release_to(held)
+
+    def _piece(self, stmts: tuple[Stmt, ...]) -> Steps[None]:
+        """A function of its own for `stmts`, and its call."""
+        around = (self.out, self.faults, self.slots)
+        known = len(self.environment.names)
+        out = FunctionText(self.out.module)
+        self._write_to(out, Faults(out, self.storage.line, self.messages), {})
+        yield self._each(stmts)
+        self._finish()
+        can_stop = self.faults.can_stop
+        self._write_to(*around)
+        self.extent = self.extent._replace(pieces=self.extent.pieces + 1)
+        name = f"{self.name}_piece{self.extent.pieces}"
+        names = self.environment.names
+        inputs = {each: names[each] for each in out.mentioned() if each in names and names[each].number < known}
+        out.define(f"internal i64 @{name}({_parameters(inputs)}) noinline")
+        operands = ", ".join(f"{value.kind} {operand}" for operand, value in inputs.items())
+        code = self.out.value(f"call i64 @{name}({operands})")
+        if can_stop:
+            self.faults.check(code)
+
+    def _write_to(self, out: FunctionText, faults: Faults, slots: dict[Buffer, str]) -> None:
+        self.out = self.values.out = out
+        self.faults, self.slots = faults, slots
 
     def store(self, stmt: Store) -> None:
-        values, place = self.values, self.values.places[stmt.buffer]
+        values, place = self.values, self.environment.places[stmt.buffer]
         value = values.value(stmt.value)
         last = stmt.indices[-1] if stmt.indices else None
         if last is None or last.dtype.lanes == 1:
@@ -84,7 +141,7 @@ class Statements:
         self.values.value(stmt.value)
 
     def let(self, stmt: Let) -> None:
-        self.values.variables[stmt.var] = self.values.value(stmt.value)
+        self.environment.bind(stmt.var, self.values.value(stmt.value))
 
     def allocate(self, stmt: Allocate) -> None:
         buffer = stmt.buffer
@@ -93,18 +150,20 @@ class Statements:
         align = self.storage.line
         if home is Home.HEAP:
             pointer = self.faults.allocate(buffer, extents, self.at)
-        elif buffer in self.addresses:
-            pointer = self.addresses[buffer]
+        elif home is Home.WORKSPACE:
+            pointer = self.ranges[buffer]
+        elif buffer in self.slots:
+            pointer = self.slots[buffer]
         else:
-            pointer = self.addresses[buffer] = self.out.alloca(self.storage.sizes[buffer], align)
-        self.place(buffer, pointer, extents, align)
+            pointer = self.slots[buffer] = self.out.alloca(self.storage.sizes[buffer], align)
+        self.place(buffer, pointer, extents, align, pointer)
 
-    def place(self, buffer: Buffer, pointer: str, extents: list[str], align: int) -> None:
-        """Says where a buffer lies from here on."""
+    def place(self, buffer: Buffer, pointer: str, extents: list[str], align: int, root: str) -> None:
+        """Says where a buffer lies from here on: at `pointer`, in the allocation at `root`."""
         strides = ["1"]
         for extent in reversed(extents[1:]):
             strides.append(extent if strides[-1] == "1" else self._product(extent, strides[-1]))
-        self.values.places[buffer] = Place(buffer, pointer, tuple(reversed(strides[: len(extents)])), align)
+        self.environment.put(Place(buffer, pointer, tuple(reversed(strides[: len(extents)])), align), root)
 
     def _product(self, a: str, b: str) -> str:
         if a.isdecimal() and b.isdecimal():
@@ -112,13 +171,14 @@ class Statements:
         return self.out.value(f"mul i64 {a}, {b}")
 
     def view(self, stmt: View) -> None:
-        source = self.values.places[stmt.source]
+        source = self.environment.places[stmt.source]
         offset = self.values.value(stmt.byte_offset)
         pointer = source.pointer
         if offset != "0":
             pointer = self.out.value(f"getelementptr inbounds i8, ptr {pointer}, i64 {offset}")
         extents = [self.values.value(extent) for extent in stmt.buffer.shape]
-        self.place(stmt.buffer, pointer, extents, gcd(source.align, largest_divisor(stmt.byte_offset)))
+        align = gcd(source.align, largest_divisor(stmt.byte_offset))
+        self.place(stmt.buffer, pointer, extents, align, self.environment.root(stmt.source))
 
     def assertion(self, stmt: Assert) -> None:
         held = self.out.label("held")
@@ -147,7 +207,8 @@ class Statements:
     def body(self, body: SeqStmt) -> Steps[None]:
         """The block of a loop."""
         self._depth += 1
-        self.deepest = max(self.deepest, self._depth)
+        if self._depth > self.extent.deepest:
+            self.extent = self.extent._replace(deepest=self._depth)
         yield self.block(body)
         self._depth -= 1
 
@@ -180,10 +241,11 @@ class Statements:
         out.start(body)
         following = out.name()
         counter = out.phi(i64, (start, before), (following, latch))
-        self.values.variables[stmt.var] = counter
+        variable = counter
         if scale:
             distance = out.value(f"mul i64 {counter}, {stmt.step}")
-            self.values.variables[stmt.var] = out.value(f"add i64 {scale}, {distance}")
+            variable = out.value(f"add i64 {scale}, {distance}")
+        self.environment.bind(stmt.var, variable)
         yield self.body(stmt.body)
         out.branch(latch)
         out.start(latch)
@@ -202,6 +264,15 @@ class Statements:
         count = out.value(f"add i64 {count}, 1")
         count = out.value(f"select i1 {some}, i64 {count}, i64 0")
         yield self._counted(stmt, "0", count, "slt", 1, start)
+
+
+def _parameters(inputs: dict[str, Named]) -> str:
+    """The parameters of a piece. A pointer is noalias where no other leads into the same allocation."""
+    roots = Counter(value.root for value in inputs.values() if value.kind == "ptr")
+    return ", ".join(
+        f"{value.kind}{' noalias' if value.kind == 'ptr' and roots[value.root] == 1 else ''} {name}"
+        for name, value in inputs.items()
+    )
 
 
 Rule: TypeAlias = Callable[[Statements, Any], "Steps[None] | None"]

@@ -2,41 +2,56 @@
 
 from __future__ import annotations
 
+import re
+from itertools import count
+
 from tirlite.codegen.types import register_type, suffix
 from tirlite.ir import DType
+
+_NAME = re.compile(r"%\w+")
+
+
+class ModuleText:
+    """What the functions of a module share: declarations, metadata, and the numbers of values and blocks."""
+
+    def __init__(self) -> None:
+        self.declarations: dict[str, str] = {}  # name -> its `declare` line
+        self.functions: list[str] = []
+        self.metadata: list[str] = []
+        self.values = count(1)
+        self.blocks = count(1)
+
+    def text(self, name: str) -> str:
+        """The whole module."""
+        parts = [f'source_filename = "{name}"', *self.functions, *self.declarations.values(), *self.metadata]
+        return "\n".join(parts) + "\n"
 
 
 class FunctionText:
     """A function that is being written: its allocas, its instructions so far, and the block that they go to."""
 
-    def __init__(self, declarations: dict[str, str]) -> None:
-        self.declarations = declarations  # of the whole module: name -> its `declare` line
+    def __init__(self, module: ModuleText) -> None:
+        self.module = module
         self.allocas: list[str] = []
         self.lines: list[str] = []
         self.block = "entry"
-        self.metadata: list[str] = []
-        self._values = 0
-        self._blocks = 0
 
     def value(self, instruction: str) -> str:
         """The name of the result of `instruction`, which is written down."""
-        self._values += 1
-        name = f"%v{self._values}"
+        name = f"%v{next(self.module.values)}"
         self.lines.append(f"  {name} = {instruction}")
         return name
 
     def name(self) -> str:
         """A name for a value that is written later."""
-        self._values += 1
-        return f"%v{self._values}"
+        return f"%v{next(self.module.values)}"
 
     def effect(self, instruction: str) -> None:
         self.lines.append(f"  {instruction}")
 
     def label(self, hint: str) -> str:
         """The name of a new block."""
-        self._blocks += 1
-        return f"{hint}{self._blocks}"
+        return f"{hint}{next(self.module.blocks)}"
 
     def start(self, label: str) -> None:
         """What follows goes to the block `label`; the one before has been ended by a branch."""
@@ -65,25 +80,29 @@ class FunctionText:
         return self.call(kind, f"llvm.{name}.{suffix(dtype)}", *(f"{kind} {operand}" for operand in operands))
 
     def declare(self, result: str, name: str, operands: tuple[str, ...]) -> None:
-        if name not in self.declarations:
+        if name not in self.module.declarations:
             kinds = ", ".join(_type_of(operand) for operand in operands)
-            self.declarations[name] = f"declare {result} @{name}({kinds})"
+            self.module.declarations[name] = f"declare {result} @{name}({kinds})"
 
     def alloca(self, size: int, align: int) -> str:
         """The address of `size` bytes on the stack, which live as long as the function runs."""
-        name = f"%s{len(self.allocas) + 1}"
+        name = self.name()
         self.allocas.append(f"  {name} = alloca [{size} x i8], align {align}")
         return name
 
     def loop_metadata(self, *properties: str) -> str:
         """The end of a loop's branch instruction, which says how the loop is meant."""
-        number = len(self.metadata)
-        self.metadata.append(f"!{number} = distinct !{{{', '.join([f'!{number}', *properties])}}}")
+        number = len(self.module.metadata)
+        self.module.metadata.append(f"!{number} = distinct !{{{', '.join([f'!{number}', *properties])}}}")
         return f", !llvm.loop !{number}"
 
-    def definition(self, signature: str) -> str:
-        """The whole function."""
-        return "\n".join([f"define {signature} {{", "entry:", *self.allocas, *self.lines, "}"])
+    def mentioned(self) -> dict[str, None]:
+        """All names of values and blocks in the text, in order."""
+        return dict.fromkeys(_NAME.findall("\n".join(self.lines)))
+
+    def define(self, signature: str) -> None:
+        """Ends the function and adds it to the module."""
+        self.module.functions.append("\n".join([f"define {signature} {{", "entry:", *self.allocas, *self.lines, "}"]))
 
 
 def _type_of(operand: str) -> str:

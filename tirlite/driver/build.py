@@ -83,9 +83,10 @@ class Version:
         executable = Executable(self.func, signature_of(self.func), lowered, code)
         self.stages.append(("link", perf_counter() - start))
         if code.effort is not Effort.FULL:
+            extent = lowered.extent
             self.note = (
-                f"LLVM's effort was lowered to {code.effort.name.lower()}: {lowered.instructions} instructions,"
-                f" loops {lowered.loop_depth} deep"
+                f"LLVM was told to try less ({code.effort.name.lower()} of full): {extent.loops} loops,"
+                f" {extent.deepest} deep, {extent.lines} lines, {extent.longest} in one function"
             )
         return executable
 

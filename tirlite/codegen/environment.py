@@ -1,0 +1,49 @@
+"""Variables and buffers in, the operands that stand for them out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tirlite.codegen.memory import Place
+from tirlite.codegen.types import register_type
+from tirlite.ir import Buffer, Var
+
+
+class Named(NamedTuple):
+    """An LLVM value that outlives its statement: its type, its number in order of definition, and for a pointer the
+    pointer to the allocation or parameter that it leads into."""
+
+    kind: str
+    number: int
+    root: str
+
+
+class Environment:
+    """What each variable and buffer is at the point that is being written."""
+
+    def __init__(self) -> None:
+        self.variables: dict[Var, str] = {}
+        self.places: dict[Buffer, Place] = {}
+        self.names: dict[str, Named] = {}  # everything that the operands of those mention
+
+    def bind(self, var: Var, operand: str) -> None:
+        self.variables[var] = operand
+        self._name(operand, register_type(var.dtype))
+
+    def put(self, place: Place, root: str) -> None:
+        """A buffer at a place that leads into the allocation at `root`."""
+        self.places[place.buffer] = place
+        self.lead(place.pointer, root)
+        for stride in place.strides:
+            self._name(stride, "i64")
+
+    def lead(self, pointer: str, root: str) -> None:
+        """Says that a pointer leads into the allocation at `root`."""
+        self._name(pointer, "ptr", root)
+
+    def root(self, buffer: Buffer) -> str:
+        return self.names[self.places[buffer].pointer].root
+
+    def _name(self, operand: str, kind: str, root: str = "") -> None:
+        if operand.startswith("%") and operand not in self.names:
+            self.names[operand] = Named(kind, len(self.names), root)

@@ -1,0 +1,122 @@
+"""A long block in, the parts out that become functions of their own.
+
+LLVM's time grows with the square of a function's loops and of its straight-line code. A block above a certain weight is
+therefore cut, and its parts are called one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tirlite.codegen.storage import Home, Storage
+from tirlite.ir import (
+    Allocate,
+    AttrStmt,
+    Buffer,
+    Call,
+    Expr,
+    For,
+    IfThenElse,
+    Let,
+    Load,
+    SeqStmt,
+    Stmt,
+    Var,
+    View,
+    While,
+    walk,
+)
+
+LOOP_WEIGHT = 20  # what a loop costs LLVM, in statements
+LARGEST = 1000
+SMALLEST = 100  # less is not worth a call
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`declarations`, which are written where the block stands, and the statements after them.
+
+    With `is_piece` those become a function.
+    """
+
+    declarations: tuple[Stmt, ...]
+    stmts: tuple[Stmt, ...]
+    is_piece: bool = False
+
+
+class Weights:
+    """What each statement costs LLVM, about: 1 for a leaf, more for a loop. `loops` counts all loops."""
+
+    def __init__(self, body: SeqStmt) -> None:
+        self._weights: dict[Stmt, int] = {}
+        self.loops = 0
+        stack: list[tuple[Stmt, bool]] = [(body, False)]
+        while stack:
+            stmt, is_done = stack.pop()
+            inside = _blocks(stmt)
+            if not is_done:
+                stack.append((stmt, True))
+                stack += [
+                    (each, False) for each in inside if isinstance(each, SeqStmt | For | While | IfThenElse | AttrStmt)
+                ]
+                continue
+            own = LOOP_WEIGHT if isinstance(stmt, For | While) else 1
+            self.loops += isinstance(stmt, For | While)
+            self._weights[stmt] = own + sum(map(self.of, inside))
+
+    def of(self, stmt: Stmt) -> int:
+        return self._weights.get(stmt, 1)
+
+
+def _blocks(stmt: Stmt) -> Sequence[Stmt]:
+    if isinstance(stmt, SeqStmt):
+        return stmt.stmts
+    if isinstance(stmt, IfThenElse):
+        return (stmt.then_body, stmt.else_body)
+    return (stmt.body,) if isinstance(stmt, For | While | AttrStmt) else ()
+
+
+def cut(body: SeqStmt, weights: Weights, storage: Storage) -> Iterator[Part]:
+    """The parts of a heavy block, in order.
+
+    A declaration that reads no memory may be written before the statements that stand in front of it; so a part has its
+    declarations first. What must stay in place is a part alone, and so is what is too heavy itself.
+    """
+    declarations: dict[Var | Buffer, Stmt] = {}
+    stmts: list[Stmt] = []
+    weight = 0
+
+    def part() -> Part:
+        return Part(tuple(declarations.values()), tuple(stmts), weight >= SMALLEST)
+
+    for stmt in body.stmts:
+        name = _declared(stmt, storage)
+        own = weights.of(stmt)
+        stays = name is None and (isinstance(stmt, Allocate | Let) or own > LARGEST)
+        if stays or name in declarations or weight + own > LARGEST:
+            yield part()
+            declarations, stmts, weight = {}, [], 0
+        if stays:
+            yield Part((), (stmt,))
+        elif name is not None:
+            declarations[name] = stmt
+        else:
+            stmts.append(stmt)
+            weight += own
+    yield part()
+
+
+def _declared(stmt: Stmt, storage: Storage) -> Var | Buffer | None:
+    """The name that `stmt` declares, if it may be declared earlier."""
+    if isinstance(stmt, Allocate):
+        return None if storage.homes[stmt.buffer] is Home.HEAP else stmt.buffer
+    if isinstance(stmt, View):
+        return stmt.buffer if all(map(_is_pure, (stmt.byte_offset, *stmt.buffer.shape))) else None
+    if isinstance(stmt, Let):
+        return stmt.var if _is_pure(stmt.value) else None
+    return None
+
+
+def _is_pure(expr: Expr) -> bool:
+    return not any(isinstance(node, Load) or (isinstance(node, Call) and not node.op.is_math) for node in walk(expr))
