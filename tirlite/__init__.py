@@ -20,6 +20,7 @@ _PUBLIC = {
     ),
     "tirlite.ir": "PrimFunc bool_ f32 f64 i8 i16 i32 i64 structural_equal u8 u16 u32 u64",
     "tirlite.analysis": "allocations",
+    "tirlite.target": "MemoryInfo Target",
     "tirlite.diag": (
         "CallError CallTypeError CallValueError CapacityError InternalError KernelAssertionError KernelError"
         " KernelIndexError KernelRunError PlanError TirliteError"

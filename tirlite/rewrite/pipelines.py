@@ -8,13 +8,16 @@ from tirlite.plan import Plan, Strategy
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.storage_rewrite import StorageRewrite
+from tirlite.target import Target
 
 
 def default_pipeline(
-    strategy: str | Strategy = "auto", on_plan: Callable[[Plan], None] | None = None
+    strategy: str | Strategy = "auto",
+    on_plan: Callable[[Plan], None] | None = None,
+    target: Target | None = None,
 ) -> tuple[Pass, ...]:
     """What `tirlite.compile` runs before code is generated; `on_plan` is told the storage plan."""
     return (
         Normalize(),
-        StorageRewrite(strategy, on_plan),
+        StorageRewrite(strategy, target or Target.host(), on_plan),
     )

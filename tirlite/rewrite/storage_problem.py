@@ -8,12 +8,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tirlite.analysis import Extents, Lifetime, Region, lifetimes_of, linear_sequence
+from tirlite.diag import Message, PlanError
 from tirlite.ir import Buffer, For, PrimFunc, TypeCode, Var
 from tirlite.plan import Pool, Problem, Rank, Request, StorageScope
-from tirlite.sizes import Size
+from tirlite.sizes import Proof, Size, prove_le, round_up, upper_bound
+from tirlite.target import MemoryInfo, Target
 
 # A constant-size buffer this small is left to the registers.
 REGISTER_BYTES = 4
+
+
+# Where offsets are free, what is at least this large starts at a multiple of it: a cache line.
+LINE_BYTES = 64
+
+
+@dataclass(frozen=True)
+class UnboundedInTaggedMemory(Message):
+    """A buffer in tagged memory has no constant bound."""
+
+    code = "unbounded-in-tagged-memory"
+    raises = PlanError
+    title = "buffer `{buffer}` in `{scope}` needs {size} bytes, which no constant is proved to bound"
+    help = "give its dims a maximum, as in tl.dim({dim!r}, max=4096), or a constant shape"
+
+    buffer: str
+    scope: str
+    size: str
+    dim: str = "n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +51,16 @@ class StorageProblem:
     extents: Extents
 
 
-def storage_problem(func: PrimFunc) -> StorageProblem:
+def storage_problem(func: PrimFunc, target: Target, *, lines: bool = False) -> StorageProblem:
     """The storage problem of a function in normal form (see `Normalize`).
 
     Memories are pairs of a scope and the loop that its allocations are attached to: buffers of different memories never
-    share.
+    share. With `lines`, buffers of 64 bytes or more are aligned to 64 bytes, for strategies that choose offsets.
+    Raises PlanError for tagged memory that `target` does not describe, and for a size there without a constant bound.
     """
     extents = Extents(func)
     requests: list[Request] = []
-    memories = _Memories()
+    memories = _Memories(target)
     lifetimes: dict[str, Lifetime] = {}
     kept: dict[Buffer, str] = {}
     dead: list[Buffer] = []
@@ -47,39 +69,42 @@ def storage_problem(func: PrimFunc) -> StorageProblem:
         size = extents.bytes(buffer)
         if not lifetime.live:
             dead.append(buffer)
-        elif size is None:
-            kept[buffer] = "its size is not known on entry to the function"
         elif reason := _left_alone(buffer, size):
             kept[buffer] = reason
         else:
             name = _unused(buffer.name, lifetimes)
             lifetimes[name] = lifetime
-            requests.append(_request(name, lifetime, size, memories.of(lifetime)))
+            requests.append(_request(name, lifetime, size, memories, lines=lines))
     return StorageProblem(Problem(tuple(requests), memories.pools()), lifetimes, kept, frozenset(dead), extents)
 
 
-def _request(name: str, lifetime: Lifetime, size: Size, memory: str) -> Request:
+def _request(name: str, lifetime: Lifetime, size: Size | None, memories: _Memories, *, lines: bool) -> Request:
     buffer = lifetime.buffer
-    return Request(
-        name,
-        size,
-        lifetime.live,
-        scope=buffer.scope,
-        align=max(buffer.alignment, _natural_alignment(buffer)),
-        pools=(memory,),
-        kind=buffer.dtype.scalar.name,
-    )
+    align = max(buffer.alignment, _natural_alignment(buffer))
+    info = memories.info(buffer)
+    if info is not None:
+        bound = None if size is None else upper_bound(size)
+        if bound is None:
+            raise UnboundedInTaggedMemory(buffer.name, buffer.scope, "?" if size is None else str(size)).error()
+        size, align = round_up(bound, info.align), max(align, info.align)
+    assert size is not None
+    if info is None and lines and prove_le(LINE_BYTES, size) is Proof.YES:
+        align = max(align, LINE_BYTES)
+    kind = buffer.dtype.scalar.name
+    return Request(name, size, lifetime.live, buffer.scope, align, pools=(memories.of(lifetime),), kind=kind)
 
 
-def _left_alone(buffer: Buffer, size: Size) -> str | None:
+def _left_alone(buffer: Buffer, size: Size | None) -> str | None:
     """Why the allocation is none of the planner's business, or None."""
     scope = StorageScope.parse(buffer.scope)
     if scope.is_special:
-        return "tagged memory is not planned"
+        return None
     if scope.rank in (Rank.LOCAL, Rank.WARP):
         return "local memory is left to the registers"
     if buffer.dtype.code is TypeCode.HANDLE:
         return "it holds handles"
+    if size is None:
+        return "its size is not known on entry to the function"
     if isinstance(size, int) and size <= REGISTER_BYTES:
         return "it fits into a register"
     return None
@@ -102,19 +127,29 @@ def _unused(name: str, taken: dict[str, Lifetime]) -> str:
 class _Memories:
     """The memories met: a scope at the top of the function, or inside one parallel or thread-bound loop."""
 
-    def __init__(self) -> None:
-        self.names: dict[tuple[str, Var | None], str] = {}
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.met: dict[tuple[str, Var | None], Pool] = {}
+
+    def info(self, buffer: Buffer) -> MemoryInfo | None:
+        """What the target says of the buffer's memory; None for ordinary memory."""
+        special = StorageScope.parse(buffer.scope).is_special
+        return self.target.memory(buffer.name, buffer.scope) if special else None
 
     def of(self, lifetime: Lifetime) -> str:
+        """The name of the memory that a buffer lives in."""
         scope, loop = lifetime.buffer.scope, attach_loop(lifetime.attach)
-        name = scope if loop is None else f"{scope} in {loop.name}"
-        if (scope, loop) not in self.names:
-            same = sum(n == name or n.startswith(f"{name} (") for n in self.names.values())
-            self.names[scope, loop] = f"{name} ({same + 1})" if same else name
-        return self.names[scope, loop]
+        if (scope, loop) not in self.met:
+            name = scope if loop is None else f"{scope} in {loop.name}"
+            same = sum(pool.name == name or pool.name.startswith(f"{name} (") for pool in self.met.values())
+            name = f"{name} ({same + 1})" if same else name
+            info = self.info(lifetime.buffer)
+            capacity, align = (info.capacity, info.align) if info is not None else (None, 1)
+            self.met[scope, loop] = Pool(name, scope, capacity, align)
+        return self.met[scope, loop].name
 
     def pools(self) -> tuple[Pool, ...]:
-        return tuple(Pool(name, scope) for (scope, _), name in self.names.items())
+        return tuple(self.met.values())
 
 
 def attach_loop(region: Region | None) -> Var | None:

@@ -7,13 +7,17 @@ stay as they are. Source: TVM's storage_rewrite (2017), with the plan made by `t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 
 from tirlite.ir import Allocate, Buffer, For, Node, PrimFunc, Rule, SeqStmt, Stmt, Var, View, rewrite, statements, walk
-from tirlite.plan import Plan, Strategy, solve
+from tirlite.plan import Plan, StorageScope, Strategy, solve
 from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, storage_problem
-from tirlite.sizes import Size, ceildiv
+from tirlite.sizes import Size, ceildiv, round_up
+from tirlite.target import Target
+
+# Strategies that give each slot an allocation of its own, and so need no alignment beyond the natural one.
+_WHOLE_SLOTS = ("none", "tvm", "share")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +25,19 @@ class StorageRewrite:
     """Plans the storage of a function in normal form by a strategy of `tirlite.plan`, and rewrites it.
 
     `strategy` is a name or a function of your own from a problem to a plan, as in `plan.solve`. With strategy `none`
-    each allocation stays where it is. An allocation that is never touched disappears under every strategy. `on_plan` is
-    told the plan.
+    each allocation stays where it is. An allocation that is never touched disappears under every strategy. Tagged
+    memory is planned as `target` describes it. `on_plan` is told the plan.
+
+    Raises PlanError for an unknown strategy or memory, CapacityError where a tagged memory is too small.
     """
 
     strategy: str | Strategy = "auto"
+    target: Target = field(default_factory=Target.host)
     on_plan: Callable[[Plan], None] | None = None
     name: str = "storage-rewrite"
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
-        found = storage_problem(func)
+        found = storage_problem(func, self.target, lines=self.strategy not in _WHOLE_SLOTS)
         plan = solve(found.problem, self.strategy)
         if self.on_plan is not None:
             self.on_plan(plan)
@@ -71,40 +78,60 @@ class _Merger:
         self.attached: dict[Var | None, list[Stmt]] = {}
 
     def rewrite(self) -> PrimFunc:
-        for pool in self.plan.pools:
-            self.merge(pool)
+        for pools in self.arenas():
+            self.merge(pools)
         rules: dict[type[Node], Rule] = {Allocate: self.allocate, For: self.loop}
         result = rewrite(_without(self.func, self.found.dead), rules)
         assert isinstance(result, PrimFunc)
         top = self.attached.get(None)
         return result.replaced(body=SeqStmt((*top, result.body), span=result.body.span)) if top else result
 
-    def merge(self, pool: str) -> None:
-        """Declare the allocation of one pool of the plan, and the views of those who live there."""
-        names = self.plan.sharers(pool)
-        buffers = [self.found.lifetimes[name].buffer for name in names]
-        is_slot = all(self.plan.placements[name].offset == 0 for name in names)
-        storage = self.storage(buffers, self.plan.pools[pool].size, is_slot=is_slot)
-        loop = attach_loop(self.found.lifetimes[names[0]].attach)
-        self.attached.setdefault(loop, []).append(Allocate(storage, span=self.spans[buffers[0]]))
-        for name, buffer in zip(names, buffers, strict=True):
-            offset = self.extents.expr(self.plan.placements[name].offset)
-            self.views[buffer] = None if buffer is storage else View(buffer, storage, offset)
+    def arenas(self) -> Iterable[tuple[str, ...]]:
+        """The pools of the plan that make one allocation together: all of one tagged memory, else each by itself."""
+        tagged: dict[str, list[str]] = {}
+        for name, region in self.plan.pools.items():
+            if StorageScope.parse(region.scope).is_special:
+                tagged.setdefault(region.memory, []).append(name)
+            else:
+                yield (name,)
+        yield from map(tuple, tagged.values())
 
-    def storage(self, buffers: list[Buffer], size: Size, *, is_slot: bool) -> Buffer:
-        """The buffer for `size` bytes in which `buffers` live: the first of them, where all are alike and begin there.
+    def merge(self, pools: tuple[str, ...]) -> None:
+        """Declare the allocation of some pools of the plan, one behind the other, and the views of who lives there."""
+        members: list[tuple[Buffer, Size]] = []
+        end: Size = 0
+        for pool in pools:
+            region = self.plan.pools[pool]
+            start = round_up(end, region.align)
+            end = start + region.size
+            for name in self.plan.sharers(pool):
+                members.append((self.found.lifetimes[name].buffer, start + self.plan.placements[name].offset))
+        storage = self.storage(members, end, max(self.plan.pools[pool].align for pool in pools))
+        first = self.plan.sharers(pools[0])[0]
+        loop = attach_loop(self.found.lifetimes[first].attach)
+        self.attached.setdefault(loop, []).append(Allocate(storage, span=self.spans[members[0][0]]))
+        for buffer, offset in members:
+            self.views[buffer] = None if buffer is storage else View(buffer, storage, self.extents.expr(offset))
 
-        Else it has one axis, and the element type of the widest among them.
+    def storage(self, members: list[tuple[Buffer, Size]], size: Size, align: int) -> Buffer:
+        """The buffer of `size` bytes in which the members live at their offsets.
+
+        It is the first of them, where all are alike; else it has one axis, and the element type of the widest among
+        them.
         """
+        buffers = [buffer for buffer, _ in members]
         first = buffers[0]
-        alignment = max(buffer.alignment for buffer in buffers)
         shapes = [tuple(self.extents.size(extent) for extent in buffer.shape) for buffer in buffers]
-        same_type = all(buffer.dtype == first.dtype for buffer in buffers)
-        alike = is_slot and same_type and all(shape == shapes[0] for shape in shapes)
-        if alike and alignment == first.alignment and self.can_move(first):
+        alike = all(b.dtype == first.dtype for b in buffers) and all(shape == shapes[0] for shape in shapes)
+        together = all(isinstance(offset, int) and offset == 0 for _, offset in members)
+        # An allocation is aligned to its elements as it is.
+        alignment = max(buffer.alignment for buffer in buffers)
+        if align > max(buffer.dtype.bytes for buffer in buffers):
+            alignment = max(alignment, align)
+        if alike and together and alignment == first.alignment and self.can_move(first):
             return first
         widest = max((buffer.dtype for buffer in buffers), key=lambda dtype: (dtype.lanes, dtype.bytes))
-        extents = shapes[0] if alike else (ceildiv(size, widest.bytes),)
+        extents = shapes[0] if alike and together else (ceildiv(size, widest.bytes),)
         shape = tuple(self.extents.expr(extent) for extent in extents if extent is not None)
         return replace(first, dtype=widest, shape=shape, alignment=alignment, volatile=False)
 

@@ -1,0 +1,5 @@
+"""Facts about a machine that plans depend on."""
+
+from tirlite.target.target import MemoryInfo, Target
+
+__all__ = ["MemoryInfo", "Target"]

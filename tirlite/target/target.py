@@ -1,0 +1,109 @@
+"""A Target: the memories of a machine beyond the ordinary one. Values in, a frozen description out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from tirlite.diag import Message, PlanError, nearest
+from tirlite.plan import StorageScope
+
+
+@dataclass(frozen=True)
+class BadMemory(Message):
+    """A memory was described by numbers that no memory has."""
+
+    code = "bad-memory"
+    raises = PlanError
+    title = "memory `{scope}` cannot have {what} = {value}"
+    help = "units and alignments are powers of two of at least 8 bits; a capacity is a positive number of bits"
+
+    scope: str
+    what: str
+    value: int
+
+
+@dataclass(frozen=True)
+class OrdinaryMemory(Message):
+    """A scope without a tag of its own was given properties."""
+
+    code = "ordinary-memory"
+    raises = PlanError
+    title = "`{scope}` is ordinary memory, which has no limits of its own"
+    help = "give the memory a tag, as in `local.UB`"
+
+    scope: str
+
+
+@dataclass(frozen=True)
+class UnknownMemory(Message):
+    """A buffer wants tagged memory that the target does not describe."""
+
+    code = "unknown-memory"
+    raises = PlanError
+    title = "buffer `{buffer}` wants memory `{scope}`, which the target does not describe"
+    label = "allocated here"
+    help = "describe it with target.with_memory({scope!r}, tl.MemoryInfo(...)){hint}"
+
+    buffer: str
+    scope: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryInfo:
+    """What is known of a tagged memory, in bits.
+
+    `unit_bits` is the smallest that can be addressed, `max_simd_bits` the alignment of all that is placed there,
+    `max_num_bits` the capacity, and `head_address` where it begins, if that is fixed.
+    """
+
+    unit_bits: int
+    max_simd_bits: int
+    max_num_bits: int
+    head_address: int | None = None
+
+    @property
+    def align(self) -> int:
+        """The alignment in bytes of what is placed there."""
+        return max(self.unit_bits, self.max_simd_bits) // 8
+
+    @property
+    def capacity(self) -> int:
+        """The capacity in whole bytes."""
+        return self.max_num_bits // 8
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A machine by name, with its tagged memories by scope."""
+
+    name: str
+    memories: Mapping[str, MemoryInfo] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "memories", MappingProxyType(dict(self.memories)))
+
+    @classmethod
+    def host(cls) -> Target:
+        """This machine's processor, with ordinary memory only."""
+        return cls("host")
+
+    def with_memory(self, scope: str, info: MemoryInfo) -> Target:
+        """This target with one more tagged memory. Raises PlanError for a scope without a tag or impossible numbers."""
+        if not StorageScope.parse(scope).is_special:
+            raise OrdinaryMemory(scope).error()
+        for what, value in (("unit_bits", info.unit_bits), ("max_simd_bits", info.max_simd_bits)):
+            if value < 8 or value & (value - 1):
+                raise BadMemory(scope, what, value).error()
+        if info.max_num_bits < 1:
+            raise BadMemory(scope, "max_num_bits", info.max_num_bits).error()
+        return Target(self.name, {**self.memories, scope: info})
+
+    def memory(self, buffer: str, scope: str) -> MemoryInfo:
+        """What is known of the memory that `buffer` wants. Raises PlanError with the nearest names if unknown."""
+        if scope not in self.memories:
+            near = nearest(scope, self.memories)
+            raise UnknownMemory(buffer, scope, f"; did you mean {near}?" if near else "").error()
+        return self.memories[scope]
