@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tirlite.cli.command_error import CommandError
-from tirlite.cli.output_file import write_file
+from tirlite.cli.output_file import refuse_unwritable, write_file
 
 
 def test_a_file_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
@@ -37,3 +37,12 @@ def test_the_old_file_stays_where_writing_fails(tmp_path: Path, monkeypatch: pyt
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="cannot write `.*out.pgm`: No such file or directory"):
         write_file(tmp_path / "nowhere" / "out.pgm", b"new")
+
+
+def test_what_cannot_be_written_is_refused_beforehand(tmp_path: Path) -> None:
+    refuse_unwritable(tmp_path / "out.pgm")
+    with pytest.raises(CommandError, match="that is a folder"):
+        refuse_unwritable(tmp_path)
+    with pytest.raises(CommandError, match="there is no folder"):
+        refuse_unwritable(tmp_path / "nowhere" / "out.pgm")
+    assert list(tmp_path.iterdir()) == []

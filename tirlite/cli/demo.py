@@ -30,12 +30,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Prints the tour and saves the picture."""
     from tirlite.cli.corners import find_corners, mark_corners
-    from tirlite.cli.output_file import write_file
+    from tirlite.cli.output_file import refuse_unwritable, write_file
     from tirlite.cli.pictures import photograph, picture_bytes, read_picture
     from tirlite.cli.tour import tour
 
     image = photograph() if arguments.image is None else read_picture(arguments.image)
-    picture_bytes(image[:1, :1], arguments.out)  # a format that cannot be written is refused before the work
+    # What cannot be written is refused before the work.
+    refuse_unwritable(arguments.out)
+    picture_bytes(image[:1, :1], arguments.out)
     response = tour(image)
     corners = find_corners(response)
     write_file(arguments.out, picture_bytes(mark_corners(image, corners), arguments.out))

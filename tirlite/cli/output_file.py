@@ -22,6 +22,14 @@ class CannotWrite(Message):
     reason: str
 
 
+def refuse_unwritable(path: Path) -> None:
+    """Raises CommandError where it is plain beforehand that `path` cannot be written."""
+    if not path.parent.is_dir():
+        raise CannotWrite(str(path), f"there is no folder `{path.parent}`").error()
+    if path.is_dir():
+        raise CannotWrite(str(path), "that is a folder").error()
+
+
 def write_file(path: Path, contents: bytes) -> None:
     """Writes a file by way of another one beside it, so that nobody ever sees a half of it. Raises CommandError."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")

@@ -47,7 +47,7 @@ class NeedsPillow(Message):
 class UnknownFormat(Message):
     code = "unknown-format"
     raises = CommandError
-    title = "cannot write `{path}`: no picture format goes by that ending"
+    title = "cannot write `{path}`: its ending names no picture format"
     help = "give it the ending .pgm or .npy, or with Pillow .png"
 
     path: str
@@ -84,6 +84,8 @@ def picture_bytes(image: Gray, path: Path) -> bytes:
             file.write(b"P5\n%d %d\n255\n" % (width, height) + image.tobytes())
         case ".npy":
             np.save(file, image)
+        case "":
+            raise UnknownFormat(str(path)).error()
         case ending:
             pillow = _pillow(path)
             names = pillow.registered_extensions()

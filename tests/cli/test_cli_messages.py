@@ -1,0 +1,65 @@
+"""Each message of the command line, as its user meets it: the command beside it fails with tests/messages/CODE.err.
+
+With TIRLITE_UPDATE_GOLDEN=1 in the environment, the texts are written anew.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import tirlite.cli
+from tirlite.cli.main import main
+from tirlite.diag import Message
+
+GOLDEN = Path(__file__).resolve().parent.parent / "messages"
+MODULES = [f"tirlite.cli.{module.name}" for module in pkgutil.iter_modules(tirlite.cli.__path__)]
+CODES = [
+    value.code
+    for name in MODULES
+    for value in vars(importlib.import_module(name)).values()
+    if isinstance(value, type) and issubclass(value, Message) and value.__module__ == name
+]
+
+KERNEL = "\n\n@tl.kernel\ndef {name}(x: tl.f32[1]):\n    x[0] = 0\n"
+FILES = {
+    "one.py": "import tirlite as tl" + KERNEL.format(name="smooth"),
+    "two.py": "import tirlite as tl" + KERNEL.format(name="smooth") + KERNEL.format(name="sharpen"),
+    "failing.py": 'import tirlite as tl\n\nraise RuntimeError("no luck today")\n',
+    "dot.pgm": "P2 1 1 255 7",
+    "colour.pgm": "P6 1 1 255 abc",
+}
+COMMANDS = {
+    "cannot-write": "demo dot.pgm --out nowhere/corners.pgm",
+    "failed-file": "show failing.py:smooth",
+    "needs-pillow": "demo dot.pgm --out corners.png",
+    "no-kernel-file": "show won.py:smooth",
+    "no-kernel-named": "show one.py:smoth",
+    "unknown-format": "demo dot.pgm --out corners",
+    "unknown-pass": "show one.py:smooth --after normalise",
+    "unreadable-picture": "demo colour.pgm",
+    "which-kernel": "show two.py",
+}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_message_reads_as_recorded(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert main(COMMANDS[code].split()) == 2
+    shown = capsys.readouterr()
+    golden = GOLDEN / f"{code}.err"
+    if os.environ.get("TIRLITE_UPDATE_GOLDEN"):
+        golden.write_text(shown.err, "utf-8")
+    assert shown.out == ""
+    assert shown.err.startswith(f"error[{code}]: ")
+    assert shown.err == golden.read_text("utf-8")
