@@ -14,6 +14,7 @@ from tirlite.ir import (
     FloorDiv,
     FloorMod,
     IntImm,
+    LetExpr,
     Ramp,
     Select,
     TruncDiv,
@@ -46,4 +47,4 @@ def _is_plain(node: Expr) -> bool:
         return node.op in CHEAP
     if isinstance(node, (FloorDiv, FloorMod, TruncDiv, TruncMod)):
         return not node.dtype.is_float and isinstance(node.b, IntImm)
-    return isinstance(node, (Var, IntImm, FloatImm, Unary, Binary, Compare, Cast, Select, Ramp, Broadcast))
+    return isinstance(node, (Var, IntImm, FloatImm, LetExpr, Unary, Binary, Compare, Cast, Select, Ramp, Broadcast))

@@ -24,7 +24,7 @@ MANY = 300  # loops
 class Effort(Enum):
     """How hard LLVM tries: the optimisation level of its passes, and that of its code generator.
 
-    Loops and straight-line code are vectorized with full effort alone.
+    Code is vectorized and loops are unrolled with full effort alone.
     """
 
     FULL = (3, 2)
@@ -127,7 +127,8 @@ def _optimise(module: ModuleRef, machine: TargetMachine, effort: Effort) -> None
     if effort is Effort.NONE:
         return
     options = binding.create_pipeline_tuning_options(speed_level=effort.value[0])
-    options.slp_vectorization = options.loop_vectorization = effort is Effort.FULL
+    is_full = effort is Effort.FULL
+    options.slp_vectorization = options.loop_vectorization = options.loop_unrolling = is_full
     builder = binding.create_pass_builder(machine, options)
     # A pass manager that runs a second time aborts the process.
     builder.getModulePassManager().run(module, builder)

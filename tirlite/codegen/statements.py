@@ -26,6 +26,7 @@ from tirlite.ir import (
     For,
     ForKind,
     IfThenElse,
+    IntImm,
     Let,
     Ramp,
     SeqStmt,
@@ -38,10 +39,9 @@ from tirlite.ir import (
     run,
 )
 
-# Nothing is said of vectorized loops: LLVM tries all, and complains on the terminal about those it was told of.
-_LOOP_PROPERTIES = {
-    ForKind.UNROLLED: '!{!"llvm.loop.unroll.enable"}',
-}
+# A loop that is to be unrolled is written out up to so many times.
+_MOST_COPIES = 64
+_UNROLLED = '!{!"llvm.loop.unroll.full"}'
 
 
 class Extent(NamedTuple):
@@ -250,7 +250,7 @@ class Statements:
         out.branch(latch)
         out.start(latch)
         out.effect(f"{following} = add nsw i64 {counter}, {step}")
-        note = out.loop_metadata(_LOOP_PROPERTIES[stmt.kind]) if stmt.kind in _LOOP_PROPERTIES else ""
+        note = out.loop_metadata(_UNROLLED) if _can_be_unrolled(stmt) else ""
         out.branch_if(out.value(f"icmp {compare} i64 {following}, {stop}"), body, done, note)
         out.start(done)
 
@@ -264,6 +264,16 @@ class Statements:
         count = out.value(f"add i64 {count}, 1")
         count = out.value(f"select i1 {some}, i64 {count}, i64 0")
         yield self._counted(stmt, "0", count, "slt", 1, start)
+
+
+def _can_be_unrolled(stmt: For) -> bool:
+    """Whether LLVM is told to unroll a loop.
+
+    Only where it will: it complains on the terminal about what it cannot do, and so is not told of vectorized loops.
+    """
+    if stmt.kind is not ForKind.UNROLLED or not (isinstance(stmt.start, IntImm) and isinstance(stmt.stop, IntImm)):
+        return False
+    return len(range(stmt.start.value, stmt.stop.value, stmt.step)) <= _MOST_COPIES
 
 
 def _parameters(inputs: dict[str, Named]) -> str:

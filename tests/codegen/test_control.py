@@ -1,0 +1,145 @@
+"""Loops, branches and short circuits in native code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.ir.builder import Builder
+
+LAST = 2**63 - 1
+
+n = tl.dim("n")
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "step"),
+    [
+        (0, 10, 1),
+        (0, 10, 3),
+        (3, 3, 1),
+        (5, 3, 1),
+        (9, -1, -1),
+        (9, 0, -4),
+        (0, 5, -1),
+        (LAST - 5, LAST, 1),
+        (LAST - 5, LAST, 4),
+        (-LAST - 1, -LAST + 4, 2),
+        (-LAST + 4, -LAST - 1, -1),
+        (-LAST + 4, -LAST - 1, -3),
+        (-LAST - 1, LAST, 2**62),
+        (LAST, -LAST - 1, -(2**62)),
+    ],
+)
+def test_a_loop_runs_over_its_range_up_to_the_ends_of_i64(start: int, stop: int, step: int) -> None:
+    for known in (True, False):
+        b = Builder("visit")
+        first, last = b.param("first", tl.i64), b.param("last", tl.i64)
+        seen = b.param("seen", tl.i64[32])
+        count = b.param("count", tl.i64[1])
+        with b.for_("i", start if known else first, stop if known else last, step) as i:
+            b.store(seen, count[0], i)
+            b.store(count, 0, count[0] + 1)
+        seen, count = np.zeros(32, np.int64), np.zeros(1, np.int64)
+        tl.compile(b.build())(start, stop, seen, count)
+        expected = list(range(start, stop, step))
+        assert seen[: count[0]].tolist() == expected
+
+
+@tl.kernel
+def collatz(x: tl.i64[n], y: tl.out[tl.i64[n]]):
+    for i in range(n):
+        v = x[i]
+        steps = 0
+        while v != 1:
+            if v % 2 == 0:
+                v = v // 2
+            else:
+                v = 3 * v + 1
+            steps += 1
+        y[i] = steps
+
+
+def test_while_and_if() -> None:
+    assert collatz(np.array([1, 2, 3, 7, 27])).tolist() == [0, 1, 7, 16, 111]
+
+
+@tl.kernel
+def shift(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+    for i in range(n):
+        y[i] = x[i - 1] if i > 0 else x[n - 1] * 2
+
+
+def test_only_the_chosen_side_of_a_conditional_is_loaded() -> None:
+    assert shift(np.array([1, 2, 3], np.float32)).tolist() == [6, 1, 2]
+    assert shift.llvm.count("phi float") == 1
+
+
+@tl.kernel
+def first_zero(x: tl.i32[n], y: tl.out[tl.i64[1]]):
+    i = 0
+    while i < n and x[i] != 0:
+        i += 1
+    y[0] = i
+
+
+def test_and_keeps_the_load_behind_its_bound() -> None:
+    assert first_zero(np.array([3, 0, 1], np.int32)).tolist() == [1]
+    assert first_zero(np.array([3], np.int32)).tolist() == [1]
+    assert "phi i1" in first_zero.llvm
+
+
+@tl.kernel
+def inside(x: tl.i64[n], y: tl.out[tl.bool_[n]]):
+    for i in range(n):
+        v = x[i]
+        y[i] = 2 <= v < 5 or v == 9
+
+
+def test_cheap_conditions_need_no_branch() -> None:
+    assert inside(np.arange(10)).tolist() == [2 <= i < 5 or i == 9 for i in range(10)]
+    assert "phi i1" not in inside.llvm
+
+
+@tl.kernel
+def kinds(x: tl.f32[n], y: tl.out[tl.f32[6, n]]):
+    for i in range(n):
+        y[0, i] = x[i]
+    for i in tl.parallel(n):
+        y[1, i] = x[i] + 1
+    for i in tl.vectorized(n):
+        y[2, i] = x[i] + 2
+    for i in tl.unroll(n):
+        y[3, i] = x[i] + 3
+    for i in tl.thread("threadIdx.x", n):
+        y[4, i] = x[i] + 4
+    for i in range(n):
+        for j in tl.unroll(5, 6):
+            y[j, i] = x[i] + j
+
+
+def test_all_kinds_of_loops_give_the_same(capfd: pytest.CaptureFixture[str]) -> None:
+    x = np.arange(37, dtype=np.float32)
+    np.testing.assert_array_equal(kinds(x), x + np.arange(6, dtype=np.float32)[:, None])
+    assert capfd.readouterr().err == ""
+
+
+@tl.kernel
+def checked(x: tl.i64[n], y: tl.i64[n]):
+    for i in range(n):
+        assert x[i] >= 0, "only natural numbers"
+        y[i] = x[i]
+        assert x[i] < 100
+
+
+def test_an_assert_stops_the_kernel_where_it_stands() -> None:
+    y = np.full(3, -7)
+    with pytest.raises(tl.KernelAssertionError, match="only natural numbers") as caught:
+        checked(np.array([5, -1, 6]), y)
+    assert y.tolist() == [5, -7, -7]
+    assert "test_control.py" in str(caught.value)
+    assert "assert x[i] >= 0" in str(caught.value)
+    with pytest.raises(tl.KernelAssertionError, match="assert x\\[i\\] < 100"):
+        checked(np.array([5, 100, 6]), y)
+    assert y.tolist() == [5, 100, -7]

@@ -1,0 +1,103 @@
+"""Programs that are deeper or longer than any that a person writes compile, and do what they say."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.codegen import pieces, statements
+from tirlite.ir import IntImm, f32, i64
+from tirlite.ir.builder import Builder
+
+
+def test_a_sum_of_ten_thousand_terms() -> None:
+    b = Builder("total")
+    x, y = b.param("x", f32[10_000]), b.param("y", f32[1], out=True)
+    total = x[0]
+    for k in range(1, 10_000):
+        total = total + x[k]
+    b.store(y, 0, total)
+    kernel = tl.compile(b.build())
+    assert kernel(np.ones(10_000, np.float32)).tolist() == [10_000]
+    assert "try less" in str(kernel.timing)
+
+
+def test_ten_thousand_statements_in_a_row() -> None:
+    b = Builder("rows")
+    n = tl.dim("n")
+    x, y = b.param("x", f32[n]), b.param("y", f32[n], out=True)
+    for k in range(10_000):
+        b.store(y, k, x[k] * 2)
+    x = np.arange(10_000, dtype=np.float32)
+    np.testing.assert_array_equal(tl.compile(b.build())(x), 2 * x)
+
+
+def test_two_thousand_nested_loops() -> None:
+    b = Builder("nest")
+    y = b.param("y", i64[1])
+    with contextlib.ExitStack() as loops:
+        for k in range(2000):
+            loops.enter_context(b.for_(f"i{k}", 0, 1))
+        b.store(y, 0, y[0] + 1)
+    y = np.zeros(1, np.int64)
+    kernel = tl.compile(b.build())
+    kernel(y)
+    assert y.tolist() == [1]
+    assert "2000 deep" in str(kernel.timing)
+
+
+def test_deep_conditions_and_conditionals() -> None:
+    b = Builder("deep")
+    x, y = b.param("x", i64[2]), b.param("y", i64[2], out=True)
+    condition, value = x[0] > 0, IntImm(i64, 0)
+    for k in range(1000):
+        condition = tl.ir.And(condition, x[0] > k)
+        value = tl.ir.Call(i64, tl.ir.Op.IF_THEN_ELSE, (x[1] > k, value + x[1], value))
+    b.store(y, 0, condition.astype(i64))
+    kernel = tl.compile(b.build())
+    assert kernel(np.array([1000, 3])).tolist()[0] == 1
+    assert kernel(np.array([999, 3])).tolist()[0] == 0
+
+
+def long_chain(count: int) -> tl.PrimFunc:
+    """Temporaries in a row, each made of the one before, with an assert and a let in between."""
+    b = Builder("chain")
+    n = tl.dim("n")
+    x, y = b.param("x", f32[n]), b.param("y", f32[n], out=True)
+    before = x
+    for k in range(count):
+        t = b.alloc(f"t{k}", f32[n])
+        factor = b.let(f"f{k}", IntImm(i64, k % 3) + n - n)
+        with b.for_("i", 0, n) as i:
+            b.store(t, i, before[i] + factor)
+        b.assert_(t[0] < 100, f"too much after {k}")  # noqa: PT009
+        before = t
+    with b.for_("i", 0, n) as i:
+        b.store(y, i, before[i])
+    return b.build()
+
+
+def test_long_blocks_are_cut_into_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = tl.compile(long_chain(20))
+    x = np.arange(9, dtype=np.float32)
+    expected = whole(x)
+    assert "_piece" not in whole.llvm
+    monkeypatch.setattr(pieces, "LARGEST", 100)
+    monkeypatch.setattr(statements, "LARGEST", 100)
+    monkeypatch.setattr(pieces, "SMALLEST", 1)
+    for strategy in ("none", "share"):
+        cut = tl.compile(long_chain(20), strategy=strategy)
+        np.testing.assert_array_equal(cut(x), expected)
+        assert cut.llvm.count("define internal") >= 4
+        with pytest.raises(tl.KernelAssertionError, match="too much after 1\n"):
+            cut(x + 99)
+
+
+def test_a_thousand_temporaries() -> None:
+    x = np.zeros(5, np.float32)
+    x[0] = -1000
+    kernel = tl.compile(long_chain(1000), strategy="share")
+    np.testing.assert_array_equal(kernel(x), x + sum(k % 3 for k in range(1000)))

@@ -1,0 +1,119 @@
+"""Buffers in native code: views, vectors, strides, volatile accesses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tirlite as tl
+from tirlite.ir import Broadcast, Cast, IntImm, Ramp, bool_, f32, i32, i64, u8, u32
+from tirlite.ir.builder import Builder
+
+n, m = tl.dims("n m")
+
+
+@tl.kernel
+def bits(x: tl.f32[n], y: tl.out[tl.u32[n]]):
+    t = tl.alloc(tl.f32[n])
+    words = tl.view(t, tl.u32[n])
+    for i in range(n):
+        t[i] = x[i]
+    for i in range(n):
+        y[i] = words[i]
+
+
+def test_a_view_reads_the_same_bytes_as_another_type() -> None:
+    x = np.array([1.5, -0.0, np.inf], np.float32)
+    np.testing.assert_array_equal(bits(x), x.view(np.uint32))
+
+
+@tl.kernel
+def halves(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+    both = tl.alloc(tl.f32[2 * n * m])
+    first = tl.view(both, tl.f32[n, m])
+    second = tl.view(both, tl.f32[n, m], byte_offset=4 * n * m)
+    for i in range(n):
+        for j in range(m):
+            first[i, j] = x[i, j]
+            second[i, j] = -x[i, j]
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = first[i, j] - 2 * second[i, j]
+
+
+def test_views_begin_at_their_byte_offsets() -> None:
+    x = np.arange(15, dtype=np.float32).reshape(3, 5)
+    np.testing.assert_array_equal(halves(x), 3 * x)
+
+
+def test_a_view_promises_only_the_alignment_that_is_proved() -> None:
+    b = Builder("unaligned")
+    x, y = b.param("x", u8[64]), b.param("y", u32[3], out=True)
+    shift = b.param("shift", tl.i64)
+    for number, offset in enumerate((4, 2, shift * 8 + 1)):
+        view = b.view(f"v{number}", x, u32[1], offset)
+        b.store(y, number, view[0])
+    kernel = tl.compile(b.build())
+    assert kernel.llvm.count("load i32") == 3
+    assert kernel.llvm.count("align 1\n") == 3  # the bytes of the caller are promised no more
+    x = np.arange(64, dtype=np.uint8)
+    expected = [x[at : at + 4].copy().view(np.uint32)[0] for at in (4, 2, 17)]
+    assert kernel(x, 2).tolist() == expected
+
+
+def test_vector_accesses_go_to_neighbours_strides_and_anywhere() -> None:
+    b = Builder("vectors")
+    x, places = b.param("x", i32[16]), b.param("places", i32[4])
+    y = b.param("y", i32[4, 4], out=True)
+    z = b.param("z", i32[16], out=True)
+    four = Ramp(IntImm(i64, 0), IntImm(i64, 1), 4)
+    b.store(y, (0, four), x[Ramp(IntImm(i64, 3), IntImm(i64, 1), 4)])
+    b.store(y, (1, four), x[Ramp(IntImm(i64, 15), IntImm(i64, -5), 4)])
+    b.store(y, (2, four), x[places[four]])
+    b.store(y, (3, four), Broadcast(x[2], 4))
+    with b.for_("i", 0, 16) as i:
+        b.store(z, i, 0)
+    b.store(z, Ramp(IntImm(i64, 1), IntImm(i64, 4), 4), x[four])
+    x = np.arange(16, dtype=np.int32) * 10
+    places = np.array([7, 0, 7, 2], np.int32)
+    y, z = tl.compile(b.build())(x, places)
+    assert y.tolist() == [[30, 40, 50, 60], [150, 100, 50, 0], [70, 0, 70, 20], [20] * 4]
+    assert z.tolist() == [0, 0, 0, 0, 0, 10, 0, 0, 0, 20, 0, 0, 0, 30, 0, 0]
+
+
+def test_vector_elements_are_one_more_axis_for_the_caller() -> None:
+    b = Builder("triples")
+    x, y = b.param("x", f32.with_lanes(3)[5]), b.param("y", f32.with_lanes(3)[5], out=True)
+    with b.for_("i", 0, 5) as i:
+        b.store(y, i, x[i] + x[i])
+    x = np.arange(15, dtype=np.float32).reshape(5, 3)
+    np.testing.assert_array_equal(tl.compile(b.build())(x), 2 * x)
+
+
+def test_bools_of_a_vector_are_bytes() -> None:
+    b = Builder("masks")
+    x, y = b.param("x", i32[8]), b.param("y", bool_[8], out=True)
+    eight = Ramp(IntImm(i64, 0), IntImm(i64, 1), 8)
+    b.store(y, eight, Cast(bool_.with_lanes(8), x[eight]))
+    assert tl.compile(b.build())(np.array([0, 1, 2, 0, -1, 0, 0, 5], np.int32)).tolist() == [0, 1, 1, 0, 1, 0, 0, 1]
+
+
+def test_narrow_indices_are_extended_by_their_sign() -> None:
+    b = Builder("gather")
+    x, at, y = b.param("x", i32[256]), b.param("at", u8[3]), b.param("y", i32[3], out=True)
+    with b.for_("i", 0, 3) as i:
+        b.store(y, i, x[at[i]])
+    x = np.arange(256, dtype=np.int32)
+    assert tl.compile(b.build())(x, np.array([0, 127, 255], np.uint8)).tolist() == [0, 127, 255]
+
+
+def test_volatile_accesses_are_kept() -> None:
+    b = Builder("poll")
+    y = b.param("y", i32[1], out=True)
+    t = b.alloc("t", i32[1], volatile=True)
+    b.store(t, 0, 1)
+    b.store(t, 0, 2)
+    b.store(y, 0, t[0] + t[0])
+    kernel = tl.compile(b.build())
+    assert kernel().tolist() == [4]
+    assert kernel.optimised_llvm.count("store volatile i32") == 2
+    assert kernel.optimised_llvm.count("load volatile i32") == 2

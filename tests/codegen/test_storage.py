@@ -1,0 +1,158 @@
+"""Where temporaries live: stack, workspace, heap."""
+
+from __future__ import annotations
+
+import resource
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.codegen.storage import assign_homes
+from tirlite.ir import IntImm, f32, i64, u8
+from tirlite.ir.builder import Builder
+
+n = tl.dim("n")
+
+
+def homes(*tensors: tuple[object, str]) -> list[str]:
+    b = Builder("homes")
+    b.param("x", f32[n])
+    k = b.param("k", i64)
+    extents = {"k": k, "n": n}
+    for number, (extent, scope) in enumerate(tensors):
+        b.alloc(f"t{number}", u8[extents.get(str(extent), extent)], scope=scope)
+    return [home.value for home in assign_homes(b.build()).homes.values()]
+
+
+def test_small_and_local_buffers_of_constant_size_lie_on_the_stack() -> None:
+    assert homes((1024, "global"), (1025, "global"), (4096, "local"), (1025, "shared")) == [
+        "stack",
+        "workspace",
+        "stack",
+        "workspace",
+    ]
+
+
+def test_sizes_known_at_entry_lie_in_the_workspace() -> None:
+    assert homes(("n", "local"), ("k", "global")) == ["workspace", "workspace"]
+
+
+def test_the_stack_of_a_function_is_bounded() -> None:
+    found = homes(*[(16 * 1024, "local")] * 5)
+    assert found == ["stack"] * 4 + ["workspace"]
+
+
+def test_many_small_buffers_do_not_overflow_the_stack() -> None:
+    b = Builder("many")
+    y = b.param("y", u8[1000], out=True)
+    for k in range(1000):
+        t = b.alloc(f"t{k}", u8[1000])
+        with b.for_("i", 0, 1000) as i:
+            b.store(t, i, i + k)
+        b.store(y, k, t[k])
+    result = tl.compile(b.build(), strategy="none")()
+    np.testing.assert_array_equal(result, (2 * np.arange(1000)).astype(np.uint8))
+
+
+@tl.kernel(strategy="none")
+def triangle(x: tl.f32[n, n], y: tl.out[tl.f32[n]], limit: tl.f32):
+    for i in range(1, n):
+        row = tl.alloc(tl.f32[i])
+        for j in range(i):
+            row[j] = x[i, j]
+        assert row[0] < limit, "row too large"
+        y[i] = row[i - 1]
+    y[0] = 0
+
+
+def test_sizes_that_depend_on_loops_come_from_the_heap() -> None:
+    x = np.arange(16, dtype=np.float32).reshape(4, 4)
+    assert triangle(x, limit=100).tolist() == [0, 4, 9, 14]
+    assert "@aligned_alloc" in triangle.llvm
+
+
+def test_nothing_leaks_when_an_assert_fires_inside() -> None:
+    b = Builder("leak")
+    x = b.param("x", i64[1])
+    size = b.let("size", x[0])
+    outer = b.alloc("outer", u8[size])
+    with b.for_("i", 0, 3) as i:
+        inner = b.alloc("inner", u8[size + i])
+        with b.for_("j", 0, size) as j:
+            b.store(outer, j, 1)
+            b.store(inner, j, 1)
+        b.assert_(i < 2, "stop")  # noqa: PT009
+    kernel = tl.compile(b.build(), strategy="none")
+    x = np.array([4 << 20])
+
+    def fail() -> None:
+        with pytest.raises(tl.KernelAssertionError, match="stop"):
+            kernel(x)
+
+    fail()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(30):
+        fail()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40_000  # of 240 MB in kilobytes
+
+
+def heap(extent: int) -> None:
+    b = Builder("heap")
+    x = b.param("x", i64[1])
+    size = b.let("size", x[0])
+    b.store(b.alloc("t", f32[size, size]), (0, 0), 1)
+    tl.compile(b.build(), strategy="none")(np.array([extent]))
+
+
+def test_impossible_sizes_on_the_heap_are_named() -> None:
+    heap(10)
+    with pytest.raises(tl.KernelRunError, match="`t` has a negative extent, or more than"):
+        heap(-1)
+    with pytest.raises(tl.KernelRunError, match="`t` has a negative extent, or more than"):
+        heap(2**31)
+    with pytest.raises(tl.KernelRunError, match="no memory for `t`"):
+        heap(2**29)
+
+
+@pytest.mark.parametrize("count", [2**60 + 1, 2**61 + 128, 2**63 - 1])
+def test_a_constant_size_beyond_all_memory_is_refused_before_it_is_compiled(count: int) -> None:
+    b = Builder("big")
+    y = b.param("y", f32[1], out=True)
+    t = b.alloc("t", f32[count])
+    b.store(t, 0, 1)
+    b.store(y, 0, t[0])
+    with pytest.raises(tl.KernelError, match=f"`t` takes {4 * count} bytes"):
+        tl.compile(b.build(), strategy="none")()
+
+
+@tl.kernel(strategy="none")
+def product(k: tl.i64, l: tl.i64, y: tl.out[tl.f32[1]]):
+    t = tl.alloc(tl.f32[k, l])
+    u = tl.alloc(tl.f32[l])
+    for j in range(3):
+        t[0, j] = 1
+        u[j] = 2
+    y[0] = t[0, 2] + u[1]
+
+
+def test_sizes_that_wrap_are_refused_before_anything_is_allocated() -> None:
+    assert product(2, 3).tolist() == [3]
+    for k, l in ((2**31, 2**31), (2**32 + 1, 2**32), (2**62, 4), (2**63 - 1, 2**63 - 1)):
+        with pytest.raises(tl.CallValueError, match=f"would need {4 * k * l} bytes of memory for `t`"):
+            product(k, l)
+    with pytest.raises(tl.CallValueError, match="`t` with the extent -1"):
+        product(5, -1)
+    with pytest.raises(tl.CallValueError, match="needs 2305843011361177600 bytes of memory for its temporaries"):
+        product(2**30, 2**29)
+
+
+def test_extents_that_wrap_on_the_way_are_refused() -> None:
+    b = Builder("sum")
+    k = b.param("k", i64)
+    t = b.alloc("t", u8[k * 4 + 1])
+    b.store(t, IntImm(i64, 0), 1)
+    kernel = tl.compile(b.build(), strategy="none")
+    kernel(10)
+    with pytest.raises(tl.CallValueError, match=f"would need {2**64 + 1} bytes"):
+        kernel(2**62)
