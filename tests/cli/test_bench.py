@@ -17,7 +17,7 @@ from tirlite.cli.programs import EXTREMES, SHAPES, all_live, chain, deep_nest, l
 def test_quick_figures_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "compile", "--quick", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert set(found["machine"]) == {"Python", "numpy", "llvmlite", "machine", "cores"}
+    assert set(found["machine"]) == {"Python", "numpy", "llvmlite", "machine", "cores", "load"}
     names = [figure["name"] for figure in found["figures"]]
     for expected in (
         "import tirlite, beyond NumPy",

@@ -56,12 +56,14 @@ def figures_json(figures: Sequence[Figure]) -> str:
 
 
 def _machine() -> dict[str, str]:
-    libraries = {name: version(name) for name in ("numpy", "llvmlite")}
+    """What the figures hold for. On a machine that does other work meanwhile, told by its load, they are too high."""
     return {
         "Python": platform.python_version(),
-        **libraries,
+        "numpy": version("numpy"),
+        "llvmlite": version("llvmlite"),
         "machine": platform.machine(),
         "cores": str(os.cpu_count()),
+        "load": f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown",
     }
 
 
