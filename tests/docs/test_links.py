@@ -1,0 +1,48 @@
+"""Links between the pages lead somewhere, and the pages name all that they are to name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def prose(page: Path) -> str:
+    return BLOCK.sub("", page.read_text("utf-8"))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings, as GitHub makes them."""
+    headings = HEADING.findall(prose(page))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in LINK.findall(prose(page)):
+        if link.startswith("https://"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def linked_from(page: Path) -> set[Path]:
+    return {(page.parent / link.partition("#")[0]).resolve() for link in LINK.findall(prose(page))}
+
+
+def test_the_index_leads_to_every_page() -> None:
+    assert set(PAGES[1:]) - linked_from(ROOT / "docs" / "index.md") <= {ROOT / "docs" / "index.md"}
+
+
+def test_the_architecture_names_every_package() -> None:
+    packages = {file.parent.name for file in (ROOT / "tirlite").glob("*/__init__.py")}
+    assert packages <= set(re.findall(r"^\| `(\w+)/` ", prose(ROOT / "docs" / "architecture.md"), re.MULTILINE))
