@@ -1,0 +1,80 @@
+"""The memory of temporaries between calls."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.runtime.workspace import MOST_BLOCKS, MOST_BYTES, Workspaces, aligned_address
+
+n = tl.dim("n")
+
+
+def test_a_block_is_used_again_by_a_call_that_it_fits() -> None:
+    pool = Workspaces()
+    large, small = pool.take(1000), pool.take(10)
+    pool.give(large)
+    pool.give(small)
+    assert pool.take(10) is small
+    assert pool.take(900) is large
+    assert pool.idle_bytes == 0
+
+
+def test_what_is_kept_is_bounded() -> None:
+    pool = Workspaces()
+    for block in [pool.take(size) for size in range(100, 120)]:
+        pool.give(block)
+    assert pool.idle_bytes == sum(range(120 - MOST_BLOCKS, 120))
+    huge = pool.take(MOST_BYTES + 1)
+    pool.give(huge)
+    assert pool.idle_bytes <= MOST_BYTES
+    assert pool.take(110) is not huge
+
+
+def test_more_than_there_is_raises_memory_error() -> None:
+    for size in (2**61, 2**63 + 5):
+        with pytest.raises(MemoryError):
+            Workspaces().take(size)
+
+
+def test_addresses_are_aligned() -> None:
+    for alignment in (64, 4096):
+        block = Workspaces().take(5000)
+        assert aligned_address(block, alignment) % alignment == 0
+        assert 0 <= aligned_address(block, alignment) - block.ctypes.data < alignment
+
+
+@tl.kernel(strategy="none")
+def twice(x: tl.f64[n], y: tl.out[tl.f64[n]]):
+    t = tl.alloc(tl.f64[n])
+    for i in range(n):
+        t[i] = x[i]
+    for i in range(n):
+        y[i] = t[i] + t[n - 1 - i]
+    assert y[0] < 1000, "large"
+
+
+def test_threads_have_workspaces_of_their_own() -> None:
+    def work(number: int) -> bool:
+        x = np.full(5000, number, np.float64)
+        return all(bool((twice(x) == 2 * number).all()) for _ in range(50))
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(work, range(16)))
+
+
+def test_a_block_comes_back_when_an_assert_fires(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = Workspaces()
+    kernel = tl.compile(twice)
+    kernel(np.zeros(4))
+    monkeypatch.setattr(kernel._version.executable, "_workspaces", pool)
+    sizes = set()
+    for _ in range(5):
+        with pytest.raises(tl.KernelAssertionError, match="large"):
+            kernel(np.full(100, 1e6))
+        sizes.add(pool.idle_bytes)
+    assert len(sizes) == 1
+    assert sizes.pop() >= 800
