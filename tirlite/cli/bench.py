@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -28,6 +29,10 @@ def run_compile(arguments: argparse.Namespace) -> int:
     from tirlite.cli.bench_compile import compiler_figures
     from tirlite.cli.figures import figures_json, figures_text
 
-    figures = compiler_figures(quick=arguments.quick)
+    figures = []
+    for figure in compiler_figures(quick=arguments.quick):
+        figures.append(figure)
+        if sys.stderr.isatty():  # whoever waits at a terminal sees that it goes on
+            print(f"measured: {figure.name.strip()}", file=sys.stderr)
     print(figures_json(figures) if arguments.json else figures_text(figures))
     return 0

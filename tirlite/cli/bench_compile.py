@@ -36,16 +36,14 @@ _EXTREMES = {
 }
 
 
-def compiler_figures(*, quick: bool = False) -> list[Figure]:
-    """All figures. `quick` takes small sizes and runs everything once."""
+def compiler_figures(*, quick: bool = False) -> Iterator[Figure]:
+    """All figures, one after the other as they are measured. `quick` takes small sizes and runs everything once."""
     runs, scale = (1, 50) if quick else (7, 1)
-    return [
-        *_imports(runs),
-        *_first_result(runs),
-        _call(runs),
-        *_passes([size // scale for size in (1_000, 4_000, 16_000, 20_000)], 1 if quick else 3),
-        *_extremes(scale),
-    ]
+    yield from _imports(runs)
+    yield from _first_result(runs)
+    yield _call(runs)
+    yield from _passes([size // scale for size in (1_000, 4_000, 16_000, 20_000)], 1 if quick else 3)
+    yield from _extremes(scale)
 
 
 def _imports(runs: int) -> Iterator[Figure]:
