@@ -73,7 +73,7 @@ def run_python(block: Block, names: dict[str, object]) -> str:
 
 def run_shell(block: Block) -> str:
     """What the commands of a block print, on both streams. The last one may fail, as a test that is shown failing."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "80"}
     printed = ""
     for line in block.text.splitlines():
         program, *arguments = shlex.split(line)
