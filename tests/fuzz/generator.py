@@ -41,6 +41,7 @@ from tirlite.ir import (
 from tirlite.sizes import Dim
 
 DEEPEST = 4
+MOST_IN_ALL = 5000
 SMALLER = {i64: (i32, u16, u8), u64: (u32, i16, i8), i32: (i16, u16, u8), u32: (u16, i8), i16: (u8,), u16: (i8,)}
 
 
@@ -90,6 +91,13 @@ class _Generator(Writer):
         found: list[dict[Var, int]] = []
         for choices in ((0, 1), (1, 2, 3), (2, 3, 5)):
             found.append({dim: max(self.random.choice(choices), Extent(dim, 1, 0).least) for dim in self.dims})
+        # Long enough for the bodies of vectorized loops and for what remains after them.
+        long = self.random.choice([dim for dim in self.dims if dim.dim is None or dim.dim.high is None] or [None])
+        if long is not None:
+            sizes = found[1] | {long: self.random.choice((33, 40, 71))}
+            if self.iterations(sizes) <= MOST_IN_ALL:
+                self.features.add("long loops")
+                found.append(sizes)
         return tuple(found)
 
     def statement(self, scope: Scope) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import prod
 from random import Random
 
 from fuzz.expressions import TYPES, Expressions
@@ -29,6 +30,7 @@ class Writer:
         self.builder = Builder(f"program_{seed}")
         self.draw = Expressions(random)
         self.features: set[str] = set()
+        self.nests: list[tuple[Extent, ...]] = []  # for each loop its extent and those of the loops around it
         self._names: dict[str, int] = {}
 
     def name(self, stem: str) -> str:
@@ -71,7 +73,12 @@ class Writer:
         with makers[kind](self.name("i"), inset, stop) as var:
             inner = scope.child(Counter(var, extent, inset, inset), cost=estimate(extent))
             inner.is_vectorized = scope.is_vectorized or kind is ForKind.VECTORIZED
+            self.nests.append(tuple(counter.extent for counter in inner.counters))
             yield inner
+
+    def iterations(self, sizes: dict[Var, int]) -> int:
+        """About how many iterations all loops have together for one binding."""
+        return sum(prod(extent.value(sizes) for extent in nest) for nest in self.nests)
 
     def serial(self, extent: Extent) -> ForKind:
         """A kind of loop that runs in order."""
