@@ -22,6 +22,7 @@ def harris(image: tl.u8[n, m], response: tl.out[tl.f32[n, m]]):
     for i in range(n):
         for j in range(m):
             gray[i, j] = tl.f32(image[i, j]) / 255
+            response[i, j] = 0
 
     # Gradients, by Sobel's masks.
     dx = tl.alloc(tl.f32[n, m])
@@ -73,9 +74,6 @@ def harris(image: tl.u8[n, m], response: tl.out[tl.f32[n, m]]):
         for j in range(2, m - 2):
             det[i, j] = sxx[i, j] * syy[i, j] - sxy[i, j] * sxy[i, j]
             trace[i, j] = sxx[i, j] + syy[i, j]
-    for i in range(n):
-        for j in range(m):
-            response[i, j] = 0
     for i in range(2, n - 2):
         for j in range(2, m - 2):
             response[i, j] = det[i, j] - EDGE * trace[i, j] * trace[i, j]
