@@ -23,7 +23,6 @@ def harris(image: tl.u8[n, m], response: tl.out[tl.f32[n, m]]):
         for j in range(m):
             gray[i, j] = tl.f32(image[i, j]) / 255
             response[i, j] = 0
-
     # Gradients, by Sobel's masks.
     dx = tl.alloc(tl.f32[n, m])
     dy = tl.alloc(tl.f32[n, m])
@@ -35,7 +34,6 @@ def harris(image: tl.u8[n, m], response: tl.out[tl.f32[n, m]]):
             below = gray[i + 1, j - 1] + 2 * gray[i + 1, j] + gray[i + 1, j + 1]
             dx[i, j] = right - left
             dy[i, j] = below - above
-
     # Their products, and the sums of these over 3 x 3 pixels: the structure tensor.
     xx = tl.alloc(tl.f32[n, m])
     yy = tl.alloc(tl.f32[n, m])
@@ -66,7 +64,6 @@ def harris(image: tl.u8[n, m], response: tl.out[tl.f32[n, m]]):
             beside = xy[i, j - 1] + xy[i, j] + xy[i, j + 1]
             below = xy[i + 1, j - 1] + xy[i + 1, j] + xy[i + 1, j + 1]
             sxy[i, j] = above + beside + below
-
     # Corners have two large eigenvalues: the determinant is their product, the trace their sum.
     det = tl.alloc(tl.f32[n, m])
     trace = tl.alloc(tl.f32[n, m])
