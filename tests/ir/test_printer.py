@@ -161,3 +161,19 @@ def test_20000_statements_in_a_row() -> None:
     x = ir.Buffer("x", f32, (one,))
     func = ir.PrimFunc("f", (x,), ir.SeqStmt((ir.Store(x, (zero,), x[0] + 1),) * 20_000))
     assert str(func).count("    x[0] = x[0] + tl.f32(1.0)\n") == 19_999
+
+
+def test_what_is_defined_twice_has_two_names() -> None:
+    x, t, u = ir.Buffer("x", f32, (one,)), ir.Var("t", f32), ir.Var("u", f32)
+    shared = ir.LetExpr(t, x[0], t * t)
+    branch = ir.seq(ir.Let(u, x[0]), ir.Store(x, (zero,), u))
+    func = ir.PrimFunc("f", (x,), ir.seq(ir.IfThenElse(shared < shared, branch, branch)))
+    assert str(func).splitlines()[2:] == [
+        "    if tl.let(t, x[0], t * t) < tl.let(t_1, x[0], t_1 * t_1):",
+        "        u = x[0]",
+        "        x[0] = u",
+        "    else:",
+        "        u_1 = x[0]",
+        "        x[0] = u_1",
+    ]
+    assert str(tl.parse(str(func))) == str(func)

@@ -38,10 +38,10 @@ class Names:
         return self._names.get(entity) or self.define(entity)
 
     def define(self, entity: Var | Buffer) -> str:
-        """The name of `entity`, whose definition is printed now. Defined again, it has the same name again."""
-        known = self._names.get(entity)
-        if known is not None:
-            return known
+        """A new name of `entity`, whose definition is printed now.
+
+        A node that stands twice in the tree defines its names twice; read back, those are different things.
+        """
         name = self.fresh(entity.name)
         self._names[entity] = name
         return name
