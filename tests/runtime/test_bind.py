@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -204,3 +205,18 @@ def test_arrays_that_are_only_read_may_be_one() -> None:
     a = np.arange(4, dtype=np.float32)
     assert kernel(a, a).tolist() == [0, 2, 4, 6]
     assert "overlaps" in refusal(lambda: kernel(a, a, a), ValueError)
+
+
+def test_an_output_that_cannot_be_allocated() -> None:
+    b = Builder("grow")
+    k, l = b.param("k", tl.i64), b.param("l", tl.i64)
+    b.param("y", f32[k - 1, l], out=True)
+    kernel = tl.compile(b.build())
+    assert kernel(3, 2).shape == (2, 2)
+    assert refusal(lambda: kernel(0, 2), ValueError) == (
+        "error[negative-output]: grow() would allocate `y` with the shape (-1, 2)\n"
+        "  = help: `y` is declared with the shape (k - 1, l)"
+    )
+    for rows, columns in ((2**31, 2**31), (2**32 + 2, 2**32), (2**61 + 129, 8)):
+        text = refusal(partial(kernel, rows, columns), ValueError)
+        assert f"would allocate {4 * (rows - 1) * columns} bytes for `y`" in text

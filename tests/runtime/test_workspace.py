@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.runtime.workspace import MOST_BLOCKS, MOST_BYTES, Workspaces, aligned_address
+from tirlite.runtime.workspace import MOST_BLOCKS, MOST_BYTES, Workspaces
 
 n = tl.dim("n")
 
@@ -43,8 +43,8 @@ def test_more_than_there_is_raises_memory_error() -> None:
 def test_addresses_are_aligned() -> None:
     for alignment in (64, 4096):
         block = Workspaces().take(5000)
-        assert aligned_address(block, alignment) % alignment == 0
-        assert 0 <= aligned_address(block, alignment) - block.ctypes.data < alignment
+        assert block.aligned(alignment) % alignment == 0
+        assert 0 <= block.aligned(alignment) - block.start < alignment
 
 
 @tl.kernel(strategy="none")

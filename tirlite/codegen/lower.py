@@ -18,6 +18,8 @@ from tirlite.codegen.workspace import Workspace, range_addresses, write_size_fun
 from tirlite.diag import Message
 from tirlite.ir import Buffer, PrimFunc, Var
 
+_LAST = (1 << 63) - 1
+
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
@@ -109,9 +111,10 @@ def _dims(func: PrimFunc) -> list[str]:
     """Dims with what is known of them: the caller has checked their facts."""
     texts = []
     for number, dim in enumerate(func.dims):
-        least = dim.dim.min if dim.dim is not None else 0
-        most = dim.dim.max if dim.dim is not None else None
-        end = -(1 << 63) if most is None else most + 1
+        least = max(dim.dim.low, 0) if dim.dim is not None else 0
+        most = dim.dim.high if dim.dim is not None else None
+        # The end is exclusive, and wraps.
+        end = most + 1 if most is not None and most < _LAST else -_LAST - 1
         texts.append(f"i64 range(i64 {least}, {end}) %d{number}")
     return texts
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
+from tirlite.codegen.refused import Refused
 from tirlite.codegen.text import FunctionText
 from tirlite.codegen.types import element_type, memory_type, register_type
 from tirlite.ir import Buffer, DType
@@ -65,7 +66,7 @@ def store(out: FunctionText, place: Place, pointer: str, dtype: DType, value: st
 def gather(out: FunctionText, place: Place, pointers: list[str], dtype: DType) -> str:
     """The vector of the elements at `pointers`, one a lane."""
     result = "poison"
-    scalar = place.buffer.dtype
+    scalar = _scalar_element(place)
     for lane, pointer in enumerate(pointers):
         value = load(out, place, pointer, scalar)
         result = out.value(
@@ -76,10 +77,16 @@ def gather(out: FunctionText, place: Place, pointers: list[str], dtype: DType) -
 
 def scatter(out: FunctionText, place: Place, pointers: list[str], dtype: DType, value: str) -> None:
     """Stores each lane to its own address, the first lane first."""
-    scalar = place.buffer.dtype
+    scalar = _scalar_element(place)
     for lane, pointer in enumerate(pointers):
         element = out.value(f"extractelement {register_type(dtype)} {value}, i64 {lane}")
         store(out, place, pointer, scalar, element)
+
+
+def _scalar_element(place: Place) -> DType:
+    if place.buffer.dtype.lanes > 1:
+        raise Refused("a vector of vector elements that are no neighbours", "index them one by one")
+    return place.buffer.dtype
 
 
 def _alignment(place: Place) -> int:

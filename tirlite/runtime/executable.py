@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+from math import prod
 from typing import NoReturn
 
 from tirlite.codegen import Lowered, ObjectCode
 from tirlite.ir import Buffer, PrimFunc
 from tirlite.runtime.bind import Binding
-from tirlite.runtime.extents import value_of
+from tirlite.runtime.extents import is_arithmetic, value_of
 from tirlite.runtime.load import CType, Library, scalar_type
 from tirlite.runtime.messages import NegativeSize, NoWorkspace, WorkspaceTooLarge
 from tirlite.runtime.signature import Signature
-from tirlite.runtime.workspace import Workspaces, aligned_address, process_workspaces
+from tirlite.runtime.workspace import Workspaces, process_workspaces
 
 
 class Executable:
@@ -24,6 +25,8 @@ class Executable:
         symbols = [symbol for symbol in (lowered.name, lowered.size_name) if symbol]
         self._library = Library(code.data, symbols, lowered.externs)
         self._workspaces: Workspaces = process_workspaces()
+        # What the size function was last asked and what it said: most calls ask again.
+        self._last_size: tuple[list[int | float] | None, int] = (None, 0)
         scalars = [scalar_type(scalar.var.dtype) for scalar in signature.scalars]
         dims: list[CType] = [ctypes.c_int64] * len(signature.dims)
         params: list[CType] = [
@@ -50,17 +53,21 @@ class Executable:
         except MemoryError:
             raise NoWorkspace(self._signature.name, size).error() from None
         try:
-            return self._kernel(*binding.operands, aligned_address(block, alignment))
+            return self._kernel(*binding.operands, block.aligned(alignment))
         finally:
             self._workspaces.give(block)
 
     def _workspace_bytes(self, binding: Binding) -> int:
         if self._size is None:
             return self._lowered.workspace.bytes
-        scalars = [binding.operands[scalar.position] for scalar in self._signature.scalars]
-        size = self._size(*scalars, *binding.dims)
+        numbers = [*(binding.operands[scalar.position] for scalar in self._signature.scalars), *binding.dims]
+        known, size = self._last_size
+        if numbers == known:
+            return size
+        size = self._size(*numbers)
         if size < 0:
             self._refuse_size(binding, self._lowered.workspace.buffers[-size - 1])
+        self._last_size = (numbers, size)
         return size
 
     def _refuse_size(self, binding: Binding, buffer: Buffer) -> NoReturn:
@@ -71,10 +78,8 @@ class Executable:
             if scalar.var.dtype.is_integer:
                 values[scalar.var] = int(binding.operands[scalar.position])
         sizes = ", ".join(f"{var.name} = {value}" for var, value in values.items())
-        extents = [value_of(extent, values) for extent in buffer.shape]
-        if min(extents) < 0:
+        extents = [value_of(extent, values) for extent in buffer.shape if is_arithmetic(extent)]
+        if min(extents, default=0) < 0:
             raise NegativeSize(signature.name, buffer.name, min(extents), sizes).error()
-        size = buffer.dtype.bytes
-        for extent in extents:
-            size *= extent
+        size = str(buffer.dtype.bytes * prod(extents)) if len(extents) == len(buffer.shape) else "too many"
         raise WorkspaceTooLarge(signature.name, size, buffer.name, sizes).error()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -17,8 +18,8 @@ from tirlite.runtime.messages import (
     ArgumentType,
     DimFact,
     MissingArgument,
-    NegativeSize,
-    NoWorkspace,
+    NegativeOutput,
+    NoOutput,
     RepeatedArgument,
     UnboundDim,
     UnknownArgument,
@@ -117,14 +118,11 @@ def position_of(signature: Signature, name: str) -> int:
 def fresh_array(signature: Signature, param: ArrayParam, shape: tuple[int, ...]) -> Array:
     """An array for an output that was left out."""
     if min(shape, default=0) < 0:
-        raise NegativeSize(signature.name, param.name, min(shape), shape_text(param)).error()
+        raise NegativeOutput(signature.name, param.name, str(shape), shape_text(param)).error()
     try:
         return _aligned(shape, param)
     except (MemoryError, ValueError):
-        size = param.dtype.itemsize
-        for extent in shape:
-            size *= extent
-        raise NoWorkspace(signature.name, size).error() from None
+        raise NoOutput(signature.name, param.name, param.dtype.itemsize * prod(shape)).error() from None
 
 
 def _aligned(shape: tuple[int, ...], param: ArrayParam) -> Array:

@@ -17,6 +17,7 @@ from tirlite.ir import (
     Min,
     Mul,
     Neg,
+    Node,
     ShiftLeft,
     Sub,
     TruncDiv,
@@ -62,9 +63,21 @@ _TAKEN = frozenset({Var, IntImm, Cast, Neg, *_OPERATIONS})
 
 def check_extent(extent: Expr, buffer: str, span: Span | None) -> None:
     """Raises KernelError for an extent that `value_of` cannot take."""
+    stranger = _stranger(extent)
+    if stranger is not None:
+        raise ExtentForm(buffer, type(stranger).__name__, span=span).error()
+
+
+def is_arithmetic(extent: Expr) -> bool:
+    """Whether `value_of` can take `extent`."""
+    return _stranger(extent) is None
+
+
+def _stranger(extent: Expr) -> Node | None:
     for node in walk(extent):
         if type(node) not in _TAKEN or not isinstance(node, Expr) or not node.dtype.is_integer:
-            raise ExtentForm(buffer, type(node).__name__, span=span).error()
+            return node
+    return None
 
 
 def value_of(extent: Expr, values: Mapping[Var, int]) -> int:

@@ -154,7 +154,7 @@ class WorkspaceTooLarge(Message):
     help = "the most is 2**62 bytes; the sizes were {dims}"
 
     kernel: str
-    size: int
+    size: str
     buffer: str
     dims: str
 
@@ -179,4 +179,28 @@ class NoWorkspace(Message):
     title = "{kernel}() needs {size} bytes of memory for its temporaries, and there are not so many"
 
     kernel: str
+    size: int
+
+
+@dataclass(frozen=True)
+class NegativeOutput(Message):
+    code = "negative-output"
+    raises = CallValueError
+    title = "{kernel}() would allocate `{name}` with the shape {shape}"
+    help = "`{name}` is declared with the shape {declared}"
+
+    kernel: str
+    name: str
+    shape: str
+    declared: str
+
+
+@dataclass(frozen=True)
+class NoOutput(Message):
+    code = "no-output"
+    raises = CallValueError
+    title = "{kernel}() would allocate {size} bytes for `{name}`, and there are not so many"
+
+    kernel: str
+    name: str
     size: int

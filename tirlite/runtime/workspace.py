@@ -5,17 +5,32 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 from threading import Lock
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
-
-Block: TypeAlias = npt.NDArray[Any]
 
 # Calls that run at the same time need a block each; more than this many are seldom, and big ones cost.
 MOST_BLOCKS = 8
 MOST_BYTES = 1 << 28
 _NO_BYTES = ctypes.c_char * 0
+
+
+class Block:
+    """Memory of at least `size` bytes, beginning at `start`."""
+
+    __slots__ = ("_bytes", "size", "start")
+
+    def __init__(self, size: int) -> None:
+        """Raises MemoryError."""
+        try:
+            self._bytes = np.empty(size, np.uint8)
+        except ValueError:  # more than NumPy can count
+            raise MemoryError(size) from None
+        self.size = size
+        self.start = ctypes.addressof(_NO_BYTES.from_buffer(self._bytes.data))
+
+    def aligned(self, alignment: int) -> int:
+        """The first address that is a multiple of `alignment`."""
+        return self.start + -self.start % alignment
 
 
 class Workspaces:
@@ -34,35 +49,26 @@ class Workspaces:
     def take(self, size: int) -> Block:
         """A block of at least `size` bytes with any content. Raises MemoryError."""
         with self._lock:
-            fitting = [number for number, block in enumerate(self._idle) if block.nbytes >= size]
+            fitting = [number for number, block in enumerate(self._idle) if block.size >= size]
             if fitting:
-                block = self._idle.pop(min(fitting, key=lambda number: self._idle[number].nbytes))
-                self._bytes -= block.nbytes
+                block = self._idle.pop(min(fitting, key=lambda number: self._idle[number].size))
+                self._bytes -= block.size
                 return block
-        try:
-            return np.empty(size, np.uint8)
-        except ValueError:  # more than NumPy can count
-            raise MemoryError(size) from None
+        return Block(size)
 
     def give(self, block: Block) -> None:
         """Takes back a block that nobody uses any more; drops it, or smaller ones, where there are too many."""
         with self._lock:
             self._idle.append(block)
-            self._bytes += block.nbytes
+            self._bytes += block.size
             while len(self._idle) > MOST_BLOCKS or self._bytes > MOST_BYTES:
                 # The larger a block, the more calls it serves; but none may be beyond the bound.
-                self._idle.sort(key=lambda idle: idle.nbytes)
-                dropped = self._idle.pop(-1 if self._idle[-1].nbytes > MOST_BYTES else 0)
-                self._bytes -= dropped.nbytes
+                self._idle.sort(key=lambda idle: idle.size)
+                dropped = self._idle.pop(-1 if self._idle[-1].size > MOST_BYTES else 0)
+                self._bytes -= dropped.size
 
 
 @cache
 def process_workspaces() -> Workspaces:
     """The blocks that all kernels of this process share."""
     return Workspaces()
-
-
-def aligned_address(block: Block, alignment: int) -> int:
-    """The first address in `block` that is a multiple of `alignment`."""
-    start = ctypes.addressof(_NO_BYTES.from_buffer(block.data))
-    return start + -start % alignment
