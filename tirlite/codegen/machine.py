@@ -16,6 +16,7 @@ from tirlite.codegen.statements import Extent
 
 # Above these LLVM takes minutes: its code generator over long blocks, its passes over nests of loops.
 LONG = 8000  # lines of a function
+HUGE = 40_000
 LARGE = 30_000  # lines of a module
 DEEP = 32  # loops around one another
 MANY = 300  # loops
@@ -44,7 +45,7 @@ class ObjectCode:
 
 def effort_for(extent: Extent) -> Effort:
     """Full effort, but for functions that LLVM would take minutes over."""
-    if extent.deepest > DEEP:
+    if extent.deepest > DEEP or extent.longest > HUGE:
         return Effort.NONE
     if extent.longest > LONG:
         return Effort.LITTLE

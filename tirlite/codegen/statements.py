@@ -226,14 +226,15 @@ class Statements:
     def loop(self, stmt: For) -> Steps[None]:
         start, stop = self.values.value(stmt.start), self.values.value(stmt.stop)
         if abs(stmt.step) == 1:
-            yield self._counted(stmt, start, stop, "slt" if stmt.step > 0 else "sgt", stmt.step)
+            yield self._counted(stmt, start, stop, "slt" if stmt.step > 0 else "sgt", f"nsw {stmt.step}")
         else:
             yield self._strided(stmt, start, stop)
 
-    def _counted(self, stmt: For, start: str, stop: str, compare: str, step: int, scale: str = "") -> Steps[None]:
-        """A loop whose counter goes from `start` to `stop` by 1 or -1, and so never runs past the ends of i64.
+    def _counted(self, stmt: For, start: str, stop: str, compare: str, step: str, origin: str = "") -> Steps[None]:
+        """A loop whose counter goes from `start` to `stop` by one, and so never runs past the ends of i64.
 
-        With a `scale`, the loop variable is that much times the counter, from the loop's own start on.
+        `step` is the flag and the amount of the counter's sum. With an `origin`, the loop variable is that plus the
+        counter times the loop's own step.
         """
         out = self.out
         before, body, latch, done = out.block, out.label("loop"), out.label("latch"), out.label("done")
@@ -242,14 +243,15 @@ class Statements:
         following = out.name()
         counter = out.phi(i64, (start, before), (following, latch))
         variable = counter
-        if scale:
+        if origin:
             distance = out.value(f"mul i64 {counter}, {stmt.step}")
-            variable = out.value(f"add i64 {scale}, {distance}")
+            variable = out.value(f"add i64 {origin}, {distance}")
         self.environment.bind(stmt.var, variable)
         yield self.body(stmt.body)
         out.branch(latch)
         out.start(latch)
-        out.effect(f"{following} = add nsw i64 {counter}, {step}")
+        flag, amount = step.split()
+        out.effect(f"{following} = add {flag} i64 {counter}, {amount}")
         note = out.loop_metadata(_UNROLLED) if _can_be_unrolled(stmt) else ""
         out.branch_if(out.value(f"icmp {compare} i64 {following}, {stop}"), body, done, note)
         out.start(done)
@@ -259,11 +261,11 @@ class Statements:
         out, step = self.out, stmt.step
         low, high = (start, stop) if step > 0 else (stop, start)
         some = out.value(f"icmp slt i64 {low}, {high}")
-        distance = out.value(f"sub i64 {high}, {low}")  # unsigned: below 2^64
+        distance = out.value(f"sub i64 {high}, {low}")  # below 2^64, and unsigned as the count
         count = out.value(f"udiv i64 {out.value(f'sub i64 {distance}, 1')}, {abs(step)}")
         count = out.value(f"add i64 {count}, 1")
         count = out.value(f"select i1 {some}, i64 {count}, i64 0")
-        yield self._counted(stmt, "0", count, "slt", 1, start)
+        yield self._counted(stmt, "0", count, "ult", "nuw 1", start)
 
 
 def _can_be_unrolled(stmt: For) -> bool:
