@@ -19,6 +19,7 @@ LONG = 8000  # lines of a function
 HUGE = 40_000
 LARGE = 30_000  # lines of a module
 DEEP = 32  # loops around one another
+NESTED = 400  # blocks inside one another
 MANY = 300  # loops
 
 
@@ -45,7 +46,7 @@ class ObjectCode:
 
 def effort_for(extent: Extent) -> Effort:
     """Full effort, but for functions that LLVM would take minutes over."""
-    if extent.deepest > DEEP or extent.longest > HUGE:
+    if extent.deepest > DEEP or extent.nested > NESTED or extent.longest > HUGE:
         return Effort.NONE
     if extent.longest > LONG:
         return Effort.LITTLE

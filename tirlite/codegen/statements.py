@@ -51,6 +51,7 @@ class Extent(NamedTuple):
     longest: int  # lines of the longest function
     loops: int
     deepest: int  # loops around one another
+    nested: int  # blocks inside one another
     pieces: int  # functions that the body was cut into
 
 
@@ -69,8 +70,9 @@ class Statements:
         self.messages: list[Message] = []
         self.faults = Faults(values.out, storage.line, self.messages)
         self.at: Span | None = None
-        self.extent = Extent(0, 0, weights.loops, 0, 0)
+        self.extent = Extent(0, 0, weights.loops, 0, 0, 0)
         self._depth = 0
+        self._nesting = 0
 
     def write(self, body: SeqStmt) -> None:
         """The statements of a function, and its end."""
@@ -84,12 +86,16 @@ class Statements:
 
     def block(self, body: SeqStmt) -> Steps[None]:
         held = self.faults.cleanup
+        self._nesting += 1
+        if self._nesting > self.extent.nested:
+            self.extent = self.extent._replace(nested=self._nesting)
         if self.weights.of(body) > LARGEST:
             for part in cut(body, self.weights, self.storage):
                 yield self._each(part.declarations)
                 yield self._piece(part.stmts) if part.is_piece else self._each(part.stmts)
         else:
             yield self._each(body.stmts)
+        self._nesting -= 1
         self.faults.release_to(held)
 
     def _each(self, stmts: tuple[Stmt, ...]) -> Steps[None]:

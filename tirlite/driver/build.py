@@ -85,8 +85,8 @@ class Version:
         if code.effort is not Effort.FULL:
             extent = lowered.extent
             self.note = (
-                f"LLVM was told to try less ({code.effort.name.lower()} of full): {extent.loops} loops,"
-                f" {extent.deepest} deep, {extent.lines} lines, {extent.longest} in one function"
+                f"LLVM's effort: {code.effort.name.lower()}, for {extent.lines} lines ({extent.longest} in one function),"
+                f" {extent.loops} loops ({extent.deepest} deep), blocks {extent.nested} deep"
             )
         return executable
 
