@@ -6,7 +6,6 @@ import runpy
 import sys
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from tirlite import driver
@@ -16,7 +15,6 @@ from tirlite.driver import Kernel
 from tirlite.ir import PrimFunc
 
 
-@dataclass(frozen=True)
 class NoKernelFile(Message):
     code = "no-kernel-file"
     raises = CommandError
@@ -27,7 +25,6 @@ class NoKernelFile(Message):
     advice: str
 
 
-@dataclass(frozen=True)
 class NoKernelNamed(Message):
     code = "no-kernel-named"
     raises = CommandError
@@ -39,7 +36,6 @@ class NoKernelNamed(Message):
     advice: str
 
 
-@dataclass(frozen=True)
 class WhichKernel(Message):
     """The name of the kernel was left out, and the file does not have exactly one."""
 
@@ -53,7 +49,6 @@ class WhichKernel(Message):
     advice: str
 
 
-@dataclass(frozen=True)
 class FailedFile(Message):
     """The file with the kernel raised an error of its own."""
 

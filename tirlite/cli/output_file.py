@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from tirlite.cli.command_error import CommandError
 from tirlite.diag import Message
 
 
-@dataclass(frozen=True)
 class CannotWrite(Message):
     """The file system refuses to take an output."""
 

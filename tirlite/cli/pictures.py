@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +18,6 @@ from tirlite.diag import Message, nearest
 Gray = npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True)
 class UnreadablePicture(Message):
     code = "unreadable-picture"
     raises = CommandError
@@ -31,7 +29,6 @@ class UnreadablePicture(Message):
     advice: str = ""
 
 
-@dataclass(frozen=True)
 class NeedsPillow(Message):
     """A format that NumPy alone cannot read or write."""
 
@@ -43,7 +40,6 @@ class NeedsPillow(Message):
     path: str
 
 
-@dataclass(frozen=True)
 class UnknownFormat(Message):
     code = "unknown-format"
     raises = CommandError

@@ -6,7 +6,6 @@ import argparse
 import io
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +29,6 @@ examples:
 """
 
 
-@dataclass(frozen=True)
 class UnknownPass(Message):
     code = "unknown-pass"
     raises = CommandError

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.codegen.storage import LARGEST_BYTES
 from tirlite.codegen.text import FunctionText
 from tirlite.diag import KernelRunError, Message, Span
@@ -11,7 +9,6 @@ from tirlite.ir import Buffer
 from tirlite.ir.faults import AssertFailed
 
 
-@dataclass(frozen=True)
 class ExtentOutOfRange(Message):
     """A buffer whose size is known only inside of the kernel has an impossible one."""
 
@@ -23,7 +20,6 @@ class ExtentOutOfRange(Message):
     buffer: str
 
 
-@dataclass(frozen=True)
 class NoMemory(Message):
     """There is no memory for a buffer whose size is known only inside of the kernel."""
 

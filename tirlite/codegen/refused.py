@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.diag import KernelError, Message
 
 
@@ -16,7 +14,6 @@ class Refused(Exception):
         self.instead = instead
 
 
-@dataclass(frozen=True)
 class NotCompiled(Message):
     """Something is right IR, and cannot be compiled to native code."""
 
@@ -30,7 +27,6 @@ class NotCompiled(Message):
     instead: str
 
 
-@dataclass(frozen=True)
 class BufferTooLarge(Message):
     """A buffer of constant size is larger than any memory."""
 

@@ -2,7 +2,6 @@
 
 A subclass stands beside the code that raises it and gives templates over its own fields:
 
-    @dataclass(frozen=True)
     class UnknownName(Message):
         code = "unknown-name"
         raises = KernelError
@@ -18,16 +17,57 @@ and is raised by `raise UnknownName("colour", "color", span=span).error()`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import ClassVar
+from dataclasses import Field, field
+from inspect import get_annotations
+from typing import Any, ClassVar, Self, dataclass_transform
 
 from tirlite.diag.error import KernelError, TirliteError
 from tirlite.diag.render import Place, render
 from tirlite.diag.source import Span
 
 
-@dataclass(frozen=True)
-class Message:
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Record:
+    """A frozen class whose annotated names are its fields; a class attribute is a field's default.
+
+    What `dataclass` gives, without compiling methods for each class: there are hundreds of messages, and a program that
+    raises none would pay for all of them at import.
+    """
+
+    POSITIONAL: ClassVar[tuple[str, ...]] = ()
+    KEYWORDS: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        own = [name for name, kind in get_annotations(cls).items() if not kind.startswith("ClassVar")]
+        keywords = [name for name in own if isinstance(getattr(cls, name, None), Field)]
+        for name in keywords:
+            setattr(cls, name, getattr(cls, name).default)
+        cls.POSITIONAL += tuple(name for name in own if name not in keywords)
+        cls.KEYWORDS += tuple(keywords)
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        kind = type(self)
+        names = (*kind.POSITIONAL, *kind.KEYWORDS)
+        given = dict(zip(kind.POSITIONAL, values, strict=False)) | named
+        missing = [name for name in names if name not in given and not hasattr(kind, name)]
+        if missing or len(given) != len(values) + len(named) or not given.keys() <= set(names):
+            raise TypeError(f"{kind.__name__} takes {', '.join(names)}; it got {values} and {named}")
+        self.__dict__.update((name, given[name] if name in given else getattr(kind, name)) for name in names)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *vars(self).values()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+
+class Message(Record):
     """One report. `span` is the main place, `related` a second place that explains it."""
 
     code: ClassVar[str]
@@ -42,7 +82,7 @@ class Message:
 
     def say(self, template: str) -> str:
         """`template` with this message's values in it."""
-        return template.format(**{f.name: getattr(self, f.name) for f in fields(self)})
+        return template.format_map(vars(self))
 
     def __str__(self) -> str:
         """The rendered text: heading, source lines with carets, help."""
@@ -55,6 +95,10 @@ class Message:
             if span is not None
         )
         return render(self.code, self.say(self.title), places, self.say(self.help))
+
+    def replaced(self, **changes: object) -> Self:
+        """This message with some of its values changed."""
+        return type(self)(**(vars(self) | changes))
 
     def error(self) -> TirliteError:
         """The exception that carries this message."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from time import perf_counter
 from types import FunctionType
 from typing import TypeAlias, overload
@@ -19,7 +18,6 @@ from tirlite.rewrite import Observer
 Function: TypeAlias = Callable[..., object]
 
 
-@dataclass(frozen=True)
 class NoKernel(Message):
     """Something is given to be compiled that is no kernel."""
 

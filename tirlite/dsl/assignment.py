@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
 
 from tirlite.diag import KernelError, Message, Span
 from tirlite.dsl.calls import CallSite
@@ -20,7 +19,6 @@ from tirlite.ir.expr import Buffer, Expr, Load, Var
 from tirlite.ir.stmt import Allocate, Let, Store
 
 
-@dataclass(frozen=True)
 class FixedName(Message):
     """A name is assigned that has one meaning throughout: a parameter, a dim, the variable of an open loop."""
 
@@ -33,7 +31,6 @@ class FixedName(Message):
     advice: str
 
 
-@dataclass(frozen=True)
 class MixedName(Message):
     """One name is used for things of different kinds."""
 
@@ -46,7 +43,6 @@ class MixedName(Message):
     other: str
 
 
-@dataclass(frozen=True)
 class SecondName(Message):
     """Something that is no number is given another name."""
 
@@ -59,7 +55,6 @@ class SecondName(Message):
     advice: str
 
 
-@dataclass(frozen=True)
 class NotAssignable(Message):
     """Something is assigned that is no element of a buffer."""
 
@@ -68,7 +63,6 @@ class NotAssignable(Message):
     help = "assign to a name, or to an element of a buffer: x[i, j] = ..."
 
 
-@dataclass(frozen=True)
 class BadLocalType(Message):
     """The annotation of a local name is no scalar type."""
 
@@ -230,4 +224,4 @@ def _about_first_type(error: KernelError, wish: DType | None) -> KernelError:
         return error
     name, wanted = message.name, wish if wish is not None and wish.is_float else message.source
     advice = f"{message.advice}; or give `{name}` its type where it is first assigned: `{name}: tl.{wanted} = ...`"
-    return KernelError(replace(message, advice=advice))
+    return KernelError(message.replaced(advice=advice))

@@ -16,7 +16,6 @@ from tirlite.ir.expr import Buffer, BufferRef, Call, Expr, Load, StringImm, wide
 from tirlite.ir.op import Op
 
 
-@dataclass(frozen=True)
 class ArgumentCount(Message):
     """A word is called with too many or too few arguments."""
 
@@ -28,7 +27,6 @@ class ArgumentCount(Message):
     given: int
 
 
-@dataclass(frozen=True)
 class UnknownKeyword(Message):
     """A word is called with a keyword that it does not know."""
 
@@ -41,7 +39,6 @@ class UnknownKeyword(Message):
     advice: str
 
 
-@dataclass(frozen=True)
 class WrongArgument(Message):
     """An argument of a word is not of the kind that belongs there."""
 
@@ -53,7 +50,6 @@ class WrongArgument(Message):
     given: str
 
 
-@dataclass(frozen=True)
 class MisplacedWord(Message):
     """A word stands where it means nothing."""
 

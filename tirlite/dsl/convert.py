@@ -7,7 +7,6 @@ that is no number at all (a buffer, a type, a word, a text).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tirlite.diag import Message, Span
 from tirlite.dsl.parameters import checked, described
@@ -16,7 +15,6 @@ from tirlite.ir.expr import Buffer, Cast, Expr, FloatImm, const, widened
 from tirlite.ir.promote import literal_type, promote
 
 
-@dataclass(frozen=True)
 class NotANumber(Message):
     """A buffer, a type or a text stands where a number belongs."""
 
@@ -28,7 +26,6 @@ class NotANumber(Message):
     advice: str
 
 
-@dataclass(frozen=True)
 class LiteralRange(Message):
     """A literal does not fit into the type that it takes."""
 
@@ -41,7 +38,6 @@ class LiteralRange(Message):
     range: str
 
 
-@dataclass(frozen=True)
 class NoCommonType(Message):
     """Two values have no type in which they meet."""
 
@@ -53,7 +49,6 @@ class NoCommonType(Message):
     right: str
 
 
-@dataclass(frozen=True)
 class LossyStore(Message):
     """A value would lose its kind where it is stored."""
 
@@ -67,7 +62,6 @@ class LossyStore(Message):
     advice: str
 
 
-@dataclass(frozen=True)
 class ImpossibleCast(Message):
     """A cast between types that have no conversion."""
 
@@ -79,7 +73,6 @@ class ImpossibleCast(Message):
     target: DType
 
 
-@dataclass(frozen=True)
 class NotACondition(Message):
     """A number stands where true or false is asked for."""
 
@@ -91,7 +84,6 @@ class NotACondition(Message):
     given: str
 
 
-@dataclass(frozen=True)
 class NotAnInteger(Message):
     """Something else stands where a scalar integer is asked for."""
 

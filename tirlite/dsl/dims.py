@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import keyword
-from dataclasses import dataclass
 
 from tirlite.diag import Message, nearest
 from tirlite.ir.dtype import i64
@@ -11,7 +10,6 @@ from tirlite.ir.expr import Var
 from tirlite.sizes import Dim
 
 
-@dataclass(frozen=True)
 class BadDimName(Message):
     """A dim needs a name that can stand in a kernel."""
 
@@ -22,7 +20,6 @@ class BadDimName(Message):
     given: str
 
 
-@dataclass(frozen=True)
 class BadDimFact(Message):
     """Facts about dims are integers."""
 

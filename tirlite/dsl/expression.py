@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tirlite.diag import Message, Span
@@ -27,7 +26,6 @@ from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, LetExpr, Var
 from tirlite.ir.trampoline import Steps, run
 
 
-@dataclass(frozen=True)
 class NotCallable(Message):
     """Something is called that is no function."""
 
@@ -38,7 +36,6 @@ class NotCallable(Message):
     given: str
 
 
-@dataclass(frozen=True)
 class NotIndexable(Message):
     """Something is indexed that has no elements."""
 

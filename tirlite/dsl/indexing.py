@@ -12,7 +12,6 @@ from tirlite.ir.dtype import DType, TensorType
 from tirlite.ir.expr import Buffer, Expr, IntImm, Load
 
 
-@dataclass(frozen=True)
 class IndexCount(Message):
     """A buffer is indexed by more or fewer indices than it has axes."""
 
@@ -26,7 +25,6 @@ class IndexCount(Message):
     example: str
 
 
-@dataclass(frozen=True)
 class BadIndex(Message):
     """An index is no integer, or a vector in the wrong place."""
 
@@ -39,7 +37,6 @@ class BadIndex(Message):
     given: str
 
 
-@dataclass(frozen=True)
 class NegativeIndex(Message):
     """A constant index is below zero."""
 
@@ -52,7 +49,6 @@ class NegativeIndex(Message):
     value: int
 
 
-@dataclass(frozen=True)
 class NoSuchExtent(Message):
     """`.shape` is indexed by something else than the number of an axis."""
 

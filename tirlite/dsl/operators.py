@@ -16,7 +16,6 @@ from tirlite.ir.expr import Call, Expr
 from tirlite.ir.op import Op
 
 
-@dataclass(frozen=True)
 class OperandType(Message):
     """An operator does not take values of this type."""
 
@@ -29,7 +28,6 @@ class OperandType(Message):
     advice: str
 
 
-@dataclass(frozen=True)
 class LiteralArithmetic(Message):
     """An operation on literals alone has no value, or one that is too big."""
 
@@ -40,7 +38,6 @@ class LiteralArithmetic(Message):
     reason: str
 
 
-@dataclass(frozen=True)
 class IntegerPower(Message):
     """A power of integers."""
 

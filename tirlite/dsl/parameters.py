@@ -11,7 +11,6 @@ from tirlite.ir.expr import Buffer, Expr, IntImm, Var
 from tirlite.plan.scope import StorageScope
 
 
-@dataclass(frozen=True)
 class BadAnnotation(Message):
     """A parameter's annotation is no type of the kernel language."""
 
@@ -24,7 +23,6 @@ class BadAnnotation(Message):
     given: str
 
 
-@dataclass(frozen=True)
 class BadExtent(Message):
     """An extent is neither an integer nor an expression of dims."""
 
@@ -37,7 +35,6 @@ class BadExtent(Message):
     given: str
 
 
-@dataclass(frozen=True)
 class UnsupportedType(Message):
     """A type that is not compiled."""
 
@@ -48,7 +45,6 @@ class UnsupportedType(Message):
     dtype: DType
 
 
-@dataclass(frozen=True)
 class BadScope(Message):
     """A storage scope that does not exist."""
 
@@ -60,7 +56,6 @@ class BadScope(Message):
     advice: str
 
 
-@dataclass(frozen=True)
 class BadOption(Message):
     """An option of a buffer has a value that it cannot have."""
 

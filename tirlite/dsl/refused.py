@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tirlite.diag import Message, Span, TirliteError
 
 
-@dataclass(frozen=True)
 class NotInKernels(Message):
     """A construct of Python that the kernel language does not take."""
 

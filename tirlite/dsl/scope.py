@@ -11,7 +11,6 @@ from tirlite.ir.expr import Buffer, Load, Var
 from tirlite.ir.stmt import Stmt
 
 
-@dataclass(frozen=True)
 class PossiblyUnassigned(Message):
     """A name is read where no assignment, or not on every way an assignment, has come before."""
 
@@ -23,7 +22,6 @@ class PossiblyUnassigned(Message):
     name: str
 
 
-@dataclass(frozen=True)
 class OutOfBlock(Message):
     """A name is read after the block in which it was bound."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tirlite.diag import KernelError, Message, Span, nearest
@@ -41,7 +40,6 @@ T = TypeVar("T")
 MOST_REPORTED = 20
 
 
-@dataclass(frozen=True)
 class BadLoop(Message):
     """A `for` goes over something else than a range."""
 
@@ -52,7 +50,6 @@ class BadLoop(Message):
     given: str
 
 
-@dataclass(frozen=True)
 class BadStep(Message):
     """The step of a loop is no constant, or zero."""
 
@@ -63,7 +60,6 @@ class BadStep(Message):
     given: str
 
 
-@dataclass(frozen=True)
 class UnknownAttribute(Message):
     """`tl.attr` has a key that does not exist."""
 
@@ -75,7 +71,6 @@ class UnknownAttribute(Message):
     advice: str
 
 
-@dataclass(frozen=True)
 class NoEffect(Message):
     """A statement is an expression that does nothing."""
 

@@ -14,7 +14,6 @@ from tirlite.ir.dtype import DType, TensorType, bool_, dtype_of
 from tirlite.ir.expr import Expr, FloatImm, IntImm
 
 
-@dataclass(frozen=True)
 class UnknownName(Message):
     """A name that neither the kernel nor what surrounds it defines."""
 
@@ -27,7 +26,6 @@ class UnknownName(Message):
     advice: str
 
 
-@dataclass(frozen=True)
 class UnknownWord(Message):
     """A name behind `tl.` that the kernel language does not have."""
 
@@ -40,7 +38,6 @@ class UnknownWord(Message):
     advice: str
 
 
-@dataclass(frozen=True)
 class ForeignValue(Message):
     """A value from around the kernel that is no constant."""
 
@@ -54,7 +51,6 @@ class ForeignValue(Message):
     advice: str
 
 
-@dataclass(frozen=True)
 class NoAttribute(Message):
     """An attribute that does not exist, or not inside a kernel."""
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 import inspect
 import warnings
-from dataclasses import dataclass
 from types import FunctionType
 
 from tirlite.diag import Message, Source, Span
 from tirlite.dsl.places import Places, lines_of
 
 
-@dataclass(frozen=True)
 class NoSource(Message):
     """The source of a function cannot be read."""
 
@@ -23,7 +21,6 @@ class NoSource(Message):
     name: str
 
 
-@dataclass(frozen=True)
 class NotAFunction(Message):
     """Something else than a plain function is to be a kernel."""
 
@@ -34,7 +31,6 @@ class NotAFunction(Message):
     given: str
 
 
-@dataclass(frozen=True)
 class BadSyntax(Message):
     """Text is no Python."""
 
@@ -44,7 +40,6 @@ class BadSyntax(Message):
     reason: str
 
 
-@dataclass(frozen=True)
 class TooDeep(Message):
     """Text is nested more deeply than Python's own parser can read."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from types import FunctionType
 
 from tirlite.diag import KernelError, Message
@@ -27,7 +26,6 @@ from tirlite.ir.trampoline import run
 from tirlite.ir.validate import validate
 
 
-@dataclass(frozen=True)
 class NoAnnotation(Message):
     """A parameter has no type."""
 
@@ -38,7 +36,6 @@ class NoAnnotation(Message):
     name: str
 
 
-@dataclass(frozen=True)
 class BadParameter(Message):
     """A parameter of a kind that kernels do not have."""
 
@@ -49,7 +46,6 @@ class BadParameter(Message):
     what: str
 
 
-@dataclass(frozen=True)
 class BadText(Message):
     """Text for `tl.parse` holds something else than dims and one kernel."""
 
@@ -145,7 +141,7 @@ def _placed(error: KernelError, node: ast.AST, places: Places) -> KernelError:
     """The same error, its messages pointing at `node` where they point at nothing."""
     span = places.span(node)
     messages = [message for message in error.messages if isinstance(message, Message)]
-    return KernelError(*(each if each.span is not None else replace(each, span=span) for each in messages))
+    return KernelError(*(each if each.span is not None else each.replaced(span=span) for each in messages))
 
 
 def _kernel(

@@ -13,7 +13,6 @@ from tirlite.ir.op import Op
 from tirlite.ir.stmt import ForKind
 
 
-@dataclass(frozen=True)
 class OutsideKernel(Message):
     """A word of the kernel language was called as an ordinary Python function."""
 

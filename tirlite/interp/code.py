@@ -15,7 +15,6 @@ from tirlite.ir import Buffer, Steps
 Rule: TypeAlias = "Callable[[Code, Any], Steps[Any]]"
 
 
-@dataclass(frozen=True)
 class NotInterpretable(Message):
     """The interpreter has no way to run something that is right in compiled code."""
 

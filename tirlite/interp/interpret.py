@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -19,7 +18,6 @@ from tirlite.ir import Buffer, PrimFunc, Steps, Var, run
 from tirlite.ir.faults import OverlappingArguments
 
 
-@dataclass(frozen=True)
 class UnfitArgument(Message):
     """An argument is not what the interpreter can bind to the parameter."""
 

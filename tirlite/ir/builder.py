@@ -12,7 +12,6 @@ from __future__ import annotations
 import linecache
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Generic, TypeVar, overload
 
@@ -42,7 +41,6 @@ from tirlite.ir.validate import validate
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
 class NonIntegerExtent(Message):
     code = "non-integer-extent"
     title = "extent {axis} of `{name}` is {given}"
@@ -53,14 +51,12 @@ class NonIntegerExtent(Message):
     given: str
 
 
-@dataclass(frozen=True)
 class ElseWithoutIf(Message):
     code = "else-without-if"
     title = "else_() does not follow an if_()"
     help = "write `with b.else_():` right after the block of `with b.if_(...):`"
 
 
-@dataclass(frozen=True)
 class OpenBlock(Message):
     code = "open-block"
     title = "build() is called inside {count} open blocks"

@@ -5,12 +5,9 @@ The interpreter raises them all. Compiled code raises those that it checks for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.diag import CallValueError, KernelAssertionError, KernelIndexError, KernelRunError, Message
 
 
-@dataclass(frozen=True)
 class AssertFailed(Message):
     """The condition of an Assert did not hold."""
 
@@ -22,7 +19,6 @@ class AssertFailed(Message):
     message: str
 
 
-@dataclass(frozen=True)
 class IndexOutOfBounds(Message):
     """An index lies outside of its axis."""
 
@@ -38,7 +34,6 @@ class IndexOutOfBounds(Message):
     extent: int
 
 
-@dataclass(frozen=True)
 class ViewOutOfBounds(Message):
     """A view does not lie in its source. All figures are bytes."""
 
@@ -55,7 +50,6 @@ class ViewOutOfBounds(Message):
     available: int
 
 
-@dataclass(frozen=True)
 class NegativeExtent(Message):
     """A buffer was declared with an extent below zero."""
 
@@ -70,7 +64,6 @@ class NegativeExtent(Message):
     extent: int
 
 
-@dataclass(frozen=True)
 class OutOfMemory(Message):
     """There is no memory for an allocation."""
 
@@ -83,7 +76,6 @@ class OutOfMemory(Message):
     size: int
 
 
-@dataclass(frozen=True)
 class UninitialisedRead(Message):
     """Something visible depends on memory that was never written."""
 
@@ -98,7 +90,6 @@ class UninitialisedRead(Message):
     element: str
 
 
-@dataclass(frozen=True)
 class DivisionByZero(Message):
     """The divisor of an integer division or remainder was zero."""
 
@@ -111,7 +102,6 @@ class DivisionByZero(Message):
     operator: str
 
 
-@dataclass(frozen=True)
 class DivisionOverflow(Message):
     """The quotient of an integer division does not fit into its type."""
 
@@ -125,7 +115,6 @@ class DivisionOverflow(Message):
     dtype: str
 
 
-@dataclass(frozen=True)
 class ShiftOutOfRange(Message):
     """A shift by less than zero bits, or by all bits of the type or more."""
 
@@ -140,7 +129,6 @@ class ShiftOutOfRange(Message):
     bits: int
 
 
-@dataclass(frozen=True)
 class OverlappingArguments(Message):
     """Two arrays share bytes, and the kernel writes at least one of them."""
 

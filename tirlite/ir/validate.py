@@ -7,7 +7,7 @@ functions) and `validate_names` (definitions and uses). `RULES` lists what they 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 from typing import TypeAlias
@@ -126,7 +126,7 @@ def violations(func: PrimFunc) -> Iterator[Message]:
         else:
             scope.close()
         for message in broken:
-            yield replace(message, span=span)
+            yield message.replaced(span=span)
 
 
 def _steps(node: Node) -> list[_Step]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tirlite.diag import Message
 from tirlite.ir.dtype import DType, bool_, handle
@@ -14,7 +13,6 @@ from tirlite.ir.validate_types import is_number
 ACCESS_MASKS = ("r", "w", "rw")
 
 
-@dataclass(frozen=True)
 class CallArity(Message):
     code = "call-arity"
     title = "tl.{op} takes {wanted} arguments, not {count}"
@@ -24,7 +22,6 @@ class CallArity(Message):
     count: int
 
 
-@dataclass(frozen=True)
 class CallArgument(Message):
     code = "call-argument"
     title = "argument {position} of tl.{op} is {given}, where {wanted} belongs"
@@ -35,7 +32,6 @@ class CallArgument(Message):
     wanted: str
 
 
-@dataclass(frozen=True)
 class CallResult(Message):
     code = "call-result"
     title = "tl.{op} gives {wanted}, and is declared to give {dtype}"

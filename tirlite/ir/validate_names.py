@@ -7,15 +7,12 @@ a name is not defined again while it is defined. A name that an inner block defi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.diag import Message, Span
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.node import Node
 from tirlite.ir.walk import walk
 
 
-@dataclass(frozen=True)
 class Undefined(Message):
     code = "undefined"
     title = "{kind} `{name}` is used, and nothing defines it"
@@ -24,7 +21,6 @@ class Undefined(Message):
     name: str
 
 
-@dataclass(frozen=True)
 class UsedBeforeDefinition(Message):
     code = "used-before-definition"
     title = "{kind} `{name}` is used before it is defined"
@@ -34,7 +30,6 @@ class UsedBeforeDefinition(Message):
     name: str
 
 
-@dataclass(frozen=True)
 class OutOfScope(Message):
     code = "out-of-scope"
     title = "{kind} `{name}` is used after the end of the block that defines it"
@@ -44,7 +39,6 @@ class OutOfScope(Message):
     name: str
 
 
-@dataclass(frozen=True)
 class DefinedTwice(Message):
     code = "defined-twice"
     title = "{kind} `{name}` is defined again"

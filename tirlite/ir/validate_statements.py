@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -31,7 +30,6 @@ from tirlite.ir.walk import walk
 from tirlite.plan.scope import StorageScope
 
 
-@dataclass(frozen=True)
 class StoreType(Message):
     code = "store-type"
     title = "a value of type {dtype} is stored to {wanted} of `{name}`"
@@ -42,7 +40,6 @@ class StoreType(Message):
     dtype: DType
 
 
-@dataclass(frozen=True)
 class ConditionType(Message):
     code = "condition-type"
     title = "the condition of {kind} has the type {dtype}"
@@ -52,7 +49,6 @@ class ConditionType(Message):
     dtype: DType
 
 
-@dataclass(frozen=True)
 class LoopType(Message):
     code = "loop-type"
     title = "{part} of loop `{name}` has the type {dtype}"
@@ -63,7 +59,6 @@ class LoopType(Message):
     dtype: DType
 
 
-@dataclass(frozen=True)
 class LoopStep(Message):
     code = "loop-step"
     title = "loop `{name}` has step 0 and never ends"
@@ -71,7 +66,6 @@ class LoopStep(Message):
     name: str
 
 
-@dataclass(frozen=True)
 class ThreadLoop(Message):
     code = "thread-loop"
     title = "thread loop `{name}` {problem}"
@@ -81,7 +75,6 @@ class ThreadLoop(Message):
     problem: str
 
 
-@dataclass(frozen=True)
 class ViewOffset(Message):
     code = "view-offset"
     title = "the byte offset of view `{name}` has the type {dtype}"
@@ -91,7 +84,6 @@ class ViewOffset(Message):
     dtype: DType
 
 
-@dataclass(frozen=True)
 class ViewRange(Message):
     code = "view-range"
     title = "view `{name}` of bytes {start} to {end} leaves `{source}`, which has {size} bytes"
@@ -103,7 +95,6 @@ class ViewRange(Message):
     size: int
 
 
-@dataclass(frozen=True)
 class ViewScope(Message):
     code = "view-scope"
     title = "view `{name}` is in scope {scope}, its source `{source}` in {source_scope}"
@@ -114,7 +105,6 @@ class ViewScope(Message):
     source_scope: str
 
 
-@dataclass(frozen=True)
 class AttrPayload(Message):
     code = "attr-payload"
     title = "attribute {key} {problem}"
@@ -123,7 +113,6 @@ class AttrPayload(Message):
     problem: str
 
 
-@dataclass(frozen=True)
 class BodyType(Message):
     code = "body-type"
     title = "the body of {kind} is {given}"
@@ -133,7 +122,6 @@ class BodyType(Message):
     given: str
 
 
-@dataclass(frozen=True)
 class Alignment(Message):
     code = "alignment"
     title = "buffer `{name}` is to be aligned to {alignment} bytes"
@@ -143,7 +131,6 @@ class Alignment(Message):
     alignment: int
 
 
-@dataclass(frozen=True)
 class ExtentType(Message):
     code = "extent-type"
     title = "extent {axis} of `{name}` has the type {dtype}"
@@ -154,7 +141,6 @@ class ExtentType(Message):
     dtype: DType
 
 
-@dataclass(frozen=True)
 class NegativeExtent(Message):
     code = "negative-extent"
     title = "extent {axis} of `{name}` is {extent}"
@@ -164,7 +150,6 @@ class NegativeExtent(Message):
     extent: int
 
 
-@dataclass(frozen=True)
 class DuplicateParameter(Message):
     code = "duplicate-parameter"
     title = "`{name}` is a parameter twice"
@@ -172,7 +157,6 @@ class DuplicateParameter(Message):
     name: str
 
 
-@dataclass(frozen=True)
 class OutputNotParameter(Message):
     code = "output-not-parameter"
     title = "output `{name}` is no parameter"
@@ -180,7 +164,6 @@ class OutputNotParameter(Message):
     name: str
 
 
-@dataclass(frozen=True)
 class UndeterminedDim(Message):
     code = "undetermined-dim"
     title = "no argument tells the value of dim `{name}`"
@@ -189,7 +172,6 @@ class UndeterminedDim(Message):
     name: str
 
 
-@dataclass(frozen=True)
 class ShapeNotFixed(Message):
     code = "shape-not-fixed"
     title = "the shape of parameter `{name}` is computed by {kind}"

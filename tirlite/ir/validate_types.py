@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tirlite.diag import Message
@@ -14,7 +13,6 @@ from tirlite.ir.node import Node
 Rule: TypeAlias = Callable[[Any], Message | None]
 
 
-@dataclass(frozen=True)
 class OperandTypesDiffer(Message):
     code = "operand-types-differ"
     title = "the operands of {kind} have the types {left} and {right}"
@@ -25,7 +23,6 @@ class OperandTypesDiffer(Message):
     right: DType
 
 
-@dataclass(frozen=True)
 class OperandType(Message):
     code = "operand-type"
     title = "{kind} takes {wanted}, not {dtype}"
@@ -36,7 +33,6 @@ class OperandType(Message):
     dtype: DType
 
 
-@dataclass(frozen=True)
 class SelectLanes(Message):
     code = "select-lanes"
     title = "a condition of {condition} lanes selects between values of {values} lanes"
@@ -46,7 +42,6 @@ class SelectLanes(Message):
     values: int
 
 
-@dataclass(frozen=True)
 class ImpossibleCast(Message):
     code = "impossible-cast"
     title = "a value of type {source} cannot be cast to {target}"
@@ -56,7 +51,6 @@ class ImpossibleCast(Message):
     target: DType
 
 
-@dataclass(frozen=True)
 class ConstantType(Message):
     code = "constant-type"
     title = "{kind} cannot have the type {dtype}"
@@ -66,7 +60,6 @@ class ConstantType(Message):
     dtype: DType
 
 
-@dataclass(frozen=True)
 class ConstantRange(Message):
     code = "constant-range"
     title = "{value} is no value of {dtype}"
@@ -78,7 +71,6 @@ class ConstantRange(Message):
     greatest: int
 
 
-@dataclass(frozen=True)
 class VectorLanes(Message):
     code = "vector-lanes"
     title = "{kind} makes a vector of {lanes} lanes"
@@ -88,7 +80,6 @@ class VectorLanes(Message):
     lanes: int
 
 
-@dataclass(frozen=True)
 class LetType(Message):
     code = "let-type"
     title = "`{name}` of type {declared} is bound to a value of type {dtype}"
@@ -98,7 +89,6 @@ class LetType(Message):
     dtype: DType
 
 
-@dataclass(frozen=True)
 class IndexCount(Message):
     code = "index-count"
     title = "`{name}` has {rank} axes and is indexed by {count}"
@@ -108,7 +98,6 @@ class IndexCount(Message):
     count: int
 
 
-@dataclass(frozen=True)
 class IndexType(Message):
     code = "index-type"
     title = "index {axis} of `{name}` has the type {dtype}"
@@ -119,7 +108,6 @@ class IndexType(Message):
     dtype: DType
 
 
-@dataclass(frozen=True)
 class IndexLanes(Message):
     code = "index-lanes"
     title = "index {axis} of `{name}` is a vector of {lanes} lanes"
@@ -130,7 +118,6 @@ class IndexLanes(Message):
     lanes: int
 
 
-@dataclass(frozen=True)
 class MisplacedArgument(Message):
     code = "misplaced-argument"
     title = "{kind} stands in {parent}"

@@ -9,7 +9,6 @@ from tirlite.plan.request import BadAlignment, is_alignment
 from tirlite.sizes import Size
 
 
-@dataclass(frozen=True)
 class BadCapacity(Message):
     code = "bad-capacity"
     raises = PlanError

@@ -15,7 +15,6 @@ from tirlite.plan.scope import StorageScope
 from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, from_sympy, maximum, prove_le
 
 
-@dataclass(frozen=True)
 class DuplicateRequest(Message):
     code = "duplicate-request"
     raises = PlanError
@@ -25,7 +24,6 @@ class DuplicateRequest(Message):
     id: str
 
 
-@dataclass(frozen=True)
 class DuplicatePool(Message):
     code = "duplicate-pool"
     raises = PlanError
@@ -35,7 +33,6 @@ class DuplicatePool(Message):
     name: str
 
 
-@dataclass(frozen=True)
 class UnknownPool(Message):
     code = "unknown-pool"
     raises = PlanError
@@ -47,7 +44,6 @@ class UnknownPool(Message):
     known: str
 
 
-@dataclass(frozen=True)
 class UnknownInPlace(Message):
     code = "unknown-in-place"
     raises = PlanError

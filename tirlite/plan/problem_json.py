@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from tirlite.diag import Message, PlanError
@@ -17,7 +16,6 @@ Names = Mapping[Dim, str]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
 class BadJson(Message):
     code = "bad-plan-json"
     raises = PlanError

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.diag import Message, PlanError, nearest
 from tirlite.plan.decision import Choice
 from tirlite.plan.layout import Layout
@@ -14,7 +12,6 @@ from tirlite.sizes import Size
 _ROWS = 40
 
 
-@dataclass(frozen=True)
 class UnknownRequest(Message):
     code = "unknown-request"
     raises = PlanError

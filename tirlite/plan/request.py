@@ -12,7 +12,6 @@ from tirlite.sizes import Dim, Poly, Size
 Interval = tuple[int, int]
 
 
-@dataclass(frozen=True)
 class EmptyLifetime(Message):
     code = "empty-lifetime"
     raises = PlanError
@@ -24,7 +23,6 @@ class EmptyLifetime(Message):
     high: int
 
 
-@dataclass(frozen=True)
 class NoLifetime(Message):
     code = "no-lifetime"
     raises = PlanError
@@ -34,7 +32,6 @@ class NoLifetime(Message):
     id: str
 
 
-@dataclass(frozen=True)
 class BadLifetime(Message):
     code = "bad-lifetime"
     raises = PlanError
@@ -45,7 +42,6 @@ class BadLifetime(Message):
     live: str
 
 
-@dataclass(frozen=True)
 class NegativeSize(Message):
     code = "negative-size"
     raises = PlanError
@@ -56,7 +52,6 @@ class NegativeSize(Message):
     size: str
 
 
-@dataclass(frozen=True)
 class BadSize(Message):
     code = "bad-size"
     raises = PlanError
@@ -67,7 +62,6 @@ class BadSize(Message):
     size: str
 
 
-@dataclass(frozen=True)
 class BadAlignment(Message):
     code = "bad-alignment"
     raises = PlanError
@@ -79,7 +73,6 @@ class BadAlignment(Message):
     align: str
 
 
-@dataclass(frozen=True)
 class BadFixed(Message):
     code = "bad-fixed"
     raises = PlanError

@@ -20,7 +20,6 @@ class Rank(IntEnum):
 _RANKS = {rank.name.lower(): rank for rank in Rank}
 
 
-@dataclass(frozen=True)
 class UnknownScope(Message):
     code = "unknown-scope"
     raises = PlanError

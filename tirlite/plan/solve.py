@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from types import MappingProxyType
 
@@ -22,7 +22,6 @@ Strategy = Callable[[Problem], Plan]
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType({"auto": share, "none": none, "share": share, "tvm": tvm})
 
 
-@dataclass(frozen=True)
 class UnknownStrategy(Message):
     code = "unknown-strategy"
     raises = PlanError
@@ -34,7 +33,6 @@ class UnknownStrategy(Message):
     known: str = ", ".join(f"`{name}`" for name in STRATEGIES)
 
 
-@dataclass(frozen=True)
 class OverCapacity(Message):
     code = "over-capacity"
     raises = CapacityError
@@ -48,7 +46,6 @@ class OverCapacity(Message):
     live: str
 
 
-@dataclass(frozen=True)
 class FixedOverlap(Message):
     code = "fixed-overlap"
     raises = PlanError
@@ -60,7 +57,6 @@ class FixedOverlap(Message):
     fault: str
 
 
-@dataclass(frozen=True)
 class UnsafePlan(Message):
     """A strategy that a user gave made a plan that does not hold."""
 
@@ -73,7 +69,6 @@ class UnsafePlan(Message):
     fault: str
 
 
-@dataclass(frozen=True)
 class BrokenStrategy(Message):
     """A strategy of ours made a plan that does not hold."""
 

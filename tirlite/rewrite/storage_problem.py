@@ -22,7 +22,6 @@ REGISTER_BYTES = 4
 LINE_BYTES = 64
 
 
-@dataclass(frozen=True)
 class UnboundedInTaggedMemory(Message):
     """A buffer in tagged memory has no constant bound."""
 

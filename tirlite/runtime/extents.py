@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from tirlite.diag import KernelError, Message, Span
 from tirlite.ir import (
@@ -27,7 +26,6 @@ from tirlite.ir import (
 )
 
 
-@dataclass(frozen=True)
 class ExtentForm(Message):
     """An extent is no arithmetic on dims, so that the shape of an array cannot be checked against it."""
 

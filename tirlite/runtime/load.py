@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tirlite.diag import KernelError, Message
@@ -28,7 +27,6 @@ _INTEGERS: dict[tuple[TypeCode, int], CType] = {
 }
 
 
-@dataclass(frozen=True)
 class UnknownSymbol(Message):
     """An extern function is nowhere in this process."""
 

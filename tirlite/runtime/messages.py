@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.diag import CallTypeError, CallValueError, Message
 
 
-@dataclass(frozen=True)
 class ArgumentCount(Message):
     code = "argument-count"
     raises = CallTypeError
@@ -20,7 +17,6 @@ class ArgumentCount(Message):
     signature: str
 
 
-@dataclass(frozen=True)
 class MissingArgument(Message):
     code = "missing-argument"
     raises = CallTypeError
@@ -32,7 +28,6 @@ class MissingArgument(Message):
     signature: str
 
 
-@dataclass(frozen=True)
 class RepeatedArgument(Message):
     code = "repeated-argument"
     raises = CallTypeError
@@ -43,7 +38,6 @@ class RepeatedArgument(Message):
     name: str
 
 
-@dataclass(frozen=True)
 class UnknownArgument(Message):
     code = "unknown-argument"
     raises = CallTypeError
@@ -55,7 +49,6 @@ class UnknownArgument(Message):
     signature: str
 
 
-@dataclass(frozen=True)
 class ArgumentType(Message):
     code = "argument-type"
     raises = CallTypeError
@@ -68,7 +61,6 @@ class ArgumentType(Message):
     hint: str = ""
 
 
-@dataclass(frozen=True)
 class ArgumentRank(Message):
     code = "argument-rank"
     raises = CallValueError
@@ -81,7 +73,6 @@ class ArgumentRank(Message):
     axes: int
 
 
-@dataclass(frozen=True)
 class ArgumentShape(Message):
     code = "argument-shape"
     raises = CallValueError
@@ -95,7 +86,6 @@ class ArgumentShape(Message):
     why: str
 
 
-@dataclass(frozen=True)
 class DimFact(Message):
     code = "dim-fact"
     raises = CallValueError
@@ -109,7 +99,6 @@ class DimFact(Message):
     source: str
 
 
-@dataclass(frozen=True)
 class UnboundDim(Message):
     code = "unbound-dim"
     raises = CallTypeError
@@ -120,7 +109,6 @@ class UnboundDim(Message):
     dim: str
 
 
-@dataclass(frozen=True)
 class ArgumentLayout(Message):
     code = "argument-layout"
     raises = CallValueError
@@ -132,7 +120,6 @@ class ArgumentLayout(Message):
     hint: str
 
 
-@dataclass(frozen=True)
 class ArgumentRange(Message):
     code = "argument-range"
     raises = CallValueError
@@ -146,7 +133,6 @@ class ArgumentRange(Message):
     most: str
 
 
-@dataclass(frozen=True)
 class WorkspaceTooLarge(Message):
     code = "workspace-too-large"
     raises = CallValueError
@@ -159,7 +145,6 @@ class WorkspaceTooLarge(Message):
     dims: str
 
 
-@dataclass(frozen=True)
 class NegativeSize(Message):
     code = "negative-size"
     raises = CallValueError
@@ -172,7 +157,6 @@ class NegativeSize(Message):
     dims: str
 
 
-@dataclass(frozen=True)
 class NoWorkspace(Message):
     code = "no-workspace"
     raises = CallValueError
@@ -182,7 +166,6 @@ class NoWorkspace(Message):
     size: int
 
 
-@dataclass(frozen=True)
 class NegativeOutput(Message):
     code = "negative-output"
     raises = CallValueError
@@ -195,7 +178,6 @@ class NegativeOutput(Message):
     declared: str
 
 
-@dataclass(frozen=True)
 class NoOutput(Message):
     code = "no-output"
     raises = CallValueError

@@ -13,7 +13,6 @@ from tirlite.sizes.poly import Atom, Size
 _serials = count()
 
 
-@dataclass(frozen=True)
 class BadFacts(Message):
     """A dim was declared with facts that no integer obeys."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from tirlite.diag import KernelError, Message
 from tirlite.sizes.dim import Dim
@@ -11,7 +10,6 @@ from tirlite.sizes.poly import Atom, Composite, Size, SizeLike, Terms, as_size, 
 from tirlite.sizes.terms import accumulate, multiply
 
 
-@dataclass(frozen=True)
 class UnboundDim(Message):
     """A size was evaluated without a value for one of its dims."""
 

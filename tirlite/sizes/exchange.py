@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import sympy
 
 
-@dataclass(frozen=True)
 class NotASize(Message):
     """A sympy expression is no integer sum of products, quotients, remainders, maxima and minima."""
 
@@ -30,7 +29,6 @@ class NotASize(Message):
     why: str
 
 
-@dataclass(frozen=True)
 class SharedDimName(Message):
     """Two dims of one name would become one sympy symbol."""
 

@@ -28,7 +28,6 @@ SizeLike: TypeAlias = "int | Atom | Poly"
 _Operand: TypeAlias = "SupportsIndex | Atom | Poly"
 
 
-@dataclass(frozen=True)
 class DivisionByZero(Message):
     """A size was divided by zero, while it was written down or while it was evaluated."""
 

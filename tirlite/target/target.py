@@ -10,7 +10,6 @@ from tirlite.diag import Message, PlanError, nearest
 from tirlite.plan import StorageScope
 
 
-@dataclass(frozen=True)
 class BadMemory(Message):
     """A memory was described by numbers that no memory has."""
 
@@ -24,7 +23,6 @@ class BadMemory(Message):
     value: int
 
 
-@dataclass(frozen=True)
 class OrdinaryMemory(Message):
     """A scope without a tag of its own was given properties."""
 
@@ -36,7 +34,6 @@ class OrdinaryMemory(Message):
     scope: str
 
 
-@dataclass(frozen=True)
 class UnknownMemory(Message):
     """A buffer wants tagged memory that the target does not describe."""
 

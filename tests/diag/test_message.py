@@ -1,0 +1,66 @@
+"""Messages: frozen records of values with words in their class."""
+
+from __future__ import annotations
+
+import pytest
+
+from tirlite.diag import KernelError, Message, Source, Span
+
+
+class Misspelt(Message):
+    code = "misspelt"
+    title = "`{name}` is not known"
+    label = "here"
+    help = "did you mean `{near}`?"
+
+    name: str
+    near: str = "color"
+
+
+class Shouted(Misspelt):
+    title = "`{name}` is not known{mark}"
+
+    mark: str = "!"
+
+
+SPAN = Span(Source.of("a.py", "x = colour"), 1, 4, 1, 10)
+
+
+def test_fields_come_by_position_or_name_and_places_by_name() -> None:
+    message = Misspelt("colour", span=SPAN)
+    assert (message.name, message.near, message.span, message.related) == ("colour", "color", SPAN, None)
+    assert Misspelt(near="a", name="b") == Misspelt("b", "a")
+    assert Misspelt("b", "a") != Misspelt("b", "c")
+    assert len({Misspelt("a"), Misspelt("a"), Shouted("a")}) == 2
+
+
+def test_a_subclass_adds_its_fields_behind() -> None:
+    assert Shouted("a", "b", "?").mark == "?"
+    assert repr(Shouted("a")) == "Shouted(name='a', near='color', mark='!', span=None, related=None)"
+
+
+@pytest.mark.parametrize("call", ["()", "('a', 'b', 'c')", "('a', name='b')", "('a', color=1)"])
+def test_wrong_fields_are_a_type_error(call: str) -> None:
+    with pytest.raises(TypeError, match="Misspelt takes name, near, span, related"):
+        eval(f"Misspelt{call}")
+
+
+def test_it_is_frozen() -> None:
+    with pytest.raises(AttributeError, match="frozen"):
+        Misspelt("a").name = "b"  # type: ignore[misc]
+
+
+def test_its_text_is_heading_source_carets_and_help() -> None:
+    error = Misspelt("colour", span=SPAN).error()
+    assert isinstance(error, KernelError)
+    assert str(error) == "\n".join(
+        [
+            "error[misspelt]: `colour` is not known",
+            " --> a.py:1:5",
+            "  |",
+            "1 | x = colour",
+            "  |     ^^^^^^ here",
+            "  |",
+            "  = help: did you mean `color`?",
+        ]
+    )
