@@ -177,7 +177,7 @@ def test_facts_of_dims() -> None:
         "error[dim-fact]: `k` is 0, and was declared to be at least 2\n  = help: `k` was taken from axis 0 of `z`"
     )
     assert "`k` is 18, and was declared to be at most 16" in refusal(lambda: call_shaped(z=(18, 4)), ValueError)
-    assert "`k` is 7, and was declared a multiple of 2" in refusal(lambda: call_shaped(z=(7, 4)), ValueError)
+    assert "`k` is 7, and was declared to be a multiple of 2" in refusal(lambda: call_shaped(z=(7, 4)), ValueError)
 
 
 def test_a_dim_that_only_an_omitted_output_has() -> None:

@@ -154,7 +154,9 @@ class Expressions:
 
     def math(self, expr: Call) -> Steps[str]:
         if not expr.op.is_math:
-            raise Refused(f"`{expr.op.label}`", "run the iterations of thread-bound loops as plain loops without it")
+            raise Refused(
+                f"`{expr.op.label}`", "leave it out: the iterations of a thread-bound loop run one after the other"
+            )
         operands = []
         for arg in expr.args:
             operands.append(self._leaf(arg) or (yield self.steps(arg)))

@@ -85,7 +85,7 @@ class Version:
         if code.effort is not Effort.FULL:
             extent = lowered.extent
             self.note = (
-                f"LLVM's effort: {code.effort.name.lower()}, for {extent.lines} lines ({extent.longest} in one function),"
+                f"LLVM's effort: {code.effort.name.lower()}, for {extent.lines} lines ({extent.longest} in a function),"
                 f" {extent.loops} loops ({extent.deepest} deep), blocks {extent.nested} deep"
             )
         return executable

@@ -129,7 +129,7 @@ class Binder:
             if most is not None and value > most:
                 explain.refuse_fact(self.signature, slot, value, f"to be at most {most}")
             if value % multiple:
-                explain.refuse_fact(self.signature, slot, value, f"a multiple of {multiple}")
+                explain.refuse_fact(self.signature, slot, value, f"to be a multiple of {multiple}")
         return is_empty
 
     def _check_computed(self, given: list[object], operands: list[Any], dims: list[int]) -> None:
