@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tirlite.plan.in_place import Handover, grouped, handovers
 from tirlite.plan.layout import total_of
 from tirlite.plan.problem import Problem
-from tirlite.plan.request import Request
+from tirlite.plan.request import Interval, Request
 from tirlite.plan.samples import samples
-from tirlite.sizes import Size, evaluate, maximum, minimum
+from tirlite.sizes import Dim, Size, evaluate, maximum, minimum
 
 _SAMPLES = 8
 _FEW = 16
@@ -24,42 +25,78 @@ class Peak:
     time: int
 
 
-def lower_bound(problem: Problem) -> Size:
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Bytes that are needed over some time, in one of some memories; fewer than none where something is saved."""
+
+    live: tuple[Interval, ...]
+    size: Size
+    memories: tuple[str, ...]
+
+
+def lower_bound(problem: Problem, in_place: Iterable[tuple[str, str]] = ()) -> Size:
     """Bytes that every plan needs, at each binding: the largest sum of sizes live at one point, for each memory.
 
-    Where requests have a choice of memories, those memories are looked at together. Symbolic sums that cannot be
-    compared make a maximum; of more than a handful those that are largest at some sample values are taken, so that
-    the bound stays true but may be less than the peak elsewhere. Cost: O(n log n), times the sums that are kept.
+    It holds for plans that take the pairs of `in_place`; each counts once where both are live. Where requests have a
+    choice of memories, those memories are looked at together. Symbolic sums that cannot be compared make a maximum;
+    of more than a handful those that are largest at some sample values are taken, so that the bound stays true but may
+    be less than the peak elsewhere. Cost: O(n log n), times the sums that are kept.
     """
-    return total_of(_group_bound(problem, memories) for memories in _groups(problem))
+    pairs = set(in_place)
+    return _bound(problem, stretches(problem, [h for h in handovers(problem) if h.pair in pairs] if pairs else []))
 
 
-def peak(problem: Problem, memory: str) -> Peak:
-    """The most bytes that requests of one memory, the only one or the first that they name, need at one point."""
-    requests = [request for request in problem.requests if request.memories[0] == memory]
-    return _peak(problem, requests, [request.size for request in requests])
+def open_bound(problem: Problem) -> Size:
+    """Bytes that every plan needs, whichever pairs it takes in place: each destination saves all that it ever could."""
+    taken = handovers(problem)
+    savings: dict[str, tuple[int, int, list[Size]]] = {}
+    for each in taken:
+        low, high, sizes = savings.get(each.destination.id, (*each.at, []))
+        sizes.append(minimum(each.destination.size, each.source.size))
+        savings[each.destination.id] = (low, max(high, each.at[1]), sizes)
+    saved = [
+        Stretch(((low, high),), -maximum(*sizes), problem.by_id[name].memories)
+        for name, (low, high, sizes) in savings.items()
+    ]
+    return _bound(problem, [*stretches(problem, []), *saved])
 
 
-def _group_bound(problem: Problem, memories: Sequence[str]) -> Size:
+def stretches(problem: Problem, taken: Sequence[Handover]) -> list[Stretch]:
+    """What the requests of a problem need over time where these pairs are taken in place."""
+    if not taken:
+        return [Stretch(request.live, request.size, request.memories) for request in problem.requests]
+    return [
+        Stretch((interval,), size, group.memories)
+        for group in grouped(problem.requests, taken)
+        for interval, size in group.pieces
+    ]
+
+
+def peak(problem: Problem, requests: Sequence[Request]) -> Peak:
+    """The most bytes that some requests of a problem need at one point."""
+    return _peak(problem.dims, [Stretch(request.live, request.size, request.memories) for request in requests])
+
+
+def _bound(problem: Problem, parts: Sequence[Stretch]) -> Size:
+    return total_of(_group_bound(problem, memories, parts) for memories in _groups(problem))
+
+
+def _group_bound(problem: Problem, memories: Sequence[str], parts: Sequence[Stretch]) -> Size:
     inside = set(memories)
-    requests = [request for request in problem.requests if request.memories[0] in inside]
     copies = {name: problem.memories[name].copies for name in memories}
-    weights = [_weight(request, copies) for request in requests]
-    joint = _peak(problem, requests, weights).size
+    weighed = [Stretch(p.live, _weight(p, copies), p.memories) for p in parts if p.memories[0] in inside]
+    joint = _peak(problem.dims, weighed).size
     if len(memories) == 1:
         return joint
-    bound = []
-    for name in memories:
-        only = [index for index, request in enumerate(requests) if request.memories == (name,)]
-        bound.append(_peak(problem, [requests[i] for i in only], [weights[i] for i in only]).size)
+    bound = [_peak(problem.dims, [p for p in weighed if p.memories == (name,)]).size for name in memories]
     return maximum(joint, total_of(bound))
 
 
-def _weight(request: Request, copies: Mapping[str, Size]) -> Size:
-    times = [copies[name] for name in request.memories]
+def _weight(part: Stretch, copies: Mapping[str, Size]) -> Size:
+    times = [copies[name] for name in part.memories]
     if all(count == 1 for count in times):
-        return request.size
-    return request.size * (times[0] if len(times) == 1 else minimum(*times))
+        return part.size
+    return part.size * (times[0] if len(times) == 1 else minimum(*times))
 
 
 def _groups(problem: Problem) -> list[list[str]]:
@@ -75,26 +112,29 @@ def _groups(problem: Problem) -> list[list[str]]:
     return [members for name, members in group.items() if members[0] == name]
 
 
-def _peak(problem: Problem, requests: Sequence[Request], sizes: Sequence[Size]) -> Peak:
-    if all(isinstance(size, int) for size in sizes):
-        columns = [[size] for size in sizes if isinstance(size, int)]
-        total, time = max(((sums[0], -time) for time, sums in maximal_points(requests, columns)), default=(0, 0))
+def _peak(dims: Sequence[Dim], parts: Sequence[Stretch]) -> Peak:
+    lives = [part.live for part in parts]
+    columns = [[part.size] for part in parts if isinstance(part.size, int)]
+    if len(columns) == len(parts):
+        total, time = max(((sums[0], -time) for time, sums in maximal_points(lives, columns)), default=(0, 0))
         return Peak(total, -time)
-    bindings = samples(problem.dims, _SAMPLES)
-    value = {size: [evaluate(size, binding) for binding in bindings] for size in dict.fromkeys(sizes)}
-    points = list(maximal_points(requests, [value[size] for size in sizes]))
+    bindings = samples(dims, _SAMPLES)
+    value = {size: [evaluate(size, each) for each in bindings] for size in dict.fromkeys(part.size for part in parts)}
+    points = list(maximal_points(lives, [value[part.size] for part in parts]))
     if len(points) > _FEW:
         best = [max(points, key=lambda point: (point[1][i], -point[0])) for i in range(len(bindings))]
         points = list(dict(best).items())
     times = [time for time, _ in points]
     nominal = max(points, key=lambda point: (point[1][0], -point[0]))[0]
-    return Peak(maximum(*_sums_at(times, requests, sizes)), nominal)
+    return Peak(maximum(*_sums_at(times, parts)), nominal)
 
 
-def maximal_points(requests: Sequence[Request], values: Sequence[Sequence[int]]) -> Iterator[tuple[int, list[int]]]:
-    """(time, sum of each column of the values live then) for each set of live requests that no other contains."""
-    events = [(low, 1, index) for index, request in enumerate(requests) for low, _ in request.live]
-    events += [(high, -1, index) for index, request in enumerate(requests) for _, high in request.live]
+def maximal_points(
+    lives: Sequence[tuple[Interval, ...]], values: Sequence[Sequence[int]]
+) -> Iterator[tuple[int, list[int]]]:
+    """(time, sum of each column of the values live then) for each set of lives that no other contains."""
+    events = [(low, 1, index) for index, live in enumerate(lives) for low, _ in live]
+    events += [(high, -1, index) for index, live in enumerate(lives) for _, high in live]
     events.sort()
     sums = [0] * (len(values[0]) if values else 0)
     grown = False
@@ -106,11 +146,7 @@ def maximal_points(requests: Sequence[Request], values: Sequence[Sequence[int]])
         sums = [total + sign * value for total, value in zip(sums, values[index], strict=True)]
 
 
-def _sums_at(times: Sequence[int], requests: Sequence[Request], sizes: Sequence[Size]) -> Iterator[Size]:
+def _sums_at(times: Sequence[int], parts: Sequence[Stretch]) -> Iterator[Size]:
     for time in dict.fromkeys(times):
-        live = Counter(
-            size
-            for request, size in zip(requests, sizes, strict=True)
-            if any(low <= time < high for low, high in request.live)
-        )
+        live = Counter(part.size for part in parts if any(low <= time < high for low, high in part.live))
         yield total_of(size * count for size, count in live.items())

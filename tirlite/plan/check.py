@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tirlite.plan.check_pairs import pair_faults, takeover, without
 from tirlite.plan.layout import Layout, Region
 from tirlite.plan.problem import Problem
-from tirlite.plan.request import Request
+from tirlite.plan.request import Interval, Request
 from tirlite.plan.verdict import Counterexample, Fault, Ok
 from tirlite.sizes import Dim, Proof, Size, evaluate, prove_divides, prove_eq, prove_le, round_up
 
@@ -23,9 +24,12 @@ _Entry = tuple[tuple[int, int], int]
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    request: Request
+    """Bytes of one request, or of two that are live together in place, over some time: from `low` to the `highs`."""
+
+    names: tuple[str, ...]
+    live: tuple[Interval, ...]
     low: Size
-    high: Size
+    highs: tuple[Size, ...]
     key: tuple[int, int]
 
 
@@ -33,12 +37,12 @@ def check(problem: Problem, plan: Layout) -> Ok | Counterexample:
     """Whether `plan` is a safe plan for `problem`, for all values of the dims.
 
     Each request is placed once, in a memory that it accepts, aligned, at its fixed offset if it has one, inside its
-    pool; no two that live at one time share a byte; the pools have the sizes and the total that the plan tells, and
-    fit their memories. What cannot be proved counts as wrong. Cost: O(n log n), and more only where symbolic offsets
-    are out of order.
+    pool; no two that live at one time share a byte, save a pair in place while it changes hands; the pools have the
+    sizes and the total that the plan tells, and fit their memories. What cannot be proved counts as wrong.
+    Cost: O(n log n), and more only where symbolic offsets are out of order.
     """
     proofs = _Proofs()
-    for test in (_check_names, _check_places, _check_overlaps, _check_total, _check_capacity):
+    for test in (_check_names, _check_places, _check_in_place, _check_overlaps, _check_total, _check_capacity):
         fault = next(test(proofs, problem, plan), None)
         if fault is not None:
             return fault
@@ -101,24 +105,43 @@ def _check_offset(
         yield Counterexample(Fault.OUTSIDE, text, ids, bytes=(region.size, end))
 
 
+def _check_in_place(_: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counterexample]:
+    return pair_faults(problem, plan)
+
+
 def _check_overlaps(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counterexample]:
-    value = _ordering(problem)
-    pools: dict[str, list[_Block]] = {}
-    for request in problem.requests:
-        if isinstance(request.size, int) and request.size == 0:
-            continue
-        pool, offset = plan.placements[request.id]
-        end = _end(offset, request.size)
-        pools.setdefault(pool, []).append(_Block(request, offset, end, (value(offset), value(end))))
-    for blocks in pools.values():
+    for blocks in _blocks(problem, plan).values():
         if len(blocks) > 1:
             yield from _sweep(proofs, blocks)
 
 
+def _blocks(problem: Problem, plan: Layout) -> dict[str, list[_Block]]:
+    """For each pool of the plan what lies there: requests, and pairs in place while both are live."""
+    value = _ordering(problem)
+    times: dict[str, list[Interval]] = {}
+    joint: list[tuple[tuple[str, str], Interval]] = []
+    for dst, src in plan.in_place:
+        time = takeover(problem.by_id[dst].live, problem.by_id[src].live)
+        assert time is not None
+        joint.append(((dst, src), time))
+        for name in (dst, src):
+            times[name] = without(times.get(name, problem.by_id[name].live), time)
+    parts = [((r.id,), tuple(times.get(r.id, r.live))) for r in problem.requests]
+    pools: dict[str, list[_Block]] = {}
+    for names, live in [*parts, *((pair, (time,)) for pair, time in joint)]:
+        pool, low = plan.placements[names[0]]
+        sizes = [problem.by_id[name].size for name in names]
+        highs = tuple(_end(low, size) for size in sizes if not isinstance(size, int) or size > 0)
+        if highs and live:
+            key = (value(low), max(map(value, highs)))
+            pools.setdefault(pool, []).append(_Block(names, live, low, highs, key))
+    return pools
+
+
 def _sweep(proofs: _Proofs, blocks: Sequence[_Block]) -> Iterator[Counterexample]:
     """Walk through time with the chain of live blocks, each proved to end where the next begins or before."""
-    births = [(low, 1, index) for index, block in enumerate(blocks) for low, _ in block.request.live]
-    deaths = [(high, 0, index) for index, block in enumerate(blocks) for _, high in block.request.live]
+    births = [(low, 1, index) for index, block in enumerate(blocks) for low, _ in block.live]
+    deaths = [(high, 0, index) for index, block in enumerate(blocks) for _, high in block.live]
     chain: list[_Entry] = []
     for time, born, index in sorted(births + deaths):
         entry = (blocks[index].key, index)
@@ -142,9 +165,7 @@ def _gap(proofs: _Proofs, blocks: Sequence[_Block], chain: Sequence[_Entry], ent
     for place in places:
         left = blocks[chain[place - 1][1]] if place > 0 else None
         right = blocks[chain[place][1]] if place < len(chain) else None
-        if (left is None or proofs.at_most(left.high, new.low)) and (
-            right is None or proofs.at_most(new.high, right.low)
-        ):
+        if (left is None or proofs.below(left, new)) and (right is None or proofs.below(new, right)):
             return place
     return -1
 
@@ -159,13 +180,13 @@ def _overlap(
     new = blocks[entry[1]]
     live = [blocks[index] for _, index in chain]
     surely = [b for b in live if max(b.key[0], new.key[0]) < min(b.key[1], new.key[1])]
-    unproved = [b for b in live if not proofs.at_most(b.high, new.low) and not proofs.at_most(new.high, b.low)]
+    unproved = [b for b in live if not proofs.below(b, new) and not proofs.below(new, b)]
     other = (surely or unproved)[0]
-    ids = (other.request.id, new.request.id)
-    stretch = f"[{other.low}, {other.high}) and [{new.low}, {new.high})"
+    ids = (other.names[0], new.names[0])
+    stretch = f"[{other.low}, {other.highs[0]}) and [{new.low}, {new.highs[0]})"
     if surely:
         low = max((other.key[0], other.low), (new.key[0], new.low), key=_first)[1]
-        high = min((other.key[1], other.high), (new.key[1], new.high), key=_first)[1]
+        high = min((other.key[1], other.highs[0]), (new.key[1], new.highs[0]), key=_first)[1]
         text = f"`{ids[0]}` and `{ids[1]}` live together at time {time} and share bytes: {stretch}"
         return Counterexample(Fault.OVERLAP, text, ids, time, (low, high))
     text = f"`{ids[0]}` and `{ids[1]}` live together at time {time} and are not proved to lie apart: {stretch}"
@@ -220,6 +241,10 @@ class _Proofs:
         if pair not in self._known:
             self._known[pair] = low == high or prove_le(low, high) is Proof.YES
         return self._known[pair]
+
+    def below(self, lower: _Block, upper: _Block) -> bool:
+        """Whether one block ends where the other begins, or before."""
+        return all(self.at_most(high, upper.low) for high in lower.highs)
 
 
 def _end(offset: Size, size: Size) -> Size:

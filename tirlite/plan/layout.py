@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.problem import Problem
@@ -32,7 +32,10 @@ class Region:
 
 @dataclass(frozen=True)
 class Layout:
-    """Placements by request id, the pools of the plan by name, who made it, and a decision for each request."""
+    """Placements by request id, the pools of the plan by name, who made it, and a decision for each request.
+
+    `in_place` are the pairs (destination id, source id), out of the problem's candidates, that share their place.
+    """
 
     problem: Problem
     placements: Mapping[str, Placement]
@@ -41,6 +44,7 @@ class Layout:
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     deterministic: bool = True
     seconds: float = field(default=0.0, compare=False)
+    in_place: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("placements", "pools", "decisions"):
@@ -96,7 +100,10 @@ def pools_of(problem: Problem, placements: Mapping[str, Placement]) -> dict[str,
     return pools
 
 
-def at(layout: Layout, binding: Mapping[Dim, int]) -> Layout:
+L = TypeVar("L", bound=Layout)
+
+
+def at(layout: L, binding: Mapping[Dim, int]) -> L:
     """The layout with constant sizes and offsets that `layout` becomes at a binding."""
     placements = {name: Placement(p.pool, evaluate(p.offset, binding)) for name, p in layout.placements.items()}
     pools = {name: Region(r.memory, r.scope, evaluate(r.size, binding), r.align) for name, r in layout.pools.items()}
@@ -104,12 +111,17 @@ def at(layout: Layout, binding: Mapping[Dim, int]) -> Layout:
         name: Decision(d.choice, None if d.before is None else evaluate(d.before, binding))
         for name, d in layout.decisions.items()
     }
-    return Layout(
-        layout.problem.at(binding), placements, pools, layout.strategy, decisions, layout.deterministic, layout.seconds
-    )
+    problem = layout.problem.at(binding)
+    return replace(layout, problem=problem, placements=placements, pools=pools, decisions=decisions)
 
 
-def given(problem: Problem, placements: Mapping[str, tuple[str, Size]], strategy: str) -> Layout:
+def given(
+    problem: Problem,
+    placements: Mapping[str, tuple[str, Size]],
+    strategy: str,
+    in_place: Iterable[tuple[str, str]] = (),
+) -> Layout:
     """The layout that somebody chose by placements alone."""
     named = {name: Placement(*where) for name, where in placements.items()}
-    return Layout(problem, named, pools_of(problem, named), strategy, {name: Decision(Choice.GIVEN) for name in named})
+    decisions = {name: Decision(Choice.GIVEN) for name in named}
+    return Layout(problem, named, pools_of(problem, named), strategy, decisions, in_place=tuple(in_place))

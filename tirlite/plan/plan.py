@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 from tirlite.plan import bound, drawing, layout, plan_json, report
 from tirlite.plan.layout import Layout
 from tirlite.plan.problem import Problem
-from tirlite.show import chart_svg, chart_text
+from tirlite.show import Piece, Styled, block, chart_svg, chart_text, folded, picture
 from tirlite.sizes import Dim, Proof, Size, prove_le
 
 
@@ -22,21 +22,30 @@ class Plan(Layout):
     """
 
     @classmethod
-    def of(cls, problem: Problem, placements: Mapping[str, tuple[str, Size]], strategy: str = "given") -> Plan:
-        """The plan with these placements, in the smallest pools that hold them."""
-        return cls.from_layout(layout.given(problem, placements, strategy))
+    def of(
+        cls,
+        problem: Problem,
+        placements: Mapping[str, tuple[str, Size]],
+        strategy: str = "given",
+        in_place: Iterable[tuple[str, str]] = (),
+    ) -> Plan:
+        """The plan with these placements, in the smallest pools that hold them, and these pairs in place."""
+        return cls.from_layout(layout.given(problem, placements, strategy, in_place))
 
     @classmethod
     def from_layout(cls, data: Layout) -> Plan:
         """The plan with this data."""
-        return cls(
-            data.problem, data.placements, data.pools, data.strategy, data.decisions, data.deterministic, data.seconds
-        )
+        return cls(**{each.name: getattr(data, each.name) for each in fields(Layout)})
 
     @cached_property
     def lower_bound(self) -> Size:
-        """Bytes that every plan for the problem needs; see `plan.lower_bound`."""
-        return bound.lower_bound(self.problem)
+        """Bytes that every plan for the problem needs that takes the same pairs in place; see `plan.lower_bound`."""
+        return bound.lower_bound(self.problem, self.in_place)
+
+    @cached_property
+    def open_bound(self) -> Size:
+        """Bytes that every plan for the problem needs, whichever pairs it takes in place."""
+        return bound.open_bound(self.problem) if self.problem.in_place else self.lower_bound
 
     @cached_property
     def gap(self) -> float | None:
@@ -53,11 +62,11 @@ class Plan(Layout):
     @cached_property
     def proved_optimal(self) -> bool:
         """Whether no plan needs fewer bytes, proved for all values of the dims."""
-        return prove_le(self.total, self.lower_bound) is Proof.YES
+        return prove_le(self.total, self.open_bound) is Proof.YES
 
     def at(self, binding: Mapping[Dim, int]) -> Plan:
         """The plan with constant sizes and offsets that this one becomes when its dims have the values of `binding`."""
-        return Plan.from_layout(layout.at(self, binding))
+        return layout.at(self, binding)
 
     def sharers(self, pool: str) -> tuple[str, ...]:
         """The ids of the requests in a pool of the plan."""
@@ -79,7 +88,7 @@ class Plan(Layout):
 
     def to_json(self) -> str:
         """The plan as JSON, with its problem and its figures."""
-        sizes = {"total": self.total, "lower_bound": self.lower_bound}
+        sizes = {"total": self.total, "lower_bound": self.lower_bound, "open_bound": self.open_bound}
         return plan_json.layout_to_json(self, sizes, {"gap": self.gap, "proved_optimal": self.proved_optimal})
 
     @classmethod
@@ -89,3 +98,12 @@ class Plan(Layout):
 
     def __str__(self) -> str:
         return report.summary(self, self.lower_bound, self.gap)
+
+    def styled(self) -> Styled:
+        """What `print` shows, in pieces with roles: `tirlite.show.write` colours it where the terminal has colours."""
+        return report.styled(str(self))
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the figures and the table, the chart, and the reasons."""
+        reasons = folded("why", block([Piece(self.explain())]))
+        return block(self.styled()) + picture(self.to_svg()) + reasons

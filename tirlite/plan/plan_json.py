@@ -35,6 +35,7 @@ def layout_to_json(layout: Layout, sizes: Mapping[str, Size], figures: Mapping[s
         "buffers": {name: [p.pool, size_json(p.offset, names)] for name, p in layout.placements.items()},
         "pools": pools,
         "decisions": decisions,
+        "in_place": layout.in_place,
         "problem": as_json(parts, names),
     }
     return json.dumps(data, indent=1)
@@ -57,4 +58,7 @@ def _layout(data: Mapping[str, Any]) -> Layout:
         for name, (choice, *before) in data["decisions"].items()
     }
     problem = Problem(*parts)
-    return Layout(problem, placements, pools, data["strategy"], decisions, data["deterministic"], data["seconds"])
+    pairs = tuple((dst, src) for dst, src in data["in_place"])
+    return Layout(
+        problem, placements, pools, data["strategy"], decisions, data["deterministic"], data["seconds"], pairs
+    )

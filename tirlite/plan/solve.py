@@ -117,10 +117,7 @@ def _complaint(problem: Problem, plan: Plan, verdict: Counterexample, *, ours: b
 
 def _over_capacity(problem: Problem, plan: Plan, verdict: Counterexample) -> Message:
     memory = verdict.memory
-    most = peak(problem, memory)
-    live = (
-        request.id
-        for request in problem.requests
-        if request.memories[0] == memory and any(low <= most.time < high for low, high in request.live)
-    )
+    inside = [r for r in problem.requests if plan.pools[plan.placements[r.id].pool].memory == memory]
+    most = peak(problem, inside)
+    live = (r.id for r in inside if any(low <= most.time < high for low, high in r.live))
     return OverCapacity(str(verdict), memory, str(most.size), most.time, ", ".join(f"`{name}`" for name in live))

@@ -22,6 +22,7 @@ class Fault(Enum):
     OVERLAP = "overlap"
     TOTAL = "total"
     CAPACITY = "capacity"
+    IN_PLACE = "in-place"
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,8 @@ def _totals(sizes: Sequence[Size], order: Order) -> list[int]:
 
 def _floor(requests: Sequence[Request], order: Order) -> list[int]:
     """The most bytes that are live at one time, at each sample binding: no plan can do with less there."""
-    points = maximal_points(requests, [order.values(request.size) for request in requests])
+    values = [order.values(request.size) for request in requests]
+    points = maximal_points([request.live for request in requests], values)
     return [max(column) for column in zip(*(sums for _, sums in points), strict=True)]
 
 

@@ -1,0 +1,55 @@
+"""The checker of pairs in place: a problem and a layout in, counterexamples out. It shares no code with strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tirlite.plan.layout import Layout
+from tirlite.plan.problem import Problem
+from tirlite.plan.request import Interval
+from tirlite.plan.verdict import Counterexample, Fault
+
+
+def pair_faults(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
+    """Each pair in place is a candidate, lies at one offset, and is live together only while it changes hands.
+
+    Nothing has two sources or two destinations, and what is taken over has been handed on before it is again.
+    """
+    candidates = set(problem.in_place)
+    sources: dict[str, str] = {}
+    destinations: dict[str, str] = {}
+    for pair in plan.in_place:
+        dst, src = pair
+        text = f"`{dst}` is in the place of `{src}`, "
+        if pair not in candidates:
+            yield Counterexample(Fault.IN_PLACE, text + "and is no candidate for that", pair)
+            return
+        for taken, name, other in ((sources, dst, src), (destinations, src, dst)):
+            if name in taken:
+                both = f"`{taken[name]}` and `{other}`"
+                yield Counterexample(
+                    Fault.IN_PLACE, f"`{name}` shares its place with {both}", (name, taken[name], other)
+                )
+            taken[name] = other
+        if plan.placements[dst] != plan.placements[src]:
+            yield Counterexample(Fault.IN_PLACE, text + "and they lie at different offsets", pair)
+        if takeover(problem.by_id[dst].live, problem.by_id[src].live) is None:
+            yield Counterexample(Fault.IN_PLACE, text + "and is not born where that dies", pair)
+    for middle, src in sources.items():
+        if middle in destinations:
+            dst = destinations[middle]
+            if problem.by_id[dst].live[0][0] < problem.by_id[src].live[-1][1]:
+                text = f"`{dst}` takes the place of `{middle}` before that has taken the place of `{src}`"
+                yield Counterexample(Fault.IN_PLACE, text, (dst, middle, src))
+
+
+def takeover(dst: Sequence[Interval], src: Sequence[Interval]) -> Interval | None:
+    """When a pair in place is live together: from the birth of the one to the death of the other, with no gap in it."""
+    low, high = dst[0][0], src[-1][1]
+    return (low, high) if src[-1][0] <= low < high <= dst[0][1] else None
+
+
+def without(live: Sequence[Interval], time: Interval) -> list[Interval]:
+    """The intervals outside of `time`."""
+    cuts = [(low, min(high, time[0])) for low, high in live] + [(max(low, time[1]), high) for low, high in live]
+    return sorted(cut for cut in cuts if cut[0] < cut[1])

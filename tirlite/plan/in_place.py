@@ -1,0 +1,122 @@
+"""In place: a problem's candidate pairs in, those that a plan may take and what they make of lifetimes out.
+
+Where a pair is taken, the destination lies at the offset of the source, and both may be live at the handover: the one
+stretch of time that ends the source's life and begins the destination's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tirlite.plan.problem import Problem
+from tirlite.plan.request import Interval, Request
+from tirlite.sizes import Size, maximum
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """A pair that may be taken, and the stretch of time at which both are live."""
+
+    destination: Request
+    source: Request
+    at: Interval
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """(destination id, source id), as in `Problem.in_place`."""
+        return self.destination.id, self.source.id
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Requests at one offset, each taking the place of the one before, and the bytes of each stretch of time."""
+
+    members: tuple[Request, ...]
+    pieces: tuple[tuple[Interval, Size], ...]
+
+    @property
+    def live(self) -> tuple[Interval, ...]:
+        return tuple(interval for interval, _ in self.pieces)
+
+    @property
+    def align(self) -> int:
+        return max(request.align for request in self.members)
+
+    @property
+    def size(self) -> Size:
+        """The most bytes of any stretch."""
+        sizes = dict.fromkeys(size for _, size in self.pieces)
+        return maximum(*sizes)
+
+    @property
+    def memories(self) -> tuple[str, ...]:
+        """The memories that all members accept, best first."""
+        first, *rest = self.members
+        return tuple(name for name in first.memories if all(name in request.memories for request in rest))
+
+
+def handovers(problem: Problem) -> list[Handover]:
+    """The candidate pairs that a plan may take, in the order of the problem.
+
+    The two want the same memory, neither has a fixed offset, and they are live together at a handover.
+    """
+    found = []
+    for dst, src in dict.fromkeys(problem.in_place):
+        destination, source = problem.by_id[dst], problem.by_id[src]
+        at = handover(destination.live, source.live)
+        is_loose = destination.fixed is None and source.fixed is None
+        if at is not None and is_loose and destination.memories[0] == source.memories[0]:
+            found.append(Handover(destination, source, at))
+    return found
+
+
+def handover(destination: Sequence[Interval], source: Sequence[Interval]) -> Interval | None:
+    """The stretch that ends the life of the source and begins that of the destination; None if both live otherwise."""
+    low, high = destination[0][0], source[-1][1]
+    is_shared = source[-1][0] <= low < high <= destination[0][1]
+    return (low, high) if is_shared else None
+
+
+def chosen(candidates: Iterable[Handover], value: Callable[[Size], int]) -> list[Handover]:
+    """As many as go together, those that save most first: one source and one destination each, one after another."""
+    ranked = sorted(candidates, key=lambda h: -min(value(h.destination.size), value(h.source.size)))
+    as_source: dict[str, Handover] = {}
+    as_destination: dict[str, Handover] = {}
+    for each in ranked:
+        dst, src = each.pair
+        before, after = as_destination.get(src), as_source.get(dst)
+        if dst in as_destination or src in as_source:
+            continue
+        if (before is None or before.at[1] <= each.at[0]) and (after is None or each.at[1] <= after.at[0]):
+            as_source[src] = as_destination[dst] = each
+    return [each for each in ranked if as_source.get(each.source.id) is each]
+
+
+def grouped(requests: Sequence[Request], taken: Sequence[Handover]) -> list[Group]:
+    """The requests in groups, each in order of time, for pairs of which each source and each destination is in one."""
+    to_source = {each.destination.id: each for each in taken}
+    to_destination = {each.source.id: each for each in taken}
+    groups = []
+    for request in requests:
+        if request.id in to_source:
+            continue
+        members, steps = [request], []
+        while members[-1].id in to_destination:
+            steps.append(to_destination[members[-1].id])
+            members.append(steps[-1].destination)
+        groups.append(Group(tuple(members), tuple(_pieces(members, steps))))
+    return groups
+
+
+def _pieces(members: Sequence[Request], steps: Sequence[Handover]) -> list[tuple[Interval, Size]]:
+    pieces: list[tuple[Interval, Size]] = []
+    for number, request in enumerate(members):
+        born = steps[number - 1].at[1] if number else request.live[0][0]
+        dies = steps[number].at[0] if number < len(steps) else request.live[-1][1]
+        for low, high in request.live:
+            if max(low, born) < min(high, dies):
+                pieces.append(((max(low, born), min(high, dies)), request.size))
+        if number < len(steps):
+            pieces.append((steps[number].at, maximum(request.size, steps[number].destination.size)))
+    return pieces
