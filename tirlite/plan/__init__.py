@@ -2,7 +2,10 @@
 
 from tirlite.plan.bound import lower_bound
 from tirlite.plan.check import check
+from tirlite.plan.csv_read import read_csv
+from tirlite.plan.csv_write import write_csv
 from tirlite.plan.decision import Choice, Decision
+from tirlite.plan.facts_text import parse_facts
 from tirlite.plan.layout import Layout, Placement, Region
 from tirlite.plan.plan import Plan
 from tirlite.plan.pool import Pool
@@ -31,5 +34,8 @@ __all__ = [
     "Strategy",
     "check",
     "lower_bound",
+    "parse_facts",
+    "read_csv",
     "solve",
+    "write_csv",
 ]

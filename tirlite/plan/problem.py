@@ -8,6 +8,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from tirlite.diag import Message, PlanError, nearest
+from tirlite.plan.csv_table import CsvTable
 from tirlite.plan.pool import Pool
 from tirlite.plan.problem_json import Parts, from_text, text_of
 from tirlite.plan.request import BadFixed, NegativeSize, Request
@@ -60,14 +61,15 @@ class Problem:
     """Requests, the pools they may live in, candidate pairs (destination id, source id) for one place, and dims.
 
     Without pools there is one unlimited pool for each scope met. `facts` gives the dims that symbols of sympy sizes
-    stand for; other symbols become positive dims. A size that may be negative counts as zero where it is. Raises
-    PlanError where a part is ill-formed.
+    stand for; other symbols become positive dims. A size that may be negative counts as zero where it is. `table` is
+    the one that the problem was read from, if any. Raises PlanError where a part is ill-formed.
     """
 
     requests: tuple[Request, ...]
     pools: tuple[Pool, ...] = ()
     in_place: tuple[tuple[str, str], ...] = ()
     facts: Mapping[str, Dim] = field(default_factory=dict, hash=False)
+    table: CsvTable | None = field(default=None, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -102,6 +104,12 @@ class Problem:
         requests = tuple(replace(r, size=evaluate(r.size, binding)) for r in self.requests)
         pools = tuple(replace(p, copies=evaluate(p.copies, binding)) for p in self.pools)
         return Problem(requests, pools, self.in_place)
+
+    def with_table(self, table: CsvTable) -> Problem:
+        """The same problem, read from `table`: one row for each request."""
+        problem = replace(self)
+        object.__setattr__(problem, "table", table)
+        return problem
 
     def to_json(self) -> str:
         """The problem as JSON: sizes are numbers, or text over the dims, which are listed with their facts."""

@@ -1,78 +1,170 @@
-"""Sizes as text: the text of a size over named dims in, the Size out. The inverse of `str(size)`."""
+"""Sizes as text: the text of a size over named dims in, the Size out. Reads what `str(size)` writes, and more."""
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
-from tirlite.diag import Message, PlanError
-from tirlite.sizes import Dim, Size, maximum, minimum
+from tirlite.diag import KernelError, Message, PlanError
+from tirlite.sizes import Proof, Size, SizeLike, as_size, ceildiv, maximum, minimum, prove_divides
 
-_TOKEN = re.compile(r"\s*(\d+|[^\W\d]\w*|//|[-+*%(),])")
-_FUNCTIONS: Mapping[str, Callable[..., Size]] = {"max": maximum, "min": minimum}
-_OPERATORS: Mapping[str, tuple[int, Callable[[Size, Size], Size]]] = {
-    "+": (1, operator.add),
-    "-": (1, operator.sub),
-    "*": (2, operator.mul),
-    "//": (2, operator.floordiv),
-    "%": (2, operator.mod),
-}
-# Stands for the minus in front of an operand, which binds most tightly.
+_TOKEN = re.compile(r"\s*(\d+|[^\W\d]\w*|//|\*\*|[-+*/%(),])")
+# Stands for the minus in front of an operand.
 _NEGATE = "negate"
 _SHOWN = 12
+_HIGHEST_POWER = 64
 
 
-@dataclass(frozen=True)
 class BadSizeText(Message):
     code = "bad-size-text"
     raises = PlanError
-    title = "`{text}` is no size"
-    help = "a size is made of integers, the dims {known}, `+ - * // %`, `max` and `min`"
+    title = "`{text}` is no size: {why}"
+    help = (
+        "a size is made of integers, the dims {known}, `+ - * // % **`, `max min floor ceil ceildiv`, and of `/` where "
+        "the division leaves no rest or stands in `floor` or `ceil`"
+    )
 
     text: str
+    why: str
     known: str
 
 
-def parse_size(text: str, dims: Mapping[str, Dim]) -> Size:
+class _Ratio(NamedTuple):
+    """A quotient that is not yet rounded."""
+
+    top: Size
+    bottom: Size = 1
+
+
+class _NoSize(Exception):
+    """What is wrong with the text, in words."""
+
+
+def parse_size(text: str, dims: Mapping[str, SizeLike]) -> Size:
     """The size that `text` spells, by Python's rules. Raises PlanError for anything else than a size over `dims`."""
     try:
-        return _Reader(dims).read(text)
-    except (IndexError, KeyError, ValueError):
+        return _whole(_Reader(dims).read(text))
+    except _NoSize as error:
         known = [f"`{name}`" for name in islice(dims, _SHOWN)] + ["..."] * (len(dims) > _SHOWN)
-        raise BadSizeText(text, ", ".join(known) or "(none)").error() from None
+        raise BadSizeText(text, str(error), ", ".join(known) or "(none)").error() from None
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names that stand for dims in the text of a size, in the order in which they appear."""
+    names = (token for token in re.findall(r"[^\W\d]\w*", text) if token not in _FUNCTIONS)
+    return tuple(dict.fromkeys(names))
+
+
+def _whole(ratio: _Ratio) -> Size:
+    """The quotient where it is proved to leave no rest."""
+    top, bottom = ratio
+    if bottom == 1:
+        return top
+    if isinstance(bottom, int) and bottom and prove_divides(bottom, top) is Proof.YES:
+        return as_size(top // bottom)
+    quotient = _floor(ratio)
+    if quotient * bottom == top:
+        return quotient
+    raise _NoSize(f"`{top}` divided by `{bottom}` may leave a rest")
+
+
+def _floor(ratio: _Ratio) -> Size:
+    return ratio.top if ratio.bottom == 1 else _divided(lambda: ratio.top // ratio.bottom)
+
+
+def _ceil(ratio: _Ratio) -> Size:
+    return ratio.top if ratio.bottom == 1 else _divided(lambda: ceildiv(ratio.top, ratio.bottom))
+
+
+def _divided(divide: Callable[[], SizeLike]) -> Size:
+    try:
+        return as_size(divide())
+    except (ZeroDivisionError, KernelError):
+        raise _NoSize("it divides by zero") from None
+
+
+def _sum(a: _Ratio, b: _Ratio) -> _Ratio:
+    if a.bottom == b.bottom:
+        return _Ratio(a.top + b.top, a.bottom)
+    return _Ratio(a.top * b.bottom + b.top * a.bottom, a.bottom * b.bottom)
+
+
+def _negated(a: _Ratio) -> _Ratio:
+    return _Ratio(-a.top, a.bottom)
+
+
+def _quotient(a: _Ratio, b: _Ratio) -> _Ratio:
+    if b.top == 0:
+        raise _NoSize("it divides by zero")
+    return _Ratio(a.top * b.bottom, a.bottom * b.top)
+
+
+def _modulo(a: _Ratio, b: _Ratio) -> _Ratio:
+    top, bottom = _whole(a), _whole(b)
+    return _Ratio(_divided(lambda: top % bottom))
+
+
+def _power(a: _Ratio, b: _Ratio) -> _Ratio:
+    exponent = _whole(b)
+    if not isinstance(exponent, int) or not 0 <= exponent <= _HIGHEST_POWER:
+        raise _NoSize(f"an exponent is a number from 0 to {_HIGHEST_POWER}")
+    top: Size = 1
+    bottom: Size = 1
+    for _ in range(exponent):
+        top, bottom = top * a.top, bottom * a.bottom
+    return _Ratio(top, bottom)
+
+
+# Each with how tightly it binds. The minus in front binds less tightly than a power alone.
+_OPERATORS: Mapping[str, tuple[int, Callable[[_Ratio, _Ratio], _Ratio]]] = {
+    "+": (1, _sum),
+    "-": (1, lambda a, b: _sum(a, _negated(b))),
+    "*": (2, lambda a, b: _Ratio(a.top * b.top, a.bottom * b.bottom)),
+    "/": (2, _quotient),
+    "//": (2, lambda a, b: _Ratio(_floor(_quotient(a, b)))),
+    "%": (2, _modulo),
+    "**": (4, _power),
+}
+_TIGHTNESS = {name: tightness for name, (tightness, _) in _OPERATORS.items()} | {_NEGATE: 3}
+
+# Each with the fewest and the most operands it takes.
+_FUNCTIONS: Mapping[str, tuple[int, int | None, Callable[..., Size]]] = {
+    "max": (1, None, lambda *operands: maximum(*map(_whole, operands))),
+    "min": (1, None, lambda *operands: minimum(*map(_whole, operands))),
+    "floor": (1, 1, _floor),
+    "ceil": (1, 1, _ceil),
+    "ceildiv": (2, 2, lambda a, b: _ceil(_quotient(a, b))),
+}
 
 
 @dataclass(slots=True)
 class _Reader:
-    """Operator-precedence parsing with two stacks, as sums may have ten thousand terms.
+    """Operator-precedence parsing with two stacks, as sums may have ten thousand terms."""
 
-    What is no size runs into an IndexError (operand missing), a KeyError (unknown name) or a ValueError.
-    """
-
-    dims: Mapping[str, Dim]
-    values: list[Size] = field(default_factory=list)
+    dims: Mapping[str, SizeLike]
+    values: list[_Ratio] = field(default_factory=list)
     pending: list[str] = field(default_factory=list)
     calls: list[int] = field(default_factory=list)
 
-    def read(self, text: str) -> Size:
+    def read(self, text: str) -> _Ratio:
         wants_operand = True
         for token in _tokens(text):
             wants_operand = self._operand(token) if wants_operand else self._operator(token)
         if wants_operand:
-            raise ValueError("operand missing at the end")
+            raise _NoSize("an operand is missing at the end")
         self._apply_down_to(0)
         if self.pending:
-            raise ValueError("open parenthesis")
+            raise _NoSize("a parenthesis is never closed")
         (value,) = self.values
         return value
 
     def _operand(self, token: str) -> bool:
         """Take a token where an operand may begin; whether one may begin after it."""
         if self.pending and self.pending[-1] in _FUNCTIONS and token != "(":
-            raise ValueError("a function without arguments")
+            raise _NoSize(f"`{self.pending[-1]}` has no operands")
         if token == "(":
             self.pending.append(token)
             self.calls.append(1)
@@ -81,11 +173,13 @@ class _Reader:
         elif token in _FUNCTIONS and token not in self.dims:
             self.pending.append(token)
         elif token.isdecimal():
-            self.values.append(int(token))
+            self.values.append(_Ratio(_number(token)))
+            return False
+        elif token in self.dims:
+            self.values.append(_Ratio(as_size(self.dims[token])))
             return False
         else:
-            self.values.append(self.dims[token] + 0)
-            return False
+            raise _NoSize(f"`{token}` is no dim" if token.isidentifier() else f"an operand is missing before `{token}`")
         return True
 
     def _operator(self, token: str) -> bool:
@@ -95,36 +189,40 @@ class _Reader:
             return False
         if token == ",":
             self._apply_down_to(0)
-            if self.pending[-2] not in _FUNCTIONS:
-                raise ValueError("a comma outside of a call")
+            if len(self.pending) < 2 or self.pending[-2] not in _FUNCTIONS:
+                raise _NoSize("a comma stands outside of a call")
             self.calls[-1] += 1
             return True
-        self._apply_down_to(_OPERATORS[token][0])
+        if token not in _OPERATORS:
+            raise _NoSize(f"an operator is missing before `{token}`")
+        # Powers group from the right, all else from the left.
+        self._apply_down_to(_TIGHTNESS[token] + (token == "**"))
         self.pending.append(token)
         return True
 
     def _close(self) -> None:
         self._apply_down_to(0)
+        if not self.pending:
+            raise _NoSize("a parenthesis is never opened")
         self.pending.pop()
         count = self.calls.pop()
         if self.pending and self.pending[-1] in _FUNCTIONS:
+            name = self.pending.pop()
+            fewest, most, apply = _FUNCTIONS[name]
+            if count < fewest or (most is not None and count > most):
+                raise _NoSize(f"`{name}` does not take {count} operand{'s' if count > 1 else ''}")
             operands = self.values[len(self.values) - count :]
             del self.values[len(self.values) - count :]
-            self.values.append(_FUNCTIONS[self.pending.pop()](*operands))
+            self.values.append(_Ratio(apply(*operands)))
+        elif count > 1:
+            raise _NoSize("a comma stands outside of a call")
 
     def _apply_down_to(self, level: int) -> None:
         """Apply what is pending and binds as tightly as `level` or more, up to the innermost open parenthesis."""
-        while self.pending and (self.pending[-1] == _NEGATE or self.pending[-1] in _OPERATORS):
-            name = self.pending[-1]
-            if name == _NEGATE:
-                self.values.append(-self.values.pop())
-            else:
-                tightness, apply = _OPERATORS[name]
-                if tightness < level:
-                    return
-                right, left = self.values.pop(), self.values.pop()
-                self.values.append(apply(left, right))
-            self.pending.pop()
+        while self.pending and _TIGHTNESS.get(self.pending[-1], -1) >= level:
+            name = self.pending.pop()
+            right = self.values.pop()
+            self.values.append(_negated(right) if name == _NEGATE else _OPERATORS[name][1](self.values.pop(), right))
 
 
 def _tokens(text: str) -> Iterator[str]:
@@ -132,6 +230,14 @@ def _tokens(text: str) -> Iterator[str]:
     while place < end:
         match = _TOKEN.match(text, place)
         if match is None:
-            raise ValueError(text[place])
+            rest = text[place:].lstrip()
+            raise _NoSize(f"`{rest[0]}` has no meaning here")
         yield match[1]
         place = match.end()
+
+
+def _number(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError:
+        raise _NoSize("a number has too many digits") from None
