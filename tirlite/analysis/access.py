@@ -25,6 +25,7 @@ from tirlite.ir import (
     ForKind,
     IfThenElse,
     Load,
+    Node,
     Op,
     PrimFunc,
     SeqStmt,
@@ -94,7 +95,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """An access and its place: the innermost region, and the position of the leaf.
+    """An access and its place: the innermost region, and the position of the leaf. `node` is the Load, Store or Call.
 
     Bounds and conditions of a composite belong to the region around it, at the position of its `before`; the condition
     of a while belongs to its body.
@@ -103,6 +104,7 @@ class Touch:
     kind: AccessKind
     region: Region
     position: int
+    node: Node
 
 
 @dataclass(slots=True, eq=False)
@@ -234,7 +236,7 @@ class _Finder:
                 assert isinstance(child, Expr)
                 self.touch(child, region, position)
             if isinstance(stmt, Store):
-                self.record(stmt.buffer, AccessKind.WRITE, region, position)
+                self.record(stmt.buffer, AccessKind.WRITE, region, position, stmt)
         if accesses := self.pending.pop():
             self.entries.append(Entry(stmt, position, region.depth, accesses=accesses))
 
@@ -242,22 +244,22 @@ class _Finder:
         """Record the reads and opaque uses in an expression."""
         for node in walk(expr):
             if isinstance(node, Load):
-                self.record(node.buffer, AccessKind.READ, region, position)
+                self.record(node.buffer, AccessKind.READ, region, position, node)
             elif isinstance(node, BufferRef):
-                self.record(node.buffer, AccessKind.OPAQUE, region, position)
+                self.record(node.buffer, AccessKind.OPAQUE, region, position, node)
             elif isinstance(node, Call) and node.op is Op.ADDRESS_OF:
                 self.record_address(node, region, position)
 
     def record_address(self, call: Call, region: Region, position: int) -> None:
         operand = call.args[0]
         if isinstance(operand, Load):
-            self.record(operand.buffer, AccessKind.OPAQUE, region, position)
+            self.record(operand.buffer, AccessKind.OPAQUE, region, position, call)
 
-    def record(self, buffer: Buffer, kind: AccessKind, region: Region, position: int) -> None:
+    def record(self, buffer: Buffer, kind: AccessKind, region: Region, position: int, node: Node) -> None:
         root = self.roots.get(buffer)
         if root is None:
             return
-        root.touches.append(Touch(kind, region, position))
+        root.touches.append(Touch(kind, region, position, node))
         # pending[k] belongs to the composite of open[k]; the list of a leaf stands one above them all.
         self.pending[root.home.depth + 1].append(Access(root.buffer, kind))
 

@@ -1,0 +1,66 @@
+"""Pairs that may share their bytes, pairs that may not, and what the reasons say. Each is tried out as well."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from in_place.ancestor import ancestor_in_place
+from in_place.merge import backwards, merged
+from in_place.programs import RIGHT, WRONG, kernel
+
+from tirlite.analysis.in_place import in_place_candidates
+from tirlite.analysis.in_place_proof import InPlaceProof
+from tirlite.interp import interpret
+from tirlite.ir import Buffer, PrimFunc, Var
+
+SIZES = ((1, 1), (2, 3), (5, 4), (8, 9))
+
+
+def run(func: PrimFunc, n: int, m: int) -> list[np.ndarray]:
+    """What y and z hold after a run with extents n and m."""
+    draw = np.random.default_rng([n, m])
+    values: dict[Var | Buffer, object] = {dim: {"n": n, "m": m}[dim.name] for dim in func.dims}
+    for param in func.params:
+        assert isinstance(param, Buffer)
+        if param.name == "index":
+            values[param] = draw.integers(0, n, n)
+        else:
+            shape = (n, m)
+            values[param] = draw.integers(1, 50, shape).astype(np.int32) if param.name == "x" else np.zeros(shape, np.int32)
+    interpret(func, values)
+    return [values[param] for param in func.params if param.name in "yz"]  # type: ignore[misc]
+
+
+def agree(func: PrimFunc, other: PrimFunc, sizes: tuple[int, int]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(run(func, *sizes), run(other, *sizes), strict=True))
+
+
+def the_proof(func: PrimFunc, destination: str = "b", source: str = "a") -> InPlaceProof:
+    found = [p for p in in_place_candidates(func) if (p.destination.name, p.source.name) == (destination, source)]
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_is_right_is_taken_and_keeps_its_meaning(name: str) -> None:
+    func = kernel(RIGHT[name])
+    proof = the_proof(func)
+    assert proof.allowed, proof
+    for sizes in SIZES:
+        for order in (func, backwards(func)):
+            assert agree(order, merged(order, proof.destination, proof.source), sizes)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_refused_and_really_wrong(name: str) -> None:
+    func = kernel(WRONG[name])
+    proof = the_proof(func)
+    assert not proof.allowed
+    variants = [func, backwards(func)]
+    assert not all(agree(v, merged(v, proof.destination, proof.source), sizes) for v in variants for sizes in SIZES)
+
+
+def test_the_rule_of_the_ancestor_miscompiles() -> None:
+    taken = {name for name, body in WRONG.items() if ancestor_in_place(kernel(body))}
+    print(taken)
+    assert {"set to zero first", "an outer loop comes back", "tiles that overlap", "each element twice"} <= taken

@@ -1,0 +1,45 @@
+"""A function and two of its buffers in, the function with both at one address out: what an in-place plan makes of it."""
+
+from __future__ import annotations
+
+from tirlite.ir import Add, Allocate, Buffer, Expr, For, ForKind, Mul, PrimFunc, Stmt, View, const, i64, rewrite, seq, u8
+
+
+def merged(func: PrimFunc, destination: Buffer, source: Buffer) -> PrimFunc:
+    """`func` with both buffers as views of one arena, at offset 0. They are allocated in one body."""
+    arena = Buffer("arena", u8, (Add(_bytes(destination), _bytes(source)),), scope=source.scope)
+    made: list[Buffer] = []
+
+    def allocate(node: Allocate) -> Stmt:
+        if node.buffer is not destination and node.buffer is not source:
+            return node
+        view = View(node.buffer, arena, const(0, i64))
+        made.append(node.buffer)
+        return seq(Allocate(arena), view) if len(made) == 1 else view
+
+    result = rewrite(func, {Allocate: allocate})
+    assert isinstance(result, PrimFunc)
+    assert len(made) == 2
+    return result
+
+
+def _bytes(buffer: Buffer) -> Expr:
+    total: Expr = const(buffer.dtype.bytes, i64)
+    for extent in buffer.shape:
+        total = Mul(total, extent)
+    return total
+
+
+def backwards(func: PrimFunc) -> PrimFunc:
+    """`func` with the iterations of its loops without order run from the last to the first."""
+
+    def turn(loop: For) -> Stmt:
+        if loop.kind not in (ForKind.PARALLEL, ForKind.VECTORIZED):
+            return loop
+        assert loop.step == 1
+        one = const(1, i64)
+        return loop.replaced(kind=ForKind.SERIAL, start=loop.stop - one, stop=loop.start - one, step=-1)
+
+    result = rewrite(func, {For: turn})
+    assert isinstance(result, PrimFunc)
+    return result

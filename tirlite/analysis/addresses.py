@@ -1,0 +1,123 @@
+"""A Load or Store in, where it lies in its allocation out: sums along its axes, and in bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tirlite.analysis.exactness import stays_exact
+from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.linear import Linear, Unknown, is_nonnegative
+from tirlite.ir import Buffer, Expr, Load, Store, Var
+from tirlite.sizes import Size
+
+# How far an index may be seen to leave its axis and still be taken for exact: far more than guards cut off, and less
+# than wraps around.
+_SLACK = 1 << 40
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Window:
+    """The place of a buffer in its allocation: the byte where it begins, and its inner extents (all but the first).
+
+    `moves` says that either may change between two accesses: a view may be declared anew in each iteration.
+    """
+
+    buffer: Buffer
+    start: Linear
+    inner: tuple[Linear, ...]
+    moves: bool
+
+    @property
+    def element(self) -> int:
+        """The bytes of one element."""
+        return self.buffer.dtype.bytes
+
+    def same_grid(self, other: Window) -> bool:
+        """Whether equal indices mean equal bytes, and different ones different bytes, in both."""
+        return (
+            not (self.moves or other.moves)
+            and self.element == other.element
+            and len(self.inner) == len(other.inner)
+            and len(self.buffer.shape) == len(other.buffer.shape)
+            and self.start.same_as(other.start)
+            and all(a.same_as(b) for a, b in zip(self.inner, other.inner, strict=True))
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Address:
+    """The index of an access along each axis of `window`; a vector access also varies with its lane."""
+
+    window: Window
+    indices: tuple[Linear, ...]
+
+    @property
+    def key(self) -> object:
+        """Equal for accesses of one window with equal indices."""
+        indices = tuple((index.constant, frozenset(index.terms.items())) for index in self.indices)
+        return self.window.buffer, indices
+
+    def bytes(self) -> Linear | None:
+        """The first byte of the element, counted from the start of the allocation; None where a stride is no size."""
+        stride: Size = self.window.element
+        total = self.window.start
+        for axis in reversed(range(len(self.indices))):
+            total = total.plus(self.indices[axis], stride)
+            if axis > 0:
+                extent = self.window.inner[axis - 1]
+                if not extent.is_constant:
+                    return None
+                stride = stride * extent.constant
+        return total
+
+
+class Addresses:
+    """The addresses of a function's accesses, each worked out once."""
+
+    def __init__(self, space: IndexSpace) -> None:
+        self.space = space
+        self._windows: dict[Buffer, Window] = {}
+        self._addresses: dict[Load | Store, Address] = {}
+
+    def of(self, node: Load | Store) -> Address:
+        """The address of an access. An index that may wrap around becomes an unknown."""
+        if node not in self._addresses:
+            self._addresses[node] = self._address(node)
+        return self._addresses[node]
+
+    def _address(self, node: Load | Store) -> Address:
+        window = self.window(node.buffer)
+        lanes = node.indices[-1].dtype.lanes if node.indices else 1
+        lane = Unknown("a lane", 0, lanes - 1, steady=False) if lanes > 1 else None
+        indices = tuple(self._index(index, node.buffer, axis, lane) for axis, index in enumerate(node.indices))
+        return Address(window, indices)
+
+    def window(self, buffer: Buffer) -> Window:
+        if buffer not in self._windows:
+            start = Linear(0)
+            path = self.space.definitions.path(buffer)
+            for view in path:
+                offset = self.space.linear(view.byte_offset)
+                start = start.plus(offset if stays_exact(*offset.ends()) else _unknown())
+            inner = tuple(self.space.linear(extent) for extent in buffer.shape[1:])
+            moves = bool(path) and not all(each.is_constant for each in (start, *inner))
+            self._windows[buffer] = Window(buffer, start, inner, moves)
+        return self._windows[buffer]
+
+    def _index(self, index: Expr, buffer: Buffer, axis: int, lane: Unknown | None) -> Linear:
+        linear = self.space.linear(index, lane)
+        if isinstance(index, Var) or linear.is_constant:
+            return linear
+        low, high = linear.ends()
+        if low is None or high is None:
+            return _unknown()
+        extent = self.space.linear(buffer.shape[axis])
+        # An axis exists in memory, so a few times its extent does not wrap around.
+        near = extent.is_constant and (
+            is_nonnegative(low + extent.constant + _SLACK) and is_nonnegative(2 * extent.constant + _SLACK - high)
+        )
+        return linear if near or stays_exact(low, high) else _unknown()
+
+
+def _unknown() -> Linear:
+    return Linear(0, {Unknown("an index", steady=False): 1})

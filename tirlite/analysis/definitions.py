@@ -1,0 +1,96 @@
+"""A function in, what each of its variables and views stands for out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tirlite.ir import (
+    AttrStmt,
+    Buffer,
+    Expr,
+    For,
+    IfThenElse,
+    Let,
+    LetExpr,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Var,
+    View,
+    While,
+    walk,
+)
+
+Loop: TypeAlias = For | While
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a variable is: the variable of `loop`, or bound to `value`.
+
+    `owner` is the innermost loop around the definition. A `let` inside an expression is no statement: it is evaluated
+    wherever that expression is.
+    """
+
+    owner: Loop | None
+    value: Expr | None = None
+    loop: For | None = None
+    is_statement: bool = True
+
+
+class Definitions:
+    """The definitions of a function in normal form, found in one walk over its statements."""
+
+    def __init__(self, func: PrimFunc) -> None:
+        self._func = func
+        self._found: dict[Var, Definition] = {}
+        self._within_expressions: dict[Var, Expr] | None = None
+        self.views: dict[Buffer, View] = {}
+        self.remarked: set[Buffer] = set()
+        self._collect(func.body)
+
+    def of(self, var: Var) -> Definition | None:
+        """The definition of a variable; None for what the caller gives."""
+        found = self._found.get(var)
+        if found is not None or var in self._func.params or var.dim is not None:
+            return found
+        if self._within_expressions is None:
+            self._within_expressions = {e.var: e.value for e in walk(self._func.body) if isinstance(e, LetExpr)}
+        value = self._within_expressions.get(var)
+        return None if value is None else Definition(None, value, is_statement=False)
+
+    def path(self, buffer: Buffer) -> tuple[View, ...]:
+        """The views that lead from a buffer to the storage that it lies in, from the buffer on."""
+        found = []
+        while buffer in self.views:
+            found.append(self.views[buffer])
+            buffer = found[-1].source
+        return tuple(found)
+
+    def root(self, buffer: Buffer) -> Buffer:
+        """The buffer whose storage this one lies in."""
+        path = self.path(buffer)
+        return path[-1].source if path else buffer
+
+    def _collect(self, body: SeqStmt) -> None:
+        stack: list[tuple[Stmt, Loop | None]] = [(body, None)]
+        while stack:
+            stmt, owner = stack.pop()
+            if isinstance(stmt, SeqStmt):
+                stack += [(each, owner) for each in reversed(stmt.stmts)]
+            elif isinstance(stmt, For):
+                self._found[stmt.var] = Definition(owner, loop=stmt)
+                stack.append((stmt.body, stmt))
+            elif isinstance(stmt, Let):
+                self._found[stmt.var] = Definition(owner, stmt.value)
+            elif isinstance(stmt, View):
+                self.views[stmt.buffer] = stmt
+            elif isinstance(stmt, While):
+                stack.append((stmt.body, stmt))
+            elif isinstance(stmt, IfThenElse):
+                stack += [(stmt.else_body, owner), (stmt.then_body, owner)]
+            elif isinstance(stmt, AttrStmt):
+                if stmt.buffer is not None:
+                    self.remarked.add(stmt.buffer)
+                stack.append((stmt.body, owner))

@@ -1,0 +1,48 @@
+"""Bounds of an i64 expression in the integers in, whether it is free of wrap-around out.
+
+Arrays that exist bound what is computed from their extents: a dim of a shape stays below 2**47, the most that a
+machine can address today. Scalar parameters may be anything that their facts allow.
+"""
+
+from __future__ import annotations
+
+from tirlite.sizes import Dim, Size
+from tirlite.sizes.poly import Atom, inside_out, terms_of
+
+_ADDRESSABLE = 1 << 47
+_LIMIT = 1 << 62
+
+
+def stays_exact(low: Size | None, high: Size | None) -> bool:
+    """Whether everything between the ends surely fits into 64 bits."""
+    return low is not None and high is not None and _magnitude(low) < _LIMIT and _magnitude(high) < _LIMIT
+
+
+def _magnitude(size: Size) -> int:
+    """A number that the absolute value of `size` does not exceed."""
+    if isinstance(size, int):
+        return abs(size)
+    found: dict[Atom, int] = {}
+    for atom in inside_out(size):
+        found[atom] = _of_atom(atom, found)
+    return _of_sum(size, found)
+
+
+def _of_atom(atom: Atom, found: dict[Atom, int]) -> int:
+    low, high = atom.bounds.low, atom.bounds.high
+    if low is not None and high is not None:
+        return max(abs(low), abs(high))
+    if isinstance(atom, Dim):
+        return max(_ADDRESSABLE, abs(low or 0), abs(high or 0))
+    # Quotients by numbers, remainders, maxima and minima are no larger than the largest of their operands.
+    return max(_of_sum(operand, found) for operand in atom.operands)
+
+
+def _of_sum(size: Size, found: dict[Atom, int]) -> int:
+    total = 0
+    for product, coefficient in terms_of(size).items():
+        value = abs(coefficient)
+        for atom in product:
+            value *= found[atom]
+        total += value
+    return total

@@ -1,0 +1,132 @@
+"""Why one buffer may take over the bytes of another one, or why not: the facts in, sentences out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tirlite.analysis.access import Touch
+from tirlite.analysis.dependence import Reversal
+from tirlite.ir import Buffer, For, ForKind, Load, Stmt, Store, text
+
+Interval = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class AddressTaken:
+    """The address of a buffer is handed on."""
+
+    buffer: Buffer
+
+    def __str__(self) -> str:
+        return f"the address of `{self.buffer.name}` is handed on, so not all of its uses are known"
+
+
+@dataclass(frozen=True, slots=True)
+class IsVolatile:
+    """A buffer is volatile."""
+
+    buffer: Buffer
+
+    def __str__(self) -> str:
+        return f"`{self.buffer.name}` is volatile"
+
+
+@dataclass(frozen=True, slots=True)
+class IsRemarked:
+    """An attribute is about a buffer."""
+
+    buffer: Buffer
+
+    def __str__(self) -> str:
+        return f"an attribute says something about `{self.buffer.name}`, which may be double-buffered"
+
+
+@dataclass(frozen=True, slots=True)
+class InThreads:
+    """Threads that run at their own pace touch the buffers."""
+
+    def __str__(self) -> str:
+        return "threads, which run at no fixed pace, share both"
+
+
+@dataclass(frozen=True, slots=True)
+class ExternCode:
+    """A buffer is touched inside an extern scope."""
+
+    buffer: Buffer
+
+    def __str__(self) -> str:
+        return f"`{self.buffer.name}` is touched inside an extern scope"
+
+
+@dataclass(frozen=True, slots=True)
+class TooMany:
+    """There are more pairs of accesses than are compared."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"it has {self.count} pairs of accesses, too many to compare"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenTooEarly:
+    """The destination may be written before the source is done with the same byte."""
+
+    reversal: Reversal
+
+    def __str__(self) -> str:
+        early, late, loop = self.reversal.early, self.reversal.late, self.reversal.loop
+        touched = "read" if isinstance(late.node, Load) else "written"
+        sentence = f"`{_access(early)}` may be written before `{_access(late)}` is {touched} at the same place"
+        if loop is None:
+            return f"{sentence}, in one run of the same statements"
+        if not isinstance(loop, For):
+            return f"{sentence}, in an earlier run of the while loop"
+        if loop.kind in (ForKind.PARALLEL, ForKind.THREAD, ForKind.VECTORIZED):
+            return f"{sentence}, in another iteration of `{loop.var.name}`, and these have no order"
+        return f"{sentence}, in an earlier iteration of `{loop.var.name}`"
+
+
+Obstacle: TypeAlias = AddressTaken | IsVolatile | IsRemarked | InThreads | ExternCode | TooMany | WrittenTooEarly
+
+
+@dataclass(frozen=True, slots=True)
+class InPlaceProof:
+    """Whether `destination`, which is first touched by the statement `at`, may stand on the bytes of `source`.
+
+    `source` is touched by `at` for the last time. Both then begin at one address, while `at` runs: over the positions
+    `during` of the linear access sequence, the only ones at which both live. `obstacle` is the condition that failed,
+    or None. Nothing else is proved, for instance of a third buffer, of alignment or of sizes: what of the larger one
+    lies behind the end of the smaller one is a matter of its own lifetime.
+    """
+
+    destination: Buffer
+    source: Buffer
+    at: Stmt
+    during: Interval
+    obstacle: Obstacle | None = None
+
+    @property
+    def allowed(self) -> bool:
+        return self.obstacle is None
+
+    @property
+    def reason(self) -> str:
+        """Why it is allowed, or what stands against it."""
+        if self.obstacle is not None:
+            return str(self.obstacle)
+        one, other = self.destination.name, self.source.name
+        return f"each element of `{one}` is written after the last use of the element of `{other}` in its place"
+
+    def __str__(self) -> str:
+        where = "" if self.at.span is None else f" at {self.at.span}"
+        may = "may" if self.allowed else "may not"
+        return f"`{self.destination.name}` {may} take the place of `{self.source.name}`{where}: {self.reason}"
+
+
+def _access(touch: Touch) -> str:
+    node = touch.node
+    assert isinstance(node, Load | Store)
+    return text(node if isinstance(node, Load) else Load(node.buffer, node.indices))

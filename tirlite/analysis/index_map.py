@@ -1,0 +1,78 @@
+"""Indices and the loops around them in, the map from iterations to elements out, and whether it is injective."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tirlite.analysis.equations import solve
+from tirlite.analysis.exactness import stays_exact
+from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.instances import Instances
+from tirlite.analysis.linear import Linear, Unknown, is_nonnegative
+from tirlite.ir import Expr, For, Var
+from tirlite.sizes import Proof
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AffineMap:
+    """From the iterations of loops to indices: for each axis a sum over loop counters, and over quotients and
+    remainders of such sums, which `space` relates to what is divided.
+    """
+
+    indices: tuple[Linear, ...]
+    space: IndexSpace
+
+
+def affine_map(indices: Iterable[Expr], space: IndexSpace) -> AffineMap | None:
+    """The map that scalar i64 indices are; None where one of them depends on more than sizes and loop counters.
+
+    None, too, where an index may wrap around.
+    """
+    found = []
+    for index in indices:
+        linear = space.linear(index)
+        if not all(_is_computed(unknown) for unknown in linear.terms):
+            return None
+        if not (isinstance(index, Var) or linear.is_constant or stays_exact(*linear.ends())):
+            return None
+        found.append(linear)
+    return AffineMap(tuple(found), space)
+
+
+def is_injective(index_map: AffineMap, loops: Sequence[For]) -> Proof:
+    """Whether different iterations of `loops`, a nest with the outermost first, have different indices.
+
+    The loops around the nest stand still. YES: at all sizes. NO: at none, and at each there are two iterations with
+    equal indices.
+    """
+    space = index_map.space
+    instances = Instances(space, {loop: level for level, loop in enumerate(loops)}, (), 0)
+    for index in index_map.indices:
+        instances.equate(index, index)
+    instances.relate()
+    known = solve(instances.system)
+    if known is None or all((name := instances.distance_in(loop)) in known and known[name] == 0 for loop in loops):
+        return Proof.YES
+    # A loop that surely comes back, and that no index mentions.
+    idle = any(_runs(loop, 2, space) and space.counter(loop) not in instances.met for loop in loops)
+    return Proof.NO if idle and all(_runs(loop, 1, space) for loop in loops) else Proof.UNKNOWN
+
+
+def _runs(loop: For, times: int, space: IndexSpace) -> bool:
+    """Whether a loop is proved to run so many times at least; only where its bounds are the same each time."""
+    last = space.counter(loop).high
+    fixed = space.linear(loop.start).is_constant and space.linear(loop.stop).is_constant
+    return fixed and last is not None and is_nonnegative(last + 1 - times)
+
+
+def _is_computed(unknown: Unknown) -> bool:
+    """Whether an unknown is a counter, or a function of counters alone."""
+    todo, seen = [unknown], {unknown}
+    while todo:
+        each = todo.pop()
+        if not each.depends and not each.counts:
+            return False
+        todo += [u for u in each.depends if u not in seen]
+        seen.update(each.depends)
+    return True
