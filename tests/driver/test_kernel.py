@@ -115,8 +115,7 @@ def test_errors_of_calls_show_no_frames_from_inside() -> None:
     with pytest.raises(tl.CallTypeError) as caught:
         smooth([1])
     names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
-    assert names[-1] == "__call__"
-    assert len(names) == 2
+    assert names == ["test_errors_of_calls_show_no_frames_from_inside"]
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (3, 0), (0, 0)])

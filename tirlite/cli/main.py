@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from tirlite.cli import bench, demo, show
 from tirlite.cli.command_error import CommandError
 from tirlite.diag import TirliteError
+from tirlite.show import write
 
 _COMMANDS = (demo, show, bench)
 
@@ -24,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
     except TirliteError as error:
-        print(error, file=sys.stderr)
+        write(error.styled(), sys.stderr)
         return 2 if isinstance(error, CommandError) else 1
     except BrokenPipeError:  # whoever read the output has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tirlite.cli.command_error import CommandError
 from tirlite.cli.output_file import CannotWrite, write_file
 from tirlite.diag import Message, nearest
+from tirlite.show import Piece, Role, Styled, python_text, write
 
 if TYPE_CHECKING:
     from tirlite.driver import Kernel
@@ -74,29 +75,29 @@ def run(arguments: argparse.Namespace) -> int:
         _dump(kernel, passes, arguments.dump)
     sections = list(_sections(kernel, passes, arguments))
     if not sections and arguments.dump is None:
-        sections = [("as written", str(kernel.ir))]
+        sections = [("as written", python_text(str(kernel.ir)))]
     for number, (heading, text) in enumerate(sections):
         if len(sections) > 1:
-            print("\n" * (number > 0) + f"# {heading}")
-        print(text)
+            write([Piece("\n" * (number > 0)), Piece(f"# {heading}", Role.STRONG)])
+        write(text)
     return 0
 
 
-def _sections(kernel: Kernel, passes: tuple[Pass, ...], arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
+def _sections(kernel: Kernel, passes: tuple[Pass, ...], arguments: argparse.Namespace) -> Iterator[tuple[str, Styled]]:
     if arguments.sequence:
         from tirlite.analysis import linear_sequence
         from tirlite.rewrite import Normalize
 
-        yield "linear access sequence", str(linear_sequence(Normalize()(kernel.ir)))
+        yield "linear access sequence", python_text(str(linear_sequence(Normalize()(kernel.ir))))
     if arguments.after is not None:
-        yield f"after {arguments.after}", _after(kernel, passes, arguments.after)
+        yield f"after {arguments.after}", python_text(_after(kernel, passes, arguments.after))
     if arguments.plan:
         plan = kernel.plan
-        yield "storage plan", f"{plan}\n\n{plan.explain()}\n\n{plan.to_text()}"
+        yield "storage plan", (*plan.styled(), Piece(f"\n\n{plan.explain()}\n\n{plan.to_text()}"))
     if arguments.llvm:
-        yield "LLVM IR", kernel.llvm.rstrip()
+        yield "LLVM IR", (Piece(kernel.llvm.rstrip()),)
     if arguments.asm:
-        yield "assembly", kernel.asm.rstrip()
+        yield "assembly", (Piece(kernel.asm.rstrip()),)
 
 
 def _refuse_unknown(name: str, known: list[str]) -> None:

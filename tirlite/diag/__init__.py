@@ -1,5 +1,6 @@
 """What went wrong, where, and what to do about it."""
 
+from tirlite.diag.boundary import boundary, public
 from tirlite.diag.error import (
     CallError,
     CallTypeError,
@@ -32,5 +33,7 @@ __all__ = [
     "Source",
     "Span",
     "TirliteError",
+    "boundary",
     "nearest",
+    "public",
 ]

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from tirlite.show import Piece, Styled, block
+
 
 class Report(Protocol):
     """What an error carries: a code, and the rendered text as its `str`. See `message.Message`."""
 
     @property
     def code(self) -> str: ...
+
+    def styled(self) -> Styled: ...
 
 
 class TirliteError(Exception):
@@ -24,8 +28,24 @@ class TirliteError(Exception):
         """The code of the first message."""
         return self.messages[0].code
 
+    def styled(self) -> Styled:
+        """The text in pieces with roles: `tirlite.show.write` prints it with colours where the terminal has them."""
+        pieces: list[Piece] = []
+        for message in self.messages:
+            pieces += [*([Piece("\n\n")] if pieces else []), *message.styled()]
+        return tuple(pieces)
+
     def __str__(self) -> str:
         return "\n\n".join(str(message) for message in self.messages)
+
+    def __repr__(self) -> str:
+        """One line for logs: the codes and the first heading."""
+        first = str(self).partition("\n")[0]
+        more = f" and {len(self.messages) - 1} more" if len(self.messages) > 1 else ""
+        return f"<{type(self).__name__} {first}{more}>"
+
+    def _repr_html_(self) -> str:
+        return block(self.styled())
 
 
 class KernelError(TirliteError):

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Self, dataclass_transform
 from tirlite.diag.error import KernelError, TirliteError
 from tirlite.diag.render import Place, render
 from tirlite.diag.source import Span
+from tirlite.show import Styled, plain
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -86,11 +87,15 @@ class Message(Record):
 
     def __str__(self) -> str:
         """The rendered text: heading, source lines with carets, help."""
+        return plain(self.styled())
+
+    def styled(self) -> Styled:
+        """The rendered text in pieces with roles, for terminals and notebooks."""
         places = tuple(
-            Place(span, self.say(label), mark)
-            for span, label, mark in (
-                (self.span, self.label, "^"),
-                (self.related, self.related_label, "-"),
+            Place(span, self.say(label), is_main)
+            for span, label, is_main in (
+                (self.span, self.label, True),
+                (self.related, self.related_label, False),
             )
             if span is not None
         )

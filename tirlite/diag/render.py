@@ -1,4 +1,4 @@
-"""Messages as text: a heading, the source lines with carets, the help.
+"""Messages as styled text: a heading, the source lines with carets, the help.
 
 error[unknown-name]: `colour` is not defined
   --> blur.py:12:9
@@ -11,46 +11,50 @@ error[unknown-name]: `colour` is not defined
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tirlite.diag.source import Span
+from tirlite.show import Piece, Role, Styled
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A span to show, what to write under it, and the mark to underline it with."""
+    """A span to show, what to write under it, and whether it is the main place or a related one."""
 
     span: Span
     label: str
-    mark: str
+    is_main: bool = True
 
 
-def render(code: str, title: str, places: tuple[Place, ...], help_text: str) -> str:
+def render(code: str, title: str, places: tuple[Place, ...], help_text: str) -> Styled:
     """The whole text of one message, without a final newline."""
     width = max((len(str(place.span.line)) for place in places), default=1)
     margin = " " * width
-    lines = [f"error[{code}]: {title}"]
+    pieces = [Piece(f"error[{code}]", Role.ERROR), Piece(f": {title}", Role.STRONG)]
     for number, place in enumerate(places):
         arrow = "-->" if number == 0 else ":::"
-        lines += [f"{margin}{arrow} {place.span}", *_excerpt(place, width)]
+        pieces += [Piece(f"\n{margin}{arrow} ", Role.FAINT), Piece(str(place.span)), *_excerpt(place, width)]
     if help_text:
-        lines += [f"{margin} |"] if places else []
-        lines += [f"{margin} = help: {help_text}"]
-    return "\n".join(lines)
+        bar = f"\n{margin} |" if places else ""
+        pieces += [Piece(f"{bar}\n{margin} = ", Role.FAINT), Piece("help", Role.STRONG), Piece(f": {help_text}")]
+    return tuple(pieces)
 
 
-def _excerpt(place: Place, width: int) -> list[str]:
+def _excerpt(place: Place, width: int) -> Iterator[Piece]:
     margin = " " * width
     span = place.span
     text = span.source.line(span.line)
     if text is None:
-        return [f"{margin} = {place.label}"] if place.label else []
+        if place.label:
+            yield Piece(f"\n{margin} = ", Role.FAINT)
+            yield Piece(place.label)
+        return
     end = span.end_column if span.end_line == span.line else len(text)
-    marks = place.mark * max(1, end - span.column)
+    marks = ("^" if place.is_main else "-") * max(1, end - span.column)
     # Tabs are kept in the padding, so that the marks stand under the text at any tab width.
     padding = "".join("\t" if c == "\t" else " " for c in text[: span.column])
-    return [
-        f"{margin} |",
-        f"{span.line:>{width}} | {text}",
-        f"{margin} | {padding}{marks} {place.label}".rstrip(),
-    ]
+    yield Piece(f"\n{margin} |\n{span.line:>{width}} | ", Role.FAINT)
+    yield Piece(text)
+    yield Piece(f"\n{margin} | ", Role.FAINT)
+    yield Piece(f"{padding}{marks} {place.label}".rstrip(), Role.MAIN_MARK if place.is_main else Role.RELATED_MARK)

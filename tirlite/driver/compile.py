@@ -8,7 +8,7 @@ from time import perf_counter
 from types import FunctionType
 from typing import TypeAlias, overload
 
-from tirlite.diag import CallTypeError, Message, TirliteError
+from tirlite.diag import CallTypeError, Message, boundary, public
 from tirlite.driver.kernel import Kernel
 from tirlite.driver.options import Options
 from tirlite.ir import PrimFunc, validate
@@ -40,18 +40,16 @@ def compile(  # noqa: A001
 
     Raises KernelError for a function that is no kernel or is ill-formed, PlanError for an unknown strategy.
     """
-    options = Options(strategy, tuple(observers))
-    if isinstance(func, Kernel):
-        return func.with_options(options)
-    if isinstance(func, FunctionType):
-        return _translated(func, sys._getframe(1).f_locals, options)
-    if not isinstance(func, PrimFunc):
-        raise NoKernel(type(func).__name__).error()
-    try:
+    with boundary:
+        options = Options(strategy, tuple(observers))
+        if isinstance(func, Kernel):
+            return func.with_options(options)
+        if isinstance(func, FunctionType):
+            return _translated(func, sys._getframe(1).f_locals, options)
+        if not isinstance(func, PrimFunc):
+            raise NoKernel(type(func).__name__).error()
         validate(func)
         return Kernel(func, options)
-    except TirliteError as error:
-        raise error.with_traceback(None) from None
 
 
 @overload
@@ -72,11 +70,12 @@ def kernel(
     The function is translated here and now, so that its mistakes are reported where it stands; it is never run. The
     options are those of `compile`. Raises KernelError.
     """
-    options = Options(strategy, tuple(observers))
-    names = sys._getframe(1).f_locals
-    if function is not None:
-        return _translated(function, names, options)
-    return lambda decorated: _translated(decorated, names, options)
+    with boundary:
+        options = Options(strategy, tuple(observers))
+        names = sys._getframe(1).f_locals
+        if function is not None:
+            return _translated(function, names, options)
+    return public(lambda decorated: _translated(decorated, names, options))
 
 
 def _translated(function: Function, names: Mapping[str, object], options: Options) -> Kernel:
@@ -85,8 +84,5 @@ def _translated(function: Function, names: Mapping[str, object], options: Option
     if not isinstance(function, FunctionType):
         raise NoKernel(type(function).__name__).error()
     start = perf_counter()
-    try:
-        func = translate(function, names)
-        return Kernel(func, options, seconds=perf_counter() - start, doc=function.__doc__)
-    except TirliteError as error:
-        raise error.with_traceback(None) from None
+    func = translate(function, names)
+    return Kernel(func, options, seconds=perf_counter() - start, doc=function.__doc__)

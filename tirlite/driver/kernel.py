@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tirlite.diag import TirliteError
+from tirlite.diag import TirliteError, boundary
 from tirlite.driver.build import Version
 from tirlite.driver.options import Options
 from tirlite.driver.timing import Timing
 from tirlite.driver.weaken import allowing_zero
-from tirlite.ir import Buffer, PrimFunc, Var
+from tirlite.ir import Buffer, Node, PrimFunc, Var
 from tirlite.plan import Plan
 from tirlite.runtime import Binder, Binding, signature_of
+from tirlite.show import block, escaped, folded
 
 Array = npt.NDArray[Any]
 
@@ -50,13 +51,10 @@ class Kernel:
         self._lock = Lock()
 
     def __call__(self, *args: object, **named: object) -> Array | tuple[Array, ...] | None:
-        try:
+        with boundary:
             binding = self._binder.bind(args, named)
             version = self._version_for_empty() if binding.is_empty else self._version
             version.executable.run(binding)
-        except TirliteError as error:
-            # The frames inside say nothing to a caller.
-            raise error.with_traceback(None) from None
         return _returned(binding)
 
     def with_options(self, options: Options) -> Kernel:
@@ -67,44 +65,61 @@ class Kernel:
         """As a call, but run by the reference interpreter on the function as it was written: slow, with all checks."""
         from tirlite.interp import interpret
 
-        try:
+        with boundary:
             binding = self._binder.bind(args, named)
             arguments: dict[Var | Buffer, object] = dict(zip(self.ir.params, binding.arguments, strict=True))
             arguments |= zip(self.ir.dims, binding.dims, strict=True)
             interpret(self.ir, arguments)
-        except TirliteError as error:
-            raise error.with_traceback(None) from None
         return _returned(binding)
 
     @property
     def lowered(self) -> PrimFunc:
         """The function after all passes, as code is generated from it."""
-        return self._version.rewritten.func
+        with boundary:
+            return self._version.rewritten.func
 
     @property
     def plan(self) -> Plan:
         """The storage plan of the temporaries."""
-        return self._version.rewritten.plan
+        with boundary:
+            return self._version.rewritten.plan
 
     @property
     def llvm(self) -> str:
         """The LLVM IR that codegen wrote."""
-        return self._version.lowered.text
+        with boundary:
+            return self._version.lowered.text
 
     @property
     def optimised_llvm(self) -> str:
         """The LLVM IR after LLVM's own passes."""
-        return self._version.optimised_llvm
+        with boundary:
+            return self._version.optimised_llvm
 
     @property
     def asm(self) -> str:
         """The assembly for this machine."""
-        return self._version.assembly
+        with boundary:
+            return self._version.assembly
 
     @property
     def timing(self) -> Timing:
         """Seconds of the front end, each pass, LLVM's stages and linking, as far as they have run."""
         return Timing([("front end", self._front_end), *self._version.stages], self._version.note)
+
+    def show(self, mark: Node | Buffer | None = None) -> None:
+        """Prints the function as it was written, a node of `kernel.ir` marked in it; see `PrimFunc.show`."""
+        self.ir.show(mark)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the function as written, after the passes, and its storage plan."""
+        parts = [f"<div><code>{escaped(repr(self))}</code></div>", folded("as written", self.ir._repr_html_())]
+        try:
+            plan = self.plan
+        except TirliteError as error:
+            return "".join([*parts, block(error.styled())])
+        parts.append(folded("after the passes", self.lowered._repr_html_()))
+        return "".join([*parts, folded(f"storage plan: {plan.total} bytes", plan._repr_html_())])
 
     def _version_for_empty(self) -> Version:
         with self._lock:

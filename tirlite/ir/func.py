@@ -11,6 +11,7 @@ from tirlite.ir.node import Node, node
 from tirlite.ir.printer import function_text
 from tirlite.ir.stmt import SeqStmt
 from tirlite.ir.walk import walk
+from tirlite.show import block, marked_text, python_text, write
 
 
 @node
@@ -32,6 +33,18 @@ class PrimFunc(Node):
 
     def __str__(self) -> str:
         return function_text(self.name, self.params, self.dims, self.outputs, self.body)
+
+    def show(self, mark: Node | Buffer | None = None) -> None:
+        """Prints the function, coloured where the terminal has colours, with carets under all that `mark` prints as.
+
+        `mark` is a statement or an expression out of the body, or a variable or buffer, which is marked wherever it
+        stands.
+        """
+        text = function_text(self.name, self.params, self.dims, self.outputs, self.body, mark)
+        write(marked_text(text, "# the node is not in this function" if mark is not None else ""))
+
+    def _repr_html_(self) -> str:
+        return block(python_text(str(self)))
 
     @property
     def dims(self) -> tuple[Var, ...]:

@@ -32,10 +32,15 @@ def text(node: Node) -> str:
 
 
 def function_text(
-    name: str, params: Sequence[Var | Buffer], dims: Sequence[Var], outputs: Sequence[Buffer], body: SeqStmt
+    name: str,
+    params: Sequence[Var | Buffer],
+    dims: Sequence[Var],
+    outputs: Sequence[Buffer],
+    body: SeqStmt,
+    mark: Node | Buffer | None = None,
 ) -> str:
-    """A whole function, with the declarations of its dims in front."""
-    names = Names()
+    """A whole function, with the declarations of its dims in front. What `mark` prints as is framed."""
+    names = Names(mark)
     header = _dims_text(dims, names)
     for param in params:
         names.define(param)

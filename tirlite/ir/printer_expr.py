@@ -58,6 +58,7 @@ from tirlite.ir.expr import (
 )
 from tirlite.ir.op import Op
 from tirlite.ir.printer_names import Names
+from tirlite.show.carets import BEGIN, END
 
 # How tightly Python binds; an operand that binds less tightly than its place demands is put in parentheses.
 TERNARY, OR, AND, NOT, COMPARE, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM, PRODUCT, SIGN, ATOM = range(13)
@@ -112,6 +113,9 @@ def expr_text(expr: Expr, names: Names, tightness: int = TERNARY) -> tuple[str, 
         else:
             binds, pieces = _RULES[kind](inner, names)
         deepest = max(deepest, depth)
+        if inner is names.mark:
+            out.append(BEGIN)
+            stack.append((END, 0))
         if binds < demanded:
             out.append("(")
             stack.append((")", 0))

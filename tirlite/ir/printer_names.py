@@ -6,6 +6,8 @@ import keyword
 import re
 
 from tirlite.ir.expr import Buffer, Var
+from tirlite.ir.node import Node
+from tirlite.show import framed
 
 # What the printed text needs for itself.
 _RESERVED = frozenset(keyword.kwlist) | {"tl", "range", "min", "max", "abs", "bool", "int", "float"}
@@ -25,9 +27,12 @@ class Names:
 
     A name belongs to one object for the whole text. Only the variable of a loop gives its name back at the end of the
     loop, so that one `i` serves loop after loop; another loop takes it, nothing else.
+
+    `mark` is a node, or a buffer: what it prints as is framed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, mark: Node | Buffer | None = None) -> None:
+        self.mark = mark
         self._names: dict[Var | Buffer, str] = {}
         self._taken: set[str] = set()
         self._of_loops: set[str] = set()
@@ -35,7 +40,8 @@ class Names:
 
     def of(self, entity: Var | Buffer) -> str:
         """The name of `entity`, which gets one now if it has none: a use without a definition is shown too."""
-        return self._names.get(entity) or self.define(entity)
+        known = self._names.get(entity)
+        return self._shown(entity, known) if known else self.define(entity)
 
     def define(self, entity: Var | Buffer) -> str:
         """A new name of `entity`, whose definition is printed now.
@@ -44,7 +50,10 @@ class Names:
         """
         name = self.fresh(entity.name)
         self._names[entity] = name
-        return name
+        return self._shown(entity, name)
+
+    def _shown(self, entity: Var | Buffer, name: str) -> str:
+        return framed(name) if entity is self.mark else name
 
     def fresh(self, wish: str) -> str:
         """A name like `wish` that nothing has or had."""
@@ -67,7 +76,7 @@ class Names:
         self._taken.add(name)
         self._of_loops.add(name)
         self._names[var] = name
-        return name
+        return self._shown(var, name)
 
     def close_loop(self, var: Var) -> None:
         self._taken.discard(self._names.pop(var))

@@ -25,6 +25,7 @@ from tirlite.ir.stmt import (
     View,
     While,
 )
+from tirlite.show import framed
 
 Line: TypeAlias = tuple[int, str]
 
@@ -47,7 +48,10 @@ class StatementPrinter:
             if isinstance(step, str):
                 self.lines.append((at, step))
             elif isinstance(step, Stmt):
+                first = len(self.lines)
                 stack.extend(_RULES[type(step)](self, step, at))
+                if step is self.names.mark:
+                    self.lines[first:] = [(level, framed(line)) for level, line in self.lines[first:]]
             else:
                 stack.extend(step())
 
@@ -154,7 +158,8 @@ class StatementPrinter:
         if depth > DEEPEST:
             # Its lets have to stand where only this branch computes them.
             return [(level + 1, stmt), (level, "else:")]
-        self._line(level, f"elif {text}:")
+        line = f"elif {text}:"
+        self._line(level, framed(line) if stmt is self.names.mark else line)
         return [*self._otherwise(stmt.else_body, level), *self._body(stmt.then_body.stmts, level + 1)]
 
     def attr(self, stmt: AttrStmt, level: int) -> list[_Step]:

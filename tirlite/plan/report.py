@@ -6,7 +6,7 @@ from tirlite.diag import Message, PlanError, nearest
 from tirlite.plan.decision import Choice
 from tirlite.plan.layout import Layout
 from tirlite.plan.request import Request
-from tirlite.show import table
+from tirlite.show import Piece, Role, Styled, table
 from tirlite.sizes import Size
 
 _ROWS = 40
@@ -31,6 +31,17 @@ def summary(layout: Layout, bound: Size, gap: float | None) -> str:
         for name, region in layout.pools.items()
     ]
     return head + "\n" + table(("pool", "memory", "bytes", "align", "requests"), rows, _ROWS)
+
+
+def styled(text: str) -> Styled:
+    """The text of `summary` with its parts told apart: figures, the head of the table, its rows."""
+    lines = text.split("\n")
+    rule = next((number for number, line in enumerate(lines) if line and not line.strip("- ")), len(lines))
+    pieces = [Piece(lines[0], Role.STRONG)]
+    for number, line in enumerate(lines[1:], start=1):
+        role = Role.KEYWORD if number == rule - 1 else Role.FAINT if number == rule else Role.PLAIN
+        pieces += [Piece("\n"), Piece(line, role)]
+    return tuple(pieces)
 
 
 def explain_all(layout: Layout, only: str | None = None) -> str:

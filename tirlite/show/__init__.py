@@ -1,7 +1,34 @@
-"""How things look: tables and charts as text and SVG. Knows nothing of compilers."""
+"""How things look: tables and charts as text and SVG, styled text as ANSI and HTML. Knows nothing of compilers."""
 
+from tirlite.show.ansi import coloured, wants_colour, write
+from tirlite.show.carets import framed, marked_text
 from tirlite.show.chart import Chart, Rectangle, chart_text
+from tirlite.show.environment import full_traceback
+from tirlite.show.html import block, escaped, folded, picture
+from tirlite.show.python_text import python_text
+from tirlite.show.styled import Piece, Role, Styled, plain
 from tirlite.show.svg import chart_svg
 from tirlite.show.table import table
 
-__all__ = ["Chart", "Rectangle", "chart_svg", "chart_text", "table"]
+__all__ = [
+    "Chart",
+    "Piece",
+    "Rectangle",
+    "Role",
+    "Styled",
+    "block",
+    "chart_svg",
+    "chart_text",
+    "coloured",
+    "escaped",
+    "folded",
+    "framed",
+    "full_traceback",
+    "marked_text",
+    "picture",
+    "plain",
+    "python_text",
+    "table",
+    "wants_colour",
+    "write",
+]

@@ -1,0 +1,26 @@
+"""Whatever the text, `tl.parse` gives a function or a clear refusal, within seconds: tried on mutated kernels."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from fuzz.mutations import mutated, outcome, texts
+
+TEXTS = texts()
+MUTATIONS = 400
+GROUP = 40
+
+
+@pytest.mark.parametrize("number", range(len(TEXTS)))
+def test_the_texts_themselves_are_kernels(number: int) -> None:
+    assert outcome(TEXTS[number]) == ""
+
+
+@pytest.mark.parametrize("first", range(0, MUTATIONS, GROUP))
+def test_mutated_text_is_a_kernel_or_refused(first: int) -> None:
+    codes = set()
+    for seed in range(first, first + GROUP):
+        rng = random.Random(seed)
+        codes.add(outcome(mutated(rng.choice(TEXTS), rng)))
+    assert len(codes) > 3

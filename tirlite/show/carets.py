@@ -1,0 +1,45 @@
+"""Lines in which stretches are framed in, the lines without frames and a line of carets under each stretch out."""
+
+from __future__ import annotations
+
+from tirlite.show.python_text import python_text
+from tirlite.show.styled import Piece, Role, Styled
+
+# Of Unicode's private use area: what prints a program escapes them inside of texts, so they mean nothing else there.
+BEGIN, END = "\ue000", "\ue001"
+
+
+def framed(text: str) -> str:
+    """`text` as a stretch to be marked. Frames may stand in frames."""
+    return f"{BEGIN}{text}{END}"
+
+
+def unframed(text: str) -> str:
+    """`text` without its frames."""
+    return text.replace(BEGIN, "").replace(END, "")
+
+
+def carets(line: str) -> str:
+    """A line of carets, to stand under `unframed(line)`; empty where nothing is framed."""
+    marks, open_frames = "", 0
+    for letter in line:
+        if letter == BEGIN:
+            open_frames += 1
+        elif letter == END:
+            open_frames -= 1
+        else:
+            marks += "^" if open_frames else " "
+    return marks.rstrip()
+
+
+def marked_text(text: str, missing: str = "") -> Styled:
+    """Python source with carets under what is framed; `missing` stands below it where nothing is."""
+    pieces: list[Piece] = []
+    for line in text.split("\n"):
+        pieces += [*([Piece("\n")] if pieces else []), *python_text(unframed(line))]
+        marks = carets(line)
+        if marks:
+            pieces += [Piece("\n"), Piece(marks, Role.MAIN_MARK)]
+    if missing and BEGIN not in text:
+        pieces += [Piece("\n"), Piece(missing, Role.FAINT)]
+    return tuple(pieces)

@@ -1,0 +1,29 @@
+"""The environment variables that tirlite heeds, in one place: what is set in, what it asks for out.
+
+NO_COLOR (https://no-color.org) and FORCE_COLOR (https://force-color.org) count when they are set to anything but
+nothing; of both, NO_COLOR wins. TIRLITE_FULL_TRACEBACK=1 shows the frames inside of tirlite too.
+"""
+
+from __future__ import annotations
+
+import os
+
+
+def colour_is_refused() -> bool:
+    """Whether colour is wanted nowhere."""
+    return bool(os.environ.get("NO_COLOR"))
+
+
+def colour_is_forced() -> bool:
+    """Whether colour is wanted where there is no terminal too."""
+    return bool(os.environ.get("FORCE_COLOR"))
+
+
+def terminal_is_dumb() -> bool:
+    """Whether the terminal understands no escape sequences."""
+    return os.environ.get("TERM") == "dumb"
+
+
+def full_traceback() -> bool:
+    """Whether errors show the frames inside of tirlite."""
+    return os.environ.get("TIRLITE_FULL_TRACEBACK", "0") not in ("", "0")

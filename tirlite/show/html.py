@@ -1,0 +1,52 @@
+"""Styled text in, HTML out that stands alone: escaped, styled in place, for light and dark pages alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tirlite.show.styled import Piece, Role
+
+# Of middle lightness, so that each can be read on white as well as on black.
+COLOURS = {
+    Role.ERROR: "#d13438",
+    Role.MAIN_MARK: "#d13438",
+    Role.RELATED_MARK: "#3a7bd5",
+    Role.KEYWORD: "#a35bc9",
+    Role.WORD: "#1c8591",
+    Role.NUMBER: "#b06a10",
+    Role.TEXT: "#3d8b40",
+}
+_STYLES = {
+    **{role: f"color:{colour}" for role, colour in COLOURS.items()},
+    Role.ERROR: f"color:{COLOURS[Role.ERROR]};font-weight:bold",
+    Role.STRONG: "font-weight:bold",
+    Role.FAINT: "opacity:0.6",
+}
+_BLOCK = "text-align:left;white-space:pre;overflow-x:auto;line-height:1.35;background:none;margin:0.4em 0"
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
+
+
+def escaped(text: str) -> str:
+    """`text` for HTML, between tags as well as in attributes."""
+    return text.translate(_ESCAPES)
+
+
+def block(pieces: Iterable[Piece]) -> str:
+    """Styled text as preformatted lines."""
+    return f'<pre style="{_BLOCK}">{"".join(_span(piece) for piece in pieces)}</pre>'
+
+
+def _span(piece: Piece) -> str:
+    style = _STYLES.get(piece.role)
+    return f'<span style="{style}">{escaped(piece.text)}</span>' if style else escaped(piece.text)
+
+
+def folded(heading: str, inside: str, *, is_open: bool = False) -> str:
+    """HTML under a heading of plain text that opens and closes at a click."""
+    state = " open" if is_open else ""
+    return f'<details{state}><summary style="cursor:pointer">{escaped(heading)}</summary>{inside}</details>'
+
+
+def picture(svg: str) -> str:
+    """An SVG picture, no wider than what it stands in."""
+    return f'<div style="max-width:960px;overflow-x:auto">{svg}</div>'
