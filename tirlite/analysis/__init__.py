@@ -2,6 +2,7 @@
 
 from tirlite.analysis.access import Access, AccessKind, Entry, LinearSequence, Region, Touch, linear_sequence
 from tirlite.analysis.allocations import AllocationSize, allocations
+from tirlite.analysis.byte_ranges import ByteRange, are_disjoint, byte_ranges
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.lifetimes import Lifetime, lifetimes, lifetimes_of
 
@@ -9,6 +10,7 @@ __all__ = [
     "Access",
     "AccessKind",
     "AllocationSize",
+    "ByteRange",
     "Entry",
     "Extents",
     "Lifetime",
@@ -16,6 +18,8 @@ __all__ = [
     "Region",
     "Touch",
     "allocations",
+    "are_disjoint",
+    "byte_ranges",
     "lifetimes",
     "lifetimes_of",
     "linear_sequence",

@@ -25,6 +25,7 @@ class Environment:
         self.variables: dict[Var, str] = {}
         self.places: dict[Buffer, Place] = {}
         self.names: dict[str, Named] = {}  # everything that the operands of those mention
+        self.notes: dict[Buffer, str] = {}  # what ends the accesses of a buffer in the loop nest that is open
 
     def bind(self, var: Var, operand: str) -> None:
         self.variables[var] = operand

@@ -196,7 +196,7 @@ class Expressions:
 
     def _load_element(self, expr: Load, place: Place) -> Steps[str]:
         pointer = yield self.address(place, expr.indices)
-        return memory.load(self.out, place, pointer, expr.dtype)
+        return memory.load(self.out, place, pointer, expr.dtype, self.environment.notes.get(place.buffer, ""))
 
     def address(self, place: Place, indices: tuple[Expr, ...]) -> Steps[str]:
         """The address of the element at scalar indices."""
@@ -210,7 +210,7 @@ class Expressions:
         last = expr.indices[-1]
         if isinstance(last, Ramp) and is_unit_ramp(last):
             pointer = yield self.address(place, (*expr.indices[:-1], last.base))
-            return memory.load(self.out, place, pointer, expr.dtype)
+            return memory.load(self.out, place, pointer, expr.dtype, self.environment.notes.get(place.buffer, ""))
         pointers = yield self.lane_addresses(place, expr.indices)
         return memory.gather(self.out, place, pointers, expr.dtype)
 

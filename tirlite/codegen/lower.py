@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.environment import Environment
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.memory import natural_alignment
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Extent, Statements
-from tirlite.codegen.storage import assign_homes
+from tirlite.codegen.storage import Home, assign_homes
 from tirlite.codegen.text import FunctionText, ModuleText
 from tirlite.codegen.types import register_type
 from tirlite.codegen.workspace import Workspace, range_addresses, write_size_function
@@ -47,7 +48,9 @@ def lower(func: PrimFunc) -> Lowered:
     module = ModuleText()
     name = "tirlite_" + re.sub(r"\W", "_", func.name, flags=re.ASCII)
     values = Expressions(FunctionText(module), Environment())
-    statements = Statements(values, name, storage, Weights(func.body))
+    statements = Statements(
+        values, name, storage, Weights(func.body), Aliases(func, storage.of(Home.WORKSPACE), module)
+    )
     try:
         _write_kernel(func, statements)
     except Refused as refused:

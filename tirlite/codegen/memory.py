@@ -46,21 +46,24 @@ def address(out: FunctionText, place: Place, offset: str) -> str:
     return out.value(f"getelementptr inbounds {element_type(place.buffer.dtype)}, ptr {place.pointer}, i64 {offset}")
 
 
-def load(out: FunctionText, place: Place, pointer: str, dtype: DType) -> str:
-    """The value of type `dtype` at `pointer`, which lies a whole number of elements from the buffer's first byte."""
+def load(out: FunctionText, place: Place, pointer: str, dtype: DType, note: str = "") -> str:
+    """The value of type `dtype` at `pointer`, which lies a whole number of elements from the buffer's first byte.
+
+    `note` ends the instruction, as in `store`.
+    """
     kind = memory_type(dtype)
-    value = out.value(f"load {_volatile(place)}{kind}, ptr {pointer}, align {_alignment(place)}")
+    value = out.value(f"load {_volatile(place)}{kind}, ptr {pointer}, align {_alignment(place)}{note}")
     if not dtype.is_bool:
         return value
     zero = "0" if dtype.lanes == 1 else "zeroinitializer"
     return out.value(f"icmp ne {kind} {value}, {zero}")
 
 
-def store(out: FunctionText, place: Place, pointer: str, dtype: DType, value: str) -> None:
+def store(out: FunctionText, place: Place, pointer: str, dtype: DType, value: str, note: str = "") -> None:
     kind = memory_type(dtype)
     if dtype.is_bool:
         value = out.value(f"zext {register_type(dtype)} {value} to {kind}")
-    out.effect(f"store {_volatile(place)}{kind} {value}, ptr {pointer}, align {_alignment(place)}")
+    out.effect(f"store {_volatile(place)}{kind} {value}, ptr {pointer}, align {_alignment(place)}{note}")
 
 
 def gather(out: FunctionText, place: Place, pointers: list[str], dtype: DType) -> str:

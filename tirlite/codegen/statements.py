@@ -8,6 +8,7 @@ from math import gcd
 from typing import Any, NamedTuple, TypeAlias
 
 from tirlite.codegen import memory
+from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.environment import Named
 from tirlite.codegen.expressions import Expressions, is_unit_ramp
 from tirlite.codegen.faults import Faults
@@ -58,13 +59,14 @@ class Extent(NamedTuple):
 class Statements:
     """Writes the instructions of statements. `at` is the span of the statement that is being written."""
 
-    def __init__(self, values: Expressions, name: str, storage: Storage, weights: Weights) -> None:
+    def __init__(self, values: Expressions, name: str, storage: Storage, weights: Weights, aliases: Aliases) -> None:
         self.out = values.out
         self.values = values
         self.environment = values.environment
         self.name = name
         self.storage = storage
         self.weights = weights
+        self.aliases = aliases
         self.ranges: dict[Buffer, str] = {}  # the address of each buffer in the workspace
         self.slots: dict[Buffer, str] = {}  # the address of each buffer on the stack of this function
         self.messages: list[Message] = []
@@ -141,7 +143,7 @@ class Statements:
             pointers = run(values.lane_addresses(place, stmt.indices))
             memory.scatter(self.out, place, pointers, stmt.value.dtype, value)
             return
-        memory.store(self.out, place, pointer, stmt.value.dtype, value)
+        memory.store(self.out, place, pointer, stmt.value.dtype, value, self.environment.notes.get(stmt.buffer, ""))
 
     def evaluate(self, stmt: Evaluate) -> None:
         self.values.value(stmt.value)
@@ -209,6 +211,15 @@ class Statements:
             yield self.block(stmt.else_body)
             out.branch(done)
         out.start(done)
+
+    def nest(self, stmt: For | While) -> Steps[None]:
+        """A loop. What is known of aliases is noted for a whole nest of loops."""
+        is_outermost = self._depth == 0
+        if is_outermost:
+            self.environment.notes = self.aliases.notes(stmt)
+        yield self.loop(stmt) if isinstance(stmt, For) else self.while_loop(stmt)
+        if is_outermost:
+            self.environment.notes = {}
 
     def body(self, body: SeqStmt) -> Steps[None]:
         """The block of a loop."""
@@ -302,8 +313,8 @@ RULES: dict[type[Stmt], Rule] = {
     View: Statements.view,
     Let: Statements.let,
     Assert: Statements.assertion,
-    For: Statements.loop,
-    While: Statements.while_loop,
+    For: Statements.nest,
+    While: Statements.nest,
     IfThenElse: Statements.conditional,
     AttrStmt: Statements.attribute,
 }

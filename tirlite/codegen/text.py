@@ -21,6 +21,13 @@ class ModuleText:
         self.values = count(1)
         self.blocks = count(1)
 
+    def node(self, *parts: str, distinct: bool = False) -> str:
+        """The name of a new metadata node; a distinct one, equal to no other, has itself as its first part."""
+        name = f"!{len(self.metadata)}"
+        inside = ", ".join((name, *parts) if distinct else parts)
+        self.metadata.append(f"{name} = {'distinct ' if distinct else ''}!{{{inside}}}")
+        return name
+
     def text(self, name: str) -> str:
         """The whole module."""
         parts = [f'source_filename = "{name}"', *self.functions, *self.declarations.values(), *self.metadata]
@@ -92,9 +99,7 @@ class FunctionText:
 
     def loop_metadata(self, *properties: str) -> str:
         """The end of a loop's branch instruction, which says how the loop is meant."""
-        number = len(self.module.metadata)
-        self.module.metadata.append(f"!{number} = distinct !{{{', '.join([f'!{number}', *properties])}}}")
-        return f", !llvm.loop !{number}"
+        return f", !llvm.loop {self.module.node(*properties, distinct=True)}"
 
     def mentioned(self) -> dict[str, None]:
         """All names of values and blocks in the text, in order."""

@@ -1,0 +1,44 @@
+"""A function in, the bytes that each buffer stands for out: a range of the allocation at its root."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tirlite.analysis.extents import Extents
+from tirlite.ir import Allocate, Buffer, PrimFunc, View, statements
+from tirlite.sizes import Proof, Size, prove_le
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """`size` bytes of `root` from `offset` on; the whole of `root` where either is not known on entry to the function.
+
+    What depends on a loop is not known: a view of one iteration may overlap its neighbour of the next.
+    """
+
+    root: Buffer
+    offset: Size | None
+    size: Size | None
+
+
+def byte_ranges(func: PrimFunc) -> dict[Buffer, ByteRange]:
+    """The range of each parameter, allocation and view."""
+    extents = Extents(func)
+    ranges = {param: ByteRange(param, 0, extents.bytes(param)) for param in func.params if isinstance(param, Buffer)}
+    for stmt in statements(func.body):
+        if isinstance(stmt, Allocate):
+            ranges[stmt.buffer] = ByteRange(stmt.buffer, 0, extents.bytes(stmt.buffer))
+        elif isinstance(stmt, View):
+            source, offset = ranges[stmt.source], extents.size(stmt.byte_offset)
+            start = None if source.offset is None or offset is None else source.offset + offset
+            ranges[stmt.buffer] = ByteRange(source.root, start, extents.bytes(stmt.buffer))
+    return ranges
+
+
+def are_disjoint(a: ByteRange, b: ByteRange) -> bool:
+    """Whether two ranges share no byte, for all values of all variables: different roots, or proved apart in one."""
+    if a.root is not b.root:
+        return True
+    if a.offset is None or a.size is None or b.offset is None or b.size is None:
+        return False
+    return prove_le(a.offset + a.size, b.offset) is Proof.YES or prove_le(b.offset + b.size, a.offset) is Proof.YES

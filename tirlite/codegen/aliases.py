@@ -1,0 +1,53 @@
+"""A loop nest in, what LLVM is told of its accesses out: which of them never touch the same byte.
+
+Ranges of the workspace are reached through one pointer, so that LLVM alone cannot tell them apart. Metadata says that
+two do not alias only where their bytes are proved disjoint for all values of all variables (see
+`analysis.byte_ranges`): it is a claim for all time, not for the time in which a buffer lives.
+"""
+
+from __future__ import annotations
+
+from tirlite.analysis import ByteRange, are_disjoint, byte_ranges
+from tirlite.codegen.text import ModuleText
+from tirlite.ir import Buffer, For, Load, PrimFunc, Store, While, walk
+
+# Ranges in one nest that LLVM is told of. Its alias analysis looks at each pair of accesses.
+MOST = 64
+
+
+class Aliases:
+    """The notes for the accesses of loop nests, in one module."""
+
+    def __init__(self, func: PrimFunc, tracked: tuple[Buffer, ...], module: ModuleText) -> None:
+        """`tracked` are the allocations that share a pointer."""
+        roots = set(tracked)
+        self.ranges = {b: r for b, r in byte_ranges(func).items() if r.root in roots} if roots else {}
+        self.module = module
+        self.domain = ""
+        self.scopes: dict[ByteRange, str] = {}
+        self.lists: dict[tuple[str, ...], str] = {}
+
+    def notes(self, nest: For | While) -> dict[Buffer, str]:
+        """For an outermost loop, the end of the load and store instructions of each buffer."""
+        touched = [n.buffer for n in walk(nest) if isinstance(n, Load | Store) and n.buffer in self.ranges]
+        buffers = dict.fromkeys(touched)
+        known = list(dict.fromkeys(self.ranges[buffer] for buffer in buffers))[:MOST]
+        notes: dict[Buffer, str] = {}
+        for buffer in buffers:
+            own = self.ranges[buffer]
+            others = tuple(self._scope(other) for other in known if are_disjoint(own, other))
+            if own in known and others:
+                notes[buffer] = f", !alias.scope {self._list((self._scope(own),))}, !noalias {self._list(others)}"
+        return notes
+
+    def _scope(self, own: ByteRange) -> str:
+        if not self.domain:
+            self.domain = self.module.node('!"workspace"', distinct=True)
+        if own not in self.scopes:
+            self.scopes[own] = self.module.node(self.domain, distinct=True)
+        return self.scopes[own]
+
+    def _list(self, scopes: tuple[str, ...]) -> str:
+        if scopes not in self.lists:
+            self.lists[scopes] = self.module.node(*scopes)
+        return self.lists[scopes]
