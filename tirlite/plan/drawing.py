@@ -33,7 +33,27 @@ def chart_of(layout: Layout, bound: Size, binding: Mapping[Dim, int] | None = No
     title = f"{layout.strategy}: {layout.total} bytes{when}"
     floor = evaluate(bound, values)
     line = (floor, f"lower bound {floor}")
-    return Chart(title, tuple(boxes), "time", "bytes", (line,), tuple(base.values()))
+    time, live = _busiest(constant)
+    peak = ((time, f"peak: {live} bytes live at time {time}"),) if boxes else ()
+    return Chart(title, tuple(boxes), "time", "bytes", (line,), tuple(base.values()), peak)
+
+
+def _busiest(constant: Layout) -> tuple[int, int]:
+    """The first time at which most bytes are live, and how many."""
+    changes = [
+        change
+        for request in constant.problem.requests
+        for low, high in request.live
+        for change in ((low, _number(request.size)), (high, -_number(request.size)))
+    ]
+    best = (0, 0)
+    live = 0
+    # At one time what dies goes before what is born, so that the sums in between are never too large.
+    for time, change in sorted(changes):
+        live += change
+        if live > best[1]:
+            best = (time, live)
+    return best
 
 
 def _box(constant: Layout, layout: Layout, name: str, base: Mapping[str, int], low: int, high: int) -> Rectangle:

@@ -1,65 +1,58 @@
-"""Charts of rectangles over time: labelled rectangles in, text out. For pictures see `svg`."""
+"""Charts of rectangles over time: a chart in, text out. For pictures see `svg`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tirlite.show.density import Grid
+from tirlite.show.rectangle import Chart, Rectangle, extent
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+# A cell's sign by how much of it is covered, and how the signs are explained.
+_SHADES = ((0.02, "."), (0.5, ":"), (0.98, "+"), (2.0**63, "#"))
+_KEY = "`.` free, `:` less than half, `+` more, `#` all of it"
 
 
-@dataclass(frozen=True, slots=True)
-class Rectangle:
-    """[left, right) x [bottom, top), what is written in it, and what is told when the pointer stands on it."""
+def chart_text(chart: Chart, width: int = 72, height: int = 20, legend: int = 62) -> str:
+    """The chart in letters, one for each rectangle, with a legend of at most `legend` lines under it.
 
-    label: str
-    left: int
-    right: int
-    bottom: int
-    top: int
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """Rectangles, what the axes mean, a title, and horizontal lines: (height, label)."""
-
-    title: str
-    rectangles: tuple[Rectangle, ...]
-    across: str
-    up: str
-    lines: tuple[tuple[int, str], ...] = ()
-    marks: tuple[int, ...] = ()
-
-
-def chart_text(chart: Chart, width: int = 72, height: int = 20) -> str:
-    """The chart in letters, one for each rectangle, with a legend: at most `width` columns and `height` lines."""
+    The plane takes at most `width` columns and `height` lines. Where there are more rectangles than letters, signs tell
+    how much of the plane they cover.
+    """
     if not chart.rectangles:
         return f"{chart.title}\n(nothing to show)"
     left, right, bottom, top = extent(chart)
-    columns, rows = min(width, right - left), min(height, max(1, top - bottom))
-    grid = [["."] * columns for _ in range(rows)]
-    names = [_letter(index) for index in range(len(chart.rectangles))]
-    for rectangle, name in zip(chart.rectangles, names, strict=True):
-        for row in _cells(rectangle.bottom - bottom, rectangle.top - bottom, top - bottom, rows):
-            for column in _cells(rectangle.left - left, rectangle.right - left, right - left, columns):
-                grid[row][column] = name
+    margin = len(str(top))
+    columns, rows = max(1, min(width - margin - 2, right - left)), max(1, min(height, top - bottom))
+    if len(chart.rectangles) <= len(_LETTERS):
+        plane = _in_letters(chart, columns, rows)
+        below = _legend(chart.rectangles, legend)
+    else:
+        plane = _in_shades(chart, columns, rows)
+        below = [f"{len(chart.rectangles)} rectangles: {_KEY}"]
     edges = [str(bottom + (top - bottom) * (row + 1) // rows) for row in range(rows)]
-    margin = max(map(len, edges))
-    lines = [f"{edges[row]:>{margin}} |{''.join(grid[row])}" for row in reversed(range(rows))]
+    lines = [f"{edges[row]:>{margin}} |{plane[row]}" for row in reversed(range(rows))]
     axis = f"{left}".ljust(max(columns - len(str(right)), 1)) + str(right)
     lines += [f"{bottom:>{margin}} +{'-' * columns}", f"{'':{margin}}  {axis}  {chart.across}"]
-    legend = [
-        f"{name} {rectangle.note or rectangle.label}" for name, rectangle in zip(names, chart.rectangles, strict=True)
-    ]
-    return "\n".join([chart.title, f"{chart.up}", *lines, "", *dict.fromkeys(legend)])
+    return "\n".join([chart.title, f"{chart.up}", *lines, "", *below])
 
 
-def extent(chart: Chart) -> tuple[int, int, int, int]:
-    """(left, right, bottom, top), never empty."""
-    boxes = chart.rectangles
-    left = min((box.left for box in boxes), default=0)
-    right = max((box.right for box in boxes), default=1)
-    top = max([box.top for box in boxes] + [value for value, _ in chart.lines], default=1)
-    bottom = min((box.bottom for box in boxes), default=0)
-    return left, max(right, left + 1), bottom, max(top, bottom + 1)
+def _in_letters(chart: Chart, columns: int, rows: int) -> list[str]:
+    left, right, bottom, top = extent(chart)
+    grid = [["."] * columns for _ in range(rows)]
+    for rectangle, letter in zip(chart.rectangles, _LETTERS, strict=False):
+        for row in _cells(rectangle.bottom - bottom, rectangle.top - bottom, top - bottom, rows):
+            for column in _cells(rectangle.left - left, rectangle.right - left, right - left, columns):
+                grid[row][column] = letter
+    return ["".join(row) for row in grid]
+
+
+def _in_shades(chart: Chart, columns: int, rows: int) -> list[str]:
+    coverage = Grid(*extent(chart), columns, rows).coverage(chart.rectangles)
+    return ["".join(next(sign for most, sign in _SHADES if part < most) for part in row) for row in coverage]
+
+
+def _legend(rectangles: tuple[Rectangle, ...], most: int) -> list[str]:
+    lines = [f"{letter} {each.note or each.label}" for letter, each in zip(_LETTERS, rectangles, strict=False)]
+    return lines if len(lines) <= most else [*lines[: most - 1], f"... {len(lines) - most + 1} more ..."]
 
 
 def _cells(low: int, high: int, extent: int, cells: int) -> range:
@@ -72,8 +65,3 @@ def _cells(low: int, high: int, extent: int, cells: int) -> range:
         return range(first, last)
     nearest = min(low * cells // extent, cells - 1)
     return range(nearest, nearest + 1)
-
-
-def _letter(index: int) -> str:
-    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-    return letters[index % len(letters)]

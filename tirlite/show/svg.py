@@ -1,17 +1,21 @@
-"""Charts as pictures: a chart in, SVG out."""
+"""Charts as pictures: a chart in, SVG out, of a size that does not grow with the number of rectangles."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
-from tirlite.show.chart import Chart, Rectangle, extent
+from tirlite.show.density import Grid, runs
+from tirlite.show.rectangle import Chart, Rectangle, extent
 
 # Tints of like lightness, so that black text is readable on each.
 _FILLS = ("#8ecae6", "#ffb703", "#b7e4c7", "#f4acb7", "#cdb4db", "#ffd6a5", "#a3c4f3", "#d9ed92", "#e5989b", "#90dbf4")
-_LEFT, _RIGHT, _TOP, _BOTTOM = 84, 16, 34, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 84, 16, 48, 44
 _LETTER_WIDTH = 6.2
-_GRID, _FRAME, _LINE = "#ddd", "#333", "#c1121f"
-
+_GRID, _FRAME, _LINE, _SHADE = "#ddd", "#333", "#c1121f", "#33658a"
+# Up to so many rectangles are drawn one by one. Of more, the largest are, and the rest as shades of so many levels, in
+# cells of so many pixels.
+_MANY, _LARGEST, _LEVELS, _CELL = 2000, 800, 4, 4
 
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 
@@ -35,7 +39,10 @@ class _Frame:
 
 
 def chart_svg(chart: Chart, width: int = 960, height: int = 540) -> str:
-    """The chart as an SVG picture of `width` x `height` pixels; rectangles tell their note under the pointer."""
+    """The chart as an SVG picture of `width` x `height` pixels; rectangles tell their note under the pointer.
+
+    Of more than some thousand rectangles the largest are drawn, and the others as shades: half a megabyte at most.
+    """
     left, right, bottom, top = extent(chart)
     per_time = (width - _LEFT - _RIGHT) / (right - left)
     per_byte = (height - _TOP - _BOTTOM) / (top - bottom)
@@ -43,18 +50,57 @@ def chart_svg(chart: Chart, width: int = 960, height: int = 540) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
+        "<style>g:hover>rect{stroke-width:2.5}</style>",
         f'<rect width="{width}" height="{height}" fill="white"/>',
         f'<text x="{_LEFT}" y="20" font-size="14">{chart.title.translate(_ESCAPES)}</text>',
         *_axes(chart, frame),
     ]
+    drawn = chart.rectangles
+    if len(drawn) > _MANY:
+        drawn, small = _divided(chart)
+        parts += _shades(chart, small, frame)
+        parts.append(_text(frame.right_edge, 20, f"the largest {len(drawn)} drawn, {len(small)} as shades", "end"))
     fills: dict[str, str] = {}
-    for rectangle in chart.rectangles:
+    for rectangle in drawn:
         fill = fills.setdefault(rectangle.label, _FILLS[len(fills) % len(_FILLS)])
         parts += _drawn(rectangle, frame, fill)
+    for value, label in chart.instants:
+        parts.append(_instant(frame, value))
+        parts.append(_text(frame.x(value) + 4, _TOP - 4, label, "start", _LINE))
     for value, label in chart.lines:
         parts.append(_level(frame, value, _LINE, "5 3"))
         parts.append(_text(frame.right_edge, frame.y(value) - 4, label, "end", _LINE))
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _divided(chart: Chart) -> tuple[tuple[Rectangle, ...], list[Rectangle]]:
+    """The largest rectangles, and the others, both in their order."""
+    boxes = chart.rectangles
+    area = [(box.right - box.left) * (box.top - box.bottom) for box in boxes]
+    largest = sorted(range(len(boxes)), key=lambda index: (-area[index], index))[:_LARGEST]
+    chosen = bytearray(len(boxes))
+    for index in largest:
+        chosen[index] = 1
+    others = [box for box, is_large in zip(boxes, chosen, strict=True) if not is_large]
+    return tuple(boxes[index] for index in sorted(largest)), others
+
+
+def _shades(chart: Chart, rectangles: list[Rectangle], frame: _Frame) -> list[str]:
+    """What the rectangles cover, one path for each level of density."""
+    columns, rows = (frame.right_edge - _LEFT) // _CELL, (frame.floor - _TOP) // _CELL
+    wide, high = (frame.right_edge - _LEFT) / columns, (frame.floor - _TOP) / rows
+    paths: list[list[str]] = [[] for _ in range(_LEVELS + 1)]
+    for row, parts in enumerate(Grid(*extent(chart), columns, rows).coverage(rectangles)):
+        y = frame.floor - (row + 1) * high
+        levels = [min(_LEVELS, ceil(part * _LEVELS - 0.01)) for part in parts]
+        for level, begin, end in runs(levels):
+            x = _LEFT + begin * wide
+            paths[level].append(f"M{x:.1f} {y:.1f}h{(end - begin) * wide:.1f}v{high:.1f}H{x:.1f}z")
+    return [
+        f'<path d="{"".join(path)}" fill="{_SHADE}" fill-opacity="{level / (_LEVELS + 1):.2f}"/>'
+        for level, path in enumerate(paths)
+        if path
+    ]
 
 
 def _axes(chart: Chart, frame: _Frame) -> list[str]:
@@ -91,6 +137,14 @@ def _level(frame: _Frame, value: int, stroke: str, dashes: str = "") -> str:
     y = f"{frame.y(value):.1f}"
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
     return f'<line x1="{_LEFT}" x2="{frame.right_edge}" y1="{y}" y2="{y}" stroke="{stroke}"{dashed}/>'
+
+
+def _instant(frame: _Frame, value: int) -> str:
+    x = f"{frame.x(value):.1f}"
+    return (
+        f'<line x1="{x}" x2="{x}" y1="{_TOP}" y2="{frame.floor}" stroke="{_LINE}" stroke-dasharray="2 3" '
+        f'pointer-events="none"/>'
+    )
 
 
 def _text(x: float, y: float, text: str, anchor: str = "middle", fill: str = "black") -> str:
