@@ -187,18 +187,18 @@ def outcome(text: str) -> str:
 
 @contextmanager
 def _limit() -> Iterator[None]:
-    """Ends what takes too long."""
+    """Ends what takes too many seconds of processor time; others may be busy on the same machine."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TooSlow
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

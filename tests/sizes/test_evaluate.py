@@ -20,7 +20,7 @@ def test_values_are_exact() -> None:
 def test_a_dim_without_a_value_is_named() -> None:
     with pytest.raises(KernelError) as error:
         evaluate(n + 2 * m, {n: 1})
-    assert str(error.value) == "error[unbound-dim]: no value is given for the dim `m` of the size `2*m + n`"
+    assert str(error.value) == "error[dim-without-value]: no value is given for the dim `m` of the size `2*m + n`"
 
 
 def test_division_by_a_size_that_is_zero() -> None:

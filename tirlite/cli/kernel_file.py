@@ -16,6 +16,12 @@ from tirlite.ir import PrimFunc
 
 
 class NoKernelFile(Message):
+    """The file that the command line names does not exist.
+
+    Example: `python -m tirlite show blurr.py:blur`, where the file is `blur.py`.
+    Fix: Correct the path; the message lists files with like names.
+    """
+
     code = "no-kernel-file"
     raises = CommandError
     title = "there is no file `{path}`"
@@ -26,6 +32,12 @@ class NoKernelFile(Message):
 
 
 class NoKernelNamed(Message):
+    """The file has no kernel of the name that stands behind the colon.
+
+    Example: `python -m tirlite show blur.py:blurr`.
+    Fix: Correct the name; the message lists the kernels of the file that are alike.
+    """
+
     code = "no-kernel-named"
     raises = CommandError
     title = "`{path}` has no kernel `{name}`"
@@ -37,7 +49,11 @@ class NoKernelNamed(Message):
 
 
 class WhichKernel(Message):
-    """The name of the kernel was left out, and the file does not have exactly one."""
+    """The name of the kernel was left out, and the file does not have exactly one.
+
+    Example: `python -m tirlite show filters.py`, where `filters.py` defines `blur` and `sharpen`.
+    Fix: Name the kernel: `filters.py:blur`.
+    """
 
     code = "which-kernel"
     raises = CommandError
@@ -50,7 +66,11 @@ class WhichKernel(Message):
 
 
 class FailedFile(Message):
-    """The file with the kernel raised an error of its own."""
+    """The file with the kernel raised an error of its own.
+
+    Example: `python -m tirlite show blur.py:blur`, where `blur.py` imports a module that is not installed.
+    Fix: Run the file by itself with `python blur.py`, and mend what that shows.
+    """
 
     code = "failed-file"
     raises = CommandError

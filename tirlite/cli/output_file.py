@@ -10,7 +10,11 @@ from tirlite.diag import Message
 
 
 class CannotWrite(Message):
-    """The file system refuses to take an output."""
+    """The file system refuses to take an output.
+
+    Example: `python -m tirlite demo --out missing/corners.png`, where there is no folder `missing`.
+    Fix: Make the folder, or choose a place that may be written to.
+    """
 
     code = "cannot-write"
     raises = CommandError

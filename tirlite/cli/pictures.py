@@ -19,6 +19,12 @@ Gray = npt.NDArray[np.uint8]
 
 
 class UnreadablePicture(Message):
+    """The picture that the command line names is missing, or is in no form that is read here.
+
+    Example: `python -m tirlite demo notes.txt`.
+    Fix: Give a .pgm or .npy file, or with Pillow installed any picture that Pillow reads.
+    """
+
     code = "unreadable-picture"
     raises = CommandError
     title = "cannot read `{path}`: {reason}"
@@ -30,7 +36,11 @@ class UnreadablePicture(Message):
 
 
 class NeedsPillow(Message):
-    """A format that NumPy alone cannot read or write."""
+    """A format that NumPy alone cannot read or write.
+
+    Example: `python -m tirlite demo photograph.jpg` without Pillow.
+    Fix: Install it with `pip install 'tirlite[viz]'`, or convert the picture to .pgm or .npy.
+    """
 
     code = "needs-pillow"
     raises = CommandError
@@ -41,6 +51,12 @@ class NeedsPillow(Message):
 
 
 class UnknownFormat(Message):
+    """The ending of an output's name tells no picture format.
+
+    Example: `python -m tirlite demo --out corners`.
+    Fix: Give the name an ending: .pgm or .npy, or with Pillow .png.
+    """
+
     code = "unknown-format"
     raises = CommandError
     title = "cannot write `{path}`: its ending names no picture format"

@@ -31,6 +31,12 @@ examples:
 
 
 class UnknownPass(Message):
+    """The pipeline has no pass of the name that the command line gives.
+
+    Example: `python -m tirlite show blur.py:blur --after normalise`, where the pass is called `normalize`.
+    Fix: Take one of the names that the message lists.
+    """
+
     code = "unknown-pass"
     raises = CommandError
     title = "there is no pass `{name}`"

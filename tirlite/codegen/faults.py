@@ -10,7 +10,11 @@ from tirlite.ir.faults import AssertFailed
 
 
 class ExtentOutOfRange(Message):
-    """A buffer whose size is known only inside of the kernel has an impossible one."""
+    """A buffer whose size is known only inside of the kernel has an impossible one.
+
+    Example: `t = tl.alloc(tl.f32[count - 10])` in a loop that changes `count`, which falls below 10.
+    Fix: Keep the extent at 0 or above with `max`, or put the code that needs the buffer under an `if`.
+    """
 
     code = "extent-out-of-range"
     raises = KernelRunError
@@ -21,7 +25,11 @@ class ExtentOutOfRange(Message):
 
 
 class NoMemory(Message):
-    """There is no memory for a buffer whose size is known only inside of the kernel."""
+    """There is no memory for a buffer whose size is known only inside of the kernel.
+
+    Example: `t = tl.alloc(tl.f32[k * k])`, where `k` is read from an array and is a million.
+    Fix: Give the buffer an extent that is bounded by the sizes of the arguments, or process the data in pieces.
+    """
 
     code = "no-memory"
     raises = KernelRunError

@@ -15,7 +15,11 @@ class Refused(Exception):
 
 
 class NotCompiled(Message):
-    """Something is right IR, and cannot be compiled to native code."""
+    """Something is right IR, and cannot be compiled to native code.
+
+    Example: A kernel that calls `tl.access_ptr`, which has a meaning for devices only.
+    Fix: Write what the help line says instead; the reference interpreter, `kernel.interpret(...)`, may run it as it is.
+    """
 
     code = "not-compiled"
     raises = KernelError
@@ -28,7 +32,11 @@ class NotCompiled(Message):
 
 
 class BufferTooLarge(Message):
-    """A buffer of constant size is larger than any memory."""
+    """A buffer of constant size is larger than any memory.
+
+    Example: `t = tl.alloc(tl.f64[1 << 62])`.
+    Fix: Correct the shape: sizes are counted in bytes, and the most is 2**62.
+    """
 
     code = "buffer-too-large"
     raises = KernelError

@@ -19,7 +19,11 @@ Function: TypeAlias = Callable[..., object]
 
 
 class NoKernel(Message):
-    """Something is given to be compiled that is no kernel."""
+    """Something is given to be compiled that is no kernel.
+
+    Example: `tl.compile(5)`.
+    Fix: Give a Python function, a `PrimFunc` or a `Kernel`.
+    """
 
     code = "no-kernel"
     raises = CallTypeError

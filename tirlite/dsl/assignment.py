@@ -20,7 +20,11 @@ from tirlite.ir.stmt import Allocate, Let, Store
 
 
 class FixedName(Message):
-    """A name is assigned that has one meaning throughout: a parameter, a dim, the variable of an open loop."""
+    """A name is assigned that has one meaning throughout: a parameter, a dim, the variable of an open loop.
+
+    Example: `for i in range(n): i = i + 1`.
+    Fix: Assign to another name; a `while` loop has a counter of its own.
+    """
 
     code = "fixed-name"
     title = "`{name}` is {what}, and cannot be assigned"
@@ -32,7 +36,11 @@ class FixedName(Message):
 
 
 class MixedName(Message):
-    """One name is used for things of different kinds."""
+    """One name is used for things of different kinds.
+
+    Example: `t = 0.0`, and further down `t = tl.alloc(tl.f32[n])`.
+    Fix: Give one of the two another name.
+    """
 
     code = "mixed-name"
     title = "`{name}` is {one} here and {other} elsewhere in this kernel"
@@ -44,7 +52,11 @@ class MixedName(Message):
 
 
 class SecondName(Message):
-    """Something that is no number is given another name."""
+    """Something that is no number is given another name.
+
+    Example: `row = x`, where `x` is a buffer.
+    Fix: Use the buffer by its own name, or make a view of it: `row = tl.view(x, tl.f32[m])`.
+    """
 
     code = "second-name"
     title = "{given} cannot be given the name `{name}`"
@@ -56,7 +68,11 @@ class SecondName(Message):
 
 
 class NotAssignable(Message):
-    """Something is assigned that is no element of a buffer."""
+    """Something is assigned that is no element of a buffer.
+
+    Example: `x.shape = 4`.
+    Fix: Assign to a name, or to an element of a buffer: `x[i, j] = ...`.
+    """
 
     code = "not-assignable"
     title = "this cannot be assigned"
@@ -64,7 +80,11 @@ class NotAssignable(Message):
 
 
 class BadLocalType(Message):
-    """The annotation of a local name is no scalar type."""
+    """The annotation of a local name is no scalar type.
+
+    Example: `total: "float" = 0`.
+    Fix: Write a scalar type, as in `total: tl.f32 = 0`; allocate arrays with `tl.alloc`.
+    """
 
     code = "bad-local-type"
     title = "`{name}` is annotated with {given}"

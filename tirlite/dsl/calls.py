@@ -17,7 +17,11 @@ from tirlite.ir.op import Op
 
 
 class ArgumentCount(Message):
-    """A word is called with too many or too few arguments."""
+    """A word is called with too many or too few arguments.
+
+    Example: `tl.select(a > b, a)`.
+    Fix: Give as many arguments as the message says.
+    """
 
     code = "word-arguments"
     title = "{word} takes {wanted}, not {given}"
@@ -28,7 +32,11 @@ class ArgumentCount(Message):
 
 
 class UnknownKeyword(Message):
-    """A word is called with a keyword that it does not know."""
+    """A word is called with a keyword that it does not know.
+
+    Example: `tl.alloc(tl.f32[n], align=64)`, where the keyword is `alignment`.
+    Fix: Correct the keyword, or leave it out.
+    """
 
     code = "unknown-keyword"
     title = "{word} has no keyword `{keyword}`"
@@ -40,7 +48,11 @@ class UnknownKeyword(Message):
 
 
 class WrongArgument(Message):
-    """An argument of a word is not of the kind that belongs there."""
+    """An argument of a word is not of the kind that belongs there.
+
+    Example: `tl.alloc(n)`, where a type with a shape belongs.
+    Fix: Give what the message asks for, as in `tl.alloc(tl.f32[n])`.
+    """
 
     code = "wrong-argument"
     title = "{word} takes {wanted} here, not {given}"
@@ -51,7 +63,11 @@ class WrongArgument(Message):
 
 
 class MisplacedWord(Message):
-    """A word stands where it means nothing."""
+    """A word stands where it means nothing.
+
+    Example: `t = tl.parallel(n)`: it stands behind `in` of a `for`, and nowhere else.
+    Fix: Write it where the help line says.
+    """
 
     code = "misplaced-word"
     title = "{word} means nothing here"

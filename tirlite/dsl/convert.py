@@ -16,7 +16,11 @@ from tirlite.ir.promote import literal_type, promote
 
 
 class NotANumber(Message):
-    """A buffer, a type or a text stands where a number belongs."""
+    """A buffer, a type or a text stands where a number belongs.
+
+    Example: `y[i] = x + 1`, where `x` is a buffer.
+    Fix: Take an element: `x[i] + 1`.
+    """
 
     code = "not-a-number"
     title = "{given} is no number"
@@ -27,7 +31,11 @@ class NotANumber(Message):
 
 
 class LiteralRange(Message):
-    """A literal does not fit into the type that it takes."""
+    """A literal does not fit into the type that it takes.
+
+    Example: `a[i] = 300`, where `a` holds `tl.u8`.
+    Fix: Correct the literal, or use a wider type.
+    """
 
     code = "literal-range"
     title = "{value} is no value of tl.{dtype}"
@@ -39,7 +47,11 @@ class LiteralRange(Message):
 
 
 class NoCommonType(Message):
-    """Two values have no type in which they meet."""
+    """Two values have no type in which they meet.
+
+    Example: A sum of a vector of 4 lanes and a vector of 8 lanes.
+    Fix: Cast one of the two, or give both the same number of lanes.
+    """
 
     code = "no-common-type"
     title = "{left} and {right} have no common type"
@@ -50,7 +62,11 @@ class NoCommonType(Message):
 
 
 class LossyStore(Message):
-    """A value would lose its kind where it is stored."""
+    """A value would lose its kind where it is stored.
+
+    Example: `counts[i] = 0.5 * x[i]`, where `counts` holds integers.
+    Fix: Cast the value as you want it rounded: `tl.i32(tl.round(0.5 * x[i]))`.
+    """
 
     code = "lossy-store"
     title = "a value of type {source} does not go into `{name}` of type {target}"
@@ -63,7 +79,11 @@ class LossyStore(Message):
 
 
 class ImpossibleCast(Message):
-    """A cast between types that have no conversion."""
+    """A cast between types that have no conversion.
+
+    Example: `tl.f32x4(x[i])` of a scalar.
+    Fix: Cast numbers to scalar types; make a vector of equal lanes with `tl.broadcast`.
+    """
 
     code = "no-such-cast"
     title = "{given} cannot be cast to tl.{target}"
@@ -74,7 +94,11 @@ class ImpossibleCast(Message):
 
 
 class NotACondition(Message):
-    """A number stands where true or false is asked for."""
+    """A number stands where true or false is asked for.
+
+    Example: `if count:`.
+    Fix: Compare with something: `if count != 0:`.
+    """
 
     code = "not-a-condition"
     title = "{given} is neither true nor false"
@@ -85,7 +109,11 @@ class NotACondition(Message):
 
 
 class NotAnInteger(Message):
-    """Something else stands where a scalar integer is asked for."""
+    """Something else stands where a scalar integer is asked for.
+
+    Example: `for i in range(0.5 * n):`.
+    Fix: Use an integer, as in `n // 2`, or cast with `tl.i64(...)`.
+    """
 
     code = "not-an-integer"
     title = "{role} is {given}"

@@ -11,7 +11,11 @@ from tirlite.sizes import Dim
 
 
 class BadDimName(Message):
-    """A dim needs a name that can stand in a kernel."""
+    """A dim needs a name that can stand in a kernel.
+
+    Example: `tl.dims("n, 2m")`.
+    Fix: Write names as of variables, with blanks between: `n, m = tl.dims("n m")`.
+    """
 
     code = "bad-dim-name"
     title = "{given} is no name of a dim"
@@ -21,7 +25,11 @@ class BadDimName(Message):
 
 
 class BadDimFact(Message):
-    """Facts about dims are integers."""
+    """Facts about dims are integers.
+
+    Example: `tl.dim("n", max="4096")`.
+    Fix: Give integers: `tl.dim("n", max=4096)`.
+    """
 
     code = "bad-dim-fact"
     title = "dim `{name}` is declared with {fact}={given}"

@@ -27,7 +27,11 @@ from tirlite.ir.trampoline import Steps, run
 
 
 class NotCallable(Message):
-    """Something is called that is no function."""
+    """Something is called that is no function.
+
+    Example: `x(i)`, where `x` is a buffer.
+    Fix: Index buffers with brackets: `x[i]`. A kernel calls `tl.*`, `min`, `max`, `abs` and types.
+    """
 
     code = "not-callable"
     title = "{given} cannot be called"
@@ -37,7 +41,11 @@ class NotCallable(Message):
 
 
 class NotIndexable(Message):
-    """Something is indexed that has no elements."""
+    """Something is indexed that has no elements.
+
+    Example: `gain[i]`, where `gain` is a scalar parameter.
+    Fix: Leave out the index, or declare the parameter as an array: `gain: tl.f32[n]`.
+    """
 
     code = "not-indexable"
     title = "{given} has no elements"

@@ -13,7 +13,11 @@ from tirlite.ir.expr import Buffer, Expr, IntImm, Load
 
 
 class IndexCount(Message):
-    """A buffer is indexed by more or fewer indices than it has axes."""
+    """A buffer is indexed by more or fewer indices than it has axes.
+
+    Example: `x[i]`, where `x` has the type `tl.f32[n, m]`.
+    Fix: Write an index for each axis: `x[i, j]`.
+    """
 
     code = "wrong-index-count"
     title = "`{name}` has {axes}, and {given} given"
@@ -26,7 +30,11 @@ class IndexCount(Message):
 
 
 class BadIndex(Message):
-    """An index is no integer, or a vector in the wrong place."""
+    """An index is no integer, or a vector in the wrong place.
+
+    Example: `x[0.5 * i]`.
+    Fix: Use an integer, as in `x[i // 2]`, or cast with `tl.i64(...)`.
+    """
 
     code = "bad-index"
     title = "index {axis} of `{name}` is {given}"
@@ -38,7 +46,11 @@ class BadIndex(Message):
 
 
 class NegativeIndex(Message):
-    """A constant index is below zero."""
+    """A constant index is below zero.
+
+    Example: `x[-1]`.
+    Fix: Count from 0: the last element is `x[x.shape[0] - 1]`.
+    """
 
     code = "negative-index"
     title = "index {axis} of `{name}` is {value}"
@@ -50,7 +62,11 @@ class NegativeIndex(Message):
 
 
 class NoSuchExtent(Message):
-    """`.shape` is indexed by something else than the number of an axis."""
+    """`.shape` is indexed by something else than the number of an axis.
+
+    Example: `x.shape[2]`, where `x` has two axes.
+    Fix: Write a constant from 0 to the number of axes less one.
+    """
 
     code = "no-such-extent"
     title = "`{name}` has no extent {given}"

@@ -17,7 +17,11 @@ from tirlite.ir.op import Op
 
 
 class OperandType(Message):
-    """An operator does not take values of this type."""
+    """An operator does not take values of this type.
+
+    Example: `x[i] << 1`, where `x` holds floats.
+    Fix: Cast the operand, or use arithmetic that its type has.
+    """
 
     code = "wrong-operand"
     title = "`{operator}` does not take values of type tl.{dtype}"
@@ -29,7 +33,11 @@ class OperandType(Message):
 
 
 class LiteralArithmetic(Message):
-    """An operation on literals alone has no value, or one that is too big."""
+    """An operation on literals alone has no value, or one that is too big.
+
+    Example: `y[i] = 1 // 0`.
+    Fix: Correct the literals: Python computes with them before the kernel is compiled.
+    """
 
     code = "literal-arithmetic"
     title = "this has no value: {reason}"
@@ -39,7 +47,11 @@ class LiteralArithmetic(Message):
 
 
 class IntegerPower(Message):
-    """A power of integers."""
+    """A power of integers.
+
+    Example: `i ** 2`.
+    Fix: Write the product, `i * i`, or cast the base to a float: `tl.f64(i) ** 2`.
+    """
 
     code = "integer-power"
     title = "`**` of integers is not in the kernel language"

@@ -12,7 +12,11 @@ from tirlite.plan.scope import StorageScope
 
 
 class BadAnnotation(Message):
-    """A parameter's annotation is no type of the kernel language."""
+    """A parameter's annotation is no type of the kernel language.
+
+    Example: `def f(x: float):`.
+    Fix: Write `x: tl.f32` for a number, `x: tl.f32[n, m]` for an array, `x: tl.out[tl.f32[n]]` for an output.
+    """
 
     code = "bad-annotation"
     title = "parameter `{name}` is annotated with {given}"
@@ -24,7 +28,11 @@ class BadAnnotation(Message):
 
 
 class BadExtent(Message):
-    """An extent is neither an integer nor an expression of dims."""
+    """An extent is neither an integer nor an expression of dims.
+
+    Example: `x: tl.f32[n, 0.5]`.
+    Fix: Write an integer of at least 0, a dim, or arithmetic of these.
+    """
 
     code = "bad-shape"
     title = "extent {axis} of `{name}` is {given}"
@@ -36,7 +44,11 @@ class BadExtent(Message):
 
 
 class UnsupportedType(Message):
-    """A type that is not compiled."""
+    """A type that is not compiled.
+
+    Example: A parameter of a type with a width that no machine has.
+    Fix: Use one of the types that the language guide lists.
+    """
 
     code = "unsupported-type"
     title = "tl.{dtype} cannot be computed with"
@@ -46,7 +58,11 @@ class UnsupportedType(Message):
 
 
 class BadScope(Message):
-    """A storage scope that does not exist."""
+    """A storage scope that does not exist.
+
+    Example: `tl.alloc(tl.f32[n], scope="locl")`.
+    Fix: Write a rank, and a tag behind it if need be: `local`, `shared`, `local.UB`.
+    """
 
     code = "bad-scope"
     title = "{reason}"
@@ -57,7 +73,11 @@ class BadScope(Message):
 
 
 class BadOption(Message):
-    """An option of a buffer has a value that it cannot have."""
+    """An option of a buffer has a value that it cannot have.
+
+    Example: `tl.alloc(tl.f32[n], alignment=3)`.
+    Fix: Give the option a value that the help line names.
+    """
 
     code = "bad-option"
     title = "{option}={given} of a buffer"

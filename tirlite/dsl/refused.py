@@ -9,7 +9,11 @@ from tirlite.diag import Message, Span, TirliteError
 
 
 class NotInKernels(Message):
-    """A construct of Python that the kernel language does not take."""
+    """A construct of Python that the kernel language does not take.
+
+    Example: `squares = [i * i for i in range(n)]`.
+    Fix: Write what the help line says in its place; here a loop that stores into a buffer.
+    """
 
     code = "not-in-kernels"
     title = "{what} cannot stand in a kernel"

@@ -12,7 +12,11 @@ from tirlite.ir.stmt import Stmt
 
 
 class PossiblyUnassigned(Message):
-    """A name is read where no assignment, or not on every way an assignment, has come before."""
+    """A name is read where no assignment, or not on every way an assignment, has come before.
+
+    Example: `if x[i] > 0: t = 1.0`, and then `y[i] = t`.
+    Fix: Assign the name before, on every way that leads to its use.
+    """
 
     code = "possibly-unassigned"
     title = "`{name}` may have no value here"
@@ -23,7 +27,11 @@ class PossiblyUnassigned(Message):
 
 
 class OutOfBlock(Message):
-    """A name is read after the block in which it was bound."""
+    """A name is read after the block in which it was bound.
+
+    Example: A buffer that is allocated inside of a loop and read behind it.
+    Fix: Allocate, or assign, before the block.
+    """
 
     code = "out-of-block"
     title = "`{name}` is gone here: it was bound in a block that has ended"

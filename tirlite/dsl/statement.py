@@ -41,7 +41,11 @@ MOST_REPORTED = 20
 
 
 class BadLoop(Message):
-    """A `for` goes over something else than a range."""
+    """A `for` goes over something else than a range.
+
+    Example: `for value in x:`.
+    Fix: Loop over indices: `for i in range(n):`.
+    """
 
     code = "bad-loop"
     title = "a loop goes over {given}"
@@ -51,7 +55,11 @@ class BadLoop(Message):
 
 
 class BadStep(Message):
-    """The step of a loop is no constant, or zero."""
+    """The step of a loop is no constant, or zero.
+
+    Example: `for i in range(0, n, k):`, where `k` is a parameter.
+    Fix: Write a constant other than 0, or loop over the number of steps and multiply.
+    """
 
     code = "bad-step"
     title = "the step of a loop is {given}"
@@ -61,7 +69,11 @@ class BadStep(Message):
 
 
 class UnknownAttribute(Message):
-    """`tl.attr` has a key that does not exist."""
+    """`tl.attr` has a key that does not exist.
+
+    Example: `with tl.attr(x, "double_bufer"):`.
+    Fix: Take one of the keys that the message lists.
+    """
 
     code = "unknown-attribute"
     title = 'tl.attr has no key "{key}"'
@@ -72,7 +84,11 @@ class UnknownAttribute(Message):
 
 
 class NoEffect(Message):
-    """A statement is an expression that does nothing."""
+    """A statement is an expression that does nothing.
+
+    Example: `x` on a line of its own, where `x` is a buffer.
+    Fix: Store the value, or leave the line out.
+    """
 
     code = "no-effect"
     title = "{given} alone does nothing"

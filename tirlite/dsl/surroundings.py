@@ -15,7 +15,11 @@ from tirlite.ir.expr import Expr, FloatImm, IntImm
 
 
 class UnknownName(Message):
-    """A name that neither the kernel nor what surrounds it defines."""
+    """A name that neither the kernel nor what surrounds it defines.
+
+    Example: `y[i] = scal * x[i]`, where the parameter is called `scale`.
+    Fix: Correct the spelling, or define the name before the kernel.
+    """
 
     code = "unknown-name"
     title = "`{name}` is not defined"
@@ -27,7 +31,11 @@ class UnknownName(Message):
 
 
 class UnknownWord(Message):
-    """A name behind `tl.` that the kernel language does not have."""
+    """A name behind `tl.` that the kernel language does not have.
+
+    Example: `tl.sqroot(x[i])`.
+    Fix: Correct the spelling: `tl.sqrt`.
+    """
 
     code = "unknown-word"
     title = "the kernel language has no tl.{name}"
@@ -39,7 +47,11 @@ class UnknownWord(Message):
 
 
 class ForeignValue(Message):
-    """A value from around the kernel that is no constant."""
+    """A value from around the kernel that is no constant.
+
+    Example: `y[i] = table[i]`, where `table` is a NumPy array from around the kernel.
+    Fix: Pass it as a parameter; constants are bools, integers and floats.
+    """
 
     code = "foreign-value"
     title = "`{name}` is {given}, which a kernel cannot use"
@@ -52,7 +64,11 @@ class ForeignValue(Message):
 
 
 class NoAttribute(Message):
-    """An attribute that does not exist, or not inside a kernel."""
+    """An attribute that does not exist, or not inside a kernel.
+
+    Example: `x.T`, where `x` is a buffer.
+    Fix: Buffers have `shape` and `dtype`; write all else as loops or `tl.*`.
+    """
 
     code = "no-attribute"
     title = "`{base}` has no attribute `{name}` in a kernel"

@@ -12,7 +12,11 @@ from tirlite.dsl.places import Places, lines_of
 
 
 class NoSource(Message):
-    """The source of a function cannot be read."""
+    """The source of a function cannot be read.
+
+    Example: A kernel that is defined by `exec`, or in a file that has changed since.
+    Fix: Define it in a file, or give its text to `tl.parse`.
+    """
 
     code = "no-source"
     title = "the source of `{name}` cannot be read"
@@ -22,7 +26,11 @@ class NoSource(Message):
 
 
 class NotAFunction(Message):
-    """Something else than a plain function is to be a kernel."""
+    """Something else than a plain function is to be a kernel.
+
+    Example: `@tl.kernel` above an `async def`, or `tl.kernel(lambda x: x)`.
+    Fix: Write a plain `def`.
+    """
 
     code = "not-a-function"
     title = "{given} cannot be a kernel"
@@ -32,7 +40,11 @@ class NotAFunction(Message):
 
 
 class BadSyntax(Message):
-    """Text is no Python."""
+    """Text is no Python.
+
+    Example: `tl.parse("def f(:")`.
+    Fix: Mend the text where the caret stands: it has to be Python.
+    """
 
     code = "bad-syntax"
     title = "this is no Python: {reason}"
@@ -41,7 +53,11 @@ class BadSyntax(Message):
 
 
 class TooDeep(Message):
-    """Text is nested more deeply than Python's own parser can read."""
+    """Text is nested more deeply than Python's own parser can read.
+
+    Example: A sum of thousands of terms, each in parentheses of its own.
+    Fix: Split it over several assignments, or build the function with `tl.ir.Builder`.
+    """
 
     code = "too-deep-to-parse"
     title = "the text is nested too deeply for Python's parser"

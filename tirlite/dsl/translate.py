@@ -27,7 +27,11 @@ from tirlite.ir.validate import validate
 
 
 class NoAnnotation(Message):
-    """A parameter has no type."""
+    """A parameter has no type.
+
+    Example: `def f(x):`.
+    Fix: Give the parameter a type: `x: tl.f32[n]`.
+    """
 
     code = "no-annotation"
     title = "parameter `{name}` has no type"
@@ -37,7 +41,11 @@ class NoAnnotation(Message):
 
 
 class BadParameter(Message):
-    """A parameter of a kind that kernels do not have."""
+    """A parameter of a kind that kernels do not have.
+
+    Example: `def f(x: tl.f32[n], gain: tl.f32 = 1.0):`.
+    Fix: Write plain parameters with types, and give all values at the call.
+    """
 
     code = "bad-parameter"
     title = "{what} cannot stand in the signature of a kernel"
@@ -47,7 +55,11 @@ class BadParameter(Message):
 
 
 class BadText(Message):
-    """Text for `tl.parse` holds something else than dims and one kernel."""
+    """Text for `tl.parse` holds something else than dims and one kernel.
+
+    Example: Text for `tl.parse` with two kernels in it.
+    Fix: Write declarations of dims, then one function under `@tl.kernel`.
+    """
 
     code = "bad-text"
     title = "{what}"

@@ -14,7 +14,11 @@ from tirlite.ir.stmt import ForKind
 
 
 class OutsideKernel(Message):
-    """A word of the kernel language was called as an ordinary Python function."""
+    """A word of the kernel language was called as an ordinary Python function.
+
+    Example: `tl.sqrt(2.0)` in plain Python.
+    Fix: Write it inside a kernel; plain Python has `math` and NumPy.
+    """
 
     code = "outside-kernel"
     raises = KernelError

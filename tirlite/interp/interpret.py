@@ -19,7 +19,11 @@ from tirlite.ir.faults import OverlappingArguments
 
 
 class UnfitArgument(Message):
-    """An argument is not what the interpreter can bind to the parameter."""
+    """An argument is not what the interpreter can bind to the parameter.
+
+    Example: `interpret(func, {x: array})` with an array of another element type than `x`.
+    Fix: Give what the message asks for; `kernel.interpret(...)` checks with more words.
+    """
 
     code = "unfit-argument"
     raises = CallValueError

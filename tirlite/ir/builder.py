@@ -42,6 +42,12 @@ T = TypeVar("T")
 
 
 class NonIntegerExtent(Message):
+    """The builder was given a shape with an extent that is no integer.
+
+    Example: `b.alloc("t", f32, (2.5,))`.
+    Fix: Give an integer, or an integer expression of dims.
+    """
+
     code = "non-integer-extent"
     title = "extent {axis} of `{name}` is {given}"
     help = "an extent is an integer, or an integer expression of dims"
@@ -52,12 +58,24 @@ class NonIntegerExtent(Message):
 
 
 class ElseWithoutIf(Message):
+    """The builder was asked for an `else` where no `if` has just ended.
+
+    Example: `with b.else_():` behind a loop.
+    Fix: Write it right behind the block of `with b.if_(...):`.
+    """
+
     code = "else-without-if"
     title = "else_() does not follow an if_()"
     help = "write `with b.else_():` right after the block of `with b.if_(...):`"
 
 
 class OpenBlock(Message):
+    """The builder was asked for the function while blocks are still open.
+
+    Example: `b.build()` inside of `with b.for_("i", n):`.
+    Fix: Call it behind the `with` statements.
+    """
+
     code = "open-block"
     title = "build() is called inside {count} open blocks"
     help = "call it after the `with` statements"

@@ -9,7 +9,11 @@ from tirlite.diag import CallValueError, KernelAssertionError, KernelIndexError,
 
 
 class AssertFailed(Message):
-    """The condition of an Assert did not hold."""
+    """The condition of an Assert did not hold.
+
+    Example: `assert n % 8 == 0, "n must be a multiple of 8"` at a call with 7 rows.
+    Fix: Call the kernel with what its assert asks for, or correct the assert.
+    """
 
     code = "assert-failed"
     raises = KernelAssertionError
@@ -20,7 +24,11 @@ class AssertFailed(Message):
 
 
 class IndexOutOfBounds(Message):
-    """An index lies outside of its axis."""
+    """An index lies outside of its axis.
+
+    Example: `x[i + 1]` in `for i in range(n):`, where `x` has `n` elements.
+    Fix: Shorten the loop, or bound the index: `x[min(i + 1, n - 1)]`.
+    """
 
     code = "index-out-of-bounds"
     raises = KernelIndexError
@@ -35,7 +43,11 @@ class IndexOutOfBounds(Message):
 
 
 class ViewOutOfBounds(Message):
-    """A view does not lie in its source. All figures are bytes."""
+    """A view does not lie in its source. All figures are bytes.
+
+    Example: `tl.view(x, tl.f32[n], byte_offset=8)`, where `x` has `n` elements of 4 bytes.
+    Fix: Take a smaller shape or offset: the bytes of a view lie within its source.
+    """
 
     code = "view-out-of-bounds"
     raises = KernelIndexError
@@ -51,7 +63,11 @@ class ViewOutOfBounds(Message):
 
 
 class NegativeExtent(Message):
-    """A buffer was declared with an extent below zero."""
+    """A buffer was declared with an extent below zero.
+
+    Example: `t = tl.alloc(tl.f32[n - 10])` at a call with 3 rows.
+    Fix: Put the code under an `if`, or write `max(n - 10, 0)`.
+    """
 
     code = "extent-below-zero"
     raises = KernelRunError
@@ -65,7 +81,11 @@ class NegativeExtent(Message):
 
 
 class OutOfMemory(Message):
-    """There is no memory for an allocation."""
+    """There is no memory for an allocation.
+
+    Example: `t = tl.alloc(tl.f64[n, n])` at a call with a million rows.
+    Fix: Call with less, or process the data in pieces.
+    """
 
     code = "out-of-memory"
     raises = KernelRunError
@@ -77,7 +97,11 @@ class OutOfMemory(Message):
 
 
 class UninitialisedRead(Message):
-    """Something visible depends on memory that was never written."""
+    """Something visible depends on memory that was never written.
+
+    Example: `t = tl.alloc(tl.f32[n])`, and then `y[i] = t[i]` with no store to `t` before.
+    Fix: Write each element before it is read.
+    """
 
     code = "uninitialised-read"
     raises = KernelRunError
@@ -91,7 +115,11 @@ class UninitialisedRead(Message):
 
 
 class DivisionByZero(Message):
-    """The divisor of an integer division or remainder was zero."""
+    """The divisor of an integer division or remainder was zero.
+
+    Example: `i // k`, where `k` is 0.
+    Fix: Guard the division by an `if`, or make sure of the divisor with an assert.
+    """
 
     code = "division-by-zero"
     raises = KernelRunError
@@ -103,7 +131,11 @@ class DivisionByZero(Message):
 
 
 class DivisionOverflow(Message):
-    """The quotient of an integer division does not fit into its type."""
+    """The quotient of an integer division does not fit into its type.
+
+    Example: `a // b` of i32, where `a` is -2147483648 and `b` is -1.
+    Fix: Compute in a wider type: `tl.i64(a) // tl.i64(b)`.
+    """
 
     code = "division-overflow"
     raises = KernelRunError
@@ -116,7 +148,11 @@ class DivisionOverflow(Message):
 
 
 class ShiftOutOfRange(Message):
-    """A shift by less than zero bits, or by all bits of the type or more."""
+    """A shift by less than zero bits, or by all bits of the type or more.
+
+    Example: `a << 32` of i32.
+    Fix: Keep the count below the number of bits, or cast to a wider type first.
+    """
 
     code = "shift-out-of-range"
     raises = KernelRunError
@@ -130,7 +166,11 @@ class ShiftOutOfRange(Message):
 
 
 class OverlappingArguments(Message):
-    """Two arrays share bytes, and the kernel writes at least one of them."""
+    """Two arrays share bytes, and the kernel writes at least one of them.
+
+    Example: `smooth(x, x)`, where the kernel writes its second parameter.
+    Fix: Pass a copy of one of them.
+    """
 
     code = "overlapping-arguments"
     raises = CallValueError

@@ -14,6 +14,12 @@ ACCESS_MASKS = ("r", "w", "rw")
 
 
 class CallArity(Message):
+    """A call in the IR has too many or too few arguments.
+
+    Example: `Call(f32, Op.SQRT, (a, b))`.
+    Fix: Give as many as the function takes.
+    """
+
     code = "call-arity"
     title = "tl.{op} takes {wanted} arguments, not {count}"
 
@@ -23,6 +29,12 @@ class CallArity(Message):
 
 
 class CallArgument(Message):
+    """An argument of a call in the IR is not of the kind that belongs there.
+
+    Example: `Call(f32, Op.SQRT, (IntImm(i64, 2),))`.
+    Fix: Cast the argument, or give what the message asks for.
+    """
+
     code = "call-argument"
     title = "argument {position} of tl.{op} is {given}, where {wanted} belongs"
 
@@ -33,6 +45,12 @@ class CallArgument(Message):
 
 
 class CallResult(Message):
+    """A call in the IR is declared to give another type than it gives.
+
+    Example: `Call(i64, Op.SQRT, (x,))`, where `x` is f32.
+    Fix: Declare the type that the message names, and cast the result.
+    """
+
     code = "call-result"
     title = "tl.{op} gives {wanted}, and is declared to give {dtype}"
 

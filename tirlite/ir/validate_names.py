@@ -14,6 +14,12 @@ from tirlite.ir.walk import walk
 
 
 class Undefined(Message):
+    """A variable or buffer is used, and nothing in the function defines it.
+
+    Example: `Store(y, (i,), v)` with a `Var("i")` of its own making.
+    Fix: Use the object that the loop, the `Let` or the parameters define: names alone make no identity.
+    """
+
     code = "undefined"
     title = "{kind} `{name}` is used, and nothing defines it"
 
@@ -22,6 +28,12 @@ class Undefined(Message):
 
 
 class UsedBeforeDefinition(Message):
+    """A variable or buffer is used by a statement before the one that defines it.
+
+    Example: A `Load` of a buffer ahead of its `Allocate`.
+    Fix: Put the definition first.
+    """
+
     code = "used-before-definition"
     title = "{kind} `{name}` is used before it is defined"
     related_label = "defined here"
@@ -31,6 +43,12 @@ class UsedBeforeDefinition(Message):
 
 
 class OutOfScope(Message):
+    """A variable or buffer is used behind the end of the block that defines it.
+
+    Example: A `Load` behind a loop of a buffer that is allocated inside.
+    Fix: Move the definition out of the block.
+    """
+
     code = "out-of-scope"
     title = "{kind} `{name}` is used after the end of the block that defines it"
     related_label = "defined here"
@@ -40,6 +58,12 @@ class OutOfScope(Message):
 
 
 class DefinedTwice(Message):
+    """One object is defined a second time.
+
+    Example: The same `Allocate` statement twice in a row.
+    Fix: Make a second object: a buffer and a variable are defined once.
+    """
+
     code = "defined-twice"
     title = "{kind} `{name}` is defined again"
     related_label = "first defined here"

@@ -31,6 +31,12 @@ from tirlite.plan.scope import StorageScope
 
 
 class StoreType(Message):
+    """A value is stored to elements of another type.
+
+    Example: `Store(y, (i,), IntImm(i64, 1))`, where `y` holds f32.
+    Fix: Cast the value.
+    """
+
     code = "store-type"
     title = "a value of type {dtype} is stored to {wanted} of `{name}`"
     help = "cast the value"
@@ -41,6 +47,12 @@ class StoreType(Message):
 
 
 class ConditionType(Message):
+    """A condition is no scalar bool.
+
+    Example: `IfThenElse(count, ...)` of an i64.
+    Fix: Compare with something: `NE(count, zero)`.
+    """
+
     code = "condition-type"
     title = "the condition of {kind} has the type {dtype}"
     help = "a condition is a scalar bool: compare with something"
@@ -50,6 +62,12 @@ class ConditionType(Message):
 
 
 class LoopType(Message):
+    """The variable or a bound of a loop is no i64.
+
+    Example: `For(Var("i", i32), ...)`.
+    Fix: Make it i64, and cast where another type is needed.
+    """
+
     code = "loop-type"
     title = "{part} of loop `{name}` has the type {dtype}"
     help = "loops count in i64"
@@ -60,6 +78,12 @@ class LoopType(Message):
 
 
 class LoopStep(Message):
+    """The step of a loop is zero.
+
+    Example: `For(i, zero, n, body, step=0)`.
+    Fix: Give another step.
+    """
+
     code = "loop-step"
     title = "loop `{name}` has step 0 and never ends"
 
@@ -67,6 +91,12 @@ class LoopStep(Message):
 
 
 class ThreadLoop(Message):
+    """A thread-bound loop has a start, a step or a tag that it cannot have.
+
+    Example: `For(i, one, n, body, ForKind.THREAD)` without a tag.
+    Fix: Start it at 0, with step 1 and a tag like `threadIdx.x`.
+    """
+
     code = "thread-loop"
     title = "thread loop `{name}` {problem}"
     help = "a thread loop starts at 0, has step 1 and a tag like `threadIdx.x`; no other loop has a tag"
@@ -76,6 +106,12 @@ class ThreadLoop(Message):
 
 
 class ViewOffset(Message):
+    """The byte offset of a view is no scalar i64.
+
+    Example: `View(v, x, FloatImm(f64, 8.0))`.
+    Fix: Give a scalar i64.
+    """
+
     code = "view-offset"
     title = "the byte offset of view `{name}` has the type {dtype}"
     help = "an offset is a scalar i64"
@@ -85,6 +121,12 @@ class ViewOffset(Message):
 
 
 class ViewRange(Message):
+    """A view of constant size reaches beyond its source.
+
+    Example: `tl.view(x, tl.f32[8])`, where `x` has 4 elements of f32.
+    Fix: Take a smaller shape or offset.
+    """
+
     code = "view-range"
     title = "view `{name}` of bytes {start} to {end} leaves `{source}`, which has {size} bytes"
 
@@ -96,6 +138,12 @@ class ViewRange(Message):
 
 
 class ViewScope(Message):
+    """A view lies in another scope than its source.
+
+    Example: A view in `local` of a buffer in `global`.
+    Fix: Give the view the scope of its source.
+    """
+
     code = "view-scope"
     title = "view `{name}` is in scope {scope}, its source `{source}` in {source_scope}"
 
@@ -106,6 +154,12 @@ class ViewScope(Message):
 
 
 class AttrPayload(Message):
+    """An attribute has no buffer, no value, or a value of the wrong type.
+
+    Example: `AttrStmt(AttrKey.DOUBLE_BUFFER, body)` without a buffer.
+    Fix: Give what the key demands.
+    """
+
     code = "attr-payload"
     title = "attribute {key} {problem}"
 
@@ -114,6 +168,12 @@ class AttrPayload(Message):
 
 
 class BodyType(Message):
+    """The body of a loop, branch or function is no SeqStmt.
+
+    Example: `For(i, zero, n, Store(...))`.
+    Fix: Wrap it: `seq(Store(...))`.
+    """
+
     code = "body-type"
     title = "the body of {kind} is {given}"
     help = "every body is a SeqStmt"
@@ -123,6 +183,12 @@ class BodyType(Message):
 
 
 class Alignment(Message):
+    """A buffer has an alignment that no memory has.
+
+    Example: `Buffer("t", f32, (n,), alignment=3)`.
+    Fix: Give a power of two in bytes, or 0.
+    """
+
     code = "alignment"
     title = "buffer `{name}` is to be aligned to {alignment} bytes"
     help = "an alignment is a power of two, or 0 for that of the element"
@@ -132,6 +198,12 @@ class Alignment(Message):
 
 
 class ExtentType(Message):
+    """An extent of a buffer is no scalar i64.
+
+    Example: `Buffer("t", f32, (IntImm(i32, 4),))`.
+    Fix: Cast it to i64.
+    """
+
     code = "extent-type"
     title = "extent {axis} of `{name}` has the type {dtype}"
     help = "an extent is a scalar i64"
@@ -142,6 +214,12 @@ class ExtentType(Message):
 
 
 class NegativeExtent(Message):
+    """An extent of a buffer is a constant below zero.
+
+    Example: `Buffer("t", f32, (const(-1, i64),))`.
+    Fix: Give an extent of at least 0.
+    """
+
     code = "negative-extent"
     title = "extent {axis} of `{name}` is {extent}"
 
@@ -151,6 +229,12 @@ class NegativeExtent(Message):
 
 
 class DuplicateParameter(Message):
+    """One object is a parameter twice.
+
+    Example: `PrimFunc("f", (x, x), body)`.
+    Fix: Make a second buffer or variable.
+    """
+
     code = "duplicate-parameter"
     title = "`{name}` is a parameter twice"
 
@@ -158,6 +242,12 @@ class DuplicateParameter(Message):
 
 
 class OutputNotParameter(Message):
+    """An output of a function is none of its parameters.
+
+    Example: `PrimFunc("f", (x,), body, outputs=(y,))`.
+    Fix: Make it a parameter.
+    """
+
     code = "output-not-parameter"
     title = "output `{name}` is no parameter"
 
@@ -165,6 +255,12 @@ class OutputNotParameter(Message):
 
 
 class UndeterminedDim(Message):
+    """A dim occurs in the shapes of parameters, and no extent is that dim alone.
+
+    Example: `def f(x: tl.f32[2 * n]):`.
+    Fix: Make the dim an extent of some parameter, or a scalar parameter.
+    """
+
     code = "undetermined-dim"
     title = "no argument tells the value of dim `{name}`"
     help = "let `{name}` alone be an extent of some parameter, or make it a parameter"
@@ -173,6 +269,12 @@ class UndeterminedDim(Message):
 
 
 class ShapeNotFixed(Message):
+    """The shape of a parameter depends on what only the running kernel knows.
+
+    Example: A parameter whose extent is a `Load`.
+    Fix: Use integers, dims, and arithmetic of these.
+    """
+
     code = "shape-not-fixed"
     title = "the shape of parameter `{name}` is computed by {kind}"
     help = "extents of parameters are integers, dims, and arithmetic of these"

@@ -14,6 +14,12 @@ Rule: TypeAlias = Callable[[Any], Message | None]
 
 
 class OperandTypesDiffer(Message):
+    """The two sides of an operation have different types.
+
+    Example: `Add(IntImm(i64, 1), FloatImm(f32, 1.0))`.
+    Fix: Cast one side.
+    """
+
     code = "operand-types-differ"
     title = "the operands of {kind} have the types {left} and {right}"
     help = "both sides have one type: cast one of them"
@@ -24,6 +30,12 @@ class OperandTypesDiffer(Message):
 
 
 class OperandType(Message):
+    """An operation does not take operands of this type.
+
+    Example: `BitAnd(x, y)` of f32.
+    Fix: Cast the operands.
+    """
+
     code = "operand-type"
     title = "{kind} takes {wanted}, not {dtype}"
     help = "cast the operand"
@@ -34,6 +46,12 @@ class OperandType(Message):
 
 
 class SelectLanes(Message):
+    """The lanes of a condition do not fit those of the values that it selects from.
+
+    Example: A condition of 4 lanes over values of 8 lanes.
+    Fix: Give the condition one lane, or as many as the values.
+    """
+
     code = "select-lanes"
     title = "a condition of {condition} lanes selects between values of {values} lanes"
     help = "the condition has one lane, or as many as the values"
@@ -43,6 +61,12 @@ class SelectLanes(Message):
 
 
 class ImpossibleCast(Message):
+    """A cast changes the number of lanes, or is from or to a handle.
+
+    Example: `Cast(f32.with_lanes(4), x)` of a scalar.
+    Fix: Use `Broadcast` for lanes; keep handles as they are.
+    """
+
     code = "impossible-cast"
     title = "a value of type {source} cannot be cast to {target}"
     help = "a cast keeps the number of lanes, and handles have no other type"
@@ -52,6 +76,12 @@ class ImpossibleCast(Message):
 
 
 class ConstantType(Message):
+    """A constant has a type that its kind of node does not hold.
+
+    Example: `IntImm(f32, 1)`.
+    Fix: Use `FloatImm` for floats and `Broadcast` for vectors.
+    """
+
     code = "constant-type"
     title = "{kind} cannot have the type {dtype}"
     help = "IntImm is a scalar integer or bool, FloatImm a scalar float; other lanes are made by Broadcast"
@@ -61,6 +91,12 @@ class ConstantType(Message):
 
 
 class ConstantRange(Message):
+    """A constant is no value of its type.
+
+    Example: `IntImm(u8, 300)`.
+    Fix: Correct the value, or use a wider type.
+    """
+
     code = "constant-range"
     title = "{value} is no value of {dtype}"
     help = "{dtype} holds {least} to {greatest}"
@@ -72,6 +108,12 @@ class ConstantRange(Message):
 
 
 class VectorLanes(Message):
+    """A vector is made with fewer than two lanes.
+
+    Example: `Ramp(base, stride, 1)`.
+    Fix: Use the scalar itself.
+    """
+
     code = "vector-lanes"
     title = "{kind} makes a vector of {lanes} lanes"
     help = "a vector has two lanes or more"
@@ -81,6 +123,12 @@ class VectorLanes(Message):
 
 
 class LetType(Message):
+    """A variable is bound to a value of another type.
+
+    Example: `Let(Var("t", f32), IntImm(i64, 1))`.
+    Fix: Cast the value, or declare the variable with its type.
+    """
+
     code = "let-type"
     title = "`{name}` of type {declared} is bound to a value of type {dtype}"
 
@@ -90,6 +138,12 @@ class LetType(Message):
 
 
 class IndexCount(Message):
+    """A buffer is indexed in the IR by more or fewer indices than it has axes.
+
+    Example: `Load(x, (i,))`, where `x` has two axes.
+    Fix: Give one index for each axis.
+    """
+
     code = "index-count"
     title = "`{name}` has {rank} axes and is indexed by {count}"
 
@@ -99,6 +153,12 @@ class IndexCount(Message):
 
 
 class IndexType(Message):
+    """An index in the IR is no integer.
+
+    Example: `Load(x, (FloatImm(f64, 0.0),))`.
+    Fix: Cast the index to i64.
+    """
+
     code = "index-type"
     title = "index {axis} of `{name}` has the type {dtype}"
     help = "an index is an integer"
@@ -109,6 +169,12 @@ class IndexType(Message):
 
 
 class IndexLanes(Message):
+    """An index that is not the last one is a vector.
+
+    Example: `Load(x, (Ramp(i, one, 4), j))`.
+    Fix: Only the last index may have lanes: loop over the others.
+    """
+
     code = "index-lanes"
     title = "index {axis} of `{name}` is a vector of {lanes} lanes"
     help = "only the last index may be a vector"
@@ -119,6 +185,12 @@ class IndexLanes(Message):
 
 
 class MisplacedArgument(Message):
+    """A text or a bare buffer stands where a value belongs.
+
+    Example: `Add(StringImm("a"), x)`.
+    Fix: Give texts and buffers to calls only.
+    """
+
     code = "misplaced-argument"
     title = "{kind} stands in {parent}"
     help = "a text or a bare buffer is an argument of a call and nothing else"

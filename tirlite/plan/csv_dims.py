@@ -12,7 +12,11 @@ from tirlite.sizes import Dim, Size
 
 
 class UnknownName(Message):
-    """Something is told of a name that no size has."""
+    """Something is told of a name that no size has.
+
+    Example: `--bind M=4` for a table whose sizes mention `N` alone.
+    Fix: Correct the name.
+    """
 
     code = "unknown-dim"
     raises = PlanError
@@ -26,6 +30,12 @@ class UnknownName(Message):
 
 
 class BadBinding(Message):
+    """A dim is bound to a value that contradicts its facts.
+
+    Example: `--facts 'N%8==0' --bind N=4`.
+    Fix: Bind it to a value that the facts allow, or drop the fact.
+    """
+
     code = "bad-binding"
     raises = PlanError
     title = "`{name}` cannot be {value}"

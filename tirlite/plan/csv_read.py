@@ -41,6 +41,12 @@ _COLUMN_OF = {
 
 
 class NotUtf8(Message):
+    """A table is no text in UTF-8.
+
+    Example: A spreadsheet's own file in the place of its CSV.
+    Fix: Export the table as CSV in UTF-8.
+    """
+
     code = "not-utf-8"
     raises = PlanError
     title = "`{name}` is no text in UTF-8: line {line} holds the byte {byte:#04x}"
@@ -51,6 +57,12 @@ class NotUtf8(Message):
 
 
 class MissingColumn(Message):
+    """A table of lifetimes lacks a column.
+
+    Example: A first line `id,lower,size`, without `upper`.
+    Fix: Add the column that the message names.
+    """
+
     code = "missing-column"
     raises = PlanError
     title = "the table has no column `{column}`"
@@ -62,6 +74,12 @@ class MissingColumn(Message):
 
 
 class BadNumber(Message):
+    """A cell that holds a number holds something else.
+
+    Example: `a,0,3.5,64` under `id,lower,upper,size`.
+    Fix: Write an integer.
+    """
+
     code = "bad-csv-number"
     raises = PlanError
     title = "`{text}` is no integer"
@@ -74,6 +92,12 @@ class BadNumber(Message):
 
 
 class BadGap(Message):
+    """A cell of the column `gaps` is no list of gaps.
+
+    Example: `7:9`.
+    Fix: Write half-open stretches with spaces between: `7-9 12-14`.
+    """
+
     code = "bad-gap"
     raises = PlanError
     title = "`{text}` is no gap in a lifetime"
@@ -85,7 +109,11 @@ class BadGap(Message):
 
 
 class PartialGap(Message):
-    """A gap of MiniMalloc's in which a part of the buffer stays live."""
+    """A gap of MiniMalloc's in which a part of the buffer stays live.
+
+    Example: `7-9@0:16` in the column `gaps`.
+    Fix: Drop the gap, or split the buffer into requests with fixed offsets.
+    """
 
     code = "partial-gap"
     raises = PlanError
@@ -97,7 +125,11 @@ class PartialGap(Message):
 
 
 class WrongValue(Message):
-    """A column `size@...` that contradicts `size_expr`."""
+    """A column `size@...` that contradicts `size_expr`.
+
+    Example: `size_expr` is `4*N`, and the column for `N=8` says 30.
+    Fix: Correct one of the two columns.
+    """
 
     code = "wrong-size-value"
     raises = PlanError

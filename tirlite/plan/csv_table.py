@@ -15,6 +15,12 @@ _MARK = "\ufeff"
 
 
 class NoHeader(Message):
+    """A table is empty.
+
+    Example: A file of no bytes.
+    Fix: Begin it with the names of the columns: `id,lower,upper,size`.
+    """
+
     code = "no-csv-header"
     raises = PlanError
     title = "`{name}` is empty"
@@ -24,6 +30,12 @@ class NoHeader(Message):
 
 
 class DuplicateColumn(Message):
+    """Two columns of a table have one name.
+
+    Example: `id,lower,upper,size,size`.
+    Fix: Drop or rename one of them.
+    """
+
     code = "duplicate-column"
     raises = PlanError
     title = "two columns are called `{column}`"
@@ -34,7 +46,11 @@ class DuplicateColumn(Message):
 
 
 class BadRow(Message):
-    """A line that has not one cell for each column."""
+    """A line that has not one cell for each column.
+
+    Example: `a,0,3` under `id,lower,upper,size`.
+    Fix: Give the line one cell for each column; a cell with a comma stands in double quotes.
+    """
 
     code = "bad-csv-row"
     raises = PlanError

@@ -15,6 +15,12 @@ from tirlite.plan.request import Request
 
 
 class NotForCsv(Message):
+    """A problem has parts for which tables have no columns.
+
+    Example: `write_csv` of a problem with several pools.
+    Fix: Use `problem.to_json()`, which tells everything.
+    """
+
     code = "not-for-csv"
     raises = PlanError
     title = "a CSV file cannot tell {what}"

@@ -20,7 +20,11 @@ _MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "==": "=="}
 
 
 class BadFact(Message):
-    """A part of the text is no fact about one dim."""
+    """A part of the text is no fact about one dim.
+
+    Example: `--facts 'N<'`.
+    Fix: Write comparisons with commas between: `N<=64, N%8==0`.
+    """
 
     code = "bad-fact"
     raises = PlanError
@@ -31,7 +35,11 @@ class BadFact(Message):
 
 
 class ContraryFacts(Message):
-    """The facts about one dim leave it no value."""
+    """The facts about one dim leave it no value.
+
+    Example: `--facts 'N<8, N%16==0'`.
+    Fix: Drop one of the facts.
+    """
 
     code = "contrary-facts"
     raises = PlanError

@@ -10,6 +10,12 @@ from tirlite.sizes import Size
 
 
 class BadCapacity(Message):
+    """The capacity of a pool is negative.
+
+    Example: `Pool("sram", capacity=-1)`.
+    Fix: Give zero or more bytes, or None for no limit.
+    """
+
     code = "bad-capacity"
     raises = PlanError
     title = "the capacity of pool `{name}` is {capacity} bytes"

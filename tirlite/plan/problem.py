@@ -17,6 +17,12 @@ from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, from_sympy, maxim
 
 
 class DuplicateRequest(Message):
+    """Two requests of a problem have one id.
+
+    Example: `Problem((Request("a", 4, (0, 2)), Request("a", 8, (1, 3))))`.
+    Fix: Give each an id of its own.
+    """
+
     code = "duplicate-request"
     raises = PlanError
     title = "two requests are called `{id}`"
@@ -26,6 +32,12 @@ class DuplicateRequest(Message):
 
 
 class DuplicatePool(Message):
+    """Two pools of a problem have one name.
+
+    Example: `Problem(requests, pools=(Pool("sram"), Pool("sram")))`.
+    Fix: Give each a name of its own.
+    """
+
     code = "duplicate-pool"
     raises = PlanError
     title = "two pools are called `{name}`"
@@ -35,6 +47,12 @@ class DuplicatePool(Message):
 
 
 class UnknownPool(Message):
+    """A request accepts a pool that the problem does not have.
+
+    Example: `Request("a", 4, (0, 2), pools=("srm",))`.
+    Fix: Correct the name, or add the pool to the problem.
+    """
+
     code = "unknown-pool"
     raises = PlanError
     title = "request `{id}` wants to live in `{pool}`, and there is no such pool"
@@ -46,6 +64,12 @@ class UnknownPool(Message):
 
 
 class UnknownInPlace(Message):
+    """An in-place pair names requests that the problem does not have.
+
+    Example: `Problem(requests, in_place=(("b", "x"),))` without a request `x`.
+    Fix: Correct the ids: a pair is (destination, source).
+    """
+
     code = "unknown-in-place"
     raises = PlanError
     title = "the in-place pair (`{dst}`, `{src}`) names no two requests of the problem"

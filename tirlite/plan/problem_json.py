@@ -17,6 +17,12 @@ T = TypeVar("T")
 
 
 class BadJson(Message):
+    """Text is not the JSON of a problem or plan.
+
+    Example: `Problem.from_json("{}")`.
+    Fix: Give what `to_json()` wrote.
+    """
+
     code = "bad-plan-json"
     raises = PlanError
     title = "this is not the JSON of a {what}: {reason}"

@@ -13,6 +13,12 @@ _ROWS = 40
 
 
 class UnknownRequest(Message):
+    """A plan is asked about a request that it does not have.
+
+    Example: `plan.explain("rovs")`, where the request is called `rows`.
+    Fix: Correct the id.
+    """
+
     code = "unknown-request"
     raises = PlanError
     title = "the plan has no request `{id}`"

@@ -13,6 +13,12 @@ Interval = tuple[int, int]
 
 
 class EmptyLifetime(Message):
+    """An interval of a lifetime ends where it begins, or before.
+
+    Example: `Request("a", 4, (3, 3))`.
+    Fix: Intervals are half-open: what lives at step 3 alone has `(3, 4)`.
+    """
+
     code = "empty-lifetime"
     raises = PlanError
     title = "request `{id}` lives over [{low}, {high}), which holds no point in time"
@@ -24,6 +30,12 @@ class EmptyLifetime(Message):
 
 
 class NoLifetime(Message):
+    """A request has no interval in which it is live.
+
+    Example: `Request("a", 4, ())`.
+    Fix: Leave it out of the problem, or give it an interval.
+    """
+
     code = "no-lifetime"
     raises = PlanError
     title = "request `{id}` has no lifetime"
@@ -33,6 +45,12 @@ class NoLifetime(Message):
 
 
 class BadLifetime(Message):
+    """A lifetime is neither an interval nor a sequence of intervals.
+
+    Example: `Request("a", 4, 7)`.
+    Fix: Give `(first, last + 1)`, or several of them.
+    """
+
     code = "bad-lifetime"
     raises = PlanError
     title = "the lifetime of request `{id}` is {live}"
@@ -43,6 +61,12 @@ class BadLifetime(Message):
 
 
 class NegativeSize(Message):
+    """The size of a request is below zero, or may be.
+
+    Example: `Request("a", -4, (0, 2))`.
+    Fix: Give zero or more bytes.
+    """
+
     code = "negative-size"
     raises = PlanError
     title = "the size of request `{id}` is {size} bytes"
@@ -53,6 +77,12 @@ class NegativeSize(Message):
 
 
 class BadSize(Message):
+    """The size of a request is no number of bytes.
+
+    Example: `Request("a", 2.5, (0, 2))`.
+    Fix: Give an integer, an expression over dims, or a sympy expression.
+    """
+
     code = "bad-size"
     raises = PlanError
     title = "the size of request `{id}` is {size}, which is no number of bytes"
@@ -63,6 +93,12 @@ class BadSize(Message):
 
 
 class BadAlignment(Message):
+    """An alignment is no power of two.
+
+    Example: `Request("a", 4, (0, 2), align=3)`.
+    Fix: Give a power of two, in bytes.
+    """
+
     code = "bad-alignment"
     raises = PlanError
     title = "the alignment of {what} `{id}` is {align}"
@@ -74,6 +110,12 @@ class BadAlignment(Message):
 
 
 class BadFixed(Message):
+    """A fixed offset is negative, or no multiple of the alignment.
+
+    Example: `Request("a", 4, (0, 2), align=8, fixed=4)`.
+    Fix: Give a multiple of the alignment, zero or more.
+    """
+
     code = "bad-fixed"
     raises = PlanError
     title = "request `{id}` is fixed at offset {fixed}"

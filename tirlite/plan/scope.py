@@ -21,6 +21,12 @@ _RANKS = {rank.name.lower(): rank for rank in Rank}
 
 
 class UnknownScope(Message):
+    """A storage scope does not exist.
+
+    Example: `Request("a", 4, (0, 2), scope="locl")`.
+    Fix: Write a rank, and a tag behind it if need be: `local`, `local.UB`.
+    """
+
     code = "unknown-scope"
     raises = PlanError
     title = "there is no storage scope `{scope}`"

@@ -19,6 +19,12 @@ _HIGHEST_POWER = 64
 
 
 class BadSizeText(Message):
+    """A text is no size.
+
+    Example: `n +` in the column `size_expr` of a table.
+    Fix: Write integers and dims with the operators that the message lists.
+    """
+
     code = "bad-size-text"
     raises = PlanError
     title = "`{text}` is no size: {why}"

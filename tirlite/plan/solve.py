@@ -13,16 +13,23 @@ from tirlite.plan.check import check
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.strategies.none import none
+from tirlite.plan.strategies.pack import pack
 from tirlite.plan.strategies.share import share
 from tirlite.plan.strategies.tvm import tvm
 from tirlite.plan.verdict import Counterexample, Fault
 
 Strategy = Callable[[Problem], Plan]
 
-STRATEGIES: Mapping[str, Strategy] = MappingProxyType({"auto": share, "none": none, "share": share, "tvm": tvm})
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType({"auto": pack, "none": none, "pack": pack, "share": share, "tvm": tvm})
 
 
 class UnknownStrategy(Message):
+    """There is no strategy of this name.
+
+    Example: `tl.compile(f, strategy="shared")`.
+    Fix: Take one of the names that the message lists, or give a function of your own.
+    """
+
     code = "unknown-strategy"
     raises = PlanError
     title = "there is no strategy `{name}`"
@@ -34,6 +41,12 @@ class UnknownStrategy(Message):
 
 
 class OverCapacity(Message):
+    """A pool is too small for what has to live in it.
+
+    Example: Two requests of 600 bytes, live together, in a pool with a capacity of 1000 bytes.
+    Fix: Shorten lifetimes, shrink the buffers that the message lists as live at the peak, or raise the capacity.
+    """
+
     code = "over-capacity"
     raises = CapacityError
     title = "{fault}"
@@ -47,6 +60,12 @@ class OverCapacity(Message):
 
 
 class FixedOverlap(Message):
+    """Two requests that are live together are fixed at offsets that overlap.
+
+    Example: `Request("a", 8, (0, 2), fixed=0)` and `Request("b", 8, (1, 3), fixed=4)`.
+    Fix: Move one of them, or let one go free.
+    """
+
     code = "fixed-overlap"
     raises = PlanError
     title = "the fixed offsets of `{first}` and `{second}` clash: {fault}"
@@ -58,7 +77,11 @@ class FixedOverlap(Message):
 
 
 class UnsafePlan(Message):
-    """A strategy that a user gave made a plan that does not hold."""
+    """A strategy that a user gave made a plan that does not hold.
+
+    Example: A function of your own, given as `strategy=`, which puts two buffers at offset 0 that are live together.
+    Fix: Give buffers with a common point in time disjoint bytes; `plan.check` finds the pair.
+    """
 
     code = "unsafe-plan"
     raises = PlanError
@@ -70,7 +93,11 @@ class UnsafePlan(Message):
 
 
 class BrokenStrategy(Message):
-    """A strategy of ours made a plan that does not hold."""
+    """A strategy of ours made a plan that does not hold.
+
+    Example: None is known: this is a fault of tirlite.
+    Fix: Report it, with the problem as `problem.to_json()` writes it; take another strategy meanwhile.
+    """
 
     code = "broken-strategy"
     raises = InternalError

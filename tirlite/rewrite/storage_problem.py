@@ -23,7 +23,11 @@ LINE_BYTES = 64
 
 
 class UnboundedInTaggedMemory(Message):
-    """A buffer in tagged memory has no constant bound."""
+    """A buffer in tagged memory has no constant bound.
+
+    Example: `tl.alloc(tl.f32[n], scope="local.UB")`, where `n` has no maximum.
+    Fix: Declare one, `n = tl.dim("n", max=4096)`, or give the buffer a constant shape.
+    """
 
     code = "unbounded-in-tagged-memory"
     raises = PlanError

@@ -11,7 +11,7 @@ from tirlite.ir import Buffer, PrimFunc
 from tirlite.runtime.bind import Binding
 from tirlite.runtime.extents import is_arithmetic, value_of
 from tirlite.runtime.load import CType, Library, scalar_type
-from tirlite.runtime.messages import NegativeSize, NoWorkspace, WorkspaceTooLarge
+from tirlite.runtime.messages import NegativeTemporary, NoWorkspace, WorkspaceTooLarge
 from tirlite.runtime.signature import Signature
 from tirlite.runtime.workspace import Workspaces, process_workspaces
 
@@ -80,6 +80,6 @@ class Executable:
         sizes = ", ".join(f"{var.name} = {value}" for var, value in values.items())
         extents = [value_of(extent, values) for extent in buffer.shape if is_arithmetic(extent)]
         if min(extents, default=0) < 0:
-            raise NegativeSize(signature.name, buffer.name, min(extents), sizes).error()
+            raise NegativeTemporary(signature.name, buffer.name, min(extents), sizes).error()
         size = str(buffer.dtype.bytes * prod(extents)) if len(extents) == len(buffer.shape) else "too many"
         raise WorkspaceTooLarge(signature.name, size, buffer.name, sizes).error()

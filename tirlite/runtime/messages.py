@@ -6,6 +6,12 @@ from tirlite.diag import CallTypeError, CallValueError, Message
 
 
 class ArgumentCount(Message):
+    """A kernel is called with more arguments than it has parameters.
+
+    Example: `smooth(x, y, z)` of a kernel with two parameters.
+    Fix: Call it as the message shows.
+    """
+
     code = "argument-count"
     raises = CallTypeError
     title = "{kernel}() takes {wanted}, and got {given}"
@@ -18,6 +24,12 @@ class ArgumentCount(Message):
 
 
 class MissingArgument(Message):
+    """A parameter that is no output gets no argument.
+
+    Example: `smooth(x)`, where the kernel has the parameters `x` and `y`.
+    Fix: Pass it, or declare it as an output: `y: tl.out[...]`.
+    """
+
     code = "missing-argument"
     raises = CallTypeError
     title = "{kernel}() got no argument for `{name}`"
@@ -29,6 +41,12 @@ class MissingArgument(Message):
 
 
 class RepeatedArgument(Message):
+    """A parameter gets an argument by position and another by name.
+
+    Example: `smooth(x, x=x)`.
+    Fix: Give it once.
+    """
+
     code = "repeated-argument"
     raises = CallTypeError
     title = "{kernel}() got two arguments for `{name}`"
@@ -39,6 +57,12 @@ class RepeatedArgument(Message):
 
 
 class UnknownArgument(Message):
+    """A call names a parameter that the kernel does not have.
+
+    Example: `smooth(x, out=y)`, where the parameter is called `y`.
+    Fix: Correct the name.
+    """
+
     code = "unknown-argument"
     raises = CallTypeError
     title = "{kernel}() has no parameter `{name}`"
@@ -50,6 +74,12 @@ class UnknownArgument(Message):
 
 
 class ArgumentType(Message):
+    """An argument has another type than its parameter.
+
+    Example: A float64 array, which NumPy makes by default, for a parameter `tl.f32[n]`.
+    Fix: Convert it: `x.astype(np.float32)`.
+    """
+
     code = "argument-type"
     raises = CallTypeError
     title = "`{name}` must be {wanted}, and is {given}"
@@ -62,6 +92,12 @@ class ArgumentType(Message):
 
 
 class ArgumentRank(Message):
+    """An array has more or fewer axes than its parameter.
+
+    Example: An array of shape (4,) for `tl.f32[n, m]`.
+    Fix: Reshape the array.
+    """
+
     code = "argument-rank"
     raises = CallValueError
     title = "`{name}` must have the shape {wanted}, and has the shape {given}"
@@ -74,6 +110,12 @@ class ArgumentRank(Message):
 
 
 class ArgumentShape(Message):
+    """An axis has another length than its parameter, or the other arguments, ask for.
+
+    Example: `smooth(x, y)` with arrays of shapes (4, 8) and (4, 9) for parameters `tl.f32[n, m]`.
+    Fix: Give arrays that agree.
+    """
+
     code = "argument-shape"
     raises = CallValueError
     title = "axis {axis} of `{name}` must be {wanted}, and is {given}"
@@ -87,6 +129,12 @@ class ArgumentShape(Message):
 
 
 class DimFact(Message):
+    """A dim takes a value that its declaration excludes.
+
+    Example: 100 rows for `n = tl.dim("n", multiple_of=8)`.
+    Fix: Pad the array, or declare less.
+    """
+
     code = "dim-fact"
     raises = CallValueError
     title = "`{name}` is {value}, and was declared {fact}"
@@ -100,6 +148,12 @@ class DimFact(Message):
 
 
 class UnboundDim(Message):
+    """An output is left out whose shape cannot be known.
+
+    Example: `f(2.0)` of `def f(a: tl.f32, y: tl.out[tl.f32[n]]):`.
+    Fix: Pass an array for the output.
+    """
+
     code = "unbound-dim"
     raises = CallTypeError
     title = "the argument `{name}` was left out, and `{dim}` in its shape is known from no other"
@@ -110,6 +164,13 @@ class UnboundDim(Message):
 
 
 class ArgumentLayout(Message):
+    """An array does not lie in memory as kernels read it: C-contiguous, aligned, in the machine's byte order, and
+    writable if it is written.
+
+    Example: `smooth(x.T, y)`.
+    Fix: Pass a copy: `np.ascontiguousarray(x.T)`.
+    """
+
     code = "argument-layout"
     raises = CallValueError
     title = "`{name}` must be {wanted}, and is not"
@@ -121,6 +182,12 @@ class ArgumentLayout(Message):
 
 
 class ArgumentRange(Message):
+    """A number does not fit into the type of its parameter.
+
+    Example: `fill(x, 300)`, where the second parameter is `tl.u8`.
+    Fix: Pass a value in the range, or declare a wider type.
+    """
+
     code = "argument-range"
     raises = CallValueError
     title = "`{name}` is {given}, which {dtype} does not hold"
@@ -134,6 +201,12 @@ class ArgumentRange(Message):
 
 
 class WorkspaceTooLarge(Message):
+    """The temporaries of a call would need more memory than any machine has.
+
+    Example: A kernel with `tl.alloc(tl.f32[n, n])` on an array of 2**40 rows that was made by broadcasting.
+    Fix: Call with less.
+    """
+
     code = "workspace-too-large"
     raises = CallValueError
     title = "{kernel}() would need {size} bytes of memory for `{buffer}` and what lives beside it"
@@ -145,8 +218,14 @@ class WorkspaceTooLarge(Message):
     dims: str
 
 
-class NegativeSize(Message):
-    code = "negative-size"
+class NegativeTemporary(Message):
+    """At this call a temporary would have an extent below zero.
+
+    Example: `tl.alloc(tl.f32[n - 10])` at a call with 3 rows.
+    Fix: Call with larger arrays, or write `max(n - 10, 0)`.
+    """
+
+    code = "negative-temporary"
     raises = CallValueError
     title = "{kernel}() would allocate `{buffer}` with the extent {extent}"
     help = "the sizes were {dims}"
@@ -158,6 +237,12 @@ class NegativeSize(Message):
 
 
 class NoWorkspace(Message):
+    """The operating system refuses the memory for a call's temporaries.
+
+    Example: A kernel whose plan needs more bytes than the machine has.
+    Fix: Call with less, or look at `kernel.plan` for what takes the bytes.
+    """
+
     code = "no-workspace"
     raises = CallValueError
     title = "{kernel}() needs {size} bytes of memory for its temporaries, and there are not so many"
@@ -167,6 +252,12 @@ class NoWorkspace(Message):
 
 
 class NegativeOutput(Message):
+    """An output that is left out would have an extent below zero.
+
+    Example: `y: tl.out[tl.f32[n - 10]]` at a call with 3 rows.
+    Fix: Call with larger arrays, or correct the shape.
+    """
+
     code = "negative-output"
     raises = CallValueError
     title = "{kernel}() would allocate `{name}` with the shape {shape}"
@@ -179,6 +270,12 @@ class NegativeOutput(Message):
 
 
 class NoOutput(Message):
+    """The operating system refuses the memory for an output that is left out.
+
+    Example: An output of shape (n, n) at a call with a million rows.
+    Fix: Call with less.
+    """
+
     code = "no-output"
     raises = CallValueError
     title = "{kernel}() would allocate {size} bytes for `{name}`, and there are not so many"

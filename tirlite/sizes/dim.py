@@ -14,7 +14,11 @@ _serials = count()
 
 
 class BadFacts(Message):
-    """A dim was declared with facts that no integer obeys."""
+    """A dim was declared with facts that no integer obeys.
+
+    Example: `tl.dim("n", min=9, max=8)`.
+    Fix: Declare facts that some integer obeys.
+    """
 
     code = "bad-dim-facts"
     raises = KernelError

@@ -10,10 +10,14 @@ from tirlite.sizes.poly import Atom, Composite, Size, SizeLike, Terms, as_size, 
 from tirlite.sizes.terms import accumulate, multiply
 
 
-class UnboundDim(Message):
-    """A size was evaluated without a value for one of its dims."""
+class DimWithoutValue(Message):
+    """A size was evaluated without a value for one of its dims.
 
-    code = "unbound-dim"
+    Example: `plan.at({n: 4})` of a plan whose sizes mention `m` too.
+    Fix: Give a value for each dim.
+    """
+
+    code = "dim-without-value"
     raises = KernelError
     title = "no value is given for the dim `{name}` of the size `{size}`"
 
@@ -40,7 +44,7 @@ def evaluate(size: SizeLike, binding: Mapping[Dim, int]) -> int:
     for atom in inside_out(size):
         if isinstance(atom, Dim):
             if atom not in binding:
-                raise UnboundDim(atom.name, str(size)).error()
+                raise DimWithoutValue(atom.name, str(size)).error()
             values[atom] = int(binding[atom])
         elif isinstance(atom, Composite):
             values[atom] = atom.value([_value(terms_of(operand), values) for operand in atom.operands])

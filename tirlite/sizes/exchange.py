@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 
 class NotASize(Message):
-    """A sympy expression is no integer sum of products, quotients, remainders, maxima and minima."""
+    """A sympy expression is no integer sum of products, quotients, remainders, maxima and minima.
+
+    Example: `Request("a", sympy.sqrt(n), (0, 2))`.
+    Fix: Use integer sums, products, quotients, remainders, `Max` and `Min`.
+    """
 
     code = "not-a-size"
     raises = KernelError
@@ -30,7 +34,11 @@ class NotASize(Message):
 
 
 class SharedDimName(Message):
-    """Two dims of one name would become one sympy symbol."""
+    """Two dims of one name would become one sympy symbol.
+
+    Example: A sum of two dims that are both made by `tl.dim("n")`, on its way to sympy.
+    Fix: Use one dim, or give them two names.
+    """
 
     code = "shared-dim-name"
     raises = KernelError

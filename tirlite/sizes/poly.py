@@ -29,7 +29,11 @@ _Operand: TypeAlias = "SupportsIndex | Atom | Poly"
 
 
 class DivisionByZero(Message):
-    """A size was divided by zero, while it was written down or while it was evaluated."""
+    """A size was divided by zero, while it was written down or while it was evaluated.
+
+    Example: `n // (m - 4)` where `m` is 4.
+    Fix: Correct the divisor.
+    """
 
     code = "size-division-by-zero"
     raises = KernelError

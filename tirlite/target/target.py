@@ -11,7 +11,11 @@ from tirlite.plan import StorageScope
 
 
 class BadMemory(Message):
-    """A memory was described by numbers that no memory has."""
+    """A memory was described by numbers that no memory has.
+
+    Example: `tl.MemoryInfo(unit_bits=7, ...)`.
+    Fix: Give powers of two of at least 8 bits, and a positive capacity.
+    """
 
     code = "bad-memory"
     raises = PlanError
@@ -24,7 +28,11 @@ class BadMemory(Message):
 
 
 class OrdinaryMemory(Message):
-    """A scope without a tag of its own was given properties."""
+    """A scope without a tag of its own was given properties.
+
+    Example: `target.with_memory("local", info)`.
+    Fix: Give the memory a tag: `local.UB`.
+    """
 
     code = "ordinary-memory"
     raises = PlanError
@@ -35,7 +43,11 @@ class OrdinaryMemory(Message):
 
 
 class UnknownMemory(Message):
-    """A buffer wants tagged memory that the target does not describe."""
+    """A buffer wants tagged memory that the target does not describe.
+
+    Example: `tl.alloc(tl.f32[64], scope="local.UB")`, compiled without a target that knows `local.UB`.
+    Fix: Describe it: `target.with_memory("local.UB", tl.MemoryInfo(...))`.
+    """
 
     code = "unknown-memory"
     raises = PlanError
