@@ -16,6 +16,7 @@ _GRID, _FRAME, _LINE, _SHADE = "#ddd", "#333", "#c1121f", "#33658a"
 # Up to so many rectangles are drawn one by one. Of more, the largest are, and the rest as shades of so many levels, in
 # cells of so many pixels.
 _MANY, _LARGEST, _LEVELS, _CELL = 2000, 800, 4, 4
+_MOST_MARKS = 50
 
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 
@@ -66,7 +67,8 @@ def chart_svg(chart: Chart, width: int = 960, height: int = 540) -> str:
         parts += _drawn(rectangle, frame, fill)
     for value, label in chart.instants:
         parts.append(_instant(frame, value))
-        parts.append(_text(frame.x(value) + 4, _TOP - 4, label, "start", _LINE))
+        at_right = frame.x(value) + 4 + len(label) * _LETTER_WIDTH > frame.right_edge
+        parts.append(_text(frame.x(value), _TOP - 4, label, "end" if at_right else "start", _LINE))
     for value, label in chart.lines:
         parts.append(_level(frame, value, _LINE, "5 3"))
         parts.append(_text(frame.right_edge, frame.y(value) - 4, label, "end", _LINE))
@@ -110,7 +112,8 @@ def _axes(chart: Chart, frame: _Frame) -> list[str]:
         parts.append(_level(frame, value, _GRID))
         parts.append(_text(_LEFT - 6, frame.y(value) + 4, str(value), "end"))
     parts += [_text(frame.x(value), frame.floor + 15, str(value)) for value in _ticks(left, right)]
-    parts += [_level(frame, value, _FRAME) for value in chart.marks]
+    if len(chart.marks) <= _MOST_MARKS:  # more of them would hide what lies between
+        parts += [_level(frame, value, _FRAME) for value in chart.marks]
     parts.append(_text(frame.right_edge, frame.floor + 34, chart.across, "end"))
     parts.append(_text(_LEFT - 6, _TOP - 8, chart.up, "end"))
     return parts
@@ -124,9 +127,11 @@ def _drawn(rectangle: Rectangle, frame: _Frame, fill: str) -> list[str]:
     if len(label) > room:
         label = label[: room - 1] + "…" if room >= 3 else ""
     box = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+    # Frames of thin rectangles would be all that is seen of them.
+    stroke = min(0.8, width / 6, height / 6)
     parts = [
         f"<g><title>{(rectangle.note or rectangle.label).translate(_ESCAPES)}</title>",
-        f'<rect {box} fill="{fill}" stroke="{_FRAME}" stroke-width="0.8"/>',
+        f'<rect {box} fill="{fill}" stroke="{_FRAME}" stroke-width="{stroke:.2g}"/>',
     ]
     if label and height >= 11:
         parts.append(_text(x + width / 2, y + height / 2 + 4, label))
