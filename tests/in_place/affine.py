@@ -24,6 +24,8 @@ class _Writer:
         form = self.random.random()
         if form < 0.5 and (fitting := [v for v, last in self.loops if last < extent]):
             return self.random.choice(fitting)
+        if form < 0.8 and (digits := self.digits(extent)) is not None:
+            return digits
         total: Expr
         total, most, least = const(self.random.choice((0, 0, 0, 1, 2)), i64), 2, 0
         for var, last in self.random.sample(self.loops, len(self.loops)):
@@ -33,6 +35,15 @@ class _Writer:
                 most, least = most + max(0, stride * last), least + min(0, stride * last)
         total = total - least
         return total if most - least < extent else total % extent
+
+    def digits(self, extent: int) -> Expr | None:
+        """The counters as digits of one number, each place as wide as its loop is long."""
+        total: Expr | None = None
+        place = 1
+        for var, last in self.random.sample(self.loops, len(self.loops)):
+            total = var * place if total is None else var * place + total
+            place *= last + 1
+        return total if place <= extent else None
 
     def indices(self, shape: tuple[int, ...]) -> tuple[Expr, ...]:
         return tuple(self.index(extent) for extent in shape)
@@ -78,7 +89,7 @@ def _body(
 ) -> None:
     b, random = writer.builder, writer.random
     shared = [writer.indices(shape) for _ in range(2)]
-    for number in range(random.choice((1, 1, 1, 2, 3))):
+    for _ in range(random.choice((1, 1, 1, 2, 3))):
         with ExitStack() as guard:
             if random.random() < 0.2:
                 var, last = random.choice(writer.loops)
@@ -94,7 +105,12 @@ def _body(
 
 
 def _value(
-    writer: _Writer, shape: tuple[int, ...], at: tuple[Expr, ...], shared: list[tuple[Expr, ...]], a: Buffer, flat: Buffer
+    writer: _Writer,
+    shape: tuple[int, ...],
+    at: tuple[Expr, ...],
+    shared: list[tuple[Expr, ...]],
+    a: Buffer,
+    flat: Buffer,
 ) -> Expr:
     random = writer.random
     total = writer.loops[0][0] + 1

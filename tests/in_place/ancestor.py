@@ -13,7 +13,21 @@ from collections.abc import Iterator
 
 from tirlite.analysis import Extents, linear_sequence
 from tirlite.analysis.in_place import in_place_candidates
-from tirlite.ir import Buffer, BufferRef, Expr, For, IfThenElse, Load, PrimFunc, SeqStmt, Stmt, Store, View, statements, text, walk
+from tirlite.ir import (
+    Buffer,
+    BufferRef,
+    Expr,
+    For,
+    IfThenElse,
+    Load,
+    PrimFunc,
+    Stmt,
+    Store,
+    View,
+    statements,
+    text,
+    walk,
+)
 
 
 def ancestor_in_place(func: PrimFunc) -> list[tuple[Buffer, Buffer]]:
@@ -54,7 +68,9 @@ def _all(at: Stmt) -> Iterator[Stmt]:
 def _expressions(stmt: Stmt) -> Iterator[tuple[Expr, bool]]:
     """The expressions that a statement evaluates itself, and whether each stands inside an index."""
     store = stmt if isinstance(stmt, Store) else None
-    tops = [(child, store is not None and child is not store.value) for child in stmt.children() if isinstance(child, Expr)]
+    tops = [
+        (child, store is not None and child is not store.value) for child in stmt.children() if isinstance(child, Expr)
+    ]
     while tops:
         expr, in_index = tops.pop()
         yield expr, in_index

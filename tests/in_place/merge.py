@@ -1,8 +1,24 @@
-"""A function and two of its buffers in, the function with both at one address out: what an in-place plan makes of it."""
+"""A function and two of its buffers in, the function with both at one address out: what a plan makes of it."""
 
 from __future__ import annotations
 
-from tirlite.ir import Add, Allocate, Buffer, Expr, For, ForKind, Mul, PrimFunc, Stmt, View, const, i64, rewrite, seq, u8
+from tirlite.ir import (
+    Add,
+    Allocate,
+    Buffer,
+    Expr,
+    For,
+    ForKind,
+    Mul,
+    PrimFunc,
+    Stmt,
+    View,
+    const,
+    i64,
+    rewrite,
+    seq,
+    u8,
+)
 
 
 def merged(func: PrimFunc, destination: Buffer, source: Buffer) -> PrimFunc:

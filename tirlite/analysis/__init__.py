@@ -4,20 +4,31 @@ from tirlite.analysis.access import Access, AccessKind, Entry, LinearSequence, R
 from tirlite.analysis.allocations import AllocationSize, allocations
 from tirlite.analysis.byte_ranges import ByteRange, are_disjoint, byte_ranges
 from tirlite.analysis.extents import Extents
+from tirlite.analysis.in_place import in_place_candidates
+from tirlite.analysis.in_place_proof import InPlaceProof
+from tirlite.analysis.index_map import AffineMap, affine_map, is_injective
+from tirlite.analysis.index_space import IndexSpace, index_range
 from tirlite.analysis.lifetimes import Lifetime, lifetimes, lifetimes_of
 
 __all__ = [
     "Access",
     "AccessKind",
+    "AffineMap",
     "AllocationSize",
     "ByteRange",
     "Entry",
     "Extents",
+    "InPlaceProof",
+    "IndexSpace",
     "Lifetime",
     "LinearSequence",
     "Region",
     "Touch",
+    "affine_map",
     "allocations",
+    "in_place_candidates",
+    "index_range",
+    "is_injective",
     "are_disjoint",
     "byte_ranges",
     "lifetimes",

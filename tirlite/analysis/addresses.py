@@ -6,13 +6,9 @@ from dataclasses import dataclass
 
 from tirlite.analysis.exactness import stays_exact
 from tirlite.analysis.index_space import IndexSpace
-from tirlite.analysis.linear import Linear, Unknown, is_nonnegative
+from tirlite.analysis.linear import Linear, Unknown
 from tirlite.ir import Buffer, Expr, Load, Store, Var
 from tirlite.sizes import Size
-
-# How far an index may be seen to leave its axis and still be taken for exact: far more than guards cut off, and less
-# than wraps around.
-_SLACK = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,15 +104,9 @@ class Addresses:
         linear = self.space.linear(index, lane)
         if isinstance(index, Var) or linear.is_constant:
             return linear
-        low, high = linear.ends()
-        if low is None or high is None:
-            return _unknown()
         extent = self.space.linear(buffer.shape[axis])
-        # An axis exists in memory, so a few times its extent does not wrap around.
-        near = extent.is_constant and (
-            is_nonnegative(low + extent.constant + _SLACK) and is_nonnegative(2 * extent.constant + _SLACK - high)
-        )
-        return linear if near or stays_exact(low, high) else _unknown()
+        exact = stays_exact(*linear.ends(), extent.constant if extent.is_constant else None)
+        return linear if exact else _unknown()
 
 
 def _unknown() -> Linear:

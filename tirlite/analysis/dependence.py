@@ -112,11 +112,12 @@ class _Pair:
         for a, b, slack in self.differences:
             build.equate(a, b, slack)
         build.relate()
+        distances = {level: build.distance_in(loop) for loop, level in self.levels.items()}
         system = build.system
         known = solve(system.with_dims(dims) if dims else system)
         if known is None:
             return None
-        found = {k: known[name] for loop, k in self.levels.items() if (name := build.distance_in(loop)) in known}
+        found = {level: known[name] for level, name in distances.items() if name in known}
         return found | dict.fromkeys(range(level or 0), 0)
 
 

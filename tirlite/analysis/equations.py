@@ -60,7 +60,7 @@ class _Solver:
     def __init__(self, system: System) -> None:
         self.bounds = list(system.bounds)
         self.equations = list(system.equations)
-        self.known: dict[Name, Size] = {}
+        self.known = {name: low for name, (low, high) in enumerate(self.bounds) if low is not None and low == high}
 
     def run(self) -> bool:
         """Whether the system may have a solution."""

@@ -6,16 +6,29 @@ machine can address today. Scalar parameters may be anything that their facts al
 
 from __future__ import annotations
 
-from tirlite.sizes import Dim, Size
+from tirlite.sizes import Dim, Proof, Size, prove_le
 from tirlite.sizes.poly import Atom, inside_out, terms_of
 
 _ADDRESSABLE = 1 << 47
 _LIMIT = 1 << 62
+# An axis exists in memory, so a few times its extent does not wrap around. Guards cut off far less than this.
+_SLACK = 1 << 40
 
 
-def stays_exact(low: Size | None, high: Size | None) -> bool:
-    """Whether everything between the ends surely fits into 64 bits."""
-    return low is not None and high is not None and _magnitude(low) < _LIMIT and _magnitude(high) < _LIMIT
+def stays_exact(low: Size | None, high: Size | None, extent: Size | None = None) -> bool:
+    """Whether everything between the ends surely fits into 64 bits.
+
+    `extent` is that of an axis that exists, if the value is an index along one.
+    """
+    if low is None or high is None:
+        return False
+    if extent is not None and _at_most(-extent - _SLACK, low) and _at_most(high, 2 * extent + _SLACK):
+        return True
+    return _magnitude(low) < _LIMIT and _magnitude(high) < _LIMIT
+
+
+def _at_most(a: Size, b: Size) -> bool:
+    return prove_le(a, b) is Proof.YES
 
 
 def _magnitude(size: Size) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tirlite.analysis.equations import solve
@@ -11,7 +11,7 @@ from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.instances import Instances
 from tirlite.analysis.linear import Linear, Unknown, is_nonnegative
 from tirlite.ir import Expr, For, Var
-from tirlite.sizes import Proof
+from tirlite.sizes import Proof, Size
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,17 +24,19 @@ class AffineMap:
     space: IndexSpace
 
 
-def affine_map(indices: Iterable[Expr], space: IndexSpace) -> AffineMap | None:
+def affine_map(indices: Sequence[Expr], space: IndexSpace, extents: Sequence[Size] = ()) -> AffineMap | None:
     """The map that scalar i64 indices are; None where one of them depends on more than sizes and loop counters.
 
-    None, too, where an index may wrap around.
+    None, too, where an index may wrap around. `extents` are those of the axes that are indexed, where these are known;
+    they help to rule that out.
     """
     found = []
-    for index in indices:
+    for axis, index in enumerate(indices):
         linear = space.linear(index)
+        extent = extents[axis] if extents else None
         if not all(_is_computed(unknown) for unknown in linear.terms):
             return None
-        if not (isinstance(index, Var) or linear.is_constant or stays_exact(*linear.ends())):
+        if not (isinstance(index, Var) or linear.is_constant or stays_exact(*linear.ends(), extent)):
             return None
         found.append(linear)
     return AffineMap(tuple(found), space)
@@ -51,8 +53,9 @@ def is_injective(index_map: AffineMap, loops: Sequence[For]) -> Proof:
     for index in index_map.indices:
         instances.equate(index, index)
     instances.relate()
+    distances = [instances.distance_in(loop) for loop in loops]
     known = solve(instances.system)
-    if known is None or all((name := instances.distance_in(loop)) in known and known[name] == 0 for loop in loops):
+    if known is None or all(name in known and known[name] == 0 for name in distances):
         return Proof.YES
     # A loop that surely comes back, and that no index mentions.
     idle = any(_runs(loop, 2, space) and space.counter(loop) not in instances.met for loop in loops)

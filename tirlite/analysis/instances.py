@@ -61,8 +61,8 @@ class Instances:
                 self.equate(relation, relation)
 
     def distance_in(self, loop: Loop) -> Name | None:
-        """The variable for how many iterations of `loop` the first instance comes after the second; None without it."""
-        return self.distances.get(self.space.counter(loop)) if isinstance(loop, For) else None
+        """The variable for how many iterations of `loop` the first instance comes after the second."""
+        return self._distance(self.space.counter(loop)) if isinstance(loop, For) else None
 
     def _terms(self, unknown: Unknown, mine: Size, other: Size) -> Iterator[tuple[Name, Size]]:
         if self._is_same(unknown):

@@ -1,0 +1,46 @@
+"""What is allowed gives the same answer with both buffers at one address: random nests, random affine indices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from in_place.affine import affine_program
+from in_place.merge import backwards, merged
+
+from tirlite.analysis.in_place import in_place_candidates
+from tirlite.interp import interpret
+from tirlite.ir import Buffer, PrimFunc, Var
+from tirlite.rewrite import Normalize
+
+PROGRAMS = 600
+GROUP = 60
+
+
+def run(func: PrimFunc) -> list[np.ndarray]:
+    arrays: dict[Var | Buffer, object] = {}
+    for param in func.params:
+        values = np.arange(1, 25) * 7 % 31 if param.name == "x" else np.zeros(24)
+        arrays[param] = values.astype(param.dtype.numpy)
+    interpret(func, arrays)
+    return [array for array in arrays.values() if isinstance(array, np.ndarray)]
+
+
+def agree(func: PrimFunc, other: PrimFunc) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(run(func), run(other), strict=True))
+
+
+@pytest.mark.parametrize("first", range(0, PROGRAMS, GROUP))
+def test_allowed_pairs_keep_their_meaning(first: int) -> None:
+    allowed, refused, harmless = 0, 0, 0
+    for seed in range(first, first + GROUP):
+        func = Normalize()(affine_program(seed))
+        for proof in in_place_candidates(func):
+            assert (proof.destination.name, proof.source.name) == ("b", "a")
+            kept = all(agree(each, merged(each, proof.destination, proof.source)) for each in (func, backwards(func)))
+            assert kept or not proof.allowed, f"seed {seed}: {proof}\n{func}"
+            allowed += proof.allowed
+            refused += not proof.allowed
+            harmless += kept and not proof.allowed
+    print(f"{allowed} allowed, {refused} refused, {harmless} of these without need")
+    assert allowed > 3
+    assert refused > 3
