@@ -17,7 +17,7 @@ from tirlite.plan.layout import Layout, Region
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Interval, Request
 from tirlite.plan.verdict import Counterexample, Fault, Ok
-from tirlite.sizes import Dim, Proof, Size, evaluate, prove_divides, prove_eq, prove_le, round_up
+from tirlite.sizes import Dim, Proof, Size, alternatives, evaluate, prove_divides, prove_eq, prove_le, round_up
 
 _Entry = tuple[tuple[int, int], int]
 
@@ -239,8 +239,15 @@ class _Proofs:
             return low <= high
         pair = (low, high)
         if pair not in self._known:
-            self._known[pair] = low == high or prove_le(low, high) is Proof.YES
+            self._known[pair] = low == high or prove_le(low, high) is Proof.YES or self._by_parts(low, high)
         return self._known[pair]
+
+    def _by_parts(self, low: Size, high: Size) -> bool:
+        """Whether each of the sizes that `low` is the maximum of is at most one of those that `high` is one of."""
+        lows, highs = alternatives(low), alternatives(high)
+        if len(lows) == len(highs) == 1:
+            return False
+        return all(any(self.at_most(one, other) for other in highs) for one in lows)
 
     def below(self, lower: _Block, upper: _Block) -> bool:
         """Whether one block ends where the other begins, or before."""

@@ -19,6 +19,8 @@ class Choice(Enum):
     GROWS = "grows"
     FIRST = "first"
     FIXED = "fixed"
+    PACKED = "packed"
+    IN_PLACE = "in-place"
     GIVEN = "given"
 
 
@@ -31,6 +33,8 @@ _TEXTS = {
     Choice.GROWS: "takes free storage of {before} bytes, which grows",
     Choice.FIRST: "takes the symbolic storage that has been free for longest",
     Choice.FIXED: "stands at the offset that it demands",
+    Choice.PACKED: "stands above or below all that is live with it",
+    Choice.IN_PLACE: "takes over the place of its source, which dies where it is born",
     Choice.GIVEN: "was placed there by whoever made the plan",
 }
 

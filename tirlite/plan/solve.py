@@ -20,7 +20,9 @@ from tirlite.plan.verdict import Counterexample, Fault
 
 Strategy = Callable[[Problem], Plan]
 
-STRATEGIES: Mapping[str, Strategy] = MappingProxyType({"auto": pack, "none": none, "pack": pack, "share": share, "tvm": tvm})
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
+    {"auto": share, "none": none, "pack": pack, "share": share, "tvm": tvm}
+)
 
 
 class UnknownStrategy(Message):

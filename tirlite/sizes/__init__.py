@@ -3,7 +3,7 @@
 from tirlite.sizes.dim import Dim
 from tirlite.sizes.evaluate import dims_of, evaluate, substitute
 from tirlite.sizes.exchange import from_sympy, to_sympy
-from tirlite.sizes.extrema import maximum, minimum
+from tirlite.sizes.extrema import alternatives, maximum, minimum
 from tirlite.sizes.poly import Poly, Size, SizeLike, as_size
 from tirlite.sizes.prove import Proof, lower_bound, prove_divides, prove_eq, prove_le, prove_lt, upper_bound
 from tirlite.sizes.rounding import ceildiv, round_up
@@ -14,6 +14,7 @@ __all__ = [
     "Proof",
     "Size",
     "SizeLike",
+    "alternatives",
     "as_size",
     "ceildiv",
     "dims_of",

@@ -26,6 +26,8 @@ from tirlite.sizes.prove import at_most
 
 # Below this many sizes, proving is cheaper than sampling first.
 _SAMPLED_FROM = 4
+# A sum of several maxima is not multiplied out beyond this.
+_ALTERNATIVES = 32
 
 
 def maximum(first: SizeLike, *rest: SizeLike) -> Size:
@@ -36,6 +38,26 @@ def maximum(first: SizeLike, *rest: SizeLike) -> Size:
 def minimum(first: SizeLike, *rest: SizeLike) -> Size:
     """The least of the sizes at each binding. Sizes that are proved to be at least another one are left out."""
     return _extremum(Minimum, (first, *rest))
+
+
+def alternatives(size: SizeLike) -> tuple[Size, ...]:
+    """Sizes whose maximum `size` is: `a + k*b` and `a + k*c` for `a + k*max(b, c)`; a few dozen at most."""
+    found = [as_size(size)]
+    while len(found) < _ALTERNATIVES:
+        split = next(((i, parts) for i, each in enumerate(found) if (parts := _split(each))), None)
+        if split is None:
+            break
+        found[split[0] : split[0] + 1] = split[1]
+    return tuple(dict.fromkeys(found))
+
+
+def _split(size: Size) -> list[Size]:
+    terms = terms_of(size)
+    for product, factor in terms.items():
+        if factor > 0 and len(product) == 1 and isinstance(product[0], Maximum):
+            rest = size - factor * product[0]
+            return [rest + factor * inner for inner in product[0].sizes]
+    return []
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,161 @@
+"""Strategy `pack`: offsets in one arena for each memory, never more bytes than `share`, good at every binding."""
+
+from itertools import permutations
+from random import Random
+
+import pytest
+
+from tirlite.plan import Choice, Pool, Problem, Request, lower_bound, solve
+from tirlite.plan.strategies.pack import pack
+from tirlite.sizes import Dim, evaluate
+
+
+def test_offsets_let_small_requests_stand_on_each_other_below_a_large_one():
+    requests = (Request("a", 60, (0, 2)), Request("b", 40, (0, 3)), Request("c", 100, (3, 5)), Request("d", 60, (2, 3)))
+    plan = solve(Problem(requests), "pack")
+    assert plan.total == plan.lower_bound == 100
+    assert plan.proved_optimal
+    assert set(plan.pools) == {"global"}
+    assert plan.decisions["c"].choice is Choice.PACKED
+
+
+def test_alignments_of_requests_and_memory_are_kept():
+    requests = (
+        Request("a", 10, (0, 2), align=4, pools=("p",)),
+        Request("b", 40, (0, 2), align=64, pools=("p",)),
+        Request("c", 100, (2, 4), pools=("p",)),
+    )
+    plan = solve(Problem(requests, (Pool("p", align=16),)), "pack")
+    assert plan.total == 100
+    assert {name: place.offset for name, place in plan.placements.items()} == {"a": 48, "b": 0, "c": 0}
+    assert plan.pools["p"].align == 64
+
+
+def test_slots_that_need_no_padding_between_them_are_kept():
+    requests = (
+        Request("a", 10, (0, 2), align=4),
+        Request("b", 10, (0, 2), align=64),
+        Request("c", 10, (0, 2), align=64),
+    )
+    assert solve(Problem(requests), "pack").total == solve(Problem(requests), "share").total == 30
+
+
+def test_the_others_lie_around_fixed_offsets():
+    requests = (Request("a", 10, (0, 9), fixed=20), Request("b", 20, (0, 5)), Request("c", 25, (4, 9)))
+    plan = solve(Problem(requests), "pack")
+    assert plan.total == 55
+    assert plan.placements["a"] == ("global", 20)
+    assert plan.decisions["a"].choice is Choice.FIXED
+
+
+def test_gaps_of_lifetimes_are_used():
+    requests = (Request("a", 64, ((0, 1), (5, 6))), Request("b", 64, (2, 4)), Request("c", 8, (0, 6)))
+    assert solve(Problem(requests), "pack").total == 72
+
+
+def test_memories_are_apart():
+    requests = (Request("a", 64, (0, 2)), Request("b", 32, (0, 2), "shared"))
+    plan = solve(Problem(requests), "pack")
+    assert {name: region.size for name, region in plan.pools.items()} == {"global": 64, "shared": 32}
+
+
+def test_an_arena_is_not_called_like_a_request():
+    plan = solve(Problem((Request("global", 64, (0, 2)),)), "pack")
+    assert list(plan.pools) == ["global'"]
+
+
+def test_nothing_to_pack():
+    assert solve(Problem(()), "pack").total == 0
+    assert solve(Problem((Request("a", 0, (0, 1)), Request("b", 0, (0, 1)))), "pack").total == 0
+
+
+def random_requests(random, count, sizes, *, fixed=False):
+    requests = []
+    for i in range(count):
+        low = random.randrange(12)
+        live = [(low, low + random.randrange(1, 8))]
+        if random.random() < 0.25:
+            live.append((live[0][1] + 2, live[0][1] + 4))
+        align = random.choice([1, 1, 4, 16])
+        offset = random.randrange(4) * 16 if fixed and i == 0 else None
+        requests.append(Request(f"r{i}", random.choice(sizes), tuple(live), align=align, fixed=offset))
+    return tuple(requests)
+
+
+def best_total(problem):
+    """The least bytes, by putting requests as low as they go, in every order."""
+    return min(first_fit_total(problem.requests, order) for order in permutations(problem.requests))
+
+
+def first_fit_total(requests, order):
+    placed = {r.id: r.fixed for r in requests if r.fixed is not None}
+    by_id = {r.id: r for r in requests}
+    for request in order:
+        if request.id in placed:
+            continue
+        taken = sorted((o, o + by_id[n].size) for n, o in placed.items() if together(by_id[n], request))
+        offset = 0
+        for low, high in taken:
+            if offset + request.size > low and offset < high:
+                offset = -(-high // request.align) * request.align
+        placed[request.id] = offset
+    return max(offset + by_id[name].size for name, offset in placed.items())
+
+
+def together(a, b):
+    return a.size and b.size and any(s < y and x < t for s, t in a.live for x, y in b.live)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_small_problems_are_mostly_packed_as_well_as_in_any_order(seed):
+    random = Random(seed)
+    problem = Problem(random_requests(random, random.randrange(1, 7), [8, 16, 24, 40, 100], fixed=seed % 3 == 0))
+    total = solve(problem, "pack").total
+    assert total >= best_total(problem) >= lower_bound(problem)
+    assert total <= best_total(problem) * 1.1
+
+
+def random_problem(seed, sizes):
+    random = Random(seed)
+    requests = random_requests(random, random.randrange(1, 40), sizes)
+    scopes = ["global"] * 4 + ["shared"]
+    return Problem(tuple(Request(r.id, r.size, r.live, random.choice(scopes), r.align) for r in requests))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_on_random_constant_problems_it_is_between_the_bound_and_share(seed):
+    problem = random_problem(seed, [0, 1, 4, 5, 16, 60, 64, 100, 255, 256, 1000, 5000])
+    packed, share, tvm = (solve(problem, name).total for name in ("pack", "share", "tvm"))
+    assert lower_bound(problem) <= packed <= share <= tvm
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_on_random_symbolic_problems_it_is_so_at_every_binding(seed):
+    n, m, k = Dim("n"), Dim("m", max=64), Dim("k", multiple_of=8)
+    problem = random_problem(seed, [4 * n, 8 * n, 4 * m, 4 * n * m, 64, 1000, 4 * k, k * m, 4 * n + 4 * k, n // 4 + 1])
+    plans = [solve(problem, name) for name in ("pack", "share", "tvm")]
+    random = Random(seed)
+    for _ in range(20):
+        binding = {n: 2 ** random.randrange(9), m: random.randrange(1, 65), k: 8 * random.randrange(1, 40)}
+        bound, *totals = [evaluate(size, binding) for size in (lower_bound(problem), *(plan.total for plan in plans))]
+        assert bound <= totals[0] <= totals[1] <= totals[2]
+
+
+def test_multiples_of_one_size_are_packed_as_numbers():
+    n = Dim("n")
+    requests = (Request("a", 6 * n, (0, 2)), Request("b", 4 * n, (0, 3)), Request("c", 10 * n, (3, 5)))
+    plan = solve(Problem((*requests, Request("d", 6 * n, (2, 3)))), "pack")
+    assert plan.total == 10 * n
+    assert plan.proved_optimal
+
+
+def test_symbolic_offsets_are_maxima_of_what_lies_below():
+    n, m = Dim("n"), Dim("m")
+    requests = [Request("a", 4 * n, (0, 2)), Request("b", 4 * m, (2, 4)), Request("c", 8, (1, 3))]
+    plan = solve(Problem((*requests, Request("d", 4 * n * m, (1, 3)))), "pack")
+    assert str(plan.total) in ("4*m*n + 4*max(m, n) + 8", "4*m*n + 8 + 4*max(m, n)", str(lower_bound(plan.problem)))
+
+
+def test_the_answer_does_not_depend_on_the_budget_being_more_than_enough():
+    problem = random_problem(7, [16, 60, 64, 100, 255, 256, 1000, 5000])
+    assert pack(problem, 10).total >= pack(problem, 20_000).total == pack(problem, 20_000).total

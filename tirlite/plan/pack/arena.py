@@ -1,0 +1,83 @@
+"""Arenas: the requests of one memory in, offsets in one stretch of storage out, pairs in place where that helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tirlite.plan.in_place import Group, Handover, chosen, grouped
+from tirlite.plan.order import Order
+from tirlite.plan.pack.blocks import Block, Piece, top_of
+from tirlite.plan.pack.portfolio import pack_blocks
+from tirlite.plan.pack.symbolic import pack_groups
+from tirlite.plan.request import Request
+from tirlite.plan.samples import Binding
+from tirlite.sizes import Size
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """The offset of each request, the bytes of all, and the pairs that are in place."""
+
+    offsets: Mapping[str, Size]
+    size: Size
+    in_place: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Packer:
+    """How to pack: the sample bindings for symbolic sizes, and looks at requests that may be spent on each memory."""
+
+    bindings: Sequence[Binding]
+    budget: int
+
+    def arena(
+        self,
+        requests: Sequence[Request],
+        align: int,
+        pairs: Sequence[Handover],
+        seed: Mapping[str, int],
+        fits: Callable[[Size], bool],
+    ) -> Arena | None:
+        """The smallest arena found that `fits`, each offset a multiple of `align` and of what its request wants.
+
+        It holds for all values of the dims; which is smallest is judged at the sample bindings. `seed` ranks requests
+        for one way of stacking symbolic ones, beside others. None where nothing fits, where sizes are symbolic and
+        offsets fixed, and where too many sizes are symbolic.
+        """
+        order = Order(self.bindings)
+        best: Arena | None = None
+        for taken in ([], chosen(pairs, order.value)) if pairs else ([],):
+            arena = next((each for each in self._ways(requests, align, taken, seed) if fits(each.size)), None)
+            if arena is not None and (best is None or sum(order.values(arena.size)) < sum(order.values(best.size))):
+                best = arena
+        return best
+
+    def _ways(
+        self, requests: Sequence[Request], align: int, taken: Sequence[Handover], seed: Mapping[str, int]
+    ) -> Iterator[Arena]:
+        groups = grouped(requests, taken)
+        aligns = [max(align, group.align) for group in groups]
+        in_place = tuple(each.pair for each in taken)
+        if all(isinstance(size, int) for group in groups for _, size in group.pieces):
+            blocks = [_block(group, each) for group, each in zip(groups, aligns, strict=True)]
+            offsets = pack_blocks(blocks, self.budget)
+            yield Arena(_named(groups, offsets), top_of(blocks, offsets), in_place)
+        elif all(request.fixed is None for request in requests):
+            ranks = [seed.get(group.members[0].id, 0) for group in groups]
+            for each in pack_groups(groups, aligns, ranks, self.bindings, self.budget):
+                yield Arena(_named(groups, each.offsets), each.total, in_place)
+
+
+def _named(groups: Sequence[Group], offsets: Sequence[Size]) -> dict[str, Size]:
+    return {r.id: offset for group, offset in zip(groups, offsets, strict=True) for r in group.members}
+
+
+def _block(group: Group, align: int) -> Block:
+    pieces = tuple(Piece(low, high, _number(size)) for (low, high), size in group.pieces)
+    return Block(pieces, align, group.members[0].fixed)
+
+
+def _number(size: Size) -> int:
+    assert isinstance(size, int)
+    return size

@@ -1,0 +1,88 @@
+"""Blocks: what is placed as one, at one offset. Lifetimes and bytes in, sections of time and what lives in them out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Piece(NamedTuple):
+    """A stretch of time [low, high) in which a block fills so many bytes."""
+
+    low: int
+    high: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Bytes over time, placed at one offset, a multiple of `align`, or at `fixed`.
+
+    The pieces are disjoint and in order of time. They have one size where the block is a single request, and may
+    differ where requests take each other's place.
+    """
+
+    pieces: tuple[Piece, ...]
+    align: int = 1
+    fixed: int | None = None
+
+    @property
+    def size(self) -> int:
+        """The most bytes that it fills."""
+        return max(piece.size for piece in self.pieces)
+
+    @property
+    def low(self) -> int:
+        return self.pieces[0].low
+
+    @property
+    def high(self) -> int:
+        return self.pieces[-1].high
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """Time cut into as few sections as tell conflicts: two blocks are live at one time iff they share a section.
+
+    A section stands for a set of live pieces that no other such set contains. `spans` are the pieces of each block
+    over sections; `load` is the sum of bytes that live in each section.
+    """
+
+    spans: tuple[tuple[Piece, ...], ...]
+    load: tuple[int, ...]
+
+    @property
+    def floor(self) -> int:
+        """Bytes that no placement can do without."""
+        return max(self.load, default=0)
+
+
+def sections_of(blocks: Sequence[Block]) -> Sections:
+    """The sections of blocks. Pieces of no bytes count as well."""
+    pieces = [(piece, number) for number, block in enumerate(blocks) for piece in block.pieces]
+    events = [(piece.low, 1, index) for index, (piece, _) in enumerate(pieces)]
+    events += [(piece.high, 0, index) for index, (piece, _) in enumerate(pieces)]
+    events.sort()
+    first = [0] * len(pieces)
+    spans: list[list[Piece]] = [[] for _ in blocks]
+    load: list[int] = []
+    live, grown = 0, False
+    for _, is_birth, index in events:
+        piece, number = pieces[index]
+        if is_birth:
+            first[index] = len(load)
+            live += piece.size
+            grown = True
+            continue
+        if grown:
+            load.append(live)
+            grown = False
+        live -= piece.size
+        spans[number].append(Piece(first[index], len(load), piece.size))
+    return Sections(tuple(map(tuple, spans)), tuple(load))
+
+
+def top_of(blocks: Sequence[Block], offsets: Sequence[int]) -> int:
+    """The bytes that blocks at these offsets need."""
+    return max((offset + block.size for block, offset in zip(blocks, offsets, strict=True)), default=0)

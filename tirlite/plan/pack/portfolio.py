@@ -1,0 +1,119 @@
+"""The portfolio: blocks and a budget in, the best offsets out that several heuristics and their improvement find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+
+from tirlite.plan.pack.blocks import Block, Sections, sections_of, top_of
+from tirlite.plan.pack.first_fit import first_fit, meetings
+from tirlite.plan.pack.skyline import Skyline, Work
+from tirlite.plan.pack.sweep import sweep
+
+# Looks at blocks, all heuristics and their improvement together. About a microsecond each.
+BUDGET = 60_000
+# First fit needs all pairs that meet, and the skyline looks at those that live together; beyond these the sweep alone.
+_PAIRS = 300_000
+_SKYLINE = 2_000_000
+# Where the floor cannot be reached, small problems give up early.
+_LOOKS_PER_BLOCK = 300
+# How much of the floor a block that stands out gains in rank, and the seed of the noise on it.
+_STEP = 0.05
+_SEED = 20_231
+
+
+def pack_blocks(blocks: Sequence[Block], budget: int = BUDGET) -> list[int]:
+    """Offsets for blocks of one memory; the first that need no more than the floor, or the least that are found.
+
+    The answer is the same in every process. Cost: O(n log n) for many blocks; for few, what the budget allows.
+    """
+    sections = sections_of(blocks)
+    floor = max(sections.floor, *(block.fixed + block.size for block in blocks if block.fixed is not None), 0)
+    best: list[int] = []
+    least = -1
+    for offsets in _attempts(blocks, sections, Work(min(budget, _LOOKS_PER_BLOCK * len(blocks)))):
+        top = top_of(blocks, offsets)
+        if least < 0 or top < least:
+            best, least = offsets, top
+        if least == floor:
+            break
+    return best
+
+
+def _attempts(blocks: Sequence[Block], sections: Sections, work: Work) -> Iterator[list[int]]:
+    """Offsets, by one heuristic after the other, the most promising first."""
+    count = len(blocks)
+    aligns = [block.align for block in blocks]
+    none = [0.0] * count
+    is_free = all(block.fixed is None for block in blocks)
+    crowd = sum(high - low for rows in sections.spans for low, high, _ in rows)
+    pressed = none
+    if crowd <= _SKYLINE:
+        offsets = Skyline(sections, aligns).fill(none, work)
+        pressed = [float(offset) for offset in offsets]
+        if is_free:
+            yield offsets
+    near = meetings(sections, _PAIRS if is_free else count * count)
+    if near is not None:
+        yield from _by_orders(blocks, sections, near, pressed, work)
+    if is_free and count > 1:
+        yield sweep(blocks)
+        yield sweep(blocks, backward=True)
+        if crowd <= _SKYLINE:
+            yield from _squeaky_wheel(blocks, sections, aligns, work)
+
+
+def _by_orders(
+    blocks: Sequence[Block],
+    sections: Sections,
+    near: Sequence[Sequence[tuple[int, int, int]]],
+    heights: Sequence[float],
+    work: Work,
+) -> Iterator[list[int]]:
+    numbers = range(len(blocks))
+    width = [sum(high - low for low, high, _ in rows) for rows in sections.spans]
+    size = [block.size for block in blocks]
+    load = [max(max(sections.load[low:high]) for low, high, _ in rows) for rows in sections.spans]
+    orders: list[Callable[[int], tuple[float, ...]]] = [
+        lambda i: (heights[i], -size[i]),
+        lambda i: (-size[i], -width[i]),
+        lambda i: (-size[i] * width[i],),
+        lambda i: (-width[i], -size[i]),
+        lambda i: (-load[i], -size[i]),
+        lambda i: (-load[i], -size[i] * width[i]),
+        lambda i: (-len(near[i]), -size[i]),
+        lambda i: (blocks[i].low, -blocks[i].high),
+    ]
+    cost = len(blocks) + sum(map(len, near)) // 16
+    for place, order in enumerate(orders):
+        if place and work.left < 0:
+            return
+        ranked = sorted(numbers, key=order)
+        yield first_fit(blocks, near, ranked)
+        yield first_fit(blocks, near, ranked, best=True)
+        work.left -= 2 * cost
+
+
+def _squeaky_wheel(
+    blocks: Sequence[Block], sections: Sections, aligns: Sequence[int], work: Work
+) -> Iterator[list[int]]:
+    """The skyline again and again; each time, what stood out above the floor goes up in rank.
+
+    Source: Joslin and Clements, Squeaky Wheel Optimization (1999).
+    """
+    noise = Random(_SEED)
+    count = len(blocks)
+    for shape in (
+        [-float(sum((high - low) * size for low, high, size in rows)) for rows in sections.spans],
+        [-float(sum(high - low for low, high, _ in rows)) for rows in sections.spans],
+    ):
+        if work.left > 0:
+            yield Skyline(sections, aligns).fill(shape, work, pressed=False)
+    ranks = [0.0] * count
+    while work.left > 0:
+        offsets = Skyline(sections, aligns).fill(ranks, work)
+        yield offsets
+        step = sections.floor * _STEP
+        for number, block in enumerate(blocks):
+            if offsets[number] + block.size > sections.floor:
+                ranks[number] -= step * (1 + noise.random())

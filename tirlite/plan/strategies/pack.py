@@ -1,0 +1,112 @@
+"""Strategy `pack`: byte offsets in one arena for each memory. A problem in, the best plan that heuristics find out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from tirlite.plan.decision import Choice, Decision
+from tirlite.plan.in_place import handovers
+from tirlite.plan.layout import Placement, Region, total_of
+from tirlite.plan.pack.arena import Arena, Packer
+from tirlite.plan.pack.assign import assigned
+from tirlite.plan.pack.portfolio import BUDGET
+from tirlite.plan.plan import Plan
+from tirlite.plan.pool import Pool
+from tirlite.plan.problem import Problem
+from tirlite.plan.request import Request
+from tirlite.plan.samples import samples
+from tirlite.plan.strategies.share import share
+from tirlite.sizes import Proof, Size, alternatives, prove_le
+
+_SAMPLES = 8
+
+
+def pack(problem: Problem, budget: int = BUDGET) -> Plan:
+    """The plan with the fewest bytes that a portfolio of heuristics finds; never more than `share`, at any binding.
+
+    Requests of constant size get offsets by first fit in several orders, by filling the lowest place of the skyline,
+    and by improving on that within `budget`, counted in looks at requests. Symbolic ones are stacked, each on those
+    below it, in an order that is good at several bindings; the offsets hold for all. Pairs in place are taken where
+    that lowers the total. A request that may live in several memories goes to the first that has room for it.
+    """
+    settled = _settled(problem)
+    shared = share(settled)
+    packer = Packer(samples(settled.dims, _SAMPLES), budget)
+    pairs = handovers(settled)
+    plan = _Parts()
+    for name, requests in _by_memory(settled).items():
+        memory = settled.memories[name]
+        inside = [each for each in pairs if each.source.memories[0] == name]
+        slots = {pool: region for pool, region in shared.pools.items() if region.memory == name}
+        ceiling = total_of(region.size for region in slots.values())
+        ranks = {each: rank for rank, pool in enumerate(slots) for each in shared.residents[pool]}
+        arena = packer.arena(requests, memory.align, inside, ranks, partial(_at_most, ceiling=ceiling))
+        if arena is None:
+            plan.add_slots(slots, shared, requests)
+        else:
+            plan.add_arena(_unused(name, settled), memory, requests, arena)
+    return plan.plan(problem)
+
+
+@dataclass(slots=True)
+class _Parts:
+    """A plan, memory by memory."""
+
+    places: dict[str, Placement] = field(default_factory=dict)
+    pools: dict[str, Region] = field(default_factory=dict)
+    decisions: dict[str, Decision] = field(default_factory=dict)
+    in_place: list[tuple[str, str]] = field(default_factory=list)
+
+    def add_slots(self, slots: Mapping[str, Region], shared: Plan, requests: Sequence[Request]) -> None:
+        """One memory as it is in a plan of slots."""
+        ids = [request.id for request in requests]
+        self.pools.update(slots)
+        self.places.update((name, shared.placements[name]) for name in ids)
+        self.decisions.update((name, shared.decisions[name]) for name in ids)
+        inside = set(ids)
+        self.in_place += [pair for pair in shared.in_place if pair[0] in inside]
+
+    def add_arena(self, pool: str, memory: Pool, requests: Sequence[Request], arena: Arena) -> None:
+        """One memory as an arena."""
+        align = max(memory.align, *(request.align for request in requests))
+        self.pools[pool] = Region(memory.name, memory.scope, arena.size, align)
+        taken = {dst for dst, _ in arena.in_place}
+        for request in requests:
+            fixed = Choice.PACKED if request.fixed is None else Choice.FIXED
+            self.places[request.id] = Placement(pool, arena.offsets[request.id])
+            self.decisions[request.id] = Decision(Choice.IN_PLACE if request.id in taken else fixed)
+        self.in_place += arena.in_place
+
+    def plan(self, problem: Problem) -> Plan:
+        return Plan(problem, self.places, self.pools, "pack", self.decisions, in_place=tuple(self.in_place))
+
+
+def _settled(problem: Problem) -> Problem:
+    """The problem with one memory for each request."""
+    homes = assigned(problem)
+    if all(len(request.memories) == 1 for request in problem.requests):
+        return problem
+    return replace(problem, requests=tuple(replace(r, pools=(homes[r.id],)) for r in problem.requests))
+
+
+def _by_memory(problem: Problem) -> dict[str, list[Request]]:
+    inside: dict[str, list[Request]] = {}
+    for request in problem.requests:
+        inside.setdefault(request.memories[0], []).append(request)
+    return inside
+
+
+def _at_most(size: Size, ceiling: Size) -> bool:
+    """Whether `size` is proved to be at most `ceiling`."""
+    return prove_le(size, ceiling) is Proof.YES or all(
+        any(prove_le(one, other) is Proof.YES for other in alternatives(ceiling)) for one in alternatives(size)
+    )
+
+
+def _unused(name: str, problem: Problem) -> str:
+    """A name for an arena that is no name of a request, as slots are called after those."""
+    while name in problem.by_id:
+        name += "'"
+    return name
