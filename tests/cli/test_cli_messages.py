@@ -31,14 +31,17 @@ FILES = {
     "one.py": "import tirlite as tl" + KERNEL.format(name="smooth"),
     "two.py": "import tirlite as tl" + KERNEL.format(name="smooth") + KERNEL.format(name="sharpen"),
     "failing.py": 'import tirlite as tl\n\nraise RuntimeError("no luck today")\n',
+    "lifetimes.csv": "id,lower,upper,size\na,0,2,8\n",
     "dot.pgm": "P2 1 1 255 7",
     "colour.pgm": "P6 1 1 255 abc",
 }
 COMMANDS = {
     "cannot-write": "demo dot.pgm --out nowhere/corners.pgm",
     "failed-file": "show failing.py:smooth",
+    "bad-plan-option": "plan lifetimes.csv --align 3",
     "needs-pillow": "demo dot.pgm --out corners.png",
     "no-kernel-file": "show won.py:smooth",
+    "no-lifetimes-file": "plan lifetime.csv",
     "no-kernel-named": "show one.py:smoth",
     "unknown-format": "demo dot.pgm --out corners",
     "unknown-pass": "show one.py:smooth --after normalise",

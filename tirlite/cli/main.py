@@ -1,4 +1,7 @@
-"""The command line's arguments in, the exit code out: 0 done, 1 the kernel or its run failed, 2 wrongly called."""
+"""The command line's arguments in, the exit code out.
+
+0 done, 1 the kernel or its run failed, 2 wrongly called, 3 no plan fits the memory there is.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tirlite.cli import bench, demo, show
+from tirlite.cli import bench, demo, plan, show
 from tirlite.cli.command_error import CommandError
-from tirlite.diag import TirliteError
+from tirlite.diag import CapacityError, TirliteError
 from tirlite.show import write
 
-_COMMANDS = (demo, show, bench)
+_COMMANDS = (demo, show, plan, bench)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,13 +29,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except TirliteError as error:
         write(error.styled(), sys.stderr)
-        return 2 if isinstance(error, CommandError) else 1
+        return _exit_code(error)
     except BrokenPipeError:  # whoever read the output has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _exit_code(error: TirliteError) -> int:
+    if isinstance(error, CommandError):
+        return 2
+    return 3 if isinstance(error, CapacityError) else 1
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 
+from tirlite.diag import public
 from tirlite.plan import bound, drawing, layout, plan_json, report
 from tirlite.plan.layout import Layout
 from tirlite.plan.problem import Problem
@@ -64,6 +65,7 @@ class Plan(Layout):
         """Whether no plan needs fewer bytes, proved for all values of the dims."""
         return prove_le(self.total, self.open_bound) is Proof.YES
 
+    @public
     def at(self, binding: Mapping[Dim, int]) -> Plan:
         """The plan with constant sizes and offsets that this one becomes when its dims have the values of `binding`."""
         return layout.at(self, binding)
@@ -72,15 +74,16 @@ class Plan(Layout):
         """The ids of the requests in a pool of the plan."""
         return self.residents[pool]
 
+    @public
     def explain(self, first: str | None = None, second: str | None = None) -> str:
         """Who shares with whom and why; or, with two ids, why these two share or do not."""
         if first is not None and second is not None:
             return report.explain_pair(self, first, second)
         return report.explain_all(self, first)
 
-    def to_text(self, binding: Mapping[Dim, int] | None = None) -> str:
+    def to_text(self, binding: Mapping[Dim, int] | None = None, *, width: int = 72, height: int = 20) -> str:
         """A chart of offsets over time, in letters. Symbolic sizes are drawn at `binding`, or at middling values."""
-        return chart_text(drawing.chart_of(self, self.lower_bound, binding))
+        return chart_text(drawing.chart_of(self, self.lower_bound, binding), width, height)
 
     def to_svg(self, binding: Mapping[Dim, int] | None = None) -> str:
         """A chart of offsets over time, as SVG. Symbolic sizes are drawn at `binding`, or at middling values."""
@@ -92,6 +95,7 @@ class Plan(Layout):
         return plan_json.layout_to_json(self, sizes, {"gap": self.gap, "proved_optimal": self.proved_optimal})
 
     @classmethod
+    @public
     def from_json(cls, text: str) -> Plan:
         """The plan that `to_json` wrote. Its dims are new ones, of the same names and facts."""
         return cls.from_layout(plan_json.layout_from_json(text))

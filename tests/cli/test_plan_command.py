@@ -1,0 +1,148 @@
+"""`tirlite plan`: lifetimes in, a plan, files and exit codes out."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tirlite.cli.main import main
+from tirlite.plan import Plan, check, read_csv
+
+EXAMPLE = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"
+SYMBOLIC = "id,lower,upper,size_expr\na,0,2,16*N\nb,1,3,8*N\nc,2,4,16*N\n"
+
+Shown = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    (tmp_path / "input.csv").write_text(EXAMPLE)
+    (tmp_path / "symbolic.csv").write_text(SYMBOLIC)
+    return tmp_path
+
+
+def run(line: str, shown: Shown) -> tuple[int, str, str]:
+    code = main(["plan", *line.split()])
+    out, err = shown.readouterr()
+    return code, out, err
+
+
+def test_a_summary_with_a_chart(folder: Path, capsys: Shown) -> None:
+    code, out, _ = run("input.csv --capacity 12", capsys)
+    assert code == 0
+    figures = dict(line.split(maxsplit=1) for line in out.split("\n\n")[0].replace("lower bound", "bound").splitlines())
+    assert figures["lifetimes"] == "input.csv: 5 buffers"
+    assert figures["total"] == "12 bytes, proved optimal"
+    assert figures["bound"] == "12 bytes"
+    assert figures["gap"] == "0.00%"
+    assert "12 |" in out
+
+
+def test_no_chart_where_there_is_no_room(folder: Path, capsys: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    _, out, _ = run("input.csv", capsys)
+    assert " |" not in out
+
+
+def test_json_has_the_fixed_names(folder: Path, capsys: Shown) -> None:
+    code, out, _ = run("input.csv --json --strategy share", capsys)
+    found = json.loads(out)
+    assert code == 0
+    assert (found["total"], found["lower_bound"], found["gap"], found["proved_optimal"]) == (12, 12, 0, True)
+    assert (found["strategy"], found["buffers"]) == ("share", 5)
+    assert found["seconds"] >= 0
+    assert list(found["offsets"]) == ["b1", "b2", "b3", "b4", "b5"]
+
+
+@pytest.mark.parametrize("strategy", ["none", "tvm", "share", "auto"])
+def test_what_is_written_is_a_safe_plan(folder: Path, capsys: Shown, strategy: str) -> None:
+    code, out, err = run(f"input.csv --json --align 16 --out out.csv --strategy {strategy}", capsys)
+    assert (code, err) == (0, "wrote out.csv\n")
+    lines = (folder / "out.csv").read_text().splitlines()
+    assert [line.rpartition(",")[0] for line in lines] == EXAMPLE.splitlines()
+    placed = read_csv("out.csv")
+    offsets = {request.id: request.fixed for request in placed.requests}
+    assert offsets == json.loads(out)["offsets"]
+    assert all(offset is not None and offset % 16 == 0 for offset in offsets.values())
+    assert check(placed, Plan.of(placed, {name: ("global", offset or 0) for name, offset in offsets.items()}))
+
+
+def test_symbolic_plans_hold_for_all_values(folder: Path, capsys: Shown) -> None:
+    code, out, _ = run("symbolic.csv --json --facts N<=64,N%8==0 --out out.csv", capsys)
+    found = json.loads(out)
+    assert code == 0
+    assert found["lower_bound"] == "24*N"
+    rows = list(csv.DictReader((folder / "out.csv").read_text().splitlines()))
+    assert [row["offset_expr"] for row in rows] == list(map(str, found["offsets"].values()))
+    _, out, _ = run("symbolic.csv --facts N<=64,N%8==0", capsys)
+    assert "1 <= N <= 64, N % 8 == 0" in out or "8 <= N <= 64, N % 8 == 0" in out
+
+
+def test_bound_names_make_the_plan_concrete(folder: Path, capsys: Shown) -> None:
+    code, out, _ = run("symbolic.csv --json --bind N=4 --out out.csv", capsys)
+    assert code == 0
+    assert json.loads(out)["lower_bound"] == 96
+    assert (folder / "out.csv").read_text().startswith("id,lower,upper,size_expr,offset\na,0,2,16*N,")
+
+
+def test_pictures_and_a_page(folder: Path, capsys: Shown) -> None:
+    code, _, err = run("input.csv --svg plan.svg --html plan.html", capsys)
+    assert code == 0
+    assert err.splitlines() == ["wrote plan.svg", "wrote plan.html"]
+    titles = [each.text for each in ElementTree.parse("plan.svg").getroot().iter("{http://www.w3.org/2000/svg}title")]
+    assert [str(title).partition(":")[0] for title in titles] == ["b1", "b2", "b3", "b4", "b5"]
+    page = (folder / "plan.html").read_text()
+    assert page.count("<svg") == 2
+    assert "The plan: 12 bytes" in page
+    assert "Before, with storage of its own for each buffer: 20 bytes" in page
+
+
+def test_what_is_impossible_has_a_witness_and_code_three(folder: Path, capsys: Shown) -> None:
+    code, out, err = run("input.csv --capacity 11", capsys)
+    assert (code, out) == (3, "")
+    assert "error[cannot-fit]: no plan fits 11 bytes: at time 0, 12 bytes are live at once" in err
+    assert "`b1`, `b3`, `b5`" in err
+    code, out, _ = run("input.csv --capacity 11 --json", capsys)
+    found = json.loads(out)
+    assert code == 3
+    assert found["impossible"] is True
+    assert found["witness"] == {"time": 0, "bytes": 12, "live": ["b1", "b3", "b5"]}
+    assert {"total", "lower_bound", "gap", "proved_optimal", "seconds", "strategy", "buffers"} <= set(found)
+
+
+def test_what_was_not_found_has_code_three_and_no_witness(folder: Path, capsys: Shown) -> None:
+    code, out, err = run("input.csv --capacity 12 --strategy none --json --out out.csv", capsys)
+    found = json.loads(out)
+    assert code == 3
+    assert "error[over-capacity]" in err
+    assert (found["impossible"], found["witness"], found["total"]) == (False, None, None)
+    assert not (folder / "out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("nowhere.csv", "no-lifetimes-file"),
+        (".", "no-lifetimes-file"),
+        ("bad.csv", "bad-csv-number"),
+        ("input.csv --strategy shar", "unknown-strategy"),
+        ("input.csv --align 3", "bad-plan-option"),
+        ("input.csv --capacity -1", "bad-plan-option"),
+        ("input.csv --facts N<3", "unknown-dim"),
+        ("symbolic.csv --facts N<", "bad-fact"),
+        ("symbolic.csv --facts N<3 --bind N=3", "bad-binding"),
+        ("symbolic.csv --bind N<=3", "bad-plan-option"),
+        ("input.csv --out nowhere/out.csv", "cannot-write"),
+    ],
+)
+def test_bad_input_has_code_two(folder: Path, capsys: Shown, line: str, code: str) -> None:
+    (folder / "bad.csv").write_text(EXAMPLE + "b6,0,x,4\n")
+    status, out, err = run(line, capsys)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"error[{code}]: ")

@@ -1,0 +1,162 @@
+"""`tirlite plan FILE`: lifetimes in a CSV file to a checked storage plan."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tirlite.cli.command_error import CommandError
+from tirlite.cli.output_file import refuse_unwritable, write_file
+from tirlite.diag import CapacityError, InternalError, Message, TirliteError
+
+if TYPE_CHECKING:
+    from tirlite.plan import Plan, Problem
+
+_DESCRIPTION = """\
+Plans storage for buffers with known lifetimes: a CSV file with the columns id, lower, upper, size, and optionally
+alignment, gaps and offset. In place of size there may be size_expr, an expression over names of positive integers;
+then the plan holds for all their values. Every plan is checked before anything is printed or written.
+"""
+_EPILOG = """\
+exit codes:
+  0 planned, 1 a fault of tirlite, 2 wrongly called or malformed input, 3 no plan fits the capacity
+
+examples:
+  tirlite plan lifetimes.csv --capacity 1048576 --out offsets.csv
+  tirlite plan lifetimes.csv --facts 'N<=64, N%8==0' --html plan.html
+  tirlite plan lifetimes.csv --bind N=4 --json
+"""
+
+
+class NoSuchFile(Message):
+    """The file with the lifetimes is not there.
+
+    Example: `tirlite plan lifetime.csv`, where the file is called `lifetimes.csv`.
+    Fix: Correct the path.
+    """
+
+    code = "no-lifetimes-file"
+    raises = CommandError
+    title = "cannot read `{path}`: {reason}"
+
+    path: str
+    reason: str
+
+
+class BadPlanOption(Message):
+    """A number on the command line is out of its range.
+
+    Example: `tirlite plan lifetimes.csv --capacity -1`.
+    Fix: Give a number that the message allows.
+    """
+
+    code = "bad-plan-option"
+    raises = CommandError
+    title = "`{option} {value}` makes no sense"
+    help = "{advice}"
+
+    option: str
+    value: str
+    advice: str
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command to those of the program."""
+    parser = commands.add_parser(
+        "plan",
+        help="plan storage for the lifetimes in a CSV file",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE", type=Path, help="the CSV file")
+    parser.add_argument("--capacity", metavar="N", type=int, help="bytes that there are; without it, no limit")
+    parser.add_argument("--strategy", metavar="S", default="auto", help="who plans, auto unless told otherwise")
+    parser.add_argument("--align", metavar="A", type=int, default=1, help="a power of two; aligns every buffer to it")
+    parser.add_argument(
+        "--facts", metavar="F", default="", help="what is known of the names in sizes: 'N<=64, N%%8==0'"
+    )
+    parser.add_argument("--bind", metavar="N=4", default="", help="values for names in sizes, with commas between")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="write the table with a column of offsets")
+    parser.add_argument("--json", action="store_true", help="print one object for machines")
+    parser.add_argument("--svg", metavar="FILE", type=Path, help="write a picture of offsets over time")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="write a page with pictures before and after")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Plans, writes what was asked for, and prints."""
+    from tirlite.cli.plan_report import failure_json, plan_json, plan_text
+    from tirlite.plan.witness import refuse_impossible
+
+    for path in (arguments.out, arguments.svg, arguments.html):
+        if path is not None:
+            refuse_unwritable(path)
+    try:
+        problem = _problem(arguments)
+        refuse_impossible(problem)
+        plan = _plan(problem, arguments)
+    except CapacityError as error:
+        if arguments.json:
+            print(failure_json(problem, arguments.strategy, error))
+        raise
+    except InternalError:
+        raise
+    except TirliteError as error:  # there is no kernel here: whatever is wrong is wrong with the input
+        raise CommandError(*error.messages) from None
+    _write(problem, plan, arguments)
+    print(plan_json(plan) if arguments.json else plan_text(plan, str(arguments.file)))
+    return 0
+
+
+def _problem(arguments: argparse.Namespace) -> Problem:
+    from tirlite.plan import Pool, read_csv
+
+    _refuse_senseless(arguments)
+    pool = Pool("global", capacity=arguments.capacity, align=arguments.align)
+    try:
+        return read_csv(arguments.file, pools=[pool], facts=arguments.facts, bind=_binding(arguments.bind))
+    except OSError as error:
+        raise NoSuchFile(str(arguments.file), error.strerror or str(error)).error() from None
+
+
+def _refuse_senseless(arguments: argparse.Namespace) -> None:
+    if arguments.capacity is not None and arguments.capacity < 0:
+        raise BadPlanOption("--capacity", str(arguments.capacity), "a capacity is zero bytes or more").error()
+    if arguments.align < 1 or arguments.align & (arguments.align - 1):
+        raise BadPlanOption("--align", str(arguments.align), "an alignment is a power of two, in bytes").error()
+
+
+def _binding(text: str) -> dict[str, int]:
+    """The values in `N=4, M=8`."""
+    from tirlite.plan import parse_facts
+
+    values = {}
+    for name, dim in parse_facts(text).items():
+        if dim.low != dim.high:
+            raise BadPlanOption("--bind", text, f"give `{name}` one value, as in `--bind {name}=4`").error()
+        values[name] = dim.low
+    return values
+
+
+def _plan(problem: Problem, arguments: argparse.Namespace) -> Plan:
+    from tirlite.plan import solve
+
+    return solve(problem, arguments.strategy)
+
+
+def _write(problem: Problem, plan: Plan, arguments: argparse.Namespace) -> None:
+    from tirlite.cli.plan_report import plan_page
+    from tirlite.plan import write_csv
+
+    if arguments.out is not None:
+        write_file(arguments.out, write_csv(problem, plan).encode())
+    if arguments.svg is not None:
+        write_file(arguments.svg, plan.to_svg().encode())
+    if arguments.html is not None:
+        write_file(arguments.html, plan_page(plan, arguments.file.name).encode())
+    for path in (arguments.out, arguments.svg, arguments.html):
+        if path is not None:
+            print(f"wrote {path}", file=sys.stderr)

@@ -1,0 +1,113 @@
+"""A plan in; a summary for people, JSON for machines, or a page for browsers out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+from tirlite.diag import TirliteError
+from tirlite.plan import Plan, Problem, lower_bound, solve
+from tirlite.plan.addresses import addresses
+from tirlite.plan.witness import witness
+from tirlite.show import Piece, block, folded, page, picture, table
+from tirlite.sizes import Size
+
+# Narrower terminals get no chart, and pages with more buffers no list of reasons.
+_NARROWEST, _WIDEST, _CHART_LINES = 60, 160, 24
+_MOST_REASONS = 2_000
+
+
+def plan_text(plan: Plan, name: str) -> str:
+    """The figures, and a chart where the terminal is wide enough."""
+    columns = shutil.get_terminal_size().columns
+    parts = [table(("", ""), _figures(plan, name)).partition("\n")[2].partition("\n")[2]]
+    if columns >= _NARROWEST:
+        parts.append(plan.to_text(width=min(columns, _WIDEST) - 8, height=_CHART_LINES))
+    return "\n\n".join(parts)
+
+
+def plan_json(plan: Plan) -> str:
+    """One object: figures, the number of buffers, and their offsets by id. Sizes over dims are text."""
+    places = addresses(plan).of
+    figures = {
+        "total": _number(plan.total),
+        "lower_bound": _number(plan.lower_bound),
+        "gap": plan.gap,
+        "proved_optimal": plan.proved_optimal,
+        "seconds": plan.seconds,
+        "strategy": plan.strategy,
+        "buffers": len(plan.problem.requests),
+        "capacity": _capacity(plan.problem),
+        "deterministic": plan.deterministic,
+        "offsets": {request.id: _number(places[request.id]) for request in plan.problem.requests},
+    }
+    return json.dumps(figures, indent=1)
+
+
+def failure_json(problem: Problem, strategy: str, error: TirliteError) -> str:
+    """One object: the same figures without a plan, and where there can be none the witness of that."""
+    found = witness(problem)
+    figures = {
+        "total": None,
+        "lower_bound": _number(lower_bound(problem)),
+        "gap": None,
+        "proved_optimal": False,
+        "seconds": None,
+        "strategy": strategy,
+        "buffers": len(problem.requests),
+        "capacity": _capacity(problem),
+        "error": error.code,
+        "impossible": found is not None,
+        "witness": found and {"time": found.time, "bytes": found.bytes, "live": list(found.live)},
+    }
+    return json.dumps(figures, indent=1)
+
+
+def plan_page(plan: Plan, name: str) -> str:
+    """A page with the figures, the plan, what was before it, and the reasons where they are not too many."""
+    before = solve(plan.problem, "none")
+    sections = [
+        ("Figures", block([Piece(table(("what", "value"), _figures(plan, name)))])),
+        (f"The plan: {plan.total} bytes", picture(plan.to_svg())),
+        (f"Before, with storage of its own for each buffer: {before.total} bytes", picture(before.to_svg())),
+    ]
+    if len(plan.placements) <= _MOST_REASONS:
+        sections.append(("Reasons", folded("why each buffer lies where it lies", block([Piece(plan.explain())]))))
+    return page(f"Storage plan of {name}", sections)
+
+
+def _figures(plan: Plan, name: str) -> list[tuple[str, str]]:
+    gap = "depends on the names in sizes" if plan.gap is None else f"{plan.gap:.2%}"
+    proved = ", proved optimal" if plan.proved_optimal else ""
+    limit = _capacity(plan.problem)
+    rows = [
+        ("lifetimes", f"{name}: {len(plan.problem.requests):,} buffers"),
+        ("strategy", plan.strategy),
+        ("total", f"{_bytes(plan.total)}{proved}"),
+        ("lower bound", _bytes(plan.lower_bound)),
+        ("gap", gap),
+        ("capacity", "no limit" if limit is None else f"{_bytes(limit)}, kept"),
+        ("seconds", f"{plan.seconds:.3f}" + ("" if plan.deterministic else ", ended by the clock")),
+    ]
+    if plan.problem.dims:
+        told = ", ".join(_told(dim.name, dim.low, dim.high, dim.multiple_of) for dim in plan.problem.dims)
+        rows.insert(1, ("valid for all", told))
+    return rows
+
+
+def _capacity(problem: Problem) -> int | None:
+    """That of the only memory, as files tell of one alone."""
+    return next((pool.capacity for pool in problem.memories.values()), None)
+
+
+def _told(name: str, low: int, high: int | None, step: int) -> str:
+    top = "" if high is None else f" <= {high}"
+    return f"{low} <= {name}{top}" + (f", {name} % {step} == 0" if step > 1 else "")
+
+
+def _bytes(size: Size) -> str:
+    return f"{size:,} bytes" if isinstance(size, int) else f"{size} bytes"
+
+
+def _number(size: Size) -> int | str:
+    return size if isinstance(size, int) else str(size)
