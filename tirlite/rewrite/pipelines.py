@@ -15,9 +15,11 @@ def default_pipeline(
     strategy: str | Strategy = "auto",
     on_plan: Callable[[Plan], None] | None = None,
     target: Target | None = None,
+    *,
+    in_place: bool = True,
 ) -> tuple[Pass, ...]:
     """What `tirlite.compile` runs before code is generated; `on_plan` is told the storage plan."""
     return (
         Normalize(),
-        StorageRewrite(strategy, target or Target.host(), on_plan),
+        StorageRewrite(strategy, in_place, target or Target.host(), on_plan),
     )

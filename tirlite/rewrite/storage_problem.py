@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tirlite.analysis import Extents, Lifetime, Region, lifetimes_of, linear_sequence
+from tirlite.analysis import (
+    Extents,
+    InPlaceProof,
+    Lifetime,
+    Region,
+    in_place_candidates,
+    lifetimes_of,
+    linear_sequence,
+)
 from tirlite.diag import Message, PlanError
 from tirlite.ir import Buffer, For, PrimFunc, TypeCode, Var
 from tirlite.plan import Pool, Problem, Rank, Request, StorageScope
@@ -44,21 +52,24 @@ class UnboundedInTaggedMemory(Message):
 class StorageProblem:
     """The problem, the lifetime behind each request by its id, and the allocations outside it with the reason why.
 
-    `dead` are those that nothing touches. `extents` are the function's.
+    `dead` are those that nothing touches. `in_place` are the proofs for all pairs that might stand in one place, the
+    refused ones too. `extents` are the function's.
     """
 
     problem: Problem
     lifetimes: dict[str, Lifetime]
     kept: dict[Buffer, str]
     dead: frozenset[Buffer]
+    in_place: tuple[InPlaceProof, ...]
     extents: Extents
 
 
-def storage_problem(func: PrimFunc, target: Target, *, lines: bool = False) -> StorageProblem:
+def storage_problem(func: PrimFunc, target: Target, *, lines: bool = False, in_place: bool = True) -> StorageProblem:
     """The storage problem of a function in normal form (see `Normalize`).
 
     Memories are pairs of a scope and the loop that its allocations are attached to: buffers of different memories never
-    share. With `lines`, buffers of 64 bytes or more are aligned to 64 bytes, for strategies that choose offsets.
+    share. With `lines`, buffers of 64 bytes or more are aligned to 64 bytes, for strategies that choose offsets. With
+    `in_place`, pairs that are proved to be safe in one place are candidates of the problem.
     Raises PlanError for tagged memory that `target` does not describe, and for a size there without a constant bound.
     """
     extents = Extents(func)
@@ -67,7 +78,9 @@ def storage_problem(func: PrimFunc, target: Target, *, lines: bool = False) -> S
     lifetimes: dict[str, Lifetime] = {}
     kept: dict[Buffer, str] = {}
     dead: list[Buffer] = []
-    for lifetime in lifetimes_of(linear_sequence(func)):
+    sequence = linear_sequence(func)
+    all_lifetimes = lifetimes_of(sequence)
+    for lifetime in all_lifetimes:
         buffer = lifetime.buffer
         size = extents.bytes(buffer)
         if not lifetime.live:
@@ -78,7 +91,15 @@ def storage_problem(func: PrimFunc, target: Target, *, lines: bool = False) -> S
             name = _unused(buffer.name, lifetimes)
             lifetimes[name] = lifetime
             requests.append(_request(name, lifetime, size, memories, lines=lines))
-    return StorageProblem(Problem(tuple(requests), memories.pools()), lifetimes, kept, frozenset(dead), extents)
+    proofs = in_place_candidates(func, sequence, all_lifetimes, extents) if in_place else ()
+    names = {lifetime.buffer: name for name, lifetime in lifetimes.items()}
+    pairs = tuple(
+        (names[proof.destination], names[proof.source])
+        for proof in proofs
+        if proof.allowed and proof.destination in names and proof.source in names
+    )
+    problem = Problem(tuple(requests), memories.pools(), pairs)
+    return StorageProblem(problem, lifetimes, kept, frozenset(dead), proofs, extents)
 
 
 def _request(name: str, lifetime: Lifetime, size: Size | None, memories: _Memories, *, lines: bool) -> Request:

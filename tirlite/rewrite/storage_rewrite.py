@@ -26,18 +26,25 @@ class StorageRewrite:
 
     `strategy` is a name or a function of your own from a problem to a plan, as in `plan.solve`. With strategy `none`
     each allocation stays where it is. An allocation that is never touched disappears under every strategy. Tagged
-    memory is planned as `target` describes it. `on_plan` is told the plan.
+    memory is planned as `target` describes it. With `in_place` a buffer may take over the bytes of one that dies in the
+    statement that it is born in, where that is proved to be safe. `on_plan` is told the plan.
 
     Raises PlanError for an unknown strategy or memory, CapacityError where a tagged memory is too small.
     """
 
     strategy: str | Strategy = "auto"
+    in_place: bool = True
     target: Target = field(default_factory=Target.host)
     on_plan: Callable[[Plan], None] | None = None
     name: str = "storage-rewrite"
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
-        found = storage_problem(func, self.target, lines=self.strategy not in _WHOLE_SLOTS)
+        found = storage_problem(
+            func,
+            self.target,
+            lines=self.strategy not in _WHOLE_SLOTS,
+            in_place=self.in_place and self.strategy != "none",
+        )
         plan = solve(found.problem, self.strategy)
         if self.on_plan is not None:
             self.on_plan(plan)
