@@ -179,6 +179,31 @@ def test_an_index_that_may_wrap_around_proves_nothing() -> None:
     assert reason(middle).endswith("in an earlier iteration of `i`")
 
 
+def test_one_statement_object_that_stands_twice() -> None:
+    def twice(loop: For) -> For:
+        return loop.replaced(body=SeqStmt((*loop.body.stmts, *loop.body.stmts)))
+
+    func = kernel(RIGHT["one loop"])
+    (at,) = (proof.at for proof in in_place_candidates(func))
+    result = rewrite(func, {For: lambda loop: twice(loop) if loop is at else loop})
+    assert isinstance(result, PrimFunc)
+    (proof,) = in_place_candidates(result)
+    assert proof.reason.endswith("in one run of the same statements")
+
+
+def test_more_accesses_than_are_compared() -> None:
+    b = Builder("unrolled")
+    x, y = b.param("x", f32[6400]), b.param("y", f32[6400])
+    first, second = b.alloc("a", f32[6400]), b.alloc("b", f32[6400])
+    b.store(first, 0, x[0])
+    with b.for_("i", 0, 100) as i:
+        for k in range(64):
+            b.store(second, i * 64 + k, first[i * 64 + k])
+    b.store(y, 0, second[0])
+    (proof,) = in_place_candidates(b.build())
+    assert proof.reason == "there are 4096 pairs of accesses to compare, and that is too many"
+
+
 def test_a_body_with_very_many_births_and_deaths_offers_a_few_pairs_each() -> None:
     b = Builder("wide")
     x, y = b.param("x", f32[8]), b.param("y", f32[8])

@@ -112,6 +112,32 @@ RIGHT: dict[str, str] = {
         for k in range(n * m):
             b[k // m, k % m] = a[k // m, k % m] * 2
         """),
+    "a fused loop on the one side": over_matrix("""
+        flat = tl.view(a, tl.i32[n * m])
+        for k in tl.parallel(n * m):
+            b[k // m, k % m] = flat[k] * 2
+        """),
+    "the sum of each two by two elements": """
+        a = tl.alloc(tl.i32[n * 2, m * 2])
+        b = tl.alloc(tl.i32[n, m])
+        for i in range(n * 2):
+            for j in range(m * 2):
+                a[i, j] = x[i // 2, j // 2] + tl.i32(i)
+        for i in range(n):
+            for j in range(m):
+                b[i, j] = a[i * 2, j * 2] + a[i * 2, j * 2 + 1] + a[i * 2 + 1, j * 2] + a[i * 2 + 1, j * 2 + 1]
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = b[i, j]
+        """,
+    "rows divided by their sums": over_matrix("""
+        for i in tl.parallel(n):
+            s = 0
+            for j in range(m):
+                s += a[i, j]
+            for j in range(m):
+                b[i, j] = a[i, j] * s
+        """),
     "a triangle": over_matrix(
         """
         for i in range(n):

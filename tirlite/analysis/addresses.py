@@ -53,19 +53,6 @@ class Address:
         indices = tuple((index.constant, frozenset(index.terms.items())) for index in self.indices)
         return self.window.buffer, indices
 
-    def bytes(self) -> Linear | None:
-        """The first byte of the element, counted from the start of the allocation; None where a stride is no size."""
-        stride: Size = self.window.element
-        total = self.window.start
-        for axis in reversed(range(len(self.indices))):
-            total = total.plus(self.indices[axis], stride)
-            if axis > 0:
-                extent = self.window.inner[axis - 1]
-                if not extent.is_constant:
-                    return None
-                stride = stride * extent.constant
-        return total
-
 
 class Addresses:
     """The addresses of a function's accesses, each worked out once."""
@@ -87,6 +74,32 @@ class Addresses:
         lane = Unknown("a lane", 0, lanes - 1, steady=False) if lanes > 1 else None
         indices = tuple(self._index(index, node.buffer, axis, lane) for axis, index in enumerate(node.indices))
         return Address(window, indices)
+
+    def bytes(self, address: Address) -> Linear | None:
+        """The first byte of the element, counted from the start of the allocation; None where a stride is no size."""
+        stride: Size = address.window.element
+        total = address.window.start
+        for axis in reversed(range(len(address.indices))):
+            total = total.plus(address.indices[axis], stride)
+            if axis > 0:
+                extent = address.window.inner[axis - 1]
+                if not extent.is_constant:
+                    return None
+                stride = stride * extent.constant
+        return self._recombined(total)
+
+    def _recombined(self, total: Linear) -> Linear:
+        """The same sum, with what was taken apart by a division put together again where both parts are in it."""
+        for unknown in tuple(total.terms):
+            relation = self.space.relations.get(unknown)
+            coefficient = total.terms.get(unknown, 0)
+            if coefficient != 0 and relation is not None and relation.terms[unknown] == -1:
+                whole = total.plus(relation, coefficient)
+                if all(
+                    part not in whole.terms for part in relation.terms if self.space.relations.get(part) is relation
+                ):
+                    total = whole
+        return total
 
     def window(self, buffer: Buffer) -> Window:
         if buffer not in self._windows:

@@ -92,7 +92,7 @@ class _Pair:
         assert isinstance(then.node, Load | Store)
         a, b = addresses.of(first.node), addresses.of(then.node)
         self.positive = _positive_dims(addresses, a, b)
-        self.differences = list(_differences(a, b))
+        self.differences = list(_differences(addresses, a, b))
 
     def solve(self, level: int | None, sign: int = 0) -> dict[int, Size] | None:
         """What is known of the distance of the two instances in each common loop, by its level; None: they never meet.
@@ -147,13 +147,13 @@ def _are_branches(one: Region, other: Region) -> bool:
 _Difference: TypeAlias = tuple[Linear, Linear, tuple[int, int]]
 
 
-def _differences(a: Address, b: Address) -> Iterator[_Difference]:
+def _differences(addresses: Addresses, a: Address, b: Address) -> Iterator[_Difference]:
     """What must be equal for two elements to share a byte: the indices in one grid, or else the bytes."""
     if a.window.same_grid(b.window):
         for mine, other in zip(a.indices, b.indices, strict=True):
             yield mine, other, (0, 0)
         return
-    mine_bytes, other_bytes = a.bytes(), b.bytes()
+    mine_bytes, other_bytes = addresses.bytes(a), addresses.bytes(b)
     if mine_bytes is not None and other_bytes is not None:
         yield mine_bytes, other_bytes, (1 - a.window.element, b.window.element - 1)
 

@@ -36,7 +36,10 @@ from tirlite.ir import AttrKey, AttrStmt, For, ForKind, Load, PrimFunc, Stmt, St
 
 # Where many buffers die in the statement in which one is born, those are looked at whose last use is nearest.
 _NEAREST = 6
-_MOST_PAIRS = 1024
+# How many pairs of accesses are compared: for two buffers at most, and for the whole function on average.
+_MOST_COMPARED = 1024
+_COMPARED_ON_AVERAGE = 16
+_COMPARED_AT_LEAST = 10_000
 
 
 def in_place_candidates(
@@ -56,7 +59,7 @@ def in_place_candidates(
     pairs = list(_Meetings(sequence, lifetimes or lifetimes_of(sequence)).pairs())
     if not pairs:
         return ()
-    prover = _Prover(func, extents)
+    prover = _Prover(func, extents, _COMPARED_AT_LEAST + _COMPARED_ON_AVERAGE * len(pairs))
     return tuple(
         InPlaceProof(dst.buffer, src.buffer, at, during, prover.obstacle(dst, src, during))
         for dst, src, at, during in pairs
@@ -111,9 +114,10 @@ class _Meetings:
 
 
 class _Prover:
-    """Looks for what stands against a pair."""
+    """Looks for what stands against a pair. `budget` bounds how many accesses are compared in all."""
 
-    def __init__(self, func: PrimFunc, extents: Extents | None) -> None:
+    def __init__(self, func: PrimFunc, extents: Extents | None, budget: int) -> None:
+        self.budget = budget
         self.addresses = Addresses(IndexSpace(func, extents))
         definitions = self.addresses.space.definitions
         self.remarked = {definitions.root(buffer) for buffer in definitions.remarked}
@@ -131,8 +135,10 @@ class _Prover:
         if all(plainly_ordered(access, write, home, roots) for access in accesses for write in writes):
             return None
         writes, accesses = self._distinct(writes, latest=False), self._distinct(accesses, latest=True)
-        if len(writes) * len(accesses) > _MOST_PAIRS:
-            return TooMany(len(writes) * len(accesses))
+        count = len(writes) * len(accesses)
+        if count > min(_MOST_COMPARED, self.budget):
+            return TooMany(count)
+        self.budget -= count
         for access in accesses:
             for write in writes:
                 reversal = find_reversal(self.addresses, access, write, home)

@@ -67,7 +67,7 @@ class TooMany:
     count: int
 
     def __str__(self) -> str:
-        return f"it has {self.count} pairs of accesses, too many to compare"
+        return f"there are {self.count} pairs of accesses to compare, and that is too many"
 
 
 @dataclass(frozen=True, slots=True)
