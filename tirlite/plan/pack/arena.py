@@ -36,7 +36,7 @@ class Packer:
         requests: Sequence[Request],
         align: int,
         pairs: Sequence[Handover],
-        seed: Mapping[str, int],
+        seed: Callable[[], Mapping[str, int]],
         fits: Callable[[Size], bool],
     ) -> Arena | None:
         """The smallest arena found that `fits`, each offset a multiple of `align` and of what its request wants.
@@ -54,7 +54,7 @@ class Packer:
         return best
 
     def _ways(
-        self, requests: Sequence[Request], align: int, taken: Sequence[Handover], seed: Mapping[str, int]
+        self, requests: Sequence[Request], align: int, taken: Sequence[Handover], seed: Callable[[], Mapping[str, int]]
     ) -> Iterator[Arena]:
         groups = grouped(requests, taken)
         aligns = [max(align, group.align) for group in groups]
@@ -64,7 +64,8 @@ class Packer:
             offsets = pack_blocks(blocks, self.budget)
             yield Arena(_named(groups, offsets), top_of(blocks, offsets), in_place)
         elif all(request.fixed is None for request in requests):
-            ranks = [seed.get(group.members[0].id, 0) for group in groups]
+            rank = seed()
+            ranks = [rank[group.members[0].id] for group in groups]
             for each in pack_groups(groups, aligns, ranks, self.bindings, self.budget):
                 yield Arena(_named(groups, each.offsets), each.total, in_place)
 

@@ -15,6 +15,9 @@ BUDGET = 60_000
 # First fit needs all pairs that meet, and the skyline looks at those that live together; beyond these the sweep alone.
 _PAIRS = 300_000
 _SKYLINE = 2_000_000
+# Tightness and direction of sweeps, and how many blocks are swept, all sweeps together; two are made in any case.
+_SWEEPS = ((1, False), (0, False), (0.1, False), (0, True), (0.1, True), (1, True))
+_SWEPT = 200_000
 # Where the floor cannot be reached, small problems give up early.
 _LOOKS_PER_BLOCK = 300
 # How much of the floor a block that stands out gains in rank, and the seed of the noise on it.
@@ -57,8 +60,8 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work) -> Iterat
     if near is not None:
         yield from _by_orders(blocks, sections, near, pressed, work)
     if is_free and count > 1:
-        yield sweep(blocks)
-        yield sweep(blocks, backward=True)
+        for tightness, backward in _SWEEPS[: max(2, _SWEPT // count)]:
+            yield sweep(blocks, tightness, backward=backward)
         if crowd <= _SKYLINE:
             yield from _squeaky_wheel(blocks, sections, aligns, work)
 

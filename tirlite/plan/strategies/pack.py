@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
+from tirlite.plan.bound import peak
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.in_place import handovers
 from tirlite.plan.layout import Placement, Region, total_of
@@ -32,22 +33,44 @@ def pack(problem: Problem, budget: int = BUDGET) -> Plan:
     that lowers the total. A request that may live in several memories goes to the first that has room for it.
     """
     settled = _settled(problem)
-    shared = share(settled)
+    slots = _Slots(settled)
     packer = Packer(samples(settled.dims, _SAMPLES), budget)
     pairs = handovers(settled)
     plan = _Parts()
     for name, requests in _by_memory(settled).items():
         memory = settled.memories[name]
         inside = [each for each in pairs if each.source.memories[0] == name]
-        slots = {pool: region for pool, region in shared.pools.items() if region.memory == name}
-        ceiling = total_of(region.size for region in slots.values())
-        ranks = {each: rank for rank, pool in enumerate(slots) for each in shared.residents[pool]}
-        arena = packer.arena(requests, memory.align, inside, ranks, partial(_at_most, ceiling=ceiling))
+        # Where nothing can need less, what slots need is not asked.
+        floor = -1 if inside else peak(settled, requests).size
+        fits = partial(_fits, floor=floor, ceiling=partial(slots.size, name))
+        arena = packer.arena(requests, memory.align, inside, partial(slots.ranks, name), fits)
         if arena is None:
-            plan.add_slots(slots, shared, requests)
+            plan.add_slots(slots.regions(name), slots.shared, requests)
         else:
             plan.add_arena(_unused(name, settled), memory, requests, arena)
     return plan.plan(problem)
+
+
+class _Slots:
+    """What `share` makes of a problem, worked out when it is asked for."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+
+    @cached_property
+    def shared(self) -> Plan:
+        return share(self._problem)
+
+    def regions(self, memory: str) -> dict[str, Region]:
+        return {name: region for name, region in self.shared.pools.items() if region.memory == memory}
+
+    def size(self, memory: str) -> Size:
+        """Bytes of all slots in one memory."""
+        return total_of(region.size for region in self.regions(memory).values())
+
+    def ranks(self, memory: str) -> dict[str, int]:
+        """The number of the slot that each request in one memory is in."""
+        return {name: rank for rank, slot in enumerate(self.regions(memory)) for name in self.shared.residents[slot]}
 
 
 @dataclass(slots=True)
@@ -98,10 +121,13 @@ def _by_memory(problem: Problem) -> dict[str, list[Request]]:
     return inside
 
 
-def _at_most(size: Size, ceiling: Size) -> bool:
-    """Whether `size` is proved to be at most `ceiling`."""
-    return prove_le(size, ceiling) is Proof.YES or all(
-        any(prove_le(one, other) is Proof.YES for other in alternatives(ceiling)) for one in alternatives(size)
+def _fits(size: Size, *, floor: Size, ceiling: Callable[[], Size]) -> bool:
+    """Whether `size` is `floor`, or is proved to be at most the ceiling."""
+    if size == floor:
+        return True
+    limit = ceiling()
+    return prove_le(size, limit) is Proof.YES or all(
+        any(prove_le(one, other) is Proof.YES for other in alternatives(limit)) for one in alternatives(size)
     )
 
 
