@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
-from tirlite.diag import Message, Span, nearest
+from tirlite.diag import KernelError, Message, Span, nearest
 from tirlite.dsl.parameters import ParamType
 from tirlite.dsl.vocabulary import BUILTINS, MATH, NAMES, TL, Namespace, Word, named
 from tirlite.ir.dtype import DType, TensorType, bool_, dtype_of
@@ -96,7 +96,8 @@ class Surroundings:
         """What `name` means in the kernel; `known` are names of the kernel itself that may be meant."""
         if self.has(name):
             return meaning(self.find(name), name, span)
-        near = nearest(name, [*known, *(each for layer in self.layers for each in layer if not each.startswith("__"))])
+        usable = [each for layer in self.layers for each, value in layer.items() if _is_usable(each, value, span)]
+        near = nearest(name, [*known, *usable])
         if named(name) is not None:
             advice = f"write tl.{name}"
         else:
@@ -149,6 +150,15 @@ def meaning(value: object, name: str, span: Span) -> object:
     if number is None:
         raise ForeignValue(name, _described(value), _advice(value, name), span=span).error()
     return number
+
+
+def _is_usable(name: str, value: object, span: Span) -> bool:
+    """Whether a kernel can do something with a name from around it: few of Python's builtins are of use to it."""
+    try:
+        meaning(value, name, span)
+    except KernelError:
+        return False
+    return not name.startswith("__")
 
 
 def _callable_meaning(value: object) -> object | None:
