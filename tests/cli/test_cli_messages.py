@@ -43,6 +43,7 @@ COMMANDS = {
     "no-kernel-file": "show won.py:smooth",
     "no-lifetimes-file": "plan lifetime.csv",
     "no-kernel-named": "show one.py:smoth",
+    "unknown-code": "explain unknwn-name",
     "unknown-format": "demo dot.pgm --out corners",
     "unknown-pass": "show one.py:smooth --after normalise",
     "unreadable-picture": "demo colour.pgm",

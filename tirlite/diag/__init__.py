@@ -1,6 +1,7 @@
 """What went wrong, where, and what to do about it."""
 
 from tirlite.diag.boundary import boundary, public
+from tirlite.diag.entry import Entry, entries, entry_of, message_kinds
 from tirlite.diag.error import (
     CallError,
     CallTypeError,
@@ -23,6 +24,7 @@ __all__ = [
     "CallTypeError",
     "CallValueError",
     "CapacityError",
+    "Entry",
     "InternalError",
     "KernelAssertionError",
     "KernelError",
@@ -34,6 +36,9 @@ __all__ = [
     "Span",
     "TirliteError",
     "boundary",
+    "entries",
+    "entry_of",
+    "message_kinds",
     "nearest",
     "public",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 
-from tirlite.diag import Message, nearest
+from tirlite.diag import Message, nearest, public
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Var
 from tirlite.sizes import Dim
@@ -44,6 +44,7 @@ class BadDimFact(Message):
 _FACTS = ("min", "max", "multiple_of")
 
 
+@public
 def dim(name: str, **facts: int | None) -> Var:
     """A symbolic extent called `name`: an i64 that is known when the kernel is called.
 
@@ -62,6 +63,7 @@ def dim(name: str, **facts: int | None) -> Var:
     return Var(name, i64, Dim(name, **given))
 
 
+@public
 def dims(names: str) -> tuple[Var, ...]:
     """A dim for each of the names, which are separated by blanks or commas: `n, m = tl.dims("n m")`."""
     if not isinstance(names, str) or not names.replace(",", " ").split():

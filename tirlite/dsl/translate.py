@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Mapping
 from types import FunctionType
 
-from tirlite.diag import KernelError, Message
+from tirlite.diag import KernelError, Message, public
 from tirlite.dsl.assignment import Assignments
 from tirlite.dsl.dims import dim, dims
 from tirlite.dsl.expression import Expressions
@@ -88,6 +88,7 @@ def _is_full(cell: object) -> bool:
         return False
 
 
+@public
 def parse(text: str, name: str = "<text>") -> PrimFunc:
     """The kernel that `text` spells; the inverse of `str(func)`. Never executes anything.
 

@@ -12,7 +12,7 @@ from enum import Enum
 from itertools import islice
 from typing import TypeAlias
 
-from tirlite.diag import KernelError, Message, Span
+from tirlite.diag import KernelError, Message, Span, public
 from tirlite.ir import validate_calls as calls
 from tirlite.ir import validate_names as names
 from tirlite.ir import validate_statements as statements
@@ -76,6 +76,7 @@ _NODE_RULES: Mapping[type[Node], tuple[types.Rule, ...]] = {
 }
 
 
+@public
 def validate(func: PrimFunc) -> None:
     """Returns if `func` is well-formed; else raises KernelError with the violations in program order, at most 20."""
     found = tuple(islice(violations(func), MOST_REPORTED))

@@ -17,7 +17,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TextIO
 
-from tirlite.diag import Message, PlanError, Span, TirliteError, nearest
+from tirlite.diag import Message, PlanError, Span, TirliteError, nearest, public
 from tirlite.plan.csv_dims import Names, dims_for
 from tirlite.plan.csv_table import CsvTable, read_table, value_of
 from tirlite.plan.pool import Pool
@@ -144,6 +144,7 @@ class WrongValue(Message):
     told: int
 
 
+@public
 def read_csv(
     source: str | PathLike[str] | TextIO,
     *,

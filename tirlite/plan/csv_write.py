@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TextIO
 
-from tirlite.diag import Message, PlanError, Source
+from tirlite.diag import Message, PlanError, Source, public
 from tirlite.plan.addresses import addresses
 from tirlite.plan.csv_table import CsvTable, cell_of
 from tirlite.plan.layout import Layout
@@ -29,6 +29,7 @@ class NotForCsv(Message):
     what: str
 
 
+@public
 def write_csv(problem: Problem, plan: Layout | None = None, target: str | PathLike[str] | TextIO | None = None) -> str:
     """The text of a CSV file with the problem, and where a plan is given its offsets; written to `target` if given.
 

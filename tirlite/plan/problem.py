@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
-from tirlite.diag import Message, PlanError, nearest
+from tirlite.diag import Message, PlanError, nearest, public
 from tirlite.plan.csv_table import CsvTable
 from tirlite.plan.pool import Pool
 from tirlite.plan.problem_json import Parts, from_text, text_of
@@ -140,6 +140,7 @@ class Problem:
         return text_of(Parts(self.requests, self.pools, self.in_place, self.facts), self.dims)
 
     @classmethod
+    @public
     def from_json(cls, text: str) -> Problem:
         """The problem that `to_json` wrote. Its dims are new ones, of the same names and facts."""
         return cls(*from_text(text))

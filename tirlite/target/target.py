@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from tirlite.diag import Message, PlanError, nearest
+from tirlite.diag import Message, PlanError, nearest, public
 from tirlite.plan import StorageScope
 
 
@@ -99,6 +99,7 @@ class Target:
         """This machine's processor, with ordinary memory only."""
         return cls("host")
 
+    @public
     def with_memory(self, scope: str, info: MemoryInfo) -> Target:
         """This target with one more tagged memory. Raises PlanError for a scope without a tag or impossible numbers."""
         if not StorageScope.parse(scope).is_special:

@@ -1,0 +1,3 @@
+from tirlite.plan import Problem, Request, solve
+
+solve(Problem((Request("rows", 4, (0, 2)),))).explain("rovs")

@@ -1,0 +1,136 @@
+"""`tirlite explain CODE`: what a code of an error means, an example, and what to do about it."""
+
+from __future__ import annotations
+
+import argparse
+import pkgutil
+from collections.abc import Iterable
+from importlib import import_module
+from textwrap import wrap
+
+import tirlite
+from tirlite.cli.command_error import CommandError
+from tirlite.diag import Entry, Message, TirliteError, entries, message_kinds, nearest
+from tirlite.show import Piece, write
+
+_DESCRIPTION = """\
+Explains a code of an error, as in `error[unknown-name]`: its cause, an example, and what to do about it.
+Without a code: the list of all.
+"""
+_HEAD = """\
+# Errors
+
+Every error of tirlite is a `tl.TirliteError`, and `str(error)` is all of its text: what is wrong, where, with the
+values that show it, and what would be right. `error.code` is the code in its heading, and `error.messages` are the
+single mistakes, up to twenty, in the order of the source. Errors can be copied and pickled, `repr(error)` is one line
+for a log, and a notebook shows them in colour. The class says who must act.
+
+`python -m tirlite explain CODE` shows an entry of this page in a terminal, and `python -m tirlite explain --page`
+writes the page anew.
+
+A traceback ends at the line of yours that called tirlite. Set `TIRLITE_FULL_TRACEBACK=1` in the environment to see the
+frames inside too. The command line colours its text in a terminal; `NO_COLOR=1` stops that, and `FORCE_COLOR=1` asks
+for colour in a file or pipe.
+"""
+# Modules that are programs, or that import what may not be installed.
+_PASSED_OVER = ("tirlite.kernels", "tirlite.cli.probes", "tirlite.__main__")
+
+
+class UnknownCode(Message):
+    """No error has the code that is to be explained.
+
+    Example: `python -m tirlite explain unknown-nam`.
+    Fix: Take one of the codes that the message names; `python -m tirlite explain` lists all.
+    """
+
+    code = "unknown-code"
+    raises = CommandError
+    title = "no error has the code `{given}`"
+    help = "{advice}"
+
+    given: str
+    advice: str
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command to those of the program."""
+    parser = commands.add_parser(
+        "explain",
+        help="explain a code of an error",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("code", metavar="CODE", nargs="?", help="what stands in the brackets of `error[...]`")
+    parser.add_argument("--page", action="store_true", help="print all of them as a page of Markdown")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints what was asked for."""
+    known = all_entries()
+    if arguments.page:
+        print(page(known.values()), end="")
+    elif arguments.code is None:
+        width = max(map(len, known))
+        write([Piece("\n".join(f"{code:<{width}}  {entry.cause}" for code, entry in known.items()))])
+    else:
+        write(_named(arguments.code, known).styled())
+    return 0
+
+
+def _named(given: str, known: dict[str, Entry]) -> Entry:
+    code = given.removeprefix("error").strip("[]: ").lower().replace("_", "-")
+    if code not in known:
+        near = nearest(code, known) or _sharing_words(code, known)
+        advice = f"did you mean {near}?" if near else "`python -m tirlite explain` lists all codes"
+        raise UnknownCode(given, advice).error()
+    return known[code]
+
+
+def _sharing_words(code: str, known: Iterable[str], most: int = 3) -> str:
+    """Up to `most` codes that share a word with `code`, as "`a`, `b`"."""
+    words = set(code.split("-"))
+    return ", ".join([f"`{each}`" for each in known if words & set(each.split("-"))][:most])
+
+
+def all_entries() -> dict[str, Entry]:
+    """The entries of all codes, in order."""
+    for module in pkgutil.walk_packages(tirlite.__path__, "tirlite.", onerror=None):
+        if not module.name.startswith(_PASSED_OVER):
+            import_module(module.name)
+    return entries(message_kinds())
+
+
+def page(found: Iterable[Entry]) -> str:
+    """All entries as Markdown, under the classes of error that carry them."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in found:
+        groups.setdefault(entry.raises, []).append(entry)
+    parts = [_HEAD]
+    for kind in _classes():
+        if kind.__name__ in groups:
+            about = "\n".join(_wrapped(" ".join((kind.__doc__ or "").split())))
+            parts.append(f"## {kind.__name__}\n\n{about}\n")
+            parts += [_section(entry) for entry in groups[kind.__name__]]
+    return "\n".join(parts)
+
+
+def _classes() -> list[type[TirliteError]]:
+    """The tree of errors, each class before those below it."""
+    found: list[type[TirliteError]] = []
+    left: list[type[TirliteError]] = [TirliteError]
+    while left:
+        kind = left.pop()
+        found.append(kind)
+        left += reversed(kind.__subclasses__())
+    return found
+
+
+def _section(entry: Entry) -> str:
+    parts = [f"- Reads: `` {entry.title} ``", f"- Example: {entry.example}", f"- Fix: {entry.fix}"]
+    lines = [*_wrapped(entry.cause), "", *(line for part in parts for line in _wrapped(part, "  "))]
+    return "\n".join([f"### {entry.code}", "", *lines, ""])
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return wrap(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

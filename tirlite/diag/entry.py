@@ -1,0 +1,72 @@
+"""A class of messages in, what there is to say about it out: its code, its cause, an example, the fix.
+
+The docstring of a message says these, in this form:
+
+    What has happened.
+
+    Example: what leads to it.
+    Fix: what to do about it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tirlite.diag.message import Message
+from tirlite.show import Piece, Role, Styled
+
+_CAUSE, _EXAMPLE, _FIX = "Cause", "Example", "Fix"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What there is to say about one code. `raises` is the name of the error that carries it."""
+
+    code: str
+    raises: str
+    title: str
+    cause: str
+    example: str
+    fix: str
+
+    def styled(self) -> Styled:
+        """The entry for a terminal, without a final newline."""
+        pieces = [Piece(self.code, Role.STRONG), Piece(f" ({self.raises})", Role.FAINT), Piece(f"\n\n{self.cause}\n")]
+        for name, text in (("Reads", self.title), (_EXAMPLE, self.example), (_FIX, self.fix)):
+            pieces += [Piece(f"\n{name}", Role.KEYWORD), Piece(f": {text}")]
+        return tuple(pieces)
+
+
+def entry_of(kind: type[Message]) -> Entry:
+    """The entry of a class. Raises ValueError where its docstring lacks a part."""
+    parts: dict[str, list[str]] = {_CAUSE: []}
+    name = _CAUSE
+    for line in inspect.cleandoc(kind.__doc__ or "").splitlines():
+        word, colon, rest = line.partition(": ")
+        if colon and word in (_EXAMPLE, _FIX):
+            name, line = word, rest
+        parts.setdefault(name, []).append(line.strip())
+    texts = {each: " ".join(lines).strip() for each, lines in parts.items()}
+    missing = [each for each in (_CAUSE, _EXAMPLE, _FIX) if not texts.get(each)]
+    if missing:
+        raise ValueError(f"the docstring of {kind.__name__} lacks its {', '.join(missing).lower()}")
+    return Entry(kind.code, kind.raises.__name__, kind.title, texts[_CAUSE], texts[_EXAMPLE], texts[_FIX])
+
+
+def entries(kinds: Iterable[type[Message]]) -> dict[str, Entry]:
+    """The entries of these classes by code, in the order of the codes."""
+    return {kind.code: entry_of(kind) for kind in sorted(kinds, key=lambda kind: kind.code)}
+
+
+def message_kinds() -> list[type[Message]]:
+    """All classes of messages of tirlite's own whose modules are loaded, in the order of their codes."""
+    found: list[type[Message]] = []
+    left: list[type[Message]] = [Message]
+    while left:
+        kind = left.pop()
+        left += kind.__subclasses__()
+        if kind.__module__.startswith("tirlite.") and "code" in vars(kind):
+            found.append(kind)
+    return sorted(found, key=lambda kind: (kind.code, kind.__module__))
