@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.diag import CallValueError, Message, Span
+from tirlite.diag import CallValueError, Message, Span, public
 from tirlite.interp.code import Code
 from tirlite.interp.memory import Window, on_array
 from tirlite.interp.place import extents
@@ -35,6 +35,7 @@ class UnfitArgument(Message):
     given: str
 
 
+@public
 def interpret(func: PrimFunc, arguments: Mapping[Var | Buffer, object]) -> None:
     """Run `func`; the arrays among `arguments` are changed in place.
 

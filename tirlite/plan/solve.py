@@ -7,7 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 from types import MappingProxyType
 
-from tirlite.diag import CapacityError, InternalError, Message, PlanError, nearest
+from tirlite.diag import CapacityError, InternalError, Message, PlanError, nearest, public
 from tirlite.plan.bound import peak
 from tirlite.plan.check import check
 from tirlite.plan.plan import Plan
@@ -110,6 +110,7 @@ class BrokenStrategy(Message):
     fault: str
 
 
+@public
 def solve(problem: Problem, strategy: str | Strategy = "auto") -> Plan:
     """A plan for `problem`, checked.
 
