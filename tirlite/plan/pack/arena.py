@@ -9,7 +9,7 @@ from tirlite.plan.in_place import Group, Handover, chosen, grouped
 from tirlite.plan.order import Order
 from tirlite.plan.pack.blocks import Block, Piece, top_of
 from tirlite.plan.pack.portfolio import pack_blocks
-from tirlite.plan.pack.symbolic import pack_groups
+from tirlite.plan.pack.symbolic import Slots, pack_groups
 from tirlite.plan.request import Request
 from tirlite.plan.samples import Binding
 from tirlite.sizes import Size
@@ -17,11 +17,23 @@ from tirlite.sizes import Size
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """The offset of each request, the bytes of all, and the pairs that are in place."""
+    """The offset of each request, the bytes of all, and the pairs that are in place.
+
+    `is_known` says that it is known to need no more than slots, at any binding.
+    """
 
     offsets: Mapping[str, Size]
     size: Size
     in_place: tuple[tuple[str, str], ...] = ()
+    is_known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Slots: the sizes of all, and the number of the slot that each request is in."""
+
+    sizes: Sequence[Size]
+    numbers: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +48,26 @@ class Packer:
         requests: Sequence[Request],
         align: int,
         pairs: Sequence[Handover],
-        seed: Callable[[], Mapping[str, int]],
+        slots: Callable[[], Shared],
         fits: Callable[[Size], bool],
     ) -> Arena | None:
         """The smallest arena found that `fits`, each offset a multiple of `align` and of what its request wants.
 
-        It holds for all values of the dims; which is smallest is judged at the sample bindings. `seed` ranks requests
-        for one way of stacking symbolic ones, beside others. None where nothing fits, where sizes are symbolic and
-        offsets fixed, and where too many sizes are symbolic.
+        It holds for all values of the dims; which is smallest is judged at the sample bindings. `slots`, asked for
+        where sizes are symbolic, are storage shared whole; what is known to need no more than they do fits. None where
+        nothing fits, where sizes are symbolic and offsets fixed, and where too many sizes are symbolic.
         """
         order = Order(self.bindings)
         best: Arena | None = None
         for taken in ([], chosen(pairs, order.value)) if pairs else ([],):
-            arena = next((each for each in self._ways(requests, align, taken, seed) if fits(each.size)), None)
+            ways = self._ways(requests, align, taken, slots)
+            arena = next((each for each in ways if each.is_known or fits(each.size)), None)
             if arena is not None and (best is None or sum(order.values(arena.size)) < sum(order.values(best.size))):
                 best = arena
         return best
 
     def _ways(
-        self, requests: Sequence[Request], align: int, taken: Sequence[Handover], seed: Callable[[], Mapping[str, int]]
+        self, requests: Sequence[Request], align: int, taken: Sequence[Handover], slots: Callable[[], Shared]
     ) -> Iterator[Arena]:
         groups = grouped(requests, taken)
         aligns = [max(align, group.align) for group in groups]
@@ -64,10 +77,12 @@ class Packer:
             offsets = pack_blocks(blocks, self.budget)
             yield Arena(_named(groups, offsets), top_of(blocks, offsets), in_place)
         elif all(request.fixed is None for request in requests):
-            rank = seed()
-            ranks = [rank[group.members[0].id] for group in groups]
-            for each in pack_groups(groups, aligns, ranks, self.bindings, self.budget):
-                yield Arena(_named(groups, each.offsets), each.total, in_place)
+            given = slots()
+            order = Order(self.bindings)
+            totals = [sum(column) for column in zip(*map(order.values, given.sizes), strict=True)]
+            whole = Slots([given.numbers[group.members[0].id] for group in groups], totals)
+            for each, is_known in pack_groups(groups, aligns, whole, self.bindings, self.budget):
+                yield Arena(_named(groups, each.offsets), each.total, in_place, is_known)
 
 
 def _named(groups: Sequence[Group], offsets: Sequence[Size]) -> dict[str, Size]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from math import gcd
 
 from tirlite.plan.in_place import Group
@@ -18,39 +19,63 @@ _MANY = 3000
 _CROWD = 300_000
 # Looks at blocks for each sample binding.
 _BUDGET = 4000
+# Orders that are worked out for all values of the dims.
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Storage that is shared whole: the number of the slot of each group, and the bytes of all at each sample binding."""
+
+    ranks: Sequence[int]
+    totals: Sequence[int]
 
 
 def pack_groups(
-    groups: Sequence[Group], aligns: Sequence[int], ranks: Sequence[int], bindings: Sequence[Binding], budget: int
-) -> Iterator[Stack]:
+    groups: Sequence[Group], aligns: Sequence[int], slots: Slots, bindings: Sequence[Binding], budget: int
+) -> Iterator[tuple[Stack, bool]]:
     """Ways to pack groups of symbolic sizes, the one that seems best first; none where there are too many groups.
 
-    An order in which to stack them comes out of packing at each binding, as if sizes were what they are there; that of
-    the `ranks` is another one. Those that need least over the floor, on average over the bindings, come first.
+    With each comes whether it is known to need no more than the slots, at any binding. An order in which to stack the
+    groups comes out of packing at each binding, as if sizes were what they are there. Those come first that need least
+    over the floor, on average over the bindings. The order of the slots comes last: a group then rests on nothing that
+    reaches into its own slot, so it needs no more than they do, unless alignment costs something.
     """
     compare = Order(bindings)
     unit = _unit(groups)
     if unit is not None:
-        yield _multiples(groups, aligns, unit, budget)
+        yield _multiples(groups, aligns, unit, budget), False
         return
     if len(groups) > _MANY:
         return
     sampled = [_sections(groups, compare, number) for number in range(len(bindings))]
     if sum(high - low for rows in sampled[0].spans for low, high, _ in rows) > _CROWD:
         return
-    given = tuple(sorted(range(len(groups)), key=lambda i: (ranks[i], i)))
-    orders = list(dict.fromkeys([*_orders(groups, aligns, compare, bindings), given]))
-    ranked = sorted(range(len(orders)), key=lambda i: (_cost(sampled, aligns, orders[i]), i))
     towers = [
         Tower(
             tuple(Bytes(low, high, size) for (low, high, _), (_, size) in zip(rows, group.pieces, strict=True)), align
         )
         for rows, group, align in zip(sampled[0].spans, groups, aligns, strict=True)
     ]
-    for place in ranked:
-        stacked = stack(towers, len(sampled[0].load), orders[place], compare)
+    given = tuple(sorted(range(len(groups)), key=lambda i: (slots.ranks[i], i)))
+    is_known = max(aligns) == 1 and all(len(group.members) == 1 for group in groups)
+    for order in [*_ranked(sampled, aligns, _orders(groups, aligns, compare, bindings), slots.totals), given]:
+        stacked = stack(towers, len(sampled[0].load), order, compare)
         if stacked is not None:
-            yield stacked
+            yield stacked, order == given and is_known
+
+
+def _ranked(
+    sampled: Sequence[Sections], aligns: Sequence[int], orders: Iterable[tuple[int, ...]], limits: Sequence[int]
+) -> list[tuple[int, ...]]:
+    """The few best orders of those that stay within the limits at all bindings."""
+    costs: list[tuple[float, int, tuple[int, ...]]] = []
+    for number, order in enumerate(dict.fromkeys(orders)):
+        tops = [height_of(sections, aligns, order) for sections in sampled]
+        if all(top <= limit for top, limit in zip(tops, limits, strict=True)):
+            cost = sum(top / max(sections.floor, 1) for top, sections in zip(tops, sampled, strict=True))
+            costs.append((cost, number, order))
+    return [order for _, _, order in sorted(costs)[:_TRIES]]
 
 
 def _blocks(groups: Sequence[Group], aligns: Sequence[int], compare: Order, number: int) -> list[Block]:
@@ -72,11 +97,6 @@ def _orders(
         blocks = _blocks(groups, aligns, compare, number)
         offsets = pack_blocks(blocks, _BUDGET)
         yield tuple(sorted(range(len(groups)), key=lambda i: (offsets[i], i)))
-
-
-def _cost(sampled: Sequence[Sections], aligns: Sequence[int], order: Sequence[int]) -> float:
-    """Bytes over the floor, summed over the bindings."""
-    return sum(height_of(sections, aligns, order) / max(sections.floor, 1) for sections in sampled)
 
 
 def _unit(groups: Sequence[Group]) -> Size | None:

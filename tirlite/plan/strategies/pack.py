@@ -10,7 +10,7 @@ from tirlite.plan.bound import peak
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.in_place import handovers
 from tirlite.plan.layout import Placement, Region, total_of
-from tirlite.plan.pack.arena import Arena, Packer
+from tirlite.plan.pack.arena import Arena, Packer, Shared
 from tirlite.plan.pack.assign import assigned
 from tirlite.plan.pack.portfolio import BUDGET
 from tirlite.plan.plan import Plan
@@ -43,7 +43,7 @@ def pack(problem: Problem, budget: int = BUDGET) -> Plan:
         # Where nothing can need less, what slots need is not asked.
         floor = -1 if inside else peak(settled, requests).size
         fits = partial(_fits, floor=floor, ceiling=partial(slots.size, name))
-        arena = packer.arena(requests, memory.align, inside, partial(slots.ranks, name), fits)
+        arena = packer.arena(requests, memory.align, inside, partial(slots.shares, name), fits)
         if arena is None:
             plan.add_slots(slots.regions(name), slots.shared, requests)
         else:
@@ -68,9 +68,10 @@ class _Slots:
         """Bytes of all slots in one memory."""
         return total_of(region.size for region in self.regions(memory).values())
 
-    def ranks(self, memory: str) -> dict[str, int]:
-        """The number of the slot that each request in one memory is in."""
-        return {name: rank for rank, slot in enumerate(self.regions(memory)) for name in self.shared.residents[slot]}
+    def shares(self, memory: str) -> Shared:
+        regions = self.regions(memory)
+        numbers = {name: number for number, slot in enumerate(regions) for name in self.shared.residents[slot]}
+        return Shared([region.size for region in regions.values()], numbers)
 
 
 @dataclass(slots=True)
