@@ -30,10 +30,11 @@ class Arena:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Slots: the sizes of all, and the number of the slot that each request is in."""
+    """Slots: the sizes of all, the number of the slot that each request is in, and whether pairs are in place there."""
 
     sizes: Sequence[Size]
     numbers: Mapping[str, int]
+    has_pairs: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class Packer:
             totals = [sum(column) for column in zip(*map(order.values, given.sizes), strict=True)]
             whole = Slots([given.numbers[group.members[0].id] for group in groups], totals)
             for each, is_known in pack_groups(groups, aligns, whole, self.bindings, self.budget):
-                yield Arena(_named(groups, each.offsets), each.total, in_place, is_known)
+                yield Arena(_named(groups, each.offsets), each.total, in_place, is_known and not given.has_pairs)
 
 
 def _named(groups: Sequence[Group], offsets: Sequence[Size]) -> dict[str, Size]:

@@ -25,7 +25,7 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Storage that is shared whole: the number of the slot of each group, and the bytes of all at each sample binding."""
+    """Storage shared whole: the number of the slot of each group, and the bytes of all at each sample binding."""
 
     ranks: Sequence[int]
     totals: Sequence[int]

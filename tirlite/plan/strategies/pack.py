@@ -71,7 +71,7 @@ class _Slots:
     def shares(self, memory: str) -> Shared:
         regions = self.regions(memory)
         numbers = {name: number for number, slot in enumerate(regions) for name in self.shared.residents[slot]}
-        return Shared([region.size for region in regions.values()], numbers)
+        return Shared([region.size for region in regions.values()], numbers, bool(self.shared.in_place))
 
 
 @dataclass(slots=True)
