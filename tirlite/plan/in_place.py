@@ -71,6 +71,12 @@ def handovers(problem: Problem) -> list[Handover]:
     return found
 
 
+def among(candidates: Iterable[Handover], requests: Iterable[Request]) -> list[Handover]:
+    """The pairs whose source, and so whose destination, is among the requests of one memory."""
+    inside = {request.id for request in requests}
+    return [each for each in candidates if each.source.id in inside]
+
+
 def handover(destination: Sequence[Interval], source: Sequence[Interval]) -> Interval | None:
     """The stretch that ends the life of the source and begins that of the destination; None if both live otherwise."""
     low, high = destination[0][0], source[-1][1]

@@ -16,10 +16,11 @@ from tirlite.sizes import Size, maximum
 
 @dataclass(slots=True)
 class Slot:
-    """The requests that take one stretch of storage in turn, and the decision for each of them."""
+    """The requests that take one stretch of storage in turn, the decision for each of them, and the pairs in place."""
 
     members: list[Request] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
+    pairs: list[tuple[str, str]] = field(default_factory=list)
 
     def take(self, request: Request, decision: Decision) -> None:
         self.members.append(request)
@@ -44,6 +45,7 @@ def slot_plan(problem: Problem, strategy: str, fill: Fill) -> Plan:
     placements: dict[str, Placement] = {}
     pools: dict[str, Region] = {}
     decisions: dict[str, Decision] = {}
+    in_place: list[tuple[str, str]] = []
     for memory, (loose, fixed) in _by_memory(problem).items():
         pool = problem.memories[memory]
         for slot in fill(loose) if loose else ():
@@ -51,13 +53,14 @@ def slot_plan(problem: Problem, strategy: str, fill: Fill) -> Plan:
             pools[name] = _region(pool, slot.members, slot.size)
             placements.update((request.id, Placement(name, 0)) for request in slot.members)
             decisions.update(zip((request.id for request in slot.members), slot.decisions, strict=True))
+            in_place += slot.pairs
         if fixed:
             name = fixed[0][0].id
             members = [request for request, _ in fixed]
             pools[name] = _region(pool, members, maximum(*(offset + request.size for request, offset in fixed)))
             placements.update((request.id, Placement(name, offset)) for request, offset in fixed)
             decisions.update((request.id, Decision(Choice.FIXED)) for request in members)
-    return Plan(problem, placements, pools, strategy, decisions)
+    return Plan(problem, placements, pools, strategy, decisions, in_place=tuple(in_place))
 
 
 def _by_memory(problem: Problem) -> dict[str, tuple[list[Request], list[tuple[Request, int]]]]:

@@ -9,7 +9,8 @@ from tirlite.plan.best_fit import best_fit
 from tirlite.plan.bound import maximal_points
 from tirlite.plan.by_size import by_size
 from tirlite.plan.compare import proved_at_most
-from tirlite.plan.items import items_of, items_of_slots
+from tirlite.plan.in_place import Handover, among, chosen, grouped, handovers
+from tirlite.plan.items import items_of, items_of_groups, items_of_slots
 from tirlite.plan.order import Order
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
@@ -31,21 +32,26 @@ def share(problem: Problem) -> Plan:
     largest. Tried are: best fit in order of time; the largest first; and the slots of `tvm`, merged as far as they
     go. Symbolic sizes are ordered by proof where there is one, and by their values at some binding elsewhere; since
     that may misjudge, a plan counts only if its total is proved to be at most that of `tvm`, as it always is for
-    merged slots. A request with a choice of memories goes to its first.
+    merged slots. A request with a choice of memories goes to its first. With pairs in place, the destination takes the
+    slot of its source.
     """
     order = Order(samples(problem.dims, _SAMPLES))
-    return slot_plan(problem, "share", lambda requests: _share_slots(requests, order))
+    pairs = handovers(problem)
+    return slot_plan(problem, "share", lambda requests: _share_slots(requests, among(pairs, requests), order))
 
 
-def _share_slots(requests: Sequence[Request], order: Order) -> list[Slot]:
-    best = baseline = tvm_slots(requests)
+def _share_slots(requests: Sequence[Request], pairs: Sequence[Handover], order: Order) -> list[Slot]:
+    best = baseline = tvm_slots(requests, pairs)
     ceiling = [slot.size for slot in baseline]
     least = _totals(ceiling, order)
     floor = _floor(requests, order)
     merged = items_of_slots(baseline, ceiling, order)
     symbolic = not all(isinstance(size, int) for size in ceiling)
-    for items, algorithm in product((items_of(requests, order), merged), (best_fit, by_size)):
-        if least == floor or (len(requests) > _MANY and best is not baseline):
+    sets = [items_of(requests, order), merged]
+    if pairs:
+        sets.append(items_of_groups(grouped(requests, chosen(pairs, order.value)), order))
+    for items, algorithm in product(sets, (best_fit, by_size)):
+        if (least == floor and not pairs) or (len(requests) > _MANY and best is not baseline):
             return best
         slots = algorithm(items, order)
         if slots is None:

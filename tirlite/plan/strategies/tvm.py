@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tirlite.plan.decision import Choice, Decision
+from tirlite.plan.in_place import Handover, among, handovers
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
@@ -26,13 +27,16 @@ def tvm(problem: Problem) -> Plan:
 
     Constant sizes look first upward from their own size, then downward. Symbolic ones take whatever symbolic storage
     has been free for longest. Lifetimes with gaps count without them. What TVM leaves to registers is not shared:
-    untagged `local` and `warp` memory, handles, and untagged constants of up to 32 bits.
+    untagged `local` and `warp` memory, handles, and untagged constants of up to 32 bits. Of candidate pairs each is
+    taken in place where the kinds and sizes are equal.
     """
-    return slot_plan(problem, "tvm", tvm_slots)
+    pairs = handovers(problem)
+    return slot_plan(problem, "tvm", lambda requests: tvm_slots(requests, among(pairs, requests)))
 
 
-def tvm_slots(requests: Sequence[Request]) -> list[Slot]:
+def tvm_slots(requests: Sequence[Request], pairs: Sequence[Handover] = ()) -> list[Slot]:
     """The slots, in the order in which they are opened."""
+    in_place = _InPlace(requests, pairs)
     free: dict[str, _FreeList] = {}
     slots: list[Slot] = []
     bits: dict[int, int] = {}
@@ -42,10 +46,16 @@ def tvm_slots(requests: Sequence[Request]) -> list[Slot]:
         lists = free.setdefault(request.kind, _FreeList())
         if not born:
             slot = taken[index]
-            if not _is_register(request) and not 0 < bits[slot] <= _REGISTER_BITS:
+            if not in_place.has_handed_on(index) and not _is_register(request) and not 0 < bits[slot] <= _REGISTER_BITS:
                 lists.put(slot, bits[slot])
             continue
         need = _bits(request)
+        source = in_place.source(index)
+        if source is not None:
+            taken[index] = taken[source]
+            slots[taken[index]].take(request, Decision(Choice.IN_PLACE))
+            slots[taken[index]].pairs.append((request.id, requests[source].id))
+            continue
         found, choice = (None, Choice.REGISTER) if _is_register(request) else lists.take(need)
         if found is None:
             found = len(slots)
@@ -83,6 +93,34 @@ class _FreeList:
         if middle > 0 and self.constant[middle - 1][0] >= bits // _MATCH_RANGE:
             return self.constant.pop(middle - 1)[2], Choice.GROWS
         return None, Choice.OPENS
+
+
+class _InPlace:
+    """Which requests have taken the place of which, so far."""
+
+    def __init__(self, requests: Sequence[Request], pairs: Sequence[Handover]) -> None:
+        number = {request.id: index for index, request in enumerate(requests)} if pairs else {}
+        self._candidates: dict[int, list[tuple[int, Handover]]] = {}
+        for each in pairs:
+            entry = number[each.source.id], each
+            self._candidates.setdefault(number[each.destination.id], []).append(entry)
+        self._since: dict[int, int] = {}
+        self._handed_on: set[int] = set()
+
+    def source(self, index: int) -> int | None:
+        """The number of the request whose place the one of this number takes, if any."""
+        for source, each in self._candidates.get(index, ()):
+            dst, src = each.destination, each.source
+            alike = dst.kind == src.kind and dst.size == src.size and not _is_register(dst) and not _is_register(src)
+            if alike and source not in self._handed_on and self._since.get(source, each.at[0]) <= each.at[0]:
+                self._handed_on.add(source)
+                self._since[index] = each.at[1]
+                return source
+        return None
+
+    def has_handed_on(self, index: int) -> bool:
+        """Whether the storage of the request of this number is another's by now."""
+        return index in self._handed_on
 
 
 def _events(requests: Sequence[Request]) -> Iterator[tuple[int, bool]]:
