@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tirlite.plan.in_place import Group, chosen, grouped, handovers
 from tirlite.plan.order import Order
 from tirlite.plan.pack.blocks import Block, Piece, sections_of
 from tirlite.plan.pack.first_fit import first_fit, meetings
 from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.problem import Problem
-from tirlite.plan.request import Request
 from tirlite.plan.samples import samples
-from tirlite.sizes import upper_bound
+from tirlite.sizes import Size, upper_bound
 
 _BUDGET = 4000
 
@@ -20,38 +20,39 @@ def assigned(problem: Problem) -> dict[str, str]:
     """For each request the memory it goes to: the first that it names, the next where that is full, and so on.
 
     Memories are filled in the order of the problem. Where one is too small, those that can live nowhere else come
-    first, and of several orders of the others the one that turns away the fewest bytes is taken. A symbolic size
-    counts as its upper bound, and where there is none as its value at middling values of the dims.
+    first, and of several orders of the others the one that turns away the fewest bytes is taken. Requests that may take
+    each other's place go together. A symbolic size counts as its upper bound, and where there is none as its value at
+    middling values of the dims.
     """
-    homes = {request.id: request.memories[0] for request in problem.requests}
     if not any(len(request.memories) > 1 for request in problem.requests):
-        return homes
+        return {request.id: request.memories[0] for request in problem.requests}
     order = Order(samples(problem.dims, 1))
-    for _ in problem.memories:
+    groups = grouped(problem.requests, chosen(handovers(problem), order.value))
+    homes = [group.memories[0] for group in groups]
+    moved = True
+    while moved:
         moved = False
         for memory in problem.memories.values():
-            requests = [request for request in problem.requests if homes[request.id] == memory.name]
-            if memory.capacity is None or all(_next(request, memory.name) is None for request in requests):
+            inside = [number for number, home in enumerate(homes) if home == memory.name]
+            onward = [_next(groups[number], memory.name) for number in inside]
+            if memory.capacity is None or not any(onward):
                 continue
-            blocks = [_block(request, memory.align, order) for request in requests]
-            for number in _turned_away(blocks, requests, memory.name, memory.capacity):
-                onward = _next(requests[number], memory.name)
-                if onward is not None:
-                    homes[requests[number].id] = onward
+            blocks = [_block(groups[number], memory.align, order) for number in inside]
+            for place in _turned_away(blocks, [each is None for each in onward], memory.capacity):
+                next_home = onward[place]
+                if next_home is not None:
+                    homes[inside[place]] = next_home
                     moved = True
-        if not moved:
-            break
-    return homes
+    return {request.id: home for group, home in zip(groups, homes, strict=True) for request in group.members}
 
 
-def _turned_away(blocks: Sequence[Block], requests: Sequence[Request], memory: str, capacity: int) -> list[int]:
-    """The numbers of the blocks that find no room."""
+def _turned_away(blocks: Sequence[Block], stays: Sequence[bool], capacity: int) -> list[int]:
+    """The numbers of the blocks that find no room; those that must stay are placed first."""
     offsets = pack_blocks(blocks, _BUDGET)
     if all(offset + block.size <= capacity for offset, block in zip(offsets, blocks, strict=True)):
         return []
     near = meetings(sections_of(blocks), len(blocks) ** 2)
     assert near is not None
-    stays = [_next(request, memory) is None for request in requests]
     width = [sum(high - low for low, high, _ in block.pieces) for block in blocks]
     best: list[int] | None = None
     numbers = range(len(blocks))
@@ -71,15 +72,17 @@ def _turned_away(blocks: Sequence[Block], requests: Sequence[Request], memory: s
     return best or []
 
 
-def _next(request: Request, memory: str) -> str | None:
-    """The memory that the request names after this one."""
-    names = request.memories
-    place = names.index(memory) + 1
-    return names[place] if place < len(names) else None
+def _next(group: Group, memory: str) -> str | None:
+    """The memory that the group may live in after this one."""
+    place = group.memories.index(memory) + 1
+    return group.memories[place] if place < len(group.memories) else None
 
 
-def _block(request: Request, align: int, order: Order) -> Block:
-    bound = upper_bound(request.size)
-    size = order.value(request.size) if bound is None else bound
-    pieces = tuple(Piece(low, high, size) for low, high in request.live)
-    return Block(pieces, max(align, request.align), request.fixed)
+def _block(group: Group, align: int, order: Order) -> Block:
+    pieces = tuple(Piece(low, high, _bytes(size, order)) for (low, high), size in group.pieces)
+    return Block(pieces, max(align, group.align), group.members[0].fixed)
+
+
+def _bytes(size: Size, order: Order) -> int:
+    bound = upper_bound(size)
+    return order.value(size) if bound is None else bound
