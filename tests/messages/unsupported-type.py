@@ -5,5 +5,5 @@ n = tl.dim("n")
 
 @tl.kernel
 def kernel(x: tl.f32[n]):
-    half = tl.alloc(tl.bf16[n])
+    addresses = tl.alloc(tl.handle[n])
     half[0] = x[0]

@@ -10,6 +10,7 @@ from tirlite.codegen import memory
 from tirlite.codegen.casts import convert, to_index
 from tirlite.codegen.environment import Environment
 from tirlite.codegen.functions import math
+from tirlite.codegen.halves import is_half
 from tirlite.codegen.harmless import is_harmless
 from tirlite.codegen.memory import Place
 from tirlite.codegen.operators import binary, compare, unary
@@ -168,6 +169,8 @@ class Expressions:
         symbol = name.value if isinstance(name, StringImm) else ""
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", symbol):
             raise Refused(f"the extern function {symbol!r}", "name it as in C")
+        if any(is_half(each.dtype) for each in (expr, *args)):
+            raise Refused("an extern call with a value of 16-bit floating point", "pass it as f32")
         operands = []
         for arg in args:
             value = self._leaf(arg) or (yield self.steps(arg))

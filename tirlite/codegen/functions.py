@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tirlite.codegen.halves import fused, is_half, narrow, widen
 from tirlite.codegen.text import FunctionText
 from tirlite.codegen.types import constant, register_type
-from tirlite.ir import DType, Op
+from tirlite.ir import DType, Op, f32, u16
 
 _INTRINSICS = {
     Op.SQRT: "sqrt",
@@ -38,6 +39,8 @@ CHEAP = frozenset({Op.ABS, Op.FLOOR, Op.CEIL, Op.TRUNC, Op.ROUND, Op.ISNAN})
 
 def math(out: FunctionText, op: Op, dtype: DType, operands: list[str]) -> str:
     """The value of `op`; all operands have type `dtype`."""
+    if is_half(dtype):
+        return _of_halves(out, op, dtype, operands)
     kind = register_type(dtype)
     if op is Op.ABS:
         return _absolute(out, dtype, operands[0])
@@ -54,6 +57,17 @@ def math(out: FunctionText, op: Op, dtype: DType, operands: list[str]) -> str:
     if op in _LIBM:
         return lane_by_lane(out, _LIBM[op] + ("f" if dtype.bits == 32 else ""), dtype, operands)
     return out.intrinsic(_INTRINSICS[op], dtype, *operands)
+
+
+def _of_halves(out: FunctionText, op: Op, dtype: DType, operands: list[str]) -> str:
+    """The function in f32, rounded once more. A sum of a product, which that would round wrongly, goes another way."""
+    if op is Op.ABS:
+        return out.value(f"and {register_type(dtype)} {operands[0]}, {constant(0x7FFF, u16.with_lanes(dtype.lanes))}")
+    if op is Op.FMA:
+        return fused(out, dtype, operands)
+    wide = f32.with_lanes(dtype.lanes)
+    value = math(out, op, wide, [widen(out, operand, dtype) for operand in operands])
+    return value if op is Op.ISNAN else narrow(out, value, wide, dtype)
 
 
 def _absolute(out: FunctionText, dtype: DType, a: str) -> str:

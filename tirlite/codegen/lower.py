@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.environment import Environment
 from tirlite.codegen.expressions import Expressions
+from tirlite.codegen.halves import is_half, narrow
 from tirlite.codegen.memory import natural_alignment
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.refused import NotCompiled, Refused
@@ -17,7 +18,7 @@ from tirlite.codegen.text import FunctionText, ModuleText
 from tirlite.codegen.types import register_type
 from tirlite.codegen.workspace import Workspace, range_addresses, write_size_function
 from tirlite.diag import Message
-from tirlite.ir import Buffer, PrimFunc, Var
+from tirlite.ir import Buffer, DType, PrimFunc, Var, f32
 
 _LAST = (1 << 63) - 1
 
@@ -90,10 +91,16 @@ def bind_scalars(func: PrimFunc, values: Expressions) -> None:
     for number, param in enumerate(func.params):
         if isinstance(param, Var):
             name = f"%p{number}"
-            operand = values.out.value(f"icmp ne i8 {name}, 0") if param.dtype.is_bool else name
-            values.environment.bind(param, operand)
+            values.environment.bind(param, _received(param.dtype, name, values.out))
     for number, dim in enumerate(func.dims):
         values.environment.bind(dim, f"%d{number}")
+
+
+def _received(dtype: DType, name: str, out: FunctionText) -> str:
+    """A scalar parameter as a value; a bool comes as a byte, a float of 16 bits as f32."""
+    if is_half(dtype):
+        return narrow(out, name, f32, dtype)
+    return out.value(f"icmp ne i8 {name}, 0") if dtype.is_bool else name
 
 
 def _parameters(func: PrimFunc, workspace: Workspace, line: int) -> str:
@@ -123,7 +130,8 @@ def _dims(func: PrimFunc) -> list[str]:
 
 
 def _scalar(number: int, param: Var) -> str:
-    return f"i8 %p{number}" if param.dtype.is_bool else f"{register_type(param.dtype)} %p{number}"
+    kind = "i8" if param.dtype.is_bool else register_type(f32 if is_half(param.dtype) else param.dtype)
+    return f"{kind} %p{number}"
 
 
 def _write_size_function(func: PrimFunc, name: str, workspace: Workspace, line: int, module: ModuleText) -> None:

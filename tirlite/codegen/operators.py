@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tirlite.codegen import integers, reals
+from tirlite.codegen.halves import is_half, narrow, widen
 from tirlite.codegen.text import FunctionText
 from tirlite.codegen.types import constant, register_type
 from tirlite.ir import (
@@ -36,6 +37,8 @@ from tirlite.ir import (
     Sub,
     TruncDiv,
     TruncMod,
+    f32,
+    u16,
 )
 
 _PLAIN: dict[type[Expr], tuple[str, str, str]] = {  # on integers, on floats, on bools
@@ -77,6 +80,8 @@ _COMPARISONS: dict[type[Expr], tuple[str, str, str]] = {  # on signed integers, 
 
 def binary(out: FunctionText, kind: type[Expr], dtype: DType, a: str, b: str, known: int | None) -> str:
     """`kind` of two operands of type `dtype`; `known` is the integer that `b` is, where it is constant."""
+    if is_half(dtype):
+        return _binary_of_halves(out, kind, dtype, a, b)
     if dtype.is_float and kind in _REAL:
         return _REAL[kind](out, dtype, a, b)
     if kind in _GUARDED:
@@ -88,8 +93,16 @@ def binary(out: FunctionText, kind: type[Expr], dtype: DType, a: str, b: str, kn
     return out.value(f"{name} {register_type(dtype)} {a}, {b}")
 
 
+def _binary_of_halves(out: FunctionText, kind: type[Expr], dtype: DType, a: str, b: str) -> str:
+    wide = f32.with_lanes(dtype.lanes)
+    result = binary(out, kind, wide, widen(out, a, dtype), widen(out, b, dtype), None)
+    return narrow(out, result, wide, dtype)
+
+
 def compare(out: FunctionText, kind: type[Expr], dtype: DType, a: str, b: str) -> str:
     """`kind` of two operands of type `dtype`; with a nan only `!=` holds."""
+    if is_half(dtype):
+        return compare(out, kind, f32.with_lanes(dtype.lanes), widen(out, a, dtype), widen(out, b, dtype))
     signed, unsigned, real = _COMPARISONS[kind]
     if dtype.is_float:
         return out.value(f"fcmp {real} {register_type(dtype)} {a}, {b}")
@@ -98,6 +111,8 @@ def compare(out: FunctionText, kind: type[Expr], dtype: DType, a: str, b: str) -
 
 def unary(out: FunctionText, kind: type[Expr], dtype: DType, a: str) -> str:
     name = register_type(dtype)
+    if kind is Neg and is_half(dtype):
+        return out.value(f"xor {name} {a}, {constant(0x8000, u16.with_lanes(dtype.lanes))}")
     if kind is Neg:
         return out.value(f"fneg {name} {a}" if dtype.is_float else f"sub {name} {constant(0, dtype)}, {a}")
     assert kind in (BitNot, Not)

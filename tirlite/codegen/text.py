@@ -17,6 +17,7 @@ class ModuleText:
     def __init__(self) -> None:
         self.declarations: dict[str, str] = {}  # name -> its `declare` line
         self.functions: list[str] = []
+        self.inlined: dict[str, str] = {}  # name -> a function that others call, to be inlined
         self.metadata: list[str] = []
         self.values = count(1)
         self.blocks = count(1)
@@ -30,7 +31,8 @@ class ModuleText:
 
     def text(self, name: str) -> str:
         """The whole module."""
-        parts = [f'source_filename = "{name}"', *self.functions, *self.declarations.values(), *self.metadata]
+        parts = [f'source_filename = "{name}"', *self.functions, *self.inlined.values(), *self.declarations.values()]
+        parts += self.metadata
         return "\n".join(parts) + "\n"
 
 
@@ -107,7 +109,11 @@ class FunctionText:
 
     def define(self, signature: str) -> None:
         """Ends the function and adds it to the module."""
-        self.module.functions.append("\n".join([f"define {signature} {{", "entry:", *self.allocas, *self.lines, "}"]))
+        self.module.functions.append(self.definition(signature))
+
+    def definition(self, signature: str) -> str:
+        """The text of the function."""
+        return "\n".join([f"define {signature} {{", "entry:", *self.allocas, *self.lines, "}"])
 
 
 def _type_of(operand: str) -> str:

@@ -1,13 +1,12 @@
 """A type or a constant of the IR in, its spelling in LLVM's assembly out.
 
-A bool is `i1` in registers and `i8`, 0 or 1, in memory.
+A bool is `i1` in registers and `i8`, 0 or 1, in memory. A float16 or bfloat16 is an `i16` that holds its bits.
 """
 
 from __future__ import annotations
 
 import struct
 
-from tirlite.codegen.refused import Refused
 from tirlite.ir import DType, TypeCode
 
 
@@ -35,7 +34,7 @@ def suffix(dtype: DType) -> str:
 
 def constant(value: bool | int | float, dtype: DType) -> str:
     """`value` in each lane of `dtype`, as an operand without its type."""
-    scalar = _real(float(value)) if dtype.is_float else str(int(value))
+    scalar = _real(float(value), dtype.scalar) if dtype.is_float else str(int(value))
     return scalar if dtype.lanes == 1 else f"splat ({_scalar(dtype)} {scalar})"
 
 
@@ -48,9 +47,7 @@ def _scalar(dtype: DType) -> str:
         return "i1"
     if dtype.code is TypeCode.HANDLE:
         return "ptr"
-    if dtype.is_float:
-        if dtype.bits not in (32, 64):
-            raise Refused(f"the type {dtype.scalar}", "use f32 for now")
+    if dtype.is_float and dtype.bits > 16:
         return "float" if dtype.bits == 32 else "double"
     return f"i{dtype.bits}"
 
@@ -59,8 +56,13 @@ def _vector(scalar: str, lanes: int) -> str:
     return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
 
 
-def _real(value: float) -> str:
-    # LLVM spells a float constant by the bits of the double of the same value. A value is already rounded to its type.
+def _real(value: float, dtype: DType) -> str:
+    """A value that is already rounded to its type."""
+    if dtype.code is TypeCode.BFLOAT:
+        return str(struct.unpack(">I", struct.pack(">f", value))[0] >> 16)
+    if dtype.bits == 16:
+        return str(struct.unpack(">H", struct.pack(">e", value))[0])
+    # LLVM spells a float constant by the bits of the double of the same value.
     if value != value:
         return "0x7FF8000000000000"
     return f"0x{struct.unpack('>Q', struct.pack('>d', value))[0]:016X}"

@@ -44,15 +44,15 @@ class BadExtent(Message):
 
 
 class UnsupportedType(Message):
-    """A type that is not compiled.
+    """An address as the type of an element or a parameter.
 
-    Example: A parameter of a type with a width that no machine has.
-    Fix: Use one of the types that the language guide lists.
+    Example: An array of tl.handle.
+    Fix: Use addresses where they are made: tl.call_extern("f32", "name", tl.address_of(x[0])).
     """
 
     code = "unsupported-type"
     title = "tl.{dtype} cannot be computed with"
-    help = "use tl.f32: {dtype} is not compiled"
+    help = "an address stands in calls alone: tl.address_of, tl.access_ptr, tl.call_extern"
 
     dtype: DType
 
@@ -169,7 +169,7 @@ def parameter(name: str, kind: object, span: Span) -> tuple[Var | Buffer, bool]:
 
 def checked(dtype: DType, span: Span) -> DType:
     """`dtype`, if it is one that kernels compute with."""
-    if dtype.is_handle or (dtype.is_float and dtype.bits == 16):
+    if dtype.is_handle:
         raise UnsupportedType(dtype, span=span).error()
     return dtype
 

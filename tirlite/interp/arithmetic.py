@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tirlite.diag import Message, Span
+from tirlite.interp.bfloat import in_bfloat, is_bfloat, item_type
 from tirlite.ir import (
     EQ,
     GE,
@@ -49,12 +50,13 @@ Function: TypeAlias = Callable[..., Any]
 
 def lanewise(function: Function, dtype: DType) -> Function:
     """A function of Python numbers, made to take and give values; its result is converted to `dtype`."""
-    scalar = dtype.numpy.type
+    item = item_type(dtype)
+    scalar = item.type
 
     def apply(*values: Any) -> Any:
         if not values[0].ndim:
             return scalar(function(*(value.item() for value in values)))
-        return np.array([function(*lanes) for lanes in zip(*(v.tolist() for v in values), strict=True)], dtype.numpy)
+        return np.array([function(*lanes) for lanes in zip(*(v.tolist() for v in values), strict=True)], item)
 
     return apply
 
@@ -79,7 +81,7 @@ def _truncated_remainder(a: Any, b: Any) -> Any:
     return a - b * _truncated_quotient(a, b)
 
 
-# What each type of node does to its operands.
+# What each type of node does to its operands; see `operation`.
 FUNCTIONS: dict[type[Unary] | type[Binary] | type[Compare], Function] = {
     Neg: np.negative,
     BitNot: np.invert,
@@ -106,6 +108,11 @@ FUNCTIONS: dict[type[Unary] | type[Binary] | type[Compare], Function] = {
     GT: np.greater,
     GE: np.greater_equal,
 }
+
+
+def operation(kind: type[Unary] | type[Binary] | type[Compare], dtype: DType) -> Function:
+    """What `kind` does to operands of type `dtype`."""
+    return in_bfloat(FUNCTIONS[kind]) if is_bfloat(dtype) else FUNCTIONS[kind]
 
 
 Trap: TypeAlias = "Callable[[int, int, Span | None], Message | None]"

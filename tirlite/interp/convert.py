@@ -6,6 +6,7 @@ from math import isinf, isnan
 from typing import Any
 
 from tirlite.interp.arithmetic import Function, lanewise
+from tirlite.interp.bfloat import is_bfloat, to_bfloat
 from tirlite.ir import DType
 
 
@@ -19,6 +20,8 @@ def conversion(source: DType, target: DType) -> Function:
         return lambda value: value != 0
     if source.is_float and target.is_integer:
         return lanewise(lambda value: saturated(value, target), target)
+    if is_bfloat(target):
+        return to_bfloat
     item = target.numpy
 
     def convert(value: Any) -> Any:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tirlite.diag import Span
-from tirlite.interp.arithmetic import FUNCTIONS, Trap, trap_of
+from tirlite.interp.arithmetic import FUNCTIONS, Trap, operation, trap_of
+from tirlite.interp.bfloat import item_type
 from tirlite.interp.code import Code, Rule
 from tirlite.interp.convert import conversion
 from tirlite.interp.math_functions import math_function
@@ -52,9 +53,9 @@ def expression(code: Code, node: Expr) -> Steps[int]:
 
 def _item(code: Code, dtype: DType) -> Any:
     """The NumPy type of a lane."""
-    if dtype.code in (TypeCode.BFLOAT, TypeCode.HANDLE):
+    if dtype.code is TypeCode.HANDLE:
         raise code.cannot(f"values of type {dtype}")
-    return dtype.numpy.type
+    return item_type(dtype).type
 
 
 def _constant(code: Code, node: IntImm | FloatImm) -> int:
@@ -98,7 +99,7 @@ def _cast(code: Code, node: Cast) -> Steps[int]:
 
 def _unary(code: Code, node: Unary) -> Steps[int]:
     a = yield expression(code, node.a)
-    return _apply(code, FUNCTIONS[type(node)], a)
+    return _apply(code, operation(type(node), node.dtype), a)
 
 
 def _binary(code: Code, node: Binary | Compare) -> Steps[int]:
@@ -108,7 +109,7 @@ def _binary(code: Code, node: Binary | Compare) -> Steps[int]:
         trap = trap_of(type(node), node.dtype)
         if trap is not None:
             _check(code, trap, a, b)
-    return _apply(code, FUNCTIONS[type(node)], a, b)
+    return _apply(code, operation(type(node), node.a.dtype), a, b)
 
 
 def _check(code: Code, trap: Trap, a: int, b: int) -> None:

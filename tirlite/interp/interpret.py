@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import CallValueError, Message, Span, public
+from tirlite.interp.bfloat import is_bfloat, to_bfloat
 from tirlite.interp.code import Code
 from tirlite.interp.memory import Window, on_array
 from tirlite.interp.place import extents
@@ -90,13 +91,13 @@ def _bound(name: Var | Buffer, given: object, span: Span | None) -> object:
     if not isinstance(given, (bool, int, float, np.generic)):
         raise _unfit(name, f"a number of type {name.dtype}", given, span)
     try:
-        return name.dtype.numpy.type(given)
+        return to_bfloat(np.asarray(given)) if is_bfloat(name.dtype) else name.dtype.numpy.type(given)
     except OverflowError:
         raise _unfit(name, f"a number of type {name.dtype}", given, span) from None
 
 
 def _dtype(buffer: Buffer) -> np.dtype[np.generic]:
-    return buffer.dtype.scalar.numpy
+    return buffer.dtype.stored
 
 
 def _unfit(name: Var | Buffer, wanted: str, given: object, span: Span | None) -> Exception:

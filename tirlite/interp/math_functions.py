@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tirlite.interp.arithmetic import Function, lanewise
-from tirlite.ir import DType, Op
+from tirlite.interp.bfloat import in_bfloat, is_bfloat, nearest
+from tirlite.ir import DType, Op, bf16, f32
 
 _NUMPY: dict[Op, Function] = {
     Op.ABS: np.abs,
@@ -60,6 +61,8 @@ def _sigmoid(value: Any) -> Any:
 
 def math_function(op: Op, dtype: DType) -> Function:
     """What `op` does to values of type `dtype`."""
+    if is_bfloat(dtype):
+        return _of_bfloat(op)
     if op is Op.FMA:
         return lanewise(lambda a, b, c: fused(a, b, c, narrow=dtype.bits < 64), dtype)
     if op is Op.ERF:
@@ -69,6 +72,13 @@ def math_function(op: Op, dtype: DType) -> Function:
     if op is Op.SIGMOID:
         return _in_double(_sigmoid, dtype)
     return _NUMPY[op]
+
+
+def _of_bfloat(op: Op) -> Function:
+    """In f32, rounded once more; a fused product from f64, as f32 would round it wrongly."""
+    if op is Op.FMA:
+        return lanewise(lambda a, b, c: nearest(fused(a, b, c, narrow=True)), bf16)
+    return in_bfloat(math_function(op, f32))
 
 
 def fused(a: float, b: float, c: float, *, narrow: bool) -> float:

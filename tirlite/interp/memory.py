@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tirlite.interp.bfloat import from_bits, is_bfloat, to_bits
 from tirlite.interp.poison import Poison
 from tirlite.ir import Buffer, DType
 
@@ -40,6 +41,8 @@ class Window:
         value = self.data[flat]
         if self.buffer.dtype.is_bool:
             value = value != 0
+        elif is_bfloat(self.buffer.dtype):
+            value = from_bits(value)
         if not value.ndim:
             return value, None if self.shadow is None or not self.shadow[flat] else np.ones(1, np.bool_)
         if self.shadow is None:
@@ -49,6 +52,8 @@ class Window:
 
     def store(self, flat: Any, value: Any, mark: Poison | None) -> None:
         """Write a value with its mark. A window without shadow takes good values only."""
+        if is_bfloat(self.buffer.dtype):
+            value = to_bits(value)
         if not value.ndim:
             self.data[flat] = value
             if self.shadow is not None:
@@ -69,7 +74,7 @@ def size_of(buffer: Buffer, shape: tuple[int, ...]) -> int:
 def window(buffer: Buffer, shape: tuple[int, ...], raw: Bytes, raw_shadow: Bytes | None) -> Window:
     """`buffer` on exactly its bytes."""
     dtype = buffer.dtype
-    item = np.dtype(np.uint8) if dtype.is_bool else dtype.numpy
+    item = np.dtype(np.uint8) if dtype.is_bool else dtype.stored
     shadow = None if raw_shadow is None else _elements(raw_shadow, np.dtype(f"u{item.itemsize}"), dtype)
     return Window(buffer, shape, raw, raw_shadow, _elements(raw, item, dtype), shadow)
 

@@ -24,7 +24,6 @@ from tirlite.ir import (
     Steps,
     Stmt,
     Store,
-    TypeCode,
     View,
     While,
 )
@@ -68,7 +67,7 @@ def _evaluate(code: Code, node: Evaluate) -> Steps[None]:
 
 def shape_of(code: Code, buffer: Buffer) -> Steps[tuple[int, ...]]:
     """Translate the extents of `buffer`: their registers."""
-    if buffer.dtype.code in (TypeCode.BFLOAT, TypeCode.HANDLE):
+    if buffer.dtype.is_handle:
         raise code.cannot(f"a buffer of type {buffer.dtype}")
     registers = []
     for extent in buffer.shape:

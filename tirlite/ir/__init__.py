@@ -72,6 +72,7 @@ from tirlite.ir.expr import (
     as_indices,
     binary,
     const,
+    rounded,
     widened,
 )
 from tirlite.ir.func import PrimFunc
@@ -197,6 +198,7 @@ __all__ = [
     "promote",
     "rebuild",
     "rewrite",
+    "rounded",
     "run",
     "seq",
     "statements",

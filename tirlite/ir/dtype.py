@@ -94,6 +94,11 @@ class DType:
         """The NumPy type of one lane; bfloat16 and handles have none."""
         return _numpy(self.code, self.bits)
 
+    @property
+    def stored(self) -> np.dtype[np.generic]:
+        """The type of NumPy arrays that hold it: for bfloat16 the unsigned integers of its bits."""
+        return u16.numpy if self.code is TypeCode.BFLOAT else self.numpy
+
     def __getitem__(self, shape: object) -> TensorType:
         return TensorType(self, shape if isinstance(shape, tuple) else (shape,))
 

@@ -96,7 +96,7 @@ class Binder:
     def _bound(self, param: ArrayParam, array: Any, dims: list[int]) -> int:
         """The address of an array that fits `param`; the dims that its shape binds are set."""
         if type(array) is not np.ndarray or array.dtype != param.dtype:
-            explain.require_array(param, array)
+            array = explain.require_array(param, array)
         flags = array.flags
         if not (flags.carray if param.is_written else flags.c_contiguous and flags.aligned):
             explain.require_layout(param, array)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import nearest
+from tirlite.ir import TypeCode
 from tirlite.ir.printer import text
 from tirlite.runtime.messages import (
     ArgumentCount,
@@ -29,19 +30,25 @@ from tirlite.runtime.signature import ArrayParam, Signature, shape_text
 Array: TypeAlias = npt.NDArray[Any]
 
 
-def require_array(param: ArrayParam, given: object) -> None:
-    """Passes an array of the right type whose class is another than ndarray, and its elements stored as usual."""
-    wanted = f"an array of {param.dtype}"
+def require_array(param: ArrayParam, given: object) -> Array:
+    """Passes an array of the right type whose class is another than ndarray, and its elements stored as usual.
+
+    bfloat16, which NumPy has not, comes as uint16, or as another library's type of that name.
+    """
+    is_bfloat = param.buffer.dtype.code is TypeCode.BFLOAT
+    wanted = "an array of uint16, the bits of bfloat16" if is_bfloat else f"an array of {param.dtype}"
     if not isinstance(given, np.ndarray):
         raise ArgumentType(param.name, wanted, _kind(given), _array_hint(param, given)).error()
     if isinstance(given, (np.ma.MaskedArray, np.matrix)):
         raise ArgumentType(param.name, wanted, _kind(given), f"pass np.asarray({param.name})").error()
     if given.dtype == param.dtype:
-        return
+        return given
+    if is_bfloat and given.dtype.name == "bfloat16" and given.dtype.itemsize == 2:
+        return given.view(np.uint16)
     given_type = str(given.dtype)
     if given.dtype.newbyteorder() == param.dtype:
         given_type += ", with its bytes swapped"
-    hint = f"pass {param.name}.astype(np.{param.dtype})"
+    hint = "" if is_bfloat else f"pass {param.name}.astype(np.{param.dtype})"
     raise ArgumentType(param.name, wanted, f"an array of {given_type}", hint).error()
 
 

@@ -22,6 +22,8 @@ _INTEGERS: dict[tuple[TypeCode, int], CType] = {
     (TypeCode.UINT, 16): ctypes.c_uint16,
     (TypeCode.UINT, 32): ctypes.c_uint32,
     (TypeCode.UINT, 64): ctypes.c_uint64,
+    (TypeCode.FLOAT, 16): ctypes.c_float,
+    (TypeCode.BFLOAT, 16): ctypes.c_float,
     (TypeCode.FLOAT, 32): ctypes.c_float,
     (TypeCode.FLOAT, 64): ctypes.c_double,
 }
@@ -66,5 +68,5 @@ class Library:
 
 
 def scalar_type(dtype: DType) -> CType:
-    """What a scalar of this type is passed as."""
+    """What a scalar of this type is passed as; one of 16-bit floating point comes as f32 and is rounded inside."""
     return _INTEGERS[dtype.code, dtype.bits]

@@ -6,10 +6,15 @@ from math import isfinite
 
 import numpy as np
 
-from tirlite.ir import DType
+from tirlite.ir import DType, bf16, f16, f32, f64, rounded
 from tirlite.runtime.messages import ArgumentRange, ArgumentType
 
-_LARGEST_F32 = float(np.finfo(np.float32).max)
+_LARGEST = {
+    f16: 65504.0,
+    bf16: (2.0 - 2.0**-7) * 2.0**127,
+    f32: float(np.finfo(np.float32).max),
+    f64: float(np.finfo(np.float64).max),
+}
 
 
 def scalar_value(name: str, dtype: DType, given: object) -> int | float:
@@ -34,10 +39,10 @@ def _in_range(name: str, dtype: DType, given: int | float) -> int | float:
         if dtype.min <= given <= dtype.max:
             return given
         raise ArgumentRange(name, str(given), str(dtype), str(dtype.min), str(dtype.max)).error()
-    largest = _LARGEST_F32 if dtype.bits == 32 else float(np.finfo(np.float64).max)
+    largest = _LARGEST[dtype]
     if isinstance(given, float) and not isfinite(given):
         return given
     # Beyond the largest by less than half a step, a number still rounds to it; that much is not let in.
     if -largest <= given <= largest:
-        return float(given)
+        return float(given) if dtype.bits > 16 else rounded(float(given), dtype)
     raise ArgumentRange(name, str(given), str(dtype), str(-largest), str(largest)).error()

@@ -100,7 +100,7 @@ def _array(buffer: Buffer, position: int, dims: tuple[Var, ...], *, is_written: 
         fixed.append((rank, buffer.dtype.lanes))
         rank += 1
     align = max(buffer.alignment, buffer.dtype.scalar.bytes)
-    dtype = buffer.dtype.scalar.numpy
+    dtype = buffer.dtype.stored
     return ArrayParam(
         buffer, position, dtype, rank, align, is_written, is_output, tuple(bare), tuple(fixed), tuple(computed)
     )

@@ -1,0 +1,116 @@
+"""A formula and operands in, its value out: a function of the module, written once and inlined where it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tirlite.codegen.text import FunctionText
+from tirlite.codegen.types import constant, register_type
+from tirlite.ir import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Div,
+    DType,
+    Mul,
+    Neg,
+    Op,
+    ShiftLeft,
+    ShiftRight,
+    Sub,
+    bool_,
+)
+from tirlite.ir.formula import Kind, Term
+
+Formula: TypeAlias = Callable[..., Term]
+
+_OPERATORS: dict[Kind, tuple[str, str]] = {  # on integers and bools, on floats
+    Add: ("add", "fadd"),
+    Sub: ("sub", "fsub"),
+    Mul: ("mul", "fmul"),
+    Div: ("", "fdiv"),
+    BitAnd: ("and", ""),
+    BitOr: ("or", ""),
+    BitXor: ("xor", ""),
+    ShiftLeft: ("shl", ""),
+    EQ: ("icmp eq", "fcmp oeq"),
+    NE: ("icmp ne", "fcmp une"),
+    LT: ("icmp slt", "fcmp olt"),
+    LE: ("icmp sle", "fcmp ole"),
+    GT: ("icmp sgt", "fcmp ogt"),
+    GE: ("icmp sge", "fcmp oge"),
+}
+_INTRINSICS = {Op.SQRT: "sqrt", Op.ABS: "fabs", Op.FLOOR: "floor", Op.ROUND: "roundeven"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextMachine:
+    """Writes the instructions of a formula for so many lanes."""
+
+    out: FunctionText
+    lanes: int
+
+    def constant(self, value: int | float, dtype: DType) -> str:
+        return constant(value, dtype.with_lanes(self.lanes))
+
+    def apply(self, kind: Kind, dtype: DType, *items: object) -> str:
+        if kind is Neg:
+            return self.out.value(f"fneg {self._type(dtype)} {items[0]}")
+        if kind is ShiftRight:
+            name = "ashr" if dtype.is_signed else "lshr"
+        else:
+            name = _OPERATORS[kind][dtype.is_float]
+        return self.out.value(f"{name} {self._type(dtype)} {items[0]}, {items[1]}")
+
+    def call(self, op: Op, dtype: DType, item: object) -> str:
+        return self.out.intrinsic(_INTRINSICS[op], dtype.with_lanes(self.lanes), str(item))
+
+    def select(self, dtype: DType, condition: object, yes: object, no: object) -> str:
+        kind = self._type(dtype)
+        return self.out.value(f"select {self._type(bool_)} {condition}, {kind} {yes}, {kind} {no}")
+
+    def convert(self, source: DType, target: DType, item: object) -> str:
+        if source.is_float:
+            name = "fpext" if target.bits > source.bits else "fptrunc"
+        elif target.bits < source.bits:
+            name = "trunc"
+        else:
+            name = "sext" if source.is_signed else "zext"
+        return self.out.value(f"{name} {self._type(source)} {item} to {self._type(target)}")
+
+    def reinterpret(self, source: DType, target: DType, item: object) -> str:
+        old, new = self._type(source), self._type(target)
+        return str(item) if old == new else self.out.value(f"bitcast {old} {item} to {new}")
+
+    def _type(self, dtype: DType) -> str:
+        return register_type(dtype.with_lanes(self.lanes))
+
+
+def call_formula(
+    out: FunctionText, name: str, formula: Formula, result: DType, operands: list[tuple[DType, str]]
+) -> str:
+    """The value of `formula` on operands with their types, whose lanes are those of `result`."""
+    lanes = result.lanes
+    full = f"tirlite.{name}" + (f".v{lanes}" if lanes > 1 else "")
+    kinds = [register_type(dtype) for dtype, _ in operands]
+    if full not in out.module.inlined:
+        out.module.inlined[full] = ""
+        body = FunctionText(out.module)
+        machine = TextMachine(body, lanes)
+        value = formula(*(Term(machine, dtype.scalar, f"%x{i}") for i, (dtype, _) in enumerate(operands)))
+        body.effect(f"ret {register_type(result)} {value.item}")
+        parameters = ", ".join(f"{kind} %x{number}" for number, kind in enumerate(kinds))
+        out.module.inlined[full] = body.definition(
+            f"internal {register_type(result)} @{full}({parameters}) alwaysinline nounwind willreturn memory(none)"
+        )
+    arguments = ", ".join(f"{kind} {value}" for kind, (_, value) in zip(kinds, operands, strict=True))
+    return out.value(f"call {register_type(result)} @{full}({arguments})")

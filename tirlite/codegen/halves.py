@@ -1,0 +1,116 @@
+"""float16 and bfloat16, which live in registers as their 16 bits: a value in, its conversion to or from f32 out.
+
+Arithmetic is done in f32 and rounded once more. For + - * / and the square root that is the same as rounding the exact
+result, as 24 digits are more than twice 11 and two. Conversions are formulas of our own: what LLVM emits for `half` and
+`bfloat` calls functions that not every process has.
+"""
+
+from __future__ import annotations
+
+from tirlite.codegen.formulas import Formula, call_formula
+from tirlite.codegen.text import FunctionText
+from tirlite.ir import DType, TypeCode, f32, f64, i16, i32, u16
+from tirlite.ir.formula import Term
+
+_F32_INF = 0x7F800000
+
+
+def is_half(dtype: DType) -> bool:
+    """Whether values of this type are held as 16 bits."""
+    return dtype.is_float and dtype.bits == 16
+
+
+def widen(out: FunctionText, value: str, dtype: DType) -> str:
+    """The f32 of a float16 or bfloat16; exact."""
+    formula = _from_bf16 if dtype.code is TypeCode.BFLOAT else _from_f16
+    bits = u16.with_lanes(dtype.lanes)
+    return call_formula(out, f"{dtype.scalar}.to.f32", formula, f32.with_lanes(dtype.lanes), [(bits, value)])
+
+
+def narrow(out: FunctionText, value: str, source: DType, target: DType) -> str:
+    """The float16 or bfloat16 next to a value of type f32 or f64; the even one of two as near."""
+    formula = _NARROWINGS[target.code, source.scalar]
+    bits = u16.with_lanes(target.lanes)
+    return call_formula(out, f"{source.scalar}.to.{target.scalar}", formula, bits, [(source, value)])
+
+
+def gather_digits(out: FunctionText, value: str, dtype: DType) -> str:
+    """A 64-bit integer rounded to odd to the digits that f64 has, so that rounding it to fewer is right."""
+    return call_formula(out, f"{dtype.scalar}.to.odd", _gathered, dtype, [(dtype, value)])
+
+
+def fused(out: FunctionText, dtype: DType, operands: list[str]) -> str:
+    """`a * b + c` rounded once. In f64 the product is exact, and the sum is rounded to odd."""
+    wide, single = f64.with_lanes(dtype.lanes), f32.with_lanes(dtype.lanes)
+    terms = [(single, widen(out, operand, dtype)) for operand in operands]
+    total = call_formula(out, "fused.to.odd", _fused_to_odd, wide, terms)
+    return narrow(out, total, wide, dtype)
+
+
+def _from_f16(bits: Term) -> Term:
+    wide = bits.to(i32)
+    # The exponent is 112 too small. The product is right for denormals too.
+    scaled = ((wide & 0x7FFF) << 13).as_type(f32) * 2.0**112
+    special = (wide & 0x7C00).equals(0x7C00)
+    magnitude = special.where(scaled.bits | _F32_INF, scaled.bits)
+    return (magnitude | ((wide & 0x8000) << 16)).as_type(f32)
+
+
+def _from_bf16(bits: Term) -> Term:
+    return (bits.to(i32) << 16).as_type(f32)
+
+
+def _to_f16(value: Term) -> Term:
+    bits = value.bits
+    size = bits & 0x7FFFFFFF
+    rounded = (size + 0xFFF + ((size >> 13) & 1)) - (112 << 23) >> 13
+    # A unit of the last place of 0.5 is the least f16, so that the sum is rounded to a whole number of those.
+    tiny = (size.as_type(f32) + 0.5).bits - 0x3F000000
+    magnitude = (size < 0x38800000).where(tiny, rounded)
+    magnitude = (size >= 0x477FF000).where(0x7C00, magnitude)
+    magnitude = (size > _F32_INF).where((size >> 13) & 0x1FF | 0x7E00, magnitude)
+    return (magnitude | ((bits >> 16) & 0x8000)).to(i16)
+
+
+def _to_bf16(value: Term) -> Term:
+    bits = value.bits
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    is_nan = (bits & 0x7FFFFFFF) > _F32_INF
+    return is_nan.where(bits >> 16 | 0x40, rounded).to(i16)
+
+
+def _to_odd_f32(value: Term) -> Term:
+    """An f64 as f32, rounded to the neighbour with an odd last bit where inexact: rounding that once more is right."""
+    near = value.to(f32)
+    back = near.to(f64)
+    away = (abs(back) > abs(value)).where(near.bits - 1, near.bits + 1)
+    is_right = (near.bits & 1).differs(0) | back.equals(value) | value.differs(value)
+    return is_right.where(near.bits, away).as_type(f32)
+
+
+def _fused_to_odd(a: Term, b: Term, c: Term) -> Term:
+    product = a.to(f64) * b.to(f64)
+    c = c.to(f64)
+    total = product + c
+    # The error of the sum, exactly.
+    part = total - product
+    error = (product - (total - part)) + (c - part)
+    up = (error > 0.0).where(1, total.bits.like(-1))
+    outwards = (total < 0.0).where(up.like(0) - up, up)
+    is_right = (total.bits & 1).differs(0) | error.equals(0.0) | error.differs(error)
+    return is_right.where(total.bits, total.bits + outwards).as_type(f64)
+
+
+def _gathered(value: Term) -> Term:
+    gathered = (value & 0x7FF).differs(0).where(value.like(0x800), 0)
+    high = value & -(1 << 53)
+    is_short = high.equals(0) | high.equals(-(1 << 53)) if value.dtype.is_signed else high.equals(0)
+    return is_short.where(value, (value & -0x800) | gathered)
+
+
+_NARROWINGS: dict[tuple[TypeCode, DType], Formula] = {
+    (TypeCode.FLOAT, f32): _to_f16,
+    (TypeCode.FLOAT, f64): lambda value: _to_f16(_to_odd_f32(value)),
+    (TypeCode.BFLOAT, f32): _to_bf16,
+    (TypeCode.BFLOAT, f64): lambda value: _to_bf16(_to_odd_f32(value)),
+}

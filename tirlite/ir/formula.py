@@ -1,0 +1,171 @@
+"""Values in, the operations that compute something from them out, in code or in numbers: one formula for both.
+
+A formula is an ordinary Python function of Terms. What a Term is made of, the text of an instruction or an array, only
+its Machine knows; so the interpreter and the compiled code run the same operations in the same order, and agree to the
+last bit. There is no branch and no table: each lane of a vector takes the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from tirlite.ir.dtype import DType, TypeCode, bool_
+from tirlite.ir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    Binary,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Compare,
+    Div,
+    Mul,
+    Neg,
+    ShiftLeft,
+    ShiftRight,
+    Sub,
+)
+from tirlite.ir.op import Op
+
+Kind: TypeAlias = type[Binary] | type[Compare] | type[Neg]
+
+
+class Machine(Protocol):
+    """What carries out the operations. Items are its own; all types are scalar types, whatever the lanes."""
+
+    def constant(self, value: int | float, dtype: DType) -> object: ...
+
+    def apply(self, kind: Kind, dtype: DType, *items: object) -> object:
+        """An operator on operands of type `dtype`."""
+
+    def call(self, op: Op, dtype: DType, item: object) -> object:
+        """A rounding, a square root or an absolute value."""
+
+    def select(self, dtype: DType, condition: object, yes: object, no: object) -> object: ...
+
+    def convert(self, source: DType, target: DType, item: object) -> object: ...
+
+    def reinterpret(self, source: DType, target: DType, item: object) -> object:
+        """The same bits as another type of as many."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    """A value within a formula. Numbers beside it take its type."""
+
+    machine: Machine
+    dtype: DType
+    item: object
+
+    def like(self, value: int | float) -> Term:
+        """A constant of this type."""
+        return Term(self.machine, self.dtype, self.machine.constant(value, self.dtype))
+
+    def _binary(self, kind: Kind, a: Operand, b: Operand) -> Term:
+        left = a if isinstance(a, Term) else self.like(a)
+        right = b if isinstance(b, Term) else self.like(b)
+        assert left.dtype == right.dtype
+        result = bool_ if issubclass(kind, Compare) else self.dtype
+        return Term(self.machine, result, self.machine.apply(kind, self.dtype, left.item, right.item))
+
+    def __add__(self, other: Operand) -> Term:
+        return self._binary(Add, self, other)
+
+    def __radd__(self, other: Operand) -> Term:
+        return self._binary(Add, other, self)
+
+    def __sub__(self, other: Operand) -> Term:
+        return self._binary(Sub, self, other)
+
+    def __rsub__(self, other: Operand) -> Term:
+        return self._binary(Sub, other, self)
+
+    def __mul__(self, other: Operand) -> Term:
+        return self._binary(Mul, self, other)
+
+    def __rmul__(self, other: Operand) -> Term:
+        return self._binary(Mul, other, self)
+
+    def __truediv__(self, other: Operand) -> Term:
+        return self._binary(Div, self, other)
+
+    def __rtruediv__(self, other: Operand) -> Term:
+        return self._binary(Div, other, self)
+
+    def __and__(self, other: Operand) -> Term:
+        return self._binary(BitAnd, self, other)
+
+    def __or__(self, other: Operand) -> Term:
+        return self._binary(BitOr, self, other)
+
+    def __xor__(self, other: Operand) -> Term:
+        return self._binary(BitXor, self, other)
+
+    def __lshift__(self, count: int) -> Term:
+        return self._binary(ShiftLeft, self, count)
+
+    def __rshift__(self, count: int) -> Term:
+        return self._binary(ShiftRight, self, count)
+
+    def __lt__(self, other: Operand) -> Term:
+        return self._binary(LT, self, other)
+
+    def __le__(self, other: Operand) -> Term:
+        return self._binary(LE, self, other)
+
+    def __gt__(self, other: Operand) -> Term:
+        return self._binary(GT, self, other)
+
+    def __ge__(self, other: Operand) -> Term:
+        return self._binary(GE, self, other)
+
+    def equals(self, other: Operand) -> Term:
+        return self._binary(EQ, self, other)
+
+    def differs(self, other: Operand) -> Term:
+        return self._binary(NE, self, other)
+
+    def __neg__(self) -> Term:
+        return Term(self.machine, self.dtype, self.machine.apply(Neg, self.dtype, self.item))
+
+    def __abs__(self) -> Term:
+        return self._call(Op.ABS)
+
+    def sqrt(self) -> Term:
+        return self._call(Op.SQRT)
+
+    def _call(self, op: Op) -> Term:
+        return Term(self.machine, self.dtype, self.machine.call(op, self.dtype, self.item))
+
+    def where(self, yes: Operand, no: Operand) -> Term:
+        """`yes` where this condition holds, else `no`; at least one of them is a Term."""
+        sample = yes if isinstance(yes, Term) else no
+        assert isinstance(sample, Term)
+        left = yes if isinstance(yes, Term) else sample.like(yes)
+        right = no if isinstance(no, Term) else sample.like(no)
+        chosen = self.machine.select(sample.dtype, self.item, left.item, right.item)
+        return Term(self.machine, sample.dtype, chosen)
+
+    def to(self, dtype: DType) -> Term:
+        """The value converted."""
+        if dtype == self.dtype:
+            return self
+        return Term(self.machine, dtype, self.machine.convert(self.dtype, dtype, self.item))
+
+    def as_type(self, dtype: DType) -> Term:
+        """The same bits seen as another type of as many."""
+        return Term(self.machine, dtype, self.machine.reinterpret(self.dtype, dtype, self.item))
+
+    @property
+    def bits(self) -> Term:
+        """The bits of a float as a signed integer."""
+        return self.as_type(DType(TypeCode.INT, self.dtype.bits))
+
+
+Operand: TypeAlias = Term | int | float
