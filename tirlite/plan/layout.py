@@ -35,6 +35,7 @@ class Layout:
     """Placements by request id, the pools of the plan by name, who made it, and a decision for each request.
 
     `in_place` are the pairs (destination id, source id), out of the problem's candidates, that share their place.
+    `proved` are bytes that the strategy has shown every plan with these pairs to need, 0 where it has shown nothing.
     """
 
     problem: Problem
@@ -45,6 +46,7 @@ class Layout:
     deterministic: bool = True
     seconds: float = field(default=0.0, compare=False)
     in_place: tuple[tuple[str, str], ...] = ()
+    proved: int = 0
 
     def __post_init__(self) -> None:
         for name in ("placements", "pools", "decisions"):

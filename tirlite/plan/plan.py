@@ -40,8 +40,12 @@ class Plan(Layout):
 
     @cached_property
     def lower_bound(self) -> Size:
-        """Bytes that every plan for the problem needs that takes the same pairs in place; see `plan.lower_bound`."""
-        return bound.lower_bound(self.problem, self.in_place)
+        """Bytes that every plan for the problem needs that takes the same pairs in place.
+
+        What is live at one time needs that much, see `plan.lower_bound`; a strategy may have proved more.
+        """
+        live = bound.lower_bound(self.problem, self.in_place)
+        return max(live, self.proved) if isinstance(live, int) else live
 
     @cached_property
     def open_bound(self) -> Size:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from types import MappingProxyType
 
@@ -12,6 +13,9 @@ from tirlite.plan.bound import peak
 from tirlite.plan.check import check
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
+from tirlite.plan.search.engine import Engine
+from tirlite.plan.search.limits import Listener
+from tirlite.plan.strategies.exact import exact
 from tirlite.plan.strategies.none import none
 from tirlite.plan.strategies.pack import pack
 from tirlite.plan.strategies.share import share
@@ -21,7 +25,7 @@ from tirlite.plan.verdict import Counterexample, Fault
 Strategy = Callable[[Problem], Plan]
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
-    {"auto": share, "none": none, "pack": pack, "share": share, "tvm": tvm}
+    {"auto": share, "exact": exact, "none": none, "pack": pack, "share": share, "tvm": tvm}
 )
 
 
@@ -111,14 +115,24 @@ class BrokenStrategy(Message):
 
 
 @public
-def solve(problem: Problem, strategy: str | Strategy = "auto") -> Plan:
+def solve(
+    problem: Problem,
+    strategy: str | Strategy = "auto",
+    budget: int | None = None,
+    time_limit: float | None = None,
+    engine: Engine | None = None,
+    listener: Listener | None = None,
+) -> Plan:
     """A plan for `problem`, checked.
 
     `strategy` is a name out of STRATEGIES, or a function of your own from a problem to a plan. `auto` is `share`
-    today. Raises PlanError for an unknown strategy, clashing fixed offsets, or an unsafe plan of your own;
-    CapacityError where the plan does not fit.
+    today. `exact` searches for `budget` nodes, or `time_limit` seconds, on `engine`, and tells `listener` of progress;
+    other strategies do without these. Raises PlanError for an unknown strategy, clashing fixed offsets, or an unsafe
+    plan of your own; CapacityError where the plan does not fit.
     """
     make = _strategy(strategy) if isinstance(strategy, str) else strategy
+    if make is exact:
+        make = partial(exact, budget=budget, time_limit=time_limit, engine=engine, listener=listener)
     start = perf_counter()
     made = make(problem)
     plan = replace(made, seconds=perf_counter() - start)

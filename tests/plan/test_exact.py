@@ -1,0 +1,106 @@
+"""Strategy `exact`: optimal plans with proof, honest bounds without."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from tirlite.plan import Plan, Pool, Problem, Request, solve
+from tirlite.sizes import Dim
+
+
+def crowd(seed, count=40):
+    """Requests of odd sizes and mixed alignments."""
+    random = Random(seed)
+    requests = []
+    for number in range(count):
+        low = random.randrange(30)
+        live = (low, low + random.randrange(1, 12))
+        requests.append(Request(f"r{number}", random.randrange(1, 40), live, align=random.choice([1, 4, 16])))
+    return Problem(tuple(requests))
+
+
+# Each lives together with two others, in a ring of five: two bytes live at any time, and three are needed.
+RING = {"a": (0, 2), "b": (1, 4), "c": (3, 6), "d": (5, 8), "e": ((0, 1), (7, 8))}
+HARD = Problem(tuple(Request(name, 1, live) for name, live in RING.items()))
+
+
+def test_a_plan_above_the_largest_live_sum_is_proved_optimal():
+    plan = solve(HARD, "exact")
+    assert plan.proved_optimal
+    assert plan.gap == 0
+    assert plan.total == plan.lower_bound == plan.proved == 3
+    assert solve(HARD, "pack").lower_bound == 2
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_it_is_never_worse_than_pack_and_its_bound_holds(seed):
+    problem = crowd(seed)
+    plan = solve(problem, "exact", budget=2000)
+    assert plan.lower_bound <= plan.total <= solve(problem, "pack").total
+    assert plan.deterministic
+    assert plan == solve(problem, "exact", budget=2000)
+
+
+def test_a_time_limit_that_ends_the_search_is_told():
+    problem = crowd(1, count=120)
+    plan = solve(problem, "exact", time_limit=0.0)
+    assert plan.deterministic is plan.proved_optimal
+
+
+def test_each_memory_is_searched_and_counts_its_copies():
+    requests = tuple(replace(r, id=pool + r.id, pools=(pool,)) for r in HARD.requests for pool in ("p", "q"))
+    plan = solve(Problem(requests, (Pool("p"), Pool("q", copies=3))), "exact")
+    assert plan.proved_optimal
+    assert plan.total == 3 + 3 * 3
+
+
+def test_fixed_offsets_stay():
+    problem = Problem((Request("a", 8, (0, 4), fixed=8), Request("b", 8, (0, 2)), Request("c", 8, (1, 5))))
+    plan = solve(problem, "exact")
+    assert plan.total == 24
+    assert plan.placements["a"].offset == 8
+    assert plan.proved_optimal
+
+
+def test_what_alignment_costs_in_one_arena_is_no_bound_for_several():
+    requests = (Request("a", 3, (1, 4), align=4), Request("b", 3, (0, 1), align=4), Request("c", 4, (0, 1), align=2))
+    problem = Problem((*requests, Request("d", 2, (0, 2), align=2)))
+    one = Plan.of(problem, {"a": ("x", 0), "b": ("x", 0), "c": ("x", 6), "d": ("x", 4)})
+    several = Plan.of(problem, {"a": ("x", 0), "b": ("x", 0), "c": ("y", 0), "d": ("z", 0)})
+    assert (one.total, several.total) == (10, 9)
+    assert solve(problem, "exact").lower_bound == 9
+
+
+def test_with_a_choice_of_memories_no_more_is_proved_than_holds():
+    pools = (Pool("p", capacity=2), Pool("q"))
+    problem = Problem(tuple(replace(r, pools=("p", "q")) for r in HARD.requests), pools)
+    plan = solve(problem, "exact")
+    assert plan.proved == 0
+
+
+def test_pairs_in_place_stay_in_place():
+    requests = (Request("a", 8, (0, 3)), Request("b", 8, (2, 5)), Request("c", 4, (1, 4)))
+    plan = solve(Problem(requests, in_place=(("b", "a"),)), "exact")
+    assert plan.placements["a"].offset == plan.placements["b"].offset
+    assert (plan.total, plan.lower_bound) == (12, 12)
+
+
+def test_symbolic_sizes_are_left_as_pack_has_them():
+    n = Dim("n")
+    problem = Problem((Request("a", 4 * n, (0, 2)), Request("b", 8 * n, (1, 3)), Request("c", 4 * n, (2, 4))))
+    assert solve(problem, "exact").total == solve(problem, "pack").total
+
+
+def test_numbers_beyond_64_bits_are_planned_in_python():
+    huge = 1 << 70
+    plan = solve(Problem(tuple(replace(r, size=r.size * huge) for r in HARD.requests)), "exact")
+    assert (plan.total, plan.proved_optimal) == (3 * huge, True)
+
+
+def test_progress_is_told():
+    heard = []
+    solve(crowd(3), "exact", budget=500, listener=heard.append)
+    assert heard
+    assert all(each.bound <= each.total for each in heard)

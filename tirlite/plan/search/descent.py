@@ -1,0 +1,116 @@
+"""An instance, an engine and limits in; ever lower packings of the instance, and ever higher bounds, out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tirlite.plan.search.cells import FOUND, IMPOSSIBLE, NODES, RUNNING, STATUS
+from tirlite.plan.search.engine import Engine
+from tirlite.plan.search.instance import Instance
+from tirlite.plan.search.limits import Limits
+from tirlite.plan.search.load import load, offsets, restart
+from tirlite.plan.search.orders import orders, varied
+
+# Nodes of the first round for each order and capacity; each round has twice as many as the one before.
+_FIRST = 250
+# A round looks at capacities between bound and best packing until they are closer than this part of their distance.
+_PARTS = 8
+
+
+class Descent:
+    """The search for one instance. `best` are the offsets of its best packing, in units, if it has one yet."""
+
+    def __init__(self, instance: Instance, engine: Engine, limits: Limits) -> None:
+        self.instance = instance
+        self.engine = engine
+        self.limits = limits
+        self.best: list[int] | None = None
+        self._lowest = instance.floor
+        self._highest = sum(instance.sizes) + sum(instance.aligns) + sum(offset or 0 for offset in instance.fixed)
+        self._stop = self._lowest
+        self._rounds = 0
+        self._orders = orders(instance)
+        self._cells = load(instance, engine)
+
+    @property
+    def bound(self) -> int:
+        """Bytes that every packing needs, proved."""
+        return self._lowest * self.instance.unit
+
+    @property
+    def total(self) -> int:
+        """Bytes of the best packing."""
+        return self._highest * self.instance.unit
+
+    def begin(self, start: Sequence[int] | None) -> None:
+        """Takes a packing of all items, in bytes; without one finds a packing for each order, as it comes.
+
+        The first of these it finds also beyond the limits, as one is owed. Only fixed offsets can stand in the way.
+        """
+        instance = self.instance
+        if start is not None and all(start[number] % instance.unit == 0 for number in instance.numbers):
+            self._keep([start[number] // instance.unit for number in instance.numbers])
+            return
+        highest = self._highest
+        for order in self._orders:
+            if self.best is None or not self._is_done:
+                self._attempt(order, highest, 2 * len(instance.sizes) + _FIRST)
+
+    def round(self, goal: int, stop: int, wanted: int | None) -> None:
+        """Searches a while for a packing of `goal` bytes, or `wanted`, or some between that and the best one.
+
+        Returns early when it has a packing of `stop` bytes. Each round takes twice as long as the one before.
+        """
+        unit, nodes = self.instance.unit, _FIRST << self._rounds
+        self._stop = stop // unit
+        failed = self._lowest - 1
+        for size in (goal, goal if wanted is None else wanted):
+            capacity = max(size // unit, self._lowest)
+            if not self._is_done and failed < capacity < self._highest and not self._try(capacity, nodes):
+                failed = capacity
+        least = max((self._highest - self._lowest) // _PARTS, 1)
+        while not self._is_done and self._highest - failed > least:
+            middle = (failed + self._highest) // 2
+            if not self._try(middle, nodes):
+                failed = middle
+        if not self._is_done:
+            self._rounds += 1
+            self._orders[-1] = varied(self.instance, self._rounds)
+
+    @property
+    def _is_done(self) -> bool:
+        return self._highest <= max(self._stop, self._lowest) or self.limits.is_over
+
+    def _try(self, capacity: int, nodes: int) -> bool:
+        """Whether some order finds a packing of this height; the one that does is tried first from then on."""
+        for position, order in enumerate(self._orders):
+            if self.limits.is_over:
+                return False
+            status = self._attempt(order, capacity, nodes)
+            if status == FOUND:
+                self._orders.insert(0, self._orders.pop(position))
+                return True
+            if status == IMPOSSIBLE:
+                self._lowest = max(self._lowest, capacity + 1)
+                return False
+        return False
+
+    def _attempt(self, order: Sequence[int], capacity: int, nodes: int) -> int:
+        """The status after one search of so many nodes; keeps what it finds."""
+        restart(self._cells, self.instance, order, capacity)
+        state = self._cells.state
+        while state[STATUS] == RUNNING and nodes > 0 and not (self.limits.is_over and self.best is not None):
+            before = int(state[NODES])
+            self.engine.advance(self._cells, min(nodes, self.engine.slice, self.limits.nodes if self.best else nodes))
+            used = int(state[NODES]) - before
+            nodes -= used
+            self.limits.spend(used)
+        if state[STATUS] == FOUND:
+            self._keep(offsets(self._cells))
+        self.limits.report(self.total, self.bound)
+        return int(state[STATUS])
+
+    def _keep(self, found: list[int]) -> None:
+        height = max(offset + net for offset, net in zip(found, self.instance.nets, strict=True))
+        if self.best is None or height < self._highest:
+            self.best, self._highest = found, height

@@ -1,0 +1,47 @@
+"""What runs a search: the protocol, and the engine in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from tirlite.plan.search.advance import advance
+from tirlite.plan.search.cells import Array, Cells
+
+
+class Engine(Protocol):
+    """Runs searches. All engines give the same answers for the same number of nodes.
+
+    `slice` is how many nodes take some hundredths of a second, `largest` the largest sum of sizes that it can take.
+    """
+
+    @property
+    def slice(self) -> int: ...
+
+    @property
+    def largest(self) -> int: ...
+
+    def array(self, values: Sequence[int], /) -> Array:
+        """The values in the form that `advance` wants."""
+
+    def zeros(self, count: int, /) -> Array:
+        """As many zeros in that form."""
+
+    def advance(self, cells: Cells, nodes: int, /) -> None:
+        """Goes on for so many nodes, or until `state[STATUS]` tells of an end."""
+
+
+class PythonEngine:
+    """The rules as they are written, run by Python on lists: some thousand nodes a second, nothing to compile."""
+
+    slice = 100
+    largest = 1 << 62
+
+    def array(self, values: Sequence[int], /) -> Array:
+        return list(values)
+
+    def zeros(self, count: int, /) -> Array:
+        return [0] * count
+
+    def advance(self, cells: Cells, nodes: int, /) -> None:
+        advance(cells, nodes)

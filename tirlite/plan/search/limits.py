@@ -1,0 +1,52 @@
+"""How long a search may go on: nodes and, by request, seconds. Counts both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import perf_counter
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a search is: nodes visited, seconds, bytes of the best plan of the memory at hand, and their bound."""
+
+    nodes: int
+    seconds: float
+    total: int
+    bound: int
+
+
+Listener = Callable[[Progress], None]
+
+
+@dataclass(slots=True)
+class Limits:
+    """`nodes` that are left, seconds after which to stop, and who wants to know in between.
+
+    The clock may end a search before its nodes do: then `ended_by_clock` says that another run may find another plan.
+    """
+
+    nodes: int
+    time_limit: float | None = None
+    listener: Listener | None = None
+    used: int = 0
+    ended_by_clock: bool = False
+    start: float = field(default_factory=perf_counter)
+
+    @property
+    def is_over(self) -> bool:
+        return self.ended_by_clock or self.nodes <= 0
+
+    def spend(self, nodes: int) -> None:
+        self.nodes -= nodes
+        self.used += nodes
+        if self.time_limit is not None and perf_counter() - self.start >= self.time_limit:
+            self.ended_by_clock = True
+
+    def interrupt(self) -> None:
+        self.ended_by_clock = True
+
+    def report(self, total: int, bound: int) -> None:
+        if self.listener is not None:
+            self.listener(Progress(self.used, perf_counter() - self.start, total, bound))

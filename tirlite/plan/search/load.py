@@ -1,0 +1,101 @@
+"""An instance, an order of preference and a capacity in; the cells of a search at its start out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from tirlite.plan.search.cells import (
+    COUNT,
+    DEPTH,
+    FAILED,
+    LEVELS,
+    NODES,
+    PLACED,
+    POOL_ROOM,
+    STACK,
+    STATE_CELLS,
+    STATUS,
+    TRAIL,
+    TRAIL_ENTRY,
+    TRAIL_ROOM,
+    Array,
+    Cells,
+)
+from tirlite.plan.search.instance import Instance
+
+# Levels by buffer, entries of the trail by buffer beyond one for each neighbour, and the most cells of the pool. A
+# search that needs more ends.
+_LEVELS = 8
+_TRAIL = 16
+_POOL = 1 << 18
+
+
+class Store(Protocol):
+    """What makes the arrays of an engine."""
+
+    def array(self, values: Sequence[int], /) -> Array: ...
+
+    def zeros(self, count: int, /) -> Array: ...
+
+
+def load(instance: Instance, store: Store) -> Cells:
+    """Cells for searches of this instance; `restart` puts them to a start."""
+    count = len(instance.sizes)
+    levels = _LEVELS * count + 64
+    trail = TRAIL_ENTRY * (sum(map(len, instance.neighbours)) + _TRAIL * count + 64)
+    pool = min(levels * (levels + 1) // 2, _POOL)
+    after = [-1] * count
+    for c, other in enumerate(instance.before):
+        if other >= 0:
+            after[other] = c
+    state = [0] * STATE_CELLS
+    state[COUNT], state[LEVELS], state[TRAIL_ROOM], state[POOL_ROOM] = count, levels, trail, pool
+    zeros = dict.fromkeys(("rank", "latest", "base", "support", "least", "placed", "blocked"), count)
+    zeros |= dict.fromkeys(("explained", "stack"), count)
+    zeros |= dict.fromkeys(("chosen", "branch", "trail_marks", "pool_marks", "marked"), levels + 2)
+    zeros |= {"trail": trail, "pool": pool, "height": len(instance.sections)}
+    return Cells(
+        size=store.array(instance.sizes),
+        align=store.array(instance.aligns),
+        before=store.array(instance.before),
+        after=store.array(after),
+        neighbour_starts=store.array(_starts(instance.neighbours)),
+        neighbours=store.array([d for row in instance.neighbours for d in row]),
+        first=store.array([first for first, _ in instance.spans]),
+        last=store.array([last for _, last in instance.spans]),
+        member_starts=store.array(_starts(instance.sections)),
+        members=store.array([c for row in instance.sections for c in row]),
+        state=store.array(state),
+        **{name: store.zeros(length) for name, length in zeros.items()},
+    )
+
+
+def _starts(rows: Iterable[Sequence[int]]) -> list[int]:
+    starts = [0]
+    for row in rows:
+        starts.append(starts[-1] + len(row))
+    return starts
+
+
+def restart(cells: Cells, instance: Instance, order: Sequence[int], capacity: int) -> None:
+    """Puts a search to its start: buffers are preferred in this order, and there are this many units to fill."""
+    state = cells.state
+    for level in range(state[DEPTH] + 1):
+        cells.marked[level] = 0
+    for cell in (DEPTH, PLACED, NODES, STATUS, FAILED, TRAIL, STACK):
+        state[cell] = 0
+    for section, slack in enumerate(instance.slacks):
+        cells.height[section] = capacity + slack
+    for position, c in enumerate(order):
+        start = instance.fixed[c]
+        latest = capacity - instance.nets[c]
+        cells.rank[c] = position
+        cells.base[c] = cells.least[c] = start or 0
+        cells.latest[c] = latest if start is None else min(start, latest)
+        cells.support[c] = cells.placed[c] = cells.blocked[c] = -1
+
+
+def offsets(cells: Cells) -> list[int]:
+    """Where a search that has found a plan has put the buffers, in units."""
+    return [int(cells.base[c]) for c in range(cells.state[COUNT])]

@@ -1,0 +1,71 @@
+"""Items of one memory and limits in; offsets, and a proved bound on what they must reach to, out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tirlite.plan.search.descent import Descent
+from tirlite.plan.search.engine import Engine
+from tirlite.plan.search.instance import Item, instances
+from tirlite.plan.search.limits import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """The offset of each item in bytes, the bytes in all, and bytes that every packing needs.
+
+    `is_flat` says that alignments never cost a byte, so that this holds also for packings in several arenas.
+    """
+
+    offsets: tuple[int, ...]
+    total: int
+    bound: int
+    is_flat: bool
+
+
+def minimise(
+    items: Sequence[Item],
+    engine: Engine,
+    limits: Limits,
+    start: Sequence[int] | None = None,
+    wanted: int | None = None,
+) -> Packing | None:
+    """The packing that reaches least high, as far as the limits go; None where none is found at all.
+
+    `start` is a packing to begin with. Parts of the problem that do not overlap in time are searched by turns, always
+    the one whose packing is highest. A plan of at most `wanted` bytes is looked for early.
+    """
+    descents = [Descent(instance, engine, limits) for instance in instances(items)]
+    tops = [item.fixed + item.size for item in items if item.fixed is not None]
+    try:
+        for descent in descents:
+            descent.begin(start)
+        _descend(descents, limits, max(tops, default=0), wanted)
+    except KeyboardInterrupt:
+        limits.interrupt()
+    if any(descent.best is None for descent in descents):
+        return None
+    total = max([*tops, *(descent.total for descent in descents)], default=0)
+    bound = max([*tops, *(descent.bound for descent in descents)], default=0)
+    is_flat = all(descent.instance.is_flat for descent in descents)
+    return Packing(_offsets(items, descents), total, bound, is_flat)
+
+
+def _descend(descents: Sequence[Descent], limits: Limits, bound: int, wanted: int | None) -> None:
+    """Searches until the highest part is as low as its bound, or as that of another."""
+    while descents and not limits.is_over and all(descent.best for descent in descents):
+        bound = max([bound, *(descent.bound for descent in descents)])
+        worst = max(descents, key=lambda descent: descent.total)
+        if worst.total <= bound:
+            return
+        lower = [descent.total for descent in descents if descent.total < worst.total]
+        worst.round(bound, max([bound, *lower]), wanted)
+
+
+def _offsets(items: Sequence[Item], descents: Sequence[Descent]) -> tuple[int, ...]:
+    placed = [0 if item.fixed is None else item.fixed for item in items]
+    for descent in descents:
+        for number, offset in zip(descent.instance.numbers, descent.best or (), strict=True):
+            placed[number] = offset * descent.instance.unit
+    return tuple(placed)

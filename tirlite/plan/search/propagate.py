@@ -1,0 +1,110 @@
+"""What a decision implies: higher bounds for blocked buffers, and failures. Cells in; cells out, `state[FAILED]` set.
+
+A failure leaves on the stack the buffers whose bounds explain it.
+"""
+
+from __future__ import annotations
+
+from tirlite.plan.search.cells import (
+    COUNT,
+    FAILED,
+    HIGH,
+    LOW,
+    PASSES,
+    Cells,
+)
+from tirlite.plan.search.conflict import fresh, push
+from tirlite.plan.search.moves import remember, touch
+
+_FAR = 1 << 62
+
+
+def propagate(s: Cells) -> None:
+    """Draws conclusions from bounds that have changed in the sections from LOW to HIGH."""
+    state = s.state
+    passes = 0
+    changed = 1
+    while changed == 1 and passes < PASSES and state[FAILED] == 0:
+        passes = passes + 1
+        changed = 0
+        for c in range(state[COUNT]):
+            is_blocked = s.blocked[c] >= 0 and s.placed[c] < 0
+            if is_blocked and s.first[c] < state[HIGH] and s.last[c] > state[LOW] and state[FAILED] == 0:
+                old = s.least[c]
+                raise_blocked(s, c)
+                if s.least[c] > old:
+                    changed = 1
+    if state[FAILED] == 0:
+        check_latest(s)
+    if state[FAILED] == 0:
+        check_sections(s)
+
+
+def raise_blocked(s: Cells, c: int) -> None:
+    """A blocked buffer rests on a neighbour that is not placed yet.
+
+    Fails where that leaves no room, and where no neighbour comes below its top if it stays on its base: then it may
+    as well rest there, and that has been tried.
+    """
+    size, align, base, least, placed = s.size, s.align, s.base, s.least, s.placed
+    neighbours, starts = s.neighbours, s.neighbour_starts
+    lowest = _FAR
+    bottom = _FAR
+    for k in range(starts[c], starts[c + 1]):
+        d = neighbours[k]
+        if placed[d] < 0:
+            lowest = min(lowest, least[d])
+            bottom = min(bottom, least[d] + size[d])
+    if lowest >= base[c] + size[c]:
+        fail(s, c)
+    elif bottom > least[c]:
+        bottom = (bottom + align[c] - 1) // align[c] * align[c]
+        remember(s, c)
+        least[c] = bottom
+        touch(s, c)
+        if bottom > s.latest[c]:
+            fail(s, c)
+
+
+def check_latest(s: Cells) -> None:
+    """Fails where a buffer is pushed above the highest offset that it may have."""
+    least, latest, placed = s.least, s.latest, s.placed
+    late = -1
+    for c in range(s.state[COUNT]):
+        if placed[c] < 0 and least[c] > latest[c]:
+            late = c
+    if late >= 0:
+        fail(s, late)
+
+
+def fail(s: Cells, c: int) -> None:
+    """Fails because of the bound of `c`."""
+    s.state[FAILED] = 1
+    fresh(s)
+    push(s, c)
+
+
+def check_sections(s: Cells) -> None:
+    """Fails where the buffers of a section that are not placed do not fit above the lowest bound among them."""
+    size, least, placed = s.size, s.least, s.placed
+    members, starts, height, state = s.members, s.member_starts, s.height, s.state
+    tight = -1
+    section = state[LOW]
+    while section < state[HIGH] and tight < 0:
+        lowest = _FAR
+        total = 0
+        for k in range(starts[section], starts[section + 1]):
+            c = members[k]
+            if placed[c] < 0:
+                lowest = min(lowest, least[c])
+                total = total + size[c]
+        if total > 0 and lowest + total > height[section]:
+            tight = section
+        section = section + 1
+    if tight >= 0:
+        state[FAILED] = 1
+        fresh(s)
+        for k in range(starts[tight], starts[tight + 1]):
+            c = members[k]
+            if placed[c] < 0:
+                push(s, c)

@@ -1,0 +1,157 @@
+"""Strategy `exact`: the fewest bytes, proved, or the best plan that the budget allows, with an honest bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tirlite.plan.decision import Choice, Decision
+from tirlite.plan.in_place import Group, grouped, handovers
+from tirlite.plan.layout import Placement, Region
+from tirlite.plan.plan import Plan
+from tirlite.plan.pool import Pool
+from tirlite.plan.problem import Problem
+from tirlite.plan.request import Request
+from tirlite.plan.search.engine import Engine, PythonEngine
+from tirlite.plan.search.instance import Item, overlaps
+from tirlite.plan.search.limits import Limits, Listener
+from tirlite.plan.search.minimise import Packing, minimise
+from tirlite.plan.strategies.pack import pack
+
+# Nodes of the search where neither nodes nor seconds are given: some seconds of Python.
+BUDGET = 20_000
+_ENDLESS = 1 << 60
+# Memories with more pairs of requests that live together are left as they are.
+_MOST_PAIRS = 4_000_000
+
+
+def exact(
+    problem: Problem,
+    budget: int | None = None,
+    time_limit: float | None = None,
+    engine: Engine | None = None,
+    listener: Listener | None = None,
+) -> Plan:
+    """The plan with the fewest bytes, or the best one that the limits allow; never more than `pack`.
+
+    `plan.proved_optimal` says which. See `improved`.
+    """
+    return replace(improved(pack(problem), budget, time_limit, engine, listener), strategy="exact")
+
+
+def improved(
+    plan: Plan,
+    budget: int | None = None,
+    time_limit: float | None = None,
+    engine: Engine | None = None,
+    listener: Listener | None = None,
+) -> Plan:
+    """A plan with as few bytes as a branch and bound search reaches from `plan`; the same where it finds none better.
+
+    Each memory in which all sizes are constant is searched, within `budget` nodes in all, and `time_limit` seconds if
+    that is given; without either, within BUDGET nodes. Requests stay in the memories, and pairs in the places, that
+    `plan` chose. `plan.proved` is a bound that holds given that. A search that the clock ended, or the user by Ctrl-C,
+    leaves a plan that says `deterministic=False`. `listener` hears of progress.
+
+    The rules of the search are told in `plan.search`; `engine` runs them, by default in Python.
+    """
+    if budget is None:
+        budget = BUDGET if time_limit is None else _ENDLESS
+    limits = Limits(budget, time_limit, listener)
+    memories = [_Memory.of(plan, name) for name in dict.fromkeys(region.memory for region in plan.pools.values())]
+    bounds = []
+    for left, memory in zip(range(len(memories), 0, -1), memories, strict=True):
+        reserve = limits.nodes * (left - 1) // left
+        limits.nodes -= reserve
+        packing = memory.packed(engine or PythonEngine(), limits)
+        limits.nodes += reserve
+        # Several arenas may save bytes between them that alignment costs in one.
+        bounds.append(memory.bytes_of(packing.bound) if packing is not None and packing.is_flat else None)
+        if packing is not None and packing.total < memory.total:
+            plan = memory.replaced(plan, packing)
+    known = [bound for bound in bounds if bound is not None]
+    is_whole = len(known) == len(bounds) and all(len(r.memories) == 1 for r in plan.problem.requests)
+    deterministic = plan.deterministic and not limits.ended_by_clock
+    return replace(plan, proved=max(plan.proved, sum(known)) if is_whole else plan.proved, deterministic=deterministic)
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """One memory of a plan: its requests, in groups that share one offset; these as items, unless sizes vary; and where
+    they lie, if all regions there stand in a row, unless an offset is fixed in a region that is not the first.
+    """
+
+    pool: Pool
+    requests: tuple[Request, ...]
+    groups: tuple[Group, ...]
+    items: tuple[Item, ...] | None
+    offsets: tuple[int, ...] | None
+    total: int
+
+    @classmethod
+    def of(cls, plan: Plan, name: str) -> _Memory:
+        problem, pool = plan.problem, plan.problem.memories[name]
+        inside = {key: region for key, region in plan.pools.items() if region.memory == name}
+        requests = tuple(r for r in problem.requests if plan.placements[r.id].pool in inside)
+        taken = {pair for pair in plan.in_place if plan.placements[pair[0]].pool in inside}
+        groups = tuple(grouped(requests, [each for each in handovers(problem) if each.pair in taken]))
+        items = [_item(group, pool.align) for group in groups]
+        known = tuple(item for item in items if item is not None)
+        sizes = [region.size for region in inside.values() if isinstance(region.size, int)]
+        if len(known) < len(items) or len(sizes) < len(inside) or not isinstance(pool.copies, int):
+            return cls(pool, requests, groups, None, None, 0)
+        return cls(pool, requests, groups, known, _in_a_row(plan, groups, inside), sum(sizes))
+
+    def packed(self, engine: Engine, limits: Limits) -> Packing | None:
+        """What the search makes of it; None where there is nothing to search."""
+        if self.items is None or overlaps(self.items, _MOST_PAIRS) > _MOST_PAIRS:
+            return None
+        if sum(item.size + item.align + (item.fixed or 0) for item in self.items) > engine.largest:
+            engine = PythonEngine()
+        return minimise(self.items, engine, limits, self.offsets, self.pool.capacity)
+
+    def bytes_of(self, size: int) -> int:
+        """The bytes of an arena of this size, in all copies of the memory."""
+        assert isinstance(self.pool.copies, int)
+        return size * self.pool.copies
+
+    def replaced(self, plan: Plan, packing: Packing) -> Plan:
+        """The plan with this memory packed anew."""
+        problem, name = plan.problem, self.pool.name
+        while name in problem.by_id:
+            name += "'"
+        pools = {key: region for key, region in plan.pools.items() if region.memory != self.pool.name}
+        align = max(self.pool.align, *(request.align for request in self.requests))
+        pools[name] = Region(self.pool.name, self.pool.scope, packing.total, align)
+        placements, decisions = dict(plan.placements), dict(plan.decisions)
+        for group, offset in zip(self.groups, packing.offsets, strict=True):
+            for number, request in enumerate(group.members):
+                choice = Choice.IN_PLACE if number else Choice.PACKED if request.fixed is None else Choice.FIXED
+                placements[request.id] = Placement(name, offset)
+                decisions[request.id] = Decision(choice)
+        return replace(plan, placements=placements, pools=pools, decisions=decisions)
+
+
+def _item(group: Group, align: int) -> Item | None:
+    """The group as one item; None where its size is not constant, or not the same all the time."""
+    sizes = {size for _, size in group.pieces}
+    size = group.size
+    if len(sizes) > 1 or not isinstance(size, int):
+        return None
+    return Item(size, max(align, group.align), group.members[0].fixed, group.live)
+
+
+def _in_a_row(plan: Plan, groups: Sequence[Group], regions: Mapping[str, Region]) -> tuple[int, ...] | None:
+    """Offsets of the groups where the regions lie one after the other; None where that moves a fixed offset."""
+    held = {plan.placements[r.id].pool for group in groups for r in group.members if r.fixed is not None}
+    starts: dict[str, int] = {}
+    end = 0
+    for name in sorted(regions, key=lambda name: name not in held):
+        region = regions[name]
+        assert isinstance(region.size, int)
+        starts[name] = -(-end // region.align) * region.align
+        end = starts[name] + region.size
+    if any(starts[name] for name in held):
+        return None
+    places = [plan.placements[group.members[0].id] for group in groups]
+    return tuple(starts[place.pool] + place.offset for place in places if isinstance(place.offset, int))
