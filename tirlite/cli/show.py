@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,11 +113,17 @@ def _refuse_unknown(name: str, known: list[str]) -> None:
 
 
 def _after(kernel: Kernel, passes: tuple[Pass, ...], name: str) -> str:
-    from tirlite.rewrite import PrintAfter, run_pipeline
+    """The function as the last pass of this name leaves it."""
+    from tirlite.rewrite import Step, run_pipeline
 
-    printed = io.StringIO()
-    run_pipeline(kernel.ir, passes, [PrintAfter((name,), printed)])
-    return printed.getvalue().rstrip().partition("\n")[2]
+    left: list[str] = []
+
+    def note(step: Step) -> None:
+        if step.name == name:
+            left.append(str(step.after))
+
+    run_pipeline(kernel.ir, passes, [note])
+    return left[-1]
 
 
 def _dump(kernel: Kernel, passes: tuple[Pass, ...], folder: Path) -> None:

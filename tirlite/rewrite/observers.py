@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 from tirlite.ir import PrimFunc, validate
 from tirlite.rewrite.pipeline import Step
+from tirlite.show import python_text, write
 
 
 @dataclass(frozen=True, slots=True)
 class PrintAfter:
-    """Prints the program after the passes called `names`, or after every pass, to `file` (standard output)."""
+    """Prints the program after the passes called `names`, or after every pass, to `file` (standard output).
+
+    In a terminal it is coloured.
+    """
 
     names: tuple[str, ...] = ()
     file: TextIO | None = None
 
     def __call__(self, step: Step) -> None:
         if not self.names or step.name in self.names:
-            print(_heading(step), step.after, sep="\n", end="\n\n", file=self.file or sys.stdout)
+            write(python_text(f"{_heading(step)}\n{step.after}\n"), self.file)
 
 
 @dataclass(frozen=True, slots=True)
