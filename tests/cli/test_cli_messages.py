@@ -42,6 +42,7 @@ COMMANDS = {
     "needs-pillow": "demo dot.pgm --out corners.png",
     "no-kernel-file": "show won.py:smooth",
     "no-lifetimes-file": "plan lifetime.csv",
+    "no-instances": "bench plans --instances nowhere",
     "no-kernel-named": "show one.py:smoth",
     "unknown-code": "explain unknwn-name",
     "unknown-format": "demo dot.pgm --out corners",

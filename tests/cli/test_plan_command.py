@@ -60,7 +60,7 @@ def test_json_has_the_fixed_names(folder: Path, capsys: Shown) -> None:
     assert list(found["offsets"]) == ["b1", "b2", "b3", "b4", "b5"]
 
 
-@pytest.mark.parametrize("strategy", ["none", "tvm", "share", "auto"])
+@pytest.mark.parametrize("strategy", ["none", "tvm", "share", "pack", "exact", "auto"])
 def test_what_is_written_is_a_safe_plan(folder: Path, capsys: Shown, strategy: str) -> None:
     code, out, err = run(f"input.csv --json --align 16 --out out.csv --strategy {strategy}", capsys)
     assert (code, err) == (0, "wrote out.csv\n")
@@ -71,6 +71,13 @@ def test_what_is_written_is_a_safe_plan(folder: Path, capsys: Shown, strategy: s
     assert offsets == json.loads(out)["offsets"]
     assert all(offset is not None and offset % 16 == 0 for offset in offsets.values())
     assert check(placed, Plan.of(placed, {name: ("global", offset or 0) for name, offset in offsets.items()}))
+
+
+def test_a_search_ends_at_its_limits(folder: Path, capsys: Shown) -> None:
+    code, out, _ = run("input.csv --json --strategy exact --budget 1000 --time-limit 30 --threads 2", capsys)
+    found = json.loads(out)
+    assert code == 0
+    assert (found["total"], found["proved_optimal"], found["deterministic"]) == (12, True, True)
 
 
 def test_symbolic_plans_hold_for_all_values(folder: Path, capsys: Shown) -> None:
@@ -134,6 +141,9 @@ def test_what_was_not_found_has_code_three_and_no_witness(folder: Path, capsys: 
         ("input.csv --strategy shar", "unknown-strategy"),
         ("input.csv --align 3", "bad-plan-option"),
         ("input.csv --capacity -1", "bad-plan-option"),
+        ("input.csv --time-limit -1", "bad-plan-option"),
+        ("input.csv --budget -1", "bad-plan-option"),
+        ("input.csv --threads 0", "bad-plan-option"),
         ("input.csv --facts N<3", "unknown-dim"),
         ("symbolic.csv --facts N<", "bad-fact"),
         ("symbolic.csv --facts N<3 --bind N=3", "bad-binding"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -22,6 +23,17 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     compiler.add_argument("--json", action="store_true", help="print one object for machines")
     compiler.add_argument("--quick", action="store_true", help="small programs and few runs, to see that it works")
     compiler.set_defaults(run=run_compile)
+    plans = benches.add_parser(
+        "plans",
+        help="the planner: bytes over the lower bound, proofs, seconds, memory, on generated problems or a folder's",
+        description="Plans problems and prints what was reached. Those that cannot be finished take the limit.",
+    )
+    plans.add_argument("--instances", metavar="DIR", type=Path, help="CSV files in this folder and below")
+    plans.add_argument("--strategy", metavar="S", help="who plans: exact, and auto for traces, unless told otherwise")
+    plans.add_argument("--time-limit", metavar="S", type=float, default=10, help="seconds a problem (%(default)g)")
+    plans.add_argument("--json", action="store_true", help="print one object for machines")
+    plans.add_argument("--quick", action="store_true", help="small problems, to see that it works")
+    plans.set_defaults(run=run_plans)
 
 
 def run_compile(arguments: argparse.Namespace) -> int:
@@ -35,4 +47,22 @@ def run_compile(arguments: argparse.Namespace) -> int:
         if sys.stderr.isatty():  # whoever waits at a terminal sees that it goes on
             print(f"measured: {figure.name.strip()}", file=sys.stderr)
     print(figures_json(figures) if arguments.json else figures_text(figures))
+    return 0
+
+
+def run_plans(arguments: argparse.Namespace) -> int:
+    """Measures and prints."""
+    from tirlite.cli.bench_plans import measured
+    from tirlite.cli.plan_figures import plans_json, plans_text
+    from tirlite.cli.plan_instances import generated, instances_in
+    from tirlite.solver import CompiledEngine
+
+    folder: Path | None = arguments.instances
+    instances = list(generated(quick=arguments.quick)) if folder is None else instances_in(folder)
+    results = []
+    for result in measured(instances, CompiledEngine(), arguments.strategy, arguments.time_limit):
+        results.append(result)
+        if sys.stderr.isatty():
+            print(f"measured: {result.name}", file=sys.stderr)
+    print(plans_json(results) if arguments.json else plans_text(results))
     return 0

@@ -45,17 +45,21 @@ def figures_text(figures: Sequence[Figure]) -> str:
         )
         for figure in figures
     ]
-    heading = ", ".join(f"{name} {value}" for name, value in _machine().items())
-    return heading + "\n\n" + table(("what", "measured", "bar", "met", ""), rows)
+    return machine_text() + "\n\n" + table(("what", "measured", "bar", "met", ""), rows)
 
 
 def figures_json(figures: Sequence[Figure]) -> str:
     """One object: the machine, and the list of figures."""
     listed = [{**asdict(figure), "met": figure.met} for figure in figures]
-    return json.dumps({"machine": _machine(), "figures": listed}, indent=1)
+    return json.dumps({"machine": machine(), "figures": listed}, indent=1)
 
 
-def _machine() -> dict[str, str]:
+def machine_text() -> str:
+    """The machine in one line."""
+    return ", ".join(f"{name} {value}" for name, value in machine().items())
+
+
+def machine() -> dict[str, str]:
     """What the figures hold for. On a machine that does other work meanwhile, told by its load, they are too high."""
     return {
         "Python": platform.python_version(),

@@ -24,10 +24,13 @@ exit codes:
   0 planned, 1 a fault of tirlite, 2 wrongly called or malformed input, 3 no plan fits the capacity
 
 examples:
-  tirlite plan lifetimes.csv --capacity 1048576 --out offsets.csv
+  tirlite plan lifetimes.csv --capacity 1048576 --strategy exact --time-limit 60 --out offsets.csv
   tirlite plan lifetimes.csv --facts 'N<=64, N%8==0' --html plan.html
   tirlite plan lifetimes.csv --bind N=4 --json
 """
+# Strategies that search, and for how many nodes where nothing is told: some seconds.
+_SEARCHES = ("auto", "exact")
+_BUDGET = 1_000_000
 
 
 class NoSuchFile(Message):
@@ -74,6 +77,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("file", metavar="FILE", type=Path, help="the CSV file")
     parser.add_argument("--capacity", metavar="N", type=int, help="bytes that there are; without it, no limit")
     parser.add_argument("--strategy", metavar="S", default="auto", help="who plans, auto unless told otherwise")
+    parser.add_argument("--time-limit", metavar="S", type=float, help="seconds to search; Ctrl-C ends it too")
+    parser.add_argument("--budget", metavar="NODES", type=int, help="nodes to search: the same plan on any machine")
+    parser.add_argument("--threads", metavar="T", type=int, default=1, help="at most so many; the search takes one")
     parser.add_argument("--align", metavar="A", type=int, default=1, help="a power of two; aligns every buffer to it")
     parser.add_argument(
         "--facts", metavar="F", default="", help="what is known of the names in sizes: 'N<=64, N%%8==0'"
@@ -127,6 +133,12 @@ def _refuse_senseless(arguments: argparse.Namespace) -> None:
         raise BadPlanOption("--capacity", str(arguments.capacity), "a capacity is zero bytes or more").error()
     if arguments.align < 1 or arguments.align & (arguments.align - 1):
         raise BadPlanOption("--align", str(arguments.align), "an alignment is a power of two, in bytes").error()
+    if arguments.time_limit is not None and not arguments.time_limit >= 0:
+        raise BadPlanOption("--time-limit", str(arguments.time_limit), "give seconds, zero or more").error()
+    if arguments.budget is not None and arguments.budget < 0:
+        raise BadPlanOption("--budget", str(arguments.budget), "give a number of nodes, zero or more").error()
+    if arguments.threads < 1:
+        raise BadPlanOption("--threads", str(arguments.threads), "give a number of threads, one or more").error()
 
 
 def _binding(text: str) -> dict[str, int]:
@@ -144,7 +156,16 @@ def _binding(text: str) -> dict[str, int]:
 def _plan(problem: Problem, arguments: argparse.Namespace) -> Plan:
     from tirlite.plan import solve
 
-    return solve(problem, arguments.strategy)
+    if arguments.strategy not in _SEARCHES:
+        return solve(problem, arguments.strategy)
+    from tirlite.cli.progress import showing
+    from tirlite.solver import CompiledEngine
+
+    budget = arguments.budget
+    if budget is None and arguments.time_limit is None:
+        budget = _BUDGET
+    with showing(sys.stderr) as listener:
+        return solve(problem, arguments.strategy, budget, arguments.time_limit, CompiledEngine(), listener)
 
 
 def _write(problem: Problem, plan: Plan, arguments: argparse.Namespace) -> None:

@@ -1,0 +1,131 @@
+"""`tirlite bench plans`: what it plans, and what it says of it. No test asserts a time."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tirlite.cli import bench_plans
+from tirlite.cli.bench_plans import Failure, Row, SymbolicRow, measured
+from tirlite.cli.main import main
+from tirlite.cli.plan_figures import overall, plans_json, plans_text
+from tirlite.cli.plan_instances import Instance, cut, generated, instances_in, network, trace, transformer
+from tirlite.cli.symbolic_quality import Quality, bindings, quality
+from tirlite.plan import Plan, Problem, Request, lower_bound
+from tirlite.plan.search.engine import PythonEngine
+from tirlite.sizes import Dim
+
+Shown = pytest.CaptureFixture[str]
+
+
+def row(name: str, total: int, bar: int, gaps: tuple[float | None, ...] = (0.0, 0.0, 0.0), seconds: float = 1) -> Row:
+    return Row(name, "exact", 5, 100, total, bar, total == 100, seconds, 60, 50.0, gaps)
+
+
+def test_quick_figures_as_json(capsys: Shown) -> None:
+    assert main(["bench", "plans", "--quick", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == {"machine", "instances", "symbolic", "failures", "figures"}
+    assert [each["name"] for each in found["instances"]] == ["cut 16", "network 4", "trace 200"]
+    assert [each["name"] for each in found["symbolic"]] == ["transformer 2"]
+    assert found["failures"] == []
+    for each in found["instances"]:
+        assert each["total"] >= each["lower_bound"] > 0
+        assert set(each["gaps"]) == {"0.1", "1", "10"}
+        assert {"buffers", "gap", "proved", "seconds", "megabytes", "total_bar", "met"} <= set(each)
+
+
+def test_a_folder_of_instances(tmp_path: Path, capsys: Shown) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a.cap12.csv").write_text("id,lower,upper,size\nx,0,2,4\ny,1,3,4\nz,2,4,4\n")
+    (tmp_path / "b.csv").write_text("id,lower,upper,size\nx,0,2,4\n")
+    (tmp_path / "c.csv").write_text("id,lower,upper,size_expr\nx,0,2,4*N\ny,1,3,8*N + 4\nz,2,4,4*N\n")
+    (tmp_path / "wrong.csv").write_text("id,lower,upper\n")
+    assert main(["bench", "plans", "--instances", str(tmp_path), "--strategy", "share"]) == 0
+    text = capsys.readouterr().out
+    assert "deep/a.cap12  share" in text
+    assert "c         share" in text
+    assert "wrong: error[missing-column]" in text
+
+
+def test_files_tell_their_capacity_and_come_by_size(tmp_path: Path) -> None:
+    (tmp_path / "x.1048576.csv").write_text("id,lower,upper,size\na,0,1,1\n")
+    (tmp_path / "y.cap44.csv").write_text("id,lower,upper,size\n")
+    (tmp_path / "net@4.view.csv").write_text("id,lower,upper,size\na,0,1,1\nb,0,1,1\n")
+    found = instances_in(tmp_path)
+    assert [(each.name, each.capacity) for each in found] == [
+        ("y.cap44", 44),
+        ("x.1048576", 1 << 20),
+        ("net@4.view", None),
+    ]
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path, capsys: Shown) -> None:
+    assert main(["bench", "plans", "--instances", str(tmp_path)]) == 2
+    assert "error[no-instances]" in capsys.readouterr().err
+
+
+def test_what_is_cut_from_an_arena_fits_it_and_no_smaller_one() -> None:
+    problem = cut(64)
+    assert len(problem.requests) == 64
+    assert lower_bound(problem) == 1 << 20
+    area = sum(int(r.size) * (r.live[0][1] - r.live[0][0]) for r in problem.requests if isinstance(r.size, int))
+    assert area == 1024 << 20
+
+
+def test_generated_problems_are_always_the_same() -> None:
+    assert [each.name for each in generated()] == [each.name for each in generated()]
+    for make in (lambda: cut(32), lambda: network(4), lambda: trace(100)):
+        assert make() == make()
+    assert len(trace(500).requests) == 500
+    assert [dim.name for dim in transformer(2).dims] == ["B", "S"]
+
+
+def test_very_many_buffers_have_a_bar_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_plans, "_MANY", 3)
+    rows = [
+        each for each in measured([Instance("t", partial(trace, 40))], PythonEngine(), "share") if isinstance(each, Row)
+    ]
+    assert [each.total_bar for each in rows] == [int(rows[0].lower_bound * 1.01)]
+    assert rows[0].gaps == (rows[0].gap,) * 3
+
+
+def test_bindings_obey_the_facts() -> None:
+    n, m, k = Dim("n", max=64, multiple_of=8), Dim("m", min=5), Dim("k", max=1)
+    samples = bindings((n, m, k), 300)
+    assert samples == bindings((n, m, k), 300)
+    assert {sample[n] for sample in samples} == {8, 16, 24, 32, 40, 48, 56, 64}
+    assert min(sample[m] for sample in samples) == 5
+    assert max(sample[m] for sample in samples) > 1000
+    assert {sample[k] for sample in samples} == {1}
+
+
+def test_quality_compares_with_the_bound_at_the_same_binding() -> None:
+    n = Dim("n")
+    requests = (Request("a", 4 * n, ((0, 2),)), Request("b", 8 * n, ((2, 4),)), Request("c", 4 * n, ((4, 6),)))
+    problem = Problem(requests)
+    plan = Plan.of(problem, {"a": ("x", 0), "b": ("x", 0), "c": ("x", 0)})
+    ours, equal = quality(plan, bindings(problem.dims, 10))
+    assert (ours, equal) == (Quality(1.0, 1.0), Quality(1.5, 1.5))
+
+
+def test_figures_over_all_count_what_is_not_solved_at_once() -> None:
+    results = [row("a", 100, 100), row("b", 110, 100, (None, 0.2, 0.1)), row("c", 100, 100, (0.2, 0.0, 0.0), 99)]
+    figures = {figure.name: (figure.value, figure.met) for figure in overall(results)}
+    assert figures["instances that miss their bar"] == (2, False)
+    assert figures["mean gap at 0.1 s of the 2 not solved in 0.1 s"] == (pytest.approx(0.6), False)
+    assert figures["mean gap at 1 s of the 2 not solved in 0.1 s"] == (pytest.approx(0.1), False)
+
+
+def test_tables_have_each_bar_beside_its_figure() -> None:
+    symbolic = SymbolicRow("s", "pack", 7, ("N", "M"), 0.5, None, Quality(1.1, 1.25), Quality(2.0, 3.0))
+    text = plans_text([row("a", 110, 105, (None, 0.2, 0.1)), symbolic, Failure("f", "what went wrong")])
+    a = next(line.split() for line in text.splitlines() if line.startswith("a "))
+    assert a == ["a", "exact", "5", "100", "110", "105", "10.00%", "1.000", "60", "NO", "50", "-", "20.00%", "10.00%"]
+    s = next(line.split() for line in text.splitlines() if line.startswith("s "))
+    assert s == ["s", "pack", "7", "N", "M", "0.500", "1.100", "1.2", "yes", "1.250", "2.000", "3.000"]
+    assert "f: what went wrong" in text
+    assert json.loads(plans_json([symbolic]))["symbolic"][0]["ours"] == {"mean": 1.1, "worst": 1.25}

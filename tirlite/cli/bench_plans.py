@@ -1,0 +1,138 @@
+"""The quality and the speed of the planner: instances in, measured rows out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from tirlite.cli.plan_instances import Instance
+from tirlite.cli.symbolic_quality import Quality, bindings, quality
+from tirlite.diag import TirliteError
+from tirlite.plan import Plan, Problem, Request, solve
+from tirlite.plan.search.engine import Engine
+from tirlite.sizes import Size
+
+# Seconds at which the gap is told, and how often sizes are bound.
+MOMENTS = (0.1, 1.0, 10.0)
+_BINDINGS = 1_000
+_OVERDRAFT = 1.25
+# Of more buffers than these the bars are one percent over the bound, and so many seconds.
+_MANY, _MANY_GAP, _MANY_SECONDS = 10_000, 0.01, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One instance with constant sizes. `gaps` are those at each of MOMENTS, None where there was no plan yet."""
+
+    name: str
+    strategy: str
+    buffers: int
+    lower_bound: int
+    total: int
+    total_bar: int
+    proved: bool
+    seconds: float
+    seconds_bar: float
+    megabytes: float | None
+    gaps: tuple[float | None, ...]
+
+    @property
+    def gap(self) -> float:
+        """How much more than the bound it needs, as a part of it."""
+        return self.total / self.lower_bound - 1 if self.lower_bound else 0.0
+
+    @property
+    def met(self) -> bool:
+        return self.total <= self.total_bar and self.seconds <= self.seconds_bar
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolicRow:
+    """One instance with symbolic sizes: its one plan, beside the policy to reuse equal expressions alone."""
+
+    name: str
+    strategy: str
+    buffers: int
+    names: tuple[str, ...]
+    seconds: float
+    megabytes: float | None
+    ours: Quality
+    equal: Quality
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An instance that has no plan, and what was said about it."""
+
+    name: str
+    error: str
+
+
+Result = Row | SymbolicRow | Failure
+
+
+def measured(
+    instances: Sequence[Instance], engine: Engine, strategy: str | None = None, time_limit: float = MOMENTS[-1]
+) -> Iterator[Result]:
+    """A result for each instance, in their order. Every plan has passed `check` when it is told of."""
+    _warm_up(engine)
+    for instance in instances:
+        try:
+            yield _measured(instance, engine, strategy or instance.strategy, time_limit)
+        except TirliteError as error:
+            yield Failure(instance.name, str(error))
+
+
+def _warm_up(engine: Engine) -> None:
+    """Makes the engine compile what it runs, which is no part of any plan."""
+    solve(Problem(tuple(Request(str(i), 5 + i, ((i, i + 3),)) for i in range(6))), "exact", budget=100, engine=engine)
+
+
+def _measured(instance: Instance, engine: Engine, strategy: str, time_limit: float) -> Row | SymbolicRow:
+    problem = instance.make()
+    count = len(problem.requests)
+    plan, seconds = _solved(problem, engine, strategy, time_limit)
+    if problem.dims:
+        ours, equal = quality(plan, bindings(problem.dims, _BINDINGS))
+        names = tuple(dim.name for dim in problem.dims)
+        return SymbolicRow(instance.name, strategy, count, names, seconds, _megabytes(), ours, equal)
+    total, bound = _constant(plan.total), _constant(plan.lower_bound)
+    gap, most_seconds = (_MANY_GAP, _MANY_SECONDS) if count > _MANY else (instance.gap, instance.seconds)
+    bar = instance.capacity if instance.capacity is not None else int(bound * (1 + gap))
+    gaps = tuple(_gap_at(moment, plan, seconds, engine, strategy) for moment in MOMENTS)
+    proved, used = plan.proved_optimal, _megabytes()
+    return Row(instance.name, strategy, count, bound, total, bar, proved, seconds, most_seconds, used, gaps)
+
+
+def _solved(problem: Problem, engine: Engine, strategy: str, time_limit: float) -> tuple[Plan, float]:
+    """A checked plan, and the seconds that it took, those of the check among them."""
+    start = perf_counter()
+    plan = solve(problem, strategy, time_limit=time_limit, engine=engine)
+    return plan, perf_counter() - start
+
+
+def _gap_at(moment: float, plan: Plan, seconds: float, engine: Engine, strategy: str) -> float | None:
+    """The gap of what a run of its own reaches in so many seconds, which it may overdraw by a quarter."""
+    bound = _constant(plan.lower_bound)
+    if seconds > moment * _OVERDRAFT:
+        plan, seconds = _solved(plan.problem, engine, strategy, moment)
+        if seconds > moment * _OVERDRAFT:
+            return None
+    return _constant(plan.total) / bound - 1 if bound else 0.0
+
+
+def _constant(size: Size) -> int:
+    assert isinstance(size, int)
+    return size
+
+
+def _megabytes() -> float | None:
+    """The most memory that this process has had so far, where the system tells."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used / (1 << 20 if sys.platform == "darwin" else 1 << 10)

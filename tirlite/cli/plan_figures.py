@@ -1,0 +1,120 @@
+"""Measured plans in, tables for people or JSON for machines out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from statistics import fmean
+
+from tirlite.cli.bench_plans import MOMENTS, Failure, Result, Row, SymbolicRow
+from tirlite.cli.figures import Figure, machine, machine_text
+from tirlite.show import table
+
+# Mean gaps at MOMENTS over the instances that are hard, and the mean peak of symbolic plans over the bound.
+_GAP_BARS = (0.15, 0.05, 0.01)
+_MEAN_BAR = 1.2
+_HEADING = (
+    *("instance", "strategy", "buffers", "lower bound", "total", "bar", "gap", "proved", "seconds", "bar", "met", "MB"),
+    *(f"gap {moment:g} s" for moment in MOMENTS),
+)
+_SYMBOLIC_HEADING = (
+    *("instance", "strategy", "buffers", "names", "seconds", "MB", "mean", "bar", "met", "worst"),
+    *("equal: mean", "worst"),
+)
+_VERDICT = {True: "yes", False: "NO"}
+
+
+def plans_text(results: Sequence[Result]) -> str:
+    """The machine, one table for constant and one for symbolic sizes, failures, and figures over all."""
+    rows = [result for result in results if isinstance(result, Row)]
+    symbolic = [result for result in results if isinstance(result, SymbolicRow)]
+    failures = [result for result in results if isinstance(result, Failure)]
+    parts = [machine_text()]
+    if rows:
+        parts.append(table(_HEADING, [_cells(row) for row in rows]))
+    if symbolic:
+        parts.append("peak over the lower bound, at 1,000 bindings")
+        parts.append(table(_SYMBOLIC_HEADING, [_symbolic_cells(row) for row in symbolic]))
+    parts += [f"{failure.name}: {failure.error}" for failure in failures]
+    summary = [(f.name, _number(f.value), "" if f.bar is None else _number(f.bar), _met(f)) for f in overall(results)]
+    parts.append(table(("over all", "measured", "bar", "met"), summary))
+    return "\n\n".join(parts)
+
+
+def plans_json(results: Sequence[Result]) -> str:
+    """One object: the machine, the instances, the symbolic ones, the failures, and figures over all."""
+    rows = [{**asdict(r), "gap": r.gap, "met": r.met} for r in results if isinstance(r, Row)]
+    for row in rows:
+        row["gaps"] = {f"{moment:g}": gap for moment, gap in zip(MOMENTS, row["gaps"], strict=True)}
+    symbolic = [asdict(r) | {"met": r.ours.mean <= _MEAN_BAR} for r in results if isinstance(r, SymbolicRow)]
+    failures = [asdict(r) for r in results if isinstance(r, Failure)]
+    figures = [asdict(figure) | {"met": figure.met} for figure in overall(results)]
+    data = {"machine": machine(), "instances": rows, "symbolic": symbolic, "failures": failures, "figures": figures}
+    return json.dumps(data, indent=1)
+
+
+def overall(results: Iterable[Result]) -> Iterator[Figure]:
+    """Figures over several instances."""
+    known = list(results)
+    rows = [result for result in known if isinstance(result, Row)]
+    if rows:
+        yield Figure("instances that miss their bar", sum(not row.met for row in rows), "", 0)
+        # Where the first packing is optimal nothing is left to be seen over time.
+        hard = [row for row in rows if row.strategy in ("exact", "auto") and row.gaps[0] != 0]
+        for place, (moment, bar) in enumerate(zip(MOMENTS, _GAP_BARS, strict=True)):
+            gaps = [1.0 if (gap := row.gaps[place]) is None else gap for row in hard]
+            if gaps:
+                yield Figure(
+                    f"mean gap at {moment:g} s of the {len(gaps)} not solved in {MOMENTS[0]:g} s", fmean(gaps), "", bar
+                )
+    symbolic = [result for result in known if isinstance(result, SymbolicRow)]
+    if symbolic:
+        yield Figure("symbolic: mean peak over the bound", fmean(row.ours.mean for row in symbolic), "", _MEAN_BAR)
+        yield Figure("symbolic: worst peak over the bound", max(row.ours.worst for row in symbolic), "")
+        yield Figure("reuse of equal expressions: mean", fmean(row.equal.mean for row in symbolic), "")
+        yield Figure("reuse of equal expressions: worst", max(row.equal.worst for row in symbolic), "")
+
+
+def _cells(row: Row) -> tuple[object, ...]:
+    gaps = ("-" if gap is None else f"{gap:.2%}" for gap in row.gaps)
+    return (
+        row.name,
+        row.strategy,
+        row.buffers,
+        row.lower_bound,
+        row.total,
+        row.total_bar,
+        f"{row.gap:.2%}",
+        "yes" if row.proved else "",
+        f"{row.seconds:.3f}",
+        f"{row.seconds_bar:g}",
+        _VERDICT[row.met],
+        "" if row.megabytes is None else round(row.megabytes),
+        *gaps,
+    )
+
+
+def _symbolic_cells(row: SymbolicRow) -> tuple[object, ...]:
+    return (
+        row.name,
+        row.strategy,
+        row.buffers,
+        " ".join(row.names),
+        f"{row.seconds:.3f}",
+        "" if row.megabytes is None else round(row.megabytes),
+        f"{row.ours.mean:.3f}",
+        f"{_MEAN_BAR:g}",
+        _VERDICT[row.ours.mean <= _MEAN_BAR],
+        f"{row.ours.worst:.3f}",
+        f"{row.equal.mean:.3f}",
+        f"{row.equal.worst:.3f}",
+    )
+
+
+def _met(figure: Figure) -> str:
+    return "" if figure.met is None else _VERDICT[figure.met]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"

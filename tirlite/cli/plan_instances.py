@@ -1,0 +1,173 @@
+"""Planning problems to measure on: a seed or a folder in, problems with their bars out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from tirlite.cli.command_error import CommandError
+from tirlite.diag import Message
+from tirlite.plan import Problem, Request, read_csv
+from tirlite.sizes import Dim, Size
+
+_CAPACITY = re.compile(r"\.(?:cap)?(\d+)\.csv")
+_BAR_SECONDS = 60.0
+# For what stands in a folder of this name.
+_SECONDS_OF = {"onnx": 0.5, "idealloc": 5.0}
+_HARD = (16, 64, 128)
+_TRACES = (200, 1_000, 4_000, 16_000, 62_000)
+# Seconds for the default strategy, where BARS gives them.
+_TRACE_BARS = {200: 0.02, 62_000: 5.0}
+
+
+class NoInstances(Message):
+    """A folder that was given for its problems holds none.
+
+    Example: `tirlite bench plans --instances docs`.
+    Fix: Give a folder with CSV files, in it or in folders below.
+    """
+
+    code = "no-instances"
+    raises = CommandError
+    title = "there is no CSV file in `{folder}`"
+    help = "a CSV file holds one problem, in the format of `tirlite plan`"
+
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A problem by name, and who plans it unless told otherwise.
+
+    Its plan should need `capacity` bytes at most, or where that is None at most the part `gap` more than the lower
+    bound, and take at most `seconds`.
+    """
+
+    name: str
+    make: Callable[[], Problem]
+    capacity: int | None = None
+    gap: float = 0.0
+    seconds: float = _BAR_SECONDS
+    strategy: str = "exact"
+
+
+def instances_in(folder: Path) -> list[Instance]:
+    """The CSV files in a folder and below. `x.1048576.csv` and `x.cap512.csv` tell their capacity.
+
+    The smallest come first, so that the memory of the process tells of each. Raises CommandError where there are none.
+    """
+    files = sorted(folder.rglob("*.csv"), key=lambda file: (file.stat().st_size, str(file)))
+    if not files:
+        raise NoInstances(str(folder)).error()
+    return [_from_file(file, file.relative_to(folder)) for file in files]
+
+
+def _from_file(file: Path, place: Path) -> Instance:
+    told = _CAPACITY.search(file.name)
+    seconds = _SECONDS_OF.get(file.parent.name, _BAR_SECONDS)
+    return Instance(
+        str(place.with_suffix("")), partial(read_csv, file), int(told[1]) if told else None, seconds=seconds
+    )
+
+
+def generated(*, quick: bool = False) -> Iterator[Instance]:
+    """Problems made here, always the same ones: cut from a full arena, drawn like networks, traces, symbolic sizes."""
+    for count in _HARD[: 1 if quick else None]:
+        yield Instance(f"cut {count}", partial(cut, count), 1 << 20)
+    for blocks in (4,) if quick else (4, 16, 50):
+        yield Instance(f"network {blocks}", partial(network, blocks), seconds=0.5)
+    for count in _TRACES[: 1 if quick else None]:
+        seconds = _TRACE_BARS.get(count, _BAR_SECONDS)
+        yield Instance(f"trace {count:,}", partial(trace, count), gap=0.01, seconds=seconds, strategy="auto")
+    for layers in (2,) if quick else (2, 8):
+        yield Instance(f"transformer {layers}", partial(transformer, layers))
+
+
+def cut(count: int, seed: int = 1) -> Problem:
+    """Rectangles cut from an arena of 1 MiB over 1,024 times, so that one plan at least fills it wholly."""
+    random = Random(seed)
+    pieces = [(0, 1024, 0, 1 << 20)]
+    while len(pieces) < count:
+        place = max(range(len(pieces)), key=lambda i: _room(pieces[i]) * random.random())
+        low, high, bottom, top = pieces[place]
+        in_time = high - low > 1 and (top - bottom <= 64 or random.random() < 0.5)
+        if in_time:
+            middle = random.randrange(low + 1, high)
+            pieces[place : place + 1] = [(low, middle, bottom, top), (middle, high, bottom, top)]
+        elif top - bottom > 64:
+            middle = random.randrange(bottom // 32 + 1, top // 32) * 32
+            pieces[place : place + 1] = [(low, high, bottom, middle), (low, high, middle, top)]
+    random.shuffle(pieces)
+    return Problem(
+        tuple(Request(str(i), top - bottom, ((low, high),)) for i, (low, high, bottom, top) in enumerate(pieces))
+    )
+
+
+def _room(piece: tuple[int, int, int, int]) -> int:
+    low, high, bottom, top = piece
+    return (high - low) * (top - bottom)
+
+
+def network(blocks: int, seed: int = 2) -> Problem:
+    """What a network of residual blocks holds: each block expands, filters and projects, and adds what came in."""
+    random = Random(seed)
+    side, channels, time = 112, 32, 0
+    requests: list[Request] = []
+    came_in = 0
+    for block in range(blocks):
+        if block and block % max(blocks // 4, 1) == 0 and side > 7:
+            side, channels = side // 2, channels * 2
+        plane = side * side * channels * 4
+        wide = plane * random.choice((2, 3, 4, 6))
+        sizes = [wide, wide, plane, plane]
+        # What came in lives until it is added behind the last of these.
+        requests.append(Request(f"in{block}", came_in or plane, ((time, time + len(sizes) + 1),)))
+        for step, size in enumerate(sizes):
+            requests.append(Request(f"b{block}.{step}", size, ((time + 1 + step, time + 3 + step),)))
+        came_in = plane
+        time += len(sizes) + 1
+    return Problem(tuple(requests))
+
+
+def trace(count: int, seed: int = 3) -> Problem:
+    """Many buffers as a program asks for them: most small and short-lived, few large, some that stay for long."""
+    random = Random(seed)
+    requests = []
+    for number in range(count):
+        size = int(2 ** random.uniform(6, 14 if random.random() < 0.9 else 22)) // 64 * 64
+        life = int(random.expovariate(1 / 40)) if random.random() < 0.95 else random.randrange(count // 2 + 1)
+        requests.append(Request(str(number), max(size, 64), ((number, number + 2 + life),)))
+    return Problem(tuple(requests))
+
+
+def transformer(layers: int) -> Problem:
+    """Activations of attention and a feed-forward part for a batch of B sequences of S tokens, four bytes a number."""
+    batch, tokens = Dim("B", max=64), Dim("S", max=2048)
+    width, heads = 256, 4
+    row = 4 * batch * tokens
+    each: Sequence[tuple[str, Size, int]] = (
+        ("q", row * width, 3),
+        ("k", row * width, 2),
+        ("v", row * width, 3),
+        ("scores", row * tokens * heads, 2),
+        ("weights", row * tokens * heads, 2),
+        ("mixed", row * width, 2),
+        ("sum", row * width, 4),
+        ("wide", row * 4 * width, 2),
+        ("gelu", row * 4 * width, 2),
+        ("out", row * width, 1),
+    )
+    requests = []
+    for layer in range(layers):
+        begin = layer * len(each)
+        requests.append(Request(f"in{layer}", row * width, ((begin, begin + 8),)))
+        requests += [
+            Request(f"{name}{layer}", size, ((begin + step, begin + step + life + 1),))
+            for step, (name, size, life) in enumerate(each)
+        ]
+        requests.append(Request(f"mask{layer}", 4 * tokens * tokens + 512, ((begin + 2, begin + 5),)))
+    return Problem(tuple(requests))

@@ -1,0 +1,56 @@
+"""How far a search is, on a terminal: progress in, one line that is written over and over out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import TextIO
+
+from tirlite.plan.search.limits import Listener, Progress
+
+# A search that is over sooner shows nothing, and seconds between two lines.
+_QUIET, _EVERY = 0.5, 0.2
+_CLEAR = "\r\x1b[K"
+
+
+@contextmanager
+def showing(stream: TextIO) -> Iterator[Listener | None]:
+    """A listener that shows progress on `stream`, until the search is left; None where that is no terminal."""
+    if not stream.isatty():
+        yield None
+        return
+    line = _Line(stream)
+    try:
+        yield line.listen
+    finally:
+        line.clear()
+
+
+class _Line:
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._next = perf_counter() + _QUIET
+        self._is_shown = False
+
+    def listen(self, progress: Progress) -> None:
+        if perf_counter() < self._next:
+            return
+        self._next = perf_counter() + _EVERY
+        self._is_shown = True
+        self._stream.write(_CLEAR + told(progress))
+        self._stream.flush()
+
+    def clear(self) -> None:
+        if self._is_shown:
+            self._stream.write(_CLEAR)
+            self._stream.flush()
+
+
+def told(progress: Progress) -> str:
+    """The progress in one line."""
+    over = progress.total / progress.bound - 1 if progress.bound else 0.0
+    return (
+        f"{progress.seconds:.1f} s, {progress.nodes:,} nodes: {progress.total:,} bytes, "
+        f"{over:.2%} over the bound of {progress.bound:,} (Ctrl-C takes it)"
+    )
