@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from tirlite.cli.plan_instances import Instance
+from tirlite.cli.plan_instances import Instance, cut
 from tirlite.cli.symbolic_quality import Quality, bindings, quality
 from tirlite.diag import TirliteError
-from tirlite.plan import Plan, Problem, Request, solve
+from tirlite.plan import Plan, Problem, solve
 from tirlite.plan.search.engine import Engine
 from tirlite.sizes import Size
 
@@ -18,8 +18,8 @@ from tirlite.sizes import Size
 MOMENTS = (0.1, 1.0, 10.0)
 _BINDINGS = 1_000
 _OVERDRAFT = 1.25
-# Of more buffers than these the bars are one percent over the bound, and so many seconds.
-_MANY, _MANY_GAP, _MANY_SECONDS = 10_000, 0.01, 30.0
+# The bars where an instance has none: seconds, and of more buffers than these one percent over the bound.
+_SECONDS, _MANY, _MANY_GAP = 60.0, 10_000, 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def measured(
 
 def _warm_up(engine: Engine) -> None:
     """Makes the engine compile what it runs, which is no part of any plan."""
-    solve(Problem(tuple(Request(str(i), 5 + i, ((i, i + 3),)) for i in range(6))), "exact", budget=100, engine=engine)
+    solve(cut(64), "exact", budget=100, engine=engine)
 
 
 def _measured(instance: Instance, engine: Engine, strategy: str, time_limit: float) -> Row | SymbolicRow:
@@ -99,8 +99,9 @@ def _measured(instance: Instance, engine: Engine, strategy: str, time_limit: flo
         names = tuple(dim.name for dim in problem.dims)
         return SymbolicRow(instance.name, strategy, count, names, seconds, _megabytes(), ours, equal)
     total, bound = _constant(plan.total), _constant(plan.lower_bound)
-    gap, most_seconds = (_MANY_GAP, _MANY_SECONDS) if count > _MANY else (instance.gap, instance.seconds)
+    gap = instance.gap if instance.gap is not None else _MANY_GAP if count > _MANY else 0.0
     bar = instance.capacity if instance.capacity is not None else int(bound * (1 + gap))
+    most_seconds = instance.seconds if instance.seconds is not None else _SECONDS
     gaps = tuple(_gap_at(moment, plan, seconds, engine, strategy) for moment in MOMENTS)
     proved, used = plan.proved_optimal, _megabytes()
     return Row(instance.name, strategy, count, bound, total, bar, proved, seconds, most_seconds, used, gaps)

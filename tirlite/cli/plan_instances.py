@@ -15,9 +15,8 @@ from tirlite.plan import Problem, Request, read_csv
 from tirlite.sizes import Dim, Size
 
 _CAPACITY = re.compile(r"\.(?:cap)?(\d+)\.csv")
-_BAR_SECONDS = 60.0
 # For what stands in a folder of this name.
-_SECONDS_OF = {"onnx": 0.5, "idealloc": 5.0}
+_SECONDS_OF = {"onnx": 0.5, "idealloc": 30.0}
 _HARD = (16, 64, 128)
 _TRACES = (200, 1_000, 4_000, 16_000, 62_000)
 # Seconds for the default strategy, where BARS gives them.
@@ -44,14 +43,14 @@ class Instance:
     """A problem by name, and who plans it unless told otherwise.
 
     Its plan should need `capacity` bytes at most, or where that is None at most the part `gap` more than the lower
-    bound, and take at most `seconds`.
+    bound, and take at most `seconds`; of what is None, the number of buffers decides.
     """
 
     name: str
     make: Callable[[], Problem]
     capacity: int | None = None
-    gap: float = 0.0
-    seconds: float = _BAR_SECONDS
+    gap: float | None = None
+    seconds: float | None = None
     strategy: str = "exact"
 
 
@@ -68,7 +67,7 @@ def instances_in(folder: Path) -> list[Instance]:
 
 def _from_file(file: Path, place: Path) -> Instance:
     told = _CAPACITY.search(file.name)
-    seconds = _SECONDS_OF.get(file.parent.name, _BAR_SECONDS)
+    seconds = _SECONDS_OF.get(file.parent.name)
     return Instance(
         str(place.with_suffix("")), partial(read_csv, file), int(told[1]) if told else None, seconds=seconds
     )
@@ -81,7 +80,7 @@ def generated(*, quick: bool = False) -> Iterator[Instance]:
     for blocks in (4,) if quick else (4, 16, 50):
         yield Instance(f"network {blocks}", partial(network, blocks), seconds=0.5)
     for count in _TRACES[: 1 if quick else None]:
-        seconds = _TRACE_BARS.get(count, _BAR_SECONDS)
+        seconds = _TRACE_BARS.get(count)
         yield Instance(f"trace {count:,}", partial(trace, count), gap=0.01, seconds=seconds, strategy="auto")
     for layers in (2,) if quick else (2, 8):
         yield Instance(f"transformer {layers}", partial(transformer, layers))
