@@ -51,10 +51,14 @@ class Kernel:
         self._lock = Lock()
 
     def __call__(self, *args: object, **named: object) -> Array | tuple[Array, ...] | None:
-        with boundary:
+        try:
             binding = self._binder.bind(args, named)
             version = self._version_for_empty() if binding.is_empty else self._version
             version.executable.run(binding)
+        except TirliteError:
+            # A boundary around the whole would cost each call that goes well a good part of its time.
+            with boundary:
+                raise
         return _returned(binding)
 
     def with_options(self, options: Options) -> Kernel:
