@@ -145,3 +145,9 @@ def test_hopeless_statements_end() -> None:
     right = sum(((dim * n + 5) // 7 for dim in dims), start=0)
     assert prove_le(left, right) is Proof.UNKNOWN
     assert prove_le(left * right, right * right) is Proof.UNKNOWN
+
+
+def test_what_is_proved_does_not_depend_on_which_dim_was_made_first() -> None:
+    for _ in range(50):
+        m = Dim("m", min=0)
+        assert prove_le(12 * m, ceildiv(maximum(12 * m, 6), 4) * 4) is Proof.YES

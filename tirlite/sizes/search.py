@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from tirlite.diag import KernelError
 from tirlite.sizes.box import minimum_in_box
 from tirlite.sizes.evaluate import dims_of, evaluate, sample_bindings
-from tirlite.sizes.poly import Atom, Product, Relaxation, Terms, of_terms, terms_of
+from tirlite.sizes.poly import Atom, Product, Relaxation, Terms, inside_out, of_terms, terms_of
 from tirlite.sizes.terms import accumulate, multiply, replace, without
 
 # Sums that are looked into further. Proofs that matter take a handful; the limit keeps hopeless ones cheap.
@@ -120,8 +120,15 @@ class _Search:
 
 
 def _composite_atoms(terms: Terms) -> list[Atom]:
-    atoms = dict.fromkeys(atom for product in terms for atom in product if atom.operands)
-    return sorted(atoms, key=lambda atom: atom.ident)
+    """The atoms that are functions of others, outer ones first: replacing those brings inner ones to light."""
+    atoms = list(dict.fromkeys(atom for product in terms for atom in product if atom.operands))
+    if len(atoms) < 2:
+        return atoms
+    heights: dict[Atom, int] = {}
+    for atom in inside_out(of_terms(terms)):
+        inner = (each for operand in atom.operands for product in terms_of(operand) for each in product)
+        heights[atom] = 1 + max((heights[each] for each in inner), default=0)
+    return sorted(atoms, key=lambda atom: (-heights[atom], atom.ident))
 
 
 def _nonnegative(product: Product) -> bool:
