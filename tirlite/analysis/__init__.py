@@ -9,6 +9,8 @@ from tirlite.analysis.in_place_proof import InPlaceProof
 from tirlite.analysis.index_map import AffineMap, affine_map, is_injective
 from tirlite.analysis.index_space import IndexSpace, index_range
 from tirlite.analysis.lifetimes import Lifetime, lifetimes, lifetimes_of
+from tirlite.analysis.storage_check.check import check_storage
+from tirlite.analysis.storage_check.resident import StorageFault
 
 __all__ = [
     "Access",
@@ -23,6 +25,7 @@ __all__ = [
     "Lifetime",
     "LinearSequence",
     "Region",
+    "StorageFault",
     "Touch",
     "affine_map",
     "allocations",
@@ -31,6 +34,7 @@ __all__ = [
     "is_injective",
     "are_disjoint",
     "byte_ranges",
+    "check_storage",
     "lifetimes",
     "lifetimes_of",
     "linear_sequence",

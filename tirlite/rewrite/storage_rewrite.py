@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
+from tirlite.analysis import StorageFault, check_storage
+from tirlite.diag import InternalError, Message
 from tirlite.ir import Allocate, Buffer, For, Node, PrimFunc, Rule, SeqStmt, Stmt, Var, View, rewrite, statements, walk
 from tirlite.plan import Plan, StorageScope, Strategy, solve
 from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, storage_problem
@@ -20,6 +22,25 @@ from tirlite.target import Target
 _WHOLE_SLOTS = ("none", "tvm", "share")
 
 
+class UnsafeRewrite(Message):
+    """A rewritten function does not read what the function that was given would have read.
+
+    Example: None is known: this is a fault of tirlite.
+    Fix: Report it, with the function as it prints; take the strategy `none` meanwhile.
+    """
+
+    code = "unsafe-rewrite"
+    raises = InternalError
+    title = "the storage of `{function}` under strategy `{strategy}` is not safe: {fault}"
+    label = "here"
+    related_label = "because of this"
+    help = "this is a fault of tirlite; please report it with the function, `print(kernel.ir)`"
+
+    function: str
+    strategy: str
+    fault: str
+
+
 @dataclass(frozen=True, slots=True)
 class StorageRewrite:
     """Plans the storage of a function in normal form by a strategy of `tirlite.plan`, and rewrites it.
@@ -28,6 +49,7 @@ class StorageRewrite:
     each allocation stays where it is. An allocation that is never touched disappears under every strategy. Tagged
     memory is planned as `target` describes it. With `in_place` a buffer may take over the bytes of one that dies in the
     statement that it is born in, where that is proved to be safe. `on_plan` is told the plan.
+    With `check` the result is proved to read what `func` would have read, see `analysis.check_storage`.
 
     Raises PlanError for an unknown strategy or memory, CapacityError where a tagged memory is too small.
     """
@@ -36,6 +58,7 @@ class StorageRewrite:
     in_place: bool = True
     target: Target = field(default_factory=Target.host)
     on_plan: Callable[[Plan], None] | None = None
+    check: bool = field(default=True, kw_only=True)
     name: str = "storage-rewrite"
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
@@ -48,9 +71,19 @@ class StorageRewrite:
         plan = solve(found.problem, self.strategy)
         if self.on_plan is not None:
             self.on_plan(plan)
-        if self.strategy == "none":
-            return _without(func, found.dead)
-        return _Merger(func, found, plan).rewrite()
+        merge = self.strategy != "none"
+        result = _Merger(func, found, plan).rewrite() if merge else _without(func, found.dead)
+        if self.check:
+            self._demand_safe(func, result, found, plan)
+        return result
+
+    def _demand_safe(self, func: PrimFunc, result: PrimFunc, found: StorageProblem, plan: Plan) -> None:
+        taken = {tuple(found.lifetimes[name].buffer for name in pair) for pair in plan.in_place}
+        proofs = [proof for proof in found.in_place if (proof.destination, proof.source) in taken]
+        verdict = check_storage(func, result, proofs)
+        if isinstance(verdict, StorageFault):
+            spans = {"span": verdict.span, "related": verdict.related}
+            raise UnsafeRewrite(func.name, plan.strategy, verdict.text, **spans).error()
 
 
 def _without(func: PrimFunc, dead: frozenset[Buffer]) -> PrimFunc:

@@ -1,0 +1,85 @@
+"""An original function and its rewritten form in, Ok or what is wrong out.
+
+The rewritten program is right if each load reads what the original one would have read. Each buffer of the original is
+traced to the bytes that it takes now, and for each two that may meet on the same bytes, all paths through the program
+are looked at, to a fixpoint through loops: no read of the one may follow a write to the other unless the one was
+declared anew in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from tirlite.analysis.storage_check.flow import Spared, misread
+from tirlite.analysis.storage_check.hulls import Hull, hull_of, is_whole
+from tirlite.analysis.storage_check.meetings import meetings
+from tirlite.analysis.storage_check.places import Places
+from tirlite.analysis.storage_check.resident import Event, Handover, Region, Resident, StorageFault, Wrong
+from tirlite.analysis.storage_check.walk import Walk
+from tirlite.ir import PrimFunc
+from tirlite.plan import Ok
+
+_Run: TypeAlias = tuple[int, int, Region]
+
+
+def check_storage(original: PrimFunc, rewritten: PrimFunc, in_place: Sequence[Handover] = ()) -> Ok | StorageFault:
+    """Whether `rewritten` computes what `original` does: the same statements, on storage that serves as well.
+
+    Each statement but declarations must be the same. Each original allocation must be declared where it was or further
+    out, with enough bytes, aligned, in the same memory, inside the same parallel loop, by extents that are known there;
+    and must read what it was last written. For a pair of `in_place` the proof stands in for the check of the one
+    statement at which the two meet. What cannot be proved counts as wrong. Cost: about linear, and more only where
+    buffers that meet on the same bytes are kept apart by branches alone.
+    """
+    if original is rewritten:
+        return Ok()
+    try:
+        _Check(original, rewritten, in_place).run()
+    except Wrong as wrong:
+        return wrong.fault
+    return Ok()
+
+
+class _Check:
+    def __init__(self, original: PrimFunc, rewritten: PrimFunc, in_place: Sequence[Handover]) -> None:
+        self.pairs = {(each.destination, each.source): each.at for each in in_place}
+        self.walk = Walk(original, rewritten, self.pairs.values())
+        self.places = Places(rewritten)
+        self.outermost: dict[tuple[Region, Region], Region | None] = {}
+
+    def run(self) -> None:
+        for root in self.walk.roots:
+            places = self.places.settle(root)
+            if places is not None and len(places) > 1:
+                hulls: list[Hull | None] = [hull_of(each, self.outermost) for each in root.residents]
+                for one, other in meetings(places, hulls, self.places.at_most):
+                    self.compare(root.residents[one], root.residents[other])
+
+    def compare(self, one: Resident, other: Resident) -> None:
+        """Two that may meet on the same bytes."""
+        if (is_whole(one) or is_whole(other)) and (_is_written(one) or _is_written(other)):
+            text = f"`{one.buffer.name}` and `{other.buffer.name}` share bytes, and not all that happens there is known"
+            raise Wrong(text, [one.buffer, other.buffer], one.opaque or other.opaque or one.stmt, other.stmt)
+        for victim, rival in ((one, other), (other, one)):
+            found = misread(victim, rival, self.handover(victim, rival))
+            if found is not None:
+                text = f"`{victim.buffer.name}` is read after `{rival.buffer.name}` was stored over its bytes"
+                raise Wrong(text, [victim.buffer, rival.buffer], found.reader, found.writer)
+
+    def handover(self, victim: Resident, rival: Resident) -> Spared | None:
+        """The one run of the statement at which the two meet in place, where there is a proof for the pair."""
+        takes_over = (rival.buffer, victim.buffer) in self.pairs
+        pair = (rival.buffer, victim.buffer) if takes_over else (victim.buffer, rival.buffer)
+        if pair not in self.pairs:
+            return None
+        runs = [run for run in self.walk.runs[self.pairs[pair]] if _inside(victim, run) and _inside(rival, run)]
+        return Spared(*runs[0], takes_over) if len(runs) == 1 else None
+
+
+def _inside(resident: Resident, run: _Run) -> bool:
+    return any(run[0] <= each.position <= run[1] for each in resident.happenings if each.event is not Event.DECLARE)
+
+
+def _is_written(resident: Resident) -> bool:
+    return any(each.event is Event.STORE for each in resident.happenings)

@@ -1,0 +1,171 @@
+"""Two residents of the same bytes in, the read of one that may give what was written to the other out.
+
+Along each path through the program the victim is fresh (not written since it was declared), holds what was written to
+it, or is clobbered: the rival was written since. A stretch of the program is a map from the state before it to the
+states that may follow. Maps compose, join where branches meet, and close over the iterations of a loop; so each
+region is looked at once, however deep it lies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tirlite.analysis.storage_check.resident import Event, Flow, Happening, Region, Resident
+from tirlite.ir import Stmt
+
+_FRESH, _HOLDS, _CLOBBERED = range(3)
+_STATES = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Misread:
+    """`reader` reads the victim after `writer` has written to the rival."""
+
+    writer: Stmt | None
+    reader: Stmt
+
+
+@dataclass(frozen=True, slots=True)
+class _Effect:
+    """For each state before: the states after, who clobbered on the way, and what is misread on the way."""
+
+    after: tuple[frozenset[int], ...]
+    writer: tuple[Stmt | None, ...] = (None, None, None)
+    misread: tuple[Misread | None, ...] = (None, None, None)
+
+
+_SAME = tuple(frozenset((state,)) for state in _STATES)
+_NOTHING = _Effect(_SAME)
+_DECLARED = _Effect((_SAME[_FRESH],) * 3)
+_WRITTEN = _Effect((_SAME[_HOLDS], _SAME[_HOLDS], _SAME[_CLOBBERED]))
+
+
+@dataclass(slots=True)
+class _Open:
+    """A region on the way through it: its effect so far, and for a choice how many branches that joins."""
+
+    region: Region
+    effect: _Effect = _NOTHING
+    branches: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Spared:
+    """A statement, from its first position to its last, that is proved to let neither harm the other.
+
+    `takes_over` says that the rival writes where the victim is done: the victim is clobbered when the statement ends.
+    """
+
+    first: int
+    last: int
+    region: Region
+    takes_over: bool
+
+
+def misread(victim: Resident, rival: Resident, spared: Spared | None = None) -> Misread | None:
+    """A read of `victim` that may see what was written to `rival`, or None."""
+    effects = [(each.position, each.region, _effect(each)) for each in victim.happenings]
+    late: Stmt | None = None
+    for each in rival.happenings:
+        if each.event is not Event.STORE:
+            continue
+        if spared is not None and spared.first <= each.position <= spared.last:
+            late = each.stmt
+        else:
+            effects.append((each.position, each.region, _clobbering(each.stmt)))
+    if spared is not None and spared.takes_over and late is not None:
+        effects.append((spared.last, spared.region, _clobbering(late)))
+    effects.sort(key=_position)
+    stack = [_Open(_root(victim.region))]
+    for _, region, effect in effects:
+        _enter(stack, region)
+        _append(stack[-1], effect)
+    while len(stack) > 1:
+        _leave(stack)
+    return stack[0].effect.misread[_FRESH]
+
+
+def _position(item: tuple[int, Region, _Effect]) -> int:
+    return item[0]
+
+
+def _effect(happening: Happening) -> _Effect:
+    if happening.event is Event.LOAD:
+        return _Effect(_SAME, misread=(None, None, Misread(None, happening.stmt)))
+    return _DECLARED if happening.event is Event.DECLARE else _WRITTEN
+
+
+def _clobbering(stmt: Stmt) -> _Effect:
+    return _Effect((_SAME[_FRESH], _SAME[_CLOBBERED], _SAME[_CLOBBERED]), (None, stmt, None))
+
+
+def _root(region: Region) -> Region:
+    while region.parent is not None:
+        region = region.parent
+    return region
+
+
+def _enter(stack: list[_Open], region: Region) -> None:
+    """Leave the regions that do not hold `region`, and enter those that do."""
+    path = []
+    inner: Region = region
+    while inner.depth > stack[-1].region.depth:
+        path.append(inner)
+        assert inner.parent is not None
+        inner = inner.parent
+    while stack[-1].region is not inner:
+        _leave(stack)
+        if inner.depth > stack[-1].region.depth:
+            path.append(inner)
+            assert inner.parent is not None
+            inner = inner.parent
+    stack += [_Open(each) for each in reversed(path)]
+
+
+def _leave(stack: list[_Open]) -> None:
+    inner = stack.pop()
+    effect = inner.effect
+    if inner.region.flow is Flow.LOOP:
+        effect = _repeated(effect)
+    elif inner.region.flow is Flow.CHOICE and inner.branches < 2:
+        effect = _joined(effect, _NOTHING)
+    outer = stack[-1]
+    if outer.region.flow is Flow.CHOICE:
+        outer.effect = effect if outer.branches == 0 else _joined(outer.effect, effect)
+        outer.branches += 1
+    else:
+        _append(outer, effect)
+
+
+def _append(region: _Open, effect: _Effect) -> None:
+    region.effect = _composed(region.effect, effect)
+
+
+def _composed(first: _Effect, second: _Effect) -> _Effect:
+    after, writers, misreads = [], [], []
+    for state in _STATES:
+        middle = sorted(first.after[state])
+        after.append(frozenset().union(*(second.after[each] for each in middle)))
+        writer, found = first.writer[state], first.misread[state]
+        for each in middle:
+            late = second.misread[each]
+            if found is None and late is not None:
+                found = Misread(late.writer or writer, late.reader)
+            writer = writer or second.writer[each]
+        writers.append(writer)
+        misreads.append(found)
+    return _Effect(tuple(after), tuple(writers), tuple(misreads))
+
+
+def _joined(one: _Effect, other: _Effect) -> _Effect:
+    return _Effect(
+        tuple(a | b for a, b in zip(one.after, other.after, strict=True)),
+        tuple(a or b for a, b in zip(one.writer, other.writer, strict=True)),
+        tuple(a or b for a, b in zip(one.misread, other.misread, strict=True)),
+    )
+
+
+def _repeated(effect: _Effect) -> _Effect:
+    """Any number of times, none included: with three states, three rounds reach whatever can be reached."""
+    once = _joined(_NOTHING, effect)
+    return _composed(_composed(once, once), once)

@@ -1,0 +1,104 @@
+"""Roots and their residents in, the bytes of each resident out: inside its root, aligned, in the right memory."""
+
+from __future__ import annotations
+
+from math import gcd, prod
+
+from tirlite.analysis.extents import Extents
+from tirlite.analysis.storage_check.resident import Bytes, Resident, Root, Window, Wrong
+from tirlite.ir import Buffer, Expr, IntImm, PrimFunc, View
+from tirlite.sizes import Proof, Size, maximum, prove_divides, prove_le
+
+
+class Places:
+    """Works out sizes and offsets of the rewritten function, and proves what it can, each once."""
+
+    def __init__(self, func: PrimFunc) -> None:
+        self._func = func
+        self._extents: Extents | None = None
+        self._proved: dict[tuple[Size, Size], bool] = {}
+
+    def settle(self, root: Root) -> list[Bytes] | None:
+        """The bytes of each resident, in order; None where the root has one resident, which is the root itself.
+
+        Raises Wrong for a resident that does not lie well.
+        """
+        residents = root.residents
+        if len(residents) == 1 and residents[0].buffer is root.stmt.buffer:
+            self._demand_same_memory(residents[0], root)
+            return None
+        size = self._bytes(root.stmt.buffer)
+        return [self._settled(resident, root, size) for resident in residents]
+
+    def at_most(self, low: Size, high: Size) -> bool:
+        """Whether `low <= high` for all values of the dims."""
+        if isinstance(low, int) and isinstance(high, int):
+            return low <= high
+        pair = (low, high)
+        if pair not in self._proved:
+            self._proved[pair] = low == high or prove_le(low, high) is Proof.YES
+        return self._proved[pair]
+
+    def _settled(self, resident: Resident, root: Root, room: Size | None) -> Bytes:
+        buffer = resident.buffer
+        self._demand_same_memory(resident, root)
+        low, size = self._offset(resident.window), self._bytes(buffer)
+        if low is None or size is None or room is None:
+            raise _wrong(resident, root, "is not known on entry to the function: its size, its offset, or the storage")
+        high = low + size
+        if not self.at_most(0, low) or not self.at_most(high, room):
+            raise _wrong(resident, root, f"takes the bytes [{low}, {high}) of {room}")
+        need = max(buffer.alignment, _natural_alignment(buffer))
+        given = max(root.stmt.buffer.alignment, _natural_alignment(root.stmt.buffer))
+        if given % need or not _divides(need, low):
+            raise _wrong(resident, root, f"is to be aligned to {need} bytes, and lies at {low} of what {given} divide")
+        return Bytes(low, high)
+
+    def _demand_same_memory(self, resident: Resident, root: Root) -> None:
+        if resident.buffer.scope != root.stmt.buffer.scope:
+            raise _wrong(resident, root, f"is to live in {resident.buffer.scope}, not in {root.stmt.buffer.scope}")
+        if resident.region.attach is not root.region.attach:
+            raise _wrong(
+                resident, root, "has storage of its own in each iteration of a parallel loop, or is to have it"
+            )
+
+    def _offset(self, window: Window) -> Size | None:
+        """Where a window begins in its root, in bytes."""
+        total: Size = 0
+        while window.source is not None:
+            assert isinstance(window.declaration, View)
+            offset = self._size(window.declaration.byte_offset)
+            if offset is None:
+                return None
+            total = total + offset
+            window = window.source
+        return total
+
+    def _bytes(self, buffer: Buffer) -> Size | None:
+        extents: list[Size] = []
+        for expr in buffer.shape:
+            extent = self._size(expr)
+            if extent is None:
+                return None
+            extents.append(extent if self.at_most(0, extent) else maximum(0, extent))
+        return prod(extents, start=buffer.dtype.bytes)
+
+    def _size(self, expr: Expr) -> Size | None:
+        if isinstance(expr, IntImm):
+            return expr.value
+        if self._extents is None:
+            self._extents = Extents(self._func)
+        return self._extents.size(expr)
+
+
+def _natural_alignment(buffer: Buffer) -> int:
+    """The largest power of two, 64 at most, that divides the bytes of an element."""
+    return gcd(buffer.dtype.bytes, 64)
+
+
+def _divides(need: int, size: Size) -> bool:
+    return size % need == 0 if isinstance(size, int) else prove_divides(need, size) is Proof.YES
+
+
+def _wrong(resident: Resident, root: Root, what: str) -> Wrong:
+    return Wrong(f"`{resident.buffer.name}` {what}", [resident.buffer, root.stmt.buffer], resident.stmt, root.stmt)

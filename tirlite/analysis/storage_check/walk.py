@@ -1,0 +1,279 @@
+"""The original and the rewritten function in, step by step together; roots with their residents and all events out.
+
+The statements of the two must be the same, in the same order, apart from declarations: an original Allocate may have
+become a view, or stand further out; a new declaration may mention only what is known where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias, TypeVar
+
+from tirlite.analysis.storage_check.resident import Event, Flow, Happening, Region, Resident, Root, Window, Wrong
+from tirlite.ir import (
+    Allocate,
+    AttrStmt,
+    Buffer,
+    BufferRef,
+    Call,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    IntImm,
+    Let,
+    LetExpr,
+    Load,
+    Op,
+    PrimFunc,
+    SeqStmt,
+    Steps,
+    Stmt,
+    Store,
+    Var,
+    View,
+    While,
+    run,
+)
+
+_T = TypeVar("_T")
+_Declaration: TypeAlias = Allocate | View
+_Composite: TypeAlias = For | While | IfThenElse | AttrStmt
+
+
+class Walk:
+    """One walk through both functions. `roots` are the Allocates of the rewritten one; `runs` tells for each of
+    `watched` the positions from its begin to its end, once for each time that it stands in the program.
+    """
+
+    def __init__(self, original: PrimFunc, rewritten: PrimFunc, watched: Iterable[Stmt] = ()) -> None:
+        self.roots: list[Root] = []
+        self.runs: dict[Stmt, list[tuple[int, int, Region]]] = {stmt: [] for stmt in watched}
+        self._clock = 0
+        self._known: set[Var] = {*original.dims}
+        self._windows: dict[Buffer, Window] = {}
+        self._residents: dict[Buffer, Resident | None] = {}
+        for param in original.params:
+            if isinstance(param, Buffer):
+                self._windows[param] = Window(None, None)
+            else:
+                self._known.add(param)
+        if original.params != rewritten.params:
+            raise Wrong("the parameters are not the same")
+        region = Region(Flow.ONCE, None, 0, 0)
+        run(self._body(original.body, rewritten.body, region))
+        region.end = self._tick()
+
+    def _tick(self) -> int:
+        self._clock += 1
+        return self._clock
+
+    def _body(self, old: SeqStmt, new: SeqStmt, region: Region) -> Steps[None]:
+        """Two bodies; what they declare is forgotten at their end."""
+        names: list[Var] = []
+        buffers: dict[Buffer, tuple[Window | None, Resident | None]] = {}
+        after, rest = 0, new.stmts
+        before, olds = 0, old.stmts
+        while True:
+            start, begin = after, before
+            while after < len(rest) and isinstance(rest[after], _Declaration):
+                after += 1
+            while before < len(olds) and isinstance(olds[before], _Declaration):
+                before += 1
+            if after > start or before > begin:
+                self._declarations(olds[begin:before], rest[start:after], region, buffers)
+            if before == len(olds) or after == len(rest):
+                break
+            stmt = olds[before]
+            begun = self._clock + 1
+            if type(stmt) is not type(rest[after]) or not _same_but_bodies(stmt, rest[after]):
+                raise Wrong("a statement is not what it was", at=stmt, by=rest[after])
+            if isinstance(stmt, For | While | IfThenElse | AttrStmt):
+                yield self._composite(stmt, rest[after], region)
+            else:
+                self._leaf(stmt, region)
+            if isinstance(stmt, Let):
+                self._known.add(stmt.var)
+                names.append(stmt.var)
+            if self.runs and stmt in self.runs:
+                self.runs[stmt].append((begun, self._tick(), region))
+            before, after = before + 1, after + 1
+        if before < len(olds):
+            raise Wrong("a statement is lost", at=olds[before])
+        if after < len(rest):
+            raise Wrong("a statement is new", at=rest[after])
+        self._known.difference_update(names)
+        for buffer, (window, resident) in buffers.items():
+            _restore(self._windows, buffer, window)
+            _restore(self._residents, buffer, resident)
+
+    def _declarations(
+        self,
+        olds: Sequence[Stmt],
+        news: Sequence[Stmt],
+        region: Region,
+        outside: dict[Buffer, tuple[Window | None, Resident | None]],
+    ) -> None:
+        """Declarations that stand between two statements. `outside` keeps what their names meant before."""
+        unmoved = set(olds)
+        for stmt in (*news, *olds):
+            assert isinstance(stmt, _Declaration)
+            buffer = stmt.buffer
+            outside.setdefault(buffer, (self._windows.get(buffer), self._residents.get(buffer)))
+        for stmt in news:
+            assert isinstance(stmt, _Declaration)
+            if stmt not in unmoved:
+                self._demand_known(stmt)
+            self._windows[stmt.buffer] = self._window(stmt, region)
+        for stmt in olds:
+            assert isinstance(stmt, _Declaration)
+            for extent in stmt.buffer.shape:
+                self._touch(extent, region, stmt)
+            if isinstance(stmt, Allocate):
+                self._residents[stmt.buffer] = self._begin(stmt, region)
+            else:
+                self._view(stmt, region)
+
+    def _demand_known(self, stmt: Allocate | View) -> None:
+        """A declaration that stands elsewhere than before, or is new, may use only variables that have a value."""
+        exprs = [*stmt.buffer.shape, *(() if isinstance(stmt, Allocate) else (stmt.byte_offset,))]
+        while exprs:
+            expr = exprs.pop()
+            if isinstance(expr, Var) and expr not in self._known:
+                raise Wrong(f"`{stmt.buffer.name}` is declared where `{expr.name}` has no value yet", at=stmt)
+            if isinstance(expr, Load | Call | LetExpr):
+                raise Wrong(f"the declaration of `{stmt.buffer.name}` was moved, and it computes", at=stmt)
+            exprs += (child for child in expr.children() if isinstance(child, Expr))
+
+    def _window(self, stmt: Allocate | View, region: Region) -> Window:
+        if isinstance(stmt, Allocate):
+            root = Root(stmt, region)
+            self.roots.append(root)
+            return Window(root, stmt)
+        source = self._windows.get(stmt.source)
+        if source is None:
+            raise Wrong(f"`{stmt.buffer.name}` is a view of `{stmt.source.name}`, which is not there", at=stmt)
+        return Window(source.root, stmt, source)
+
+    def _begin(self, stmt: Allocate, region: Region) -> Resident | None:
+        """An original Allocate; None where the rewritten program has dropped it."""
+        window = self._windows.get(stmt.buffer)
+        if window is None:
+            return None
+        if window.root is None:
+            raise Wrong(f"`{stmt.buffer.name}` lies in an array of the caller", [stmt.buffer], stmt)
+        resident = Resident(stmt, region, self._tick(), window)
+        resident.happenings.append(Happening(resident.position, Event.DECLARE, region, stmt))
+        window.root.residents.append(resident)
+        return resident
+
+    def _view(self, stmt: View, region: Region) -> None:
+        """An original View, which must be as it was, or gone with its source."""
+        window = self._windows.get(stmt.buffer)
+        if window is not None and window.declaration is not stmt:
+            raise Wrong(f"the view `{stmt.buffer.name}` is not what it was", [stmt.buffer], stmt)
+        if stmt.source in self._residents:
+            self._residents[stmt.buffer] = None if window is None else self._residents[stmt.source]
+        if window is not None:
+            self._touch(stmt.byte_offset, region, stmt)
+
+    def _leaf(self, stmt: Stmt, region: Region) -> None:
+        for child in stmt.children():
+            assert isinstance(child, Expr)
+            self._touch(child, region, stmt)
+        if isinstance(stmt, Store):
+            self._happens(stmt.buffer, Event.STORE, region, stmt)
+
+    def _composite(self, old: _Composite, new: Stmt, region: Region) -> Steps[None]:
+        if isinstance(old, IfThenElse):
+            assert isinstance(new, IfThenElse)
+            self._touch(old.condition, region, old)
+            choice = self._open(Flow.CHOICE, region)
+            yield self._inside(old.then_body, new.then_body, self._open(Flow.ONCE, choice))
+            yield self._inside(old.else_body, new.else_body, self._open(Flow.ONCE, choice))
+            choice.end = self._tick()
+        elif isinstance(old, AttrStmt):
+            assert isinstance(new, AttrStmt)
+            yield self._body(old.body, new.body, region)
+        else:
+            assert isinstance(new, For | While)
+            yield self._loop(old, new, region)
+
+    def _loop(self, old: For | While, new: For | While, region: Region) -> Steps[None]:
+        if isinstance(old, While):
+            inner = self._open(Flow.LOOP, region)
+            self._touch(old.condition, inner, old)
+            yield self._inside(old.body, new.body, inner)
+            return
+        self._touch(old.start, region, old)
+        self._touch(old.stop, region, old)
+        inner = self._open(Flow.LOOP, region)
+        # Thread-bound loops inside one another are one launch.
+        in_threads = region.attach is not None and region.attach.kind is ForKind.THREAD
+        if old.kind is ForKind.PARALLEL or (old.kind is ForKind.THREAD and not in_threads):
+            inner.attach, inner.attached = old, inner
+        self._known.add(old.var)
+        yield self._inside(old.body, new.body, inner)
+        self._known.discard(old.var)
+
+    def _inside(self, old: SeqStmt, new: SeqStmt, region: Region) -> Steps[None]:
+        yield self._body(old, new, region)
+        region.end = self._tick()
+
+    def _open(self, flow: Flow, parent: Region) -> Region:
+        return Region(flow, parent, parent.depth + 1, self._tick(), parent.attach, parent.attached)
+
+    def _touch(self, expr: Expr, region: Region, stmt: Stmt) -> None:
+        """Note the loads and the opaque uses in an expression."""
+        stack = [expr]
+        while stack:
+            each = stack.pop()
+            kind = type(each)
+            if kind is IntImm or kind is Var:
+                continue
+            if isinstance(each, Load):
+                self._happens(each.buffer, Event.LOAD, region, stmt)
+                stack += each.indices
+                continue
+            if isinstance(each, BufferRef):
+                self._opaque(each.buffer, region, stmt)
+            elif isinstance(each, Call):
+                operand = each.args[0] if each.op is Op.ADDRESS_OF else None
+                if isinstance(operand, Load):
+                    self._opaque(operand.buffer, region, stmt)
+            stack += each.children()  # type: ignore[arg-type]
+
+    def _happens(self, buffer: Buffer, event: Event, region: Region, stmt: Stmt) -> Resident | None:
+        position = self._tick()
+        if buffer not in self._windows:
+            raise Wrong(f"`{buffer.name}` is used and not declared", [buffer], stmt)
+        resident = self._residents.get(buffer)
+        if resident is not None:
+            resident.happenings.append(Happening(position, event, region, stmt))
+            if resident.opaque is None and resident.stmt.buffer.volatile:
+                resident.opaque = stmt
+        return resident
+
+    def _opaque(self, buffer: Buffer, region: Region, stmt: Stmt) -> None:
+        """The address is handed on: from here to the end of the body, anything may happen to the buffer."""
+        self._happens(buffer, Event.LOAD, region, stmt)
+        resident = self._happens(buffer, Event.STORE, region, stmt)
+        if resident is not None and resident.opaque is None:
+            resident.opaque = stmt
+
+
+def _same_but_bodies(old: Stmt, new: Stmt) -> bool:
+    if old is new:
+        return True
+    for name in old.FIELDS:
+        one, other = getattr(old, name), getattr(new, name)
+        if one is not other and one != other and not isinstance(one, SeqStmt) and name != "span":
+            return False
+    return True
+
+
+def _restore(table: dict[Buffer, _T], key: Buffer, value: _T | None) -> None:
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value
