@@ -161,3 +161,15 @@ def test_what_threads_may_see_lives_as_long_as_they_do() -> None:
 
 def test_never_touched_never_lives() -> None:
     assert live("t = tl.alloc(tl.f32[4])") == {"t": ()}
+
+
+def test_what_an_extent_reads_is_used_where_the_buffer_is_declared() -> None:
+    assert live(
+        """
+        k = tl.alloc(tl.i64[2])     # 0
+        k[0] = 3                    # 1
+        y[0] = x[0]                 # 2
+        t = tl.alloc(tl.f32[k[0]])  # 3
+        t[0] = x[0]                 # 4
+        """
+    ) == {"k": ((1, 4),), "t": ((4, 5),)}

@@ -24,6 +24,7 @@ from tirlite.ir import (
     For,
     ForKind,
     IfThenElse,
+    IntImm,
     Load,
     Node,
     Op,
@@ -223,6 +224,10 @@ class _Finder:
         region = self.open[-1]
         position = self.tick()
         self.pending.append([])  # a leaf collects what stands at its own level
+        if isinstance(stmt, Allocate | View):
+            for extent in stmt.buffer.shape:
+                if not isinstance(extent, IntImm):
+                    self.touch(extent, region, position)
         if isinstance(stmt, Allocate):
             self.roots[stmt.buffer] = Allocation(stmt.buffer, region)
             self.allocations.append(self.roots[stmt.buffer])
