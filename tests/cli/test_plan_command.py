@@ -132,6 +132,12 @@ def test_what_was_not_found_has_code_three_and_no_witness(folder: Path, capsys: 
     assert not (folder / "out.csv").exists()
 
 
+def test_addresses_of_slots_keep_the_capacity_too(folder: Path, capsys: Shown) -> None:
+    (folder / "slots.csv").write_text("id,lower,upper,size,alignment,offset\na,0,2,5,1,\nb,0,2,8,8,\nc,0,2,3,1,0\n")
+    assert run("slots.csv --strategy none --out out.csv --capacity 24", capsys)[0] == 0
+    assert (folder / "out.csv").read_text().splitlines()[1:] == ["a,0,2,5,1,3", "b,0,2,8,8,8", "c,0,2,3,1,0"]
+
+
 @pytest.mark.parametrize(
     ("line", "code"),
     [

@@ -3,6 +3,8 @@
 import io
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tirlite.diag import PlanError
 from tirlite.plan import Plan, Pool, Problem, Request, check, read_csv, solve, write_csv
@@ -154,6 +156,28 @@ def test_a_problem_that_was_no_table_becomes_one():
     text = write_csv(problem)
     assert text == ('id,lower,upper,size_expr,alignment,gaps,offset\n"a,b",0,9,n + 1,8,2-4 5-7,\nc,1,3,2*n,1,,16\n')
     assert read(text, facts={"n": n}) == problem
+
+
+INTERVALS = st.tuples(st.integers(-50, 50), st.integers(1, 9)).map(lambda pair: (pair[0], sum(pair)))
+REQUESTS = st.builds(
+    lambda name, size, live, align, steps: Request(
+        name, size, tuple(live), align=align, fixed=None if steps is None else steps * align
+    ),
+    name=st.text(st.characters(exclude_characters="\n\r", exclude_categories=("Cs",)), max_size=8),
+    size=st.integers(0, 1 << 70),
+    live=st.lists(INTERVALS, min_size=1, max_size=4),
+    align=st.sampled_from([1, 8, 64]),
+    steps=st.none() | st.integers(0, 9),
+)
+
+
+@given(st.lists(REQUESTS, max_size=6, unique_by=lambda request: request.id))
+def test_any_problem_that_is_written_is_read_again(requests):
+    problem = Problem(tuple(requests))
+    text = write_csv(problem)
+    again = read(text)
+    assert again == problem
+    assert write_csv(again) == text
 
 
 def test_a_table_cannot_tell_everything():

@@ -104,6 +104,8 @@ def run(arguments: argparse.Namespace) -> int:
         problem = _problem(arguments)
         refuse_impossible(problem)
         plan = _plan(problem, arguments)
+        if arguments.out is not None:
+            _refuse_unsafe(problem, plan)
     except CapacityError as error:
         if arguments.json:
             print(failure_json(problem, arguments.strategy, error))
@@ -181,3 +183,14 @@ def _write(problem: Problem, plan: Plan, arguments: argparse.Namespace) -> None:
     for path in (arguments.out, arguments.svg, arguments.html):
         if path is not None:
             print(f"wrote {path}", file=sys.stderr)
+
+
+def _refuse_unsafe(problem: Problem, plan: Plan) -> None:
+    """Checks the addresses of slots once more as those of one arena, which padding between them has made larger."""
+    from tirlite.plan import Plan, solve
+    from tirlite.plan.addresses import addresses
+
+    if len(plan.pools) > 1 and not problem.dims:
+        (memory,) = problem.memories
+        places = {name: (memory, place) for name, place in addresses(plan).of.items()}
+        solve(problem, lambda problem: Plan.of(problem, places, plan.strategy))
