@@ -79,7 +79,7 @@ class StorageRewrite:
 
     def _demand_safe(self, func: PrimFunc, result: PrimFunc, found: StorageProblem, plan: Plan) -> None:
         taken = {tuple(found.lifetimes[name].buffer for name in pair) for pair in plan.in_place}
-        proofs = [proof for proof in found.in_place if (proof.destination, proof.source) in taken]
+        proofs = [proof for proof in found.in_place if proof.allowed and (proof.destination, proof.source) in taken]
         verdict = check_storage(func, result, proofs)
         if isinstance(verdict, StorageFault):
             spans = {"span": verdict.span, "related": verdict.related}
