@@ -209,7 +209,7 @@ def test_names_come_from_all_around() -> None:
         for i in range(count):
             y[i] = x[i] * SCALE + TYPED * math.pi + offset
 
-    func = dsl.translate(kernel, {"f32": f32, "count": count})
+    func = dsl.translate(kernel, {"f32": f32, "count": count}).func
     assert str(func).splitlines()[-1].strip() == (
         "y[i] = x[i] * tl.f32(0.5) + tl.f32(0.25) * tl.f32(3.1415927) + tl.f32(tl.i8(3))"
     )
@@ -223,7 +223,7 @@ def test_numpy_types_and_pythons_are_types() -> None:
     def kernel(x: tl.f32[n], a: float, b: int, c: np.uint8):
         x[0] = np.float32(a) + np.int16(b) + c
 
-    func = dsl.translate(kernel, locals())
+    func = dsl.translate(kernel, locals()).func
     assert str(func).endswith("c: tl.u8):\n    x[0] = tl.f32(a) + tl.f32(tl.i16(b)) + tl.f32(c)")
 
 
@@ -234,7 +234,7 @@ def test_statements_know_their_lines() -> None:
         é = 3 + k
         x[é] = é+é  # fmt: skip
 
-    func = dsl.translate(kernel, locals())
+    func = dsl.translate(kernel, locals()).func
     first = kernel.__code__.co_firstlineno
     spans = [stmt.span for stmt in func.body.stmts]
     assert [(span.line - first, span.column, span.end_column) for span in spans] == [(1, 8, 17), (2, 8, 18)]

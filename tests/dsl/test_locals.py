@@ -24,9 +24,10 @@ def test_assigned_once_is_a_let() -> None:
     assert body_of("t = x[0] * 2\ny[0] = t + t") == "t = x[0] * tl.f32(2.0)\ny[0] = t + t"
 
 
-def test_a_literal_alone_has_the_widest_type() -> None:
-    assert body_of("a = 1\nb = 1.0\nc = True\ny[a] = b if c else 0") == (
-        "a = 1\nb = 1.0\nc = True\ny[a] = tl.f32(b if c else 0.0)"
+def test_a_name_for_a_literal_is_as_weak_as_the_literal() -> None:
+    assert body_of("a = 1\nb = 0.5\ny[a] = x[a] * b") == "y[1] = x[1] * tl.f32(0.5)"
+    assert body_of("a = tl.i64(1)\nb = tl.f64(0.5)\ny[a] = x[a] * b") == (
+        "a = tl.i64(1)\nb = tl.f64(0.5)\ny[a] = tl.f32(tl.f64(x[a]) * b)"
     )
 
 
@@ -39,12 +40,33 @@ def test_assigned_twice_is_a_buffer() -> None:
 def test_updated_is_a_buffer_outside_of_the_loop() -> None:
     source = "total = 0.0\nfor i in range(n):\n    total += x[i]\ny[0] = total"
     assert body_of(source) == (
-        'total = tl.alloc(tl.f64[()], scope="local")\n'
-        "total[()] = 0.0\n"
+        'total = tl.alloc(tl.f32[()], scope="local")\n'
+        "total[()] = tl.f32(0.0)\n"
         "for i in range(n):\n"
-        "    total[()] = total[()] + tl.f64(x[i])\n"
-        "y[0] = tl.f32(total[()])"
+        "    total[()] = total[()] + x[i]\n"
+        "y[0] = total[()]"
     )
+
+
+@pytest.mark.parametrize(
+    ("source", "dtype"),
+    [
+        ("t = 0\nt += x[0]", "f32"),
+        ("t = 0\nt = max(t, x[0])\nt += k", "f32"),
+        ("t = 0.0\nt = t + k", "f64"),
+        ("t = 0\nt = t + 1\nt += k", "i64"),
+        ("t = 0\nt += 1", "i64"),
+        ("t = 0.0\nt = 1.5", "f64"),
+        ("t = True\nt = k > 0", "bool_"),
+        ("t = 0\nt += tl.i8(k)", "i8"),
+        ("t = 0\nt = tl.f64(0)\nt += x[0]", "f64"),
+        ("t = 0\nif k > 0:\n    t = x[0]", "f32"),
+        ("s = 0\nt = 0\nt += x[0]\ns += t", "f32"),
+    ],
+)
+def test_the_first_value_with_a_type_gives_a_scalar_its_type(source: str, dtype: str) -> None:
+    assert f"t = tl.alloc(tl.{dtype}[()]" in body_of(source)
+    assert "s = tl.alloc" not in source or f"s = tl.alloc(tl.{dtype}[()]" in body_of(source)
 
 
 def test_an_annotation_gives_the_type() -> None:
@@ -109,7 +131,7 @@ def test_a_block_under_an_attribute_is_no_branch() -> None:
         ("for i in range(3):\n    i = 4", "fixed-name"),
         ("for i in range(3):\n    for i in range(3):\n        pass", "fixed-name"),
         ("t = 1\nt = tl.alloc(tl.f32[n])", "mixed-name"),
-        ("t = 0\nt += x[0]", "lossy-store"),
+        ("t = tl.i64(0)\nt += x[0]", "lossy-store"),
         ("t = x\ny[0] = t[0]", "second-name"),
         ("t = tl.f32", "second-name"),
         ('t = "text"', "second-name"),
@@ -121,4 +143,4 @@ def test_mistakes_of_scope_are_refused(source: str, code: str) -> None:
 
 def test_the_type_of_a_scalar_is_named_where_it_does_not_fit() -> None:
     with pytest.raises(tl.KernelError, match="give `total` its type .* `total: tl.f32 = ...`"):
-        body_of("total = 0\nfor i in range(n):\n    total += x[i]")
+        body_of("total = k\nfor i in range(n):\n    total += x[i]")

@@ -74,7 +74,7 @@ def branches(x: f64[n], y: f64[n], k: i64):
 @pytest.mark.parametrize("size", [1, 2, 7])
 @pytest.mark.parametrize("k", [0, 2, 5])
 def test_a_kernel_means_what_python_means(function: Callable[..., None], size: int, k: int) -> None:
-    func = dsl.translate(function, {})
+    func = dsl.translate(function, {}).func
     x = np.random.default_rng(size + k).normal(size=size)
     expected, found = np.zeros(size), np.zeros(size)
     # Python is to see a number where the kernel sees the dim.

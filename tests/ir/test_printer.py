@@ -61,7 +61,7 @@ def test_loops_share_a_name_and_nests_do_not() -> None:
         return ir.For(ir.Var("i"), zero, one, ir.SeqStmt(stmts))
 
     assert ir.text(ir.seq(loop(loop()), loop(), ir.Let(ir.Var("i"), one))) == (
-        "for i in range(1):\n    for i_1 in range(1):\n        pass\nfor i in range(1):\n    pass\ni_2 = 1"
+        "for i in range(1):\n    for i_1 in range(1):\n        pass\nfor i in range(1):\n    pass\ni_2 = tl.i64(1)"
     )
 
 

@@ -61,6 +61,7 @@ class Expressions:
         self.checked = checked
         self.overflows: list[str] = []
         self.externs: dict[str, None] = {}  # names of the extern functions that are called, in order
+        self.addresses: dict[str, int] = {}  # symbols of those that are known by their addresses
 
     def value(self, expr: Expr) -> str:
         """The operand, without its type, that holds the value of `expr`."""
@@ -166,7 +167,7 @@ class Expressions:
     def extern(self, expr: Call) -> Steps[str]:
         """A call by C's conventions; buffers and addresses are passed as pointers."""
         name, *args = expr.args
-        symbol = name.value if isinstance(name, StringImm) else ""
+        symbol = name.value if isinstance(name, StringImm) else self._symbol_of(name)
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", symbol):
             raise Refused(f"the extern function {symbol!r}", "name it as in C")
         if any(is_half(each.dtype) for each in (expr, *args)):
@@ -176,8 +177,16 @@ class Expressions:
             value = self._leaf(arg) or (yield self.steps(arg))
             extension = ("signext " if arg.dtype.is_signed else "zeroext ") if _is_small(arg.dtype) else ""
             operands.append(f"{register_type(arg.dtype)} {extension}{value}")
-        self.externs[symbol] = None
+        if isinstance(name, StringImm):
+            self.externs[symbol] = None
         return self.out.call(register_type(expr.dtype), symbol, *operands)
+
+    def _symbol_of(self, address: Expr) -> str:
+        """A symbol for a function that is known by its address, bound to it when the code is linked."""
+        assert isinstance(address, IntImm)
+        symbol = f"extern_at_{address.value:x}"
+        self.addresses[symbol] = address.value
+        return symbol
 
     def address_of(self, expr: Call) -> Steps[str]:
         element = expr.args[0]

@@ -39,6 +39,7 @@ class Lowered:
     alignment: int  # of the workspace, in bytes
     faults: tuple[Message, ...]
     externs: tuple[str, ...]  # the extern functions that must exist in the process
+    addresses: tuple[tuple[str, int], ...]  # symbols of extern functions that are known by their addresses
     extent: Extent
 
 
@@ -68,6 +69,7 @@ def lower(func: PrimFunc) -> Lowered:
         alignment=storage.line,
         faults=tuple(statements.messages),
         externs=tuple(values.externs),
+        addresses=tuple(values.addresses.items()),
         extent=statements.extent,
     )
 

@@ -88,5 +88,6 @@ def _translated(function: Function, names: Mapping[str, object], options: Option
     if not isinstance(function, FunctionType):
         raise NoKernel(type(function).__name__).error()
     start = perf_counter()
-    func = translate(function, names)
-    return Kernel(func, options, seconds=perf_counter() - start, doc=function.__doc__)
+    made = translate(function, names)
+    seconds = perf_counter() - start
+    return Kernel(made.func, options, seconds=seconds, doc=function.__doc__, captures=made.captures)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from threading import Lock
+from types import MappingProxyType
 from typing import Any
 
 import numpy.typing as npt
@@ -37,13 +39,25 @@ class Kernel:
     not hold, KernelError at the first call for what cannot be compiled.
     """
 
-    def __init__(self, func: PrimFunc, options: Options, *, seconds: float = 0.0, doc: str | None = None) -> None:
-        """`seconds` is what the front end took. Raises KernelError for a shape that cannot be checked."""
+    def __init__(
+        self,
+        func: PrimFunc,
+        options: Options,
+        *,
+        seconds: float = 0.0,
+        doc: str | None = None,
+        captures: Mapping[str, object] | None = None,
+    ) -> None:
+        """`seconds` is what the front end took, `captures` are the constants that went in.
+
+        Raises KernelError for a shape that cannot be checked.
+        """
         self.ir = func
         self.options = options
         self.name = func.name
         self.__name__ = func.name
         self.__doc__ = doc
+        self._captures = dict(captures or {})
         self._front_end = seconds
         self._binder = Binder(signature_of(func))
         self._version = Version(func, options)
@@ -63,7 +77,7 @@ class Kernel:
 
     def with_options(self, options: Options) -> Kernel:
         """The same function, compiled anew with other options."""
-        return Kernel(self.ir, options, seconds=self._front_end, doc=self.__doc__)
+        return Kernel(self.ir, options, seconds=self._front_end, doc=self.__doc__, captures=self._captures)
 
     def interpret(self, *args: object, **named: object) -> Array | tuple[Array, ...] | None:
         """As a call, but run by the reference interpreter on the function as it was written: slow, with all checks."""
@@ -75,6 +89,14 @@ class Kernel:
             arguments |= zip(self.ir.dims, binding.dims, strict=True)
             interpret(self.ir, arguments)
         return _returned(binding)
+
+    @property
+    def captures(self) -> Mapping[str, object]:
+        """The constants from around the function that went into it, as they were then; changing one changes nothing.
+
+        Those of an inline function have its name before theirs.
+        """
+        return MappingProxyType(self._captures)
 
     @property
     def lowered(self) -> PrimFunc:

@@ -6,16 +6,18 @@ import ast
 
 from tirlite.diag import KernelError, Message, Span
 from tirlite.dsl.calls import CallSite
+from tirlite.dsl.cell_types import CellTypes
 from tirlite.dsl.convert import LossyStore, is_literal, number, stored
 from tirlite.dsl.declarations import allocation, view
 from tirlite.dsl.expression import Expressions
-from tirlite.dsl.local_names import Home, LocalNames, Use
+from tirlite.dsl.local_names import Home, LocalNames, Use, names_in
 from tirlite.dsl.operators import BINARY, binary
 from tirlite.dsl.parameters import checked, described
 from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import Cell, PossiblyUnassigned, Scope
+from tirlite.dsl.static import unpacked
 from tirlite.ir.dtype import DType
-from tirlite.ir.expr import Buffer, Expr, Load, Var
+from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, Load, Var
 from tirlite.ir.stmt import Allocate, Let, Store
 
 
@@ -99,10 +101,11 @@ class BadLocalType(Message):
 class Assignments:
     """Translates assignments, and says which names may be bound."""
 
-    def __init__(self, expressions: Expressions, scope: Scope, names: LocalNames) -> None:
+    def __init__(self, expressions: Expressions, scope: Scope, names: LocalNames, types: CellTypes) -> None:
         self._expressions = expressions
         self._scope = scope
         self._names = names
+        self._types = types
         self._fixed: dict[str, str] = {}
 
     def fix(self, name: str, what: str) -> None:
@@ -127,14 +130,43 @@ class Assignments:
     def assign(self, stmt: ast.Assign) -> None:
         """`target = value`"""
         span, target = self._span(stmt), stmt.targets[0]
-        if len(stmt.targets) > 1 or isinstance(target, (ast.Tuple, ast.List, ast.Starred)):
+        if len(stmt.targets) > 1 or isinstance(target, (ast.List, ast.Starred)):
             raise NotInKernels("an assignment to several targets", "assign one after the other", span=span).error()
-        if isinstance(target, ast.Name):
+        if isinstance(target, ast.Tuple):
+            self._to_several(target, stmt)
+        elif isinstance(target, ast.Name):
             self._to_name(target.id, stmt, stmt.value, None)
         else:
-            element = self._element(target)
-            value = self._expressions.value(stmt.value)
-            self._store(element, value, element.buffer.name, self._span(stmt.value), span)
+            value = self._expressions.value(stmt.value, alone=True)
+            self._to_element(target, value, self._span(stmt.value), span)
+
+    def _to_several(self, target: ast.Tuple, stmt: ast.Assign) -> None:
+        """`a, x[i] = f(...)`: all values are computed before the first is assigned."""
+        span = self._span(stmt.value)
+        if not isinstance(stmt.value, ast.Call):
+            instead = "assign one after the other, with a name of its own for a value that is overwritten"
+            raise NotInKernels("an assignment to several targets", instead, span=self._span(stmt)).error()
+        for name in names_in(target):
+            self.check(name.id, Use.SCALAR, self._span(name))
+        values = unpacked(self._expressions.value(stmt.value, alone=True), len(target.elts), span)
+        held = [self._held(each) for each in values]
+        for part, value in zip(target.elts, held, strict=True):
+            if isinstance(part, ast.Name):
+                self._bind(part.id, stmt, value, span, self._span(stmt))
+            else:
+                self._to_element(part, value, span, self._span(stmt))
+
+    def _held(self, value: object) -> object:
+        """`value` under a name, unless nothing can change it."""
+        if not isinstance(value, Expr) or isinstance(value, (Var, IntImm, FloatImm)) or value.dtype.is_handle:
+            return value
+        var = Var("value", value.dtype)
+        self._scope.add(Let(var, value))
+        return var
+
+    def _to_element(self, target: ast.expr, value: object, value_span: Span, span: Span) -> None:
+        element = self._element(target)
+        self._store(element, value, element.buffer.name, value_span, span)
 
     def annotated(self, stmt: ast.AnnAssign) -> None:
         """`name: type = value`"""
@@ -154,24 +186,26 @@ class Assignments:
         if operator is None:
             raise refusal(stmt.op, self._span(stmt))
         spans = (self._span(stmt.target), self._span(stmt.value))
+        target: object
         if isinstance(stmt.target, ast.Name):
-            element = self._cell_to_update(stmt.target.id, spans[0])
+            target = self._cell_to_update(stmt.target.id, spans[0])
             name = stmt.target.id
         else:
-            element = self._element(stmt.target)
-            name = element.buffer.name
+            target = self._element(stmt.target)
+            name = target.buffer.name
         operand = self._expressions.value(stmt.value)
-        value = binary(operator, element, operand, spans)
+        value = binary(operator, target, operand, spans)
         wish = operand.dtype if isinstance(operand, Expr) else None
+        cell = self._settled(name, value) if isinstance(stmt.target, ast.Name) else None
+        element = Load(cell.buffer, ()) if cell is not None else target
+        assert isinstance(element, Load)
         self._store(element, value, name, spans[1], self._span(stmt), wish)
 
-    def _cell_to_update(self, name: str, span: Span) -> Load:
+    def _cell_to_update(self, name: str, span: Span) -> object:
         self.check(name, Use.SCALAR, span)
         if name not in self._names.kinds:
             raise PossiblyUnassigned(name, span=span).error()
-        current = self._scope.read(name, span)
-        assert isinstance(current, Load), "the scan gives each updated scalar a buffer"
-        return current
+        return self._scope.read(name, span)
 
     def _element(self, target: ast.expr) -> Load:
         if not isinstance(target, ast.Subscript):
@@ -200,15 +234,25 @@ class Assignments:
         if site is not None:
             self._declare(name, site, span)
             return
+        given = self._expressions.value(value, alone=True)
+        if self._expressions.is_static(value) and self._names.homes[name, stmt].is_let and dtype is None:
+            self._scope.bind(name, given, span)
+        else:
+            self._bind(name, stmt, self._typed(name, given, dtype, self._span(value)), self._span(value), span)
+
+    def _bind(self, name: str, stmt: ast.stmt, value: object, value_span: Span, span: Span) -> None:
+        """`name` is `value`, a number."""
         home = self._names.homes[name, stmt]
-        made = self._typed(name, self._expressions.value(value), dtype, self._span(value))
-        if home.is_let:
-            expr = made if isinstance(made, Expr) else number(made, span)
+        if not home.is_let:
+            self._to_cell(name, value, home, stmt, value_span)
+        elif is_literal(value):
+            # It stays as weak as it is where it stands for itself.
+            self._scope.bind(name, value, span)
+        else:
+            expr = value if isinstance(value, Expr) else number(value, value_span)
             var = Var(name, expr.dtype)
             self._scope.add(Let(var, expr, span=span))
             self._scope.bind(name, var, span)
-        else:
-            self._to_cell(name, made, home, self._span(value), span)
 
     def _typed(self, name: str, value: object, dtype: DType | None, span: Span) -> object:
         """`value`, if it is a number; as a `dtype`, if one is given."""
@@ -220,13 +264,25 @@ class Assignments:
             raise SecondName(described(value), name, "a local name stands for a number or a buffer", span=span).error()
         return value if dtype is None else stored(value, dtype, name, span)
 
-    def _to_cell(self, name: str, value: object, home: Home, value_span: Span, span: Span) -> None:
-        cell = self._scope.cell(name)
+    def _to_cell(self, name: str, value: object, home: Home, stmt: ast.stmt, value_span: Span) -> None:
+        span = self._span(stmt)
+        cell = self._settled(name, value)
         if cell is None:
-            cell = Cell(Buffer(name, number(value, value_span).dtype, (), "local"))
+            if isinstance(value, (bool, int, float)):
+                cell = self._types.begin(name, value, stmt)
+            else:
+                cell = Cell(Buffer(name, number(value, value_span).dtype, (), "local"))
             self._scope.bind_cell(name, cell, home.block, Allocate(cell.buffer, span=span), span)
         self._store(Load(cell.buffer, ()), value, name, value_span, span)
         self._scope.assigned([name])
+
+    def _settled(self, name: str, value: object) -> Cell | None:
+        """The cell called `name`, if it is declared, ready for `value`, which may be the first to have a type."""
+        cell = self._scope.cell(name)
+        if cell is not None and cell.placeholder is not None and isinstance(value, Expr):
+            cell = self._types.settle(cell, value.dtype)
+            self._scope.settle(name, cell)
+        return cell
 
     def _declare(self, name: str, site: CallSite, span: Span) -> None:
         made = allocation(name, site, span) if site.word.name == "alloc" else view(name, site, span)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from tirlite.diag import Message, Span, nearest
 from tirlite.dsl.convert import condition, constant, integer, is_literal, number, together
+from tirlite.dsl.native import is_native, native_address
 from tirlite.dsl.operators import OperandType
 from tirlite.dsl.parameters import described
 from tirlite.dsl.vocabulary import DECLARATIONS, LOOPS, MAX, MIN, Word
 from tirlite.ir import expr as e
-from tirlite.ir.dtype import DType, bool_, dtype_of, f64, handle, i32
-from tirlite.ir.expr import Buffer, BufferRef, Call, Expr, Load, StringImm, widened
+from tirlite.ir.dtype import DType, bool_, dtype_of, f64, handle, i32, i64
+from tirlite.ir.expr import Buffer, BufferRef, Call, Expr, IntImm, Load, StringImm, widened
 from tirlite.ir.op import Op
 
 
@@ -270,11 +271,23 @@ def _call_extern(site: CallSite) -> object:
     made = dtype_of(dtype) if isinstance(dtype, str) else dtype
     if not isinstance(made, DType):
         raise site.wrong(0, 'a type, as in "f32"')
-    if not isinstance(name, str) or not name:
-        raise site.wrong(1, 'the name of a function, as in "f"')
+    function = _extern_function(name)
+    if function is None:
+        raise site.wrong(1, 'the name of a function, as in "f", a function of ctypes, or an address')
     rest = zip(site.args[2:], site.spans[2:], strict=True)
     args = tuple(_extern_argument(value, span) for value, span in rest)
-    return Call(made, Op.CALL_EXTERN, (StringImm(name), *args))
+    return Call(made, Op.CALL_EXTERN, (function, *args))
+
+
+def _extern_function(value: object) -> Expr | None:
+    """A function outside of the kernel: by its name, or by its address in this process."""
+    if isinstance(value, str) and value:
+        return StringImm(value)
+    if is_native(value):
+        value = native_address(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= i64.max:
+        return IntImm(i64, value)
+    return None
 
 
 def _extern_argument(value: object, span: Span) -> Expr:

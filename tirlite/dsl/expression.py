@@ -7,22 +7,27 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from enum import Enum
+from types import ModuleType
+from typing import Any, TypeAlias
 
 from tirlite.diag import Message, Span
 from tirlite.dsl.calls import CallSite, call, conditional
 from tirlite.dsl.convert import cast, condition, is_literal, number
 from tirlite.dsl.declarations import promised
-from tirlite.dsl.indexing import Shape, element, extent_of, tensor_type
+from tirlite.dsl.indexing import Shape, chosen, element, extent_of, tensor_type
+from tirlite.dsl.inline import Inline
 from tirlite.dsl.operators import BINARY, COMPARE, binary, logical, unary
 from tirlite.dsl.parameters import described, output
 from tirlite.dsl.places import Places
 from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import Scope
-from tirlite.dsl.surroundings import Surroundings, is_tl, member
+from tirlite.dsl.static import evaluated
+from tirlite.dsl.surroundings import Surroundings, is_tl, meaning, member
 from tirlite.dsl.vocabulary import DECLARATIONS, Word, named
 from tirlite.ir.dtype import DType
-from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, LetExpr, Var
+from tirlite.ir.expr import Buffer, FloatImm, IntImm, LetExpr, Var
+from tirlite.ir.func import PrimFunc
 from tirlite.ir.trampoline import Steps, run
 
 
@@ -35,7 +40,7 @@ class NotCallable(Message):
 
     code = "not-callable"
     title = "{given} cannot be called"
-    help = "a kernel calls tl.*, min, max, abs and types"
+    help = "a kernel calls tl.*, min, max, abs, types, other kernels, and functions under @tl.inline"
 
     given: str
 
@@ -57,19 +62,38 @@ class NotIndexable(Message):
 _TEXTS = {type(None): "None", type(...): "`...`", complex: "a complex number", bytes: "bytes"}
 
 
-class Expressions:
-    """Translates expressions; `local` are the names that belong to the kernel itself."""
+class Position(Enum):
+    """Where the call of a kernel or an inline function stands."""
 
-    def __init__(self, places: Places, surroundings: Surroundings, scope: Scope, local: set[str]) -> None:
+    ALONE = "the whole value of a statement"
+    INSIDE = "a part of an expression"
+    CONDITIONAL = "a part that is computed on a condition, or again and again"
+
+
+# Adds the statements that a call comes to, and gives the value of the call.
+Invoke: TypeAlias = "Callable[[Inline | PrimFunc, CallSite, Position], Steps[object]]"
+
+
+class Expressions:
+    """Translates expressions; `local` are the names that belong to the kernel itself, `invoke` does the calls."""
+
+    def __init__(
+        self, places: Places, surroundings: Surroundings, scope: Scope, local: set[str], invoke: Invoke | None = None
+    ) -> None:
         self.places = places
         self.surroundings = surroundings
         self.scope = scope
         self.local = local
+        self._invoke = invoke
         self._lets: list[tuple[str, Var]] = []
+        self._alone: ast.expr | None = None
+        self._conditions = 0
 
-    def value(self, node: ast.expr) -> object:
-        """What `node` means."""
+    def value(self, node: ast.expr, *, alone: bool = False, conditional: bool = False) -> object:
+        """What `node` means. It may be `alone` in its statement, or be computed on a condition."""
         self._lets.clear()
+        self._alone = node if alone else None
+        self._conditions = int(conditional)
         return run(self._steps(node))
 
     def span(self, node: ast.AST) -> Span:
@@ -90,6 +114,13 @@ class Expressions:
             return self.scope.read(node.id, self.span(node))
         return self.surroundings.value(node.id, self.span(node), sorted(self.local))
 
+    def _conditional(self, node: ast.expr) -> Steps[object]:
+        """A part that is not computed in any case."""
+        self._conditions += 1
+        value = yield self._steps(node)
+        self._conditions -= 1
+        return value
+
     def literal(self, node: ast.Constant) -> Steps[object]:
         yield from ()
         if isinstance(node.value, (bool, int, float, str)):
@@ -103,7 +134,11 @@ class Expressions:
             return Shape(base)
         if isinstance(base, Buffer) and node.attr == "dtype":
             return base.dtype
-        return member(base, self.places.text(node.value), node.attr, self.span(node))
+        name = self.places.text(node.value)
+        made = member(base, name, node.attr, self.span(node))
+        if isinstance(base, ModuleType):
+            self.surroundings.note(f"{name}.{node.attr}", getattr(base, node.attr))
+        return made
 
     def subscript(self, node: ast.Subscript) -> Steps[object]:
         base = yield self._steps(node.value)
@@ -118,6 +153,8 @@ class Expressions:
             return extent_of(base, values, self.span(node.slice))
         if isinstance(base, DType):
             return tensor_type(base, values)
+        if isinstance(base, tuple) and len(values) == 1:
+            return meaning(chosen(base, values[0], spans[0]), self.places.text(node), self.span(node))
         if isinstance(base, Word) and base.name == "out" and len(values) == 1:
             return output(values[0], spans[0])
         raise NotIndexable(described(base), span=self.span(node)).error()
@@ -135,16 +172,16 @@ class Expressions:
         return unary(node.op, operand, self.span(node.operand))
 
     def logical(self, node: ast.BoolOp) -> Steps[object]:
-        result: Expr | None = None
-        for part in node.values:
-            test = condition((yield self._steps(part)), self.span(part))
-            result = test if result is None else logical(node.op, result, test)
+        first, *rest = node.values
+        result = condition((yield self._steps(first)), self.span(first))
+        for part in rest:
+            result = logical(node.op, result, condition((yield self._conditional(part)), self.span(part)))
         return result
 
     def comparison(self, node: ast.Compare) -> Steps[object]:
-        values = [(yield self._steps(node.left))]
-        for comparator in node.comparators:
-            values.append((yield self._steps(comparator)))
+        values = [(yield self._steps(node.left)), (yield self._steps(node.comparators[0]))]
+        for comparator in node.comparators[1:]:
+            values.append((yield self._conditional(comparator)))
         parts: list[ast.expr] = [node.left, *node.comparators]
         spans = [self.span(part) for part in parts]
         lets = []
@@ -173,16 +210,20 @@ class Expressions:
         return binary(operator, values[place], values[place + 1], (spans[place], spans[place + 1]))
 
     def choice(self, node: ast.IfExp) -> Steps[object]:
-        values = []
         parts = (node.test, node.body, node.orelse)
-        for part in parts:
-            values.append((yield self._steps(part)))
+        values = [(yield self._steps(node.test))]
+        for part in parts[1:]:
+            values.append((yield self._conditional(part)))
         return conditional(tuple(values), tuple(self.span(part) for part in parts))
 
     def call(self, node: ast.Call) -> Steps[object]:
         function = yield self._steps(node.func)
         if isinstance(function, Word) and function.name == "let":
             return (yield self._let(function, node))
+        if isinstance(function, Word) and function.name == "static":
+            return self.static(node)
+        if isinstance(function, (Inline, PrimFunc)):
+            return (yield self._invocation(function, node))
         if not isinstance(function, (Word, DType)):
             raise NotCallable(described(function), span=self.span(node.func)).error()
         site = yield self._site(function, node)
@@ -195,6 +236,29 @@ class Expressions:
         if function.name == "buffer" and len(site.args) == 1:
             return promised(site)
         return call(site)
+
+    def _invocation(self, function: Inline | PrimFunc, node: ast.Call) -> Steps[object]:
+        alone = Position.ALONE if node is self._alone else Position.INSIDE
+        position = Position.CONDITIONAL if self._conditions or self._lets else alone
+        assert self._invoke is not None, "text knows no kernels and functions"
+        site = yield self._site(Word(function.name), node)
+        return (yield self._invoke(function, site, position))
+
+    def static(self, node: ast.Call) -> object:
+        """`tl.static(expression)`."""
+        if len(node.args) != 1 or node.keywords:
+            raise NotInKernels("tl.static in this form", "write tl.static(expression)", span=self.span(node)).error()
+        return evaluated(node.args[0], self.places, self.surroundings, self.scope, self.local)
+
+    def note_names(self, node: ast.AST) -> None:
+        """Remembers the constants that `node` mentions, where Python itself has evaluated it."""
+        for each in ast.walk(node):
+            if isinstance(each, ast.Name) and self.surroundings.has(each.id):
+                self.surroundings.note(each.id, self.surroundings.find(each.id))
+
+    def is_static(self, node: ast.expr) -> bool:
+        """Whether `node` is a call of `tl.static`."""
+        return self.calls_one_of(("static",), node)
 
     def declaration(self, node: ast.expr) -> CallSite | None:
         """The call of `tl.alloc` or `tl.view` that `node` is, if it is one."""
@@ -220,6 +284,7 @@ class Expressions:
     def word_call(self, node: ast.expr) -> CallSite | None:
         """The call of a word that `node` is, if it is one: what a `for` goes over, what a `with` holds."""
         function = self.value(node.func) if isinstance(node, ast.Call) else None
+        self._conditions = 0
         if not isinstance(function, Word):
             return None
         assert isinstance(node, ast.Call)

@@ -77,6 +77,21 @@ class NoSuchExtent(Message):
     last: int
 
 
+class TupleIndex(Message):
+    """A tuple from around the kernel is indexed by something else than a constant in its range.
+
+    Example: `WEIGHTS[k]` in a `range` loop over `k`, where `WEIGHTS = (1, 2, 1)`.
+    Fix: Loop over `tl.static(range(3))`, or pass the values as an array.
+    """
+
+    code = "tuple-index"
+    title = "a tuple of {count} is indexed by {given}"
+    help = "the index is a constant; a loop over tl.static(range({count})) has constant variables"
+
+    given: str
+    count: int
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """`x.shape`, before it is indexed."""
@@ -107,6 +122,13 @@ def _index(name: str, axis: int, may_be_vector: bool, value: object, span: Span)
     if isinstance(index, IntImm) and index.value < 0:
         raise NegativeIndex(name, axis, index.value, span=span).error()
     return index
+
+
+def chosen(values: tuple[object, ...], index: object, span: Span) -> object:
+    """The element of a constant tuple at a constant index."""
+    if isinstance(index, bool) or not isinstance(index, int) or not -len(values) <= index < len(values):
+        raise TupleIndex(described(index), len(values), span=span).error()
+    return values[index]
 
 
 def extent_of(shape: Shape, values: Sequence[object], span: Span) -> Expr:

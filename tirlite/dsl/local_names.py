@@ -123,14 +123,19 @@ def _mentions(stmt: ast.stmt, block: Block, is_declaration: Callable[[ast.expr],
     ]
     if isinstance(stmt, (ast.Assign, ast.AnnAssign)):
         target = stmt.targets[0] if isinstance(stmt, ast.Assign) else stmt.target
-        if isinstance(target, ast.Name) and stmt.value is not None:
-            use = Use.BUFFER if is_declaration(stmt.value) else Use.SCALAR
-            found.append((target.id, Mention(block, use, stmt)))
+        use = Use.BUFFER if stmt.value is not None and is_declaration(stmt.value) else Use.SCALAR
+        found += [(name.id, Mention(block, use, stmt)) for name in names_in(target) if stmt.value is not None]
     elif isinstance(stmt, ast.AugAssign) and isinstance(stmt.target, ast.Name):
         found.append((stmt.target.id, Mention(block, Use.UPDATE, stmt)))
-    elif isinstance(stmt, ast.For) and isinstance(stmt.target, ast.Name):
-        found.append((stmt.target.id, Mention(block, Use.LOOP, stmt)))
+    elif isinstance(stmt, ast.For):
+        found += [(name.id, Mention(block, Use.LOOP, stmt)) for name in names_in(stmt.target)]
     return found
+
+
+def names_in(target: ast.expr) -> list[ast.Name]:
+    """The names that a target binds: itself, or those of a tuple."""
+    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    return [part for part in parts if isinstance(part, ast.Name)]
 
 
 def _reads(value: object) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -49,9 +50,15 @@ class AlreadyReported(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A scalar that changes: a buffer without axes."""
+    """A scalar that changes: a buffer without axes.
+
+    While the types of the cells are being found out, one that has only been given literals so far is read as
+    `placeholder`; `origin` is the assignment that it came from.
+    """
 
     buffer: Buffer
+    placeholder: bool | int | float | None = None
+    origin: ast.stmt | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,10 @@ class Scope:
         frame.stmts.append(declaration)
         self._bind(frame, name, cell, span)
 
+    def settle(self, name: str, cell: Cell) -> None:
+        """The cell called `name` is `cell` from here on, whose type is known."""
+        self._values[name] = cell
+
     def bind_wrong(self, name: str, span: Span) -> None:
         """`name` should have been bound here, and what should have bound it was wrong."""
         if self.cell(name) is not None:
@@ -132,6 +143,10 @@ class Scope:
         value = self._values.get(name)
         return value if isinstance(value, Cell) else None
 
+    def constant(self, name: str) -> object:
+        """What the local `name` stands for, None where that is nothing, or wrong."""
+        return self._values.get(name)
+
     def read(self, name: str, span: Span) -> object:
         """What the local `name` stands for here."""
         value = self._values.get(name)
@@ -140,7 +155,7 @@ class Scope:
         if isinstance(value, Cell):
             if name not in self._assigned:
                 raise PossiblyUnassigned(name, span=span).error()
-            return Load(value.buffer, ())
+            return Load(value.buffer, ()) if value.placeholder is None else value.placeholder
         if value is not None:
             return value
         if isinstance(self._gone.get(name), Wrong):

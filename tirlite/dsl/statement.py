@@ -7,27 +7,27 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from tirlite.diag import KernelError, Message, Span, nearest
+from tirlite.diag import KernelError, Message, Span
 from tirlite.dsl.assignment import Assignments
-from tirlite.dsl.calls import CallSite, WrongArgument, misplaced
-from tirlite.dsl.convert import condition, integer, is_literal, number
+from tirlite.dsl.attributes import attribute_of
+from tirlite.dsl.calls import WrongArgument, misplaced
+from tirlite.dsl.convert import condition, is_literal, number
 from tirlite.dsl.expression import Expressions
-from tirlite.dsl.local_names import LocalNames, Use
+from tirlite.dsl.local_names import LocalNames, Use, names_in
+from tirlite.dsl.loops import header
 from tirlite.dsl.parameters import described
 from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import AlreadyReported, Scope
-from tirlite.dsl.vocabulary import LOOPS, Word
+from tirlite.dsl.static import rounds, unpacked
+from tirlite.dsl.surroundings import meaning
+from tirlite.dsl.vocabulary import Word
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import Buffer, Expr, IntImm, Var
+from tirlite.ir.expr import Buffer, Expr, Var
 from tirlite.ir.stmt import (
-    PAYLOADS,
     Assert,
-    AttrKey,
     AttrStmt,
-    AttrValue,
     Evaluate,
     For,
-    ForKind,
     IfThenElse,
     SeqStmt,
     While,
@@ -38,49 +38,6 @@ T = TypeVar("T")
 
 # No error lists more mistakes than this.
 MOST_REPORTED = 20
-
-
-class BadLoop(Message):
-    """A `for` goes over something else than a range.
-
-    Example: `for value in x:`.
-    Fix: Loop over indices: `for i in range(n):`.
-    """
-
-    code = "bad-loop"
-    title = "a loop goes over {given}"
-    help = "write `for i in range(n):`; tl.parallel, tl.vectorized, tl.unroll and tl.thread stand in the place of range"
-
-    given: str
-
-
-class BadStep(Message):
-    """The step of a loop is no constant, or zero.
-
-    Example: `for i in range(0, n, k):`, where `k` is a parameter.
-    Fix: Write a constant other than 0, or loop over the number of steps and multiply.
-    """
-
-    code = "bad-step"
-    title = "the step of a loop is {given}"
-    help = "a step is a constant integer other than 0"
-
-    given: str
-
-
-class UnknownAttribute(Message):
-    """`tl.attr` has a key that does not exist.
-
-    Example: `with tl.attr(x, "double_bufer"):`.
-    Fix: Take one of the keys that the message lists.
-    """
-
-    code = "unknown-attribute"
-    title = 'tl.attr has no key "{key}"'
-    help = "{advice}"
-
-    key: str
-    advice: str
 
 
 class NoEffect(Message):
@@ -106,6 +63,8 @@ class Statements:
         self.names = names
         self.assignments = assignments
         self.mistakes: list[Message] = []
+        self.returns: set[ast.Return] = set()  # those that end the function, where it may give a value
+        self.result: object = None
 
     def body(self, owner: ast.AST, field: str) -> Steps[tuple[SeqStmt, list[str]]]:
         """The block `owner.field`, and the cells that it surely assigns."""
@@ -136,7 +95,10 @@ class Statements:
             self.scope.bind_wrong(name, self._span(node))
 
     def _report(self, error: KernelError) -> None:
-        self.mistakes += [message for message in error.messages if isinstance(message, Message)]
+        for message in error.messages:
+            # A function that is called twice has its mistakes once.
+            if isinstance(message, Message) and not any(_is_same(message, each) for each in self.mistakes):
+                self.mistakes.append(message)
 
     def _give_up(self, stmt: ast.stmt) -> None:
         """Marks what `stmt` should have bound, so that its uses are not reported as well."""
@@ -174,7 +136,9 @@ class Statements:
 
     def evaluate(self, stmt: ast.Expr) -> Steps[None]:
         yield from ()
-        value = self.expressions.value(stmt.value)
+        value = self.expressions.value(stmt.value, alone=True)
+        if isinstance(stmt.value, ast.Call) and (value is None or isinstance(value, tuple)):
+            return
         if isinstance(value, Word):
             raise misplaced(value, self._span(stmt))
         if isinstance(value, Buffer) or not (isinstance(value, Expr) or is_literal(value)):
@@ -193,7 +157,66 @@ class Statements:
                 raise WrongArgument("assert", "a text", given, span=self._span(stmt.msg)).error()
         self.scope.add(Assert(test, str(message), span=self._span(stmt)))
 
+    def returned(self, stmt: ast.Return) -> Steps[None]:
+        yield from ()
+        if stmt not in self.returns:
+            raise refusal(stmt, self._span(stmt))
+        if isinstance(stmt.value, ast.Tuple):
+            self.result = tuple(self._result(each) for each in stmt.value.elts)
+        elif stmt.value is not None:
+            self.result = self._result(stmt.value)
+
+    def _result(self, node: ast.expr) -> object:
+        value = self.expressions.value(node, alone=True)
+        is_number = is_literal(value) or value is None
+        several = isinstance(value, tuple) and all(isinstance(each, Expr) or is_literal(each) for each in value)
+        return value if is_number or several else number(value, self._span(node))
+
+    def static_branch(self, stmt: ast.If) -> Steps[None]:
+        """`if tl.static(...)`: one of the two bodies stands here, the other one nowhere."""
+        field = "body" if self.expressions.value(stmt.test) else "orelse"
+        yield self._written_out(stmt, field)
+
+    def _written_out(self, owner: ast.AST, field: str) -> Steps[None]:
+        """The statements of a block without the block."""
+        block, assigned = yield self.body(owner, field)
+        for stmt in block.stmts:
+            self.scope.add(stmt)
+        self.scope.assigned(assigned)
+
+    def static_loop(self, stmt: ast.For) -> Steps[None]:
+        """`for k in tl.static(...)`: the body again for each value."""
+        targets, span = names_in(stmt.target), self._span(stmt.target)
+        if not targets or (isinstance(stmt.target, ast.Tuple) and len(targets) != len(stmt.target.elts)):
+            raise NotInKernels("this variable of a loop", "write a name, or names", span=span).error()
+        for target in targets:
+            self.assignments.check(target.id, Use.LOOP, self._span(target))
+        for value in rounds(self.expressions.value(stmt.iter), self._span(stmt.iter)):
+            values = unpacked(value, len(targets), span) if isinstance(stmt.target, ast.Tuple) else (value,)
+            self.scope.open(self.names.blocks[stmt, "body"])
+            for target, each in zip(targets, values, strict=True):
+                self.scope.bind(target.id, meaning(each, target.id, span), span)
+                self.assignments.fix(target.id, "the variable of this loop")
+            yield self._written_out(stmt, "body")
+            for target in targets:
+                self.assignments.release(target.id)
+            stmts, assigned = self.scope.close()
+            for each in stmts:
+                self.scope.add(each)
+            self.scope.assigned(assigned)
+
+    def _is_static_loop(self, stmt: ast.For) -> bool:
+        node = stmt.iter
+        if isinstance(node, ast.Name):
+            is_local = node.id in self.expressions.local
+            found = self.scope.constant(node.id) if is_local else self.expressions.surroundings.find(node.id)
+            return isinstance(found, (tuple, list))
+        return self.expressions.is_static(node)
+
     def branch(self, stmt: ast.If) -> Steps[None]:
+        if self.expressions.is_static(stmt.test):
+            yield self.static_branch(stmt)
+            return
         test = self._attempt(lambda: condition(self.expressions.value(stmt.test), self._span(stmt.test)))
         then_body, then_assigned = yield self.body(stmt, "body")
         else_body, else_assigned = yield self.body(stmt, "orelse")
@@ -203,7 +226,9 @@ class Statements:
 
     def while_(self, stmt: ast.While) -> Steps[None]:
         self._no_else(stmt)
-        test = self._attempt(lambda: condition(self.expressions.value(stmt.test), self._span(stmt.test)))
+        test = self._attempt(
+            lambda: condition(self.expressions.value(stmt.test, conditional=True), self._span(stmt.test))
+        )
         body, _ = yield self.body(stmt, "body")
         if test is not None:
             self.scope.add(While(test, body, span=self._span(stmt)))
@@ -215,11 +240,14 @@ class Statements:
 
     def for_(self, stmt: ast.For) -> Steps[None]:
         self._no_else(stmt)
+        if self._is_static_loop(stmt):
+            yield self.static_loop(stmt)
+            return
         if not isinstance(stmt.target, ast.Name):
             what = "a loop over several variables"
             raise NotInKernels(what, "write `for i in range(n):`", span=self._span(stmt.target)).error()
         var = Var(stmt.target.id, i64)
-        header = self._attempt(lambda: self._header(stmt))
+        head = self._attempt(lambda: header(stmt, self.expressions))
         self.assignments.check(var.name, Use.LOOP, self._span(stmt.target))
         block = self.names.blocks[stmt, "body"]
         self.scope.open(block.parent or block)
@@ -228,35 +256,9 @@ class Statements:
         body, _ = yield self.body(stmt, "body")
         self.assignments.release(var.name)
         self.scope.close()
-        if header is not None:
-            start, stop, step, kind, tag = header
+        if head is not None:
+            start, stop, step, kind, tag = head
             self.scope.add(For(var, start, stop, body, kind, step, tag, span=self._span(stmt)))
-
-    def _header(self, stmt: ast.For) -> tuple[Expr, Expr, int, ForKind, str]:
-        site = self.expressions.word_call(stmt.iter)
-        kind = LOOPS.get(site.word.name) if site is not None else None
-        if site is None or kind is None:
-            given = self.expressions.places.text(stmt.iter)
-            raise BadLoop(f"`{given}`", span=self._span(stmt.iter)).error()
-        site.only()
-        zero = IntImm(i64, 0)
-        if kind is ForKind.THREAD:
-            site.count(2, 2, 'a tag and an extent, as in tl.thread("threadIdx.x", 32)')
-            if not isinstance(site.args[0], str) or not site.args[0]:
-                raise site.wrong(0, 'the tag of a thread, as in "threadIdx.x"')
-            return zero, self._bound(site, 1), 1, kind, site.args[0]
-        site.count(1, 3, "one to three arguments")
-        step = site.args[2] if len(site.args) == 3 else 1
-        if isinstance(step, IntImm):
-            step = step.value
-        if isinstance(step, bool) or not isinstance(step, int) or step == 0:
-            raise BadStep(described(step), span=site.spans[2]).error()
-        if len(site.args) == 1:
-            return zero, self._bound(site, 0), 1, kind, ""
-        return self._bound(site, 0), self._bound(site, 1), step, kind, ""
-
-    def _bound(self, site: CallSite, position: int) -> Expr:
-        return integer(site.args[position], "the bound of a loop", site.spans[position]).astype(i64)
 
     def with_(self, stmt: ast.With) -> Steps[None]:
         item = stmt.items[0]
@@ -271,30 +273,8 @@ class Statements:
             self.scope.add(AttrStmt(key, body, buffer, value, span=self._span(stmt)))
 
 
-def attribute_of(site: CallSite | None) -> tuple[AttrKey, Buffer | None, AttrValue]:
-    """What `tl.attr(buffer, key, value)` says; buffer and value are there or not, by the key."""
-    assert site is not None
-    site.only()
-    site.count(1, 3, "a buffer, a key and a value, as the key demands")
-    args = list(site.args)
-    buffer = args.pop(0) if isinstance(args[0], Buffer) else None
-    first = len(site.args) - len(args)
-    if not args or not isinstance(args[0], str):
-        raise site.wrong(min(first, len(site.args) - 1), 'a key, as in "double_buffer"')
-    key = next((each for each in AttrKey if each.value == args[0]), None)
-    if key is None:
-        near = nearest(args[0], [each.value for each in AttrKey])
-        advice = f"did you mean {near}?" if near else "its keys are " + ", ".join(f"`{each.value}`" for each in AttrKey)
-        raise UnknownAttribute(args[0], advice, span=site.spans[first]).error()
-    takes_buffer, payload = PAYLOADS[key]
-    value = args[1] if len(args) > 1 else None
-    if takes_buffer is (buffer is None):
-        raise site.wrong(0, "a buffer" if takes_buffer else "the key alone, without a buffer,")
-    if len(args) > 2 or type(value) is not payload:
-        wanted = f"a value of type {payload.__name__}" if payload is not type(None) else "no value"
-        raise site.wrong(len(site.args) - 1, f"{wanted} with the key {key.value}")
-    assert value is None or isinstance(value, (str, int))
-    return key, buffer if isinstance(buffer, Buffer) else None, value
+def _is_same(a: Message, b: Message) -> bool:
+    return a.replaced(related=None) == b.replaced(related=None)
 
 
 _RULES: Mapping[type[ast.stmt], Callable[[Statements, Any], Steps[None]]] = {
@@ -302,6 +282,7 @@ _RULES: Mapping[type[ast.stmt], Callable[[Statements, Any], Steps[None]]] = {
     ast.AnnAssign: Statements.annotated,
     ast.AugAssign: Statements.update,
     ast.Pass: Statements.nothing,
+    ast.Return: Statements.returned,
     ast.Expr: Statements.evaluate,
     ast.Assert: Statements.assertion,
     ast.If: Statements.branch,

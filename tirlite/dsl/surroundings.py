@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import ModuleType
+from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
 
 from tirlite.diag import KernelError, Message, Span, nearest
+from tirlite.dsl.inline import Inline
+from tirlite.dsl.native import is_native
 from tirlite.dsl.parameters import ParamType
 from tirlite.dsl.vocabulary import BUILTINS, MATH, NAMES, TL, Namespace, Word, named
 from tirlite.ir.dtype import DType, TensorType, bool_, dtype_of
 from tirlite.ir.expr import Expr, FloatImm, IntImm
+from tirlite.ir.func import PrimFunc
 
 
 class UnknownName(Message):
@@ -81,9 +85,16 @@ class NoAttribute(Message):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The names around a kernel, innermost first."""
+    """The names around a kernel, innermost first.
+
+    `captures` collects the constants that are looked up, under their names with `prefix` before them. Only what comes
+    from a Python function `executes`: text never does.
+    """
 
     layers: Sequence[Mapping[str, object]]
+    captures: dict[str, object] = field(default_factory=dict)
+    prefix: str = ""
+    executes: bool = False
 
     def has(self, name: str) -> bool:
         return any(name in layer for layer in self.layers)
@@ -95,14 +106,50 @@ class Surroundings:
     def value(self, name: str, span: Span, known: Sequence[str] = ()) -> object:
         """What `name` means in the kernel; `known` are names of the kernel itself that may be meant."""
         if self.has(name):
-            return meaning(self.find(name), name, span)
+            found = self.find(name)
+            made = meaning(found, name, span)
+            self.note(name, found)
+            return made
+        raise self.unknown(name, span, known)
+
+    def raw(self, name: str, span: Span, known: Sequence[str] = ()) -> object:
+        """The Python value of `name`, as an expression that Python evaluates sees it."""
+        if not self.has(name):
+            raise self.unknown(name, span, known)
+        self.note(name, self.find(name))
+        return self.find(name)
+
+    def note(self, name: str, value: object) -> None:
+        """Remembers what was captured under `name`, if it is a constant."""
+        if is_captured(value):
+            self.captures.setdefault(self.prefix + name, value)
+
+    def unknown(self, name: str, span: Span, known: Sequence[str]) -> Exception:
+        """The error that there is no `name`."""
         usable = [each for layer in self.layers for each, value in layer.items() if _is_usable(each, value, span)]
         near = nearest(name, [*known, *usable])
         if named(name) is not None:
             advice = f"write tl.{name}"
         else:
             advice = f"did you mean {near}?" if near else "define it before the kernel, or in it"
-        raise UnknownName(name, advice, span=span).error()
+        return UnknownName(name, advice, span=span).error()
+
+
+def surroundings_of(
+    function: FunctionType, frame_locals: Mapping[str, object], captures: dict[str, object], prefix: str = ""
+) -> Surroundings:
+    """The names around a Python function: its closure, the frame that defines it, its globals, the builtins."""
+    code, cells = function.__code__, function.__closure__ or ()
+    closure = {name: cell.cell_contents for name, cell in zip(code.co_freevars, cells, strict=True) if _is_full(cell)}
+    layers = (closure, frame_locals, function.__globals__, vars(builtins))
+    return Surroundings(layers, captures, prefix, executes=True)
+
+
+def _is_full(cell: object) -> bool:
+    try:
+        return hasattr(cell, "cell_contents")
+    except ValueError:
+        return False
 
 
 def member(base: object, base_name: str, name: str, span: Span) -> object:
@@ -136,10 +183,25 @@ def is_tl(value: object) -> bool:
     return isinstance(value, Namespace) or (isinstance(value, ModuleType) and value.__name__ == "tirlite")
 
 
+def is_captured(value: object) -> bool:
+    """Whether a value from around a kernel is a constant of it, and not one of the words that it is written in."""
+    if isinstance(value, type) or (callable(value) and not is_native(value)):
+        return False
+    return not isinstance(value, (Expr, DType, TensorType, ParamType, Word, Namespace, ModuleType, PrimFunc))
+
+
+def kernel_of(value: object) -> PrimFunc | None:
+    """The function behind a kernel, whatever class of a layer above it is wrapped in."""
+    func = value if isinstance(value, PrimFunc) else getattr(value, "ir", None)
+    return func if isinstance(func, PrimFunc) else None
+
+
 def meaning(value: object, name: str, span: Span) -> object:
     """What a Python value means in a kernel. Raises ForeignValue where it means nothing."""
-    if isinstance(value, (Expr, DType, TensorType, ParamType, Word, Namespace, str)):
+    if isinstance(value, (Expr, DType, TensorType, ParamType, Word, Namespace, Inline, str, tuple)) or is_native(value):
         return value
+    if (kernel := kernel_of(value)) is not None:
+        return kernel
     if isinstance(value, ModuleType):
         return TL if is_tl(value) else value
     if callable(value):
@@ -217,7 +279,9 @@ def _advice(value: object, name: str) -> str:
     if last in MATH or last in ("fabs", "absolute"):
         return f"write tl.{last if last in MATH else 'abs'}"
     if callable(value):
-        return "a kernel calls nothing but tl.*, min, max, abs, range and types; write the computation in the kernel"
+        return "put @tl.inline above its `def`, and kernels can call it; or write the computation in the kernel"
+    if isinstance(value, (list, dict, range)):
+        return f"take one element, tl.static({name}[0]), loop over `tl.static(...)`, or make it a tuple"
     if type(value).__module__ == "numpy":
         return "arrays come in as parameters: give the kernel one more"
-    return "constants are bools, integers and floats, of Python or NumPy; all else comes in as a parameter"
+    return "constants are numbers of Python or NumPy, texts and tuples; all else comes in as a parameter"

@@ -90,10 +90,27 @@ def function_syntax(function: FunctionType) -> tuple[ast.FunctionDef, Places]:
     return found, places
 
 
+def trimmed(body: list[ast.stmt]) -> list[ast.stmt]:
+    """A function's statements without its docstring and without a bare `return` at the end."""
+    first, last = body[0], body[-1]
+    if isinstance(last, ast.Return) and last.value is None:
+        body = body[:-1]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        body = body[1:]
+    return body
+
+
 def text_syntax(text: str, name: str) -> tuple[ast.Module, Places]:
     """The syntax tree of a text, which messages call `name`."""
     places = Places(Source(name, lines_of(text)))
-    return parsed(text, places), places
+    # An indented text is read under an `if` of our own, as an indented function is.
+    first = next((line for line in places.source.lines if line.strip() and not line.lstrip().startswith("#")), "")
+    if not first[:1].isspace():
+        return parsed(text, places), places
+    places = Places(places.source, -1)
+    module = parsed(f"if 1:\n{text}", places)
+    branch = module.body[0]
+    return (ast.Module(branch.body, []) if isinstance(branch, ast.If) and len(module.body) == 1 else module), places
 
 
 def parsed(text: str, places: Places) -> ast.Module:

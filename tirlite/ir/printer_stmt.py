@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from tirlite.ir.dtype import DType
-from tirlite.ir.expr import Buffer, Expr, IntImm
+from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm
 from tirlite.ir.printer_expr import DEEPEST, expr_text, quoted
 from tirlite.ir.printer_names import Names
 from tirlite.ir.printer_spill import spilled
@@ -113,6 +113,9 @@ class StatementPrinter:
 
     def let(self, stmt: Let, level: int) -> list[_Step]:
         value = self._value(stmt.value, level)
+        if isinstance(stmt.value, (IntImm, FloatImm)) and not value.startswith("tl."):
+            # A bare literal under a name would stay one.
+            value = f"tl.{stmt.value.dtype}({value})"
         self._line(level, f"{self.names.define(stmt.var)} = {value}")
         return []
 

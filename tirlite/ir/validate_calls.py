@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tirlite.diag import Message
-from tirlite.ir.dtype import DType, bool_, handle
-from tirlite.ir.expr import BufferRef, Call, Expr, Load, StringImm
+from tirlite.ir.dtype import DType, bool_, handle, i64
+from tirlite.ir.expr import BufferRef, Call, Expr, IntImm, Load, StringImm
 from tirlite.ir.op import Op
 from tirlite.ir.validate_types import is_number
 
@@ -95,7 +95,9 @@ def _extern(node: Call) -> Message | None:
     if not node.args:
         return CallArity(node.op.label, "one or more", 0)
     name = node.args[0]
-    return _expect(node, 0, isinstance(name, StringImm) and bool(name.value), "the name of a function")
+    is_address = isinstance(name, IntImm) and name.dtype == i64 and name.value > 0
+    is_name = isinstance(name, StringImm) and bool(name.value)
+    return _expect(node, 0, is_name or is_address, "the name of a function, or its address")
 
 
 def _access_ptr(node: Call) -> Message | None:

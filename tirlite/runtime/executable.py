@@ -23,7 +23,7 @@ class Executable:
         self._signature = signature
         self._lowered = lowered
         symbols = [symbol for symbol in (lowered.name, lowered.size_name) if symbol]
-        self._library = Library(code.data, symbols, lowered.externs)
+        self._library = Library(code.data, symbols, lowered.externs, lowered.addresses)
         self._workspaces: Workspaces = process_workspaces()
         # What the size function was last asked and what it said: most calls ask again.
         self._last_size: tuple[list[int | float] | None, int] = (None, 0)

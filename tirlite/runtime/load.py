@@ -47,8 +47,16 @@ class UnknownSymbol(Message):
 class Library:
     """Object code that has been linked into the process. It stays there as long as this object."""
 
-    def __init__(self, data: bytes, symbols: Sequence[str], externs: Sequence[str]) -> None:
-        """`symbols` are the functions that the object defines. Raises KernelError for an extern that is missing."""
+    def __init__(
+        self,
+        data: bytes,
+        symbols: Sequence[str],
+        externs: Sequence[str],
+        addresses: Sequence[tuple[str, int]] = (),
+    ) -> None:
+        """`symbols` are the functions that the object defines, `addresses` those that it calls and that have no name.
+
+        Raises KernelError for an extern that is missing."""
         from llvmlite import binding
 
         for name in externs:
@@ -60,6 +68,8 @@ class Library:
         builder = binding.JITLibraryBuilder().add_object_img(data).add_current_process()
         for symbol in symbols:
             builder.export_symbol(symbol)
+        for symbol, address in addresses:
+            builder.import_symbol(symbol, address)
         self._code = builder.link(self._engine, "kernel")
 
     def function(self, symbol: str, parameters: Sequence[CType]) -> Native:

@@ -1,0 +1,10 @@
+import tirlite as tl
+
+n, m = tl.dims("n m")
+
+
+@tl.kernel
+def kernel(x: tl.f32[n]):
+    for i in range(n):
+        for k in tl.static(range(i)):
+            x[i] = k

@@ -1,0 +1,49 @@
+"""A call of `tl.attr` in, what it says about a buffer or a block out."""
+
+from __future__ import annotations
+
+from tirlite.diag import Message, nearest
+from tirlite.dsl.calls import CallSite
+from tirlite.ir.expr import Buffer
+from tirlite.ir.stmt import PAYLOADS, AttrKey, AttrValue
+
+
+class UnknownAttribute(Message):
+    """`tl.attr` has a key that does not exist.
+
+    Example: `with tl.attr(x, "double_bufer"):`.
+    Fix: Take one of the keys that the message lists.
+    """
+
+    code = "unknown-attribute"
+    title = 'tl.attr has no key "{key}"'
+    help = "{advice}"
+
+    key: str
+    advice: str
+
+
+def attribute_of(site: CallSite | None) -> tuple[AttrKey, Buffer | None, AttrValue]:
+    """What `tl.attr(buffer, key, value)` says; buffer and value are there or not, by the key."""
+    assert site is not None
+    site.only()
+    site.count(1, 3, "a buffer, a key and a value, as the key demands")
+    args = list(site.args)
+    buffer = args.pop(0) if isinstance(args[0], Buffer) else None
+    first = len(site.args) - len(args)
+    if not args or not isinstance(args[0], str):
+        raise site.wrong(min(first, len(site.args) - 1), 'a key, as in "double_buffer"')
+    key = next((each for each in AttrKey if each.value == args[0]), None)
+    if key is None:
+        near = nearest(args[0], [each.value for each in AttrKey])
+        advice = f"did you mean {near}?" if near else "its keys are " + ", ".join(f"`{each.value}`" for each in AttrKey)
+        raise UnknownAttribute(args[0], advice, span=site.spans[first]).error()
+    takes_buffer, payload = PAYLOADS[key]
+    value = args[1] if len(args) > 1 else None
+    if takes_buffer is (buffer is None):
+        raise site.wrong(0, "a buffer" if takes_buffer else "the key alone, without a buffer,")
+    if len(args) > 2 or type(value) is not payload:
+        wanted = f"a value of type {payload.__name__}" if payload is not type(None) else "no value"
+        raise site.wrong(len(site.args) - 1, f"{wanted} with the key {key.value}")
+    assert value is None or isinstance(value, (str, int))
+    return key, buffer if isinstance(buffer, Buffer) else None, value

@@ -1,0 +1,43 @@
+"""Scalars that change and begin as bare literals in, the types that their first typed values give them out.
+
+`total = 0.0` says nothing about the width of `total`, no more than a literal does in an expression. So the first
+assignment of a value with a type decides. A function that has such scalars is translated twice: once to find the
+types, once with them.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from tirlite.dsl.scope import Cell
+from tirlite.ir.dtype import DType
+from tirlite.ir.expr import Buffer
+from tirlite.ir.promote import literal_type, promote
+
+
+@dataclass(slots=True)
+class CellTypes:
+    """The type of each scalar, by its first assignment. While `learning`, mistakes of the function are not its own."""
+
+    learning: bool = True
+    known: dict[ast.stmt, DType] = field(default_factory=dict)
+    undecided: bool = False  # whether there was any such scalar
+
+    def begin(self, name: str, literal: bool | int | float, origin: ast.stmt) -> Cell:
+        """A new cell whose first value is a literal."""
+        own = literal_type(literal, None)
+        self.undecided = True
+        if not self.learning:
+            return Cell(Buffer(name, self.known.get(origin, own), (), "local"))
+        # A placeholder of the same kind, with which no arithmetic fails.
+        return Cell(Buffer(name, own, (), "local"), type(literal)(1), origin)
+
+    def settle(self, cell: Cell, given: DType) -> Cell:
+        """`cell` when its first value with a type comes, of type `given`."""
+        assert cell.placeholder is not None
+        assert cell.origin is not None
+        given = given.scalar
+        dtype = promote(literal_type(cell.placeholder, given), given) or given
+        self.known.setdefault(cell.origin, dtype)
+        return Cell(Buffer(cell.buffer.name, dtype, (), "local"))

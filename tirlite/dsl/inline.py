@@ -1,0 +1,75 @@
+"""A Python function in, something that kernels can call out: its body is translated anew at each call."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import FunctionType
+
+from tirlite.diag import Message, boundary
+from tirlite.dsl.places import Places
+from tirlite.dsl.syntax import NotAFunction, function_syntax, trimmed
+
+
+class BadInlineParameter(Message):
+    """A parameter of an inline function is of a kind, or has a type, that it cannot have.
+
+    Example: `def area(x: tl.f32[n]):` under @tl.inline.
+    Fix: Leave the annotation out: the parameter is what the caller gives. A scalar type casts what is given.
+    """
+
+    code = "bad-inline-parameter"
+    title = "{what} cannot stand in the signature of an inline function"
+    help = "parameters are plain, perhaps with a default, and have a scalar type or none"
+
+    what: str
+
+
+@dataclass(frozen=True, eq=False)
+class Inline:
+    """A function that becomes a part of each kernel that calls it. Called from Python, it runs as Python."""
+
+    function: FunctionType
+    frame_locals: Mapping[str, object]
+    _syntax: list[tuple[ast.FunctionDef, Places]] = field(default_factory=list, repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    @property
+    def syntax(self) -> tuple[ast.FunctionDef, Places]:
+        """The syntax tree, without its docstring, read at the first call."""
+        if not self._syntax:
+            tree, places = function_syntax(self.function)
+            _refuse_odd_parameters(tree.args, places)
+            tree.body = trimmed(tree.body)
+            tree.args.args, tree.args.posonlyargs = [*tree.args.posonlyargs, *tree.args.args], []
+            self._syntax.append((tree, places))
+        return self._syntax[0]
+
+    def __call__(self, *args: object, **keywords: object) -> object:
+        return self.function(*args, **keywords)
+
+    def __repr__(self) -> str:
+        return f"<inline {self.name}>"
+
+
+def _refuse_odd_parameters(args: ast.arguments, places: Places) -> None:
+    for odd in (args.vararg, args.kwarg, *args.kwonlyargs[:1]):
+        if odd is not None:
+            raise BadInlineParameter(f"`{odd.arg}`", span=places.span(odd)).error()
+
+
+def inline(function: object) -> Inline:
+    """The decorator that lets kernels call a Python function: `@tl.inline`.
+
+    The body is translated where a kernel calls it. Arguments may be numbers, buffers, types and functions; the result
+    is that of one `return` at the end: a number, a tuple of numbers, or nothing. Raises KernelError.
+    """
+    with boundary:
+        if not isinstance(function, FunctionType):
+            raise NotAFunction(f"a value of type {type(function).__name__}").error()
+        return Inline(function, sys._getframe(1).f_locals)

@@ -1,0 +1,106 @@
+"""The parameters of a kernel's syntax tree in, their variables and buffers out."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from tirlite.diag import Message
+from tirlite.dsl.expression import Expressions
+from tirlite.dsl.parameters import parameter
+from tirlite.dsl.places import Places
+from tirlite.dsl.refused import NotInKernels
+from tirlite.dsl.syntax import parsed
+from tirlite.dsl.vocabulary import BUILTINS
+from tirlite.ir.expr import Buffer, Var
+
+
+class NoAnnotation(Message):
+    """A parameter has no type.
+
+    Example: `def f(x):`.
+    Fix: Give the parameter a type: `x: tl.f32[n]`.
+    """
+
+    code = "no-annotation"
+    title = "parameter `{name}` has no type"
+    help = "write `{name}: tl.f32[n, m]` for an array, `{name}: tl.f32` for a scalar"
+
+    name: str
+
+
+class BadParameter(Message):
+    """A parameter of a kind that kernels do not have.
+
+    Example: `def f(x: tl.f32[n], gain: tl.f32 = 1.0):`.
+    Fix: Write plain parameters with types, and give all values at the call.
+    """
+
+    code = "bad-parameter"
+    title = "{what} cannot stand in the signature of a kernel"
+    help = "a kernel has plain parameters with types, and no defaults: def f(x: tl.f32[n], a: tl.f32)"
+
+    what: str
+
+
+class BadText(Message):
+    """Text for `tl.parse` holds something else than dims and one kernel.
+
+    Example: Text for `tl.parse` with two kernels in it.
+    Fix: Write declarations of dims, then one function under `@tl.kernel`.
+    """
+
+    code = "bad-text"
+    title = "{what}"
+    help = 'the text is declarations like `n, m = tl.dims("n m")`, then one function under `@tl.kernel`'
+
+    what: str
+
+
+def arguments_of(tree: ast.FunctionDef, places: Places) -> list[ast.arg]:
+    """The parameters, if all of them are plain."""
+    args = tree.args
+    odd: list[tuple[ast.AST | None, str]] = [
+        (args.vararg, "`*args`"),
+        (args.kwarg, "`**kwargs`"),
+        (next(iter(args.kwonlyargs), None), "a parameter by keyword alone"),
+        (next(iter(args.posonlyargs), None), "a parameter by position alone"),
+        (next(iter(args.defaults), None), "a parameter with a default"),
+    ]
+    for node, what in odd:
+        if node is not None:
+            raise BadParameter(what, span=places.span(node)).error()
+    if tree.returns is not None and not (isinstance(tree.returns, ast.Constant) and tree.returns.value is None):
+        instead = "mark a parameter as an output: y: tl.out[tl.f32[n]]"
+        raise NotInKernels("the type of a result", instead, span=places.span(tree.returns)).error()
+    return args.args
+
+
+def parameter_of(
+    arg: ast.arg, expressions: Expressions, annotations: Mapping[str, object]
+) -> tuple[Var | Buffer, bool]:
+    """The variable or buffer of a parameter, and whether it is an output."""
+    places = expressions.places
+    if arg.annotation is None:
+        raise NoAnnotation(arg.arg, span=places.span(arg)).error()
+    span = places.span(arg.annotation)
+    expressions.note_names(arg.annotation)
+    kind = annotations.get(arg.arg)
+    if kind is None or isinstance(kind, str):
+        kind = expressions.value(_unquoted(arg.annotation, places))
+    else:
+        kind = BUILTINS.get(kind, kind) if isinstance(kind, type) else kind
+    return parameter(arg.arg, kind, span)
+
+
+def _unquoted(annotation: ast.expr, places: Places) -> ast.expr:
+    """The expression in an annotation that is a text, each of its nodes at the place of the text."""
+    if not isinstance(annotation, ast.Constant) or not isinstance(annotation.value, str):
+        return annotation
+    stmts = parsed(f"({annotation.value})", places).body
+    stmt = stmts[0] if len(stmts) == 1 else None
+    if not isinstance(stmt, ast.Expr):
+        raise BadText("this annotation is no type", span=places.span(annotation)).error()
+    for node in ast.walk(stmt.value):
+        ast.copy_location(node, annotation)
+    return stmt.value

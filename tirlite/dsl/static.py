@@ -1,0 +1,130 @@
+"""An expression under `tl.static` in, the value that Python gives it now out."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+
+from tirlite.diag import Message, Span
+from tirlite.dsl.parameters import described
+from tirlite.dsl.places import Places
+from tirlite.dsl.refused import NotInKernels
+from tirlite.dsl.scope import Scope
+from tirlite.dsl.surroundings import Surroundings, meaning
+from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm
+
+# No loop is written out more often than this.
+MOST_ROUNDS = 4096
+
+
+class NotStatic(Message):
+    """An expression under tl.static needs what is known only when the kernel runs.
+
+    Example: `tl.static(i + 1)`, where `i` is the variable of a `range` loop.
+    Fix: Use constants from around the kernel and variables of loops over `tl.static(...)` alone.
+    """
+
+    code = "not-static"
+    title = "`{name}` is {given}, which has no value before the kernel runs"
+    help = "tl.static takes constants from around the kernel, and variables of loops over tl.static(...)"
+
+    name: str
+    given: str
+
+
+class StaticFailed(Message):
+    """Python raised an error while it evaluated an expression under tl.static.
+
+    Example: `tl.static(TAPS[9])`, where `TAPS` has three elements.
+    Fix: Try the expression in Python, outside of the kernel.
+    """
+
+    code = "static-failed"
+    title = "Python cannot evaluate this: {reason}"
+
+    reason: str
+
+
+class NotIterable(Message):
+    """A loop over tl.static goes over something that has no elements, or too many of them.
+
+    Example: `for k in tl.static(3):`.
+    Fix: Loop over a range, a tuple or a list: `for k in tl.static(range(3)):`.
+    """
+
+    code = "static-loop"
+    title = "a loop over tl.static goes over {given}"
+    help = "give it a range, a tuple or a list of at most {most} elements; the body is written out for each"
+
+    given: str
+    most: int
+
+
+class Unpacking(Message):
+    """The values of one side of an assignment or loop are not as many as the names of the other.
+
+    Example: `a, b = f(x)`, where `f` returns three values.
+    Fix: Write as many names as there are values.
+    """
+
+    code = "unpacking"
+    title = "{given} cannot be unpacked into {names} names"
+
+    given: str
+    names: int
+
+
+def evaluated(
+    node: ast.expr, places: Places, surroundings: Surroundings, scope: Scope, local: Mapping[str, object] | set[str]
+) -> object:
+    """The Python value of `node`; names that are `local` to the kernel are known as far as they are constant."""
+    if not surroundings.executes:
+        advice = "write the value itself: text is only read, nothing in it is executed"
+        raise NotInKernels("tl.static in a text", advice, span=places.span(node)).error()
+    bound = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
+    bound |= {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+    names: dict[str, object] = {"__builtins__": vars(builtins)}
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name) and each.id not in bound:
+            span = places.span(each)
+            if each.id in local:
+                names[each.id] = _known(each.id, scope.read(each.id, span), span)
+            else:
+                names[each.id] = surroundings.raw(each.id, span, sorted(local))
+    code = compile(ast.Expression(node), places.source.name, "eval")
+    try:
+        value = eval(code, names)
+    except Exception as error:
+        raise StaticFailed(f"{type(error).__name__}: {error}", span=places.span(node)).error() from None
+    return value if isinstance(value, (list, range, dict, set)) else meaning(value, "tl.static(...)", places.span(node))
+
+
+def _known(name: str, value: object, span: Span) -> object:
+    if isinstance(value, (IntImm, FloatImm)):
+        return value.value
+    if isinstance(value, Buffer):
+        shape = tuple(each.value if isinstance(each, IntImm) else each for each in value.shape)
+        return SimpleNamespace(shape=shape, dtype=value.dtype)
+    if isinstance(value, Expr):
+        raise NotStatic(name, described(value), span=span).error()
+    return value
+
+
+def rounds(value: object, span: Span) -> Sequence[object]:
+    """The values that a loop over `value` goes through."""
+    if not isinstance(value, (tuple, list, range)):
+        raise NotIterable(described(value), MOST_ROUNDS, span=span).error()
+    if len(value) > MOST_ROUNDS:
+        raise NotIterable(f"{len(value)} elements", MOST_ROUNDS, span=span).error()
+    return [meaning(each, "an element", span) for each in value]
+
+
+def unpacked(value: object, names: int, span: Span) -> Sequence[object]:
+    """The `names` values in `value`."""
+    if not isinstance(value, tuple):
+        raise Unpacking(described(value), names, span=span).error()
+    if len(value) != names:
+        raise Unpacking(f"a tuple of {len(value)}", names, span=span).error()
+    return value
