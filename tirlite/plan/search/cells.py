@@ -19,8 +19,9 @@ class Array(Protocol):
 
 
 # What stands in `state`.
-COUNT, PLACED, DEPTH, NODES, STATUS, FAILED, TRAIL, STACK, STAMP, LOW, HIGH, LEVELS, TRAIL_ROOM, POOL_ROOM = range(14)
-STATE_CELLS = 14
+COUNT, PLACED, DEPTH, NODES, STATUS, FAILED, TRAIL, STACK, STAMP = range(9)
+LOW, HIGH, FIRST, LAST, PEAK, LEVELS, TRAIL_ROOM, POOL_ROOM = range(9, 17)
+STATE_CELLS = 17
 
 # What `state[STATUS]` can be.
 RUNNING, FOUND, IMPOSSIBLE, FULL = range(4)
@@ -47,11 +48,13 @@ class Cells:
     rank: Array
     before: Array
     after: Array
-    # Its neighbours, which live at some time when it does; its first section, and the one after its last.
+    # Its neighbours, which live at some time when it does; its first section, the one after its last, and all.
     neighbour_starts: Array
     neighbours: Array
     first: Array
     last: Array
+    section_starts: Array
+    sections: Array
     # By section: its buffers, and the height that these may fill.
     member_starts: Array
     members: Array
@@ -63,6 +66,8 @@ class Cells:
     least: Array
     placed: Array
     blocked: Array
+    # By section: the sizes of its buffers that are not placed.
+    rest: Array
     # By level, one a decision: its buffer, 1 for placing and 2 for blocking it, and how long trail and pool were.
     chosen: Array
     branch: Array

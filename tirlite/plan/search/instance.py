@@ -25,9 +25,10 @@ class Instance:
 
     `numbers` are the buffers' places in the sequence of items. A buffer fills `sizes` where something may lie above
     it, rounded up so that the next may follow at once, and `nets` at the top. `sections` are the sets of buffers that
-    live together and that no other such set contains, in order of time, `slacks` how far the sum of their sizes may
-    stand out over the top; `spans` are a buffer's first section and the one after its last. Of equal buffers each but
-    the first has the one before it as its `before`, else -1. `floor` is a height that every plan needs.
+    live together and that no other such set contains, in order of time, `loads` the sums of their sizes, and `slacks`
+    how far these may stand out over the top; `spans` are a buffer's first section and the one after its last. Of equal
+    buffers each but the first has the one before it as its `before`, else -1. `floor` is a height that every plan
+    needs.
     """
 
     numbers: tuple[int, ...]
@@ -39,6 +40,7 @@ class Instance:
     widths: tuple[int, ...]
     neighbours: tuple[tuple[int, ...], ...]
     sections: tuple[tuple[int, ...], ...]
+    loads: tuple[int, ...]
     slacks: tuple[int, ...]
     spans: tuple[Interval, ...]
     before: tuple[int, ...]
@@ -129,7 +131,7 @@ def _instance(
     fixed = tuple(_divided(items[number].fixed, unit) for number in part)
     tops = [offset + net for offset, net in zip(fixed, nets, strict=True) if offset is not None]
     slacks = tuple(max(sizes[c] - nets[c] for c in section) for section in sections)
-    sums = [sum(sizes[c] for c in section) - slack for section, slack in zip(sections, slacks, strict=True)]
+    loads = tuple(sum(sizes[c] for c in section) for section in sections)
     return Instance(
         numbers=tuple(part),
         unit=unit,
@@ -140,10 +142,11 @@ def _instance(
         widths=tuple(sum(high - low for low, high in items[number].live) for number in part),
         neighbours=neighbours,
         sections=sections,
+        loads=loads,
         slacks=slacks,
         spans=spans,
         before=_equal_before(items, part, neighbours),
-        floor=max(*sums, *tops, 0),
+        floor=max([*tops, *(load - slack for load, slack in zip(loads, slacks, strict=True))]),
     )
 
 

@@ -51,10 +51,15 @@ def load(instance: Instance, store: Store) -> Cells:
             after[other] = c
     state = [0] * STATE_CELLS
     state[COUNT], state[LEVELS], state[TRAIL_ROOM], state[POOL_ROOM] = count, levels, trail, pool
+    own: list[list[int]] = [[] for _ in range(count)]
+    for section, members in enumerate(instance.sections):
+        for c in members:
+            own[c].append(section)
     zeros = dict.fromkeys(("rank", "latest", "base", "support", "least", "placed", "blocked"), count)
     zeros |= dict.fromkeys(("explained", "stack"), count)
     zeros |= dict.fromkeys(("chosen", "branch", "trail_marks", "pool_marks", "marked"), levels + 2)
-    zeros |= {"trail": trail, "pool": pool, "height": len(instance.sections)}
+    zeros |= {"trail": trail, "pool": pool}
+    zeros |= dict.fromkeys(("height", "rest"), len(instance.sections))
     return Cells(
         size=store.array(instance.sizes),
         align=store.array(instance.aligns),
@@ -64,6 +69,8 @@ def load(instance: Instance, store: Store) -> Cells:
         neighbours=store.array([d for row in instance.neighbours for d in row]),
         first=store.array([first for first, _ in instance.spans]),
         last=store.array([last for _, last in instance.spans]),
+        section_starts=store.array(_starts(own)),
+        sections=store.array([section for row in own for section in row]),
         member_starts=store.array(_starts(instance.sections)),
         members=store.array([c for row in instance.sections for c in row]),
         state=store.array(state),
@@ -87,6 +94,7 @@ def restart(cells: Cells, instance: Instance, order: Sequence[int], capacity: in
         state[cell] = 0
     for section, slack in enumerate(instance.slacks):
         cells.height[section] = capacity + slack
+        cells.rest[section] = instance.loads[section]
     for position, c in enumerate(order):
         start = instance.fixed[c]
         latest = capacity - instance.nets[c]

@@ -6,13 +6,18 @@ from tirlite.plan.search.cells import (
     COUNT,
     DEPTH,
     FAILED,
+    FIRST,
     HIGH,
+    LAST,
     LOW,
+    PEAK,
     PLACED,
     TRAIL,
     TRAIL_ENTRY,
     Cells,
 )
+
+_FAR = 1 << 62
 
 
 def choose(s: Cells) -> None:
@@ -34,10 +39,13 @@ def place(s: Cells, c: int, level: int) -> None:
     """Places `c` at its base; its neighbours that are not placed yet will lie above it."""
     size, align, base, least, support = s.size, s.align, s.base, s.least, s.support
     placed, blocked, neighbours, starts, state = s.placed, s.blocked, s.neighbours, s.neighbour_starts, s.state
-    state[LOW] = s.first[c]
-    state[HIGH] = s.last[c]
-    placed[c] = level
     decide(s, level, 1)
+    placed[c] = level
+    widen(s, c)
+    state[FIRST] = s.first[c]
+    state[LAST] = s.last[c]
+    for k in range(s.section_starts[c], s.section_starts[c + 1]):
+        s.rest[s.sections[k]] = s.rest[s.sections[k]] - size[c]
     state[PLACED] = state[PLACED] + 1
     top = base[c] + size[c]
     for k in range(starts[c], starts[c + 1]):
@@ -57,32 +65,41 @@ def block(s: Cells, c: int, level: int) -> None:
 
     Of equal buffers the first in order lies lowest, so that the others do not rest there either.
     """
-    after, blocked, state = s.after, s.blocked, s.state
-    state[LOW] = s.first[c]
-    state[HIGH] = s.last[c]
+    after, blocked = s.after, s.blocked
     decide(s, level, 2)
     e = c
     while e >= 0:
         remember(s, e)
+        widen(s, e)
         blocked[e] = level
         e = after[e]
 
 
 def decide(s: Cells, level: int, branch: int) -> None:
-    """Notes the decision of `level`, so that it can be taken back."""
+    """Notes the decision of `level`, so that it can be taken back. No bounds have changed yet."""
+    state = s.state
     s.branch[level] = branch
-    s.trail_marks[level] = s.state[TRAIL]
-    s.state[DEPTH] = level + 1
-    s.state[FAILED] = 0
+    s.trail_marks[level] = state[TRAIL]
+    state[DEPTH] = level + 1
+    state[FAILED] = 0
+    state[LOW] = _FAR
+    state[HIGH] = 0
+    state[FIRST] = 0
+    state[LAST] = 0
+    state[PEAK] = 0
+
+
+def widen(s: Cells, e: int) -> None:
+    """Widens the range of sections in which bounds have changed by those of `e`."""
+    state = s.state
+    state[LOW] = min(state[LOW], s.first[e])
+    state[HIGH] = max(state[HIGH], s.last[e])
 
 
 def touch(s: Cells, e: int) -> None:
-    """Widens the range of sections in which bounds have changed by those of `e`."""
-    first, last, state = s.first, s.last, s.state
-    if first[e] < state[LOW]:
-        state[LOW] = first[e]
-    if last[e] > state[HIGH]:
-        state[HIGH] = last[e]
+    """Notes that `least[e]` has changed."""
+    widen(s, e)
+    s.state[PEAK] = max(s.state[PEAK], s.least[e])
 
 
 def remember(s: Cells, e: int) -> None:
@@ -110,6 +127,9 @@ def take_back(s: Cells, level: int) -> None:
         s.blocked[e] = trail[t + 4]
     state[TRAIL] = t
     if branch[level] == 1:
-        placed[chosen[level]] = -1
+        c = chosen[level]
+        for k in range(s.section_starts[c], s.section_starts[c + 1]):
+            s.rest[s.sections[k]] = s.rest[s.sections[k]] + s.size[c]
+        placed[c] = -1
         state[PLACED] = state[PLACED] - 1
     state[DEPTH] = level

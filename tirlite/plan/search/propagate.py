@@ -5,14 +5,7 @@ A failure leaves on the stack the buffers whose bounds explain it.
 
 from __future__ import annotations
 
-from tirlite.plan.search.cells import (
-    COUNT,
-    FAILED,
-    HIGH,
-    LOW,
-    PASSES,
-    Cells,
-)
+from tirlite.plan.search.cells import COUNT, FAILED, FIRST, HIGH, LAST, LOW, PASSES, PEAK, Cells
 from tirlite.plan.search.conflict import fresh, push
 from tirlite.plan.search.moves import remember, touch
 
@@ -85,26 +78,32 @@ def fail(s: Cells, c: int) -> None:
 
 
 def check_sections(s: Cells) -> None:
-    """Fails where the buffers of a section that are not placed do not fit above the lowest bound among them."""
-    size, least, placed = s.size, s.least, s.placed
-    members, starts, height, state = s.members, s.member_starts, s.height, s.state
-    tight = -1
+    """Fails where the buffers of a section that are not placed do not fit above the lowest bound among them.
+
+    A look at each buffer is needed where one has left the section, or where the highest bound that has changed would
+    be too high for them. Elsewhere the lowest bound is as before, or not above that.
+    """
+    rest, height, state = s.rest, s.height, s.state
     section = state[LOW]
-    while section < state[HIGH] and tight < 0:
-        lowest = _FAR
-        total = 0
-        for k in range(starts[section], starts[section + 1]):
-            c = members[k]
-            if placed[c] < 0:
-                lowest = min(lowest, least[c])
-                total = total + size[c]
-        if total > 0 and lowest + total > height[section]:
-            tight = section
+    while section < state[HIGH] and state[FAILED] == 0:
+        has_left = state[FIRST] <= section and section < state[LAST]
+        if has_left or rest[section] + state[PEAK] > height[section]:
+            check_section(s, section)
         section = section + 1
-    if tight >= 0:
-        state[FAILED] = 1
+
+
+def check_section(s: Cells, section: int) -> None:
+    """As above, for one section."""
+    least, placed, members, starts = s.least, s.placed, s.members, s.member_starts
+    lowest = _FAR
+    for k in range(starts[section], starts[section + 1]):
+        c = members[k]
+        if placed[c] < 0:
+            lowest = min(lowest, least[c])
+    if s.rest[section] > 0 and lowest + s.rest[section] > s.height[section]:
+        s.state[FAILED] = 1
         fresh(s)
-        for k in range(starts[tight], starts[tight + 1]):
+        for k in range(starts[section], starts[section + 1]):
             c = members[k]
             if placed[c] < 0:
                 push(s, c)
