@@ -16,8 +16,10 @@ BUDGET = 60_000
 _PAIRS = 300_000
 _SKYLINE = 2_000_000
 # Tightness and direction of sweeps, and how many blocks are swept, all sweeps together; two are made in any case.
-_SWEEPS = ((1, False), (0, False), (0.1, False), (0, True), (0.1, True), (1, True))
+_SWEEPS = ((0, False), (1, False), (0.1, False), (0, True), (0.1, True), (1, True))
 _SWEPT = 200_000
+# Of more blocks than this one sweep is made, and nothing else.
+_HUGE = 200_000
 # Where the floor cannot be reached, small problems give up early.
 _LOOKS_PER_BLOCK = 300
 # How much of the floor a block that stands out gains in rank, and the seed of the noise on it.
@@ -30,6 +32,8 @@ def pack_blocks(blocks: Sequence[Block], budget: int = BUDGET) -> list[int]:
 
     The answer is the same in every process. Cost: O(n log n) for many blocks; for few, what the budget allows.
     """
+    if len(blocks) > _HUGE and all(block.fixed is None for block in blocks):
+        return sweep(blocks, _SWEEPS[0][0])
     sections = sections_of(blocks)
     floor = max(sections.floor, *(block.fixed + block.size for block in blocks if block.fixed is not None), 0)
     best: list[int] = []

@@ -22,6 +22,8 @@ from tirlite.plan.strategies.share import share
 from tirlite.sizes import Proof, Size, alternatives, prove_le
 
 _SAMPLES = 8
+# Of more requests than this in one memory, what whole slots need is not worked out for comparison.
+_MANY = 100_000
 
 
 def pack(problem: Problem, budget: int = BUDGET) -> Plan:
@@ -40,9 +42,10 @@ def pack(problem: Problem, budget: int = BUDGET) -> Plan:
     for name, requests in _by_memory(settled).items():
         memory = settled.memories[name]
         inside = [each for each in pairs if each.source.memories[0] == name]
-        # Where nothing can need less, what slots need is not asked.
-        floor = -1 if inside else peak(settled, requests).size
-        fits = partial(_fits, floor=floor, ceiling=partial(slots.size, name))
+        # Where nothing can need less, or asking would take longest, what slots need is not asked.
+        floor = 0 if inside or len(requests) > _MANY else peak(settled, requests).size
+        ceiling = partial(slots.size, name)
+        fits = partial(_fits, floor=floor, ceiling=ceiling if len(requests) <= _MANY else None)
         arena = packer.arena(requests, memory.align, inside, partial(slots.shares, name), fits)
         if arena is None:
             plan.add_slots(slots.regions(name), slots.shared, requests)
@@ -122,9 +125,9 @@ def _by_memory(problem: Problem) -> dict[str, list[Request]]:
     return inside
 
 
-def _fits(size: Size, *, floor: Size, ceiling: Callable[[], Size]) -> bool:
-    """Whether `size` is `floor`, or is proved to be at most the ceiling."""
-    if size == floor:
+def _fits(size: Size, *, floor: Size, ceiling: Callable[[], Size] | None) -> bool:
+    """Whether `size` is `floor`, or is proved to be at most the ceiling, if there is one."""
+    if size == floor or ceiling is None:
         return True
     limit = ceiling()
     return prove_le(size, limit) is Proof.YES or all(
