@@ -160,14 +160,14 @@ def _plan(problem: Problem, arguments: argparse.Namespace) -> Plan:
 
     if arguments.strategy not in _SEARCHES:
         return solve(problem, arguments.strategy)
+    from tirlite.cli.late_engine import LateEngine
     from tirlite.cli.progress import showing
-    from tirlite.solver import CompiledEngine
 
     budget = arguments.budget
     if budget is None and arguments.time_limit is None:
         budget = _BUDGET
     with showing(sys.stderr) as listener:
-        return solve(problem, arguments.strategy, budget, arguments.time_limit, CompiledEngine(), listener)
+        return solve(problem, arguments.strategy, budget, arguments.time_limit, LateEngine(), listener)
 
 
 def _write(problem: Problem, plan: Plan, arguments: argparse.Namespace) -> None:

@@ -28,6 +28,7 @@ from tirlite.sizes import Dim, Size, evaluate
 
 _SAME = {"buffer": "id", "buffer_id": "id", "begin": "lower", "start": "lower"}
 _INTEGER = re.compile(r"[+-]?\d{1,4000}", re.ASCII)
+_SHORT = 20
 _GAP = re.compile(r"(-?\d{1,4000})-(-?\d{1,4000})", re.ASCII)
 _VALUE_COLUMN = re.compile(r"size@(\d{1,18})", re.ASCII)
 # The column that a message about a request is about.
@@ -241,7 +242,10 @@ class _Reader:
         return self.table.span(number, self.places[column])
 
     def _integer(self, number: int, column: str) -> int:
-        text = value_of(self.table.rows[number - 1][self.places[column]])
+        text = self.table.rows[number - 1][self.places[column]]
+        if text.isdecimal() and text.isascii() and len(text) < _SHORT:  # nearly all are: no need to look closer
+            return int(text)
+        text = value_of(text)
         if not _INTEGER.fullmatch(text):
             hint = "expressions stand in a column `size_expr`" if column == "size" and text else ""
             name = self.table.header[self.places[column]].strip()
