@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
-from tirlite.kernels import blur, chain, harris, histogram, jacobi, matmul, softmax
+from tirlite.kernels import (
+    argmax,
+    attention,
+    blur,
+    chain,
+    convolution,
+    harris,
+    histogram,
+    jacobi,
+    layer_norm,
+    matmul,
+    matmul_i8,
+    prefix_sum,
+    softmax,
+    sparse,
+)
 
 CASES = (
     *chain.CASES,
     *matmul.CASES,
+    *matmul_i8.CASES,
     *softmax.CASES,
+    *layer_norm.CASES,
+    *attention.CASES,
+    *argmax.CASES,
+    *prefix_sum.CASES,
+    *sparse.CASES,
+    *convolution.CASES,
     *blur.CASES,
     *jacobi.CASES,
     *histogram.CASES,

@@ -14,7 +14,7 @@ from tirlite.kernels.gallery import CASES
 
 STRATEGIES = ("none", "tvm", "share")
 # The IEEE standard fixes their results to the last bit, as those of + - * /.
-EXACT_FUNCTIONS = {Op.SQRT, Op.ABS, Op.FLOOR, Op.CEIL, Op.TRUNC, Op.ROUND, Op.FMA}
+EXACT_FUNCTIONS = {Op.SQRT, Op.ABS, Op.FLOOR, Op.CEIL, Op.TRUNC, Op.ROUND, Op.FMA, Op.ISNAN}
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.kernel.name)
 
@@ -90,7 +90,7 @@ def test_interpreter_and_native_code_agree_to_the_bit(case: Case) -> None:
 
 
 def test_most_kernels_are_held_to_the_bit() -> None:
-    assert [case.kernel.name for case in CASES if not rounds_alike_everywhere(case.kernel)] == ["gated", "softmax"]
+    assert [case.kernel.name for case in CASES if not rounds_alike_everywhere(case.kernel)] == ["gated", "softmax", "attention"]
 
 
 @each_case

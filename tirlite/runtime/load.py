@@ -56,7 +56,8 @@ class Library:
     ) -> None:
         """`symbols` are the functions that the object defines, `addresses` those that it calls and that have no name.
 
-        Raises KernelError for an extern that is missing."""
+        Raises KernelError for an extern that is missing.
+        """
         from llvmlite import binding
 
         for name in externs:
