@@ -35,6 +35,7 @@ def _keys(instance: Instance) -> Sequence[Callable[[int], tuple[float, ...]]]:
     return (
         lambda c: (sizes[c] * widths[c],),
         lambda c: (widths[c],),
+        lambda c: (sizes[c] * spans[c],),
         lambda c: (crowds[c], spans[c]),
         lambda c: (sizes[c],),
         lambda c: (spans[c],),
