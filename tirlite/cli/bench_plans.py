@@ -17,6 +17,8 @@ from tirlite.sizes import Size
 # Seconds at which the gap is told, and how often sizes are bound.
 MOMENTS = (0.1, 1.0, 10.0)
 _BINDINGS = 1_000
+# Strategies that get better with time.
+SEARCHES = ("auto", "exact")
 _OVERDRAFT = 1.25
 # The bars where an instance has none: seconds, and of more buffers than these one percent over the bound.
 _SECONDS, _MANY, _MANY_GAP = 60.0, 10_000, 0.01
@@ -27,6 +29,7 @@ class Row:
     """One instance with constant sizes. `gaps` are those at each of MOMENTS, None where there was no plan yet."""
 
     name: str
+    group: str
     strategy: str
     buffers: int
     lower_bound: int
@@ -102,9 +105,10 @@ def _measured(instance: Instance, engine: Engine, strategy: str, time_limit: flo
     gap = instance.gap if instance.gap is not None else _MANY_GAP if count > _MANY else 0.0
     bar = instance.capacity if instance.capacity is not None else int(bound * (1 + gap))
     most_seconds = instance.seconds if instance.seconds is not None else _SECONDS
-    gaps = tuple(_gap_at(moment, plan, seconds, engine, strategy) for moment in MOMENTS)
+    gaps = tuple(_gaps(plan, seconds, engine, strategy))
     proved, used = plan.proved_optimal, _megabytes()
-    return Row(instance.name, strategy, count, bound, total, bar, proved, seconds, most_seconds, used, gaps)
+    name, group = instance.name, instance.group
+    return Row(name, group, strategy, count, bound, total, bar, proved, seconds, most_seconds, used, gaps)
 
 
 def _solved(problem: Problem, engine: Engine, strategy: str, time_limit: float) -> tuple[Plan, float]:
@@ -114,14 +118,23 @@ def _solved(problem: Problem, engine: Engine, strategy: str, time_limit: float) 
     return plan, perf_counter() - start
 
 
-def _gap_at(moment: float, plan: Plan, seconds: float, engine: Engine, strategy: str) -> float | None:
-    """The gap of what a run of its own reaches in so many seconds, which it may overdraw by a quarter."""
+def _gaps(plan: Plan, seconds: float, engine: Engine, strategy: str) -> Iterator[float | None]:
+    """The gap at each of MOMENTS, each reached in a run of its own, which may overdraw its time by a quarter.
+
+    A search begins with a packing, which is what there is until it ends.
+    """
     bound = _constant(plan.lower_bound)
-    if seconds > moment * _OVERDRAFT:
-        plan, seconds = _solved(plan.problem, engine, strategy, moment)
-        if seconds > moment * _OVERDRAFT:
-            return None
-    return _constant(plan.total) / bound - 1 if bound else 0.0
+    known = [(seconds, plan)]
+    is_search = strategy in SEARCHES and seconds > MOMENTS[0]
+    if is_search:
+        packed, needed = _solved(plan.problem, engine, "pack", 0)
+        known.append((needed, packed))
+    for moment in MOMENTS:
+        if is_search and needed < moment and seconds > moment * _OVERDRAFT:
+            found, took = _solved(plan.problem, engine, strategy, moment - needed)
+            known.append((took, found))
+        totals = [_constant(found.total) for took, found in known if took <= moment * _OVERDRAFT]
+        yield None if not totals else min(totals) / bound - 1 if bound else 0.0
 
 
 def _constant(size: Size) -> int:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from statistics import fmean
 
-from tirlite.cli.bench_plans import MOMENTS, Failure, Result, Row, SymbolicRow
+from tirlite.cli.bench_plans import MOMENTS, SEARCHES, Failure, Result, Row, SymbolicRow
 from tirlite.cli.figures import Figure, machine, machine_text
 from tirlite.show import table
 
-# Mean gaps at MOMENTS over the instances that are hard, and the mean peak of symbolic plans over the bound.
+# Mean gaps at MOMENTS over instances of one group, and the mean peak of symbolic plans over the bound.
 _GAP_BARS = (0.15, 0.05, 0.01)
 _MEAN_BAR = 1.2
 _HEADING = (
@@ -60,20 +60,21 @@ def overall(results: Iterable[Result]) -> Iterator[Figure]:
     rows = [result for result in known if isinstance(result, Row)]
     if rows:
         yield Figure("instances that miss their bar", sum(not row.met for row in rows), "", 0)
-        # Where the first packing is optimal nothing is left to be seen over time.
-        hard = [row for row in rows if row.strategy in ("exact", "auto") and row.gaps[0] != 0]
-        for place, (moment, bar) in enumerate(zip(MOMENTS, _GAP_BARS, strict=True)):
-            gaps = [1.0 if (gap := row.gaps[place]) is None else gap for row in hard]
-            if gaps:
-                yield Figure(
-                    f"mean gap at {moment:g} s of the {len(gaps)} not solved in {MOMENTS[0]:g} s", fmean(gaps), "", bar
-                )
+        yield from _mean_gaps(rows)
     symbolic = [result for result in known if isinstance(result, SymbolicRow)]
     if symbolic:
         yield Figure("symbolic: mean peak over the bound", fmean(row.ours.mean for row in symbolic), "", _MEAN_BAR)
         yield Figure("symbolic: worst peak over the bound", max(row.ours.worst for row in symbolic), "")
         yield Figure("reuse of equal expressions: mean", fmean(row.equal.mean for row in symbolic), "")
         yield Figure("reuse of equal expressions: worst", max(row.equal.worst for row in symbolic), "")
+
+
+def _mean_gaps(rows: Sequence[Row]) -> Iterator[Figure]:
+    """Those of each group in which not all is solved at the first moment. No plan yet counts as a gap of 1."""
+    for group in dict.fromkeys(row.group for row in rows if row.strategy in SEARCHES and row.gaps[0] != 0):
+        gaps = [[1.0 if gap is None else gap for gap in row.gaps] for row in rows if row.group == group]
+        for moment, bar, at in zip(MOMENTS, _GAP_BARS, zip(*gaps, strict=True), strict=True):
+            yield Figure(f"{group}: mean gap of {len(gaps)} at {moment:g} s", fmean(at), "", bar)
 
 
 def _cells(row: Row) -> tuple[object, ...]:

@@ -15,8 +15,8 @@ from tirlite.plan import Problem, Request, read_csv
 from tirlite.sizes import Dim, Size
 
 _CAPACITY = re.compile(r"\.(?:cap)?(\d+)\.csv")
-# For what stands in a folder of this name.
-_SECONDS_OF = {"onnx": 0.5, "idealloc": 30.0}
+# Bars in seconds for files of this name, or in a folder of this name.
+_SECONDS_OF = {"onnx": 0.5, "idealloc": 5.0, "S_1": 30.0}
 _HARD = (16, 64, 128)
 _TRACES = (200, 1_000, 4_000, 16_000, 62_000)
 # Seconds for the default strategy, where BARS gives them.
@@ -40,13 +40,14 @@ class NoInstances(Message):
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A problem by name, and who plans it unless told otherwise.
+    """A problem by name, the folder or kind that it belongs to, and who plans it unless told otherwise.
 
     Its plan should need `capacity` bytes at most, or where that is None at most the part `gap` more than the lower
     bound, and take at most `seconds`; of what is None, the number of buffers decides.
     """
 
     name: str
+    group: str
     make: Callable[[], Problem]
     capacity: int | None = None
     gap: float | None = None
@@ -67,23 +68,22 @@ def instances_in(folder: Path) -> list[Instance]:
 
 def _from_file(file: Path, place: Path) -> Instance:
     told = _CAPACITY.search(file.name)
-    seconds = _SECONDS_OF.get(file.parent.name)
-    return Instance(
-        str(place.with_suffix("")), partial(read_csv, file), int(told[1]) if told else None, seconds=seconds
-    )
+    seconds = _SECONDS_OF.get(file.stem) or _SECONDS_OF.get(file.parent.name)
+    name, group, capacity = str(place.with_suffix("")), file.parent.resolve().name, int(told[1]) if told else None
+    return Instance(name, group, partial(read_csv, file), capacity, seconds=seconds)
 
 
 def generated(*, quick: bool = False) -> Iterator[Instance]:
     """Problems made here, always the same ones: cut from a full arena, drawn like networks, traces, symbolic sizes."""
     for count in _HARD[: 1 if quick else None]:
-        yield Instance(f"cut {count}", partial(cut, count), 1 << 20)
+        yield Instance(f"cut {count}", "cut", partial(cut, count), 1 << 20)
     for blocks in (4,) if quick else (4, 16, 50):
-        yield Instance(f"network {blocks}", partial(network, blocks), seconds=0.5)
+        yield Instance(f"network {blocks}", "network", partial(network, blocks), seconds=0.5)
     for count in _TRACES[: 1 if quick else None]:
         seconds = _TRACE_BARS.get(count)
-        yield Instance(f"trace {count:,}", partial(trace, count), gap=0.01, seconds=seconds, strategy="auto")
+        yield Instance(f"trace {count:,}", "trace", partial(trace, count), gap=0.01, seconds=seconds, strategy="auto")
     for layers in (2,) if quick else (2, 8):
-        yield Instance(f"transformer {layers}", partial(transformer, layers))
+        yield Instance(f"transformer {layers}", "transformer", partial(transformer, layers))
 
 
 def cut(count: int, seed: int = 1) -> Problem:
