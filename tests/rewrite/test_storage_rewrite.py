@@ -19,7 +19,7 @@ def kernel(body: str) -> tl.PrimFunc:
 
 
 def rewritten(func: tl.PrimFunc, strategy: str = "share") -> tl.PrimFunc:
-    return run_pipeline(func, default_pipeline(strategy), [verify_after])
+    return run_pipeline(func, default_pipeline(strategy, in_place=False), [verify_after])
 
 
 def expect_rewrite(before: str, after: str, strategy: str = "share") -> None:
@@ -378,3 +378,36 @@ def test_plan_and_program_agree_on_the_bytes(strategy: str) -> None:
     n, m = (var.dim for var in func.dims)
     sizes = [each.bytes for each in tl.allocations(after)]
     assert str(sum(sizes[1:], start=sizes[0])) == str(plans[0].total)
+
+
+def test_what_is_proved_safe_in_place_takes_over_the_bytes() -> None:
+    func = kernel(
+        """
+        a = tl.alloc(tl.f32[n])
+        b = tl.alloc(tl.f32[n])
+        for i in range(n):
+            a[i] = x[i, 0]
+        for i in range(n):
+            b[i] = a[i] * 2
+        for i in range(n):
+            y[i, 0] = b[i]
+        """
+    )
+    for in_place, number in ((True, 1), (False, 2)):
+        assert len(tl.allocations(run_pipeline(func, default_pipeline("share", in_place=in_place)))) == number
+
+
+def test_what_is_not_safe_in_place_stands_apart() -> None:
+    func = kernel(
+        """
+        a = tl.alloc(tl.f32[n])
+        b = tl.alloc(tl.f32[n])
+        for i in range(n):
+            a[i] = x[i, 0]
+        for i in range(n):
+            b[i] = a[n - 1 - i]
+        for i in range(n):
+            y[i, 0] = b[i]
+        """
+    )
+    assert len(tl.allocations(run_pipeline(func, default_pipeline("share", in_place=True)))) == 2

@@ -48,13 +48,21 @@ class Version:
 
     def _rewrite(self) -> Rewritten:
         plans: list[Plan] = []
-        passes = default_pipeline(self.options.strategy, plans.append)
+        chosen = self.options
+        passes = default_pipeline(
+            chosen.strategy,
+            plans.append,
+            chosen.target,
+            in_place=chosen.in_place,
+            budget=chosen.budget,
+            time_limit=chosen.time_limit,
+        )
         stages: list[tuple[str, float]] = []
 
         def note(step: Step) -> None:
             stages.append((step.name, step.seconds))
 
-        func = run_pipeline(self.func, passes, (note, *self.options.observers))
+        func = run_pipeline(self.func, passes, (note, *chosen.observers))
         self.stages += stages
         return Rewritten(func, plans[-1])
 

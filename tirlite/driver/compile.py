@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from time import perf_counter
 from types import FunctionType
-from typing import TypeAlias, overload
+from typing import TypeAlias, Unpack, overload
 
 from tirlite.diag import CallTypeError, Message, boundary, public
 from tirlite.driver.kernel import Kernel
-from tirlite.driver.options import Options
+from tirlite.driver.options import Choices, Options
 from tirlite.ir import PrimFunc, validate
-from tirlite.plan import Strategy
-from tirlite.rewrite import Observer
 
 Function: TypeAlias = Callable[..., object]
 
@@ -33,19 +31,16 @@ class NoKernel(Message):
     kind: str
 
 
-def compile(  # noqa: A001
-    func: PrimFunc | Kernel | Function, *, strategy: str | Strategy = "auto", observers: Iterable[Observer] = ()
-) -> Kernel:
-    """A kernel made of `func`, with its own options.
+def compile(func: PrimFunc | Kernel | Function, **choices: Unpack[Choices]) -> Kernel:  # noqa: A001
+    """A kernel made of `func`, with options of its own: `tl.compile(f, strategy="exact", in_place=False)`.
 
-    `strategy` plans the storage of the temporaries: `none`, `tvm`, `share`, `auto`, or a function of your own from a
-    `plan.Problem` to a `plan.Plan`. Each of `observers` is called with every pass's `Step` when the passes run. Native
-    code is made at the first call.
+    The options are the fields of `driver.options.Options`: strategy, in_place, target, budget, time_limit, observers.
+    The passes run, and native code is made, when they are first needed.
 
     Raises KernelError for a function that is no kernel or is ill-formed, PlanError for an unknown strategy.
     """
     with boundary:
-        options = Options(strategy, tuple(observers))
+        options = Options.of(choices)
         if isinstance(func, Kernel):
             return func.with_options(options)
         if isinstance(func, FunctionType):
@@ -61,21 +56,17 @@ def kernel(function: Function, /) -> Kernel: ...
 
 
 @overload
-def kernel(
-    *, strategy: str | Strategy = "auto", observers: Iterable[Observer] = ()
-) -> Callable[[Function], Kernel]: ...
+def kernel(**choices: Unpack[Choices]) -> Callable[[Function], Kernel]: ...
 
 
-def kernel(
-    function: Function | None = None, /, *, strategy: str | Strategy = "auto", observers: Iterable[Observer] = ()
-) -> Kernel | Callable[[Function], Kernel]:
+def kernel(function: Function | None = None, /, **choices: Unpack[Choices]) -> Kernel | Callable[[Function], Kernel]:
     """The decorator that makes a kernel of a Python function: `@tl.kernel` or `@tl.kernel(strategy="none")`.
 
     The function is translated here and now, so that its mistakes are reported where it stands; it is never run. The
     options are those of `compile`. Raises KernelError.
     """
     with boundary:
-        options = Options(strategy, tuple(observers))
+        options = Options.of(choices)
         names = sys._getframe(1).f_locals
         if function is not None:
             return _translated(function, names, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from threading import Lock
 from types import MappingProxyType
 from typing import Any
@@ -150,7 +151,7 @@ class Kernel:
     def _version_for_empty(self) -> Version:
         with self._lock:
             if self._empty is None:
-                self._empty = Version(allowing_zero(self.ir), Options(self.options.strategy))
+                self._empty = Version(allowing_zero(self.ir), replace(self.options, observers=()))
             return self._empty
 
     def __repr__(self) -> str:

@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypedDict
 
 from tirlite.diag import nearest
 from tirlite.plan.solve import STRATEGIES, Strategy, UnknownStrategy
 from tirlite.rewrite import Observer
+from tirlite.target import Target
+
+
+class Choices(TypedDict, total=False):
+    """The options of `tl.compile` and `tl.kernel`, by name; those of `Options`."""
+
+    strategy: str | Strategy
+    in_place: bool
+    target: Target
+    budget: int | None
+    time_limit: float | None
+    observers: Iterable[Observer]
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`strategy` plans the storage of the temporaries; `observers` are told of each pass. Raises PlanError."""
+    """How a kernel is compiled.
+
+    `strategy` plans the storage of the temporaries: a name, or a function of your own from a `plan.Problem` to a
+    `plan.Plan`. With `in_place`, a buffer may take over the bytes of one that dies where it is born. `target` describes
+    tagged memory. `budget` (search nodes) and `time_limit` (seconds) bound strategy `exact`. Each of `observers` is
+    called with every pass's `Step`. Raises PlanError for an unknown strategy.
+    """
 
     strategy: str | Strategy = "auto"
+    in_place: bool = True
+    target: Target = field(default_factory=Target.host)
+    budget: int | None = None
+    time_limit: float | None = None
     observers: tuple[Observer, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "observers", tuple(self.observers))
         if isinstance(self.strategy, str) and self.strategy not in STRATEGIES:
             near = nearest(self.strategy, STRATEGIES)
             raise UnknownStrategy(self.strategy, f"; did you mean {near}?" if near else "").error()
+
+    @classmethod
+    def of(cls, choices: Choices) -> Options:
+        """The options with what was chosen, and the defaults of the rest."""
+        return cls(**choices)  # type: ignore[arg-type]

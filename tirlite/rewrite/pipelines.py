@@ -17,9 +17,11 @@ def default_pipeline(
     target: Target | None = None,
     *,
     in_place: bool = True,
+    budget: int | None = None,
+    time_limit: float | None = None,
 ) -> tuple[Pass, ...]:
-    """What `tirlite.compile` runs before code is generated; `on_plan` is told the storage plan."""
+    """What `tirlite.compile` runs before code is generated. The options are those of `StorageRewrite`."""
     return (
         Normalize(),
-        StorageRewrite(strategy, in_place, target or Target.host(), on_plan),
+        StorageRewrite(strategy, in_place, target or Target.host(), on_plan, budget=budget, time_limit=time_limit),
     )

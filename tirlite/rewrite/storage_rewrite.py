@@ -49,7 +49,8 @@ class StorageRewrite:
     each allocation stays where it is. An allocation that is never touched disappears under every strategy. Tagged
     memory is planned as `target` describes it. With `in_place` a buffer may take over the bytes of one that dies in the
     statement that it is born in, where that is proved to be safe. `on_plan` is told the plan.
-    With `check` the result is proved to read what `func` would have read, see `analysis.check_storage`.
+    With `check` the result is proved to read what `func` would have read, see `analysis.check_storage`. `budget` and
+    `time_limit` bound the search of strategy `exact`, in nodes and in seconds.
 
     Raises PlanError for an unknown strategy or memory, CapacityError where a tagged memory is too small.
     """
@@ -59,6 +60,8 @@ class StorageRewrite:
     target: Target = field(default_factory=Target.host)
     on_plan: Callable[[Plan], None] | None = None
     check: bool = field(default=True, kw_only=True)
+    budget: int | None = field(default=None, kw_only=True)
+    time_limit: float | None = field(default=None, kw_only=True)
     name: str = "storage-rewrite"
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
@@ -68,7 +71,7 @@ class StorageRewrite:
             lines=self.strategy not in _WHOLE_SLOTS,
             in_place=self.in_place and self.strategy != "none",
         )
-        plan = solve(found.problem, self.strategy)
+        plan = solve(found.problem, self.strategy, self.budget, self.time_limit)
         if self.on_plan is not None:
             self.on_plan(plan)
         merge = self.strategy != "none"
