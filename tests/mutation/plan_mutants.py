@@ -1,0 +1,96 @@
+"""A program and a seed in, mutants of its good plan out, and what the check of plans says of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from random import Random
+
+from fuzz.program import assert_same
+from mutation.corpus import Outcome, Subject
+
+from tirlite.diag import TirliteError
+from tirlite.plan import Plan, check
+from tirlite.plan.layout import Placement
+from tirlite.rewrite import StorageRewrite
+
+# The package has a function of this name.
+STRATEGIES = import_module("tirlite.plan.solve").STRATEGIES
+
+
+@dataclass
+class Tally:
+    """How many mutants were tried, rejected, the same as before, harmless, and missed."""
+
+    tried: int = 0
+    rejected: int = 0
+    same: int = 0
+    harmless: int = 0
+    missed: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.tried} mutants of plans: {self.rejected} rejected, {self.harmless} shown harmless by running,"
+            f" {self.same} unchanged, {len(self.missed)} missed {'; '.join(self.missed[:10])}"
+        )
+
+
+def mutant(plan: Plan, random: Random) -> Plan:
+    """The plan with one thing changed: a place, two places, a pool, a pair."""
+    names, pools = list(plan.placements), list(plan.pools)
+    places, regions = dict(plan.placements), dict(plan.pools)
+    name, other = random.choice(names), random.choice(names)
+    pool = random.choice(pools)
+    region = regions[pool]
+    kind = random.choice(("move", "move", "swap", "join", "shrink", "misalign", "merge", "drop", "unpair", "trade"))
+    if kind == "move":
+        step = random.choice((-64, -8, -4, 4, 8, 64, plan.problem.by_id[other].size))
+        places[name] = Placement(places[name].pool, places[name].offset + step)
+    elif kind == "swap":
+        places[name], places[other] = places[other], places[name]
+    elif kind == "join":
+        places[name] = places[other]
+    elif kind == "shrink":
+        regions[pool] = replace(region, size=region.size - random.choice((1, 4, 64)))
+    elif kind == "misalign":
+        places[name] = Placement(places[name].pool, places[name].offset + random.choice((1, 2)))
+    elif kind == "merge":
+        places = {each: Placement(pool, place.offset) for each, place in places.items()}
+        regions = {pool: region}
+    elif kind == "drop":
+        del places[name]
+    elif kind == "trade":
+        places[name] = Placement(pool, places[name].offset)
+    pairs = plan.in_place[1:] if kind == "unpair" else plan.in_place
+    used = {place.pool for place in places.values()}
+    return replace(plan, placements=places, pools={n: r for n, r in regions.items() if n in used}, in_place=pairs)
+
+
+def try_mutants(subject: Subject, strategy: str, seed: int, count: int, tally: Tally) -> None:
+    """Adds what becomes of `count` mutants of the program's plan."""
+    plans: list[Plan] = []
+    try:
+        StorageRewrite(STRATEGIES[strategy], target=subject.target, on_plan=plans.append)(subject.func)
+    except TirliteError:
+        return
+    plan = plans[0]
+    if not plan.placements:
+        return
+    random = Random(seed)
+    wanted: Outcome | None = None
+    for number in range(count):
+        changed = mutant(plan, random)
+        tally.tried += 1
+        if changed.placements == plan.placements and changed.pools == plan.pools and changed.in_place == plan.in_place:
+            tally.same += 1
+        elif not check(plan.problem, changed):
+            tally.rejected += 1
+        else:
+            try:
+                func = StorageRewrite(lambda _, made=changed: made, target=subject.target)(subject.func)
+                if subject.run is not None:
+                    wanted = wanted or subject.run(subject.raw)
+                    assert_same(wanted, subject.run(func))
+                tally.harmless += 1
+            except (TirliteError, AssertionError, KeyError) as error:
+                tally.missed.append(f"{subject.name} under {strategy}, seed {seed}, {number}: {error!r}")
