@@ -17,24 +17,25 @@ from tirlite.kernels.softmax import softmax
 each_kernel = pytest.mark.parametrize("kernel", [case.kernel for case in CASES], ids=lambda kernel: kernel.name)
 
 
-def bytes_of(kernel: tl.Kernel, strategy: str) -> str:
-    return str(tl.compile(kernel, strategy=strategy).plan.total)
+def bytes_of(kernel: tl.Kernel, strategy: str, *, in_place: bool = False) -> str:
+    return str(tl.compile(kernel, strategy=strategy, in_place=in_place).plan.total)
 
 
 @pytest.mark.parametrize(
-    ("kernel", "alone", "shared"),
+    ("kernel", "alone", "shared", "in_place"),
     [
-        (smoothstep, "16*n", "12*n"),
-        (gated, "16*n", "8*n"),
-        (softmax, "8*m*n + 8*n", "8*m*n"),
-        (blur_u8, "6*m*n", "4*m*n"),
-        (harris, "44*m*n", "20*m*n"),
+        (smoothstep, "16*n", "12*n", "8*n"),
+        (gated, "16*n", "8*n", "8*n"),
+        (softmax, "8*m*n + 8*n", "8*m*n", "4*m*n + 4*n"),
+        (blur_u8, "6*m*n", "4*m*n", "4*m*n"),
+        (harris, "44*m*n", "20*m*n", "16*m*n"),
     ],
     ids=lambda value: value.name if isinstance(value, tl.Kernel) else None,
 )
-def test_temporaries_that_are_dead_make_room(kernel: tl.Kernel, alone: str, shared: str) -> None:
+def test_temporaries_that_are_dead_make_room(kernel: tl.Kernel, alone: str, shared: str, in_place: str) -> None:
     assert bytes_of(kernel, "none") == alone
     assert bytes_of(kernel, "share") == shared
+    assert bytes_of(kernel, "share", in_place=True) == in_place
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_share_reaches_the_lower_bound(kernel: tl.Kernel) -> None:
 
 
 def test_corners_are_found_in_five_images() -> None:
-    plan = tl.compile(harris, strategy="share").plan
+    plan = tl.compile(harris, strategy="share", in_place=False).plan
     assert len(plan.placements) == 11
     assert len(plan.pools) == 5
     assert plan.gap == 0
