@@ -28,6 +28,8 @@ from tirlite.ir import (
     ShiftRight,
     Sub,
     bool_,
+    f64,
+    i64,
 )
 from tirlite.ir.formula import Kind, Term
 
@@ -86,6 +88,21 @@ class TextMachine:
         else:
             name = "sext" if source.is_signed else "zext"
         return self.out.value(f"{name} {self._type(source)} {item} to {self._type(target)}")
+
+    def lookup(self, table: tuple[float, ...], item: object) -> str:
+        name = self.out.module.table(", ".join(f"double {constant(value, f64)}" for value in table), len(table))
+        if self.lanes == 1:
+            return self._element(name, str(item))
+        result = "poison"
+        for lane in range(self.lanes):
+            index = self.out.value(f"extractelement {self._type(i64)} {item}, i64 {lane}")
+            value = self._element(name, index)
+            result = self.out.value(f"insertelement {self._type(f64)} {result}, double {value}, i64 {lane}")
+        return result
+
+    def _element(self, table: str, index: str) -> str:
+        pointer = self.out.value(f"getelementptr inbounds double, ptr {table}, i64 {index}")
+        return self.out.value(f"load double, ptr {pointer}, align 8")
 
     def reinterpret(self, source: DType, target: DType, item: object) -> str:
         old, new = self._type(source), self._type(target)

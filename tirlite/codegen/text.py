@@ -18,6 +18,7 @@ class ModuleText:
         self.declarations: dict[str, str] = {}  # name -> its `declare` line
         self.functions: list[str] = []
         self.inlined: dict[str, str] = {}  # name -> a function that others call, to be inlined
+        self.tables: dict[str, tuple[str, str]] = {}  # elements -> name, definition
         self.metadata: list[str] = []
         self.values = count(1)
         self.blocks = count(1)
@@ -29,10 +30,18 @@ class ModuleText:
         self.metadata.append(f"{name} = {'distinct ' if distinct else ''}!{{{inside}}}")
         return name
 
+    def table(self, elements: str, count: int) -> str:
+        """The name of a constant array of so many f64, given with their types."""
+        if elements not in self.tables:
+            name = f"@tirlite.table{len(self.tables)}"
+            line = f"{name} = private unnamed_addr constant [{count} x double] [{elements}], align 64"
+            self.tables[elements] = (name, line)
+        return self.tables[elements][0]
+
     def text(self, name: str) -> str:
         """The whole module."""
         parts = [f'source_filename = "{name}"', *self.functions, *self.inlined.values(), *self.declarations.values()]
-        parts += self.metadata
+        parts += [*(line for _, line in self.tables.values()), *self.metadata]
         return "\n".join(parts) + "\n"
 
 

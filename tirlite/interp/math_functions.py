@@ -10,29 +10,13 @@ import numpy as np
 
 from tirlite.interp.arithmetic import Function, lanewise
 from tirlite.interp.bfloat import in_bfloat, is_bfloat, nearest
-from tirlite.ir import DType, Op, bf16, f32
+from tirlite.interp.formulas import apply_formula
+from tirlite.ir import DType, Op, bf16, f16, f32
+from tirlite.ir.functions import formula_of
 
 _NUMPY: dict[Op, Function] = {
     Op.ABS: np.abs,
     Op.SQRT: np.sqrt,
-    Op.EXP: np.exp,
-    Op.EXP2: np.exp2,
-    Op.EXPM1: np.expm1,
-    Op.LOG: np.log,
-    Op.LOG2: np.log2,
-    Op.LOG10: np.log10,
-    Op.LOG1P: np.log1p,
-    Op.SIN: np.sin,
-    Op.COS: np.cos,
-    Op.TAN: np.tan,
-    Op.ASIN: np.arcsin,
-    Op.ACOS: np.arccos,
-    Op.ATAN: np.arctan,
-    Op.ATAN2: np.arctan2,
-    Op.SINH: np.sinh,
-    Op.COSH: np.cosh,
-    Op.TANH: np.tanh,
-    Op.POW: np.power,
     Op.FLOOR: np.floor,
     Op.CEIL: np.ceil,
     Op.ROUND: np.rint,
@@ -41,37 +25,28 @@ _NUMPY: dict[Op, Function] = {
 }
 
 
-def _in_double(function: Function, dtype: DType) -> Function:
-    """`function` computed in f64 and rounded once."""
-    item = dtype.numpy
-
-    def apply(value: Any) -> Any:
-        return function(value.astype(np.float64)).astype(item)
-
-    return apply
-
-
-def _rsqrt(value: Any) -> Any:
-    return 1.0 / np.sqrt(value)
-
-
-def _sigmoid(value: Any) -> Any:
-    return 1.0 / (1.0 + np.exp(-value))
-
-
 def math_function(op: Op, dtype: DType) -> Function:
-    """What `op` does to values of type `dtype`."""
+    """What `op` does to values of type `dtype`, which may be lanes."""
+    scalar = dtype.scalar
     if is_bfloat(dtype):
         return _of_bfloat(op)
     if op is Op.FMA:
         return lanewise(lambda a, b, c: fused(a, b, c, narrow=dtype.bits < 64), dtype)
-    if op is Op.ERF:
-        return lanewise(math.erf, dtype)
-    if op is Op.RSQRT:
-        return _in_double(_rsqrt, dtype)
-    if op is Op.SIGMOID:
-        return _in_double(_sigmoid, dtype)
-    return _NUMPY[op]
+    if scalar == f16:
+        return _of_f16(op)
+    formula = formula_of(op, scalar)
+    return _NUMPY[op] if formula is None else apply_formula(formula, scalar)
+
+
+def _of_f16(op: Op) -> Function:
+    """In f32, rounded once more."""
+    function = math_function(op, f32)
+
+    def apply(*values: Any) -> Any:
+        result = function(*(value.astype(np.float32) for value in values))
+        return result.astype(np.float16) if result.dtype == np.float32 else result
+
+    return apply
 
 
 def _of_bfloat(op: Op) -> Function:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from tirlite.ir.dtype import DType, TypeCode, bool_
+from tirlite.ir.dtype import DType, TypeCode, bool_, f64
 from tirlite.ir.expr import (
     EQ,
     GE,
@@ -50,6 +50,9 @@ class Machine(Protocol):
     def select(self, dtype: DType, condition: object, yes: object, no: object) -> object: ...
 
     def convert(self, source: DType, target: DType, item: object) -> object: ...
+
+    def lookup(self, table: tuple[float, ...], item: object) -> object:
+        """The f64 in a table at an index of type i64 within it."""
 
     def reinterpret(self, source: DType, target: DType, item: object) -> object:
         """The same bits as another type of as many."""
@@ -136,6 +139,14 @@ class Term:
 
     def __abs__(self) -> Term:
         return self._call(Op.ABS)
+
+    def round(self) -> Term:
+        """The nearest integer, the even one of two."""
+        return self._call(Op.ROUND)
+
+    def lookup(self, table: tuple[float, ...]) -> Term:
+        """The f64 in a table at this index, which must be within it."""
+        return Term(self.machine, f64, self.machine.lookup(table, self.item))
 
     def sqrt(self) -> Term:
         return self._call(Op.SQRT)

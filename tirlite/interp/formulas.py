@@ -1,0 +1,57 @@
+"""A formula in, the function of NumPy values that it computes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.interp.arithmetic import FUNCTIONS, Function
+from tirlite.ir import DType, Op
+from tirlite.ir.formula import Kind, Term
+from tirlite.ir.functions.table import Formula
+
+_CALLS: dict[Op, Function] = {Op.ROUND: np.rint, Op.SQRT: np.sqrt, Op.ABS: np.abs}
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayMachine:
+    """Carries out a formula on arrays of any length."""
+
+    def constant(self, value: int | float, dtype: DType) -> Any:
+        return dtype.numpy.type(value)
+
+    def apply(self, kind: Kind, dtype: DType, *items: Any) -> Any:
+        return FUNCTIONS[kind](*items)
+
+    def call(self, op: Op, dtype: DType, item: Any) -> Any:
+        return _CALLS[op](item)
+
+    def select(self, dtype: DType, condition: Any, yes: Any, no: Any) -> Any:
+        return np.where(condition, yes, no)
+
+    def convert(self, source: DType, target: DType, item: Any) -> Any:
+        return item.astype(target.numpy)
+
+    def reinterpret(self, source: DType, target: DType, item: Any) -> Any:
+        return item.view(target.numpy)
+
+    def lookup(self, table: tuple[float, ...], item: Any) -> Any:
+        return _array(table)[item]
+
+
+def _array(table: tuple[float, ...]) -> npt.NDArray[np.float64]:
+    return np.array(table)
+
+
+def apply_formula(formula: Formula, dtype: DType) -> Function:
+    """The formula as a function of values of type `dtype`."""
+    machine = ArrayMachine()
+
+    def apply(*values: Any) -> Any:
+        result: Any = formula(*(Term(machine, dtype, np.atleast_1d(value)) for value in values)).item
+        return result if values[0].ndim else result[0]
+
+    return apply

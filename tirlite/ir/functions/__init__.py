@@ -1,0 +1,8 @@
+"""The elementary functions, as formulas of f64: an operation in, its formula out.
+
+The interpreter and the compiled code both carry these out, so that they agree to the last bit, scalar or vector.
+"""
+
+from tirlite.ir.functions.table import formula_of
+
+__all__ = ["formula_of"]

@@ -1,0 +1,138 @@
+"""log, log2, log10, log1p and pow. f64 Terms in, an f64 Term out."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+from math import inf, nan
+from typing import NamedTuple
+
+from tirlite.ir.dtype import f64
+from tirlite.ir.formula import Term
+from tirlite.ir.functions.constants import ln2, ln10, parts
+from tirlite.ir.functions.exponential import clamped, exp_of, reduced
+from tirlite.ir.functions.pairs import (
+    Pair,
+    add,
+    constant,
+    divide,
+    multiply,
+    product_of,
+    scale,
+    sum_of,
+    sum_of_larger,
+)
+from tirlite.ir.functions.series import economised, polynomial
+
+_ROOT_OF_HALF = 0x3FE6A09E667F3BCD  # the bits of the square root of 1/2
+_LEAST_NORMAL = 2.0**-1022
+_ROUNDER = 1.5 * 2.0**52
+
+
+class Split(NamedTuple):
+    """A positive number as `2^k * m` with m between the roots of 1/2 and 2; k as an f64."""
+
+    k: Term
+    m: Term
+
+
+@cache
+def _coefficients(skipped: int, terms: int) -> tuple[float, ...]:
+    """Of (2 atanh(s) - ...) / s^(2 skipped + 1), a polynomial in s^2: 2 / (2 skipped + 1), ..."""
+    series = [Fraction(2, 2 * k + 1) for k in range(skipped, skipped + 24)]
+    return economised(series, Fraction(0), Fraction(295, 10000), terms)
+
+
+def split(x: Term) -> Split:
+    tiny = x < _LEAST_NORMAL
+    bits = tiny.where(x * 2.0**54, x).bits
+    exponent = (bits - _ROOT_OF_HALF) >> 52
+    m = (bits - (exponent << 52)).as_type(f64)
+    # To f64: below the point of a number that is large enough, the integer is the last digits.
+    k = (exponent + 0x4338000000000000).as_type(f64) - _ROUNDER
+    return Split(tiny.where(k - 54.0, k), m)
+
+
+def log_pair(x: Term) -> Pair:
+    """The logarithm of a positive finite number, to about 2^-65 of it."""
+    parted = split(x)
+    return _log_pair(parted.k, Pair(parted.m - 1.0, x.like(0.0)))
+
+
+def _log_pair(k: Term, f: Pair) -> Pair:
+    """k ln 2 + log(1 + f), as 2 atanh(f / (2 + f))."""
+    below = sum_of_larger(2.0, f.high)
+    s = divide(f, sum_of_larger(below.high, below.low + f.low))
+    z = multiply(s, s)
+    cube = multiply(s, z)
+    third = multiply(cube, constant(k, parts(Fraction(2, 3), 2)))
+    rest = (cube.high * z.high) * polynomial(_coefficients(2, 9), z.high)
+    series = add(scale(s, k.like(2.0)), sum_of_larger(third.high, third.low + rest))
+    first, second, last = parts(ln2(), 3, 40)
+    base = sum_of(k * first, k * second)
+    return add(Pair(base.high, base.low + k * last), series)
+
+
+def log(x: Term) -> Term:
+    parted = split(x)
+    return _edges(x, _log(parted.k, parted.m - 1.0, x.like(0.0)))
+
+
+def _log(k: Term, f: Term, missing: Term) -> Term:
+    """k ln 2 + log(1 + f) + missing, the last being small."""
+    s = f / (f + 2.0)
+    z = s * s
+    # 2 s = f - s f and s f = f^2 / 2 - s f^2 / 2, so that f, which is exact, is added last.
+    square = 0.5 * f * f
+    rest = z * polynomial(_coefficients(1, 8), z)
+    first, second = parts(ln2(), 2, 40)
+    return k * first - ((square - (s * (square + rest) + (k * second + missing))) - f)
+
+
+def _edges(x: Term, result: Term) -> Term:
+    """What a logarithm is at 0, below it, at infinity and of nan."""
+    result = (x <= 0.0).where(x.equals(0.0).where(x.like(-inf), nan), result)
+    return ((x < inf) | (x <= 0.0)).where(result, (x - x.like(0.0)))
+
+
+def log1p(x: Term) -> Term:
+    total = sum_of(1.0, x)
+    parted = split(total.high)
+    result = _log(parted.k, parted.m - 1.0, total.low / total.high)
+    result = _edges(total.high, result)
+    return (abs(x) < 2.0**-54).where(x, result)
+
+
+def log2(x: Term) -> Term:
+    return _in_base(x, ln2())
+
+
+def log10(x: Term) -> Term:
+    return _in_base(x, ln10())
+
+
+def _in_base(x: Term, log_of_base: Fraction) -> Term:
+    factor = constant(x, parts(1 / log_of_base, 2))
+    return _edges(x, multiply(log_pair(x), factor).value)
+
+
+def power(x: Term, y: Term) -> Term:
+    """x^y, of which C's pow says what it is at the edges."""
+    size = abs(x)
+    logarithm = log_pair(size)
+    edge = size.equals(0.0) | size.equals(inf)
+    edge_log = size.equals(0.0).where(x.like(-inf), inf)
+    product = product_of(edge.where(edge_log, logarithm.high), y)
+    low = product.low + logarithm.low * y
+    high = clamped(product.high, -800.0, 800.0)
+    is_moderate = high.equals(product.high) & low.equals(low) & (edge ^ True)
+    result = exp_of(reduced(high, is_moderate.where(low, 0.0)))
+    whole = y.round()
+    is_whole = whole.equals(y)
+    half = 0.5 * y
+    is_odd = is_whole & half.round().differs(half)
+    is_negative = (x < 0.0) | (1.0 / x < 0.0)
+    result = (is_negative & is_odd).where(-result, result)
+    result = (((x < 0.0) & (x > -inf) & (is_whole ^ True)) | x.differs(x)).where(nan, result)
+    is_one = x.equals(1.0) | y.equals(0.0) | (size.equals(1.0) & abs(y).equals(inf))
+    return is_one.where(1.0, result)
