@@ -37,7 +37,7 @@ SAMPLES: list[tuple[ir.Node, dict[str, object]]] = [
     (ir.Allocate(x), {"buffer": y}),
     (ir.View(x, y, one), {"buffer": ir.Buffer("w", f32, (k, k)), "source": x, "byte_offset": two}),
     (ir.Let(k, one), {"var": ir.Var("k", f32), "value": two}),
-    (ir.Assert(yes, "a"), {"condition": no, "message": "b"}),
+    (ir.Assert(yes, "a"), {"condition": no, "message": "b", "values": (one,)}),
     (
         ir.For(m, one, k, ir.seq(ir.Evaluate(m)), ir.ForKind.SERIAL, 1, "a"),
         {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from tirlite.codegen.casts import convert
 from tirlite.codegen.storage import LARGEST_BYTES
 from tirlite.codegen.text import FunctionText
 from tirlite.diag import KernelRunError, Message, Span
-from tirlite.ir import Buffer
-from tirlite.ir.faults import AssertFailed
+from tirlite.ir import Assert, Buffer, DType, f64, failure, i64
 
 
 class ExtentOutOfRange(Message):
@@ -46,17 +46,38 @@ class Faults:
     the slot `%fault` holds.
     """
 
-    def __init__(self, out: FunctionText, line: int, messages: list[Message]) -> None:
+    def __init__(self, out: FunctionText, line: int, messages: list[Message], told: dict[int, Assert]) -> None:
         self.out = out
         self.line = line  # the alignment of what is allocated
         self.messages = messages  # of the whole module; a fault's number is its place here, counted from 1
+        self.told = told  # of the whole module: the faults that come with values, by their numbers
         self.cleanup = "fail"
         self._held: dict[str, tuple[str, str]] = {}  # block -> the pointer that it frees, the block that follows
         self._tail: list[str] = []
 
-    def assertion(self, message: str, span: Span | None) -> str:
-        """The block to branch to where an assert does not hold."""
-        return self._stop(AssertFailed(message, span=span))
+    def assertion(self, stmt: Assert) -> str:
+        """The block to branch to where an assert without values does not hold."""
+        return self._stop(failure(stmt, ()))
+
+    def assertion_with(self, stmt: Assert, values: list[str]) -> None:
+        """Ends the function here, where an assert did not hold and has values to tell.
+
+        The number of the fault and the values, as bits in i64, are put into a record on the heap, which the caller
+        frees; the function returns its address, negated.
+        """
+        out = self.out
+        self.messages.append(failure(stmt, (None,) * len(values)))
+        number = len(self.messages)
+        self.told[number] = stmt
+        record = out.call("ptr", "malloc", f"i64 {8 * (len(values) + 1)}")
+        filled = out.label("filled")
+        out.branch_if(out.value(f"icmp eq ptr {record}, null"), self._leave(str(number)), filled)
+        out.start(filled)
+        for place, value in enumerate([str(number), *values]):
+            pointer = out.value(f"getelementptr i64, ptr {record}, i64 {place}")
+            out.effect(f"store i64 {value}, ptr {pointer}")
+        address = out.value(f"ptrtoint ptr {record} to i64")
+        out.branch(self._leave(out.value(f"sub i64 0, {address}")))
 
     def _stop(self, message: Message) -> str:
         self.messages.append(message)
@@ -113,6 +134,13 @@ class Faults:
         if self.can_stop:
             self.out.allocas.append("  %fault = alloca i64")
             self.out.lines += [*self._tail, "fail:", "  %code = load i64, ptr %fault", "  ret i64 %code"]
+
+
+def as_bits(out: FunctionText, value: str, dtype: DType) -> str:
+    """A number as an i64: floats by the bits of their f64."""
+    if dtype.is_float:
+        return out.value(f"bitcast double {convert(out, value, dtype, f64)} to i64")
+    return value if dtype.bits == 64 else convert(out, value, dtype, i64)
 
 
 def checked_bytes(out: FunctionText, buffer: Buffer, extents: list[str]) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tirlite.codegen.aliases import Aliases
@@ -18,7 +19,7 @@ from tirlite.codegen.text import FunctionText, ModuleText
 from tirlite.codegen.types import register_type
 from tirlite.codegen.workspace import Workspace, range_addresses, write_size_function
 from tirlite.diag import Message
-from tirlite.ir import Buffer, DType, PrimFunc, Var, f32
+from tirlite.ir import Assert, Buffer, DType, PrimFunc, Var, f32
 
 _LAST = (1 << 63) - 1
 
@@ -28,7 +29,8 @@ class Lowered:
     """An LLVM module as text.
 
     The function `name` takes the parameters in their order, arrays as pointers, then the dims as i64, then a pointer to
-    the workspace where that is not empty. It returns 0, or the number of the fault that stopped it, counted from 1.
+    the workspace where that is not empty. It returns 0, or the number of the fault that stopped it, counted from 1, or
+    the address, negated, of a record from malloc with that number and what belongs to it.
     The function `size_name`, if not empty, takes the scalars among the parameters and the dims; see `Workspace`.
     """
 
@@ -38,6 +40,7 @@ class Lowered:
     workspace: Workspace
     alignment: int  # of the workspace, in bytes
     faults: tuple[Message, ...]
+    told: Mapping[int, Assert]  # the faults whose numbers come in a record of i64, before the values that they tell
     externs: tuple[str, ...]  # the extern functions that must exist in the process
     addresses: tuple[tuple[str, int], ...]  # symbols of extern functions that are known by their addresses
     extent: Extent
@@ -68,6 +71,7 @@ def lower(func: PrimFunc) -> Lowered:
         workspace=workspace,
         alignment=storage.line,
         faults=tuple(statements.messages),
+        told=statements.told,
         externs=tuple(values.externs),
         addresses=tuple(values.addresses.items()),
         extent=statements.extent,

@@ -11,7 +11,7 @@ from tirlite.codegen import memory
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.environment import Named
 from tirlite.codegen.expressions import Expressions, is_unit_ramp
-from tirlite.codegen.faults import Faults
+from tirlite.codegen.faults import Faults, as_bits
 from tirlite.codegen.memory import Place
 from tirlite.codegen.multiples import largest_divisor
 from tirlite.codegen.pieces import LARGEST, Weights, cut
@@ -38,6 +38,7 @@ from tirlite.ir import (
     While,
     i64,
     run,
+    shown,
 )
 
 # A loop that is to be unrolled is written out up to so many times.
@@ -70,7 +71,8 @@ class Statements:
         self.ranges: dict[Buffer, str] = {}  # the address of each buffer in the workspace
         self.slots: dict[Buffer, str] = {}  # the address of each buffer on the stack of this function
         self.messages: list[Message] = []
-        self.faults = Faults(values.out, storage.line, self.messages)
+        self.told: dict[int, Assert] = {}
+        self.faults = Faults(values.out, storage.line, self.messages, self.told)
         self.at: Span | None = None
         self.extent = Extent(0, 0, weights.loops, 0, 0, 0)
         self._depth = 0
@@ -112,7 +114,7 @@ class Statements:
         around = (self.out, self.faults, self.slots)
         known = len(self.environment.names)
         out = FunctionText(self.out.module)
-        self._write_to(out, Faults(out, self.storage.line, self.messages), {})
+        self._write_to(out, Faults(out, self.storage.line, self.messages, self.told), {})
         yield self._each(stmts)
         self._finish()
         can_stop = self.faults.can_stop
@@ -189,9 +191,16 @@ class Statements:
         self.place(stmt.buffer, pointer, extents, align, self.environment.root(stmt.source))
 
     def assertion(self, stmt: Assert) -> None:
-        held = self.out.label("held")
+        held, failed = self.out.label("held"), self.out.label("failed")
         condition = self.values.value(stmt.condition)
-        self.out.branch_if(condition, held, self.faults.assertion(stmt.message, stmt.span))
+        told = shown(stmt)
+        if not told.values:
+            self.out.branch_if(condition, held, self.faults.assertion(stmt))
+        else:
+            self.out.branch_if(condition, held, failed)
+            self.out.start(failed)
+            values = [as_bits(self.out, self.values.value(each), each.dtype) for each in told.values]
+            self.faults.assertion_with(stmt, values)
         self.out.start(held)
 
     def attribute(self, stmt: AttrStmt) -> Steps[None]:

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from tirlite.diag import KernelError, Message, Span
+from tirlite.dsl.assert_message import told
 from tirlite.dsl.assignment import Assignments
 from tirlite.dsl.attributes import attribute_of
-from tirlite.dsl.calls import WrongArgument, misplaced
+from tirlite.dsl.calls import misplaced
 from tirlite.dsl.convert import condition, is_literal, number
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.local_names import LocalNames, Use, names_in
@@ -149,13 +150,11 @@ class Statements:
     def assertion(self, stmt: ast.Assert) -> Steps[None]:
         yield from ()
         test = condition(self.expressions.value(stmt.test), self._span(stmt.test))
-        message: object = self.expressions.places.text(stmt.test)
+        text: str = self.expressions.places.text(stmt.test)
+        values: tuple[Expr, ...] = ()
         if stmt.msg is not None:
-            message = self.expressions.value(stmt.msg)
-            if not isinstance(message, str):
-                given = described(message)
-                raise WrongArgument("assert", "a text", given, span=self._span(stmt.msg)).error()
-        self.scope.add(Assert(test, str(message), span=self._span(stmt)))
+            text, values = told(stmt.msg, self.expressions)
+        self.scope.add(Assert(test, text, values, span=self._span(stmt)))
 
     def returned(self, stmt: ast.Return) -> Steps[None]:
         yield from ()

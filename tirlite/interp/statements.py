@@ -26,8 +26,10 @@ from tirlite.ir import (
     Store,
     View,
     While,
+    failure,
+    shown,
 )
-from tirlite.ir.faults import AssertFailed, OutOfMemory, ViewOutOfBounds
+from tirlite.ir.faults import OutOfMemory, ViewOutOfBounds
 
 
 def statement(code: Code, node: Stmt) -> Steps[None]:
@@ -117,16 +119,19 @@ def _let(code: Code, node: Let) -> Steps[None]:
 
 def _assert(code: Code, node: Assert) -> Steps[None]:
     condition = yield expression(code, node.condition)
-    span = code.span
+    held, failed = Block(), Block()
+    code.branch(condition, "the condition of an assert", held, failed)
+    code.block = failed
+    registers = []
+    for value in shown(node).values:
+        registers.append((yield expression(code, value)))
 
     def step(values: Values, marks: Marks) -> None:
-        mark = marks[condition]
-        if mark is not None:
-            raise refuse(mark, "the condition of an assert", span).error()
-        if not values[condition]:
-            raise AssertFailed(node.message, span=span).error()
+        found = [values[each].item() if marks[each] is None else None for each in registers]
+        raise failure(node, found).error()
 
     code.emit(step)
+    code.block = held
 
 
 def _for(code: Code, node: For) -> Steps[None]:

@@ -1,5 +1,6 @@
 """The intermediate representation: types, expressions, statements, functions, and the ways to walk and rewrite them."""
 
+from tirlite.ir.assertion import Shown, failure, places_in, shown
 from tirlite.ir.builder import Builder, buffer_of
 from tirlite.ir.dtype import (
     SCALARS,
@@ -161,6 +162,7 @@ __all__ = [
     "Ramp",
     "Rule",
     "Select",
+    "Shown",
     "SeqStmt",
     "ShiftLeft",
     "ShiftRight",
@@ -186,6 +188,7 @@ __all__ = [
     "buffer_of",
     "const",
     "dtype_of",
+    "failure",
     "f16",
     "f32",
     "f64",
@@ -195,12 +198,14 @@ __all__ = [
     "i32",
     "i64",
     "literal_type",
+    "places_in",
     "promote",
     "rebuild",
     "rewrite",
     "rounded",
     "run",
     "seq",
+    "shown",
     "statements",
     "structural_equal",
     "structural_hash",

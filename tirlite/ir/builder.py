@@ -175,9 +175,9 @@ class Builder:
         """`value` computed for its effect."""
         self.add(Evaluate(value, span=self._here()))
 
-    def assert_(self, condition: ExprLike, message: str = "") -> None:
-        """Stops the kernel with `message` where the condition does not hold."""
-        self.add(Assert(as_expr(condition), message, span=self._here()))
+    def assert_(self, condition: ExprLike, message: str = "", *values: ExprLike) -> None:
+        """Stops the kernel where the condition does not hold, with `message`, which has a place `{}` for each value."""
+        self.add(Assert(as_expr(condition), message, tuple(map(as_expr, values)), span=self._here()))
 
     def for_(self, name: str, start: ExprLike, stop: ExprLike, step: int = 1) -> Block[Var]:
         """A serial loop over `range(start, stop, step)`; `with` gives its variable."""

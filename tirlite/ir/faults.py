@@ -17,10 +17,11 @@ class AssertFailed(Message):
 
     code = "assert-failed"
     raises = KernelAssertionError
-    title = "assertion failed: {message}"
+    title = "assertion failed: {message}{values}"
     label = "does not hold"
 
     message: str
+    values: str = ""
 
 
 class IndexOutOfBounds(Message):

@@ -120,7 +120,10 @@ class StatementPrinter:
         return []
 
     def assertion(self, stmt: Assert, level: int) -> list[_Step]:
-        self._line(level, f"assert {self._value(stmt.condition, level)}, {quoted(stmt.message)}")
+        condition, message = self._value(stmt.condition, level), quoted(stmt.message)
+        if stmt.values:
+            message = f"{message}.format({self._values(stmt.values, level)})"
+        self._line(level, f"assert {condition}, {message}")
         return []
 
     def loop(self, stmt: For, level: int) -> list[_Step]:

@@ -99,11 +99,15 @@ class Let(Stmt):
 
 @node
 class Assert(Stmt):
-    """Stops the kernel with `message` where the condition does not hold."""
+    """Stops the kernel with `message` where the condition does not hold.
 
-    CHILDREN: ClassVar = ("condition",)
+    With `values`, the message has a place `{}` for each of them, computed only then; other braces are doubled.
+    """
+
+    CHILDREN: ClassVar = ("condition", "values")
     condition: Expr
     message: str
+    values: tuple[Expr, ...] = ()
     span: Span | None = field(default=None, kw_only=True)
 
 

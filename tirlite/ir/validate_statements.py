@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from tirlite.diag import Message, PlanError
+from tirlite.ir.assertion import places_in
 from tirlite.ir.dtype import DType, bool_, i64
 from tirlite.ir.expr import Buffer, Call, IntImm, LetExpr, Load, Var
 from tirlite.ir.func import PrimFunc
@@ -59,6 +60,20 @@ class ConditionType(Message):
 
     kind: str
     dtype: DType
+
+
+class AssertPlaces(Message):
+    """The message of an Assert has not one place `{}` for each of its values, or a value is no number.
+
+    Example: `Assert(condition, "at {}", (i, j))`.
+    Fix: Write a place for each value; double the braces that are none.
+    """
+
+    code = "assert-places"
+    title = "the message of an assert has other places than those of its {count} values"
+    help = "write {{}} once for each value, which is a number; double all other braces"
+
+    count: int
 
 
 class LoopType(Message):
@@ -356,6 +371,15 @@ def attr_payload(node: AttrStmt) -> Message | None:
     return None
 
 
+def assert_message(node: Assert) -> Message | None:
+    """A message with values has a place for each, and the values are numbers."""
+    if not node.values:
+        return None
+    if places_in(node.message) != len(node.values) or any(each.dtype.is_handle for each in node.values):
+        return AssertPlaces(len(node.values))
+    return None
+
+
 def bodies(node: Node) -> Message | None:
     for name in node.CHILDREN:
         body = getattr(node, name)
@@ -368,7 +392,7 @@ STATEMENT_RULES: Mapping[type[Node], tuple[Rule, ...]] = {
     Store: (*ACCESS, store_type),
     Let: (let_type, no_stray_argument),
     Evaluate: (no_stray_argument,),
-    Assert: (condition,),
+    Assert: (condition, assert_message),
     For: (loop_types, loop_step, thread_loop, bodies),
     While: (condition, bodies),
     IfThenElse: (condition, bodies),

@@ -10,6 +10,7 @@ from tirlite.codegen import Lowered, ObjectCode
 from tirlite.ir import Buffer, PrimFunc
 from tirlite.runtime.bind import Binding
 from tirlite.runtime.extents import is_arithmetic, value_of
+from tirlite.runtime.fault_record import told_by
 from tirlite.runtime.load import CType, Library, scalar_type
 from tirlite.runtime.messages import NegativeTemporary, NoWorkspace, WorkspaceTooLarge
 from tirlite.runtime.signature import Signature
@@ -43,7 +44,8 @@ class Executable:
         else:
             fault = self._run_with_workspace(binding)
         if fault:
-            raise self._lowered.faults[fault - 1].error()
+            told = self._lowered.told
+            raise (self._lowered.faults[fault - 1] if fault > 0 else told_by(-fault, told)).error()
 
     def _run_with_workspace(self, binding: Binding) -> int:
         size = self._workspace_bytes(binding)

@@ -1,0 +1,128 @@
+"""An Assert that failed and the values at that moment in, the message out; and which values that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tirlite.diag import Message
+from tirlite.ir.dtype import DType, f32
+from tirlite.ir.expr import (
+    And,
+    Call,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    IntImm,
+    LetExpr,
+    Load,
+    Not,
+    Or,
+    StringImm,
+    Var,
+    rounded,
+)
+from tirlite.ir.faults import AssertFailed
+from tirlite.ir.printer import text
+from tirlite.ir.stmt import Assert
+from tirlite.ir.substitute import substitute
+from tirlite.ir.walk import walk
+
+# More values make no message clearer.
+MOST_SHOWN = 6
+
+# Stands in a message where a value goes.
+PLACE = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a failed Assert tells: the values in its message, then those that its condition compared, by their text."""
+
+    values: tuple[Expr, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def types(self) -> tuple[DType, ...]:
+        return tuple(value.dtype for value in self.values)
+
+
+def shown(stmt: Assert) -> Shown:
+    """The values to compute when `stmt` fails. Each can be computed wherever the condition has been."""
+    found: dict[str, Expr] = {}
+    for operand in _compared(stmt.condition):
+        if isinstance(operand, Load):
+            found.setdefault(text(operand), operand)
+            found.update((text(index), index) for index in operand.indices if isinstance(index, Var))
+        elif _is_plain(operand):
+            found.setdefault(text(operand), operand)
+    kept = dict(list(found.items())[:MOST_SHOWN])
+    return Shown((*stmt.values, *kept.values()), tuple(kept))
+
+
+def _compared(condition: Expr) -> list[Expr]:
+    """What a condition compares, in order: only that which is computed in any case."""
+    found: list[Expr] = []
+    stack: list[tuple[Expr, bool, dict[Var, Expr]]] = [(condition, True, {})]
+    while stack:
+        node, surely, lets = stack.pop()
+        if isinstance(node, (And, Or)):
+            stack += ((node.b, False, lets), (node.a, surely, lets))
+        elif isinstance(node, Not):
+            stack.append((node.a, surely, lets))
+        elif isinstance(node, LetExpr):
+            stack.append((node.body, surely, lets | {node.var: substitute(node.value, lets)}))
+        elif isinstance(node, Compare):
+            for side in (node.a, node.b):
+                while isinstance(side, Cast):
+                    side = side.value
+                value = substitute(side, lets)
+                if surely or isinstance(value, Var):
+                    found.append(value)
+    return found
+
+
+def _is_plain(value: Expr) -> bool:
+    """Whether `value` is no constant, and computing it again has no effect."""
+    if isinstance(value, (IntImm, FloatImm, StringImm)) or value.dtype.is_handle:
+        return False
+    return all(node.op.is_math for node in walk(value) if isinstance(node, Call))
+
+
+def failure(stmt: Assert, values: Sequence[bool | int | float | None]) -> Message:
+    """The message of `stmt`, given the values of `shown(stmt)`; None stands for memory that was never written."""
+    told = shown(stmt)
+    texts = [_number_text(value, dtype) for value, dtype in zip(values, told.types, strict=True)]
+    inside = len(stmt.values)
+    message = filled(stmt.message, texts[:inside]) if inside else stmt.message
+    pairs = ", ".join(f"{label} = {value}" for label, value in zip(told.labels, texts[inside:], strict=True))
+    return AssertFailed(message, f" ({pairs})" if pairs else "", span=stmt.span)
+
+
+def filled(message: str, texts: Sequence[str]) -> str:
+    """A message with texts put in its places; doubled braces stand for themselves."""
+    return message.format(*texts)
+
+
+def places_in(message: str) -> int | None:
+    """How many values go into a message; None where its braces say nothing."""
+    bare = message.replace("{{", "").replace("}}", "")
+    count = bare.count(PLACE)
+    rest = bare.replace(PLACE, "")
+    return None if "{" in rest or "}" in rest else count
+
+
+def _number_text(value: bool | int | float | None, dtype: DType) -> str:
+    if value is None:
+        return "what was never written"
+    if dtype.is_float:
+        if dtype == f32:
+            # As few digits as tell it from its neighbours.
+            return next(t for t in (repr(float(f"{value:.{n}g}")) for n in range(1, 18)) if _is_same(t, float(value)))
+        return repr(float(value))
+    return repr(bool(value) if dtype.is_bool else int(value))
+
+
+def _is_same(digits: str, value: float) -> bool:
+    return value != value or rounded(float(digits), f32) == value
