@@ -15,6 +15,7 @@ from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.limits import Listener
+from tirlite.plan.strategies.auto import auto
 from tirlite.plan.strategies.exact import exact
 from tirlite.plan.strategies.none import none
 from tirlite.plan.strategies.pack import pack
@@ -25,7 +26,7 @@ from tirlite.plan.verdict import Counterexample, Fault
 Strategy = Callable[[Problem], Plan]
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
-    {"auto": share, "exact": exact, "none": none, "pack": pack, "share": share, "tvm": tvm}
+    {"auto": auto, "exact": exact, "none": none, "pack": pack, "share": share, "tvm": tvm}
 )
 
 
@@ -125,14 +126,15 @@ def solve(
 ) -> Plan:
     """A plan for `problem`, checked.
 
-    `strategy` is a name out of STRATEGIES, or a function of your own from a problem to a plan. `auto` is `share`
-    today. `exact` searches for `budget` nodes, or `time_limit` seconds, on `engine`, and tells `listener` of progress;
-    other strategies do without these. Raises PlanError for an unknown strategy, clashing fixed offsets, or an unsafe
+    `strategy` is a name out of STRATEGIES, or a function of your own from a problem to a plan. `auto` and
+    `exact` search for `budget` nodes, or `time_limit` seconds, on `engine`, and tell `listener` of progress; other
+    strategies do without these. Raises PlanError for an unknown strategy, clashing fixed offsets, or an unsafe
     plan of your own; CapacityError where the plan does not fit.
     """
     make = _strategy(strategy) if isinstance(strategy, str) else strategy
-    if make is exact:
-        make = partial(exact, budget=budget, time_limit=time_limit, engine=engine, listener=listener)
+    if make in (auto, exact):
+        searching = auto if make is auto else exact
+        make = partial(searching, budget=budget, time_limit=time_limit, engine=engine, listener=listener)
     start = perf_counter()
     made = make(problem)
     plan = replace(made, seconds=perf_counter() - start)

@@ -1,0 +1,46 @@
+"""Strategy `auto`: a problem in, a plan out that is as good as a fraction of a second of work makes it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tirlite.plan.plan import Plan
+from tirlite.plan.problem import Problem
+from tirlite.plan.search.engine import Engine
+from tirlite.plan.search.limits import Listener
+from tirlite.plan.strategies.exact import improved
+from tirlite.plan.strategies.pack import pack
+from tirlite.plan.strategies.share import share
+
+# Of more requests than this whole slots are not tried first.
+_MANY = 4096
+# Nodes times requests: a node costs about as much as there are requests.
+_WORK = 250_000
+
+
+def auto(
+    problem: Problem,
+    budget: int | None = None,
+    time_limit: float | None = None,
+    engine: Engine | None = None,
+    listener: Listener | None = None,
+) -> Plan:
+    """The plan of `share` where none needs less, or else that of `pack`, or what some search makes of it.
+
+    Whole slots come first, as they keep allocations apart, with their element types and shapes; not so where memories
+    have capacities, in which the padding between slots counts. The search has `budget` nodes or `time_limit` seconds;
+    without either as many nodes as take some tenths of a second, and none where these would be next to nothing. The
+    plan tells which strategy made it.
+    """
+    count = len(problem.requests)
+    is_small = count <= _MANY and all(pool.capacity is None for pool in problem.memories.values())
+    slots = share(problem) if is_small else None
+    if slots is not None and slots.proved_optimal:
+        return slots
+    packed = pack(problem)
+    plan = slots if slots is not None and slots.total == packed.total else packed
+    nodes = _WORK // max(count, 1) if budget is None and time_limit is None else budget
+    if plan.proved_optimal or (nodes is not None and nodes < count // 8):
+        return plan
+    found = improved(plan, nodes, time_limit, engine, listener)
+    return found if found.total == plan.total else replace(found, strategy="exact")
