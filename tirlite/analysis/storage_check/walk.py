@@ -115,15 +115,16 @@ class Walk:
         outside: dict[Buffer, tuple[Window | None, Resident | None]],
     ) -> None:
         """Declarations that stand between two statements. `outside` keeps what their names meant before."""
-        unmoved = set(olds)
+        here = {stmt.buffer: stmt for stmt in olds if isinstance(stmt, _Declaration)}
         for stmt in (*news, *olds):
             assert isinstance(stmt, _Declaration)
-            buffer = stmt.buffer
-            outside.setdefault(buffer, (self._windows.get(buffer), self._residents.get(buffer)))
+            if stmt.buffer not in outside:
+                outside[stmt.buffer] = self._windows.get(stmt.buffer), self._residents.get(stmt.buffer)
         for stmt in news:
             assert isinstance(stmt, _Declaration)
-            if stmt not in unmoved:
-                self._demand_known(stmt)
+            before = here.get(stmt.buffer)
+            if before is not stmt:
+                self._demand_known(stmt, is_moved=before is None)
             self._windows[stmt.buffer] = self._window(stmt, region)
         for stmt in olds:
             assert isinstance(stmt, _Declaration)
@@ -134,11 +135,18 @@ class Walk:
             else:
                 self._view(stmt, region)
 
-    def _demand_known(self, stmt: Allocate | View) -> None:
-        """A declaration that stands elsewhere than before, or is new, may use only variables that have a value."""
-        exprs = [*stmt.buffer.shape, *(() if isinstance(stmt, Allocate) else (stmt.byte_offset,))]
+    def _demand_known(self, stmt: Allocate | View, *, is_moved: bool) -> None:
+        """A declaration that stands elsewhere than before, or is new, may use only variables that have a value.
+
+        The extents of one that has not moved are computed as before.
+        """
+        exprs = list(stmt.buffer.shape) if is_moved else []
+        if isinstance(stmt, View):
+            exprs.append(stmt.byte_offset)
         while exprs:
             expr = exprs.pop()
+            if isinstance(expr, IntImm):
+                continue
             if isinstance(expr, Var) and expr not in self._known:
                 raise Wrong(f"`{stmt.buffer.name}` is declared where `{expr.name}` has no value yet", at=stmt)
             if isinstance(expr, Load | Call | LetExpr):
@@ -225,6 +233,8 @@ class Walk:
 
     def _touch(self, expr: Expr, region: Region, stmt: Stmt) -> None:
         """Note the loads and the opaque uses in an expression."""
+        if type(expr) is IntImm:
+            return
         stack = [expr]
         while stack:
             each = stack.pop()
