@@ -13,7 +13,7 @@ from tirlite.plan.strategies.pack import pack
 from tirlite.plan.strategies.share import share
 
 # Of more requests than this whole slots are not tried first.
-_MANY = 4096
+_MANY = 256
 # Nodes times requests: a node costs about as much as there are requests.
 _WORK = 250_000
 
