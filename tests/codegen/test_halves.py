@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -124,7 +125,7 @@ def test_every_value_is_cast_to_every_type_as_in_numpy(source: DType, target: DT
         with np.errstate(all="ignore"):
             wanted = (wide != 0) if target is bool_ else wide.astype(target.numpy)
     for lanes in (1, 8):
-        func = element_wise(lambda x, to=target.with_lanes(lanes): Cast(to, x), target, ALL, [source], lanes)
+        func = element_wise(partial(Cast, target.with_lanes(lanes)), target, ALL, [source], lanes)
         assert_same(tl.compile(func)(values), wanted, target)
     func = element_wise(lambda x: Cast(target, x), target, ALL, [source])
     assert_same(interpreted(func, values), wanted, target)

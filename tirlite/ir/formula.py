@@ -30,6 +30,7 @@ from tirlite.ir.expr import (
     ShiftLeft,
     ShiftRight,
     Sub,
+    rounded,
 )
 from tirlite.ir.op import Op
 
@@ -67,7 +68,9 @@ class Term:
     item: object
 
     def like(self, value: int | float) -> Term:
-        """A constant of this type."""
+        """A constant of this type, rounded to it."""
+        if self.dtype.is_float:
+            value = rounded(float(value), self.dtype)
         return Term(self.machine, self.dtype, self.machine.constant(value, self.dtype))
 
     def _binary(self, kind: Kind, a: Operand, b: Operand) -> Term:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tirlite.ir.dtype import DType, f64
+from tirlite.ir.dtype import DType, f32, f64
 from tirlite.ir.formula import Term
-from tirlite.ir.functions import error_function, exponential, inverse, logarithm, root, trigonometry
+from tirlite.ir.functions import error_function, exponential, inverse, logarithm, root, single, trigonometry
 from tirlite.ir.op import Op
 
 Formula: TypeAlias = Callable[..., Term]
@@ -35,13 +35,21 @@ _FORMULAS: dict[Op, Formula] = {
     Op.ERF: error_function.erf,
     Op.RSQRT: root.rsqrt,
 }
+_OF_F32: dict[Op, Formula] = {
+    Op.EXP: single.exp,
+    Op.TANH: single.tanh,
+    Op.SIGMOID: single.sigmoid,
+    Op.LOG: single.log,
+}
 
 
 def formula_of(op: Op, dtype: DType) -> Formula | None:
     """The formula of `op` on values of type f32 or f64; None for what the machine does itself.
 
-    f32 goes by way of f64, whose result is rounded once more.
+    f32 goes by way of f64, whose result is rounded once more, unless it has a formula of its own.
     """
+    if dtype == f32 and op in _OF_F32:
+        return _OF_F32[op]
     formula = _FORMULAS.get(op)
     if formula is None or dtype == f64:
         return formula
