@@ -173,3 +173,15 @@ def test_code_gives_the_bits_of_the_interpreter_in_scalars_and_vectors(op: Op, d
         also = (wanted & 0x7FFF) > 0x7F80 if dtype is bf16 else np.isnan(wanted)
         np.testing.assert_array_equal(nan, also)
         np.testing.assert_array_equal(got[~nan].view(bits), wanted[~nan].view(bits))
+
+
+def test_a_function_with_very_many_formulas_calls_the_last_of_them() -> None:
+    b = Builder("many")
+    x, y = b.param("x", f64[1]), b.param("y", f64[400], out=True)
+    for place in range(400):
+        b.store(y, place, Call(f64, Op.POW, (x[0], x[0] + place)))
+    got = tl.compile(b.build())(np.array([1.5]))
+    power = formula_of(Op.POW, f64)
+    assert power is not None
+    wanted = apply_formula(power, f64)(np.full(400, 1.5), 1.5 + np.arange(400))
+    np.testing.assert_array_equal(got, wanted)

@@ -35,6 +35,9 @@ from tirlite.ir.formula import Kind, Term
 
 Formula: TypeAlias = Callable[..., Term]
 
+# Lines of formulas in a function; its further ones are called, as LLVM takes minutes over long functions.
+MOST_INLINED = 4000
+
 _OPERATORS: dict[Kind, tuple[str, str]] = {  # on integers and bools, on floats
     Add: ("add", "fadd"),
     Sub: ("sub", "fsub"),
@@ -116,18 +119,19 @@ def call_formula(
     out: FunctionText, name: str, formula: Formula, result: DType, operands: list[tuple[DType, str]]
 ) -> str:
     """The value of `formula` on operands with their types, whose lanes are those of `result`."""
-    lanes = result.lanes
-    full = f"tirlite.{name}" + (f".v{lanes}" if lanes > 1 else "")
+    module, lanes = out.module, result.lanes
+    attributes = "alwaysinline" if out.inlined_lines < MOST_INLINED else "noinline"
+    full = f"tirlite.{name}" + (f".v{lanes}" if lanes > 1 else "") + (".far" if attributes == "noinline" else "")
     kinds = [register_type(dtype) for dtype, _ in operands]
-    if full not in out.module.inlined:
-        out.module.inlined[full] = ""
-        body = FunctionText(out.module)
+    if full not in module.inlined:
+        body = FunctionText(module)
         machine = TextMachine(body, lanes)
         value = formula(*(Term(machine, dtype.scalar, f"%x{i}") for i, (dtype, _) in enumerate(operands)))
         body.effect(f"ret {register_type(result)} {value.item}")
         parameters = ", ".join(f"{kind} %x{number}" for number, kind in enumerate(kinds))
-        out.module.inlined[full] = body.definition(
-            f"internal {register_type(result)} @{full}({parameters}) alwaysinline nounwind willreturn memory(none)"
+        module.inlined[full] = body.definition(
+            f"internal {register_type(result)} @{full}({parameters}) {attributes} nounwind willreturn memory(none)"
         )
+    out.inlined_lines += module.inlined[full].count("\n") if attributes == "alwaysinline" else 0
     arguments = ", ".join(f"{kind} {value}" for kind, (_, value) in zip(kinds, operands, strict=True))
     return out.value(f"call {register_type(result)} @{full}({arguments})")

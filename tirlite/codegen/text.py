@@ -17,7 +17,7 @@ class ModuleText:
     def __init__(self) -> None:
         self.declarations: dict[str, str] = {}  # name -> its `declare` line
         self.functions: list[str] = []
-        self.inlined: dict[str, str] = {}  # name -> a function that others call, to be inlined
+        self.inlined: dict[str, str] = {}  # name -> a function of a formula, which others call
         self.tables: dict[str, tuple[str, str]] = {}  # elements -> name, definition
         self.metadata: list[str] = []
         self.values = count(1)
@@ -52,6 +52,7 @@ class FunctionText:
         self.module = module
         self.allocas: list[str] = []
         self.lines: list[str] = []
+        self.inlined_lines = 0  # of functions that will be inlined into it
         self.block = "entry"
 
     def value(self, instruction: str) -> str:
