@@ -308,6 +308,9 @@ def refused(body: str, folder) -> str:
         ("a, b, c = quotient(x[0], 2)", "unpacking"),
         ("a, b = relu(x[0])", "unpacking"),
         ("while total_of(x) > 0: pass", "conditional-call"),
+        ('assert x[0] > 0, f"{total_of(x)}"', "conditional-call"),
+        ("x[0] = relu", "not-a-number"),
+        ("double", "no-effect"),
         ("if x[0] > 0 and total_of(x) > 0: pass", "conditional-call"),
     ],
 )

@@ -135,6 +135,7 @@ def test_constants_of_annotations_are_captured_too() -> None:
         ("x[0] = tl.static(missing)", "unknown-name"),
         ("x[0] = tl.static(1, 2)", "not-in-kernels"),
         ("x[0] = tl.static(None)", "foreign-value"),
+        ("if tl.static(n): pass", "not-static"),
         ("x[0] = tl.static([1])", "not-a-number"),
         ("x[0] = TAPS", "not-a-number"),
         ("x[0] = TAPS[0.5]", "tuple-index"),

@@ -35,7 +35,7 @@ def _f_string(node: ast.JoinedStr, expressions: Expressions) -> tuple[str, tuple
             if part.conversion != -1 or part.format_spec is not None:
                 instead = "write {value} alone: numbers are shown with as many digits as they need"
                 raise NotInKernels("a format in a message", instead, span=expressions.span(node)).error()
-            value = expressions.value(part.value)
+            value = expressions.value(part.value, conditional=True)
             if isinstance(value, str):
                 pieces.append(value.replace("{", "{{").replace("}", "}}"))
             else:
@@ -50,4 +50,6 @@ def _format(node: ast.Call, text: ast.expr, expressions: Expressions) -> tuple[s
     if not isinstance(message, str) or node.keywords or places_in(message) != len(node.args) or not node.args:
         instead = 'write as many places {} as values, as in "{} of {}".format(i, n)'
         raise NotInKernels("a message of this form", instead, span=expressions.span(node)).error()
-    return message, tuple(number(expressions.value(each), expressions.span(each)) for each in node.args)
+    return message, tuple(
+        number(expressions.value(each, conditional=True), expressions.span(each)) for each in node.args
+    )

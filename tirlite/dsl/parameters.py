@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tirlite.diag import Message, PlanError, Span
+from tirlite.dsl.inline import Inline
 from tirlite.ir.dtype import DType, TensorType, i64
 from tirlite.ir.expr import Buffer, Expr, IntImm, Var
+from tirlite.ir.func import PrimFunc
 from tirlite.plan.scope import StorageScope
 
 
@@ -200,6 +202,8 @@ def described(value: object) -> str:
         return f"tl.{value}"
     if isinstance(value, (TensorType, ParamType)):
         return "the type of an array"
+    if isinstance(value, (Inline, PrimFunc)):
+        return f"the {'kernel' if isinstance(value, PrimFunc) else 'function'} `{value.name}`"
     if isinstance(value, type):
         return f"the Python type {value.__name__}"
     if value is None or isinstance(value, (bool, int, float, str)):

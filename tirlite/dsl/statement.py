@@ -19,7 +19,7 @@ from tirlite.dsl.loops import header
 from tirlite.dsl.parameters import described
 from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import AlreadyReported, Scope
-from tirlite.dsl.static import rounds, unpacked
+from tirlite.dsl.static import rounds, truth, unpacked
 from tirlite.dsl.surroundings import meaning
 from tirlite.dsl.vocabulary import Word
 from tirlite.ir.dtype import i64
@@ -173,7 +173,7 @@ class Statements:
 
     def static_branch(self, stmt: ast.If) -> Steps[None]:
         """`if tl.static(...)`: one of the two bodies stands here, the other one nowhere."""
-        field = "body" if self.expressions.value(stmt.test) else "orelse"
+        field = "body" if truth(self.expressions.value(stmt.test), self._span(stmt.test)) else "orelse"
         yield self._written_out(stmt, field)
 
     def _written_out(self, owner: ast.AST, field: str) -> Steps[None]:
@@ -209,7 +209,7 @@ class Statements:
         if isinstance(node, ast.Name):
             is_local = node.id in self.expressions.local
             found = self.scope.constant(node.id) if is_local else self.expressions.surroundings.find(node.id)
-            return isinstance(found, (tuple, list))
+            return isinstance(found, tuple)
         return self.expressions.is_static(node)
 
     def branch(self, stmt: ast.If) -> Steps[None]:

@@ -112,6 +112,13 @@ def _known(name: str, value: object, span: Span) -> object:
     return value
 
 
+def truth(value: object, span: Span) -> bool:
+    """Whether a static condition holds."""
+    if isinstance(value, (Expr, Buffer)):
+        raise NotStatic("tl.static(...)", described(value), span=span).error()
+    return bool(value)
+
+
 def rounds(value: object, span: Span) -> Sequence[object]:
     """The values that a loop over `value` goes through."""
     if not isinstance(value, (tuple, list, range)):
