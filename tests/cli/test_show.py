@@ -83,7 +83,7 @@ def test_parts_stand_under_headings(folder: Path, capsys: pytest.CaptureFixture[
         "# storage plan",
     ]
     assert "write doubled" in shown
-    assert "8*n bytes, lower bound 8*n, gap 0.0%" in shown
+    assert "4*n bytes, lower bound 4*n, gap 0.0%" in shown
     assert "A doubled" in shown
 
 

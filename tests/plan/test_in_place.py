@@ -144,3 +144,10 @@ def test_changed_pairs_are_rejected(seed):
         dst = plan.in_place[place][0]
         apart = {**plan.placements, dst: Placement(plan.placements[dst].pool, plan.placements[dst].offset + 4)}
         assert not check(problem, replace(plan, placements=apart))
+
+
+def test_a_pair_in_place_is_explained_from_both_sides():
+    problem = Problem((Request("a", 64, (0, 3)), Request("b", 64, (2, 5))), in_place=(("b", "a"),))
+    plan = solve(problem, "share")
+    told = "`b` takes over the place of `a`: a is live [0, 3), b [2, 5)"
+    assert [plan.explain("a", "b"), plan.explain("b", "a")] == [told, told]

@@ -75,6 +75,8 @@ def explain_pair(layout: Layout, first: str, second: str) -> str:
     pair = f"`{first}` and `{second}`"
     overlap = _common(a, b)
     same_pool = layout.placements[first].pool == layout.placements[second].pool
+    if (taken := next((two for two in layout.in_place if set(two) == {first, second}), None)) is not None:
+        return _in_place(layout, *taken)
     if overlap is not None:
         how = "at different offsets" if same_pool else "in different pools"
         return f"{pair} are both live at time {overlap}, so they lie {how}"
@@ -91,6 +93,12 @@ def explain_pair(layout: Layout, first: str, second: str) -> str:
         return f"{pair} could share, and do not: `tvm` keeps their kinds apart, {kinds}"
     both = f"{_whereabouts(layout, a)}; {_whereabouts(layout, b)}"
     return f"{pair} could share, and do not, as other choices were preferred: {both}"
+
+
+def _in_place(layout: Layout, destination: str, source: str) -> str:
+    """What is told of a pair in place."""
+    old, new = layout.problem.by_id[source], layout.problem.by_id[destination]
+    return f"`{new.id}` takes over the place of `{old.id}`: {old.id} is live {old.spans}, {new.id} {new.spans}"
 
 
 def _whereabouts(layout: Layout, request: Request) -> str:
