@@ -151,3 +151,8 @@ def test_what_is_proved_does_not_depend_on_which_dim_was_made_first() -> None:
     for _ in range(50):
         m = Dim("m", min=0)
         assert prove_le(12 * m, ceildiv(maximum(12 * m, 6), 4) * 4) is Proof.YES
+
+
+def test_sums_of_multiples_take_whole_steps() -> None:
+    assert prove_le(4 * (z // 4) + 12, 8 * (z // 8) + 16) is Proof.YES
+    assert prove_le(4 * (z // 4) + 13, 8 * (z // 8) + 16) is not Proof.YES

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from tirlite.diag import KernelError
 from tirlite.sizes.box import minimum_in_box
+from tirlite.sizes.division import divisor_of
 from tirlite.sizes.evaluate import dims_of, evaluate, sample_bindings
 from tirlite.sizes.poly import Atom, Product, Relaxation, Terms, inside_out, of_terms, terms_of
 from tirlite.sizes.terms import accumulate, multiply, replace, without
@@ -23,6 +24,15 @@ _Kept = frozenset[tuple[Atom, bool]]
 
 def best_lower_bound(terms: Terms, target: int | None = None) -> int | None:
     """A number that the sum never falls below, or None. Looks no further once it has reached `target`."""
+    # All values of the sum lie whole steps apart: a bound between two of them is as good as the upper one.
+    step = divisor_of({product: coefficient for product, coefficient in terms.items() if product}) or 1
+    constant = terms.get((), 0)
+    wanted = None if target is None else target + (constant - target) % step - (step - 1)
+    found = _lower_bound(terms, wanted)
+    return None if found is None else found + (constant - found) % step
+
+
+def _lower_bound(terms: Terms, target: int | None) -> int | None:
     found = minimum_in_box(terms)
     if _reached(found, target) or not any(atom.operands for product in terms for atom in product):
         return found
