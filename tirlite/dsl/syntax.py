@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import warnings
 from types import FunctionType
 
@@ -70,10 +71,7 @@ def function_syntax(function: FunctionType) -> tuple[ast.FunctionDef, Places]:
         raise NotAFunction(f"a value of type {type(function).__name__}").error()
     if function.__name__ == "<lambda>":
         raise NotAFunction("a lambda").error()
-    try:
-        lines, first_line = inspect.getsourcelines(function)
-    except (OSError, TypeError, IndexError, SyntaxError):
-        raise NoSource(function.__name__).error() from None
+    lines, first_line = _own_lines(function)
     text = "".join(lines)
     source = Source(function.__code__.co_filename, lines_of(text), first_line)
     # An indented function is read under an `if` of our own, one line above it.
@@ -88,6 +86,47 @@ def function_syntax(function: FunctionType) -> tuple[ast.FunctionDef, Places]:
         # The file has changed since it was loaded.
         raise NoSource(function.__name__).error()
     return found, places
+
+
+def _own_lines(function: FunctionType) -> tuple[list[str], int]:
+    """The lines of a function in its file, decorators included, and the number of the first."""
+    code = function.__code__
+    first = code.co_firstlineno
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    last = max((end for _, end, _, _ in code.co_positions() if end is not None), default=first)
+    own = lines[first - 1 : last]
+    # What leaves no trace in the byte code may follow: a `pass`, a comment, a branch that is never taken.
+    indent = next((_indent(line) for line in own if line.lstrip().startswith("def ")), 0)
+    for line in lines[last:]:
+        if line.strip() and _indent(line) <= indent:
+            break
+        own.append(line)
+    if _is_block(own):
+        return own, first
+    # Slower, as it reads every token, but sure: brackets and texts may span lines of any indentation.
+    try:
+        return inspect.getsourcelines(function)
+    except (OSError, TypeError, IndexError, SyntaxError):
+        raise NoSource(function.__name__).error() from None
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _is_block(lines: list[str]) -> bool:
+    """Whether the lines are one function by themselves."""
+    text = "".join(lines)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            body = ast.parse(f"if 1:\n{text}" if text[:1].isspace() else text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    if text[:1].isspace():
+        body = body[0].body if isinstance(body[0], ast.If) else []
+    return len(body) == 1 and isinstance(body[0], ast.FunctionDef)
 
 
 def trimmed(body: list[ast.stmt]) -> list[ast.stmt]:
