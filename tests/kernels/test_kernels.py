@@ -90,7 +90,11 @@ def test_interpreter_and_native_code_agree_to_the_bit(case: Case) -> None:
 
 
 def test_most_kernels_are_held_to_the_bit() -> None:
-    assert [case.kernel.name for case in CASES if not rounds_alike_everywhere(case.kernel)] == ["gated", "softmax", "attention"]
+    assert [case.kernel.name for case in CASES if not rounds_alike_everywhere(case.kernel)] == [
+        "gated",
+        "softmax",
+        "attention",
+    ]
 
 
 @each_case
