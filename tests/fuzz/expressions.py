@@ -47,8 +47,10 @@ from tirlite.ir import (
     TruncDiv,
     TruncMod,
     Var,
+    bf16,
     bool_,
     const,
+    f16,
     f32,
     f64,
     i8,
@@ -61,7 +63,9 @@ from tirlite.ir import (
     u64,
 )
 
-TYPES = (f32, f32, f32, f64, i32, i32, i64, i8, u8, i16, u16, u32, u64, bool_)
+TYPES = (f32, f32, f32, f64, f16, i32, i32, i64, i8, u8, i16, u16, u32, u64, bool_)
+# NumPy has no arrays of bfloat16 to give.
+INSIDE = (*TYPES, bf16)
 COMPARISONS: tuple[type[Compare], ...] = (EQ, NE, LT, LE, GT, GE)
 ROUNDINGS = (Op.FLOOR, Op.CEIL, Op.ROUND, Op.TRUNC)
 
@@ -79,7 +83,7 @@ class Expressions:
         if depth <= 0 or draw < 0.2:
             return self._leaf(scope, dtype)
         if draw < 0.3:
-            source = self._random.choice(TYPES)
+            source = self._random.choice(INSIDE)
             return self.value(scope, source, depth - 1).astype(dtype)
         if draw < 0.45:
             return self._choice(scope, dtype, depth)
@@ -145,8 +149,10 @@ class Expressions:
         draw = self._random.random()
         if draw < 0.6:
             return self._random.choice(COMPARISONS)(*self._pair(scope, self._random.choice(TYPES), depth))
-        if draw < 0.7:
+        if draw < 0.65:
             return Not(self.value(scope, bool_, depth - 1))
+        if draw < 0.7:
+            return Call(bool_, Op.ISNAN, (self.value(scope, self._random.choice((f32, f64)), depth - 1),))
         kind = self._random.choice((And, Or, BitAnd, BitOr, BitXor))
         return kind(*self._pair(scope, bool_, depth))
 
@@ -158,6 +164,8 @@ class Expressions:
         a = self.value(scope, dtype, depth - 1)
         if draw < 0.8:
             return Neg(a)
+        if draw < 0.83:
+            return Call(dtype, Op.FMA, (a, *self._pair(scope, dtype, depth)))
         return Call(dtype, self._random.choice((Op.SQRT, Op.ABS, *ROUNDINGS)), (a,))
 
     def _integer(self, scope: Scope, dtype: DType, depth: int) -> Expr:

@@ -12,12 +12,13 @@ from contextlib import ExitStack
 from random import Random
 
 from fuzz.expressions import TYPES
-from fuzz.extents import Extent, constant
+from fuzz.extents import Counter, Extent, constant
 from fuzz.program import Program
 from fuzz.scope import Scope, Slot
 from fuzz.writer import MOST_ITERATIONS, Writer, estimate
 
 from tirlite.ir import (
+    AttrKey,
     Buffer,
     Expr,
     ExprLike,
@@ -117,6 +118,8 @@ class _Generator(Writer):
             self.let: 2,
             self.view: 3,
             self.check: 1,
+            self.attribute: 1,
+            self.stride: 1,
             self.store_somewhere: 2,
         }
         (step,) = self.random.choices(list(steps), list(steps.values()))
@@ -190,6 +193,24 @@ class _Generator(Writer):
                 self.features.add("loop-carried")
             self.statements(inner, 3)
 
+    def stride(self, scope: Scope) -> None:
+        """A loop in steps over every other iteration, or every third one."""
+        extent = self.extent()
+        if scope.depth >= DEEPEST or scope.cost * estimate(extent) > MOST_ITERATIONS:
+            return
+        self.features.add("loop with a step")
+        with self.builder.for_(self.name("i"), 0, extent.expr, self.random.choice((2, 3))) as var:
+            inner = scope.child(Counter(var, extent), cost=estimate(extent))
+            self.nests.append(tuple(counter.extent for counter in inner.counters))
+            self.statements(inner, 2)
+
+    def attribute(self, scope: Scope) -> None:
+        """A block of which something is said that changes nothing."""
+        if scope.depth < DEEPEST:
+            self.features.add("attribute")
+            with self.builder.attr(AttrKey.PRAGMA, value="none"):
+                self.statements(scope.child(), 2)
+
     def parallel(self, scope: Scope) -> None:
         self._independent(scope, ForKind.PARALLEL)
 
@@ -251,9 +272,9 @@ class _Generator(Writer):
         scope.scalars.append(self.builder.let(self.name("v"), value))
 
     def check(self, scope: Scope) -> None:
-        """An assert that holds, and has to be computed all the same."""
+        """An assert that holds, and has to be computed all the same; what it would tell is not computed."""
         condition = self.draw.value(scope, bool_, 1)
-        self.builder.assert_(Or(condition, Not(condition)), "cannot fail")  # noqa: PT009
+        self.builder.assert_(Or(condition, Not(condition)), "not {}", condition)  # noqa: PT009
 
     def view(self, scope: Scope) -> None:
         sources = [slot for slot in scope.slots if slot.storage not in scope.owned]

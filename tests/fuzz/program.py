@@ -48,7 +48,8 @@ def _values(draw: np.random.Generator, item: np.dtype, shape: tuple[int, ...]) -
         return np.asarray(small > 0)
     if item.kind == "f":
         special = draw.choice([np.nan, np.inf, -np.inf, -0.0, 1e30, 1e-30], shape)
-        return np.where(draw.random(shape) < 0.05, special, small / 4).astype(item)
+        with np.errstate(over="ignore"):
+            return np.where(draw.random(shape) < 0.05, special, small / 4).astype(item)
     extreme = draw.choice(np.array([np.iinfo(item).min, np.iinfo(item).max], item), shape)
     return np.where(draw.random(shape) < 0.1, extreme, small.astype(item))
 
@@ -96,6 +97,7 @@ def _features(program: Program) -> set[str]:
     names = {IfThenElse: "if", While: "while", View: "view"}
     found |= {name for kind, name in names.items() if any(isinstance(node, kind) for node in nodes)}
     buffers = [node.buffer for node in nodes if isinstance(node, Allocate)]
+    found |= {f"{buffer.dtype} temporaries" for buffer in buffers if buffer.dtype.is_float and buffer.dtype.bits == 16}
     if len({buffer.dtype.scalar for buffer in buffers}) > 1:
         found.add("mixed types")
     if any(not isinstance(extent, IntImm) for buffer in buffers for extent in buffer.shape):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from random import Random
 
-from fuzz.expressions import TYPES, Expressions
+from fuzz.expressions import INSIDE, TYPES, Expressions
 from fuzz.extents import Counter, Extent, constant
 from fuzz.scope import Scope, Slot
 
-from tirlite.ir import Buffer, Builder, Expr, ForKind, Ramp, TensorType, Var, const, i64
+from tirlite.ir import Buffer, Builder, DType, Expr, ExprLike, ForKind, Ramp, TensorType, Var, const, i64
 
 # An estimate of how many iterations of the innermost loop a statement may have.
 MOST_ITERATIONS = 400
@@ -46,15 +46,17 @@ class Writer:
     def extents(self) -> tuple[Extent, ...]:
         return tuple(self.extent() for _ in range(self.random.choice((0, 1, 1, 1, 2, 2, 3))))
 
-    def slot(self, extents: tuple[Extent, ...], make: Callable[[TensorType], Buffer]) -> Slot:
+    def slot(
+        self, extents: tuple[Extent, ...], make: Callable[[TensorType], Buffer], types: Sequence[DType] = TYPES
+    ) -> Slot:
         """A new buffer of a random type."""
         shape = tuple(extent.expr for extent in extents)
-        return Slot(make(self.random.choice(TYPES)[shape]), extents)
+        return Slot(make(self.random.choice(types)[shape]), extents)
 
     def allocate(self, scope: Scope) -> Slot:
         """A new temporary, not yet initialised."""
         place = self.random.choice(("global", "global", "global", "local", "shared"))
-        slot = self.slot(self.extents(), lambda of: self.builder.alloc(self.name("t"), of, scope=place))
+        slot = self.slot(self.extents(), lambda of: self.builder.alloc(self.name("t"), of, scope=place), INSIDE)
         scope.slots.append(slot)
         if scope.depth:
             self.features.add("allocation in a block")
@@ -70,7 +72,11 @@ class Writer:
             ForKind.VECTORIZED: self.builder.vectorized,
             ForKind.UNROLLED: self.builder.unroll,
         }
-        with makers[kind](self.name("i"), inset, stop) as var:
+        bounds: tuple[ExprLike, ExprLike, int] = (inset, stop, 1)
+        if kind is ForKind.SERIAL and self.random.random() < 0.15:
+            bounds = (stop - 1, inset - 1, -1)
+            self.features.add("descending loop")
+        with makers[kind](self.name("i"), *bounds) as var:
             inner = scope.child(Counter(var, extent, inset, inset), cost=estimate(extent))
             inner.is_vectorized = scope.is_vectorized or kind is ForKind.VECTORIZED
             self.nests.append(tuple(counter.extent for counter in inner.counters))

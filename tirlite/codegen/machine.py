@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -62,7 +63,7 @@ def compile_module(lowered: Lowered) -> ObjectCode:
     start = _lap(seconds, "llvm load", start)
     module = _parsed(lowered.text, machine)
     start = _lap(seconds, "llvm parse", start)
-    _optimise(module, machine, effort)
+    _optimise(module, machine, effort, lowered.text)
     start = _lap(seconds, "llvm optimise", start)
     data = machine.emit_object(module)
     _lap(seconds, "llvm emit", start)
@@ -84,7 +85,7 @@ def _optimised(lowered: Lowered) -> tuple[ModuleRef, TargetMachine]:
     effort = effort_for(lowered.extent)
     machine = _machine(effort)
     module = _parsed(lowered.text, machine)
-    _optimise(module, machine, effort)
+    _optimise(module, machine, effort, lowered.text)
     return module, machine
 
 
@@ -123,14 +124,20 @@ def _parsed(text: str, machine: TargetMachine) -> ModuleRef:
     return module
 
 
-def _optimise(module: ModuleRef, machine: TargetMachine, effort: Effort) -> None:
+# LLVM 22 joins scalars into vectors of fewer bits, and takes those of a number that was extended with its sign for
+# unsigned: 2**64 - 4 becomes 2**32 - 4. Only conversions of wide unsigned integers to floats come to that.
+_JOINED_WRONGLY = re.compile(r"\buitofp (?:<\d+ x )?i(?:16|32|64)\b")
+
+
+def _optimise(module: ModuleRef, machine: TargetMachine, effort: Effort, text: str) -> None:
     from llvmlite import binding
 
     if effort is Effort.NONE:
         return
     options = binding.create_pipeline_tuning_options(speed_level=effort.value[0])
     is_full = effort is Effort.FULL
-    options.slp_vectorization = options.loop_vectorization = options.loop_unrolling = is_full
+    options.loop_vectorization = options.loop_unrolling = is_full
+    options.slp_vectorization = is_full and not _JOINED_WRONGLY.search(text)
     builder = binding.create_pass_builder(machine, options)
     # A pass manager that runs a second time aborts the process.
     builder.getModulePassManager().run(module, builder)
