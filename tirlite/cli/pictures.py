@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from importlib import import_module
 from importlib.resources import as_file, files
 from pathlib import Path
 from types import ModuleType
@@ -145,7 +146,6 @@ def _from_pillow(path: Path) -> Gray:
 
 def _pillow(path: Path) -> ModuleType:
     try:
-        from PIL import Image
+        return import_module("PIL.Image")
     except ImportError:
         raise NeedsPillow(str(path)).error() from None
-    return Image
