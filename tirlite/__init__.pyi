@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeAlias, TypeVar
 
 from tirlite import analysis as analysis
+from tirlite import graph as graph
 from tirlite import ir as ir
 from tirlite import plan as plan
 from tirlite import rewrite
@@ -15,6 +16,7 @@ from tirlite.diag import CallError as CallError
 from tirlite.diag import CallTypeError as CallTypeError
 from tirlite.diag import CallValueError as CallValueError
 from tirlite.diag import CapacityError as CapacityError
+from tirlite.diag import GraphError as GraphError
 from tirlite.diag import InternalError as InternalError
 from tirlite.diag import KernelAssertionError as KernelAssertionError
 from tirlite.diag import KernelError as KernelError
@@ -67,9 +69,18 @@ def alloc(of: TensorType, *, scope: str = "global", alignment: int = 0, volatile
     """A temporary: `t = tl.alloc(tl.f32[n, m])`. `alignment` is in bytes. Its elements have no value yet."""
 
 def view(
-    source: Buffer, of: TensorType, byte_offset: Number = 0, *, alignment: int = 0, volatile: bool = False
+    source: Buffer,
+    of: TensorType,
+    byte_offset: Number = 0,
+    *,
+    alignment: int = 0,
+    volatile: bool = False,
+    fresh: bool = False,
 ) -> Buffer:
-    """Another window on the bytes of `source`: `v = tl.view(t, tl.u8[4 * n])`."""
+    """Another window on the bytes of `source`: `v = tl.view(t, tl.u8[4 * n])`.
+
+    A fresh one stands for an allocation in these bytes: what was written before is not to be read through it.
+    """
 
 def parallel(start: Number, stop: Number = ..., step: int = 1, /) -> Iterator[Expr]:
     """A range whose iterations may run at the same time, and may not conflict."""

@@ -19,7 +19,7 @@ PARTS = (
     "The kernel",
     "@tl.kernel",
     "The loop nest after the rewrite",
-    "xx = tl.view(gray, tl.f32[n, m])",
+    "xx = tl.view(gray, tl.f32[n, m], fresh=True)",
     "The storage plan",
     "before       44*m*n bytes in 11 allocations",
     "after        16*m*n bytes in 4 allocations",

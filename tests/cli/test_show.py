@@ -65,7 +65,7 @@ def test_the_name_may_be_left_out_where_there_is_one_kernel(folder: Path, capsys
 def test_after_a_pass(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "smoothing.py:smooth", "--after", "storage-rewrite"]) == 0
     rewritten = capsys.readouterr().out
-    assert "again = tl.view(doubled, tl.f32[n])" in rewritten
+    assert "again = tl.view(doubled, tl.f32[n], fresh=True)" in rewritten
     assert main(["show", "smoothing.py:smooth", "--after", "normalize"]) == 0
     assert "tl.view" not in capsys.readouterr().out
 

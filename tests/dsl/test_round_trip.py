@@ -192,7 +192,7 @@ def allocations(case: Case) -> list[ir.Stmt]:
     return [
         *stmts,
         ir.View(bytes_, a, ir.IntImm(i64, 0)),
-        ir.View(quiet, a, ir.Mul(case.n, two)),
+        ir.View(quiet, a, ir.Mul(case.n, two), fresh=True),
         ir.Evaluate(quiet[0]),
     ]
 

@@ -337,3 +337,46 @@ def test_arrays_of_the_caller_are_never_poison() -> None:
     b.view("v", x, f32[n])
     b.store(x, 0, x[1])
     assert outcome(b.build()).tolist() == [0, 0, 0]
+
+
+def test_a_fresh_view_does_not_see_what_was_there_before() -> None:
+    b = Builder("f")
+    y = b.param("y", f32[2])
+    arena = b.alloc("arena", f32[4])
+    a = b.view("a", arena, f32[2], fresh=True)
+    late = b.view("late", arena, f32[2], fresh=True)
+    b.store(a, 0, 1.0)
+    # What is declared, and not written yet, leaves alone what is read here.
+    b.store(y, 0, a[0])
+    b.store(y, 1, late[0])
+    with pytest.raises(KernelRunError, match=r"depends on `late\[0\]`, which was never written"):
+        outcome(b.build())
+
+
+def test_what_another_buffer_has_overwritten_is_not_to_be_read() -> None:
+    b = Builder("f")
+    y = b.param("y", f32[2])
+    arena = b.alloc("arena", f32[4])
+    a = b.view("a", arena, f32[2], fresh=True)
+    other = b.view("other", arena, u8[8], fresh=True)
+    b.store(a, 0, 1.0)
+    b.store(a, 1, 1.0)
+    b.store(other, 7, 1)
+    b.store(y, 0, a[0])
+    b.store(y, 1, a[1])
+    with pytest.raises(KernelRunError, match=r"depends on `a\[1\]`, which was never written"):
+        outcome(b.build())
+
+
+def test_a_fresh_view_is_poison_again_in_each_iteration() -> None:
+    b = Builder("f")
+    y = b.param("y", f32[2])
+    arena = b.alloc("arena", f32[4])
+    with b.for_("i", 0, 2) as i:
+        t = b.view("t", arena, f32[2], fresh=True)
+        same = b.view("same", t, f32[2])
+        with b.if_(i < 1):
+            b.store(same, 0, 1.0)
+        b.store(y, i, t[0])
+    with pytest.raises(KernelRunError, match=r"depends on `t\[0\]`, which was never written"):
+        outcome(b.build())

@@ -35,7 +35,7 @@ SAMPLES: list[tuple[ir.Node, dict[str, object]]] = [
     (ir.Store(x, (k,), half), {"buffer": y, "indices": (one,), "value": ir.const(1.0, f32)}),
     (ir.Evaluate(k), {"value": m}),
     (ir.Allocate(x), {"buffer": y}),
-    (ir.View(x, y, one), {"buffer": ir.Buffer("w", f32, (k, k)), "source": x, "byte_offset": two}),
+    (ir.View(x, y, one), {"buffer": ir.Buffer("w", f32, (k, k)), "source": x, "byte_offset": two, "fresh": True}),
     (ir.Let(k, one), {"var": ir.Var("k", f32), "value": two}),
     (ir.Assert(yes, "a"), {"condition": no, "message": "b", "values": (one,)}),
     (

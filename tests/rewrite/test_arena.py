@@ -35,8 +35,8 @@ n = tl.dim("n")
 @tl.kernel
 def difference(x: tl.f32[n], y: tl.out[tl.f32[n]]):
     storage = tl.alloc(tl.f32[2 * n])
-    more = tl.view(storage, tl.f32[n])
-    twice = tl.view(storage, tl.f32[n], byte_offset=4 * n)
+    more = tl.view(storage, tl.f32[n], fresh=True)
+    twice = tl.view(storage, tl.f32[n], byte_offset=4 * n, fresh=True)
     for i in range(n):
         more[i] = x[i] + tl.f32(1.0)
         twice[i] = x[i] * tl.f32(2.0)

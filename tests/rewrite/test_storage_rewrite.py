@@ -48,7 +48,7 @@ def test_a_buffer_of_the_same_type_and_shape_becomes_a_view() -> None:
         b = tl.alloc(tl.f32[n, m])
         a[0, 0] = x[0, 0]
         b[0, 0] = a[0, 0]
-        c = tl.view(a, tl.f32[n, m])
+        c = tl.view(a, tl.f32[n, m], fresh=True)
         c[0, 0] = b[0, 0]
         y[0, 0] = c[0, 0]
         """,
@@ -67,10 +67,10 @@ def test_buffers_of_different_shapes_share_storage_with_one_axis() -> None:
         """,
         """
         a = tl.alloc(tl.f32[n * m])
-        a_1 = tl.view(a, tl.f32[n])
+        a_1 = tl.view(a, tl.f32[n], fresh=True)
         a_1[0] = x[0, 0]
         y[0, 0] = a_1[0]
-        b = tl.view(a, tl.f32[n, m])
+        b = tl.view(a, tl.f32[n, m], fresh=True)
         b[0, 0] = x[0, 1]
         y[0, 1] = b[0, 0]
         """,
@@ -90,8 +90,9 @@ def test_an_allocation_leaves_serial_loops_and_ifs() -> None:
         t = tl.alloc(tl.f32[m])
         for i in range(n):
             if i > 2:
-                t[0] = x[i, 0]
-                y[i, 0] = t[0]
+                t_1 = tl.view(t, tl.f32[m], fresh=True)
+                t_1[0] = x[i, 0]
+                y[i, 0] = t_1[0]
         """,
     )
 
@@ -109,8 +110,9 @@ def test_an_allocation_stays_inside_its_parallel_loop() -> None:
         for i in tl.parallel(n):
             t = tl.alloc(tl.f32[8])
             for j in range(m):
-                t[0] = x[i, j]
-                y[i, j] = t[0]
+                t_1 = tl.view(t, tl.f32[8], fresh=True)
+                t_1[0] = x[i, j]
+                y[i, j] = t_1[0]
         """,
     )
 
@@ -222,7 +224,7 @@ def test_a_size_made_of_a_let_is_hoisted_with_what_the_let_stands_for() -> None:
         t = tl.alloc(tl.f32[m // 2 + 1])
         for i in range(n):
             k = m // 2 + 1
-            t_1 = tl.view(t, tl.f32[k])
+            t_1 = tl.view(t, tl.f32[k], fresh=True)
             t_1[0] = x[i, 0]
             y[i, 0] = t_1[0]
         """,
@@ -342,7 +344,7 @@ def test_one_statement_object_twice_gets_storage_that_is_right_at_both_places() 
     doubled = func.replaced(body=SeqStmt((loop, loop)))
     after = rewritten(doubled)
     assert [str(each) for each in tl.allocations(after)] == ["t: f32[64] in global"]
-    assert str(after).count("tl.view(t") == 1
+    assert str(after).count("tl.view(t") == 2
 
 
 def test_storage_scope_attributes_become_fields() -> None:

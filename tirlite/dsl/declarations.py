@@ -5,7 +5,7 @@ from __future__ import annotations
 from tirlite.diag import Span
 from tirlite.dsl.calls import CallSite
 from tirlite.dsl.convert import constant, integer, is_literal
-from tirlite.dsl.parameters import ParamType, check_options, checked, extents
+from tirlite.dsl.parameters import BadOption, ParamType, check_options, checked, described, extents
 from tirlite.ir.dtype import TensorType, i64
 from tirlite.ir.expr import Buffer, Expr
 from tirlite.ir.stmt import Allocate, View
@@ -21,14 +21,21 @@ def allocation(name: str, site: CallSite, span: Span) -> Allocate:
 
 
 def view(name: str, site: CallSite, span: Span) -> View:
-    """`name = tl.view(source, tl.f32[n], byte_offset=0)`."""
+    """`name = tl.view(source, tl.f32[n], byte_offset=0, fresh=False)`."""
     site.count(2, 3, "a buffer, a tensor type, and perhaps byte_offset")
-    site.only("byte_offset", "alignment", "volatile")
+    site.only("byte_offset", "alignment", "volatile", "fresh")
     source = site.args[0]
     if not isinstance(source, Buffer):
         raise site.wrong(0, "a buffer")
     buffer = _buffer(name, site, 1, {"scope": source.scope, "volatile": source.volatile})
-    return View(buffer, source, _offset(site), span=span)
+    return View(buffer, source, _offset(site), _is_fresh(site), span=span)
+
+
+def _is_fresh(site: CallSite) -> bool:
+    value, span = site.keywords.get("fresh", (False, site.span))
+    if not isinstance(value, bool):
+        raise BadOption("fresh", described(value), "True or False", span=span).error()
+    return value
 
 
 def _offset(site: CallSite) -> Expr:

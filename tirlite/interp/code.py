@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tirlite.diag import KernelRunError, Message, Span
+from tirlite.interp.memory import owner_of
 from tirlite.interp.poison import refuse
 from tirlite.interp.program import Block, Marks, Program, Step, Values
 from tirlite.ir import Buffer, Steps
@@ -39,6 +40,7 @@ class Code:
     span: Span | None = None
     sources: dict[Buffer, Buffer] = field(default_factory=dict)
     thread_loops: int = 0
+    owners: int = 0
 
     def __post_init__(self) -> None:
         self.block = self.program.entry
@@ -70,6 +72,11 @@ class Code:
             marks[target] = marks[source]
 
         self.emit(step)
+
+    def next_owner(self) -> int:
+        """The owner of what the next declaration of storage declares."""
+        self.owners += 1
+        return owner_of(self.owners - 1)
 
     def root(self, buffer: Buffer) -> Buffer:
         """The allocation or parameter of which `buffer` is a view, through any number of views."""

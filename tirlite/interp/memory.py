@@ -1,4 +1,8 @@
-"""Storage at run time: a buffer in, a Window of typed elements on bytes out, whose shadow knows the poisoned ones."""
+"""Storage at run time: a buffer in, a Window of typed elements on bytes out, whose shadow knows who wrote each byte.
+
+Each declaration of storage has a number, its owner. A byte that another owner wrote is as good as never written: so a
+buffer that shares its bytes with others, one after the other, is still seen to be read before it is written.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +21,17 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 # What fresh memory holds. It is poison, so no right program can see it; not zero, so that a wrong one shows.
 _FILL = 0xCD
-_POISONED = 0xFF
+# The owners that a byte tells apart; 0 owns what is poisoned.
+_OWNERS = 255
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:
     """A buffer that exists.
 
-    `raw` are its bytes, `raw_shadow` as many: 0 for a good byte, 255 for a poisoned one; no shadow on an array of the
-    caller, which is always good. `data` and `shadow` are the same bytes seen as elements, with one more axis for the
-    lanes of vector elements.
+    `raw` are its bytes, `raw_shadow` as many: the owner that wrote the byte, 0 for a poisoned one; no shadow on an
+    array of the caller, which is always good. `data` and `shadow` are the same bytes seen as elements, with one more
+    axis for the lanes of vector elements. `owner` is what a shadow element holds that is good.
     """
 
     buffer: Buffer
@@ -35,6 +40,7 @@ class Window:
     raw_shadow: Bytes | None
     data: npt.NDArray[Any]
     shadow: npt.NDArray[Any] | None
+    owner: Any
 
     def load(self, flat: Any) -> tuple[Any, npt.NDArray[np.bool_] | None]:
         """The value at the flat element index (or indices, for a vector access), and its poisoned lanes if any."""
@@ -44,10 +50,10 @@ class Window:
         elif is_bfloat(self.buffer.dtype):
             value = from_bits(value)
         if not value.ndim:
-            return value, None if self.shadow is None or not self.shadow[flat] else np.ones(1, np.bool_)
+            return value, None if self.shadow is None or self.shadow[flat] == self.owner else np.ones(1, np.bool_)
         if self.shadow is None:
             return value.reshape(-1), None
-        bad = self.shadow[flat].reshape(-1) != 0
+        bad = self.shadow[flat].reshape(-1) != self.owner
         return value.reshape(-1), bad if bad.any() else None
 
     def store(self, flat: Any, value: Any, mark: Poison | None) -> None:
@@ -57,13 +63,13 @@ class Window:
         if not value.ndim:
             self.data[flat] = value
             if self.shadow is not None:
-                self.shadow[flat] = 0 if mark is None else np.iinfo(self.shadow.dtype).max
+                self.shadow[flat] = self.owner if mark is None else 0
             return
         target = self.data[flat].shape
         self.data[flat] = value.reshape(target)
         if self.shadow is not None:
             bad = np.zeros(value.size, np.bool_) if mark is None else np.broadcast_to(mark.lanes, value.size)
-            self.shadow[flat] = np.where(bad, np.iinfo(self.shadow.dtype).max, 0).reshape(target)
+            self.shadow[flat] = np.where(bad, 0, self.owner).reshape(target)
 
 
 def size_of(buffer: Buffer, shape: tuple[int, ...]) -> int:
@@ -71,12 +77,14 @@ def size_of(buffer: Buffer, shape: tuple[int, ...]) -> int:
     return prod(shape) * buffer.dtype.bytes
 
 
-def window(buffer: Buffer, shape: tuple[int, ...], raw: Bytes, raw_shadow: Bytes | None) -> Window:
-    """`buffer` on exactly its bytes."""
+def window(buffer: Buffer, shape: tuple[int, ...], raw: Bytes, raw_shadow: Bytes | None, owner: int) -> Window:
+    """`buffer` on exactly its bytes, those good that `owner` wrote."""
     dtype = buffer.dtype
     item = np.dtype(np.uint8) if dtype.is_bool else dtype.stored
-    shadow = None if raw_shadow is None else _elements(raw_shadow, np.dtype(f"u{item.itemsize}"), dtype)
-    return Window(buffer, shape, raw, raw_shadow, _elements(raw, item, dtype), shadow)
+    word = np.dtype(f"u{item.itemsize}")
+    shadow = None if raw_shadow is None else _elements(raw_shadow, word, dtype)
+    owners = np.full(item.itemsize, owner, np.uint8).view(word)[0]
+    return Window(buffer, shape, raw, raw_shadow, _elements(raw, item, dtype), shadow, owners)
 
 
 def _elements(raw: Bytes, item: np.dtype[Any], dtype: DType) -> npt.NDArray[Any]:
@@ -84,21 +92,35 @@ def _elements(raw: Bytes, item: np.dtype[Any], dtype: DType) -> npt.NDArray[Any]
     return lanes if dtype.lanes == 1 else lanes.reshape(-1, dtype.lanes)
 
 
-def fresh(buffer: Buffer, shape: tuple[int, ...]) -> Window:
+def owner_of(number: int) -> int:
+    """The owner that the so-manieth declaration of storage is; two that are far apart may be the same."""
+    return number % _OWNERS + 1
+
+
+def fresh(buffer: Buffer, shape: tuple[int, ...], owner: int) -> Window:
     """`buffer` on new storage, all of it poison. Raises MemoryError."""
     size = size_of(buffer, shape)
     if size > np.iinfo(np.intp).max:
         raise MemoryError
-    return window(buffer, shape, np.full(size, _FILL, np.uint8), np.full(size, _POISONED, np.uint8))
+    return window(buffer, shape, np.full(size, _FILL, np.uint8), np.zeros(size, np.uint8), owner)
 
 
-def view(buffer: Buffer, shape: tuple[int, ...], source: Window, byte_offset: int) -> Window:
-    """`buffer` on the bytes of `source` from `byte_offset` on; they must lie within it."""
+def view(buffer: Buffer, shape: tuple[int, ...], source: Window, byte_offset: int, owner: int | None) -> Window:
+    """`buffer` on the bytes of `source` from `byte_offset` on, which lie within it.
+
+    It sees what `source` sees as good. With an `owner` of its own it sees nothing yet, and what that owner has written
+    before is poison again.
+    """
     end = byte_offset + size_of(buffer, shape)
-    shadow = source.raw_shadow
-    return window(buffer, shape, source.raw[byte_offset:end], None if shadow is None else shadow[byte_offset:end])
+    raw, whole = source.raw[byte_offset:end], source.raw_shadow
+    shadow = None if whole is None else whole[byte_offset:end]
+    if owner is None:
+        return window(buffer, shape, raw, shadow, int(source.owner) & 0xFF)
+    if shadow is not None:
+        shadow[shadow == owner] = 0
+    return window(buffer, shape, raw, shadow, owner)
 
 
 def on_array(buffer: Buffer, array: npt.NDArray[Any]) -> Window:
     """`buffer` on an array of the caller, which is C-contiguous."""
-    return window(buffer, array.shape, array.reshape(-1).view(np.uint8), None)
+    return window(buffer, array.shape, array.reshape(-1).view(np.uint8), None, 0)

@@ -10,6 +10,7 @@ from tirlite.interp.memory import fresh, size_of, view
 from tirlite.interp.place import element, extents
 from tirlite.interp.poison import refuse
 from tirlite.interp.program import Block, Marks, Values
+from tirlite.interp.threads import close_threads, once_a_block, open_threads, watch
 from tirlite.ir import (
     Allocate,
     Assert,
@@ -17,7 +18,6 @@ from tirlite.ir import (
     Buffer,
     Evaluate,
     For,
-    ForKind,
     IfThenElse,
     Let,
     SeqStmt,
@@ -30,6 +30,7 @@ from tirlite.ir import (
     shown,
 )
 from tirlite.ir.faults import OutOfMemory, ViewOutOfBounds
+from tirlite.ir.thread_tag import ThreadRole, thread_role
 
 
 def statement(code: Code, node: Stmt) -> Steps[None]:
@@ -51,6 +52,7 @@ def _store(code: Code, node: Store) -> Steps[None]:
     stored = yield expression(code, node.value)
     indices, target, span = tuple(registers), code.program.register_of(node.buffer), code.span
     use = f"the value stored into `{node.buffer.name}`"
+    watch(code, node.buffer, indices, writes=True, span=span)
 
     def step(values: Values, marks: Marks) -> None:
         window, mark = values[target], marks[stored]
@@ -80,16 +82,16 @@ def shape_of(code: Code, buffer: Buffer) -> Steps[tuple[int, ...]]:
 def _allocate(code: Code, node: Allocate) -> Steps[None]:
     buffer, span = node.buffer, code.span
     registers = yield shape_of(code, buffer)
-    target = code.program.register_of(buffer)
+    target, owner = code.program.register_of(buffer), code.next_owner()
 
     def step(values: Values, marks: Marks) -> None:
         shape = extents(buffer, registers, values, marks, span)
         try:
-            values[target] = fresh(buffer, shape)
+            values[target] = fresh(buffer, shape, owner)
         except MemoryError:
             raise OutOfMemory(buffer.name, size_of(buffer, shape), span=span).error() from None
 
-    code.emit(step)
+    code.emit(once_a_block(code, buffer, step))
 
 
 def _view(code: Code, node: View) -> Steps[None]:
@@ -98,6 +100,7 @@ def _view(code: Code, node: View) -> Steps[None]:
     offset = yield expression(code, node.byte_offset)
     source, target = code.program.register_of(node.source), code.program.register_of(buffer)
     code.sources[buffer] = node.source
+    owner = code.next_owner() if node.fresh else None
 
     def step(values: Values, marks: Marks) -> None:
         shape = extents(buffer, registers, values, marks, span)
@@ -107,7 +110,7 @@ def _view(code: Code, node: View) -> Steps[None]:
         last = first + size_of(buffer, shape)
         if not 0 <= first <= last <= whole.raw.size:
             raise ViewOutOfBounds(buffer.name, node.source.name, first, last, whole.raw.size, span=span).error()
-        values[target] = view(buffer, shape, whole, first)
+        values[target] = view(buffer, shape, whole, first, owner)
 
     code.emit(step)
 
@@ -135,6 +138,9 @@ def _assert(code: Code, node: Assert) -> Steps[None]:
 
 
 def _for(code: Code, node: For) -> Steps[None]:
+    if thread_role(node) in (ThreadRole.THREAD, ThreadRole.VIRTUAL):
+        yield _threads(code, node)
+        return
     bounds = ((yield expression(code, node.start)), (yield expression(code, node.stop)))
     counter, variable = code.program.new_register(), code.program.register_of(node.var)
     span, use = code.span, f"a bound of the loop over `{node.var.name}`"
@@ -158,12 +164,16 @@ def _for(code: Code, node: For) -> Steps[None]:
     code.goto(head)
     head.exit = advance
     code.block = body
-    is_thread = node.kind is ForKind.THREAD
-    code.thread_loops += is_thread
     yield statement(code, node.body)
-    code.thread_loops -= is_thread
     code.goto(head)
     code.block = after
+
+
+def _threads(code: Code, node: For) -> Steps[None]:
+    extent = yield expression(code, node.stop)
+    fork = open_threads(code, node, extent)
+    yield statement(code, node.body)
+    close_threads(code, fork)
 
 
 def _while(code: Code, node: While) -> Steps[None]:

@@ -152,10 +152,12 @@ class Builder:
         self.add(Allocate(buffer, span=self._here()))
         return buffer
 
-    def view(self, name: str, source: Buffer, tensor: TensorType, byte_offset: ExprLike = 0) -> Buffer:
-        """`source`'s bytes from `byte_offset` on as another buffer, in the same scope."""
+    def view(
+        self, name: str, source: Buffer, tensor: TensorType, byte_offset: ExprLike = 0, *, fresh: bool = False
+    ) -> Buffer:
+        """`source`'s bytes from `byte_offset` on as another buffer, in the same scope; see `View` for `fresh`."""
         buffer = buffer_of(name, tensor, scope=source.scope, volatile=source.volatile)
-        self.add(View(buffer, source, _as_i64(byte_offset), span=self._here()))
+        self.add(View(buffer, source, _as_i64(byte_offset), fresh, span=self._here()))
         return buffer
 
     def let(self, name: str, value: ExprLike) -> Var:

@@ -108,7 +108,8 @@ class StatementPrinter:
         # A view is as volatile as its source, unless it says otherwise.
         alignment = [f"alignment={buffer.alignment}"] if buffer.alignment else []
         volatile = [f"volatile={buffer.volatile}"] if buffer.volatile != stmt.source.volatile else []
-        self._line(level, f"{self.names.define(buffer)} = tl.view({', '.join([*args, *alignment, *volatile])})")
+        fresh = ["fresh=True"] if stmt.fresh else []
+        self._line(level, f"{self.names.define(buffer)} = tl.view({', '.join([*args, *alignment, *volatile, *fresh])})")
         return []
 
     def let(self, stmt: Let, level: int) -> list[_Step]:

@@ -75,7 +75,10 @@ class Allocate(Stmt):
 
 @node
 class View(Stmt):
-    """A new buffer that is `source`'s bytes from `byte_offset` on."""
+    """A new buffer that is `source`'s bytes from `byte_offset` on.
+
+    A fresh view stands for an Allocate: what it reads is only what was written through it, or through views of it.
+    """
 
     CHILDREN: ClassVar = ("byte_offset",)
     DEFINES: ClassVar = ("buffer",)
@@ -83,6 +86,7 @@ class View(Stmt):
     buffer: Buffer
     source: Buffer
     byte_offset: Expr
+    fresh: bool = False
     span: Span | None = field(default=None, kw_only=True)
 
 

@@ -12,7 +12,23 @@ from dataclasses import dataclass, field, replace
 
 from tirlite.analysis import StorageFault, check_storage
 from tirlite.diag import InternalError, Message
-from tirlite.ir import Allocate, Buffer, For, Node, PrimFunc, Rule, SeqStmt, Stmt, Var, View, rewrite, statements, walk
+from tirlite.ir import (
+    Allocate,
+    Buffer,
+    For,
+    ForKind,
+    Node,
+    PrimFunc,
+    Rule,
+    SeqStmt,
+    Stmt,
+    Var,
+    View,
+    While,
+    rewrite,
+    statements,
+    walk,
+)
 from tirlite.plan import Plan, StorageScope, Strategy, solve
 from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, storage_problem
 from tirlite.sizes import Size, ceildiv, round_up
@@ -107,6 +123,22 @@ def _without(func: PrimFunc, dead: frozenset[Buffer]) -> PrimFunc:
     return result
 
 
+def _repeated(func: PrimFunc) -> set[Buffer]:
+    """The buffers that are allocated within a loop that repeats their allocation, as parallel ones do not."""
+    found: set[Buffer] = set()
+    stack: list[tuple[Stmt, bool]] = [(func.body, False)]
+    while stack:
+        stmt, repeats = stack.pop()
+        if isinstance(stmt, Allocate) and repeats:
+            found.add(stmt.buffer)
+        if isinstance(stmt, For) and stmt.kind in (ForKind.PARALLEL, ForKind.THREAD):
+            repeats = False
+        elif isinstance(stmt, For | While):
+            repeats = True
+        stack += [(child, repeats) for child in stmt.children() if isinstance(child, Stmt)]
+    return found
+
+
 class _Merger:
     """One rewrite: the allocation of each pool, and the view of each buffer."""
 
@@ -117,6 +149,7 @@ class _Merger:
         self.extents = found.extents
         self.entry_variables = {*func.params, *func.dims}
         self.spans = {each.buffer: each.span for each in statements(func.body) if isinstance(each, Allocate)}
+        self.repeated = _repeated(func)
         self.views: dict[Buffer, View | None] = {}  # what stands in the place of each planned Allocate
         self.attached: dict[Var | None, list[Stmt]] = {}
 
@@ -154,13 +187,15 @@ class _Merger:
         loop = attach_loop(self.found.lifetimes[first].attach)
         self.attached.setdefault(loop, []).append(Allocate(storage, span=self.spans[members[0][0]]))
         for buffer, offset in members:
-            self.views[buffer] = None if buffer is storage else View(buffer, storage, self.extents.expr(offset))
+            self.views[buffer] = (
+                None if buffer is storage else View(buffer, storage, self.extents.expr(offset), fresh=True)
+            )
 
     def storage(self, members: list[tuple[Buffer, Size]], size: Size, align: int) -> Buffer:
         """The buffer of `size` bytes in which the members live at their offsets.
 
-        It is the first of them, where all are alike; else it has one axis, and the element type of the widest among
-        them.
+        It is the first of them, where all are alike, and no loop declares it anew; else it has one axis, and the
+        element type of the widest among them.
         """
         buffers = [buffer for buffer, _ in members]
         first = buffers[0]
@@ -171,7 +206,7 @@ class _Merger:
         alignment = max(buffer.alignment for buffer in buffers)
         if align > max(buffer.dtype.bytes for buffer in buffers):
             alignment = max(alignment, align)
-        if alike and together and alignment == first.alignment and self.can_move(first):
+        if alike and together and alignment == first.alignment and self.can_move(first) and first not in self.repeated:
             return first
         widest = max((buffer.dtype for buffer in buffers), key=lambda dtype: (dtype.lanes, dtype.bytes))
         extents = shapes[0] if alike and together else (ceildiv(size, widest.bytes),)
