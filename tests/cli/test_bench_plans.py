@@ -13,7 +13,7 @@ from tirlite.cli.bench_plans import Failure, Row, SymbolicRow, measured
 from tirlite.cli.main import main
 from tirlite.cli.plan_figures import overall, plans_json, plans_text
 from tirlite.cli.plan_instances import Instance, cut, generated, instances_in, network, trace, transformer
-from tirlite.cli.symbolic_quality import Quality, bindings, quality
+from tirlite.cli.symbolic_quality import Quality, Replanned, bindings, quality, replanned
 from tirlite.plan import Plan, Problem, Request, lower_bound
 from tirlite.plan.search.engine import PythonEngine
 from tirlite.sizes import Dim
@@ -114,6 +114,11 @@ def test_quality_compares_with_the_bound_at_the_same_binding() -> None:
     assert (ours, equal) == (Quality(1.0, 1.0), Quality(1.5, 1.5))
 
 
+def test_plans_for_one_shape_each_are_at_the_bound() -> None:
+    problem = transformer(2)
+    assert replanned(problem, bindings(problem.dims, 20)).quality == Quality(1.0, 1.0)
+
+
 def test_figures_over_all_tell_of_groups_that_are_not_solved_at_once() -> None:
     hard = [row("hard/a", 100, 100), row("hard/b", 110, 100, (None, 0.2, 0.1)), row("hard/c", 100, 100, seconds=99)]
     results = [*hard, row("easy/1", 100, 100), row("easy/2", 100, 100)]
@@ -126,11 +131,13 @@ def test_figures_over_all_tell_of_groups_that_are_not_solved_at_once() -> None:
 
 
 def test_tables_have_each_bar_beside_its_figure() -> None:
-    symbolic = SymbolicRow("s", "pack", 7, ("N", "M"), 0.5, None, Quality(1.1, 1.25), Quality(2.0, 3.0))
+    shapes = Replanned(Quality(1.0, 1.0), 0.25, 4.0)
+    symbolic = SymbolicRow("s", "pack", 7, ("N", "M"), 0.5, None, Quality(1.1, 1.25), Quality(2.0, 3.0), shapes)
     text = plans_text([row("a", 110, 105, (None, 0.2, 0.1)), symbolic, Failure("f", "what went wrong")])
     a = next(line.split() for line in text.splitlines() if line.startswith("a "))
     assert a == ["a", "exact", "5", "100", "110", "105", "10.00%", "1.000", "60", "NO", "50", "-", "20.00%", "10.00%"]
     s = next(line.split() for line in text.splitlines() if line.startswith("s "))
-    assert s == ["s", "pack", "7", "N", "M", "0.500", "1.100", "1.2", "yes", "1.250", "2.000", "3.000"]
+    assert s[:12] == ["s", "pack", "7", "N", "M", "0.500", "1.100", "1.2", "yes", "1.250", "2.000", "3.000"]
+    assert s[12:] == ["1.000", "1.000", "0.25", "4.0"]
     assert "f: what went wrong" in text
     assert json.loads(plans_json([symbolic]))["symbolic"][0]["ours"] == {"mean": 1.1, "worst": 1.25}

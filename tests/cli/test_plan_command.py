@@ -162,3 +162,14 @@ def test_bad_input_has_code_two(folder: Path, capsys: Shown, line: str, code: st
     status, out, err = run(line, capsys)
     assert (status, out) == (2, "")
     assert err.startswith(f"error[{code}]: ")
+
+
+def test_one_shape_is_planned_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "x.csv"
+    file.write_text("id,lower,upper,size_expr\na,0,2,4*N\nb,1,3,4*M\nc,2,4,4*N\n")
+    assert main(["plan", str(file), "--strategy", "per_shape", "--bind", "N=100, M=1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["total"], found["lower_bound"], found["strategy"]) == (404, 404, "per_shape")
+    assert sorted(found["offsets"]) == ["a", "b", "c"]
+    assert main(["plan", str(file), "--strategy", "per_shape"]) == 2
+    assert "or give values with `--bind`" in capsys.readouterr().err

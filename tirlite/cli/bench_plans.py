@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from tirlite.cli.plan_instances import Instance, cut
-from tirlite.cli.symbolic_quality import Quality, bindings, quality
+from tirlite.cli.symbolic_quality import Quality, Replanned, bindings, quality, replanned
 from tirlite.diag import TirliteError
 from tirlite.plan import Plan, Problem, solve
 from tirlite.plan.search.engine import Engine
@@ -53,7 +53,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class SymbolicRow:
-    """One instance with symbolic sizes: its one plan, beside the policy to reuse equal expressions alone."""
+    """One instance with symbolic sizes: its one plan for all bindings, beside the policy to reuse equal expressions
+    alone, and beside a plan for each binding.
+    """
 
     name: str
     strategy: str
@@ -63,6 +65,7 @@ class SymbolicRow:
     megabytes: float | None
     ours: Quality
     equal: Quality
+    shapes: Replanned
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +101,11 @@ def _measured(instance: Instance, engine: Engine, strategy: str, time_limit: flo
     count = len(problem.requests)
     plan, seconds = _solved(problem, engine, strategy, time_limit)
     if problem.dims:
-        ours, equal = quality(plan, bindings(problem.dims, _BINDINGS))
+        samples = bindings(problem.dims, _BINDINGS)
+        ours, equal = quality(plan, samples)
+        shapes = replanned(problem, samples)
         names = tuple(dim.name for dim in problem.dims)
-        return SymbolicRow(instance.name, strategy, count, names, seconds, _megabytes(), ours, equal)
+        return SymbolicRow(instance.name, strategy, count, names, seconds, _megabytes(), ours, equal, shapes)
     total, bound = _constant(plan.total), _constant(plan.lower_bound)
     gap = instance.gap if instance.gap is not None else _MANY_GAP if count > _MANY else 0.0
     bar = instance.capacity if instance.capacity is not None else int(bound * (1 + gap))

@@ -20,7 +20,7 @@ _HEADING = (
 )
 _SYMBOLIC_HEADING = (
     *("instance", "strategy", "buffers", "names", "seconds", "MB", "mean", "bar", "met", "worst"),
-    *("equal: mean", "worst"),
+    *("equal: mean", "worst", "per shape: mean", "worst", "ms", "most"),
 )
 _VERDICT = {True: "yes", False: "NO"}
 
@@ -65,6 +65,8 @@ def overall(results: Iterable[Result]) -> Iterator[Figure]:
     if symbolic:
         yield Figure("symbolic: mean peak over the bound", fmean(row.ours.mean for row in symbolic), "", _MEAN_BAR)
         yield Figure("symbolic: worst peak over the bound", max(row.ours.worst for row in symbolic), "")
+        yield Figure("per shape: worst over the bound", max(row.shapes.quality.worst for row in symbolic), "", 1)
+        yield Figure("per shape: plan for a new binding, median", max(r.shapes.milliseconds for r in symbolic), "ms")
         yield Figure("reuse of equal expressions: mean", fmean(row.equal.mean for row in symbolic), "")
         yield Figure("reuse of equal expressions: worst", max(row.equal.worst for row in symbolic), "")
 
@@ -110,6 +112,10 @@ def _symbolic_cells(row: SymbolicRow) -> tuple[object, ...]:
         f"{row.ours.worst:.3f}",
         f"{row.equal.mean:.3f}",
         f"{row.equal.worst:.3f}",
+        f"{row.shapes.quality.mean:.3f}",
+        f"{row.shapes.quality.worst:.3f}",
+        f"{row.shapes.milliseconds:.2f}",
+        f"{row.shapes.most:.1f}",
     )
 
 

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from random import Random
+from statistics import fmean, median
+from time import perf_counter
 
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.plan import Plan, Problem
+from tirlite.plan import PerShape, Plan, Problem
 from tirlite.sizes import Dim, Size, evaluate
 
 Binding = Mapping[Dim, int]
@@ -23,6 +25,15 @@ class Quality:
 
     mean: float
     worst: float
+
+
+@dataclass(frozen=True, slots=True)
+class Replanned:
+    """The quality of plans for one binding each, and the milliseconds that a new binding takes: median and most."""
+
+    quality: Quality
+    milliseconds: float
+    most: float
 
 
 def bindings(dims: Sequence[Dim], count: int, seed: int = 0) -> list[Binding]:
@@ -46,6 +57,22 @@ def quality(plan: Plan, samples: Sequence[Binding]) -> tuple[Quality, Quality]:
     ours = np.array([evaluate(plan.total, sample) for sample in samples], np.float64)
     equal = live.max(axis=0) @ values
     return _over(ours, bound), _over(equal, bound)
+
+
+def replanned(problem: Problem, samples: Sequence[Binding]) -> Replanned:
+    """That of `PerShape` on the problem. The plans are checked; a binding that comes twice is timed once."""
+    shapes = PerShape(problem)
+    live, sizes = _live_counts(problem)
+    seconds: list[float] = []
+    ratios: list[float] = []
+    for values in dict.fromkeys(tuple(sample[dim] for dim in shapes.dims) for sample in samples):
+        start = perf_counter()
+        entries = shapes.entries_at(values)
+        seconds.append(perf_counter() - start)
+        binding = dict(zip(shapes.dims, values, strict=True))
+        bound = float((live @ np.array([evaluate(size, binding) for size in sizes], np.float64)).max())
+        ratios.append(sum(entries[: len(shapes.arenas)]) / bound if bound else 1.0)
+    return Replanned(Quality(fmean(ratios), max(ratios)), median(seconds) * 1e3, max(seconds) * 1e3)
 
 
 def _over(total: npt.NDArray[np.float64], bound: npt.NDArray[np.float64]) -> Quality:

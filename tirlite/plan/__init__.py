@@ -12,6 +12,7 @@ from tirlite.plan.pool import Pool
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
 from tirlite.plan.scope import Rank, StorageScope
+from tirlite.plan.shape.per_shape import PerShape
 from tirlite.plan.solve import STRATEGIES, Strategy, solve
 from tirlite.plan.verdict import Counterexample, Fault, Ok
 
@@ -22,6 +23,7 @@ __all__ = [
     "Fault",
     "Layout",
     "Ok",
+    "PerShape",
     "Placement",
     "Plan",
     "Pool",

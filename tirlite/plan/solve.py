@@ -19,6 +19,7 @@ from tirlite.plan.strategies.auto import auto
 from tirlite.plan.strategies.exact import exact
 from tirlite.plan.strategies.none import none
 from tirlite.plan.strategies.pack import pack
+from tirlite.plan.strategies.per_shape import per_shape
 from tirlite.plan.strategies.share import share
 from tirlite.plan.strategies.tvm import tvm
 from tirlite.plan.verdict import Counterexample, Fault
@@ -26,7 +27,7 @@ from tirlite.plan.verdict import Counterexample, Fault
 Strategy = Callable[[Problem], Plan]
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
-    {"auto": auto, "exact": exact, "none": none, "pack": pack, "share": share, "tvm": tvm}
+    {"auto": auto, "exact": exact, "none": none, "pack": pack, "per_shape": per_shape, "share": share, "tvm": tvm}
 )
 
 

@@ -1,0 +1,180 @@
+"""One memory whose sizes depend on dims: places and when they live in; at any sizes, offsets out.
+
+Which places live together never changes, so an order in which to stack them serves many bindings: each place rests on
+those before it that live when it does. The orders come out of packing at sample bindings, in turn, as far as they are
+needed; where none of them reaches the floor at some sizes, these are packed and searched by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+from tirlite.plan.pack.blocks import Block, Piece, sections_of
+from tirlite.plan.pack.portfolio import pack_blocks
+from tirlite.plan.request import Interval
+from tirlite.plan.search.engine import Engine, PythonEngine
+from tirlite.plan.search.instance import Item
+from tirlite.plan.search.limits import Limits
+from tirlite.plan.search.minimise import minimise
+
+# Looks at places while an order is sought, and while sizes are packed by themselves.
+_BUDGET = 20_000
+# Searching sees no more pairs of places than this.
+_PAIRS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What lies at one offset: when it lives, its alignment, and its offset if that is given."""
+
+    live: tuple[Interval, ...]
+    align: int
+    fixed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order of stacking: (number of a place, its alignment, those before it that it may rest on) for each."""
+
+    steps: tuple[tuple[int, int, tuple[int, ...]], ...]
+
+    def stacked(self, sizes: Sequence[int]) -> list[int]:
+        """The offsets at these sizes."""
+        offsets = [0] * len(sizes)
+        ends = [0] * len(sizes)
+        for number, align, below in self.steps:
+            size = sizes[number]
+            if below and size:
+                offset = ends[below[0]] if len(below) == 1 else max([ends[other] for other in below])
+                if align > 1:
+                    offset = -(-offset // align) * align
+                offsets[number] = offset
+                ends[number] = offset + size
+            elif below:
+                # A place of no bytes passes on what it would rest on.
+                ends[number] = max([ends[other] for other in below])
+            else:
+                ends[number] = size
+        return offsets
+
+
+class ShapeArena:
+    """Finds offsets at given sizes; the same sizes always get the same offsets.
+
+    `samples` are sizes at which orders are sought, the most likely first. What no order packs is searched for `nodes`
+    on `engine`.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[Place],
+        samples: Sequence[Callable[[], Sequence[int]]],
+        nodes: int,
+        engine: Engine | None,
+    ) -> None:
+        self.places = tuple(places)
+        self.rows = self._crowds()
+        self._samples = samples
+        self._nodes = nodes
+        self._engine = engine or PythonEngine()
+        self._near = _neighbours(len(self.places), self.rows)
+        self._steps = [min(self.places[other].align for other in (n, *self._near[n])) for n in range(len(self.places))]
+        self._is_bare = all(place.align == 1 for place in self.places)
+        self._is_free = all(place.fixed is None for place in self.places)
+        self._orders: list[Order] = []
+        self._lock = Lock()
+
+    def _crowds(self) -> list[list[int]]:
+        """The sets of places that live together and that no other such set contains."""
+        sections = sections_of(self._blocks([1] * len(self.places)))
+        rows: list[list[int]] = [[] for _ in sections.load]
+        for number, spans in enumerate(sections.spans):
+            for low, high, _ in spans:
+                for row in rows[low:high]:
+                    row.append(number)
+        return rows
+
+    def floor(self, sizes: Sequence[int]) -> int:
+        """Bytes that every packing needs: each place but the topmost of a row ends where another may begin."""
+        if self._is_bare:
+            return max([sum([sizes[number] for number in row]) for row in self.rows], default=0)
+        rounded = [-(-size // step) * step for size, step in zip(sizes, self._steps, strict=True)]
+        return max(
+            [
+                sum([rounded[number] for number in row]) - max([rounded[number] - sizes[number] for number in row])
+                for row in self.rows
+            ],
+            default=0,
+        )
+
+    def packed(self, sizes: Sequence[int]) -> tuple[list[int], int]:
+        """The offsets and the bytes of all."""
+        tops = [place.fixed + size for place, size in zip(self.places, sizes, strict=True) if place.fixed is not None]
+        # Padding that a search might save, of less than one alignment, is not worth its time.
+        floor = max([self.floor(sizes), *tops]) + max([place.align for place in self.places], default=1) - 1
+        best: list[int] = []
+        least = -1
+        for number in range(len(self._samples) if self._is_free else 0):
+            offsets = self._order(number).stacked(sizes)
+            top = max(map(int.__add__, offsets, sizes))
+            if least < 0 or top < least:
+                best, least = offsets, top
+            if top <= floor:
+                return best, least
+        return self._alone(sizes, floor, best, least)
+
+    def _alone(self, sizes: Sequence[int], floor: int, best: list[int], least: int) -> tuple[list[int], int]:
+        """The best of what was found, of packing these sizes, and of a search."""
+        offsets = pack_blocks(self._blocks(sizes), _BUDGET)
+        top = max(map(int.__add__, offsets, sizes), default=0)
+        if least < 0 or top < least:
+            best, least = offsets, top
+        if least <= floor or not self._nodes or sum(map(len, self._near)) > _PAIRS:
+            return best, least
+        items = [Item(size, p.align, p.fixed, p.live) for size, p in zip(sizes, self.places, strict=True)]
+        engine = self._engine if sum(sizes) < self._engine.largest else PythonEngine()
+        found = minimise(items, engine, Limits(self._nodes), best)
+        return (list(found.offsets), found.total) if found is not None and found.total < least else (best, least)
+
+    def _order(self, number: int) -> Order:
+        with self._lock:
+            while len(self._orders) <= number:
+                sizes = self._samples[len(self._orders)]()
+                offsets = pack_blocks(self._blocks(sizes), _BUDGET)
+                ranked = sorted(range(len(sizes)), key=lambda i: (offsets[i], i))
+                self._orders.append(_order(ranked, self._near, [place.align for place in self.places]))
+            return self._orders[number]
+
+    def _blocks(self, sizes: Sequence[int]) -> list[Block]:
+        return [
+            Block(tuple(Piece(low, high, size) for low, high in place.live), place.align, place.fixed)
+            for place, size in zip(self.places, sizes, strict=True)
+        ]
+
+
+def _neighbours(count: int, rows: Sequence[Sequence[int]]) -> list[dict[int, None]]:
+    """For each place those that live at some time when it does."""
+    near: list[dict[int, None]] = [{} for _ in range(count)]
+    for row in rows:
+        for number in row:
+            near[number].update((other, None) for other in row if other != number)
+    return near
+
+
+def _order(ranked: Sequence[int], near: Sequence[dict[int, None]], aligns: Sequence[int]) -> Order:
+    """Each place may rest on the last before it of any of its neighbours that live together.
+
+    One that another neighbour, placed later, meets as well is never the highest.
+    """
+    position = {number: place for place, number in enumerate(ranked)}
+    steps = []
+    for number in ranked:
+        before = sorted((o for o in near[number] if position[o] < position[number]), key=position.__getitem__)
+        below: list[int] = []
+        for other in reversed(before):
+            if not any(later in near[other] for later in below):
+                below.append(other)
+        steps.append((number, aligns[number], tuple(below)))
+    return Order(tuple(steps))
