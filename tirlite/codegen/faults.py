@@ -5,6 +5,7 @@ from __future__ import annotations
 from tirlite.codegen.casts import convert
 from tirlite.codegen.storage import LARGEST_BYTES
 from tirlite.codegen.text import FunctionText
+from tirlite.codegen.told import Told
 from tirlite.diag import KernelRunError, Message, Span
 from tirlite.ir import Assert, Buffer, DType, f64, failure, i64
 
@@ -46,7 +47,7 @@ class Faults:
     the slot `%fault` holds.
     """
 
-    def __init__(self, out: FunctionText, line: int, messages: list[Message], told: dict[int, Assert]) -> None:
+    def __init__(self, out: FunctionText, line: int, messages: list[Message], told: dict[int, Told]) -> None:
         self.out = out
         self.line = line  # the alignment of what is allocated
         self.messages = messages  # of the whole module; a fault's number is its place here, counted from 1
@@ -59,25 +60,38 @@ class Faults:
         """The block to branch to where an assert without values does not hold."""
         return self._stop(failure(stmt, ()))
 
-    def assertion_with(self, stmt: Assert, values: list[str]) -> None:
-        """Ends the function here, where an assert did not hold and has values to tell.
+    def tell(self, told: Told, values: list[str]) -> None:
+        """Ends the function here with a fault that has values to tell, as bits in i64.
 
-        The number of the fault and the values, as bits in i64, are put into a record on the heap, which the caller
-        frees; the function returns its address, negated.
+        They and the number of the fault are put into a record on the heap, which the caller frees; the function returns
+        its address, negated.
         """
-        out = self.out
-        self.messages.append(failure(stmt, (None,) * len(values)))
+        self.messages.append(told.bare())
         number = len(self.messages)
-        self.told[number] = stmt
-        record = out.call("ptr", "malloc", f"i64 {8 * (len(values) + 1)}")
-        filled = out.label("filled")
-        out.branch_if(out.value(f"icmp eq ptr {record}, null"), self._leave(str(number)), filled)
-        out.start(filled)
-        for place, value in enumerate([str(number), *values]):
-            pointer = out.value(f"getelementptr i64, ptr {record}, i64 {place}")
-            out.effect(f"store i64 {value}, ptr {pointer}")
-        address = out.value(f"ptrtoint ptr {record} to i64")
-        out.branch(self._leave(out.value(f"sub i64 0, {address}")))
+        self.told[number] = told
+        name = self._recorder(len(values) + 1)
+        operands = ", ".join(f"i64 {value}" for value in (str(number), *values))
+        self.out.branch(self._leave(self.out.value(f"call i64 @{name}({operands})")))
+
+    def _recorder(self, count: int) -> str:
+        """The function that puts so many numbers into a record; the first of them alone where there is no memory."""
+        module, name = self.out.module, f"tirlite.record{count}"
+        if name not in module.inlined:
+            body = FunctionText(module)
+            record = body.call("ptr", "malloc", f"i64 {8 * count}")
+            missing, filled = body.label("missing"), body.label("filled")
+            body.branch_if(body.value(f"icmp eq ptr {record}, null"), missing, filled)
+            body.start(missing)
+            body.effect("ret i64 %x0")
+            body.start(filled)
+            for place in range(count):
+                pointer = body.value(f"getelementptr i64, ptr {record}, i64 {place}")
+                body.effect(f"store i64 %x{place}, ptr {pointer}")
+            address = body.value(f"ptrtoint ptr {record} to i64")
+            body.effect(f"ret i64 {body.value(f'sub i64 0, {address}')}")
+            parameters = ", ".join(f"i64 %x{place}" for place in range(count))
+            module.inlined[name] = body.definition(f"internal i64 @{name}({parameters}) cold noinline nounwind")
+        return name
 
     def _stop(self, message: Message) -> str:
         self.messages.append(message)

@@ -16,10 +16,11 @@ from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Extent, Statements
 from tirlite.codegen.storage import Home, assign_homes
 from tirlite.codegen.text import FunctionText, ModuleText
+from tirlite.codegen.told import Told
 from tirlite.codegen.types import register_type
 from tirlite.codegen.workspace import Workspace, range_addresses, write_size_function
 from tirlite.diag import Message
-from tirlite.ir import Assert, Buffer, DType, PrimFunc, Var, f32
+from tirlite.ir import Buffer, DType, PrimFunc, Var, f32
 
 _LAST = (1 << 63) - 1
 
@@ -40,7 +41,7 @@ class Lowered:
     workspace: Workspace
     alignment: int  # of the workspace, in bytes
     faults: tuple[Message, ...]
-    told: Mapping[int, Assert]  # the faults whose numbers come in a record of i64, before the values that they tell
+    told: Mapping[int, Told]  # the faults whose numbers come in a record of i64, before the values that they tell
     externs: tuple[str, ...]  # the extern functions that must exist in the process
     addresses: tuple[tuple[str, int], ...]  # symbols of extern functions that are known by their addresses
     extent: Extent

@@ -17,6 +17,7 @@ from tirlite.codegen.multiples import largest_divisor
 from tirlite.codegen.pieces import LARGEST, Weights, cut
 from tirlite.codegen.storage import Home, Storage
 from tirlite.codegen.text import FunctionText
+from tirlite.codegen.told import AssertTold, Told
 from tirlite.diag import Message, Span
 from tirlite.ir import (
     Allocate,
@@ -71,7 +72,7 @@ class Statements:
         self.ranges: dict[Buffer, str] = {}  # the address of each buffer in the workspace
         self.slots: dict[Buffer, str] = {}  # the address of each buffer on the stack of this function
         self.messages: list[Message] = []
-        self.told: dict[int, Assert] = {}
+        self.told: dict[int, Told] = {}
         self.faults = Faults(values.out, storage.line, self.messages, self.told)
         self.at: Span | None = None
         self.extent = Extent(0, 0, weights.loops, 0, 0, 0)
@@ -200,7 +201,7 @@ class Statements:
             self.out.branch_if(condition, held, failed)
             self.out.start(failed)
             values = [as_bits(self.out, self.values.value(each), each.dtype) for each in told.values]
-            self.faults.assertion_with(stmt, values)
+            self.faults.tell(AssertTold(stmt), values)
         self.out.start(held)
 
     def attribute(self, stmt: AttrStmt) -> Steps[None]:

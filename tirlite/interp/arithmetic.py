@@ -1,4 +1,4 @@
-"""A type of binary or unary node in, what it does to NumPy values out; and what an integer operation must not be given.
+"""A type of binary or unary node in, what it does to NumPy values out.
 
 Values are NumPy scalars, or arrays of lanes, of exactly the node's type. NumPy's integers wrap, its `//` and `%` floor.
 """
@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tirlite.diag import Message, Span
 from tirlite.interp.bfloat import in_bfloat, is_bfloat, item_type
 from tirlite.ir import (
     EQ,
@@ -42,7 +41,6 @@ from tirlite.ir import (
     TruncMod,
     Unary,
 )
-from tirlite.ir.faults import DivisionByZero, DivisionOverflow, ShiftOutOfRange
 
 # Takes and gives NumPy scalars or arrays of lanes.
 Function: TypeAlias = Callable[..., Any]
@@ -113,30 +111,3 @@ FUNCTIONS: dict[type[Unary] | type[Binary] | type[Compare], Function] = {
 def operation(kind: type[Unary] | type[Binary] | type[Compare], dtype: DType) -> Function:
     """What `kind` does to operands of type `dtype`."""
     return in_bfloat(FUNCTIONS[kind]) if is_bfloat(dtype) else FUNCTIONS[kind]
-
-
-Trap: TypeAlias = "Callable[[int, int, Span | None], Message | None]"
-
-_SPELLING = {FloorDiv: "//", FloorMod: "%", TruncDiv: "truncdiv", TruncMod: "truncmod"}
-
-
-def trap_of(kind: type[Binary], dtype: DType) -> Trap | None:
-    """What looks at two integer lanes and says what is wrong with them; None if nothing ever is."""
-    if not dtype.is_integer:
-        return None
-    if kind in (ShiftLeft, ShiftRight):
-        return lambda _, count, span: (
-            None if 0 <= count < dtype.bits else ShiftOutOfRange(dtype.scalar.name, count, dtype.bits, span=span)
-        )
-    if kind not in _SPELLING:
-        return None
-    operator, divides = _SPELLING[kind], kind in (FloorDiv, TruncDiv)
-
-    def division(a: int, b: int, span: Span | None) -> Message | None:
-        if b == 0:
-            return DivisionByZero(a, operator, span=span)
-        if divides and b == -1 and a == dtype.min:
-            return DivisionOverflow(a, operator, dtype.scalar.name, span=span)
-        return None
-
-    return division

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tirlite.diag import Span
-from tirlite.interp.arithmetic import FUNCTIONS, Trap, operation, trap_of
+from tirlite.interp.arithmetic import FUNCTIONS, operation
 from tirlite.interp.bfloat import item_type
 from tirlite.interp.code import Code, Rule
 from tirlite.interp.convert import conversion
@@ -40,6 +40,7 @@ from tirlite.ir import (
     Unary,
     Var,
 )
+from tirlite.ir.traps import Trap, trap_of
 
 
 def expression(code: Code, node: Expr) -> Steps[int]:

@@ -1,4 +1,4 @@
-"""The address of a record that a kernel left when an assert failed in, the message out; the record is freed."""
+"""The address of a record that a kernel left when it stopped in, the message out; the record is freed."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import ctypes
 import struct
 from collections.abc import Mapping
 
+from tirlite.codegen import Told
 from tirlite.diag import Message
-from tirlite.ir import Assert, DType, failure, shown
+from tirlite.ir import DType
 
 
-def told_by(address: int, asserts: Mapping[int, Assert]) -> Message:
-    """The message of the assert whose number, and whose values as bits, stand at `address`."""
-    number = ctypes.c_int64.from_address(address).value
-    stmt = asserts[number]
-    types = shown(stmt).types
+def told_by(address: int, faults: Mapping[int, Told]) -> Message:
+    """The message of the fault whose number, and whose values as bits, stand at `address`."""
+    told = faults[ctypes.c_int64.from_address(address).value]
+    types = told.types
     bits = (ctypes.c_int64 * (1 + len(types))).from_address(address)[1:]
-    message = failure(stmt, [_number(each, dtype) for each, dtype in zip(bits, types, strict=True)])
+    message = told.message([_number(each, dtype) for each, dtype in zip(bits, types, strict=True)])
     free = ctypes.CDLL(None).free
     free.argtypes = [ctypes.c_void_p]
     free(address)
