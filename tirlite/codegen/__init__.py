@@ -1,18 +1,23 @@
 """Native code: a PrimFunc in, LLVM text and object code out."""
 
 from tirlite.codegen.lower import Lowered, lower
-from tirlite.codegen.machine import Effort, ObjectCode, assembly, compile_module, optimised_text
+from tirlite.codegen.machine import Effort, ObjectCode, assembly, compile_module, compile_text, optimised_text
+from tirlite.codegen.pool import FORK_JOIN, RESET, pool_text
 from tirlite.codegen.told import Told
 from tirlite.codegen.workspace import Workspace
 
 __all__ = [
     "Effort",
+    "FORK_JOIN",
     "Lowered",
     "ObjectCode",
+    "RESET",
     "Told",
     "Workspace",
     "assembly",
     "compile_module",
+    "compile_text",
     "lower",
     "optimised_text",
+    "pool_text",
 ]

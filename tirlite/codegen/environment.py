@@ -29,22 +29,23 @@ class Environment:
 
     def bind(self, var: Var, operand: str) -> None:
         self.variables[var] = operand
-        self._name(operand, register_type(var.dtype))
+        self.keep(operand, register_type(var.dtype))
 
     def put(self, place: Place, root: str) -> None:
         """A buffer at a place that leads into the allocation at `root`."""
         self.places[place.buffer] = place
         self.lead(place.pointer, root)
         for stride in place.strides:
-            self._name(stride, "i64")
+            self.keep(stride, "i64")
 
     def lead(self, pointer: str, root: str) -> None:
         """Says that a pointer leads into the allocation at `root`."""
-        self._name(pointer, "ptr", root)
+        self.keep(pointer, "ptr", root)
 
     def root(self, buffer: Buffer) -> str:
         return self.names[self.places[buffer].pointer].root
 
-    def _name(self, operand: str, kind: str, root: str = "") -> None:
+    def keep(self, operand: str, kind: str, root: str = "") -> None:
+        """Says that a value is used after its statement, perhaps by another function that the statement is cut into."""
         if operand.startswith("%") and operand not in self.names:
             self.names[operand] = Named(kind, len(self.names), root)

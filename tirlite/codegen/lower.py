@@ -18,7 +18,7 @@ from tirlite.codegen.storage import Home, assign_homes
 from tirlite.codegen.text import FunctionText, ModuleText
 from tirlite.codegen.told import Told
 from tirlite.codegen.types import register_type
-from tirlite.codegen.workspace import Workspace, range_addresses, write_size_function
+from tirlite.codegen.workspace import Workspace, workspace_layout, write_size_function
 from tirlite.diag import Message
 from tirlite.ir import Buffer, DType, PrimFunc, Var, f32
 
@@ -45,11 +45,15 @@ class Lowered:
     externs: tuple[str, ...]  # the extern functions that must exist in the process
     addresses: tuple[tuple[str, int], ...]  # symbols of extern functions that are known by their addresses
     extent: Extent
+    needs_pool: bool  # the module calls the pool of workers, see `codegen.pool`
 
 
-def lower(func: PrimFunc) -> Lowered:
-    """The module of one function. Raises KernelError for what native code cannot do."""
-    storage = assign_homes(func)
+def lower(func: PrimFunc, workers: int = 1) -> Lowered:
+    """The module of one function, whose parallel loops are run by so many workers at most.
+
+    Raises KernelError for what native code cannot do.
+    """
+    storage = assign_homes(func, workers)
     workspace = Workspace.of(storage)
     module = ModuleText()
     name = "tirlite_" + re.sub(r"\W", "_", func.name, flags=re.ASCII)
@@ -76,6 +80,7 @@ def lower(func: PrimFunc) -> Lowered:
         externs=tuple(values.externs),
         addresses=tuple(values.addresses.items()),
         extent=statements.extent,
+        needs_pool=statements.tasks > 0,
     )
 
 
@@ -87,9 +92,12 @@ def _write_kernel(func: PrimFunc, statements: Statements) -> None:
             extents = [values.value(extent) for extent in param.shape]
             align = param.alignment or natural_alignment(param.dtype)
             statements.place(param, f"%p{number}", extents, align, f"%p{number}")
-    for buffer, address in range_addresses(values, statements.storage).items():
-        statements.ranges[buffer] = address
+    statements.layout = workspace_layout(values, statements.storage)
+    for address in statements.layout.addresses.values():
         values.environment.lead(address, address)
+    for part in statements.layout.parts.values():
+        values.environment.lead(part.start, part.start)
+        values.environment.keep(part.bytes, "i64")
     statements.write(func.body)
 
 

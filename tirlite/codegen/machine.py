@@ -70,6 +70,14 @@ def compile_module(lowered: Lowered) -> ObjectCode:
     return ObjectCode(data, effort, seconds)
 
 
+def compile_text(text: str) -> bytes:
+    """The object code of a module that is written out in LLVM's assembly, for the host."""
+    machine = _machine(Effort.SOME)
+    module = _parsed(text, machine)
+    _optimise(module, machine, Effort.SOME, text)
+    return bytes(machine.emit_object(module))
+
+
 def optimised_text(lowered: Lowered) -> str:
     """The module as LLVM's passes leave it."""
     return str(_optimised(lowered)[0])

@@ -14,10 +14,13 @@ from tirlite.codegen.expressions import Expressions, is_unit_ramp
 from tirlite.codegen.faults import Faults, as_bits
 from tirlite.codegen.memory import Place
 from tirlite.codegen.multiples import largest_divisor
+from tirlite.codegen.parallel import BODY_PARAMETERS, chunk_count, fork_join, trip_count, write_task
 from tirlite.codegen.pieces import LARGEST, Weights, cut
 from tirlite.codegen.storage import Home, Storage
 from tirlite.codegen.text import FunctionText
 from tirlite.codegen.told import AssertTold, Told
+from tirlite.codegen.work import work_of
+from tirlite.codegen.workspace import Layout, worker_addresses
 from tirlite.diag import Message, Span
 from tirlite.ir import (
     Allocate,
@@ -69,13 +72,14 @@ class Statements:
         self.storage = storage
         self.weights = weights
         self.aliases = aliases
-        self.ranges: dict[Buffer, str] = {}  # the address of each buffer in the workspace
+        self.layout = Layout({}, {})  # of the workspace
         self.slots: dict[Buffer, str] = {}  # the address of each buffer on the stack of this function
         self.messages: list[Message] = []
         self.told: dict[int, Told] = {}
         self.faults = Faults(values.out, storage.line, self.messages, self.told)
         self.at: Span | None = None
         self.extent = Extent(0, 0, weights.loops, 0, 0, 0)
+        self.tasks = 0  # how many loops are handed to workers
         self._depth = 0
         self._nesting = 0
 
@@ -122,13 +126,17 @@ class Statements:
         self._write_to(*around)
         self.extent = self.extent._replace(pieces=self.extent.pieces + 1)
         name = f"{self.name}_piece{self.extent.pieces}"
-        names = self.environment.names
-        inputs = {each: names[each] for each in out.mentioned() if each in names and names[each].number < known}
+        inputs = self._inputs(out, known)
         out.define(f"internal i64 @{name}({_parameters(inputs)}) noinline")
         operands = ", ".join(f"{value.kind} {operand}" for operand, value in inputs.items())
         code = self.out.value(f"call i64 @{name}({operands})")
         if can_stop:
             self.faults.check(code)
+
+    def _inputs(self, out: FunctionText, known: int) -> dict[str, Named]:
+        """The values that a function mentions out of the first `known` that have been named."""
+        names = self.environment.names
+        return {each: names[each] for each in out.mentioned() if each in names and names[each].number < known}
 
     def _write_to(self, out: FunctionText, faults: Faults, slots: dict[Buffer, str]) -> None:
         self.out = self.values.out = out
@@ -162,7 +170,7 @@ class Statements:
         if home is Home.HEAP:
             pointer = self.faults.allocate(buffer, extents, self.at)
         elif home is Home.WORKSPACE:
-            pointer = self.ranges[buffer]
+            pointer = self.layout.addresses[buffer]
         elif buffer in self.slots:
             pointer = self.slots[buffer]
         else:
@@ -252,7 +260,9 @@ class Statements:
 
     def loop(self, stmt: For) -> Steps[None]:
         start, stop = self.values.value(stmt.start), self.values.value(stmt.stop)
-        if abs(stmt.step) == 1:
+        if stmt in self.storage.workers:
+            yield self._distributed(stmt, start, stop)
+        elif abs(stmt.step) == 1:
             yield self._counted(stmt, start, stop, "slt" if stmt.step > 0 else "sgt", f"nsw {stmt.step}")
         else:
             yield self._strided(stmt, start, stop)
@@ -285,14 +295,38 @@ class Statements:
 
     def _strided(self, stmt: For, start: str, stop: str) -> Steps[None]:
         """A loop by another step: its iterations are counted, as the variable itself might wrap behind the last."""
-        out, step = self.out, stmt.step
-        low, high = (start, stop) if step > 0 else (stop, start)
-        some = out.value(f"icmp slt i64 {low}, {high}")
-        distance = out.value(f"sub i64 {high}, {low}")  # below 2^64, and unsigned as the count
-        count = out.value(f"udiv i64 {out.value(f'sub i64 {distance}, 1')}, {abs(step)}")
-        count = out.value(f"add i64 {count}, 1")
-        count = out.value(f"select i1 {some}, i64 {count}, i64 0")
-        yield self._counted(stmt, "0", count, "ult", "nuw 1", start)
+        yield self._counted(stmt, "0", trip_count(self.out, start, stop, stmt.step), "ult", "nuw 1", start)
+
+    def _distributed(self, stmt: For, start: str, stop: str) -> Steps[None]:
+        """A loop whose iterations go to workers: a function of its own, and the call of the pool that runs it."""
+        workers = self.storage.workers[stmt]
+        count = trip_count(self.out, start, stop, stmt.step)
+        work = self.out.value(f"uitofp i64 {count} to double")
+        work = self.out.value(f"fmul double {work}, {work_of(self.values, stmt.body)}")
+        chunks = chunk_count(self.out, count, work, workers)
+        around = (self.out, self.faults, self.slots)
+        self.environment.keep(start, "i64")
+        known = len(self.environment.names)
+        out = FunctionText(self.out.module)
+        self._write_to(out, Faults(out, self.storage.line, self.messages, self.told), {})
+        if stmt in self.layout.parts:
+            addresses = worker_addresses(self.values, self.storage, stmt, self.layout.parts[stmt])
+            for address in addresses.values():
+                self.environment.lead(address, address)
+            self.layout.addresses.update(addresses)
+        yield self._counted(stmt, "%first", "%end", "ult", "nuw 1", start)
+        self._finish()
+        can_stop = self.faults.can_stop
+        self._write_to(*around)
+        self.tasks += 1
+        body, task = f"{self.name}_parallel{self.tasks}", f"{self.name}_task{self.tasks}"
+        inputs = self._inputs(out, known)
+        parameters = ", ".join(each for each in (_parameters(inputs), *BODY_PARAMETERS) if each)
+        out.define(f"internal i64 @{body}({parameters}) noinline")
+        write_task(out.module, task, body, inputs)
+        code = fork_join(self.out, task, inputs, count, workers, chunks)
+        if can_stop:
+            self.faults.check(code)
 
 
 def _can_be_unrolled(stmt: For) -> bool:

@@ -1,16 +1,19 @@
 """A function in, the home of each buffer that it allocates out: stack, workspace or heap.
 
 Small buffers of constant size lie on the stack. Those whose size is known when the function is entered have a range
-of the workspace each, which the caller provides. The rest are allocated where they are declared.
+of the workspace each, which the caller provides; where a parallel loop is handed to workers, each worker has its own.
+The rest are allocated where they are declared.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 
+from tirlite.analysis.distribution import distributed_loops
 from tirlite.codegen.refused import BufferTooLarge
-from tirlite.ir import Allocate, Buffer, Call, Expr, IntImm, LetExpr, Load, PrimFunc, Var, statements, walk
+from tirlite.ir import Allocate, Buffer, Call, Expr, For, IntImm, LetExpr, Load, PrimFunc, Var, statements, walk
 from tirlite.plan.scope import Rank, StorageScope
 
 STACK_BYTES = 64 * 1024  # of a whole function
@@ -32,22 +35,28 @@ class Storage:
     """The home of each buffer, in the order of the program.
 
     `sizes` holds the bytes of those of constant size, `line` is what every address outside of the stack is aligned to.
+    `workers` are the loops that are handed to several workers, with their number, and `ranges` are the buffers in the
+    workspace of each worker of such a loop, and, under None, in that of the function; those of constant size first.
     """
 
     homes: dict[Buffer, Home]
     sizes: dict[Buffer, int]
     line: int
+    workers: dict[For, int]
+    ranges: dict[For | None, tuple[Buffer, ...]]
 
     def of(self, home: Home) -> tuple[Buffer, ...]:
         return tuple(buffer for buffer, place in self.homes.items() if place is home)
 
 
-def assign_homes(func: PrimFunc) -> Storage:
+def assign_homes(func: PrimFunc, workers: int = 1) -> Storage:
     """The homes of all allocations. Raises KernelError for a buffer of constant size beyond 2^62 bytes."""
     known = {*func.dims, *(param for param in func.params if isinstance(param, Var))}
     homes: dict[Buffer, Home] = {}
     sizes: dict[Buffer, int] = {}
-    stack = 0
+    distributed = distributed_loops(func, workers)
+    loops = {s.buffer: loop for loop in distributed for s in statements(loop) if isinstance(s, Allocate)}
+    used: Counter[For | None] = Counter()  # the bytes on the stack of each function that is written
     for stmt in statements(func.body):
         if not isinstance(stmt, Allocate) or stmt.buffer in homes:
             continue
@@ -59,11 +68,18 @@ def assign_homes(func: PrimFunc) -> Storage:
         if size > LARGEST_BYTES:
             raise BufferTooLarge(buffer.name, size, span=stmt.span).error()
         sizes[buffer] = size
-        padded = stack + padded_bytes(size, LINE)
+        loop = loops.get(buffer)
+        padded = used[loop] + padded_bytes(size, LINE)
         small = size <= SMALL_BYTES or StorageScope.parse(buffer.scope).rank is Rank.LOCAL
         homes[buffer] = Home.STACK if small and padded <= STACK_BYTES else Home.WORKSPACE
-        stack = padded if homes[buffer] is Home.STACK else stack
-    return Storage(homes, sizes, max([LINE, *(buffer.alignment for buffer in homes)]))
+        if homes[buffer] is Home.STACK:
+            used[loop] = padded
+    ranges: dict[For | None, list[Buffer]] = {None: [], **{loop: [] for loop in distributed}}
+    for buffer, home in sorted(homes.items(), key=lambda each: each[0] not in sizes):
+        if home is Home.WORKSPACE:
+            ranges[loops.get(buffer)].append(buffer)
+    line = max([LINE, *(buffer.alignment for buffer in homes)])
+    return Storage(homes, sizes, line, distributed, {loop: tuple(found) for loop, found in ranges.items()})
 
 
 def constant_bytes(buffer: Buffer) -> int | None:

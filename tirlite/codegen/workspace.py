@@ -1,56 +1,87 @@
-"""The buffers of a workspace in, their addresses in the kernel and the function that computes the whole size out."""
+"""The buffers of a workspace in, their addresses in the kernel and the function that computes the whole size out.
+
+The workspace holds the ranges of the function's own buffers, and then, for each loop that is handed to workers, one
+part for each of these with the ranges of the buffers inside the loop.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import any_of, checked_bytes
-from tirlite.codegen.storage import LARGEST_BYTES, Home, Storage, padded_bytes
+from tirlite.codegen.storage import LARGEST_BYTES, Storage, padded_bytes
 from tirlite.codegen.text import FunctionText
-from tirlite.ir import Buffer
+from tirlite.ir import Buffer, For
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """What the caller must provide: `bytes`, and where `buffers` is not empty, as much more as the size function says.
 
-    `buffers` are those of symbolic size. The size function returns the total, or -(k + 1) where buffer k has a negative
-    extent or makes the total larger than 2^62 bytes.
+    `buffers` are those of symbolic size, and `copies` says how many workers have one each. The size function returns
+    the total, or -(k + 1) where buffer k has a negative extent or makes the total larger than 2^62 bytes.
     """
 
     bytes: int
     buffers: tuple[Buffer, ...]
+    copies: tuple[int, ...]
 
     @classmethod
     def of(cls, storage: Storage) -> Workspace:
-        in_it = storage.of(Home.WORKSPACE)
-        constant = sum(padded_bytes(storage.sizes[b], storage.line) for b in in_it if b in storage.sizes)
-        return cls(constant, tuple(b for b in in_it if b not in storage.sizes))
+        constant = 0
+        symbolic: list[tuple[Buffer, int]] = []
+        for loop, copies in _parts(storage):
+            for buffer in storage.ranges[loop]:
+                if buffer in storage.sizes:
+                    constant += copies * padded_bytes(storage.sizes[buffer], storage.line)
+                else:
+                    symbolic.append((buffer, copies))
+        return cls(constant, tuple(buffer for buffer, _ in symbolic), tuple(copies for _, copies in symbolic))
 
     @property
     def is_empty(self) -> bool:
         return not self.bytes and not self.buffers
 
 
-def range_addresses(values: Expressions, storage: Storage) -> dict[Buffer, str]:
-    """The address of each buffer in `%workspace`: constant sizes first, then the symbolic ones, computed as we go."""
+class WorkerPart(NamedTuple):
+    """Where the workers of a loop have their ranges: the part of worker 0, and the bytes of each part."""
+
+    start: str
+    bytes: str
+
+
+class Layout(NamedTuple):
+    """The addresses of a function's own buffers in the workspace, and the parts of the workers of its loops."""
+
+    addresses: dict[Buffer, str]
+    parts: dict[For, WorkerPart]
+
+
+def workspace_layout(values: Expressions, storage: Storage) -> Layout:
+    """Writes the computation of all addresses in `%workspace`."""
     out = values.out
     addresses: dict[Buffer, str] = {}
-    buffers = storage.of(Home.WORKSPACE)
-    at = 0
-    for buffer in buffers:
-        if buffer in storage.sizes:
-            addresses[buffer] = _address(out, str(at))
-            at += padded_bytes(storage.sizes[buffer], storage.line)
-    offset = str(at)
-    for buffer in buffers:
-        if buffer not in storage.sizes:
-            addresses[buffer] = _address(out, offset)
-            size = str(buffer.dtype.bytes)
-            for extent in buffer.shape:
-                size = out.value(f"mul i64 {size}, {values.value(extent)}")
-            offset = out.value(f"add i64 {offset}, {_padded(out, size, storage.line)}")
+    parts: dict[For, WorkerPart] = {}
+    offset = "0"
+    for loop, copies in _parts(storage):
+        buffers = storage.ranges[loop]
+        if loop is None:
+            offset = _line_up(values, storage, buffers, "%workspace", offset, addresses)
+        elif buffers:
+            size = _line_up(values, storage, buffers, "", "0", {})
+            parts[loop] = WorkerPart(_address(out, "%workspace", offset), size)
+            offset = _sum(out, offset, _product(out, size, str(copies)))
+    return Layout(addresses, parts)
+
+
+def worker_addresses(values: Expressions, storage: Storage, loop: For, part: WorkerPart) -> dict[Buffer, str]:
+    """The address of each buffer inside `loop`, in the function that the worker `%worker` runs."""
+    addresses: dict[Buffer, str] = {}
+    start = _address(values.out, part.start, values.out.value(f"mul i64 %worker, {part.bytes}"))
+    _line_up(values, storage, storage.ranges[loop], start, "0", addresses)
     return addresses
 
 
@@ -58,12 +89,14 @@ def write_size_function(values: Expressions, workspace: Workspace, line: int) ->
     """The body of the size function, whose parameters `values` knows. Nothing wraps unseen."""
     out = values.out
     total = str(workspace.bytes)
-    for number, buffer in enumerate(workspace.buffers):
+    for number, (buffer, copies) in enumerate(zip(workspace.buffers, workspace.copies, strict=True)):
         values.overflows.clear()
         extents = [values.value(extent) for extent in buffer.shape]
         size, bad = checked_bytes(out, buffer, extents)
+        if copies > 1:
+            bad = any_of(out, [bad, out.value(f"icmp ugt i64 {size}, {LARGEST_BYTES // copies - line}")])
         # Both are at most 2^62, so that neither sum wraps.
-        total = out.value(f"add i64 {total}, {_padded(out, size, line)}")
+        total = _sum(out, total, _product(out, _padded(out, size, line), str(copies)))
         large = out.value(f"icmp ugt i64 {total}, {LARGEST_BYTES}")
         impossible, fine = out.label("impossible"), out.label("fine")
         out.branch_if(any_of(out, [bad, large, *values.overflows]), impossible, fine)
@@ -73,8 +106,49 @@ def write_size_function(values: Expressions, workspace: Workspace, line: int) ->
     out.effect(f"ret i64 {total}")
 
 
-def _address(out: FunctionText, offset: str) -> str:
-    return "%workspace" if offset == "0" else out.value(f"getelementptr inbounds i8, ptr %workspace, i64 {offset}")
+def _parts(storage: Storage) -> Iterable[tuple[For | None, int]]:
+    """The function itself, and each loop that is handed to workers, with how often its buffers exist."""
+    return (None, 1), *storage.workers.items()
+
+
+def _line_up(
+    values: Expressions,
+    storage: Storage,
+    buffers: Iterable[Buffer],
+    start: str,
+    offset: str,
+    addresses: dict[Buffer, str],
+) -> str:
+    """Gives each buffer a range behind the one before it, from `offset` behind `start` on, and returns their end."""
+    out = values.out
+    for buffer in buffers:
+        if start:
+            addresses[buffer] = _address(out, start, offset)
+        if buffer in storage.sizes:
+            size = str(padded_bytes(storage.sizes[buffer], storage.line))
+        else:
+            size = str(buffer.dtype.bytes)
+            for extent in buffer.shape:
+                size = _product(out, size, values.value(extent))
+            size = _padded(out, size, storage.line)
+        offset = _sum(out, offset, size)
+    return offset
+
+
+def _address(out: FunctionText, start: str, offset: str) -> str:
+    return start if offset == "0" else out.value(f"getelementptr inbounds i8, ptr {start}, i64 {offset}")
+
+
+def _sum(out: FunctionText, a: str, b: str) -> str:
+    if a == "0":
+        return b
+    return str(int(a) + int(b)) if a.isdecimal() and b.isdecimal() else out.value(f"add i64 {a}, {b}")
+
+
+def _product(out: FunctionText, a: str, b: str) -> str:
+    if b == "1":
+        return a
+    return str(int(a) * int(b)) if a.isdecimal() and b.isdecimal() else out.value(f"mul i64 {a}, {b}")
 
 
 def _padded(out: FunctionText, size: str, line: int) -> str:

@@ -6,13 +6,14 @@ import ctypes
 from math import prod
 from typing import NoReturn
 
-from tirlite.codegen import Lowered, ObjectCode
+from tirlite.codegen import FORK_JOIN, Lowered, ObjectCode
 from tirlite.ir import Buffer, PrimFunc
 from tirlite.runtime.bind import Binding
 from tirlite.runtime.extents import is_arithmetic, value_of
 from tirlite.runtime.fault_record import told_by
 from tirlite.runtime.load import CType, Library, scalar_type
 from tirlite.runtime.messages import NegativeTemporary, NoWorkspace, WorkspaceTooLarge
+from tirlite.runtime.pool import pool_address
 from tirlite.runtime.signature import Signature
 from tirlite.runtime.workspace import Workspaces, process_workspaces
 
@@ -24,7 +25,8 @@ class Executable:
         self._signature = signature
         self._lowered = lowered
         symbols = [symbol for symbol in (lowered.name, lowered.size_name) if symbol]
-        self._library = Library(code.data, symbols, lowered.externs, lowered.addresses)
+        pool = ((FORK_JOIN, pool_address()),) if lowered.needs_pool else ()
+        self._library = Library(code.data, symbols, lowered.externs, (*lowered.addresses, *pool))
         self._workspaces: Workspaces = process_workspaces()
         # What the size function was last asked and what it said: most calls ask again.
         self._last_size: tuple[list[int | float] | None, int] = (None, 0)

@@ -73,6 +73,10 @@ class Library:
             builder.import_symbol(symbol, address)
         self._code = builder.link(self._engine, "kernel")
 
+    def address(self, symbol: str) -> int:
+        """Where the function `symbol` is."""
+        return int(self._code[symbol])
+
     def function(self, symbol: str, parameters: Sequence[CType]) -> Native:
         """The function `symbol`, which returns an i64. Calls of it let other Python threads run."""
         return ctypes.CFUNCTYPE(ctypes.c_int64, *parameters)(self._code[symbol])

@@ -1,9 +1,10 @@
-"""A Target: the memories of a machine beyond the ordinary one. Values in, a frozen description out."""
+"""A Target: a machine's workers, and its memories beyond the ordinary one. Values in, a frozen description out."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from tirlite.diag import Message, PlanError, nearest, public
@@ -60,6 +61,25 @@ class UnknownMemory(Message):
     hint: str
 
 
+class BadWorkers(Message):
+    """A target was asked for with fewer than one worker, or with more than the pool can have.
+
+    Example: `tl.Target.host(workers=0)`.
+    Fix: Give 1 to run parallel loops in the calling thread, or leave it out for all processors.
+    """
+
+    code = "bad-workers"
+    raises = PlanError
+    title = "a target cannot have {workers} workers"
+    help = "give a number from 1, for the calling thread alone, to {most}; or none, for all processors"
+
+    workers: str
+    most: int
+
+
+MOST_WORKERS = 1024
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryInfo:
     """What is known of a tagged memory, in bits.
@@ -86,18 +106,31 @@ class MemoryInfo:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A machine by name, with its tagged memories by scope."""
+    """A machine by name, with its tagged memories by scope.
+
+    `workers` is how many threads run a parallel loop, the calling one included.
+    """
 
     name: str
     memories: Mapping[str, MemoryInfo] = field(default_factory=dict)
+    workers: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "memories", MappingProxyType(dict(self.memories)))
 
     @classmethod
-    def host(cls) -> Target:
-        """This machine's processor, with ordinary memory only."""
-        return cls("host")
+    @public
+    def host(cls, workers: int | None = None) -> Target:
+        """This machine's processor, with ordinary memory only.
+
+        `workers` is how many threads run a parallel loop; left out, as many as there are processors for this process.
+        Raises PlanError for less than one.
+        """
+        if workers is None:
+            return cls("host", workers=min(_processors(), MOST_WORKERS))
+        if not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
+            raise BadWorkers(repr(workers), MOST_WORKERS).error()
+        return cls("host", workers=workers)
 
     @public
     def with_memory(self, scope: str, info: MemoryInfo) -> Target:
@@ -109,7 +142,7 @@ class Target:
                 raise BadMemory(scope, what, value).error()
         if info.max_num_bits < 1:
             raise BadMemory(scope, "max_num_bits", info.max_num_bits).error()
-        return Target(self.name, {**self.memories, scope: info})
+        return replace(self, memories={**self.memories, scope: info})
 
     def memory(self, buffer: str, scope: str) -> MemoryInfo:
         """What is known of the memory that `buffer` wants. Raises PlanError with the nearest names if unknown."""
@@ -117,3 +150,10 @@ class Target:
             near = nearest(scope, self.memories)
             raise UnknownMemory(buffer, scope, f"; did you mean {near}?" if near else "").error()
         return self.memories[scope]
+
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,3 @@
+import tirlite as tl
+
+tl.Target.host(workers=0)

@@ -1,0 +1,291 @@
+"""A machine's name in, the LLVM text of the pool of worker threads that parallel loops run on out.
+
+`tirlite_fork_join(task, closure, count, workers, chunks)` cuts `count` iterations into `chunks` of almost equal length
+and runs `task(closure, first, end, worker)` on each, in the calling thread, which is worker 0, and in threads that wait
+for work. It returns the result of the lowest chunk whose result is not 0; other results below 0 are addresses, negated,
+and are freed. Who finds the pool in use, by another thread or by a task around, runs all chunks as one, by itself.
+
+A job is published by one store to `@ticket`: its number in the upper 32 bits, below it the count of its chunks and the
+next one to be taken. Chunks are taken by compare-and-swap, so that a thread that wakes late, or reads a job that is
+being replaced, takes nothing. The caller takes chunks too, and waits for those alone that others have begun: a thread
+that is not woken in time holds nobody up. Threads without work spin for some microseconds, and then sleep on a futex.
+"""
+
+from __future__ import annotations
+
+FORK_JOIN = "tirlite_fork_join"
+RESET = "tirlite_pool_reset"  # to be called in the child of a fork, which has none of the threads
+
+# How often a waiting thread looks before it sleeps: some tens of microseconds.
+_LOOKS = 2000
+
+# For each kind of machine: the number of the futex system call, and what tells the processor that a thread waits.
+_MACHINES = {
+    "x86_64": (202, "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
+    "aarch64": (98, "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
+}
+
+_ALONE = """
+define i64 @tirlite_fork_join(ptr %task, ptr %closure, i64 %count, i64 %workers, i64 %chunks) {
+  %code = tail call i64 %task(ptr %closure, i64 0, i64 %count, i64 0)
+  ret i64 %code
+}
+
+define i64 @tirlite_pool_reset() {
+  ret i64 0
+}
+"""
+
+_POOL = """
+@ticket = internal global i64 0, align 64  ; number of the job, 32 bits; its chunks, 16 bits; the next chunk, 16 bits
+@sleepers = internal global i32 0, align 64
+@done = internal global i32 0, align 64
+@waiting = internal global i32 0
+@busy = internal global i32 0, align 64
+@threads = internal global i64 0
+@task = internal global ptr null
+@closure = internal global ptr null
+@count = internal global i64 0
+@workers = internal global i64 0
+@codes = internal global ptr null
+
+declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+declare i32 @pthread_detach(i64)
+declare i64 @syscall(i64, ...)
+declare void @free(ptr)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare i64 @llvm.umin.i64(i64, i64)
+PAUSE_DECLARATION
+
+; Takes chunks of the job that is current, as long as there are any, and returns the ticket that has none left.
+define internal i64 @take(i64 %worker) {
+entry:
+  br label %next
+next:
+  %ticket = load atomic i64, ptr @ticket seq_cst, align 8
+  %upper = lshr i64 %ticket, 16
+  %chunks = and i64 %upper, 65535
+  %chunk = and i64 %ticket, 65535
+  %left = icmp ult i64 %chunk, %chunks
+  br i1 %left, label %look, label %leave
+look:
+  %workers = load atomic i64, ptr @workers monotonic, align 8
+  %task = load atomic ptr, ptr @task monotonic, align 8
+  %closure = load atomic ptr, ptr @closure monotonic, align 8
+  %count = load atomic i64, ptr @count monotonic, align 8
+  %codes = load atomic ptr, ptr @codes monotonic, align 8
+  %wanted = icmp ult i64 %worker, %workers
+  br i1 %wanted, label %try, label %leave
+try:
+  %following = add i64 %ticket, 1
+  %pair = cmpxchg ptr @ticket, i64 %ticket, i64 %following seq_cst seq_cst
+  %taken = extractvalue { i64, i1 } %pair, 1
+  br i1 %taken, label %run, label %next
+run:
+  %share = udiv i64 %count, %chunks
+  %rest = urem i64 %count, %chunks
+  %shares = mul i64 %share, %chunk
+  %extra = call i64 @llvm.umin.i64(i64 %chunk, i64 %rest)
+  %first = add i64 %shares, %extra
+  %longer = icmp ult i64 %chunk, %rest
+  %one = zext i1 %longer to i64
+  %length = add i64 %share, %one
+  %end = add i64 %first, %length
+  %code = call i64 %task(ptr %closure, i64 %first, i64 %end, i64 %worker)
+  %place = getelementptr i64, ptr %codes, i64 %chunk
+  store i64 %code, ptr %place
+  %before = atomicrmw add ptr @done, i32 1 seq_cst
+  %after = add i32 %before, 1
+  %all = trunc i64 %chunks to i32
+  %last = icmp eq i32 %after, %all
+  br i1 %last, label %tell, label %next
+tell:
+  %asleep = load atomic i32, ptr @waiting seq_cst, align 4
+  %is_asleep = icmp ne i32 %asleep, 0
+  br i1 %is_asleep, label %wake, label %next
+wake:
+  call i64 (i64, ...) @syscall(i64 FUTEX, ptr @done, i32 129, i32 1)
+  br label %next
+leave:
+  ret i64 %ticket
+}
+
+define internal ptr @work(ptr %argument) {
+entry:
+  %worker = ptrtoint ptr %argument to i64
+  br label %again
+again:
+  %ticket = call i64 @take(i64 %worker)
+  %job64 = lshr i64 %ticket, 32
+  %job = trunc i64 %job64 to i32
+  br label %spin
+spin:
+  %looks = phi i32 [ 0, %again ], [ %more, %pause ]
+  %now = load atomic i64, ptr @ticket seq_cst, align 8
+  %current = lshr i64 %now, 32
+  %same = icmp eq i64 %current, %job64
+  br i1 %same, label %pause, label %again
+pause:
+  PAUSE
+  %more = add i32 %looks, 1
+  %enough = icmp eq i32 %more, LOOKS
+  br i1 %enough, label %sleep, label %spin
+sleep:
+  %s = atomicrmw add ptr @sleepers, i32 1 seq_cst
+  ; The kernel looks at the number of the job again before the thread sleeps.
+  call i64 (i64, ...) @syscall(i64 FUTEX, ptr getelementptr (i8, ptr @ticket, i64 4), i32 128, i32 %job, ptr null)
+  %t = atomicrmw sub ptr @sleepers, i32 1 seq_cst
+  br label %again
+}
+
+define internal void @start(i64 %wanted) {
+entry:
+  %handle = alloca i64
+  br label %test
+test:
+  %threads = load i64, ptr @threads
+  %next = add i64 %threads, 1
+  %missing = icmp ult i64 %next, %wanted
+  br i1 %missing, label %create, label %leave
+create:
+  %argument = inttoptr i64 %next to ptr
+  %failed = call i32 @pthread_create(ptr %handle, ptr null, ptr @work, ptr %argument)
+  %created = icmp eq i32 %failed, 0
+  br i1 %created, label %keep, label %leave
+keep:
+  store i64 %next, ptr @threads
+  %thread = load i64, ptr %handle
+  call i32 @pthread_detach(i64 %thread)
+  br label %test
+leave:
+  ret void
+}
+
+define internal void @publish(ptr %task, ptr %closure, i64 %count, i64 %workers, i64 %chunks, ptr %codes) {
+  store atomic ptr %task, ptr @task monotonic, align 8
+  store atomic ptr %closure, ptr @closure monotonic, align 8
+  store atomic i64 %count, ptr @count monotonic, align 8
+  store atomic i64 %workers, ptr @workers monotonic, align 8
+  store atomic ptr %codes, ptr @codes monotonic, align 8
+  store atomic i32 0, ptr @done monotonic, align 4
+  store atomic i32 0, ptr @waiting monotonic, align 4
+  %old = load atomic i64, ptr @ticket monotonic, align 8
+  %job = lshr i64 %old, 32
+  %following = add i64 %job, 1
+  %upper = shl i64 %following, 32
+  %middle = shl i64 %chunks, 16
+  %ticket = or i64 %upper, %middle
+  store atomic i64 %ticket, ptr @ticket seq_cst, align 8
+  %sleepers = load atomic i32, ptr @sleepers seq_cst, align 4
+  %some = icmp ne i32 %sleepers, 0
+  br i1 %some, label %wake, label %leave
+wake:
+  call i64 (i64, ...) @syscall(i64 FUTEX, ptr getelementptr (i8, ptr @ticket, i64 4), i32 129, i32 2147483647)
+  br label %leave
+leave:
+  ret void
+}
+
+; Waits until all chunks are done.
+define internal void @join(i64 %chunks) {
+entry:
+  %all = trunc i64 %chunks to i32
+  br label %spin
+spin:
+  %looks = phi i32 [ 0, %entry ], [ %more, %pause ]
+  %done = load atomic i32, ptr @done seq_cst, align 4
+  %finished = icmp eq i32 %done, %all
+  br i1 %finished, label %leave, label %pause
+pause:
+  PAUSE
+  %more = add i32 %looks, 1
+  %enough = icmp eq i32 %more, LOOKS
+  br i1 %enough, label %sleep, label %spin
+sleep:
+  store atomic i32 1, ptr @waiting seq_cst, align 4
+  br label %look
+look:
+  %seen = load atomic i32, ptr @done seq_cst, align 4
+  %complete = icmp eq i32 %seen, %all
+  br i1 %complete, label %leave, label %wait
+wait:
+  call i64 (i64, ...) @syscall(i64 FUTEX, ptr @done, i32 128, i32 %seen, ptr null)
+  br label %look
+leave:
+  ret void
+}
+
+; The first code that is not 0; what later ones lead to is freed.
+define internal i64 @lowest(ptr %codes, i64 %chunks) {
+entry:
+  br label %test
+test:
+  %chunk = phi i64 [ 0, %entry ], [ %next, %more ]
+  %found = phi i64 [ 0, %entry ], [ %kept, %more ]
+  %some = icmp ult i64 %chunk, %chunks
+  br i1 %some, label %look, label %leave
+look:
+  %place = getelementptr i64, ptr %codes, i64 %chunk
+  %code = load i64, ptr %place
+  %is_first = icmp eq i64 %found, 0
+  %kept = select i1 %is_first, i64 %code, i64 %found
+  %is_record = icmp slt i64 %code, 0
+  %not_first = xor i1 %is_first, true
+  %dropped = and i1 %is_record, %not_first
+  br i1 %dropped, label %drop, label %more
+drop:
+  %address = sub i64 0, %code
+  %record = inttoptr i64 %address to ptr
+  call void @free(ptr %record)
+  br label %more
+more:
+  %next = add i64 %chunk, 1
+  br label %test
+leave:
+  ret i64 %found
+}
+
+define i64 @tirlite_fork_join(ptr %task, ptr %closure, i64 %count, i64 %workers, i64 %chunks) {
+entry:
+  %one = icmp ult i64 %chunks, 2
+  br i1 %one, label %alone, label %claim
+claim:
+  %pair = cmpxchg ptr @busy, i32 0, i32 1 seq_cst seq_cst
+  %mine = extractvalue { i32, i1 } %pair, 1
+  br i1 %mine, label %fork, label %alone
+alone:
+  %only = call i64 %task(ptr %closure, i64 0, i64 %count, i64 0)
+  ret i64 %only
+fork:
+  call void @start(i64 %workers)
+  %codes = alloca i64, i64 %chunks
+  call void @publish(ptr %task, ptr %closure, i64 %count, i64 %workers, i64 %chunks, ptr %codes)
+  %t = call i64 @take(i64 0)
+  call void @join(i64 %chunks)
+  store atomic i32 0, ptr @busy seq_cst, align 4
+  %code = call i64 @lowest(ptr %codes, i64 %chunks)
+  ret i64 %code
+}
+
+define i64 @tirlite_pool_reset() {
+  store i32 0, ptr @busy
+  store i32 0, ptr @sleepers
+  store i64 0, ptr @threads
+  %old = load i64, ptr @ticket
+  %job = and i64 %old, -4294967296
+  store i64 %job, ptr @ticket
+  ret i64 0
+}
+"""
+
+
+def pool_text(machine: str) -> str:
+    """The module of the pool for a machine as `platform.machine()` names it on Linux.
+
+    For any other machine all chunks are run by the caller.
+    """
+    if machine not in _MACHINES:
+        return _ALONE
+    futex, pause, declaration = _MACHINES[machine]
+    text = _POOL.replace("PAUSE_DECLARATION", declaration).replace("PAUSE", pause)
+    return text.replace("FUTEX", str(futex)).replace("LOOKS", str(_LOOKS))

@@ -1,0 +1,28 @@
+"""Nothing in, the address of the function that runs parallel loops out: the process's pool of worker threads."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import sys
+from functools import cache
+
+from tirlite.codegen import FORK_JOIN, RESET, compile_text, pool_text
+from tirlite.runtime.load import Library
+
+
+@cache
+def pool_address() -> int:
+    """The address of `tirlite_fork_join`, see `codegen.pool`.
+
+    Its threads are started by the first loop that wants them, and live as long as the process.
+    """
+    machine = platform.machine() if sys.platform == "linux" else ""
+    library = Library(compile_text(pool_text(machine)), (FORK_JOIN, RESET), ())
+    # Threads run in this code until the process ends: nothing that happens at its end may unload it.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
+    reset = library.function(RESET, ())
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: reset() and None)
+    return library.address(FORK_JOIN)
