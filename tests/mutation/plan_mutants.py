@@ -76,7 +76,7 @@ def try_mutants(subject: Subject, strategy: str, seed: int, count: int, tally: T
     """Adds what becomes of `count` mutants of the program's plan."""
     plans: list[Plan] = []
     try:
-        StorageRewrite(STRATEGIES[strategy], target=subject.target, on_plan=plans.append)(subject.func)
+        StorageRewrite(STRATEGIES[strategy], target=subject.target, on_plan=plans.append, webs=False)(subject.func)
     except TirliteError:
         return
     plan = plans[0]
@@ -94,7 +94,7 @@ def try_mutants(subject: Subject, strategy: str, seed: int, count: int, tally: T
             tally.rejected += 1
         else:
             try:
-                func = StorageRewrite(lambda _, made=changed: made, target=subject.target)(subject.func)
+                func = StorageRewrite(lambda _, made=changed: made, target=subject.target, webs=False)(subject.func)
                 if subject.run is not None:
                     wanted = wanted or subject.run(subject.raw)
                     assert_same(wanted, subject.run(func))

@@ -4,6 +4,7 @@ from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.observers import DumpFolder, PrintAfter, verify_after
 from tirlite.rewrite.pipeline import Observer, Pass, Step, run_pipeline
 from tirlite.rewrite.pipelines import default_pipeline
+from tirlite.rewrite.split_webs import SplitWebs
 from tirlite.rewrite.storage_problem import StorageProblem, storage_problem
 from tirlite.rewrite.storage_rewrite import StorageRewrite
 
@@ -13,6 +14,7 @@ __all__ = [
     "Observer",
     "Pass",
     "PrintAfter",
+    "SplitWebs",
     "Step",
     "StorageProblem",
     "StorageRewrite",

@@ -85,7 +85,7 @@ def storage_problem(func: PrimFunc, target: Target, *, lines: bool = False, in_p
         size = extents.bytes(buffer)
         if not lifetime.live:
             dead.append(buffer)
-        elif reason := _left_alone(buffer, size):
+        elif reason := left_alone(buffer, size):
             kept[buffer] = reason
         else:
             name = _unused(buffer.name, lifetimes)
@@ -118,7 +118,7 @@ def _request(name: str, lifetime: Lifetime, size: Size | None, memories: _Memori
     return Request(name, size, lifetime.live, buffer.scope, align, pools=(memories.of(lifetime),), kind=kind)
 
 
-def _left_alone(buffer: Buffer, size: Size | None) -> str | None:
+def left_alone(buffer: Buffer, size: Size | None) -> str | None:
     """Why the allocation is none of the planner's business, or None."""
     scope = StorageScope.parse(buffer.scope)
     if scope.is_special:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from tirlite.analysis import StorageFault, check_storage
-from tirlite.diag import InternalError, Message
+from tirlite.diag import CapacityError, InternalError, Message
 from tirlite.ir import (
     Allocate,
     Buffer,
@@ -30,12 +31,17 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.plan import Plan, StorageScope, Strategy, solve
+from tirlite.rewrite.split_webs import SplitWebs
 from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, storage_problem
-from tirlite.sizes import Size, ceildiv, round_up
+from tirlite.sizes import Proof, Size, ceildiv, prove_lt, round_up
 from tirlite.target import Target
 
 # Strategies that give each slot an allocation of its own, and so need no alignment beyond the natural one.
 _WHOLE_SLOTS = ("none", "tvm", "share")
+# Strategies that take the buffers as they are.
+_AS_GIVEN = ("none", "tvm")
+
+_Planned: TypeAlias = tuple[PrimFunc, StorageProblem, Plan]
 
 
 class UnsafeRewrite(Message):
@@ -64,7 +70,8 @@ class StorageRewrite:
     `strategy` is a name or a function of your own from a problem to a plan, as in `plan.solve`. With strategy `none`
     each allocation stays where it is. An allocation that is never touched disappears under every strategy. Tagged
     memory is planned as `target` describes it. With `in_place` a buffer may take over the bytes of one that dies in the
-    statement that it is born in, where that is proved to be safe. `on_plan` is told the plan.
+    statement that it is born in, where that is proved to be safe. With `webs` buffers are split by `SplitWebs` before,
+    where the plan takes less for it; not under `tvm`, which does as TVM does. `on_plan` is told the plan.
     With `check` the result is proved to read what `func` would have read, see `analysis.check_storage`. `budget` and
     `time_limit` bound the search of strategy `exact`, in nodes and in seconds.
 
@@ -75,19 +82,14 @@ class StorageRewrite:
     in_place: bool = True
     target: Target = field(default_factory=Target.host)
     on_plan: Callable[[Plan], None] | None = None
+    webs: bool = field(default=True, kw_only=True)
     check: bool = field(default=True, kw_only=True)
     budget: int | None = field(default=None, kw_only=True)
     time_limit: float | None = field(default=None, kw_only=True)
     name: str = "storage-rewrite"
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
-        found = storage_problem(
-            func,
-            self.target,
-            lines=self.strategy not in _WHOLE_SLOTS,
-            in_place=self.in_place and self.strategy != "none",
-        )
-        plan = solve(found.problem, self.strategy, self.budget, self.time_limit)
+        func, found, plan = self._planned(func)
         if self.on_plan is not None:
             self.on_plan(plan)
         merge = self.strategy != "none"
@@ -95,6 +97,23 @@ class StorageRewrite:
         if self.check:
             self._demand_safe(func, result, found, plan)
         return result
+
+    def _planned(self, func: PrimFunc) -> _Planned:
+        """The function to be rewritten, as it is or with its webs split: whichever takes less, its problem and plan."""
+        split = func if not self.webs or self.strategy in _AS_GIVEN else SplitWebs()(func)
+        if split is func:
+            return self._plan_of(func)
+        try:
+            whole = self._plan_of(func)
+        except CapacityError:
+            return self._plan_of(split)
+        parts = self._plan_of(split)
+        return parts if prove_lt(parts[2].total, whole[2].total) is Proof.YES else whole
+
+    def _plan_of(self, func: PrimFunc) -> _Planned:
+        lines, in_place = self.strategy not in _WHOLE_SLOTS, self.in_place and self.strategy != "none"
+        found = storage_problem(func, self.target, lines=lines, in_place=in_place)
+        return func, found, solve(found.problem, self.strategy, self.budget, self.time_limit)
 
     def _demand_safe(self, func: PrimFunc, result: PrimFunc, found: StorageProblem, plan: Plan) -> None:
         taken = {tuple(found.lifetimes[name].buffer for name in pair) for pair in plan.in_place}

@@ -1,0 +1,198 @@
+"""A function in, the same with each buffer that serves unrelated values one after the other split into several out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from tirlite.analysis import Extents, IndexSpace, lifetimes_of, linear_sequence
+from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region
+from tirlite.analysis.webs import Web, webs_of
+from tirlite.ir import (
+    Allocate,
+    AttrKey,
+    AttrStmt,
+    Buffer,
+    For,
+    IfThenElse,
+    IntImm,
+    Load,
+    Node,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Store,
+    Var,
+    View,
+    While,
+    rewrite,
+    statements,
+    walk,
+)
+from tirlite.rewrite.storage_problem import left_alone
+
+
+@dataclass(frozen=True, slots=True)
+class SplitWebs:
+    """Splits buffers that are overwritten as a whole, so that each lifetime can be planned by itself.
+
+    Where no value that was written before a statement is read after it, since that statement writes all elements first,
+    the buffer goes on as another one of the same name, type and shape, in the innermost body that holds all of its
+    uses. Buffers that the planner leaves alone, that are volatile or opaque, or that an attribute is about stay as they
+    are, and those whose parts would live at the same time. For functions in normal form (see `Normalize`).
+    """
+
+    name: str = "split-webs"
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        sequence = linear_sequence(func)
+        reused = [each for each in sequence.allocations if _is_reused(each)]
+        if not reused:
+            return func
+        space = IndexSpace(func, Extents(func))
+        in_shapes = frozenset(_loads_in_shapes(func))
+        splits = _Splits()
+        for allocation in reused:
+            if _may_split(allocation, space) and not any(touch.node in in_shapes for touch in allocation.touches):
+                views = {view: space.definitions.path(view)[-1].buffer for view in _views(allocation.buffer, space)}
+                webs = webs_of(allocation, space, views)
+                if len(webs) > 1 and _take_turns(allocation.buffer, webs):
+                    splits.add(allocation, webs, views)
+        return splits.apply(func)
+
+
+def _is_reused(allocation: Allocation) -> bool:
+    """Whether something is written after something was read: else there is one web."""
+    first = next((touch.position for touch in allocation.touches if touch.kind is AccessKind.READ), None)
+    return first is not None and any(
+        touch.kind is AccessKind.WRITE and touch.position > first for touch in allocation.touches
+    )
+
+
+def _may_split(allocation: Allocation, space: IndexSpace) -> bool:
+    buffer = allocation.buffer
+    if buffer.volatile or left_alone(buffer, space.extents.bytes(buffer)) is not None:
+        return False
+    if any(space.definitions.root(remarked) is buffer for remarked in space.definitions.remarked):
+        return False
+    return _is_plain(allocation.home, None) and all(
+        isinstance(touch.node, Load | Store)
+        and touch.kind is not AccessKind.OPAQUE
+        and not touch.node.buffer.volatile
+        and _is_plain(touch.region, allocation.home)
+        for touch in allocation.touches
+    )
+
+
+def _is_plain(region: Region | None, outer: Region | None) -> bool:
+    """Whether no thread-bound loop and no extern scope stands between two regions."""
+    while region is not None and region is not outer:
+        is_extern = isinstance(region.composite, AttrStmt) and region.composite.key is AttrKey.EXTERN_SCOPE
+        if region.is_thread or is_extern:
+            return False
+        region = region.parent
+    return True
+
+
+def _loads_in_shapes(func: PrimFunc) -> Iterator[Node]:
+    """The loads in extents of buffers, which are no children of the statements that declare these."""
+    for stmt in statements(func.body):
+        if isinstance(stmt, Allocate | View):
+            for extent in stmt.buffer.shape:
+                if not isinstance(extent, IntImm | Var):
+                    yield from (node for node in walk(extent) if isinstance(node, Load))
+
+
+def _views(buffer: Buffer, space: IndexSpace) -> list[Buffer]:
+    return [view for view in space.definitions.views if space.definitions.root(view) is buffer]
+
+
+def _take_turns(buffer: Buffer, webs: Sequence[Web]) -> bool:
+    """Whether no two webs live at the same time, so that no plan needs more for them than for the whole."""
+    parts = LinearSequence((), tuple(Allocation(buffer, web.home, web.touches) for web in webs))
+    spans = sorted(span for lifetime in lifetimes_of(parts) for span in lifetime.live)
+    return all(before[1] <= after[0] for before, after in pairwise(spans))
+
+
+class _Splits:
+    """The buffers to be split, and what becomes of each of their uses."""
+
+    def __init__(self) -> None:
+        self.uses: dict[Node, Buffer] = {}
+        self.sources: dict[Buffer, Buffer] = {}  # of views that are made of a split allocation
+        self.beside: dict[Buffer, list[Buffer]] = {}  # by the allocation: what is allocated in its place
+        self.inside: dict[tuple[Stmt, bool], list[Buffer]] = {}  # by composite, and whether it is its else branch
+        self.pending: list[Buffer | None] = []  # for each Load and Store on the way down, its new buffer
+        self.opened: list[Stmt] = []  # for each composite on the way down, what it was
+
+    def add(self, allocation: Allocation, webs: Sequence[Web], views: dict[Buffer, Buffer]) -> None:
+        original = allocation.buffer
+        self.beside[original] = []
+        for number, web in enumerate(webs):
+            buffer = original if number == 0 else replace(original)
+            if web.home is allocation.home:
+                self.beside[original].append(buffer)
+            else:
+                assert web.home.composite is not None
+                self.inside.setdefault((web.home.composite, web.home.then is not None), []).append(buffer)
+            for touch in web.touches:
+                assert isinstance(touch.node, Load | Store)
+                if touch.node.buffer is original:
+                    self.uses[touch.node] = buffer
+                else:
+                    self.sources[views[touch.node.buffer]] = buffer
+
+    def apply(self, func: PrimFunc) -> PrimFunc:
+        if not self.beside:
+            return func
+        result = rewrite(
+            func,
+            {
+                Allocate: self.allocate,
+                View: self.view,
+                Load: self.use,
+                Store: self.use,
+                For: self.loop,
+                While: self.loop,
+                IfThenElse: self.branches,
+            },
+            enter={Load: self.note, Store: self.note, For: self.open, While: self.open, IfThenElse: self.open},
+        )
+        assert isinstance(result, PrimFunc)
+        return result
+
+    def note(self, node: Load | Store) -> None:
+        self.pending.append(self.uses.get(node))
+
+    def use(self, node: Load | Store) -> Node:
+        buffer = self.pending.pop()
+        return node if buffer is None or buffer is node.buffer else node.replaced(buffer=buffer)
+
+    def allocate(self, node: Allocate) -> Node | tuple[Stmt, ...]:
+        if node.buffer not in self.beside:
+            return node
+        return tuple(Allocate(buffer) for buffer in self.beside[node.buffer])
+
+    def view(self, node: View) -> Node:
+        source = self.sources.get(node.buffer, node.source)
+        return node if source is node.source else node.replaced(source=source)
+
+    def open(self, node: For | While | IfThenElse) -> None:
+        self.opened.append(node)
+
+    def loop(self, node: For | While) -> Node:
+        original = self.opened.pop()
+        return node.replaced(body=_with(new, node.body)) if (new := self.inside.get((original, False))) else node
+
+    def branches(self, node: IfThenElse) -> Node:
+        original = self.opened.pop()
+        if (new := self.inside.get((original, False))) is not None:
+            node = node.replaced(then_body=_with(new, node.then_body))
+        if (new := self.inside.get((original, True))) is not None:
+            node = node.replaced(else_body=_with(new, node.else_body))
+        return node
+
+
+def _with(buffers: Sequence[Buffer], body: SeqStmt) -> SeqStmt:
+    return SeqStmt((*(Allocate(buffer) for buffer in buffers), body), span=body.span)
