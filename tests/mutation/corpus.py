@@ -205,11 +205,11 @@ BODIES = {
         for i in tl.thread("blockIdx.x", n):
             a = tl.alloc(tl.f32[8], scope="shared")
             b = tl.alloc(tl.f32[8], scope="shared")
-            for j in tl.thread("threadIdx.x", 8):
-                a[j] = x[i, 0, 0]
-                y[i, 0, 0] = a[j]
-                b[j] = x[i, 0, 0]
-                y[i, 0, 0] = y[i, 0, 0] + b[j]
+            for j in tl.thread("threadIdx.x", min(8, k)):
+                a[j] = x[i, 0, j]
+                y[i, 0, j] = a[j]
+                b[7 - j] = x[i, 0, j]
+                y[i, 0, j] = y[i, 0, j] + b[7 - j]
         """,
     "scopes": """
         a = tl.alloc(tl.f32[8])

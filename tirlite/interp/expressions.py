@@ -16,6 +16,7 @@ from tirlite.interp.math_functions import math_function
 from tirlite.interp.place import element, position
 from tirlite.interp.poison import Poison, merged
 from tirlite.interp.program import Block, Marks, Values
+from tirlite.interp.threads import barrier, watch
 from tirlite.ir import (
     And,
     Binary,
@@ -196,6 +197,7 @@ def _load(code: Code, node: Load) -> Steps[int]:
 
 def _emit_load(code: Code, node: Load, indices: tuple[int, ...], span: Span | None) -> int:
     source, result = code.program.register_of(node.buffer), code.program.new_register()
+    watch(code, node.buffer, indices, writes=False, span=span)
 
     def step(values: Values, marks: Marks) -> None:
         window = values[source]
@@ -238,9 +240,7 @@ def _call(code: Code, node: Call) -> Steps[int]:
         chosen: int = yield _if_then_else(code, node)
         return chosen
     if node.op is Op.BARRIER:
-        if code.thread_loops:
-            raise code.cannot("a barrier between threads: it runs one thread after the other")
-        return code.program.new_register()
+        return barrier(code)
     if not node.op.is_math:
         raise code.cannot(f"`tl.{node.op.label}`")
     arguments = []

@@ -8,13 +8,15 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from tirlite.analysis.thread_nesting import check_thread_nesting
 from tirlite.diag import CallValueError, Message, Span, public
 from tirlite.interp.bfloat import is_bfloat, to_bfloat
 from tirlite.interp.code import Code
 from tirlite.interp.memory import Window, on_array
 from tirlite.interp.place import extents
-from tirlite.interp.program import Marks, Program, Values, execute
+from tirlite.interp.program import Marks, Program, Values
 from tirlite.interp.statements import shape_of, statement
+from tirlite.interp.team import execute
 from tirlite.ir import Buffer, PrimFunc, Steps, Var, run
 from tirlite.ir.faults import OverlappingArguments
 
@@ -42,11 +44,12 @@ def interpret(func: PrimFunc, arguments: Mapping[Var | Buffer, object]) -> None:
 
     This is the reference: what it does is what a function means, and every pass and the compiled code must keep it.
     `arguments` binds each parameter (buffers to C-contiguous arrays of their type and shape, variables to numbers)
-    and each of `func.dims` to an integer. Loops of all kinds run in order. Slow: for tests and for finding errors.
+    and each of `func.dims` to an integer. Loops run in order; the threads of a block run from barrier to barrier, one
+    after the other. Slow: for tests and for finding errors.
 
     Raises KernelRunError for what a kernel must not do: an index out of bounds, an assert that fails, a use of memory
-    that was never written, an integer division by zero or overflow, a shift too far; CallValueError for arguments
-    that do not fit, before anything is written.
+    that was never written, an integer division by zero or overflow, a shift too far, a conflict of threads, a barrier
+    that some of them miss; CallValueError for arguments that do not fit, before anything is written.
     """
     program = translate(func)
     values = list(program.values)
@@ -59,6 +62,7 @@ def interpret(func: PrimFunc, arguments: Mapping[Var | Buffer, object]) -> None:
 
 def translate(func: PrimFunc) -> Program:
     """`func` as a program; it first makes sure that the arrays have the shapes of their parameters."""
+    check_thread_nesting(func)
     code = Code(span=func.span)
     for name in (*func.dims, *func.params):
         code.program.register_of(name)

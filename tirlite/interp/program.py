@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from tirlite.diag import Span
 from tirlite.interp.poison import Poison
 from tirlite.ir import Buffer, Var
 
@@ -36,16 +37,42 @@ class Block:
 
 
 @dataclass(slots=True, eq=False)
+class Fork(Block):
+    """Where a thread waits for as many threads as register `extent` says, which run `body` with `variable` counted.
+
+    `is_virtual` tells virtual threads from others. The thread goes on at `after` when all of them have ended.
+    """
+
+    extent: int = 0
+    variable: int = 0
+    is_virtual: bool = False
+    body: Block = field(default_factory=Block)
+    after: Block = field(default_factory=Block)
+    span: Span | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Meeting(Block):
+    """Where each thread of a block waits for all others, and then goes on at `after`."""
+
+    after: Block = field(default_factory=Block)
+    span: Span | None = None
+
+
+@dataclass(slots=True, eq=False)
 class Program:
     """A translated function. `values` are the registers at the start: constants are in place, the rest is None.
 
     `registers` is where the parameters, dims and buffers go. `written` are the parameters that some store goes to.
+    Register 0 holds the thread that runs. `counters` are the registers in which a thread counts how often it has passed
+    the declarations of what its block shares.
     """
 
     entry: Block = field(default_factory=Block)
-    values: Values = field(default_factory=list)
+    values: Values = field(default_factory=lambda: [None])
     registers: dict[Var | Buffer, int] = field(default_factory=dict)
     written: dict[Buffer, None] = field(default_factory=dict)
+    counters: list[int] = field(default_factory=list)
 
     def new_register(self, value: object = None) -> int:
         self.values.append(value)
@@ -57,11 +84,16 @@ class Program:
         return self.registers[name]
 
 
-def execute(program: Program, values: Values) -> None:
-    """Run `program` to its end on registers that hold the arguments."""
-    marks: Marks = [None] * len(values)
-    block: Block | None = program.entry
+# The register of the thread that runs.
+THREAD = 0
+
+
+def advance(block: Block | None, values: Values, marks: Marks) -> Fork | Meeting | None:
+    """Run from `block` on to where threads fork or meet, or to the end."""
     while block is not None:
         for step in block.steps:
             step(values, marks)
+        if isinstance(block, Fork | Meeting):
+            return block
         block = block.exit(values, marks)
+    return None

@@ -10,6 +10,7 @@ from tirlite.interp.memory import fresh, size_of, view
 from tirlite.interp.place import element, extents
 from tirlite.interp.poison import refuse
 from tirlite.interp.program import Block, Marks, Values
+from tirlite.interp.threads import close_threads, once_a_block, open_threads, watch
 from tirlite.ir import (
     Allocate,
     Assert,
@@ -17,7 +18,6 @@ from tirlite.ir import (
     Buffer,
     Evaluate,
     For,
-    ForKind,
     IfThenElse,
     Let,
     SeqStmt,
@@ -30,6 +30,7 @@ from tirlite.ir import (
     shown,
 )
 from tirlite.ir.faults import OutOfMemory, ViewOutOfBounds
+from tirlite.ir.thread_tag import ThreadRole, thread_role
 
 
 def statement(code: Code, node: Stmt) -> Steps[None]:
@@ -51,6 +52,7 @@ def _store(code: Code, node: Store) -> Steps[None]:
     stored = yield expression(code, node.value)
     indices, target, span = tuple(registers), code.program.register_of(node.buffer), code.span
     use = f"the value stored into `{node.buffer.name}`"
+    watch(code, node.buffer, indices, writes=True, span=span)
 
     def step(values: Values, marks: Marks) -> None:
         window, mark = values[target], marks[stored]
@@ -89,7 +91,7 @@ def _allocate(code: Code, node: Allocate) -> Steps[None]:
         except MemoryError:
             raise OutOfMemory(buffer.name, size_of(buffer, shape), span=span).error() from None
 
-    code.emit(step)
+    code.emit(once_a_block(code, buffer, step))
 
 
 def _view(code: Code, node: View) -> Steps[None]:
@@ -136,6 +138,9 @@ def _assert(code: Code, node: Assert) -> Steps[None]:
 
 
 def _for(code: Code, node: For) -> Steps[None]:
+    if thread_role(node) in (ThreadRole.THREAD, ThreadRole.VIRTUAL):
+        yield _threads(code, node)
+        return
     bounds = ((yield expression(code, node.start)), (yield expression(code, node.stop)))
     counter, variable = code.program.new_register(), code.program.register_of(node.var)
     span, use = code.span, f"a bound of the loop over `{node.var.name}`"
@@ -159,12 +164,16 @@ def _for(code: Code, node: For) -> Steps[None]:
     code.goto(head)
     head.exit = advance
     code.block = body
-    is_thread = node.kind is ForKind.THREAD
-    code.thread_loops += is_thread
     yield statement(code, node.body)
-    code.thread_loops -= is_thread
     code.goto(head)
     code.block = after
+
+
+def _threads(code: Code, node: For) -> Steps[None]:
+    extent = yield expression(code, node.stop)
+    fork = open_threads(code, node, extent)
+    yield statement(code, node.body)
+    close_threads(code, fork)
 
 
 def _while(code: Code, node: While) -> Steps[None]:

@@ -1,0 +1,82 @@
+"""A thread-bound loop, a barrier, or an access inside such a loop in, what runs it out."""
+
+from __future__ import annotations
+
+from tirlite.diag import Span
+from tirlite.interp.code import Code
+from tirlite.interp.place import element
+from tirlite.interp.poison import refuse
+from tirlite.interp.program import THREAD, Fork, Marks, Meeting, Step, Values
+from tirlite.ir import Buffer, For
+from tirlite.ir.thread_tag import ThreadRole, thread_role
+from tirlite.plan import Rank, StorageScope
+
+
+def open_threads(code: Code, node: For, extent: int) -> Fork:
+    """Translate the begin of a loop over threads; what follows is run by each of them."""
+    role, span = thread_role(node), code.span
+    use = f"a bound of the loop over `{node.var.name}`"
+
+    def check(_values: Values, marks: Marks) -> None:
+        mark = marks[extent]
+        if mark is not None:
+            raise refuse(mark, use, span).error()
+
+    code.emit(check)
+    fork = Fork(
+        extent=extent,
+        variable=code.program.register_of(node.var),
+        is_virtual=role is ThreadRole.VIRTUAL,
+        span=span,
+    )
+    code.goto(fork)
+    code.block = fork.body
+    code.thread_loops += 1
+    return fork
+
+
+def close_threads(code: Code, fork: Fork) -> None:
+    """Translate the end of a loop over threads."""
+    code.thread_loops -= 1
+    code.block = fork.after
+
+
+def barrier(code: Code) -> int:
+    """Translate a barrier, at which nobody waits where nobody else runs: the register of its result."""
+    if code.thread_loops:
+        meeting = Meeting(span=code.span)
+        code.goto(meeting)
+        code.block = meeting.after
+    return code.program.new_register()
+
+
+def watch(code: Code, buffer: Buffer, indices: tuple[int, ...], *, writes: bool, span: Span | None) -> None:
+    """Emit what sees whether an access inside a loop over threads conflicts with that of another thread."""
+    if not code.thread_loops:
+        return
+    register = code.program.register_of(buffer)
+
+    def step(values: Values, marks: Marks) -> None:
+        window, thread = values[register], values[THREAD]
+        thread.team.touch(thread, window, element(window, indices, values, marks, span), writes=writes, span=span)
+
+    code.emit(step)
+
+
+def once_a_block(code: Code, buffer: Buffer, declare: Step) -> Step:
+    """`declare`, which makes the window of `buffer`; for what threads share, only the first of them does so.
+
+    All threads that pass a declaration for the so-manieth time mean the same memory.
+    """
+    if not code.thread_loops or StorageScope.parse(buffer.scope).rank is not Rank.SHARED:
+        return declare
+    register, counter = code.program.register_of(buffer), code.program.new_register(0)
+    code.program.counters.append(counter)
+
+    def step(values: Values, marks: Marks) -> None:
+        thread, values[counter] = values[THREAD], values[counter] + 1
+        key = (counter, values[counter], thread.virtual)
+        declare(values, marks)
+        values[register] = thread.team.shared.setdefault(key, values[register])
+
+    return step
