@@ -22,11 +22,17 @@ _PUBLIC = {
     "tirlite.analysis": "allocations",
     "tirlite.target": "MemoryInfo Target",
     "tirlite.diag": (
-        "CallError CallTypeError CallValueError CapacityError InternalError KernelAssertionError KernelError"
-        " KernelIndexError KernelRunError PlanError TirliteError"
+        "CallError CallTypeError CallValueError CapacityError GraphError InternalError KernelAssertionError"
+        " KernelError KernelIndexError KernelRunError PlanError TirliteError"
     ),
 }
-_MODULES = {"analysis": "tirlite.analysis", "ir": "tirlite.ir", "passes": "tirlite.rewrite", "plan": "tirlite.plan"}
+_MODULES = {
+    "analysis": "tirlite.analysis",
+    "graph": "tirlite.graph",
+    "ir": "tirlite.ir",
+    "passes": "tirlite.rewrite",
+    "plan": "tirlite.plan",
+}
 _HOMES = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 
 __all__ = sorted([*_HOMES, *_MODULES])

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeAlias, TypeVar
 
 from tirlite import analysis as analysis
+from tirlite import graph as graph
 from tirlite import ir as ir
 from tirlite import plan as plan
 from tirlite import rewrite
@@ -15,6 +16,7 @@ from tirlite.diag import CallError as CallError
 from tirlite.diag import CallTypeError as CallTypeError
 from tirlite.diag import CallValueError as CallValueError
 from tirlite.diag import CapacityError as CapacityError
+from tirlite.diag import GraphError as GraphError
 from tirlite.diag import InternalError as InternalError
 from tirlite.diag import KernelAssertionError as KernelAssertionError
 from tirlite.diag import KernelError as KernelError

@@ -30,6 +30,7 @@ from tirlite.ir import (
     i64,
     run,
     statements,
+    walk,
 )
 from tirlite.sizes import Dim, Proof, Size, maximum, minimum, prove_le
 from tirlite.sizes.extrema import Maximum, Minimum
@@ -77,6 +78,12 @@ class Extents:
             else:
                 images[atom] = _apply(atom, [_sum(terms_of(operand), images) for operand in atom.operands])
         return _sum(terms_of(size), images)
+
+
+def size_over_dims(expr: Expr) -> Size | None:
+    """The value of an i64 expression as a size; None where it is made of more than integers and dims."""
+    known = {var: var.dim + 0 for var in walk(expr) if isinstance(var, Var) and var.dim is not None}
+    return run(_size(expr, known))
 
 
 def _size(expr: Expr, known: Mapping[Var, Size]) -> Steps[Size | None]:

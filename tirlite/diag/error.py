@@ -52,6 +52,10 @@ class KernelError(TirliteError):
     """The kernel is wrong: its author must change it."""
 
 
+class GraphError(TirliteError):
+    """The operator graph is wrong: its author must change it."""
+
+
 class CallError(TirliteError):
     """The kernel was called wrongly: the caller must change the arguments. Nothing was written."""
 

@@ -1,0 +1,73 @@
+"""Operators: each has a meaning, a method of the builder, and a type that its values have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.graph.ops import OPS
+from tirlite.graph.reference import MEANINGS
+
+FLOATS = "exp tanh sigmoid relu gelu hard_swish softplus erf round mish rsqrt".split()
+
+
+def test_each_operator_has_a_meaning() -> None:
+    assert set(MEANINGS) == set(OPS)
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_each_operator_is_a_method_of_the_builder(name: str) -> None:
+    assert getattr(tl.graph.Builder, name).__doc__
+
+
+@pytest.mark.parametrize("dtype", [tl.f16, tl.f32, tl.f64], ids=str)
+@pytest.mark.parametrize("name", FLOATS)
+def test_values_have_the_inferred_type(name: str, dtype: tl.ir.DType) -> None:
+    g = tl.graph.Builder("one")
+    f = g.function(getattr(g, name)(g.input("x", dtype[4])))
+    result = tl.graph.evaluate(f, np.array([-1, 0, 0.5, 3], dtype.numpy))
+    assert isinstance(result, np.ndarray)
+    assert (result.shape, result.dtype) == ((4,), dtype.numpy)
+
+
+def test_numbers_take_the_type_of_what_they_stand_beside() -> None:
+    g = tl.graph.Builder("weak")
+    x = g.input("x", tl.u8[3])
+    assert [g.add(x, 1).dtype, g.subtract(7, x).dtype, g.where(g.less(x, 2), 5, x).dtype] == [tl.u8] * 3
+
+
+def test_broadcasting_keeps_symbolic_extents() -> None:
+    n, m = tl.dims("n m")
+    g = tl.graph.Builder("wide")
+    x, y = g.input("x", tl.f32[n, 1, 4]), g.input("y", tl.f32[m, 1])
+    assert str(g.add(x, y).type) == "f32[n, m, 4]"
+    assert str(g.add(x, g.input("z", tl.f32[()])).type) == "f32[n, 1, 4]"
+
+
+def test_matmul_follows_numpy() -> None:
+    rng = np.random.default_rng(0)
+    for a, b in [((3, 4), (4, 5)), ((4,), (4, 5)), ((3, 4), (4,)), ((4,), (4,)), ((2, 1, 3, 4), (6, 4, 5))]:
+        g = tl.graph.Builder("product")
+        product = g.matmul(g.input("a", tl.f64[a]), g.input("b", tl.f64[b]))
+        arrays = rng.random(a), rng.random(b)
+        result = tl.graph.evaluate(g.function(product), *arrays)
+        np.testing.assert_array_equal(result, np.matmul(*arrays))
+        assert product.shape == np.shape(result)
+
+
+def test_bfloat16_is_rounded_after_each_operator() -> None:
+    g = tl.graph.Builder("brain")
+    x = g.input("x", tl.bf16[2])
+    f = g.function(g.cast(g.add(x, x), tl.f32))
+    bits = np.array([0x3F81, 0x7F7F], np.uint16)
+    np.testing.assert_array_equal(tl.graph.evaluate(f, bits), np.array([2.015625, np.inf], np.float32))
+
+
+def test_integers_divide_as_asked() -> None:
+    x, y = np.array([-7, 7, -8], np.int32), np.array([2, -2, 2], np.int32)
+    g = tl.graph.Builder("division")
+    a, b = g.input("x", tl.i32[3]), g.input("y", tl.i32[3])
+    f = g.function([g.floor_divide(a, b), g.floor_mod(a, b), g.trunc_divide(a, b), g.trunc_mod(a, b)])
+    shown = [each.tolist() for each in tl.graph.evaluate(f, x, y)]
+    assert shown == [[-4, -4, -4], [1, -1, 0], [-3, -3, -4], [-1, 1, 0]]

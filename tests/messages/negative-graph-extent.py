@@ -1,0 +1,4 @@
+import tirlite as tl
+
+g = tl.graph.Builder("net")
+x = g.input("x", tl.f32[4, -3])

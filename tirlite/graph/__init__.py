@@ -1,0 +1,38 @@
+"""Operator graphs: their expressions and types, a builder, what they mean, and the plans of their storage."""
+
+from tirlite.graph.build.builder import Builder
+from tirlite.graph.evaluate import apply, evaluate, trace
+from tirlite.graph.expr import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var, constant
+from tirlite.graph.op import Attrs, Op, Site
+from tirlite.graph.ops import OPS
+from tirlite.graph.program import Block, Branches, Program, program
+from tirlite.graph.types import TensorType, TupleType, Type, tensor_type
+
+__all__ = [
+    "Attrs",
+    "Block",
+    "Branches",
+    "Builder",
+    "Call",
+    "Constant",
+    "Expr",
+    "Function",
+    "If",
+    "Let",
+    "OPS",
+    "Op",
+    "Program",
+    "Site",
+    "TensorType",
+    "Tuple",
+    "TupleGetItem",
+    "TupleType",
+    "Type",
+    "Var",
+    "apply",
+    "constant",
+    "evaluate",
+    "program",
+    "tensor_type",
+    "trace",
+]

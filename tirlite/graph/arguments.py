@@ -1,0 +1,134 @@
+"""A function's parameters and the values of a call in, arrays of the right types and the values of dims out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.diag import CallTypeError, CallValueError, Message
+from tirlite.graph.expr import Function
+from tirlite.graph.types import TensorType, TupleType, Type
+from tirlite.sizes import Dim, evaluate
+from tirlite.sizes.poly import atom_of
+
+
+class GraphArgumentCount(Message):
+    """A graph was called with too few or too many values.
+
+    Example: `evaluate(f, x)` where `f` takes `x` and `y`.
+    Fix: Give one value for each parameter, in order.
+    """
+
+    code = "graph-argument-count"
+    raises = CallTypeError
+    title = "`{function}` takes {wanted} values, here are {given}"
+
+    function: str
+    wanted: int
+    given: int
+
+
+class GraphArgumentType(Message):
+    """A value for a parameter of a graph has another element type.
+
+    Example: `evaluate(f, np.zeros(4))` where the parameter is `f32[4]`.
+    Fix: Convert the array: `x.astype(np.float32)`.
+    """
+
+    code = "graph-argument-type"
+    raises = CallTypeError
+    title = "`{name}` is {wanted} and was given {given}"
+
+    name: str
+    wanted: str
+    given: str
+
+
+class GraphArgumentShape(Message):
+    """A value for a parameter of a graph has another shape, or gives a dim another value than one before.
+
+    Example: `evaluate(f, np.zeros((4, 5)))` where the parameter is `f64[n, n]`.
+    Fix: Give an array of the shape that the message says.
+    """
+
+    code = "graph-argument-shape"
+    raises = CallValueError
+    title = "`{name}` is {wanted} and was given an array of shape {given}{where}"
+
+    name: str
+    wanted: str
+    given: str
+    where: str = ""
+
+
+class GraphArgumentFact(Message):
+    """The shape of a value gives a dim a value that it was declared not to have.
+
+    Example: `evaluate(f, np.zeros(9))` where the parameter is `f64[n]` and `n` is `tl.dim("n", max=8)`.
+    Fix: Give an array that obeys the facts of the dim, or declare it with other facts.
+    """
+
+    code = "graph-argument-fact"
+    raises = CallValueError
+    title = "`{name}` of shape {given} makes {dim} = {value}, which its facts exclude: {facts}"
+
+    name: str
+    given: str
+    dim: str
+    value: int
+    facts: str
+
+
+def bind(function: Function, given: Sequence[Any]) -> tuple[list[Any], dict[Dim, int]]:
+    """The values as arrays, and the values of the dims in the types of the parameters."""
+    if len(given) != len(function.params):
+        raise GraphArgumentCount(function.name, len(function.params), len(given)).error()
+    values = [_typed(param.name, param.type, value) for param, value in zip(function.params, given, strict=True)]
+    leaves = [
+        (param.name, of, array)
+        for param, value in zip(function.params, values, strict=True)
+        for of, array in _leaves(param.type, value)
+    ]
+    binding: dict[Dim, int] = {}
+    for name, of, array in leaves:
+        for extent, actual in zip(of.shape, array.shape, strict=True):
+            for dim in atom_of(extent, Dim):
+                if dim not in binding:
+                    _check_facts(name, array, dim, actual)
+                    binding[dim] = actual
+    for name, of, array in leaves:
+        wanted = tuple(evaluate(extent, binding) for extent in of.shape)
+        if wanted != array.shape:
+            where = ", ".join(f"{dim} = {value}" for dim, value in binding.items())
+            where = f", where {where}" if where else ""
+            raise GraphArgumentShape(name, str(of), str(array.shape), where).error()
+    return values, binding
+
+
+def _typed(name: str, of: Type, value: Any) -> Any:
+    if isinstance(of, TupleType):
+        return tuple(_typed(name, kind, each) for kind, each in zip(of.fields, value, strict=True))
+    array = np.asarray(value)
+    if array.dtype != of.dtype.stored:
+        raise GraphArgumentType(name, str(of), str(array.dtype)).error()
+    if array.ndim != of.rank:
+        raise GraphArgumentShape(name, str(of), str(array.shape)).error()
+    return array
+
+
+def _leaves(of: Type, value: Any) -> list[tuple[TensorType, npt.NDArray[Any]]]:
+    if isinstance(of, TensorType):
+        return [(of, value)]
+    return [leaf for kind, each in zip(of.fields, value, strict=True) for leaf in _leaves(kind, each)]
+
+
+def _check_facts(name: str, array: npt.NDArray[Any], dim: Dim, actual: int) -> None:
+    # Arrays may be empty where nobody asked for more than the default.
+    if actual == 0 and dim.min == 1:
+        return
+    if actual < dim.min or (dim.max is not None and actual > dim.max) or actual % dim.multiple_of:
+        facts = f"min={dim.min}, max={dim.max}, multiple_of={dim.multiple_of}"
+        raise GraphArgumentFact(name, str(array.shape), dim.name, actual, facts).error()

@@ -1,0 +1,118 @@
+"""A function and NumPy arrays in, what it computes out: the reference meaning of graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.diag import public
+from tirlite.graph.arguments import bind
+from tirlite.graph.expr import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var
+from tirlite.graph.op import Op
+from tirlite.graph.program import Block, Program, program
+from tirlite.graph.reference import MEANINGS
+from tirlite.graph.types import TensorType, TupleType, Type
+from tirlite.ir import DType, Steps, TypeCode, run
+from tirlite.sizes import Dim
+
+Array: TypeAlias = npt.NDArray[Any]
+Value: TypeAlias = "Array | tuple[Value, ...]"
+
+
+@public
+def evaluate(function: Function, *arrays: npt.ArrayLike) -> Value:
+    """The result of the function: an array, or a tuple of arrays.
+
+    bfloat16 comes and goes as the uint16 of its bits. float16 and bfloat16 are computed in f32 and rounded after each
+    operator. Raises CallError for arguments that do not match the parameters.
+    """
+    return trace(function, *arrays)[function.body]
+
+
+@public
+def trace(function: Function, *arrays: npt.ArrayLike) -> Mapping[Expr, Value]:
+    """The value of each expression that was computed, the result `function.body` and the parameters among them."""
+    values, binding = bind(function, arrays)
+    with np.errstate(all="ignore"):
+        return run(_function(function, values, binding))
+
+
+def _function(function: Function, args: Sequence[Value], binding: Mapping[Dim, int]) -> Steps[dict[Expr, Value]]:
+    made = program(function)
+    values: dict[Expr, Value] = dict(zip(function.params, args, strict=True))
+    yield _block(made, made.body, values, binding)
+    values[function.body] = values[made.resolved(function.body)]
+    return values
+
+
+def _block(made: Program, block: Block, values: dict[Expr, Value], binding: Mapping[Dim, int]) -> Steps[None]:
+    for step in block.steps:
+        if isinstance(step, If):
+            chosen = made.branches[step][0 if values[made.resolved(step.condition)] else 1]
+            yield _block(made, chosen, values, binding)
+            values[step] = values[made.resolved(chosen.result)]
+        elif isinstance(step, Call):
+            values[step] = yield _call(step, [values[made.resolved(arg)] for arg in step.args], binding)
+        elif isinstance(step, Constant):
+            values[step] = step.value
+        elif isinstance(step, Tuple):
+            values[step] = tuple(values[made.resolved(each)] for each in step.fields)
+        elif isinstance(step, TupleGetItem):
+            values[step] = values[made.resolved(step.value)][step.index]
+        elif isinstance(step, Let):
+            values[step.var] = values[made.resolved(step.value)]
+            values[step] = values[made.resolved(step.body)]
+        else:
+            assert isinstance(step, Var)
+
+
+def _call(call: Call, args: list[Value], binding: Mapping[Dim, int]) -> Steps[Value]:
+    if isinstance(call.op, Op):
+        return apply(call, args, binding)
+    inner, sizes = bind(call.op, args)
+    values: dict[Expr, Value] = yield _function(call.op, inner, sizes)
+    return values[call.op.body]
+
+
+def apply(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Value:
+    """The value of one call of an operator, given those of its operands and of the dims in its attributes."""
+    assert isinstance(call.op, Op)
+    wide = [_widened(value, arg.type) for value, arg in zip(args, call.args, strict=True)]
+    return _rounded(MEANINGS[call.op.name](call.attrs.at(binding), *wide), call.type)
+
+
+def _widened(value: Value, of: Type) -> Value:
+    if isinstance(of, TupleType):
+        return tuple(_widened(each, kind) for each, kind in zip(value, of.fields, strict=True))
+    if isinstance(value, tuple):
+        return value
+    if of.dtype.code is TypeCode.BFLOAT:
+        return np.asarray((value.astype(np.uint32) << 16).view(np.float32))
+    return value.astype(np.float32) if _is_half(of.dtype) else value
+
+
+def _rounded(value: Any, of: Type) -> Value:
+    if isinstance(of, TupleType):
+        return tuple(_rounded(each, kind) for each, kind in zip(value, of.fields, strict=True))
+    assert isinstance(of, TensorType)
+    array = np.ascontiguousarray(value).reshape(np.shape(value))
+    if of.dtype.code is TypeCode.BFLOAT:
+        return bfloat_bits(array)
+    if _is_half(of.dtype):
+        return array.astype(np.float16)
+    assert array.dtype == of.dtype.numpy, f"{array.dtype} for {of}"
+    return array
+
+
+def bfloat_bits(array: Array) -> Array:
+    """The bits of the bfloat16 next to each f32, the even one of two as near."""
+    bits = array.view(np.uint32)
+    up = (bits >> 16 & 1) + np.uint32(0x7FFF)
+    return np.where(np.isnan(array), np.uint32(0x7FC0), bits + up >> 16).astype(np.uint16)
+
+
+def _is_half(dtype: DType) -> bool:
+    return dtype.is_float and dtype.bits == 16

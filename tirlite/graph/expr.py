@@ -1,0 +1,271 @@
+"""The expressions of a graph: immutable, compared by identity, each with its type, which follows from its parts.
+
+A graph is a DAG: an expression that is used twice is one object, computed once. Where it is computed follows from
+where it is used, see `program`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.diag import GraphError, Message, Span
+from tirlite.graph.matching import matched
+from tirlite.graph.op import Attrs, Op, Site
+from tirlite.graph.types import TensorType, TupleType, Type, same_type
+from tirlite.ir import DType
+
+
+class NoSuchField(Message):
+    """A field of a tuple was asked for that it does not have.
+
+    Example: `g.item(pair, 2)`.
+    Fix: Fields count from 0.
+    """
+
+    code = "no-such-field"
+    raises = GraphError
+    title = "field {index} of {type}"
+    help = "fields count from 0, and only tuples have them"
+
+    index: int
+    type: str
+
+
+class BadCondition(Message):
+    """The condition of an `If` is no single bool.
+
+    Example: `g.if_(x, a, b)` where `x` is `f32[4]`.
+    Fix: Compare, and reduce to one element of type `bool_` without axes.
+    """
+
+    code = "bad-graph-condition"
+    raises = GraphError
+    title = "the condition has the type {type}, and must be bool_[()]"
+    help = "compare, and reduce or reshape to one element without axes"
+
+    type: str
+
+
+class BranchTypes(Message):
+    """The branches of an `If` have different types, or types that are not proved to be equal.
+
+    Example: `g.if_(c, x, y)` where `x` is `f32[n]` and `y` is `f32[m]`.
+    Fix: Give both the same shape and element type.
+    """
+
+    code = "branch-types"
+    raises = GraphError
+    title = "the branches have the types {then} and {other}"
+    help = "both must have the same shapes, for all values of the dims, and element types"
+
+    then: str
+    other: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Expr(ABC):
+    """A value in a graph. `span` is the place it came from; `device` a DLPack device type, 0 where none is given.
+
+    `name` is what people call the value; it means nothing.
+    """
+
+    type: Type = field(init=False)
+    span: Span | None = field(default=None, kw_only=True)
+    device: int = field(default=0, kw_only=True)
+
+    @property
+    @abstractmethod
+    def operands(self) -> tuple[Expr, ...]:
+        """The expressions directly below, in the order in which they are visited."""
+
+    def replaced(self, **changes: object) -> Self:
+        """The same expression with some parts changed, all others (its span among them) as they are."""
+        return cast(Self, replace(cast(Any, self), **changes))
+
+    @property
+    def tensor(self) -> TensorType:
+        """Its type, where it is a tensor."""
+        if not isinstance(self.type, TensorType):
+            raise TypeError(f"{self.type} is no tensor")
+        return self.type
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The extents, which are sizes over dims."""
+        return self.tensor.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.tensor.dtype
+
+    def __repr__(self) -> str:
+        # One level only: a graph may be deeper than Python's stack.
+        return f"<{type(self).__name__}: {self.type}>"
+
+    def _put_type(self, found: Type) -> None:
+        object.__setattr__(self, "type", found)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Var(Expr):
+    """A parameter, or the name that a Let gives to a value."""
+
+    name: str
+    given: Type
+
+    def __post_init__(self) -> None:
+        self._put_type(self.given)
+
+    @property
+    def operands(self) -> tuple[Expr, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Constant(Expr):
+    """A tensor whose elements are known. `value` may not be written to; for bfloat16 it holds the bits as uint16."""
+
+    value: npt.NDArray[Any]
+    given: DType
+    name: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        self._put_type(TensorType(self.value.shape, self.given))
+
+    @property
+    def operands(self) -> tuple[Expr, ...]:
+        return ()
+
+
+def constant(array: npt.NDArray[Any], dtype: DType, *, name: str = "", span: Span | None = None) -> Constant:
+    """The array as it is now, C-contiguous: one that can be written to is copied."""
+    kept = np.require(array, requirements="C")
+    if kept.flags.writeable or (kept.base is not None and kept is not array):
+        kept = kept.copy()
+        kept.flags.writeable = False
+    return Constant(kept.reshape(array.shape), dtype, name=name, span=span)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Call(Expr):
+    """An operator, or a function, applied to values."""
+
+    op: Op | Function
+    args: tuple[Expr, ...]
+    attrs: Attrs = Attrs()  # noqa: RUF009  # frozen, and equal by value
+    name: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        site = Site(self.op.name, tuple(arg.type for arg in self.args), self.attrs, self.name, self.span)
+        if isinstance(self.op, Op):
+            self._put_type(self.op.infer(site))
+        else:
+            self._put_type(matched(site, tuple(param.type for param in self.op.params), self.op.result))
+
+    @property
+    def operands(self) -> tuple[Expr, ...]:
+        return self.args
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Tuple(Expr):
+    """Several values as one."""
+
+    fields: tuple[Expr, ...]
+
+    def __post_init__(self) -> None:
+        self._put_type(TupleType(tuple(each.type for each in self.fields)))
+
+    @property
+    def operands(self) -> tuple[Expr, ...]:
+        return self.fields
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TupleGetItem(Expr):
+    """One of the values of a tuple."""
+
+    value: Expr
+    index: int
+
+    def __post_init__(self) -> None:
+        of = self.value.type
+        if not isinstance(of, TupleType) or not 0 <= self.index < len(of.fields):
+            raise NoSuchField(self.index, str(of), span=self.span).error()
+        self._put_type(of.fields[self.index])
+
+    @property
+    def operands(self) -> tuple[Expr, ...]:
+        return (self.value,)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Let(Expr):
+    """`body`, in which `var` is `value`."""
+
+    var: Var
+    value: Expr
+    body: Expr
+
+    def __post_init__(self) -> None:
+        self._put_type(self.body.type)
+
+    @property
+    def operands(self) -> tuple[Expr, ...]:
+        return (self.value, self.body)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class If(Expr):
+    """`then` where the condition holds, else `other`. What only one of them uses is computed only there."""
+
+    condition: Expr
+    then: Expr
+    other: Expr
+    name: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        of = self.condition.type
+        if not (isinstance(of, TensorType) and of.rank == 0 and of.dtype.is_bool):
+            raise BadCondition(str(of), span=self.span).error()
+        if not same_type(self.then.type, self.other.type):
+            raise BranchTypes(str(self.then.type), str(self.other.type), span=self.span).error()
+        self._put_type(self.then.type)
+
+    @property
+    def operands(self) -> tuple[Expr, ...]:
+        return (self.condition, self.then, self.other)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Function:
+    """Parameters and a body over them. A primitive one stands for one kernel: planners do not look inside.
+
+    `outputs` names the result, or the fields of a result that is a tuple; it is empty where nobody named them. Dims in
+    the types of its parameters stand for whatever a call gives there.
+    """
+
+    name: str
+    params: tuple[Var, ...]
+    body: Expr
+    primitive: bool = field(default=False, kw_only=True)
+    outputs: tuple[str, ...] = field(default=(), kw_only=True)
+    span: Span | None = field(default=None, kw_only=True)
+
+    @property
+    def result(self) -> Type:
+        """The type of what it returns."""
+        return self.body.type
+
+    def replaced(self, **changes: object) -> Function:
+        """The same function with some parts changed."""
+        return cast(Function, replace(cast(Any, self), **changes))
+
+    def __repr__(self) -> str:
+        params = ", ".join(f"{param.name}: {param.type}" for param in self.params)
+        return f"<Function {self.name}({params}) -> {self.result}>"

@@ -1,0 +1,75 @@
+"""Extents as users write them in, sizes out: integers, dims, sizes, and expressions of dims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from operator import index
+from typing import SupportsIndex, TypeAlias
+
+from tirlite.analysis.extents import size_over_dims
+from tirlite.diag import GraphError, Message, Span
+from tirlite.ir import Expr
+from tirlite.sizes import Dim, Poly, Proof, Size, as_size, evaluate, prove_eq, prove_le
+
+Extent: TypeAlias = "SupportsIndex | Dim | Poly | Expr"
+Shape: TypeAlias = "tuple[Size, ...]"
+
+
+class BadGraphExtent(Message):
+    """A graph was given an extent that is no integer and no integer expression of dims.
+
+    Example: `g.input("x", tl.f32[2.5])`.
+    Fix: Give an integer, a dim, or an expression of dims such as `2 * n`.
+    """
+
+    code = "bad-graph-extent"
+    raises = GraphError
+    title = "{given} is no extent"
+    help = "an extent is an integer, a dim, or an expression of dims such as `2 * n`"
+
+    given: str
+
+
+def size_of(extent: Extent, span: Span | None = None) -> Size:
+    """The size that a user's extent stands for. It may be negative: whoever makes a shape of it looks."""
+    if isinstance(extent, Dim | Poly):
+        return as_size(extent)
+    if isinstance(extent, Expr):
+        size = size_over_dims(extent)
+        if size is None:
+            raise BadGraphExtent(str(extent), span=span).error()
+        return size
+    if isinstance(extent, bool):
+        raise BadGraphExtent(repr(extent), span=span).error()
+    try:
+        return index(extent)
+    except TypeError:
+        raise BadGraphExtent(repr(extent), span=span).error() from None
+
+
+def shape_of(extents: Iterable[Extent], span: Span | None = None) -> Shape:
+    """The sizes of several extents."""
+    return tuple(size_of(extent, span) for extent in extents)
+
+
+def is_equal(a: Size, b: Size) -> bool:
+    """Whether the two are proved equal for all values of the dims."""
+    return a == b or prove_eq(a, b) is Proof.YES
+
+
+def is_at_most(a: Size, b: Size) -> bool:
+    """Whether `a <= b` is proved for all values of the dims."""
+    return prove_le(a, b) is Proof.YES
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    """The product; 1 of none."""
+    result: Size = 1
+    for size in sizes:
+        result = result * size
+    return result
+
+
+def values(shape: Shape, binding: Mapping[Dim, int]) -> tuple[int, ...]:
+    """The shape at a binding of its dims."""
+    return tuple(evaluate(size, binding) for size in shape)

@@ -1,0 +1,237 @@
+"""What an operator of a graph is: a name, how many operands it takes, its attributes, and the type of its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Self
+
+from tirlite.diag import GraphError, Message, Span, TirliteError
+from tirlite.graph.types import TensorType, Type
+from tirlite.ir import DType
+from tirlite.sizes import Dim, Poly, evaluate
+
+
+class OperandCount(Message):
+    """An operator was given too few or too many operands.
+
+    Example: `Call(OPS["add"], (x,))`.
+    Fix: Give it the number of operands that the message says.
+    """
+
+    code = "operand-count"
+    raises = GraphError
+    title = "`{call}`: `{op}` takes {wanted} operands, here are {given}"
+
+    call: str
+    op: str
+    wanted: str
+    given: int
+
+
+class ShapeMismatch(Message):
+    """The shapes of operands do not go together.
+
+    Example: `g.add(x, y)` of `f32[2, 3]` and `f32[2, 4]`.
+    Fix: Reshape, transpose or broadcast one of them, as the message says what was wanted.
+    """
+
+    code = "graph-shape-mismatch"
+    raises = GraphError
+    title = "`{call}`: {why}"
+    label = "here"
+
+    call: str
+    why: str
+
+
+class ShapeUndecided(Message):
+    """Whether the shapes of operands go together depends on dims of which too little is known.
+
+    Example: `g.add(x, y)` of `f32[n, 3]` and `f32[m, 3]`.
+    Fix: Use one dim for extents that are equal, or declare facts: `tl.dim("n", min=2, multiple_of=8)`.
+    """
+
+    code = "graph-shape-undecided"
+    raises = GraphError
+    title = "`{call}`: {why}"
+    label = "this depends on the dims"
+    help = "use one dim for extents that are equal, or declare facts about dims: tl.dim(name, min=, max=, multiple_of=)"
+
+    call: str
+    why: str
+
+
+class OperandType(Message):
+    """An operand has an element type that the operator does not take, or is no tensor.
+
+    Example: `g.add(x, y)` of `f32[4]` and `i64[4]`.
+    Fix: Convert an operand: `g.cast(y, tl.f32)`.
+    """
+
+    code = "graph-operand-type"
+    raises = GraphError
+    title = "`{call}`: {why}"
+    label = "here"
+    help = "`g.cast(x, dtype)` converts"
+
+    call: str
+    why: str
+
+
+class BadAttribute(Message):
+    """An attribute of an operator has a value that makes no sense for these operands.
+
+    Example: `g.softmax(x, axis=2)` of a matrix.
+    Fix: Give a value as the message says.
+    """
+
+    code = "graph-bad-attribute"
+    raises = GraphError
+    title = "`{call}`: {why}"
+    label = "here"
+
+    call: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attrs:
+    """Attributes of a call: none. Operators that have some take a subclass. Equal by value."""
+
+    def at(self, binding: Mapping[Dim, int]) -> Self:
+        """The same attributes with their sizes as integers."""
+        changes = {}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if (made := _at(value, binding)) is not value:
+                changes[each.name] = made
+        return replace(self, **changes) if changes else self
+
+    def __str__(self) -> str:
+        """Those that differ from their defaults, as in a call: `axis=1, epsilon=1e-05`."""
+        parts = []
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.default is MISSING or value != each.default:
+                parts.append(f"{each.name}={_text(value)}")
+        return ", ".join(parts)
+
+
+def _at(value: object, binding: Mapping[Dim, int]) -> object:
+    if isinstance(value, Poly):
+        return evaluate(value, binding)
+    if isinstance(value, tuple):
+        made = tuple(_at(each, binding) for each in value)
+        return made if any(a is not b for a, b in zip(made, value, strict=True)) else value
+    return value
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_text, value))}{',' if len(value) == 1 else ''})"
+    return str(value) if isinstance(value, Poly | DType) else repr(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a type is inferred: the operator's name, the types of its operands, its attributes, and its place.
+
+    The methods that end the inference return the error to raise.
+    """
+
+    op: str
+    args: tuple[Type, ...]
+    attrs: Attrs
+    name: str = ""
+    span: Span | None = None
+
+    def tensor(self, number: int) -> TensorType:
+        """The type of an operand, which must be a tensor."""
+        given = self.args[number]
+        if not isinstance(given, TensorType):
+            raise self.wrong_type(f"operand {number} is a tuple, and must be a tensor")
+        return given
+
+    def tensors(self) -> tuple[TensorType, ...]:
+        """The types of all operands, which must be tensors."""
+        return tuple(self.tensor(number) for number in range(len(self.args)))
+
+    def same_dtype(self) -> DType:
+        """The element type that all operands share."""
+        first, *rest = self.tensors()
+        for number, each in enumerate(rest, 1):
+            if each.dtype != first.dtype:
+                raise self.wrong_type(f"operand {number} has elements {each.dtype}, operand 0 {first.dtype}")
+        return first.dtype
+
+    def axis(self, axis: int, rank: int) -> int:
+        """An axis counted from the front, where negative ones count from the end."""
+        if not -rank <= axis < rank:
+            raise self.bad_attribute(f"axis {axis} does not exist in {rank} axes")
+        return axis % rank
+
+    def axes(self, axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
+        """Several axes counted from the front, in order, each once."""
+        found = sorted(self.axis(axis, rank) for axis in axes)
+        if len(set(found)) != len(found):
+            raise self.bad_attribute(f"an axis stands twice in {axes}")
+        return tuple(found)
+
+    def mismatch(self, why: str) -> TirliteError:
+        return ShapeMismatch(str(self), why, span=self.span).error()
+
+    def undecided(self, why: str) -> TirliteError:
+        return ShapeUndecided(str(self), why, span=self.span).error()
+
+    def wrong_type(self, why: str) -> TirliteError:
+        return OperandType(str(self), why, span=self.span).error()
+
+    def bad_attribute(self, why: str) -> TirliteError:
+        return BadAttribute(str(self), why, span=self.span).error()
+
+    def __str__(self) -> str:
+        name = f"{self.name} = " if self.name else ""
+        return f"{name}{self.op}({', '.join([*map(str, self.args), *filter(None, [str(self.attrs)])])})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Op:
+    """An operator. `rule(site, attrs)` gives the type of its result, or raises one of the errors of `site`.
+
+    It takes from `least` to `most` operands (None: any number) and attributes of the class `attrs`. A view gives its
+    operand's bytes under another shape. An element-wise operator makes each element of its result from the elements at
+    the same index, after broadcasting.
+    """
+
+    name: str
+    rule: Callable[..., Type]
+    least: int = 1
+    most: int | None = 1
+    attrs: type[Attrs] = Attrs
+    is_view: bool = False
+    is_elementwise: bool = False
+
+    def infer(self, site: Site) -> Type:
+        """The type of the result."""
+        count = len(site.args)
+        if count < self.least or (self.most is not None and count > self.most):
+            raise OperandCount(str(site), self.name, self._wanted(), count, span=site.span).error()
+        if type(site.attrs) is not self.attrs:
+            raise site.bad_attribute(f"attributes are {type(site.attrs).__name__}, wanted {self.attrs.__name__}")
+        return self.rule(site, site.attrs)
+
+    def _wanted(self) -> str:
+        if self.most is None:
+            return f"at least {self.least}"
+        return str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}>"
+
+
+def table(*ops: Op) -> dict[str, Op]:
+    """The operators by name."""
+    found = {op.name: op for op in ops}
+    assert len(found) == len(ops), "an operator stands twice"
+    return found

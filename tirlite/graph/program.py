@@ -1,0 +1,200 @@
+"""A function in, its expressions in the order in which they are computed out.
+
+The order is that of a visit depth first, operands from left to right, each expression once. An expression that only
+one branch of an `If` needs is computed in that branch; one that is needed in both, or outside as well, before the `If`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tirlite.diag import GraphError, Message
+from tirlite.graph.expr import Constant, Expr, Function, If, Let, Var
+
+
+class UnboundGraphVar(Message):
+    """A graph uses a variable where it has no value.
+
+    Example: A function whose body uses a Var that is no parameter of it.
+    Fix: Make it a parameter, or bind it by a Let around the use.
+    """
+
+    code = "unbound-graph-var"
+    raises = GraphError
+    title = "`{name}` has no value in `{function}`"
+    label = "used here"
+    help = "make it a parameter, or bind it by a Let around its uses"
+
+    name: str
+    function: str
+
+
+class BoundTwice(Message):
+    """A variable of a graph gets two values: it stands twice among the parameters, or in two Lets.
+
+    Example: `Function("f", (x, x), x)`.
+    Fix: Make a Var for each.
+    """
+
+    code = "graph-var-bound-twice"
+    raises = GraphError
+    title = "`{name}` is bound twice in `{function}`"
+    help = "make a Var of its own for each parameter and each Let"
+
+    name: str
+    function: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """What is computed one after another: each expression after its operands. Variables are not among them."""
+
+    steps: tuple[Expr, ...]
+    result: Expr
+
+
+class Branches(NamedTuple):
+    """The blocks of an If."""
+
+    then: Block
+    other: Block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A function as a sequence. `branches` holds the blocks of each If, `bound` the value of each variable of a Let."""
+
+    function: Function
+    body: Block
+    branches: Mapping[If, Branches]
+    bound: Mapping[Var, Expr]
+
+    def resolved(self, expr: Expr) -> Expr:
+        """The expression whose value this one is: variables of Lets, and Lets, seen through."""
+        while True:
+            if isinstance(expr, Let):
+                expr = expr.body
+            elif isinstance(expr, Var) and expr in self.bound:
+                expr = self.bound[expr]
+            else:
+                return expr
+
+    def steps(self) -> Iterator[Expr]:
+        """All expressions in program order: those of branches where their If stands, the then-branch first."""
+        stack = [iter(self.body.steps)]
+        while stack:
+            step = next(stack[-1], None)
+            if step is None:
+                stack.pop()
+                continue
+            if isinstance(step, If):
+                stack.append(iter((*self.branches[step].then.steps, *self.branches[step].other.steps)))
+                yield step
+            else:
+                yield step
+
+
+def program(function: Function) -> Program:
+    """The program of a function, without looking into functions that it calls.
+
+    Raises GraphError for a variable without a value, and for one with two.
+    """
+    order = _post_order(function.body)
+    bound = _bound(function, order)
+    regions = _Regions(function, order)
+    _check_uses(function, order, bound, regions)
+    blocks: list[list[Expr]] = [[] for _ in regions.parents]
+    for expr in order:
+        if not isinstance(expr, Var):
+            blocks[regions.of[expr]].append(expr)
+    branches = {
+        expr: Branches(Block(tuple(blocks[first]), expr.then), Block(tuple(blocks[first + 1]), expr.other))
+        for expr, first in regions.branches.items()
+    }
+    body = Block(tuple(blocks[0]), function.body)
+    return Program(function, body, MappingProxyType(branches), MappingProxyType(bound))
+
+
+def _post_order(root: Expr) -> list[Expr]:
+    """All expressions, each once and after its operands."""
+    order: list[Expr] = []
+    seen: set[Expr] = set()
+    stack: list[tuple[Expr, bool]] = [(root, False)]
+    while stack:
+        expr, is_done = stack.pop()
+        if is_done:
+            order.append(expr)
+        elif expr not in seen:
+            seen.add(expr)
+            stack.append((expr, True))
+            stack += [(operand, False) for operand in reversed(expr.operands) if operand not in seen]
+    return order
+
+
+def _bound(function: Function, order: list[Expr]) -> dict[Var, Expr]:
+    bound: dict[Var, Expr] = {}
+    params: set[Var] = set()
+    for param in function.params:
+        if param in params:
+            raise BoundTwice(param.name, function.name, span=param.span).error()
+        params.add(param)
+    for expr in order:
+        if isinstance(expr, Let):
+            if expr.var in bound or expr.var in params:
+                raise BoundTwice(expr.var.name, function.name, span=expr.span).error()
+            bound[expr.var] = expr.value
+    return bound
+
+
+def _check_uses(function: Function, order: list[Expr], bound: Mapping[Var, Expr], regions: _Regions) -> None:
+    """Raises GraphError for a use of a variable that has no value there, or has none yet."""
+    params = frozenset(function.params)
+    computed: set[Expr] = set()
+    for user in order:
+        for var in user.operands if user is not function.body else (*user.operands, user):
+            if not isinstance(var, Var) or var in params:
+                continue
+            value = bound.get(var)
+            if value not in computed or regions.common(regions.of[value], regions.of[user]) != regions.of[value]:
+                raise UnboundGraphVar(var.name, function.name, span=user.span).error()
+        computed.add(user)
+
+
+class _Regions:
+    """The region of each expression: 0 is the body of the function, each If opens two more."""
+
+    def __init__(self, function: Function, order: list[Expr]) -> None:
+        self.parents = [0]
+        self.depths = [0]
+        self.of: dict[Expr, int] = {function.body: 0}
+        self.branches: dict[If, int] = {}
+        for expr in reversed(order):
+            region = self.of[expr]
+            if isinstance(expr, If):
+                first = self.branches[expr] = len(self.parents)
+                self.parents += [region, region]
+                self.depths += [self.depths[region] + 1] * 2
+                self._use(expr.condition, region)
+                self._use(expr.then, first)
+                self._use(expr.other, first + 1)
+            elif isinstance(expr, Constant):
+                self.of[expr] = 0
+            else:
+                for operand in expr.operands:
+                    self._use(operand, region)
+
+    def _use(self, expr: Expr, region: int) -> None:
+        known = self.of.get(expr)
+        self.of[expr] = region if known is None else self.common(known, region)
+
+    def common(self, a: int, b: int) -> int:
+        """The innermost region that holds both."""
+        while a != b:
+            if self.depths[a] >= self.depths[b]:
+                a = self.parents[a]
+            else:
+                b = self.parents[b]
+        return a

@@ -1,0 +1,125 @@
+"""The types of values in a graph: tensors of an element type and a symbolic shape, and tuples of types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+from tirlite.diag import GraphError, Message, Span
+from tirlite.graph.extents import Extent, Shape, is_equal, product, shape_of
+from tirlite.ir import DType
+from tirlite.ir import TensorType as Annotation
+from tirlite.sizes import Dim, Proof, Size, maximum, prove_le, substitute
+
+
+class NegativeGraphExtent(Message):
+    """An extent of a tensor in a graph is below zero for all values of the dims.
+
+    Example: `g.input("x", tl.f32[-1, 3])`.
+    Fix: Extents are zero or more; a free one is a dim.
+    """
+
+    code = "negative-graph-extent"
+    raises = GraphError
+    title = "`{name}` has the type {type}, with an extent below zero"
+    help = "extents are zero or more; write a dim, `tl.dim(...)`, for one that is free"
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """A tensor: its extents, which are sizes over dims, and its element type. Equal by value."""
+
+    shape: Shape
+    dtype: DType
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", shape_of(self.shape))
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def elements(self) -> Size:
+        """How many elements there are; an extent that may be below zero counts as zero there."""
+        return product(e if prove_le(0, e) is Proof.YES else maximum(0, e) for e in self.shape)
+
+    @property
+    def bytes(self) -> Size:
+        """The bytes of all elements, without padding."""
+        return self.elements * self.dtype.bytes
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape)) or '()'}]"
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType:
+    """A tuple of values of these types."""
+
+    fields: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        comma = "," if len(self.fields) == 1 else ""
+        return f"({', '.join(map(str, self.fields))}{comma})"
+
+
+Type: TypeAlias = "TensorType | TupleType"
+
+
+def tensor_type(given: Annotation | DType | TensorType, name: str = "", span: Span | None = None) -> TensorType:
+    """The tensor type that `tl.f32[n, 3]` stands for; `tl.f32` alone has no axis.
+
+    Raises GraphError for what is no extent, or is negative.
+    """
+    if isinstance(given, DType):
+        return TensorType((), given)
+    made = (
+        given
+        if isinstance(given, TensorType)
+        else TensorType(shape_of(cast("tuple[Extent, ...]", given.shape), span), given.dtype)
+    )
+    if not all_nonnegative(made):
+        raise NegativeGraphExtent(name, str(made), span=span).error()
+    return made
+
+
+def all_nonnegative(given: TensorType) -> bool:
+    """Whether no extent is proved to be below zero."""
+    return all(prove_le(0, extent) is not Proof.NO for extent in given.shape)
+
+
+def tensors(given: Type) -> tuple[TensorType, ...]:
+    """The tensors in a type, from left to right."""
+    return tuple(_tensors(given))
+
+
+def _tensors(given: Type) -> Iterator[TensorType]:
+    stack = [given]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, TensorType):
+            yield top
+        else:
+            stack += reversed(top.fields)
+
+
+def same_type(a: Type, b: Type) -> bool:
+    """Whether both are the same for all values of the dims, as far as that is proved."""
+    if isinstance(a, TensorType) and isinstance(b, TensorType):
+        equal = a.dtype == b.dtype and a.rank == b.rank
+        return equal and all(is_equal(m, n) for m, n in zip(a.shape, b.shape, strict=True))
+    if isinstance(a, TupleType) and isinstance(b, TupleType):
+        return len(a.fields) == len(b.fields) and all(map(same_type, a.fields, b.fields))
+    return False
+
+
+def substituted(given: Type, sizes: Mapping[Dim, Size]) -> Type:
+    """The type with sizes in the place of dims."""
+    if isinstance(given, TupleType):
+        return TupleType(tuple(substituted(each, sizes) for each in given.fields))
+    return TensorType(tuple(substitute(extent, sizes) for extent in given.shape), given.dtype)
