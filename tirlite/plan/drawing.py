@@ -22,7 +22,7 @@ def chart_of(layout: Layout, bound: Size, binding: Mapping[Dim, int] | None = No
     height = 0
     for name, region in constant.pools.items():
         base[name] = height
-        height += _number(region.size)
+        height += _number(region.size) * _copies(constant, name)
     boxes = [
         _box(constant, layout, request.id, base, low, high)
         for request in layout.problem.requests
@@ -44,7 +44,8 @@ def _busiest(constant: Layout) -> tuple[int, int]:
         change
         for request in constant.problem.requests
         for low, high in request.live
-        for change in ((low, _number(request.size)), (high, -_number(request.size)))
+        for size in (_number(request.size) * _copies(constant, constant.placements[request.id].pool),)
+        for change in ((low, size), (high, -size))
     ]
     best = (0, 0)
     live = 0
@@ -63,6 +64,11 @@ def _box(constant: Layout, layout: Layout, name: str, base: Mapping[str, int], l
     where = f"`{pool}` at {layout.placements[name].offset}"
     note = f"{name}: {size} bytes in {where}, live [{low}, {high})"
     return Rectangle(name, low, high, bottom, bottom + _number(constant.problem.by_id[name].size), note)
+
+
+def _copies(constant: Layout, pool: str) -> int:
+    """How often a pool exists: above the one that is drawn, its copies are left blank."""
+    return _number(constant.problem.memories[constant.pools[pool].memory].copies)
 
 
 def _number(size: Size) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tirlite.diag import Message, PlanError, nearest
 from tirlite.plan.decision import Choice
-from tirlite.plan.layout import Layout
+from tirlite.plan.layout import Layout, Region
 from tirlite.plan.request import Request
 from tirlite.show import Piece, Role, Styled, table
 from tirlite.sizes import Size
@@ -33,10 +33,20 @@ def summary(layout: Layout, bound: Size, gap: float | None) -> str:
     told = "depends on the dims" if gap is None else f"{gap:.1%}"
     head = f"{layout.strategy}: {layout.total} bytes, lower bound {bound}, gap {told}"
     rows = [
-        (name, region.memory, region.size, region.align, " ".join(layout.residents[name]))
+        (name, region.memory, _bytes(layout, region), region.align, " ".join(layout.residents[name]))
         for name, region in layout.pools.items()
     ]
     return head + "\n" + table(("pool", "memory", "bytes", "align", "requests"), rows, _ROWS)
+
+
+def _bytes(layout: Layout, region: Region) -> Size | str:
+    copies = layout.problem.memories[region.memory].copies
+    return region.size if copies == 1 else f"{region.size} x {copies}"
+
+
+def _times(layout: Layout, region: Region) -> str:
+    copies = layout.problem.memories[region.memory].copies
+    return "" if copies == 1 else f" x {copies} copies"
 
 
 def styled(text: str) -> Styled:
@@ -59,7 +69,7 @@ def explain_all(layout: Layout, only: str | None = None) -> str:
             continue
         ids = layout.residents[name]
         shared = f"shared by {len(ids)}" if len(ids) > 1 else "not shared"
-        lines.append(f"{name}: {region.size} bytes in {region.memory}, {shared}")
+        lines.append(f"{name}: {region.size} bytes{_times(layout, region)} in {region.memory}, {shared}")
         for request in (layout.problem.by_id[i] for i in ids):
             offset = layout.placements[request.id].offset
             place = "" if offset == 0 else f" at {offset}"

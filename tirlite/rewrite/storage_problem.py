@@ -5,6 +5,7 @@ The finder of the loop-nest level. What stays where it is, and why, is told besi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tirlite.analysis import (
@@ -16,6 +17,7 @@ from tirlite.analysis import (
     lifetimes_of,
     linear_sequence,
 )
+from tirlite.analysis.distribution import distributed_loops
 from tirlite.diag import Message, PlanError
 from tirlite.ir import Buffer, For, PrimFunc, TypeCode, Var
 from tirlite.plan import Pool, Problem, Rank, Request, StorageScope
@@ -68,13 +70,14 @@ def storage_problem(func: PrimFunc, target: Target, *, lines: bool = False, in_p
     """The storage problem of a function in normal form (see `Normalize`).
 
     Memories are pairs of a scope and the loop that its allocations are attached to: buffers of different memories never
-    share. With `lines`, buffers of 64 bytes or more are aligned to 64 bytes, for strategies that choose offsets. With
-    `in_place`, pairs that are proved to be safe in one place are candidates of the problem.
+    share. Where that loop is run by the target's workers, or stands in one that is, there are as many copies. With
+    `lines`, buffers of 64 bytes or more are aligned to 64 bytes, for strategies that choose offsets. With `in_place`,
+    pairs that are proved to be safe in one place are candidates of the problem.
     Raises PlanError for tagged memory that `target` does not describe, and for a size there without a constant bound.
     """
     extents = Extents(func)
     requests: list[Request] = []
-    memories = _Memories(target)
+    memories = _Memories(target, distributed_loops(func, target.workers))
     lifetimes: dict[str, Lifetime] = {}
     kept: dict[Buffer, str] = {}
     dead: list[Buffer] = []
@@ -151,8 +154,9 @@ def _unused(name: str, taken: dict[str, Lifetime]) -> str:
 class _Memories:
     """The memories met: a scope at the top of the function, or inside one parallel or thread-bound loop."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, distributed: Mapping[For, int]) -> None:
         self.target = target
+        self.distributed = distributed
         self.met: dict[tuple[str, Var | None], Pool] = {}
 
     def info(self, buffer: Buffer) -> MemoryInfo | None:
@@ -169,8 +173,17 @@ class _Memories:
             name = f"{name} ({same + 1})" if same else name
             info = self.info(lifetime.buffer)
             capacity, align = (info.capacity, info.align) if info is not None else (None, 1)
-            self.met[scope, loop] = Pool(name, scope, capacity, align)
+            self.met[scope, loop] = Pool(name, scope, capacity, align, self.copies(lifetime.attach))
         return self.met[scope, loop].name
+
+    def copies(self, attach: Region | None) -> int:
+        """How many workers have a copy each of what is attached there."""
+        region = attach
+        while region is not None:
+            if isinstance(region.composite, For) and region.composite in self.distributed:
+                return self.distributed[region.composite]
+            region = region.parent
+        return 1
 
     def pools(self) -> tuple[Pool, ...]:
         return tuple(self.met.values())
