@@ -1,6 +1,6 @@
 """Operator graphs: their expressions and types, a builder, what they mean, and the plans of their storage."""
 
-from tirlite.graph.build.builder import Builder
+from tirlite.graph.builder.builder import Builder
 from tirlite.graph.evaluate import apply, evaluate, trace
 from tirlite.graph.expr import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var, constant
 from tirlite.graph.op import Attrs, Op, Site

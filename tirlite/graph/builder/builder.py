@@ -1,0 +1,99 @@
+"""Inputs, constants and operators in, a validated function out: the way to build a graph by hand.
+
+g = Builder("net")
+x = g.input("x", tl.f32[n, 64])
+y = g.relu(g.dense(x, weights, bias))
+f = g.function(y)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tirlite.diag import GraphError, Message
+from tirlite.graph.builder.binary import BinaryBuilder
+from tirlite.graph.builder.calls import Operand
+from tirlite.graph.builder.elementwise import ElementwiseBuilder
+from tirlite.graph.builder.linear import LinearBuilder
+from tirlite.graph.expr import Expr, Function, If, Let, Tuple, Var
+from tirlite.graph.places import user_line
+from tirlite.graph.program import program
+from tirlite.graph.types import TensorType, tensor_type
+from tirlite.ir import DType
+from tirlite.ir import TensorType as Annotation
+
+
+class NoOutputs(Message):
+    """A graph was finished without a result.
+
+    Example: `g.function([])`.
+    Fix: Name at least one value that it returns.
+    """
+
+    code = "graph-without-outputs"
+    raises = GraphError
+    title = "`{name}` has no outputs"
+    help = "a function returns at least one value: g.function(y), or g.function({{'scores': y}})"
+
+    name: str
+
+
+class Builder(ElementwiseBuilder, BinaryBuilder, LinearBuilder):
+    """Builds one function. Every method returns an expression, whose span is the line of the call.
+
+    Operands are expressions, arrays, which become constants, or numbers, which take the element type of the operand
+    beside them.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self._params: list[Var] = []
+        self._lets: list[tuple[Var, Expr]] = []
+        self._place = user_line()
+
+    def input(self, name: str, of: Annotation | TensorType | DType) -> Var:
+        """A parameter: `g.input("x", tl.f32[n, 3])`, or `tl.f32` for a single number. The order is that of calls."""
+        span = self._here()
+        var = Var(name, tensor_type(of, name, span), span=span, device=self._device)
+        self._params.append(var)
+        return var
+
+    def let(self, name: str, value: Operand) -> Var:
+        """A name for a value, which is computed whether or not it is used."""
+        span = self._here()
+        bound = self._operand(value, None, span)
+        var = Var(name, bound.type, span=span, device=self._device)
+        self._lets.append((var, bound))
+        return var
+
+    def if_(self, condition: Operand, then: Operand, other: Operand, name: str = "") -> If:
+        """`then` where the condition, a bool without axes, holds, else `other`.
+
+        What only one of them uses is computed only if it is chosen.
+        """
+        span = self._here()
+        test = self._operand(condition, None, span)
+        first, second = self._operands((then, other), span)
+        return If(test, first, second, name=name or self._name, span=span, device=self._device)
+
+    def function(
+        self, outputs: Expr | Sequence[Expr] | Mapping[str, Expr], *, name: str | None = None, primitive: bool = False
+    ) -> Function:
+        """The function of all inputs so far that returns `outputs`: one value, several as a tuple, or several by name.
+
+        Raises GraphError where it is ill-formed.
+        """
+        single = isinstance(outputs, Expr)
+        values = [outputs] if isinstance(outputs, Expr) else list(getattr(outputs, "values", lambda: outputs)())
+        if not values:
+            raise NoOutputs(name or self.name, span=self._here()).error()
+        body = values[0] if single or len(values) == 1 else Tuple(tuple(values), span=self._here())
+        for var, value in reversed(self._lets):
+            body = Let(var, value, body, span=var.span)
+        names = tuple(outputs) if isinstance(outputs, Mapping) else ()
+        made = Function(
+            name or self.name, tuple(self._params), body, primitive=primitive, outputs=names, span=self._place
+        )
+        program(made)
+        return made

@@ -1,0 +1,160 @@
+"""What a builder's methods give, as calls: operands may be expressions, arrays or numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.diag import GraphError, Message, Span, nearest
+from tirlite.graph.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, constant
+from tirlite.graph.op import Attrs
+from tirlite.graph.ops import OPS
+from tirlite.graph.places import user_line
+from tirlite.ir import SCALARS, DType, literal_type
+
+Exprs: TypeAlias = "tuple[Expr, ...]"
+Operand: TypeAlias = "Expr | npt.NDArray[Any] | np.generic | bool | int | float"
+
+
+class BadConstant(Message):
+    """A value cannot be a constant of a graph.
+
+    Example: `g.constant(np.array(["a"]))`.
+    Fix: Give an array of numbers or bools.
+    """
+
+    code = "bad-graph-constant"
+    raises = GraphError
+    title = "{given} is no constant of a graph{why}"
+    help = "give an array or a number of one of the types {known}"
+
+    given: str
+    why: str = ""
+    known: str = ", ".join(dtype.name for dtype in SCALARS)
+
+
+class NotAnOperand(Message):
+    """A method of a graph's builder was given something that is no value of a graph.
+
+    Example: `g.relu("x")`.
+    Fix: Give what another method returned, an array or a number.
+    """
+
+    code = "not-an-operand"
+    raises = GraphError
+    title = "{given} is no operand"
+    help = "give what another method of the builder returned, an array or a number"
+
+    given: str
+
+
+class UnknownOperator(Message):
+    """There is no operator of this name.
+
+    Example: `g.call("ad", x, y)`.
+    Fix: Take one of the names in `tl.graph.OPS`.
+    """
+
+    code = "unknown-operator"
+    raises = GraphError
+    title = "there is no operator `{name}`"
+    help = "`tl.graph.OPS` holds all operators by name{hint}"
+
+    name: str
+    hint: str = ""
+
+
+class CallBuilder:
+    """Makes calls, each with the user's line as its span, and the device and the name that are set."""
+
+    def __init__(self) -> None:
+        self._span: Span | None = None
+        self._name = ""
+        self._device = 0
+
+    def call(self, op: str, *operands: Operand, attrs: Attrs | None = None, name: str = "") -> Call:
+        """A call of the operator of this name, with these attributes."""
+        span = self._here()
+        if op not in OPS:
+            near = nearest(op, OPS)
+            raise UnknownOperator(op, f"; did you mean {near}?" if near else "", span=span).error()
+        args = self._operands(operands, span)
+        made = attrs if attrs is not None else OPS[op].attrs()
+        return Call(OPS[op], args, made, name=name or self._name, span=span, device=self._device)
+
+    def invoke(self, function: Function, *operands: Operand, name: str = "") -> Call:
+        """A call of a function."""
+        span = self._here()
+        args = self._operands(operands, span)
+        return Call(function, args, name=name or self._name, span=span, device=self._device)
+
+    def constant(self, value: npt.ArrayLike, dtype: DType | None = None, name: str = "") -> Constant:
+        """A tensor that is known. The array is taken as it is now; for bfloat16 give the uint16 of its bits.
+
+        Without `dtype` it has the array's element type; a Python number becomes an i64, an f64 or a bool.
+        """
+        return self._constant(value, dtype, name, self._here())
+
+    def tuple(self, *fields: Operand) -> Tuple:
+        """Several values as one."""
+        span = self._here()
+        return Tuple(self._operands(fields, span), span=span, device=self._device)
+
+    def item(self, value: Expr, index: int) -> TupleGetItem:
+        """One of the values of a tuple; fields count from 0."""
+        return TupleGetItem(value, index, span=self._here(), device=self._device)
+
+    @contextmanager
+    def on(self, device: int) -> Iterator[None]:
+        """In the block, whatever is made is put on this device, a DLPack device type."""
+        before, self._device = self._device, device
+        try:
+            yield
+        finally:
+            self._device = before
+
+    @contextmanager
+    def at(self, span: Span | None, name: str = "") -> Iterator[None]:
+        """In the block, whatever is made has this place and this name: for those that read graphs from files."""
+        before = self._span, self._name
+        self._span, self._name = span, name
+        try:
+            yield
+        finally:
+            self._span, self._name = before
+
+    def _here(self) -> Span | None:
+        return self._span or user_line()
+
+    def _operands(self, given: Iterable[Operand], span: Span | None) -> Exprs:
+        """The operands as expressions; a number takes the element type of the first tensor beside it."""
+        operands = [*given]
+        typed = [each for each in operands if not isinstance(each, bool | int | float)]
+        partner = next((self._operand(each, None, span) for each in typed), None)
+        dtype = partner.dtype if partner is not None and hasattr(partner.type, "dtype") else None
+        return (*(self._operand(each, dtype, span) for each in operands),)
+
+    def _operand(self, given: object, partner: DType | None, span: Span | None) -> Expr:
+        if isinstance(given, Expr):
+            return given
+        if isinstance(given, bool | int | float):
+            return self._constant(given, literal_type(given, partner), "", span)
+        if isinstance(given, np.ndarray | np.generic):
+            return self._constant(given, None, "", span)
+        raise NotAnOperand(repr(given), span=span).error()
+
+    def _constant(self, value: object, dtype: DType | None, name: str, span: Span | None) -> Constant:
+        if dtype is None and isinstance(value, bool | int | float):
+            dtype = literal_type(value, None)
+        try:
+            array = np.asarray(value, None if dtype is None else dtype.stored)
+        except (OverflowError, TypeError, ValueError) as error:
+            raise BadConstant(repr(value), f": {error}", span=span).error() from None
+        found = dtype or next((each for each in SCALARS if each.stored == array.dtype), None)
+        if found is None:
+            raise BadConstant(f"an array of {array.dtype}", span=span).error()
+        return constant(array, found, name=name, span=span)
