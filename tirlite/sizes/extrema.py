@@ -94,6 +94,13 @@ class _Extremum(Composite):
     def value(self, operands: Sequence[int]) -> int:
         return self.pick(operands)
 
+    def mean(self) -> Relaxation:
+        """Between the least and the greatest of the sizes lies their mean."""
+        total: Size = 0
+        for size in self.sizes:
+            total = total + size
+        return Relaxation(total, len(self.sizes))
+
     @staticmethod
     @abstractmethod
     def pick(values: Iterable[int]) -> int:
@@ -126,7 +133,7 @@ class Maximum(_Extremum):
         return of_maximum(operands)
 
     def below(self) -> tuple[Relaxation, ...]:
-        return tuple(Relaxation(size) for size in self.sizes)
+        return (*(Relaxation(size) for size in self.sizes), self.mean())
 
     @staticmethod
     def pick(values: Iterable[int]) -> int:
@@ -153,7 +160,7 @@ class Minimum(_Extremum):
         return of_minimum(operands)
 
     def above(self) -> tuple[Relaxation, ...]:
-        return tuple(Relaxation(size) for size in self.sizes)
+        return (*(Relaxation(size) for size in self.sizes), self.mean())
 
     @staticmethod
     def pick(values: Iterable[int]) -> int:

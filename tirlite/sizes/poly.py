@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 from operator import index
@@ -251,6 +251,19 @@ class Quotient(_Division):
     def rebuild(self, operands: Sequence[Size]) -> Size:
         return quotient(*operands)
 
+    def definition(self) -> Size | None:
+        """The quotient of an extremum, and a number added to it, is the extremum of the quotients."""
+        terms = terms_of(self.dividend)
+        constant = terms.get((), 0)
+        products = [(product, coefficient) for product, coefficient in terms.items() if product]
+        if not isinstance(self.by, int) or len(products) != 1:
+            return None
+        ((product, coefficient),) = products
+        inner = product[0]
+        if coefficient < 0 or len(product) != 1 or not isinstance(inner, Composite) or not inner.choices():
+            return None
+        return inner.rebuild([quotient(coefficient * each + constant, self.by) for each in inner.operands])
+
     def below(self) -> tuple[Relaxation, ...]:
         if isinstance(self.by, int):
             # The dividend is a multiple of the granule, so the remainder leaves the top of its range unused.
@@ -272,7 +285,18 @@ class Quotient(_Division):
         found = [Relaxation(self.dividend, by=product) for product in self._divisor_product()]
         if bounds_of(self.dividend).nonnegative:
             found.append(Relaxation(self.dividend, y.low))
+            found += [Relaxation(quotient(self.dividend, less)) for less in self._smaller_divisors()]
         return tuple(found)
+
+    def _smaller_divisors(self) -> Iterator[Size]:
+        """Positive sizes that the divisor is at least: without its constant, without one of its factors."""
+        terms = terms_of(self.by)
+        constant = terms.get((), 0)
+        if constant > 0 and bounds_of(self.by - constant).positive:
+            yield self.by - constant
+        for product in self._divisor_product():
+            if len(product) > 1 and all(factor.bounds.positive for factor in product):
+                yield from (of_terms({product[:place] + product[place + 1 :]: 1}) for place in range(len(product)))
 
 
 class Remainder(_Division):
@@ -293,7 +317,9 @@ class Remainder(_Division):
         return remainder(*operands)
 
     def definition(self) -> Size | None:
-        return self.dividend - self.by * quotient(self.dividend, self.by) if isinstance(self.by, int) else None
+        if isinstance(self.by, int) or (self._divisor_product() and bounds_of(self.by).positive):
+            return self.dividend - self.by * quotient(self.dividend, self.by)
+        return None
 
     def above(self) -> tuple[Relaxation, ...]:
         if not bounds_of(self.by).positive:

@@ -12,6 +12,7 @@ from tirlite.diag import KernelError
 from tirlite.sizes.box import minimum_in_box
 from tirlite.sizes.division import divisor_of
 from tirlite.sizes.evaluate import dims_of, evaluate, sample_bindings
+from tirlite.sizes.ordering import minimum_by_order
 from tirlite.sizes.poly import Atom, Product, Relaxation, Terms, inside_out, of_terms, terms_of
 from tirlite.sizes.terms import accumulate, multiply, replace, without
 
@@ -34,10 +35,12 @@ def best_lower_bound(terms: Terms, target: int | None = None) -> int | None:
 
 def _lower_bound(terms: Terms, target: int | None) -> int | None:
     found = minimum_in_box(terms)
-    if _reached(found, target) or not any(atom.operands for product in terms for atom in product):
+    if _reached(found, target):
         return found
     if target is not None and _falls_below(terms, target):
         return found
+    if not any(atom.operands for product in terms for atom in product):
+        return _better(found, minimum_by_order(terms))
     return _better(found, _Search().lower(terms, target, frozenset()))
 
 
@@ -75,7 +78,7 @@ class _Search:
                 if (atom, negative) not in kept:
                     variants = self._variants(terms, atom, negative)
                     if variants:
-                        return self._best_variant(best, variants, terms, target, kept | {(atom, negative)})
+                        return self._best_variant(best, variants, terms, target, kept, (atom, negative))
         return best
 
     def _least_choice(self, terms: Terms, atom: Atom, target: int | None, kept: _Kept) -> int | None:
@@ -88,15 +91,24 @@ class _Search:
         return min(found)
 
     def _best_variant(
-        self, best: int | None, variants: Sequence[tuple[Terms, int]], terms: Terms, target: int | None, kept: _Kept
+        self,
+        best: int | None,
+        variants: Sequence[tuple[Terms, int]],
+        terms: Terms,
+        target: int | None,
+        kept: _Kept,
+        place: tuple[Atom, bool],
     ) -> int | None:
-        """The best bound over the `variants` and, last, over `terms` with the atom kept as it is."""
+        """The best bound over the `variants` and, last, over `terms` with the atom kept as it is.
+
+        Of a power a variant replaces one factor, so that the next may be replaced by another bound.
+        """
         for variant, scale in variants:
             value = self.lower(variant, None if target is None else target * scale, kept)
             best = _better(best, None if value is None else -(-value // scale))
             if _reached(best, target):
                 return best
-        return _better(best, self.lower(terms, target, kept))
+        return _better(best, self.lower(terms, target, kept | {place}))
 
     def _bounded_by_one(self, terms: Terms, atom: Atom) -> bool:
         """Whether replacing the atom by one of its relaxations bounds every term with it; else it takes all choices."""
