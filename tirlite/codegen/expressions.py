@@ -86,7 +86,7 @@ class Expressions:
         b = self._leaf(expr.b) or (yield self.steps(expr.b))
         if self.checked and expr.dtype == i64 and type(expr) in _CHECKED:
             return self._checked(_CHECKED[type(expr)], a, b)
-        return binary(self.out, type(expr), expr.dtype, a, b, _known(expr.b))
+        return binary(self.out, type(expr), expr.dtype, a, b, known_integer(expr.b))
 
     def _checked(self, name: str, a: str, b: str) -> str:
         pair = self.out.call("{i64, i1}", f"llvm.{name}.with.overflow.i64", f"i64 {a}", f"i64 {b}")
@@ -271,7 +271,7 @@ def _is_small(dtype: DType) -> bool:
     return dtype.lanes == 1 and not dtype.is_float and dtype.bits < 32
 
 
-def _known(expr: Expr) -> int | None:
+def known_integer(expr: Expr) -> int | None:
     """The integer that `expr` is in every lane, where it is constant."""
     while isinstance(expr, Broadcast):
         expr = expr.value

@@ -129,12 +129,16 @@ class Faults:
         missing = out.value(f"icmp eq ptr {pointer}, null")
         out.branch_if(missing, self._stop(NoMemory(buffer.name, span=span)), got)
         out.start(got)
-        label = out.label("cleanup")
+        self.hold(pointer)
+        return pointer
+
+    def hold(self, pointer: str) -> None:
+        """Says that memory on the heap is to be freed, by `release_to` or a fault."""
+        label = self.out.label("cleanup")
         self._tail += [f"{label}:", f"  call void @free(ptr {pointer})", f"  br label %{self.cleanup}"]
-        out.module.declarations.setdefault("free", "declare void @free(ptr)")
+        self.out.module.declarations.setdefault("free", "declare void @free(ptr)")
         self._held[label] = (pointer, self.cleanup)
         self.cleanup = label
-        return pointer
 
     def release_to(self, cleanup: str) -> None:
         """Frees what has been allocated since `cleanup` was the block to leave through."""

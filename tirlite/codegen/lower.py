@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tirlite.codegen.aliases import Aliases
+from tirlite.codegen.debug.statements import CheckedStatements, on_heap
 from tirlite.codegen.environment import Environment
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.halves import is_half, narrow
@@ -14,7 +15,7 @@ from tirlite.codegen.memory import natural_alignment
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Extent, Statements
-from tirlite.codegen.storage import Home, assign_homes
+from tirlite.codegen.storage import Home, Storage, assign_homes
 from tirlite.codegen.text import FunctionText, ModuleText
 from tirlite.codegen.told import Told
 from tirlite.codegen.types import register_type
@@ -48,19 +49,18 @@ class Lowered:
     needs_pool: bool  # the module calls the pool of workers, see `codegen.pool`
 
 
-def lower(func: PrimFunc, workers: int = 1) -> Lowered:
+def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
     """The module of one function, whose parallel loops are run by so many workers at most.
 
-    Raises KernelError for what native code cannot do.
+    With `debug` the code checks itself, and parallel loops run in order. Raises KernelError for what native code cannot
+    do.
     """
-    storage = assign_homes(func, workers)
+    storage = on_heap(assign_homes(func)) if debug else assign_homes(func, workers)
     workspace = Workspace.of(storage)
     module = ModuleText()
     name = "tirlite_" + re.sub(r"\W", "_", func.name, flags=re.ASCII)
-    values = Expressions(FunctionText(module), Environment())
-    statements = Statements(
-        values, name, storage, Weights(func.body), Aliases(func, storage.of(Home.WORKSPACE), module)
-    )
+    statements = _statements(func, name, storage, module, debug)
+    values = statements.values
     try:
         _write_kernel(func, statements)
     except Refused as refused:
@@ -82,6 +82,14 @@ def lower(func: PrimFunc, workers: int = 1) -> Lowered:
         extent=statements.extent,
         needs_pool=statements.tasks > 0,
     )
+
+
+def _statements(func: PrimFunc, name: str, storage: Storage, module: ModuleText, debug: bool) -> Statements:
+    out, weights = FunctionText(module), Weights(func.body)
+    if debug:
+        return CheckedStatements(out, func.span, name, storage, weights, Aliases(func, storage.of(Home.HEAP), module))
+    aliases = Aliases(func, storage.of(Home.WORKSPACE), module)
+    return Statements(Expressions(out, Environment()), name, storage, weights, aliases)
 
 
 def _write_kernel(func: PrimFunc, statements: Statements) -> None:

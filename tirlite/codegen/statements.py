@@ -28,6 +28,7 @@ from tirlite.ir import (
     AttrStmt,
     Buffer,
     Evaluate,
+    Expr,
     For,
     ForKind,
     IfThenElse,
@@ -215,9 +216,16 @@ class Statements:
     def attribute(self, stmt: AttrStmt) -> Steps[None]:
         return self.block(stmt.body)
 
+    def condition(self, condition: Expr, _use: str) -> str:
+        """The value of a condition; checked code calls it by its use, where it cannot be used."""
+        return self.values.value(condition)
+
+    def bounds(self, stmt: For) -> tuple[str, str]:
+        return self.values.value(stmt.start), self.values.value(stmt.stop)
+
     def conditional(self, stmt: IfThenElse) -> Steps[None]:
         out = self.out
-        condition = self.values.value(stmt.condition)
+        condition = self.condition(stmt.condition, "the condition of an `if`")
         then, done = out.label("then"), out.label("done")
         otherwise = out.label("else") if stmt.else_body.stmts else done
         out.branch_if(condition, then, otherwise)
@@ -252,14 +260,14 @@ class Statements:
         test, body, done = out.label("test"), out.label("while"), out.label("done")
         out.branch(test)
         out.start(test)
-        out.branch_if(self.values.value(stmt.condition), body, done)
+        out.branch_if(self.condition(stmt.condition, "the condition of a `while`"), body, done)
         out.start(body)
         yield self.body(stmt.body)
         out.branch(test)
         out.start(done)
 
     def loop(self, stmt: For) -> Steps[None]:
-        start, stop = self.values.value(stmt.start), self.values.value(stmt.stop)
+        start, stop = self.bounds(stmt)
         if stmt in self.storage.workers:
             yield self._distributed(stmt, start, stop)
         elif abs(stmt.step) == 1:

@@ -72,7 +72,7 @@ class Version:
             if self._lowered is None:
                 func = self.rewritten.func
                 start = perf_counter()
-                self._lowered = lower(func, self.options.target.workers)
+                self._lowered = lower(func, self.options.target.workers, debug=self.options.debug)
                 self.stages.append(("codegen", perf_counter() - start))
             return self._lowered
 

@@ -34,8 +34,8 @@ class NoKernel(Message):
 def compile(func: PrimFunc | Kernel | Function, **choices: Unpack[Choices]) -> Kernel:  # noqa: A001
     """A kernel made of `func`, with options of its own: `tl.compile(f, strategy="exact", in_place=False)`.
 
-    The options are the fields of `driver.options.Options`: strategy, in_place, target, budget, time_limit, observers.
-    The passes run, and native code is made, when they are first needed.
+    The options are the fields of `driver.options.Options`: strategy, in_place, debug, target, budget, time_limit,
+    observers. The passes run, and native code is made, when they are first needed.
 
     Raises KernelError for a function that is no kernel or is ill-formed, PlanError for an unknown strategy.
     """

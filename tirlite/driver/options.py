@@ -17,6 +17,7 @@ class Choices(TypedDict, total=False):
 
     strategy: str | Strategy
     in_place: bool
+    debug: bool
     target: Target
     budget: int | None
     time_limit: float | None
@@ -28,13 +29,15 @@ class Options:
     """How a kernel is compiled.
 
     `strategy` plans the storage of the temporaries: a name, or a function of your own from a `plan.Problem` to a
-    `plan.Plan`. With `in_place`, a buffer may take over the bytes of one that dies where it is born. `target` describes
-    tagged memory. `budget` (search nodes) and `time_limit` (seconds) bound strategy `exact`. Each of `observers` is
-    called with every pass's `Step`. Raises PlanError for an unknown strategy.
+    `plan.Plan`. With `in_place`, a buffer may take over the bytes of one that dies where it is born. With
+    `debug`, the code checks itself as it runs, see docs/debugging.md. `target` describes tagged memory. `budget` (in
+    search nodes) and `time_limit` (seconds) bound strategy `exact`. Each of `observers` is called with every pass's
+    `Step`. Raises PlanError for an unknown strategy.
     """
 
     strategy: str | Strategy = "auto"
     in_place: bool = True
+    debug: bool = False
     target: Target = field(default_factory=Target.host)
     budget: int | None = None
     time_limit: float | None = None
