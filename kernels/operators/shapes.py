@@ -1,0 +1,73 @@
+"""Shapes of operands in, the axes that a kernel has to tell apart out: neighbours that behave alike become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tirlite.ir import Expr, IntImm, TensorType, const, i64
+
+Extent: TypeAlias = "int | Expr"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis of the result, and which of the operands have it; the others are the same all along it."""
+
+    extent: Extent
+    present: tuple[bool, ...]
+
+
+def extents(tensor: TensorType) -> tuple[Extent, ...]:
+    """The shape of a tensor; constants as integers."""
+    return tuple(each.value if isinstance(each, IntImm) else each for each in tensor.shape)
+
+
+def product(given: Iterable[Extent]) -> Extent:
+    """The number of elements in a box of these extents."""
+    result: Extent = 1
+    for each in given:
+        if not (isinstance(each, int) and each == 1):
+            result = each if isinstance(result, int) and result == 1 else result * each
+    return result
+
+
+def elements(tensor: TensorType) -> Extent:
+    """The number of elements of a tensor."""
+    return product(extents(tensor))
+
+
+def around(tensor: TensorType, axis: int) -> tuple[Extent, Extent, Extent]:
+    """The number of elements before, along and behind an axis: the shape as which a row-major tensor is seen there."""
+    shape = extents(tensor)
+    axis %= len(shape)
+    return product(shape[:axis]), shape[axis], product(shape[axis + 1 :])
+
+
+def is_one(extent: Extent) -> bool:
+    return isinstance(extent, int) and extent == 1
+
+
+def broadcast(shapes: Sequence[Sequence[Extent]], target: Sequence[Extent]) -> tuple[Axis, ...]:
+    """The axes of a box over which operands of `shapes` are spread as NumPy does it.
+
+    Axes of extent 1 are left out, neighbours along which the same operands change are joined. A symbolic extent stands
+    for the extent of the target, whatever it is called.
+    """
+    padded = [(*(1 for _ in range(len(target) - len(shape))), *shape) for shape in shapes]
+    axes: list[Axis] = []
+    for number, extent in enumerate(target):
+        present = tuple(not is_one(shape[number]) for shape in padded)
+        if is_one(extent):
+            continue
+        if axes and axes[-1].present == present:
+            axes[-1] = Axis(product((axes[-1].extent, extent)), present)
+        else:
+            axes.append(Axis(extent, present))
+    return tuple(axes)
+
+
+def as_expr(extent: Extent) -> Expr:
+    """An extent as an expression of type i64."""
+    return const(extent, i64) if isinstance(extent, int) else extent
