@@ -1,8 +1,10 @@
 """Operator graphs: their expressions and types, a builder, what they mean, and the plans of their storage."""
 
 from tirlite.graph.builder.builder import Builder
+from tirlite.graph.equal import structural_equal
 from tirlite.graph.evaluate import apply, evaluate, trace
-from tirlite.graph.expr import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var, constant
+from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var, constant
+from tirlite.graph.function import Function
 from tirlite.graph.op import Attrs, Op, Site
 from tirlite.graph.ops import OPS
 from tirlite.graph.program import Block, Branches, Program, program
@@ -17,6 +19,7 @@ __all__ = [
     "Constant",
     "Expr",
     "Function",
+    "FunctionNode",
     "If",
     "Let",
     "OPS",
@@ -33,6 +36,7 @@ __all__ = [
     "constant",
     "evaluate",
     "program",
+    "structural_equal",
     "tensor_type",
     "trace",
 ]

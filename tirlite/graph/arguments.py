@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import CallTypeError, CallValueError, Message
-from tirlite.graph.expr import Function
+from tirlite.graph.expr import FunctionNode
 from tirlite.graph.types import TensorType, TupleType, Type
 from tirlite.sizes import Dim, evaluate
 from tirlite.sizes.poly import atom_of
@@ -82,7 +82,7 @@ class GraphArgumentFact(Message):
     facts: str
 
 
-def bind(function: Function, given: Sequence[Any]) -> tuple[list[Any], dict[Dim, int]]:
+def bind(function: FunctionNode, given: Sequence[Any]) -> tuple[list[Any], dict[Dim, int]]:
     """The values as arrays, and the values of the dims in the types of the parameters."""
     if len(given) != len(function.params):
         raise GraphArgumentCount(function.name, len(function.params), len(given)).error()

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tirlite.diag import public
 from tirlite.graph.arguments import bind
-from tirlite.graph.expr import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var
+from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program, program
 from tirlite.graph.reference import MEANINGS
@@ -23,7 +23,7 @@ Value: TypeAlias = "Array | tuple[Value, ...]"
 
 
 @public
-def evaluate(function: Function, *arrays: npt.ArrayLike) -> Value:
+def evaluate(function: FunctionNode, *arrays: npt.ArrayLike) -> Value:
     """The result of the function: an array, or a tuple of arrays.
 
     bfloat16 comes and goes as the uint16 of its bits. float16 and bfloat16 are computed in f32 and rounded after each
@@ -33,14 +33,14 @@ def evaluate(function: Function, *arrays: npt.ArrayLike) -> Value:
 
 
 @public
-def trace(function: Function, *arrays: npt.ArrayLike) -> Mapping[Expr, Value]:
+def trace(function: FunctionNode, *arrays: npt.ArrayLike) -> Mapping[Expr, Value]:
     """The value of each expression that was computed, the result `function.body` and the parameters among them."""
     values, binding = bind(function, arrays)
     with np.errstate(all="ignore"):
         return run(_function(function, values, binding))
 
 
-def _function(function: Function, args: Sequence[Value], binding: Mapping[Dim, int]) -> Steps[dict[Expr, Value]]:
+def _function(function: FunctionNode, args: Sequence[Value], binding: Mapping[Dim, int]) -> Steps[dict[Expr, Value]]:
     made = program(function)
     values: dict[Expr, Value] = dict(zip(function.params, args, strict=True))
     yield _block(made, made.body, values, binding)

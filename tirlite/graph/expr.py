@@ -155,7 +155,7 @@ def constant(array: npt.NDArray[Any], dtype: DType, *, name: str = "", span: Spa
 class Call(Expr):
     """An operator, or a function, applied to values."""
 
-    op: Op | Function
+    op: Op | FunctionNode
     args: tuple[Expr, ...]
     attrs: Attrs = Attrs()  # noqa: RUF009  # frozen, and equal by value
     name: str = field(default="", kw_only=True)
@@ -243,11 +243,10 @@ class If(Expr):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Function:
-    """Parameters and a body over them. A primitive one stands for one kernel: planners do not look inside.
+class FunctionNode:
+    """Parameters and a body over them: what a `Function` is, without its text.
 
-    `outputs` names the result, or the fields of a result that is a tuple; it is empty where nobody named them. Dims in
-    the types of its parameters stand for whatever a call gives there.
+    Operators and functions can be called; calls hold this, so that the printer can stand between it and `Function`.
     """
 
     name: str
@@ -262,10 +261,6 @@ class Function:
         """The type of what it returns."""
         return self.body.type
 
-    def replaced(self, **changes: object) -> Function:
+    def replaced(self, **changes: object) -> Self:
         """The same function with some parts changed."""
-        return cast(Function, replace(cast(Any, self), **changes))
-
-    def __repr__(self) -> str:
-        params = ", ".join(f"{param.name}: {param.type}" for param in self.params)
-        return f"<Function {self.name}({params}) -> {self.result}>"
+        return cast(Self, replace(cast(Any, self), **changes))

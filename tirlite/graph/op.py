@@ -9,7 +9,7 @@ from typing import Self
 from tirlite.diag import GraphError, Message, Span, TirliteError
 from tirlite.graph.types import TensorType, Type
 from tirlite.ir import DType
-from tirlite.sizes import Dim, Poly, evaluate
+from tirlite.sizes import Dim, Poly, Size, evaluate, substitute
 
 
 class OperandCount(Message):
@@ -101,10 +101,17 @@ class Attrs:
 
     def at(self, binding: Mapping[Dim, int]) -> Self:
         """The same attributes with their sizes as integers."""
+        return self._mapped(lambda size: evaluate(size, binding))
+
+    def substituted(self, sizes: Mapping[Dim, Size]) -> Self:
+        """The same attributes with sizes in the place of dims."""
+        return self._mapped(lambda size: substitute(size, sizes))
+
+    def _mapped(self, function: Callable[[Poly], Size]) -> Self:
         changes = {}
         for each in fields(self):
             value = getattr(self, each.name)
-            if (made := _at(value, binding)) is not value:
+            if (made := _mapped(value, function)) is not value:
                 changes[each.name] = made
         return replace(self, **changes) if changes else self
 
@@ -118,11 +125,11 @@ class Attrs:
         return ", ".join(parts)
 
 
-def _at(value: object, binding: Mapping[Dim, int]) -> object:
+def _mapped(value: object, function: Callable[[Poly], Size]) -> object:
     if isinstance(value, Poly):
-        return evaluate(value, binding)
+        return function(value)
     if isinstance(value, tuple):
-        made = tuple(_at(each, binding) for each in value)
+        made = tuple(_mapped(each, function) for each in value)
         return made if any(a is not b for a, b in zip(made, value, strict=True)) else value
     return value
 

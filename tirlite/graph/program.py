@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tirlite.diag import GraphError, Message
-from tirlite.graph.expr import Constant, Expr, Function, If, Let, Var
+from tirlite.graph.expr import Constant, Expr, FunctionNode, If, Let, Var
 
 
 class UnboundGraphVar(Message):
@@ -35,7 +35,7 @@ class UnboundGraphVar(Message):
 class BoundTwice(Message):
     """A variable of a graph gets two values: it stands twice among the parameters, or in two Lets.
 
-    Example: `Function("f", (x, x), x)`.
+    Example: `FunctionNode("f", (x, x), x)`.
     Fix: Make a Var for each.
     """
 
@@ -67,7 +67,7 @@ class Branches(NamedTuple):
 class Program:
     """A function as a sequence. `branches` holds the blocks of each If, `bound` the value of each variable of a Let."""
 
-    function: Function
+    function: FunctionNode
     body: Block
     branches: Mapping[If, Branches]
     bound: Mapping[Var, Expr]
@@ -97,7 +97,7 @@ class Program:
                 yield step
 
 
-def program(function: Function) -> Program:
+def program(function: FunctionNode) -> Program:
     """The program of a function, without looking into functions that it calls.
 
     Raises GraphError for a variable without a value, and for one with two.
@@ -134,7 +134,7 @@ def _post_order(root: Expr) -> list[Expr]:
     return order
 
 
-def _bound(function: Function, order: list[Expr]) -> dict[Var, Expr]:
+def _bound(function: FunctionNode, order: list[Expr]) -> dict[Var, Expr]:
     bound: dict[Var, Expr] = {}
     params: set[Var] = set()
     for param in function.params:
@@ -149,7 +149,7 @@ def _bound(function: Function, order: list[Expr]) -> dict[Var, Expr]:
     return bound
 
 
-def _check_uses(function: Function, order: list[Expr], bound: Mapping[Var, Expr], regions: _Regions) -> None:
+def _check_uses(function: FunctionNode, order: list[Expr], bound: Mapping[Var, Expr], regions: _Regions) -> None:
     """Raises GraphError for a use of a variable that has no value there, or has none yet."""
     params = frozenset(function.params)
     computed: set[Expr] = set()
@@ -166,7 +166,7 @@ def _check_uses(function: Function, order: list[Expr], bound: Mapping[Var, Expr]
 class _Regions:
     """The region of each expression: 0 is the body of the function, each If opens two more."""
 
-    def __init__(self, function: Function, order: list[Expr]) -> None:
+    def __init__(self, function: FunctionNode, order: list[Expr]) -> None:
         self.parents = [0]
         self.depths = [0]
         self.of: dict[Expr, int] = {function.body: 0}

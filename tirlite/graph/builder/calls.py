@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import GraphError, Message, Span, nearest
-from tirlite.graph.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, constant
+from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, Tuple, TupleGetItem, constant
 from tirlite.graph.op import Attrs
 from tirlite.graph.ops import OPS
 from tirlite.graph.places import user_line
@@ -86,7 +86,7 @@ class CallBuilder:
         made = attrs if attrs is not None else OPS[op].attrs()
         return Call(OPS[op], args, made, name=name or self._name, span=span, device=self._device)
 
-    def invoke(self, function: Function, *operands: Operand, name: str = "") -> Call:
+    def invoke(self, function: FunctionNode, *operands: Operand, name: str = "") -> Call:
         """A call of a function."""
         span = self._here()
         args = self._operands(operands, span)

@@ -2,12 +2,16 @@
 
 from types import MappingProxyType
 
+from tirlite.graph.reference.arrangement import ARRANGEMENT
 from tirlite.graph.reference.binary import BINARY
+from tirlite.graph.reference.convolution import CONVOLUTION
 from tirlite.graph.reference.elementwise import ELEMENTWISE
 from tirlite.graph.reference.linear import LINEAR
 from tirlite.graph.reference.meaning import Array, Meaning
+from tirlite.graph.reference.normalization import NORMALIZATION
+from tirlite.graph.reference.reduction import REDUCTION
 
-_FAMILIES = (ELEMENTWISE, BINARY, LINEAR)
+_FAMILIES = (ELEMENTWISE, BINARY, LINEAR, CONVOLUTION, NORMALIZATION, REDUCTION, ARRANGEMENT)
 MEANINGS = MappingProxyType({name: meaning for family in _FAMILIES for name, meaning in family.items()})
 
 __all__ = ["Array", "MEANINGS", "Meaning"]
