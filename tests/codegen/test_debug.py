@@ -26,7 +26,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "steps": ("for i in range(0, n + 3, 3):\n    y[i] = 0.0", "index 42 is out of bounds"),
     "indirect": ("for i in range(n):\n    y[i] = x[at[i]]", "index -1 is out of bounds for axis 0 of `x`"),
     "second axis": (
-        "m = tl.alloc(tl.f32[4, n])\nfor i in range(4):\n    for j in range(n + i):\n        m[i, j] = 1\ny[0] = m[0, 0]",
+        "m = tl.alloc(tl.f32[4, n])\nfor i in range(4):\n    for j in range(n + i):\n        m[i, j] = 1",
         "index 40 is out of bounds for axis 1 of `m` with extent 40",
     ),
     "first of two axes": (
@@ -110,7 +110,7 @@ WRONG: dict[str, tuple[str, str]] = {
         "`t[7]`",
     ),
     "in place": (
-        "for i in range(n):\n    t[i] = x[i]\nfor i in range(1, n):\n    u[i] = t[i]\nfor i in range(n):\n    y[i] = u[i]",
+        "for i in range(n):\n    t[i] = 1\nfor i in range(1, n):\n    u[i] = t[i]\nfor i in range(n):\n    y[i] = u[i]",
         "depends on `u[0]`",
     ),
     "division": ("z[0] = z[1] // z[3]", "1 // 0"),

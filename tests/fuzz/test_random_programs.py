@@ -30,13 +30,13 @@ def test_storage_rewrite_keeps_the_meaning(first: int) -> None:
         assert_same(outcomes(program), outcomes(program, func=rewritten))
 
 
-def compiled(strategy: str) -> Run:
+def compiled(strategy: str, *, debug: bool = False) -> Run:
     """What compiles a function and calls it."""
     kernels: dict[PrimFunc, tl.Kernel] = {}
 
     def run(func: PrimFunc, arguments: Arguments) -> None:
         if func not in kernels:
-            kernels[func] = tl.compile(func, strategy=strategy)
+            kernels[func] = tl.compile(func, strategy=strategy, debug=debug)
         kernels[func](*(arguments[param] for param in func.params))
 
     return run
@@ -45,6 +45,12 @@ def compiled(strategy: str) -> Run:
 def test_compiled_code_does_what_the_interpreter_does(first: int) -> None:
     for seed in range(first, first + GROUP):
         program, run = generate(seed), compiled(STRATEGIES[seed % len(STRATEGIES)])
+        assert_same(outcomes(program), outcomes(program, run))
+
+
+def test_checked_code_does_the_same_and_gives_no_false_alarm(first: int) -> None:
+    for seed in range(first, first + GROUP, 5):
+        program, run = generate(seed), compiled((*STRATEGIES, "pack")[seed // 5 % 4], debug=True)
         assert_same(outcomes(program), outcomes(program, run))
 
 

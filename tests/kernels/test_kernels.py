@@ -1,4 +1,4 @@
-"""Every kernel of the library gives what its NumPy reference gives: interpreted and compiled, under every strategy."""
+"""Every kernel of the library gives what its NumPy reference gives: interpreted, compiled, and compiled with checks."""
 
 from __future__ import annotations
 
@@ -50,6 +50,15 @@ def test_compiled_kernels_give_what_numpy_gives(case: Case, strategy: str) -> No
     for size in case.sizes:
         arguments = inputs(case, size)
         assert_close(kernel(*arguments), case.reference(*arguments), case.tolerance)
+
+
+@each_case
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_checked_kernels_give_what_plain_ones_give(case: Case, strategy: str) -> None:
+    checked = tl.compile(case.kernel, strategy=strategy, debug=True)
+    for size in case.sizes:
+        arguments = inputs(case, size)
+        np.testing.assert_array_equal(checked(*arguments), compiled(case, strategy)(*arguments), strict=True)
 
 
 @each_case

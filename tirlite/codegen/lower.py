@@ -87,9 +87,11 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
 def _statements(func: PrimFunc, name: str, storage: Storage, module: ModuleText, debug: bool) -> Statements:
     out, weights = FunctionText(module), Weights(func.body)
     if debug:
-        return CheckedStatements(out, func.span, name, storage, weights, Aliases(func, storage.of(Home.HEAP), module))
-    aliases = Aliases(func, storage.of(Home.WORKSPACE), module)
-    return Statements(Expressions(out, Environment()), name, storage, weights, aliases)
+        heap = storage.of(Home.HEAP)
+        aliases = (Aliases(func, heap, module), Aliases(func, heap, module))
+        return CheckedStatements(out, func.span, name, storage, weights, aliases)
+    ranges = Aliases(func, storage.of(Home.WORKSPACE), module)
+    return Statements(Expressions(out, Environment()), name, storage, weights, ranges)
 
 
 def _write_kernel(func: PrimFunc, statements: Statements) -> None:

@@ -103,9 +103,8 @@ class Checks:
             minus_one = out.value(f"icmp eq {name} {b}, {constant(-1, dtype)}")
             wrong = out.value(f"or {flags} {wrong}, {out.value(f'and {flags} {least}, {minus_one}')}")
         if mark is not None:
-            every = "true" if dtype.lanes == 1 else "splat (i1 true)"
-            has_value = out.value(f"xor {flags} {mark.flag.operand}, {every}")
-            wrong = out.value(f"and {flags} {wrong}, {has_value}")
+            none = "false" if dtype.lanes == 1 else "zeroinitializer"
+            wrong = out.value(f"select {flags} {mark.flag.operand}, {flags} {none}, {flags} {wrong}")
         report = TrapReport(self.span, kind, dtype)
         values = (a, b)
         self.stop_if(

@@ -84,6 +84,9 @@ class CheckedExpressions(Expressions):
         b = self._leaf(expr.b) or (yield self.steps(expr.b))
         mark = joined(self.out, self.marks.get(a), self.marks.get(b))
         if isinstance(expr, _TRAPPING) and expr.dtype.is_integer and not is_tame(expr):
+            if mark is not None:  # to LLVM, memory that was never written may hold another number at each look
+                kind = register_type(expr.dtype)
+                a, b = self.out.value(f"freeze {kind} {a}"), self.out.value(f"freeze {kind} {b}")
             self.checks.trap(type(expr), expr.dtype, a, b, mark)
         value = binary(self.out, type(expr), expr.dtype, a, b, known_integer(expr.b))
         return self.marked(value, expr.dtype, mark)
@@ -235,9 +238,11 @@ class CheckedExpressions(Expressions):
             return self._gathered(expr, place, window, indices)
         first = self.first_lanes(indices, expr.indices)
         offset = memory.offset_in(out, place, first)
-        value = memory.load(out, place, memory.address(out, place, offset), expr.dtype)
+        notes, shadow_notes = self.environment.notes, self.environment.shadow_notes
+        value = memory.load(out, place, memory.address(out, place, offset), expr.dtype, notes.get(buffer, ""))
         if window.shadow is not None:
-            flag = shadows.read(out, window, shadows.element(out, window, offset), expr.dtype)
+            shadow = shadows.element(out, window, offset)
+            flag = shadows.read(out, window, shadow, expr.dtype, shadow_notes.get(buffer, ""))
             self.marks[value] = Mark(flag, Read(flag, self.checks.number(buffer), tuple(first)))
         return value
 

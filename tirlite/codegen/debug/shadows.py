@@ -39,17 +39,21 @@ class ShadowEnvironment(Environment):
         super().__init__()
         self.windows: dict[Buffer, Window] = {}
         self.owners = 0
+        self.shadow_notes: dict[Buffer, str] = {}  # what ends the accesses of shadows, as `notes` those of buffers
 
     def next_owner(self) -> int:
         self.owners += 1
         return (self.owners - 1) % _OWNERS + 1
 
-    def open(self, buffer: Buffer, window: Window) -> None:
+    def open(self, buffer: Buffer, window: Window, source: Window | None = None) -> None:
+        """Says what is known of a buffer that has been placed; `source` is that of which it is a view."""
         self.windows[buffer] = window
         for operand in (*window.extents, window.bytes):
             self.keep(operand, "i64")
         if window.shadow is not None:
-            self.lead(window.shadow.pointer, self.root(buffer))
+            whole = source.shadow if source is not None else None
+            root = self.names[whole.pointer].root if whole is not None else window.shadow.pointer
+            self.lead(window.shadow.pointer, root)
 
 
 def word(dtype: DType) -> str:
@@ -64,21 +68,21 @@ def owned(owner: int, dtype: DType) -> str:
     return str(number) if dtype.lanes == 1 else f"splat (i{8 * dtype.scalar.bytes} {number})"
 
 
-def read(out: FunctionText, window: Window, pointer: str, dtype: DType) -> Flag:
+def read(out: FunctionText, window: Window, pointer: str, dtype: DType, note: str = "") -> Flag:
     """Which lanes of the value with its shadow at `pointer` are poisoned."""
     assert window.shadow is not None
     kind = word(dtype)
-    found = out.value(f"load {kind}, ptr {pointer}, align {_alignment(window, dtype)}")
+    found = out.value(f"load {kind}, ptr {pointer}, align {_alignment(window, dtype)}{note}")
     return Flag(out.value(f"icmp ne {kind} {found}, {owned(window.owner, dtype)}"), dtype.lanes)
 
 
-def write(out: FunctionText, window: Window, pointer: str, dtype: DType, flag: Flag | None) -> None:
+def write(out: FunctionText, window: Window, pointer: str, dtype: DType, flag: Flag | None, note: str = "") -> None:
     """Says that a value was written, whose poisoned lanes are flagged."""
     kind, value = word(dtype), owned(window.owner, dtype)
     if flag is not None:
         zero = "0" if dtype.lanes == 1 else "zeroinitializer"
         value = out.value(f"select {flag.kind} {flag.operand}, {kind} {zero}, {kind} {value}")
-    out.effect(f"store {kind} {value}, ptr {pointer}, align {_alignment(window, dtype)}")
+    out.effect(f"store {kind} {value}, ptr {pointer}, align {_alignment(window, dtype)}{note}")
 
 
 def _alignment(window: Window, dtype: DType) -> int:

@@ -1,7 +1,7 @@
 """Statements in, their instructions with all checks out.
 
 Loops of all kinds run in order, as in the interpreter. Buffers lie on the stack or on the heap, where they are
-declared, each with its shadow behind it.
+declared, each with its shadow.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tirlite.codegen.multiples import largest_divisor
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.statements import RULES as PLAIN
 from tirlite.codegen.statements import Statements
-from tirlite.codegen.storage import LARGEST_BYTES, Home, Storage, padded_bytes
+from tirlite.codegen.storage import Home, Storage, padded_bytes
 from tirlite.codegen.text import FunctionText
 from tirlite.diag import Span
 from tirlite.ir import (
@@ -40,6 +40,7 @@ from tirlite.ir import (
     Stmt,
     Store,
     View,
+    While,
     shown,
 )
 
@@ -65,11 +66,13 @@ class CheckedStatements(Statements):
         name: str,
         storage: Storage,
         weights: Weights,
-        aliases: Aliases,
+        aliases: tuple[Aliases, Aliases],
         *calls: Any,
     ) -> None:
+        """`aliases` are those of the buffers and those of their shadows, which have scopes of their own."""
         checks = Checks(out, Faults(out, storage.line, [], {}), span)
-        super().__init__(CheckedExpressions(checks, ShadowEnvironment()), name, storage, weights, aliases, *calls)
+        super().__init__(CheckedExpressions(checks, ShadowEnvironment()), name, storage, weights, aliases[0], *calls)
+        self.shadow_aliases = aliases[1]
         self.checks = checks
         checks.faults = self.faults
         self.levels: dict[Buffer, int] = {}  # the loops around each declaration of storage
@@ -91,11 +94,11 @@ class CheckedStatements(Statements):
         super().place(buffer, pointer, extents, align, root)
         self.environment.open(buffer, Window(tuple(extents), "0", None, 0))
 
-    def _declare(self, buffer: Buffer, shadow: str, window: Window) -> None:
-        """Says what is known of a buffer that has been placed."""
+    def _declare(self, buffer: Buffer, shadow: str, window: Window, source: Window | None = None) -> None:
+        """Says what is known of a buffer that has been placed, with its shadow at an address, if it has one."""
         place = self.environment.places[buffer]
-        found = None if not shadow else Place(buffer, shadow, place.strides, place.align)
-        self.environment.open(buffer, replace(window, shadow=found))
+        found = replace(place, pointer=shadow) if shadow else None
+        self.environment.open(buffer, replace(window, shadow=found), source)
 
     def store(self, stmt: Store) -> None:
         values, out, buffer = self.values, self.out, stmt.buffer
@@ -111,10 +114,11 @@ class CheckedStatements(Statements):
             self._scatter(stmt, place, window, indices, value, mark)
             return
         offset = memory.offset_in(out, place, values.first_lanes(indices, stmt.indices))
-        memory.store(out, place, memory.address(out, place, offset), stmt.value.dtype, value)
+        pointer, dtype = memory.address(out, place, offset), stmt.value.dtype
+        memory.store(out, place, pointer, dtype, value, self.environment.notes.get(buffer, ""))
         if window.shadow is not None:
-            flag = None if mark is None else mark.flag
-            shadows.write(out, window, shadows.element(out, window, offset), stmt.value.dtype, flag)
+            shadow, note = shadows.element(out, window, offset), self.environment.shadow_notes.get(buffer, "")
+            shadows.write(out, window, shadow, dtype, None if mark is None else mark.flag, note)
 
     def _scatter(
         self, stmt: Store, place: Place, window: Window, indices: list[str], value: str, mark: Mark | None
@@ -152,28 +156,29 @@ class CheckedStatements(Statements):
             padded = padded_bytes(self.storage.sizes[buffer], align)
             if buffer not in self.slots:
                 self.slots[buffer] = out.alloca(2 * padded, align)
-            pointer, size, behind = self.slots[buffer], str(self.storage.sizes[buffer]), str(padded)
+            pointer, size = self.slots[buffer], str(self.storage.sizes[buffer])
+            shadow = out.value(f"getelementptr inbounds i8, ptr {pointer}, i64 {padded}")
         else:
-            pointer, size, behind = self._on_heap(buffer, extents)
-        shadow = out.value(f"getelementptr inbounds i8, ptr {pointer}, i64 {behind}")
+            pointer, shadow, size = self._on_heap(buffer, extents)
         super().place(buffer, pointer, extents, align, pointer)
         self._declare(buffer, shadow, Window(tuple(extents), size, None, self.environment.next_owner()))
         shadows.fill(out, shadow, size, 0)
         self.levels[buffer] = self._depth
 
     def _on_heap(self, buffer: Buffer, extents: list[str]) -> tuple[str, str, str]:
-        """Fresh memory for a buffer and its shadow: the address, the buffer's bytes, and those before the shadow."""
+        """Fresh memory for a buffer and for its shadow: both addresses, and the bytes of each."""
         out, line = self.out, self.storage.line
         size, bad = checked_bytes(out, buffer, extents)
-        bad = any_of(out, [bad, out.value(f"icmp ugt i64 {size}, {LARGEST_BYTES // 4}")])
         report = MemoryReport(self.checks.span, buffer)
         self.checks.stop_if(bad, report, lambda: extents)
         padded = out.value(f"and i64 {out.value(f'add i64 {size}, {2 * line - 1}')}, {-line}")
-        both = out.value(f"mul i64 {padded}, 2")
-        pointer = out.call("ptr", "aligned_alloc", f"i64 {line}", f"i64 {both}")
-        self.checks.stop_if(out.value(f"icmp eq ptr {pointer}, null"), report, lambda: extents)
-        self.faults.hold(pointer)
-        return pointer, size, padded
+        found = []
+        for _ in range(2):
+            pointer = out.call("ptr", "aligned_alloc", f"i64 {line}", f"i64 {padded}")
+            self.checks.stop_if(out.value(f"icmp eq ptr {pointer}, null"), report, lambda: extents)
+            self.faults.hold(pointer)
+            found.append(pointer)
+        return found[0], found[1], size
 
     def view(self, stmt: View) -> None:
         buffer, source, out = stmt.buffer, stmt.source, self.out
@@ -208,7 +213,7 @@ class CheckedStatements(Statements):
         super().place(buffer, moved[0], extents, align, self.environment.root(source))
         owner = self.environment.next_owner() if stmt.fresh else whole.owner
         shadow = moved[1] if whole.shadow is not None else ""
-        self._declare(buffer, shadow, Window(tuple(extents), size, None, owner))
+        self._declare(buffer, shadow, Window(tuple(extents), size, None, owner), whole)
         level = self.levels[buffer] = self._depth if stmt.fresh else self.levels.get(source, 0)
         if stmt.fresh and shadow and level > self.levels[source]:
             shadows.forget(out, shadow, size, owner)
@@ -241,6 +246,14 @@ class CheckedStatements(Statements):
             self.faults.tell(AssertReport(self.checks.span, stmt), found)
         out.start(held)
 
+    def nest(self, stmt: For | While) -> Steps[None]:
+        is_outermost = self._depth == 0
+        if is_outermost:
+            self.environment.shadow_notes = self.shadow_aliases.notes(stmt)
+        yield super().nest(stmt)
+        if is_outermost:
+            self.environment.shadow_notes = {}
+
     def condition(self, condition: Expr, use: str) -> str:
         return self.values.good(condition, use)
 
@@ -254,6 +267,8 @@ class CheckedStatements(Statements):
 Rule: TypeAlias = Callable[[Any, Any], "Steps[None] | None"]
 
 RULES: dict[type[Stmt], Rule] = {
+    For: CheckedStatements.nest,
+    While: CheckedStatements.nest,
     Store: CheckedStatements.store,
     Allocate: CheckedStatements.allocate,
     View: CheckedStatements.view,
