@@ -97,7 +97,13 @@ def test_llvm_and_assembly(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_dump(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "smoothing.py:smooth", "--dump", "made/passes"]) == 0
     names = sorted(path.name for path in (folder / "made" / "passes").iterdir())
-    assert names == ["00-input.py", "01-normalize.py", "02-storage-rewrite.py"]
+    assert names == [
+        "00-input.py",
+        "01-normalize.py",
+        "02-inject-virtual-threads.py",
+        "03-split-threads.py",
+        "04-storage-rewrite.py",
+    ]
     assert capsys.readouterr().out.splitlines() == [str(Path("made/passes") / name) for name in names]
 
 

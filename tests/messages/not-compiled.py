@@ -2,10 +2,9 @@ import tirlite as tl
 
 
 @tl.kernel
-def threads(y: tl.out[tl.f32[8]]):
-    for t in tl.thread("threadIdx.x", 8):
-        y[t] = t
-        tl.barrier("shared")
+def absolute(x: tl.f16[8], y: tl.out[tl.f16[8]]):
+    for i in range(8):
+        y[i] = tl.f16(tl.call_extern("f32", "fabsf", x[i]))
 
 
-threads()
+print(absolute.llvm)

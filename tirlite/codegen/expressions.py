@@ -156,9 +156,7 @@ class Expressions:
 
     def math(self, expr: Call) -> Steps[str]:
         if not expr.op.is_math:
-            raise Refused(
-                f"`{expr.op.label}`", "leave it out: the iterations of a thread-bound loop run one after the other"
-            )
+            raise Refused(f"`{expr.op.label}`", "make it a statement of its own")
         operands = []
         for arg in expr.args:
             operands.append(self._leaf(arg) or (yield self.steps(arg)))

@@ -1,20 +1,24 @@
 """Passes PrimFunc -> PrimFunc, one a file, and the pipelines made of them."""
 
+from tirlite.rewrite.inject_virtual_threads import InjectVirtualThreads
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.observers import DumpFolder, PrintAfter, verify_after
 from tirlite.rewrite.pipeline import Observer, Pass, Step, run_pipeline
 from tirlite.rewrite.pipelines import default_pipeline
+from tirlite.rewrite.split_threads import SplitThreads
 from tirlite.rewrite.split_webs import SplitWebs
 from tirlite.rewrite.storage_problem import StorageProblem, storage_problem
 from tirlite.rewrite.storage_rewrite import StorageRewrite
 
 __all__ = [
     "DumpFolder",
+    "InjectVirtualThreads",
     "Normalize",
     "Observer",
     "Pass",
     "PrintAfter",
     "SplitWebs",
+    "SplitThreads",
     "Step",
     "StorageProblem",
     "StorageRewrite",

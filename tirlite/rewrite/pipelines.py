@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tirlite.plan import Plan, Strategy
+from tirlite.rewrite.inject_virtual_threads import InjectVirtualThreads
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import Pass
+from tirlite.rewrite.split_threads import SplitThreads
 from tirlite.rewrite.storage_rewrite import StorageRewrite
 from tirlite.target import Target
 
@@ -23,5 +25,7 @@ def default_pipeline(
     """What `tirlite.compile` runs before code is generated. The options are those of `StorageRewrite`."""
     return (
         Normalize(),
+        InjectVirtualThreads(),
+        SplitThreads(),
         StorageRewrite(strategy, in_place, target or Target.host(), on_plan, budget=budget, time_limit=time_limit),
     )

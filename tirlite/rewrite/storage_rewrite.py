@@ -31,6 +31,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.plan import Plan, StorageScope, Strategy, solve
+from tirlite.rewrite.inject_virtual_threads import demand_injected
 from tirlite.rewrite.split_webs import SplitWebs
 from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, storage_problem
 from tirlite.sizes import Proof, Size, ceildiv, prove_lt, round_up
@@ -75,7 +76,8 @@ class StorageRewrite:
     With `check` the result is proved to read what `func` would have read, see `analysis.check_storage`. `budget` and
     `time_limit` bound the search of strategy `exact`, in nodes and in seconds.
 
-    Raises PlanError for an unknown strategy or memory, CapacityError where a tagged memory is too small.
+    Raises PlanError for an unknown strategy or memory, CapacityError where a tagged memory is too small, KernelError
+    where virtual threads are left.
     """
 
     strategy: str | Strategy = "auto"
@@ -89,6 +91,7 @@ class StorageRewrite:
     name: str = "storage-rewrite"
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
+        demand_injected(func, self.name)
         func, found, plan = self._planned(func)
         if self.on_plan is not None:
             self.on_plan(plan)

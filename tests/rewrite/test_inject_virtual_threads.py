@@ -1,0 +1,176 @@
+"""InjectVirtualThreads, before and after: each statement is done for all virtual threads before the next one."""
+
+from __future__ import annotations
+
+from textwrap import dedent, indent
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.interp import interpret
+from tirlite.ir import validate
+from tirlite.rewrite import InjectVirtualThreads, Normalize
+
+HEADER = 'n = tl.dim("n")\n\n@tl.kernel\ndef f(x: tl.i64[n], y: tl.i64[n]):\n'
+
+
+def kernel(body: str) -> tl.PrimFunc:
+    """The kernel over x, y and n with this body."""
+    return tl.parse(HEADER + indent(dedent(body).strip("\n"), "    "))
+
+
+def injected(func: tl.PrimFunc) -> tl.PrimFunc:
+    after = InjectVirtualThreads()(Normalize()(func))
+    validate(after)
+    return after
+
+
+def outcome(func: tl.PrimFunc) -> list[int]:
+    x, y = np.arange(1, 17), np.zeros(16, np.int64)
+    interpret(func, {func.params[0]: x, func.params[1]: y, func.dims[0]: 16})
+    return y.tolist()
+
+
+def expect_injected(before: str, after: str) -> None:
+    """The IR, and that it means the same: interpreted and compiled."""
+    func = kernel(before)
+    interleaved = injected(func)
+    assert str(interleaved).strip() == str(kernel(after)).strip()
+    wanted = outcome(func)
+    assert outcome(interleaved) == wanted
+    for strategy in ("none", "tvm", "share", "pack"):
+        y = np.zeros(16, np.int64)
+        tl.compile(func, strategy=strategy)(np.arange(1, 17), y)
+        assert y.tolist() == wanted
+
+
+def test_statements_are_interleaved_and_buffers_get_an_axis() -> None:
+    expect_injected(
+        """
+        for v in tl.thread("vthread", 2):
+            a = tl.alloc(tl.i64[8])
+            for i in range(8):
+                a[i] = x[8 * v + i]
+            for i in range(8):
+                y[8 * v + i] = a[7 - i]
+        """,
+        """
+        a = tl.alloc(tl.i64[2, 8])
+        for i in range(8):
+            for v in range(2):
+                a[v, i] = x[8 * v + i]
+        for i in range(8):
+            for v in range(2):
+                y[8 * v + i] = a[v, 7 - i]
+        """,
+    )
+
+
+def test_what_differs_between_virtual_threads_stays_inside() -> None:
+    expect_injected(
+        """
+        for v in tl.thread("vthread", 2):
+            for i in range(8 * v, 8 * v + 8):
+                if i % 2 == 0:
+                    y[i] = x[i]
+            if n > 4:
+                y[v] = y[v] + 1
+        """,
+        """
+        for v in range(2):
+            for i in range(8 * v, 8 * v + 8):
+                if i % 2 == 0:
+                    y[i] = x[i]
+        if n > 4:
+            for v in range(2):
+                y[v] = y[v] + 1
+        """,
+    )
+
+
+def test_threads_inside_keep_their_loops_and_barriers_are_passed_once() -> None:
+    expect_injected(
+        """
+        for v in tl.thread("vthread", 2):
+            for t in tl.thread("threadIdx.x", 8):
+                s = tl.alloc(tl.i64[8], scope="shared")
+                s[t] = x[8 * v + t]
+                tl.barrier("shared")
+                y[8 * v + t] = s[7 - t]
+        """,
+        """
+        for t in tl.thread("threadIdx.x", 8):
+            s = tl.alloc(tl.i64[2, 8], scope="shared")
+            for v in range(2):
+                s[v, t] = x[8 * v + t]
+            tl.barrier("shared")
+            for v in range(2):
+                y[8 * v + t] = s[v, 7 - t]
+        """,
+    )
+
+
+def test_inside_threads_memory_of_the_block_gets_an_axis_too() -> None:
+    expect_injected(
+        """
+        for t in tl.thread("threadIdx.x", 8):
+            for v in tl.thread("vthread", 2):
+                s = tl.alloc(tl.i64[8], scope="shared")
+                s[t] = x[8 * v + t]
+                tl.barrier("shared")
+                y[8 * v + t] = s[7 - t]
+        """,
+        """
+        for t in tl.thread("threadIdx.x", 8):
+            s = tl.alloc(tl.i64[2, 8], scope="shared")
+            for v in range(2):
+                s[v, t] = x[8 * v + t]
+            tl.barrier("shared")
+            for v in range(2):
+                y[8 * v + t] = s[v, 7 - t]
+        """,
+    )
+
+
+def test_virtual_threads_nest() -> None:
+    expect_injected(
+        """
+        for v in tl.thread("vthread.x", 2):
+            for w in tl.thread("vthread.y", 2):
+                a = tl.alloc(tl.i64[4])
+                for i in range(4):
+                    a[i] = x[8 * v + 4 * w + i]
+                for i in range(4):
+                    y[8 * v + 4 * w + i] = a[3 - i]
+        """,
+        """
+        a = tl.alloc(tl.i64[2, 2, 4])
+        for i in range(4):
+            for v in range(2):
+                for w in range(2):
+                    a[v, w, i] = x[8 * v + 4 * w + i]
+        for i in range(4):
+            for v in range(2):
+                for w in range(2):
+                    y[8 * v + 4 * w + i] = a[v, w, 3 - i]
+        """,
+    )
+
+
+def test_a_barrier_that_not_all_virtual_threads_come_to() -> None:
+    with pytest.raises(tl.KernelError, match="divergent-barrier"):
+        injected(kernel('for v in tl.thread("vthread", 2):\n    if v > 0:\n        tl.barrier("shared")'))
+
+
+@pytest.mark.parametrize("later", [tl.passes.StorageRewrite(), tl.passes.SplitThreads()], ids=lambda each: each.name)
+def test_later_passes_name_the_one_that_is_missing(later: tl.passes.Pass) -> None:
+    func = kernel('for v in tl.thread("vthread", 2):\n    y[v] = x[v]')
+    with pytest.raises(tl.KernelError, match="InjectVirtualThreads"):
+        later(func)
+    assert later(injected(func)) is not None
+
+
+def test_a_kernel_without_virtual_threads_stays_as_it_is() -> None:
+    func = Normalize()(kernel("for i in range(n):\n    y[i] = x[i]"))
+    assert InjectVirtualThreads()(func) is func

@@ -1,0 +1,79 @@
+"""InjectVirtualThreads: a function with virtual threads in, the function with their statements interleaved out.
+
+Source: the pass of this name in TVM (2017), which lets one thread do the work of several, so that what they load can
+be under way while others compute.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tirlite.analysis.thread_nesting import check_thread_nesting
+from tirlite.diag import KernelError, Message
+from tirlite.ir import For, Node, PrimFunc, Stmt, rewrite, statements
+from tirlite.ir.thread_tag import ThreadRole, thread_role
+from tirlite.rewrite.divide_threads import divided
+
+
+class VirtualThreadsLeft(Message):
+    """A pass meets virtual threads, which another pass must take away first.
+
+    Example: `tl.passes.StorageRewrite()(func)`, where `func` has a loop over `tl.thread("vthread", 2)`.
+    Fix: Run `tl.passes.InjectVirtualThreads()` before.
+    """
+
+    code = "virtual-threads-left"
+    raises = KernelError
+    title = "{pass_name} cannot handle the virtual threads of `{tag}`"
+    label = "these"
+    help = "run tl.passes.InjectVirtualThreads() first"
+
+    pass_name: str
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class InjectVirtualThreads:
+    """Interleaves virtual threads: each statement is done for all of them before the next one.
+
+    Each virtual thread gets a copy of what is allocated inside, by an axis in front. Loops and branches that are the
+    same for all of them move outside; barriers are passed once. The function is in normal form (see `Normalize`).
+
+    Raises KernelError for a barrier that not all virtual threads come to alike.
+    """
+
+    name: str = "inject-virtual-threads"
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        if not any(thread_role(stmt) is ThreadRole.VIRTUAL for stmt in statements(func.body)):
+            return func
+        check_thread_nesting(func)
+        return _Injector().inject(func)
+
+
+class _Injector:
+    """One walk; `depth` loops over virtual threads are open."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+
+    def inject(self, func: PrimFunc) -> PrimFunc:
+        result = rewrite(func, {For: self.loop}, enter={For: self.enter})
+        assert isinstance(result, PrimFunc)
+        return result
+
+    def enter(self, loop: For) -> None:
+        self.depth += thread_role(loop) is ThreadRole.VIRTUAL
+
+    def loop(self, loop: For) -> Node | tuple[Stmt, ...]:
+        if thread_role(loop) is not ThreadRole.VIRTUAL:
+            return loop
+        self.depth -= 1
+        return loop if self.depth else divided(loop).stmts
+
+
+def demand_injected(func: PrimFunc, pass_name: str) -> None:
+    """Raises KernelError where virtual threads are left in `func`."""
+    for stmt in statements(func.body):
+        if isinstance(stmt, For) and thread_role(stmt) is ThreadRole.VIRTUAL:
+            raise VirtualThreadsLeft(pass_name, stmt.thread_tag, span=stmt.span).error()

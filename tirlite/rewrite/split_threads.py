@@ -1,0 +1,67 @@
+"""SplitThreads: a function with blocks of threads in, the function with ordinary loops out.
+
+Blocks become iterations of parallel loops. The threads of a block run in a loop, one after the other; where they meet
+at a barrier, the loop is split in two. Source: loop fission at barriers, as in "Efficient Compilation of Fine-Grained
+SPMD-threaded Programs for Multicore CPUs" (Stratton et al., 2010).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tirlite.analysis.thread_nesting import check_thread_nesting
+from tirlite.ir import Evaluate, For, ForKind, Node, PrimFunc, Stmt, rewrite, statements
+from tirlite.ir.thread_tag import ThreadRole, thread_role
+from tirlite.rewrite.divide_threads import divided
+from tirlite.rewrite.inject_virtual_threads import demand_injected
+from tirlite.rewrite.thread_phases import is_barrier
+
+
+@dataclass(frozen=True, slots=True)
+class SplitThreads:
+    """Makes loops over blocks parallel, and loops over threads serial, one for each stretch between two barriers.
+
+    Loops and branches around a barrier move outside of the loops over threads; they must run alike in all threads.
+    Shared memory is declared once for all threads, and what one thread carries past a barrier gets a copy for each
+    thread. The function is in normal form (see `Normalize`), its virtual threads are injected (see
+    `InjectVirtualThreads`).
+
+    Raises KernelError for a barrier that not all threads come to alike, and for thread-bound loops in a wrong order.
+    """
+
+    name: str = "split-threads"
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        if not any(thread_role(stmt) is not None or is_barrier(stmt) for stmt in statements(func.body)):
+            return func
+        check_thread_nesting(func)
+        demand_injected(func, self.name)
+        return _Splitter().split(func)
+
+
+class _Splitter:
+    """One walk; `depth` loops over threads are open."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+
+    def split(self, func: PrimFunc) -> PrimFunc:
+        result = rewrite(func, {For: self.loop, Evaluate: self.evaluate}, enter={For: self.enter})
+        assert isinstance(result, PrimFunc)
+        return result
+
+    def enter(self, loop: For) -> None:
+        self.depth += thread_role(loop) is ThreadRole.THREAD
+
+    def evaluate(self, stmt: Evaluate) -> Stmt | tuple[Stmt, ...]:
+        """Outside of threads nobody waits at a barrier."""
+        return () if is_barrier(stmt) and not self.depth else stmt
+
+    def loop(self, loop: For) -> Node | tuple[Stmt, ...]:
+        role = thread_role(loop)
+        if role is ThreadRole.BLOCK:
+            return loop.replaced(kind=ForKind.PARALLEL, thread_tag="")
+        if role is None:
+            return loop
+        self.depth -= 1
+        return loop if self.depth else divided(loop).stmts

@@ -1,0 +1,280 @@
+"""Nested loops over threads in, the phases out into which their body falls.
+
+All threads are to have ended a phase before the first of them begins the next one. What stands around several phases
+(a loop, a branch) is run once for all threads, and so must be the same in all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tirlite.analysis.uniformity import Uniformity
+from tirlite.diag import KernelError, Message
+from tirlite.ir import (
+    Allocate,
+    AttrStmt,
+    Call,
+    Evaluate,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    LetExpr,
+    Load,
+    Node,
+    Op,
+    SeqStmt,
+    Steps,
+    Stmt,
+    Var,
+    View,
+    While,
+    i64,
+    run,
+    walk,
+)
+from tirlite.ir.thread_tag import ThreadRole, thread_role
+
+
+class DivergentBarrier(Message):
+    """Not all threads come to a barrier equally often.
+
+    Example: `tl.barrier("shared")` under `if t < 16:`, where `t` counts threads.
+    Fix: Move the barrier out of what differs between threads.
+    """
+
+    code = "divergent-barrier"
+    raises = KernelError
+    title = "a barrier stands in {where} that differs between threads, as it depends on `{cause}`"
+    label = "all threads must come here equally often"
+    related_label = "this depends on `{cause}`"
+    help = "split what stands around: do the work under conditions of its own, and the barrier outside of them"
+
+    where: str
+    cause: str
+
+
+class BarrierInside(Message):
+    """A barrier stands where threads cannot be stopped together.
+
+    Example: `tl.barrier("shared")` in a `while`.
+    Fix: Put it into a `for` with the same bounds in all threads.
+    """
+
+    code = "barrier-inside"
+    raises = KernelError
+    title = "a barrier stands in {where}"
+    label = "threads cannot wait for each other here"
+    related_label = "inside of this"
+    help = "a barrier is a statement of its own, in loops over `range` with bounds that are the same for all threads"
+
+    where: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Phase:
+    """Statements that each thread runs before any thread runs what follows."""
+
+    axes: tuple[For, ...]
+    stmts: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Around:
+    """A statement with phases in its bodies, or, without bodies, one that is run once for all threads."""
+
+    stmt: Stmt
+    bodies: tuple[tuple[Item, ...], ...] = ()
+
+
+Item: TypeAlias = Phase | Around
+
+
+def items_in_order(items: Iterable[Item]) -> Iterator[Item]:
+    """All items, each before those inside it."""
+    stack = list(items)[::-1]
+    while stack:
+        item = stack.pop()
+        yield item
+        if isinstance(item, Around):
+            stack += (each for body in reversed(item.bodies) for each in reversed(body))
+
+
+def is_barrier(stmt: Stmt) -> bool:
+    return isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is Op.BARRIER
+
+
+def is_plain(expr: Expr) -> bool:
+    """Whether an expression can be computed once more later, with the same result: it reads no memory.
+
+    It also defines no variable, which must have one definition.
+    """
+    stack: list[Node] = [expr]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Load | LetExpr) or (isinstance(node, Call) and node.op in (Op.CALL_EXTERN, Op.BARRIER)):
+            return False
+        # An address is not read from; the indices of its operand may be.
+        is_address = isinstance(node, Call) and node.op is Op.ADDRESS_OF
+        stack += (index for load in node.children() for index in load.children()) if is_address else node.children()
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Obstacle:
+    """What cannot be run once for all threads: the innermost statement around, and why."""
+
+    stmt: Stmt
+    where: str
+    cause: str | None
+
+
+class Phases:
+    """The division of one launch.
+
+    `role` is that of the loops that are taken apart, `launch` being the outermost. Threads are parted at barriers.
+    Virtual threads are parted after each statement; barriers stay, and are passed once for all of them.
+    """
+
+    def __init__(self, launch: For) -> None:
+        self.role = thread_role(launch)
+        self.launch = launch
+        self.uniform = Uniformity(launch)
+        self.opened: set[Stmt] = {launch}
+        self.wanted: set[Var] = set()  # what must have its value before the threads begin
+        self.closed: set[Var] = set()  # what gets its value inside a statement of a phase
+        self.lets: list[Let] = []
+
+    def divide(self) -> tuple[Item, ...]:
+        """Raises KernelError for a barrier that not all threads come to alike."""
+        for stmt in self.launch.body.stmts:
+            run(self._look(stmt, None))
+        self._want(self.launch.stop)
+        for let in reversed(self.lets):
+            if let.var in self.wanted:
+                self._want(let.value)
+        return tuple(run(self._opened(self.launch, ())))
+
+    def _want(self, *exprs: Expr) -> None:
+        self.wanted.update(node for expr in exprs for node in walk(expr) if isinstance(node, Var))
+
+    def _look(self, stmt: Stmt, obstacle: _Obstacle | None) -> Steps[bool]:
+        """Find what stands around barriers, and what is computed for it; the result is whether a barrier is inside."""
+        if isinstance(stmt, For | While | IfThenElse | AttrStmt):
+            obstacle = self._obstacle(stmt) or obstacle
+            holds = False
+            for each in (each for body in bodies_of(stmt) for each in body.stmts):
+                holds |= yield self._look(each, obstacle)
+            if obstacle is None and (holds or self.role is ThreadRole.VIRTUAL):
+                self.opened.add(stmt)
+                self._want(*heads_of(stmt))
+            else:
+                self.closed.update(_declared_below(stmt))
+            return holds
+        if _holds_barrier(stmt):
+            if not is_barrier(stmt):
+                raise BarrierInside("an expression", span=stmt.span).error()
+            _refuse(stmt, obstacle)
+            return True
+        if isinstance(stmt, Let):
+            self.lets.append(stmt)
+        elif isinstance(stmt, Allocate) and self.uniform.cause(*stmt.buffer.shape) is None:
+            self._want(*stmt.buffer.shape)
+        return False
+
+    def _obstacle(self, stmt: Stmt) -> _Obstacle | None:
+        """Why the threads cannot run `stmt` side by side, barrier by barrier."""
+        if isinstance(stmt, While):
+            return _Obstacle(stmt, "a `while`", None)
+        if isinstance(stmt, For) and stmt.kind in (ForKind.PARALLEL, ForKind.VECTORIZED):
+            return _Obstacle(stmt, f"a loop over `{stmt.kind.value}`", None)
+        if isinstance(stmt, For | IfThenElse) and (cause := self.uniform.cause(*heads_of(stmt))) is not None:
+            where = "a loop with a bound" if isinstance(stmt, For) else "a branch under a condition"
+            return _Obstacle(stmt, where, cause)
+        return None
+
+    def _items(self, body: SeqStmt, axes: tuple[For, ...]) -> Steps[list[Item]]:
+        items: list[Item] = []
+        phase: list[Stmt] = []
+
+        def close() -> None:
+            if phase:
+                items.append(Phase(axes, tuple(phase)))
+                phase.clear()
+
+        for stmt in body.stmts:
+            if stmt in self.opened:
+                close()
+                items += yield self._opened(stmt, axes)
+            elif is_barrier(stmt):
+                close()
+                if self.role is ThreadRole.VIRTUAL:
+                    items.append(Around(stmt))
+            elif isinstance(stmt, Let) and stmt.var in self.wanted and self.uniform.cause(stmt.value) is None:
+                if not is_plain(stmt.value):
+                    close()
+                items.append(Around(stmt))
+            else:
+                if isinstance(stmt, Allocate) and not all(map(is_plain, stmt.buffer.shape)):
+                    close()
+                phase += _with_plain_offset(stmt)
+                if self.role is ThreadRole.VIRTUAL and not isinstance(stmt, Allocate | View | Let):
+                    close()
+        close()
+        return items
+
+    def _opened(self, stmt: Stmt, axes: tuple[For, ...]) -> Steps[list[Item]]:
+        if isinstance(stmt, For) and thread_role(stmt) is self.role:
+            items: list[Item] = []
+            if not is_plain(stmt.stop):
+                extent = Let(Var(f"{stmt.var.name}_extent", i64), stmt.stop, span=stmt.span)
+                items.append(Around(extent))
+                stmt = stmt.replaced(stop=extent.var)
+            items += yield self._items(stmt.body, (*axes, stmt))
+            return items
+        bodies = []
+        for body in bodies_of(stmt):
+            bodies.append(tuple((yield self._items(body, axes))))
+        return [Around(stmt, tuple(bodies))]
+
+
+def bodies_of(stmt: Stmt) -> tuple[SeqStmt, ...]:
+    """The bodies of a composite."""
+    return tuple(child for child in stmt.children() if isinstance(child, SeqStmt))
+
+
+def heads_of(stmt: Stmt) -> tuple[Expr, ...]:
+    """Bounds or condition of a composite."""
+    return tuple(child for child in stmt.children() if isinstance(child, Expr))
+
+
+def _declared_below(stmt: Stmt) -> Iterator[Var]:
+    """The variables that get a value in the bodies of `stmt`, but for what deeper composites do."""
+    if isinstance(stmt, For):
+        yield stmt.var
+    for body in bodies_of(stmt):
+        yield from (each.var for each in body.stmts if isinstance(each, Let))
+
+
+def _holds_barrier(stmt: Stmt) -> bool:
+    return any(isinstance(node, Call) and node.op is Op.BARRIER for node in walk(stmt))
+
+
+def _with_plain_offset(stmt: Stmt) -> tuple[Stmt, ...]:
+    """A view whose offset is read from memory keeps it in a variable, so that the view can be declared once more."""
+    if not isinstance(stmt, View) or is_plain(stmt.byte_offset):
+        return (stmt,)
+    offset = Let(Var(f"{stmt.buffer.name}_offset", i64), stmt.byte_offset, span=stmt.span)
+    return offset, stmt.replaced(byte_offset=offset.var)
+
+
+def _refuse(barrier: Stmt, obstacle: _Obstacle | None) -> None:
+    if obstacle is None:
+        return
+    around = obstacle.stmt.span
+    if obstacle.cause is None:
+        raise BarrierInside(obstacle.where, span=barrier.span, related=around).error()
+    raise DivergentBarrier(obstacle.where, obstacle.cause, span=barrier.span, related=around).error()
