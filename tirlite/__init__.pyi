@@ -127,6 +127,9 @@ def address_of(element: Number) -> Expr:
 def access_ptr(of: Buffer, offset: Number, extent: Number, mask: str) -> Expr:
     """The address of `extent` elements from `offset` on, which are read or written: "r", "w" or "rw"."""
 
+def call(kernel: Kernel | PrimFunc, *args: Number | Buffer, **named: Number | Buffer) -> None:
+    """Calls a kernel that stays a function of its own: `tl.call(smooth, x, y)`. Plain `smooth(x, y)` splices it in."""
+
 def call_extern(dtype: str | DType, function: str | int | Callable[..., Any], *args: Number | Buffer | str) -> Expr:
     """A call of a C function, by name, by address or as a function of ctypes."""
 

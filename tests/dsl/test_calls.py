@@ -113,7 +113,9 @@ def test_shapes_that_may_differ_are_checked_when_the_kernel_runs() -> None:
     def kernel(x: tl.f32[n], y: tl.f32[m], total: tl.out[tl.f32[n]]):
         add(x, y, 1, total)
 
-    assert body_of(kernel).startswith('assert m == n, "axis 0 of `y` of add takes n, not m"\nfor')
+    assert body_of(kernel).startswith(
+        'assert m == n, "axis 0 of `y` of add takes n by the other arguments, not m"\nfor'
+    )
     x = np.ones(3, np.float32)
     np.testing.assert_array_equal(kernel(x, x), x + x)
     with pytest.raises(tl.KernelAssertionError, match="axis 0 of `y` of add"):

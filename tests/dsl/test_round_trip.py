@@ -197,6 +197,21 @@ def allocations(case: Case) -> list[ir.Stmt]:
     ]
 
 
+def kernel_calls(case: Case) -> list[ir.Stmt]:
+    n, gain = tl.dim("n", multiple_of=2), ir.Var("gain", f64)
+    x, y = ir.Buffer("x", f32, (n,)), ir.Buffer("f", f32, (ir.Mul(n, gain.astype(i64)),))
+    inner = ir.PrimFunc("range", (x, gain), ir.seq(ir.Store(x, (one,), ir.const(0.5, f32))))
+    outer = ir.PrimFunc("range", (gain, x, y), ir.seq(ir.KernelCall(inner, (ir.BufferRef(x), gain))))
+    t = ir.Buffer("range", f32, (ir.IntImm(i64, 8),))
+    b = ir.BufferRef(case.buffers[f32])
+    return [
+        ir.KernelCall(inner, (b, case.scalars[f64])),
+        ir.Allocate(t),
+        ir.KernelCall(outer, (ir.FloatImm(f64, 0.5), b, ir.BufferRef(t))),
+        ir.KernelCall(inner, (ir.BufferRef(t), ir.Mul(case.scalars[f64], case.scalars[f64]))),
+    ]
+
+
 nop = ir.Evaluate(ir.IntImm(i32, 0))
 less = ir.LT(one, two)
 
@@ -206,6 +221,7 @@ STATEMENTS: dict[str, Callable[[Case], list[ir.Stmt]]] = {
     "Evaluate": lambda c: [nop],
     "Allocate": allocations,
     "View": allocations,
+    "KernelCall": kernel_calls,
     "Let": lambda c: [
         ir.Let(x := ir.Var("x", f32), ir.FloatImm(f32, 0.5)),
         ir.Let(y := ir.Var("x", f32), x),

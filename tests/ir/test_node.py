@@ -15,6 +15,7 @@ yes, no = ir.LT(k, one), ir.LT(k, two)
 half = ir.const(0.5, f32)
 x, y = ir.Buffer("x", f32, (k,)), ir.Buffer("y", f64, (k,))
 full, empty = ir.seq(ir.Evaluate(k)), ir.seq()
+idle, busy = ir.PrimFunc("idle", (m,), empty), ir.PrimFunc("busy", (m,), full)
 
 # For each kind of node one of it, and for each field another value.
 SAMPLES: list[tuple[ir.Node, dict[str, object]]] = [
@@ -35,6 +36,7 @@ SAMPLES: list[tuple[ir.Node, dict[str, object]]] = [
     (ir.Store(x, (k,), half), {"buffer": y, "indices": (one,), "value": ir.const(1.0, f32)}),
     (ir.Evaluate(k), {"value": m}),
     (ir.Allocate(x), {"buffer": y}),
+    (ir.KernelCall(idle, (k,)), {"callee": busy, "args": (one,)}),
     (ir.View(x, y, one), {"buffer": ir.Buffer("w", f32, (k, k)), "source": x, "byte_offset": two, "fresh": True}),
     (ir.Let(k, one), {"var": ir.Var("k", f32), "value": two}),
     (ir.Assert(yes, "a"), {"condition": no, "message": "b", "values": (one,)}),
@@ -74,7 +76,15 @@ def kinds(base: type[ir.Node]) -> Iterator[type[ir.Node]]:
 
 def test_there_is_a_sample_of_each_kind() -> None:
     # `dataclass(slots=True)` makes a class anew, and the first one lives on until it is collected.
-    names = {kind.__name__ for kind in kinds(ir.Node)} - {"Expr", "Stmt", "Unary", "Binary", "Compare", "Var"}
+    names = {kind.__name__ for kind in kinds(ir.Node)} - {
+        "Function",
+        "Expr",
+        "Stmt",
+        "Unary",
+        "Binary",
+        "Compare",
+        "Var",
+    }
     assert {type(node).__name__ for node, _ in SAMPLES} == names
 
 

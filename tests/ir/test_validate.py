@@ -71,6 +71,23 @@ local = buffer(n)
 pointers = ir.Buffer("pointers", handle, (ONE,))
 v = ir.Var("v")
 
+
+def kernel_call(*args: ir.Expr) -> ir.Stmt:
+    """A call of a function that takes two arrays of one length, the first aligned to 32 bytes, and a number."""
+    length = ir.Var("length")
+    p, q = ir.Buffer("p", f32, (length,), alignment=32), ir.Buffer("q", f32, (length,))
+    return ir.KernelCall(ir.PrimFunc("callee", (p, q, ir.Var("scale", f32)), EMPTY), args)
+
+
+def array(size: int, dtype: ir.DType = f32, alignment: int = 32, scope: str = "global") -> ir.Buffer:
+    return ir.Buffer("given", dtype, (ir.const(size, i64),), scope, alignment)
+
+
+def called(first: ir.Buffer, second: ir.Buffer, scale: ir.Expr = HALF) -> ir.PrimFunc:
+    args = (ir.BufferRef(first), ir.BufferRef(second), scale)
+    return func(ir.Allocate(first), ir.Allocate(second), kernel_call(*args))
+
+
 ILL_FORMED: list[tuple[str, ir.PrimFunc]] = [
     ("operand-types-differ", value(ir.Add(k, a))),
     ("operand-types-differ", value(ir.Add(k, ir.const(1, i32)))),
@@ -140,6 +157,16 @@ ILL_FORMED: list[tuple[str, ir.PrimFunc]] = [
     ("call-result", call(ir.Op.ISNAN, a)),
     ("call-result", call(ir.Op.IF_THEN_ELSE, flag, k, k)),
     ("call-result", call(ir.Op.ADDRESS_OF, x[0])),
+    ("kernel-call-arity", func(kernel_call(ir.BufferRef(x)))),
+    ("kernel-call-argument", called(array(4), array(4, f64))),
+    ("kernel-call-argument", called(array(4), array(4, scope="shared"))),
+    ("kernel-call-argument", called(array(4, alignment=16), array(4))),
+    ("kernel-call-argument", called(array(4), array(4), ZERO)),
+    ("kernel-call-argument", called(array(4), array(4), ir.BufferRef(x))),
+    ("kernel-call-argument", called(array(4), y)),
+    ("kernel-call-extent", called(array(4), array(5))),
+    ("undefined", func(kernel_call(ir.BufferRef(array(4)), ir.BufferRef(array(4)), HALF))),
+    ("undefined", func(ir.KernelCall(value(v), tuple(map(ir.BufferRef, (x, y))) + (a, flag, k)))),
     ("store-type", func(ir.Store(x, (ZERO,), k))),
     ("store-type", func(ir.Store(x, (RAMP,), HALF))),
     ("condition-type", func(ir.IfThenElse(k, EMPTY))),
@@ -240,6 +267,7 @@ def test_each_rule_has_an_example() -> None:
 SHARED = ir.seq(ir.Allocate(local), ir.Let(v, k), ir.Store(local, (v,), HALF))
 
 WELL_FORMED = {
+    "a call": called(array(4), array(4)),
     "halves": value(ir.Add(ir.const(0.5, f16), ir.Cast(f16, ir.const(0.5, bf16)))),
     "an empty function": func(params=()),
     "a scalar parameter as an extent": func(params=(buffer(k), k)),

@@ -3,30 +3,36 @@
 from tirlite.analysis.access import Access, AccessKind, Entry, LinearSequence, Region, Touch, linear_sequence
 from tirlite.analysis.allocations import AllocationSize, allocations
 from tirlite.analysis.byte_ranges import ByteRange, are_disjoint, byte_ranges
+from tirlite.analysis.call_demands import GIVEN, Demand, demands, demands_of
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.in_place import in_place_candidates
 from tirlite.analysis.in_place_proof import InPlaceProof
 from tirlite.analysis.index_map import AffineMap, affine_map, is_injective
 from tirlite.analysis.index_space import IndexSpace, index_range
 from tirlite.analysis.lifetimes import Lifetime, lifetimes, lifetimes_of
+from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.storage_check.check import check_storage
 from tirlite.analysis.storage_check.resident import StorageFault
 
 __all__ = [
+    "GIVEN",
     "Access",
     "AccessKind",
     "AffineMap",
     "AllocationSize",
     "ByteRange",
+    "Demand",
     "Entry",
     "Extents",
     "InPlaceProof",
     "IndexSpace",
     "Lifetime",
     "LinearSequence",
+    "ParamUses",
     "Region",
     "StorageFault",
     "Touch",
+    "Use",
     "affine_map",
     "allocations",
     "in_place_candidates",
@@ -35,6 +41,8 @@ __all__ = [
     "are_disjoint",
     "byte_ranges",
     "check_storage",
+    "demands",
+    "demands_of",
     "lifetimes",
     "lifetimes_of",
     "linear_sequence",

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.ir import (
     Allocate,
     AttrKey,
@@ -25,6 +26,7 @@ from tirlite.ir import (
     ForKind,
     IfThenElse,
     IntImm,
+    KernelCall,
     Load,
     Node,
     Op,
@@ -96,7 +98,9 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """An access and its place: the innermost region, and the position of the leaf. `node` is the Load, Store or Call.
+    """An access and its place: the innermost region, and the position of the leaf.
+
+    `node` is the Load, Store, Call or KernelCall; for a KernelCall `param` is the callee's parameter.
 
     Bounds and conditions of a composite belong to the region around it, at the position of its `before`; the condition
     of a while belongs to its body.
@@ -106,6 +110,7 @@ class Touch:
     region: Region
     position: int
     node: Node
+    param: Buffer | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -139,6 +144,18 @@ def linear_sequence(func: PrimFunc) -> LinearSequence:
     return _Finder().find(func)
 
 
+def parameter_touches(func: PrimFunc) -> dict[Buffer, Allocation]:
+    """The touches of each buffer parameter, as if it were allocated at the top of `func`."""
+    finder = _Finder()
+    params = {param: Allocation(param, finder.open[0]) for param in func.params if isinstance(param, Buffer)}
+    finder.roots.update(params)
+    finder.find(func)
+    return params
+
+
+_KINDS = {Use.READ: AccessKind.READ, Use.WRITE: AccessKind.WRITE, Use.OPAQUE: AccessKind.OPAQUE}
+
+
 class _Finder:
     """One walk in program order, with a stack of the bodies that are open."""
 
@@ -150,6 +167,7 @@ class _Finder:
         self.open: list[Region] = [Region(None, None, 0, -1)]
         self.pending: list[list[Access]] = [[]]  # for each open region, what its composite's `after` will list
         self.begun: list[int] = []  # for each open composite, the index of its `before`
+        self.uses = ParamUses()
 
     def find(self, func: PrimFunc) -> LinearSequence:
         todo: list[tuple[Stmt, str]] = [(stmt, "visit") for stmt in reversed(func.body.stmts)]
@@ -236,6 +254,8 @@ class _Finder:
             if stmt.source in self.roots:
                 self.roots[stmt.buffer] = self.roots[stmt.source]
             self.touch(stmt.byte_offset, region, position)
+        elif isinstance(stmt, KernelCall):
+            self.call(stmt, region, position)
         else:
             for child in stmt.children():
                 assert isinstance(child, Expr)
@@ -244,6 +264,16 @@ class _Finder:
                 self.record(stmt.buffer, AccessKind.WRITE, region, position, stmt)
         if accesses := self.pending.pop():
             self.entries.append(Entry(stmt, position, region.depth, accesses=accesses))
+
+    def call(self, call: KernelCall, region: Region, position: int) -> None:
+        """Record what the callee does to the buffers that it is given."""
+        for _, value in call.scalars():
+            self.touch(value, region, position)
+        uses = self.uses.of(call.callee)
+        for use, kind in _KINDS.items():
+            for param, buffer in call.buffers():
+                if uses[param] & use:
+                    self.record(buffer, kind, region, position, call, param)
 
     def touch(self, expr: Expr, region: Region, position: int) -> None:
         """Record the reads and opaque uses in an expression."""
@@ -260,11 +290,19 @@ class _Finder:
         if isinstance(operand, Load):
             self.record(operand.buffer, AccessKind.OPAQUE, region, position, call)
 
-    def record(self, buffer: Buffer, kind: AccessKind, region: Region, position: int, node: Node) -> None:
+    def record(
+        self,
+        buffer: Buffer,
+        kind: AccessKind,
+        region: Region,
+        position: int,
+        node: Node,
+        param: Buffer | None = None,
+    ) -> None:
         root = self.roots.get(buffer)
         if root is None:
             return
-        root.touches.append(Touch(kind, region, position, node))
+        root.touches.append(Touch(kind, region, position, node, param))
         # pending[k] belongs to the composite of open[k]; the list of a leaf stands one above them all.
         self.pending[root.home.depth + 1].append(Access(root.buffer, kind))
 
@@ -285,5 +323,7 @@ def _label(stmt: Stmt) -> str:
         return f"for {stmt.var.name}" if stmt.kind is ForKind.SERIAL else f"for {stmt.var.name} ({stmt.kind.value})"
     if isinstance(stmt, Store | Allocate):
         return f"{type(stmt).__name__.lower()} {stmt.buffer.name}"
+    if isinstance(stmt, KernelCall):
+        return f"call {stmt.callee.name}"
     names = {IfThenElse: "if", AttrStmt: "attr"}
     return names.get(type(stmt), type(stmt).__name__.lower())

@@ -75,15 +75,35 @@ def plainly_ordered(first: Touch, then: Touch, home: Region, roots: tuple[Buffer
     return region is then.region or ((a.buffer, b.buffer) == roots and _same_shape(*roots))
 
 
+def shared_loops(one: Region, other: Region, home: Region) -> list[Loop]:
+    """The loops inside `home` that are around both, the outermost first."""
+    mine, its = _inside(one, home), _inside(other, home)
+    both = mine[: _shared(mine, its)]
+    return [region.composite for region in both if isinstance(region.composite, For | While)]
+
+
+def exclude_each_other(one: Region, other: Region, home: Region) -> bool:
+    """Whether the two lie in different branches of one `if`, inside `home`."""
+    mine, its = _inside(one, home), _inside(other, home)
+    shared = _shared(mine, its)
+    return shared < min(len(mine), len(its)) and _are_branches(mine[shared], its[shared])
+
+
+def _shared(mine: list[Region], other: list[Region]) -> int:
+    """How many regions are around both."""
+    shared = 0
+    while shared < min(len(mine), len(other)) and mine[shared] is other[shared]:
+        shared += 1
+    return shared
+
+
 class _Pair:
     """Two accesses, the loops around both, and the equations between their addresses."""
 
     def __init__(self, addresses: Addresses, first: Touch, then: Touch, home: Region) -> None:
         self.space = addresses.space
         mine, other = _inside(first.region, home), _inside(then.region, home)
-        shared = 0
-        while shared < min(len(mine), len(other)) and mine[shared] is other[shared]:
-            shared += 1
+        shared = _shared(mine, other)
         self.exclusive = shared < min(len(mine), len(other)) and _are_branches(mine[shared], other[shared])
         self.loops = [r.composite for r in mine[:shared] if isinstance(r.composite, For | While)]
         self.levels = {loop: level for level, loop in enumerate(self.loops)}

@@ -14,30 +14,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch, linear_sequence
-from tirlite.analysis.addresses import Addresses
-from tirlite.analysis.dependence import find_reversal, plainly_ordered
+from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, linear_sequence
 from tirlite.analysis.extents import Extents
-from tirlite.analysis.in_place_proof import (
-    AddressTaken,
-    ExternCode,
-    InPlaceProof,
-    Interval,
-    InThreads,
-    IsRemarked,
-    IsVolatile,
-    Obstacle,
-    TooMany,
-    WrittenTooEarly,
-)
-from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.in_place_proof import InPlaceProof, Interval
+from tirlite.analysis.in_place_prover import Callees, Prover
 from tirlite.analysis.lifetimes import Lifetime, lifetimes_of
-from tirlite.ir import AttrKey, AttrStmt, For, ForKind, Load, PrimFunc, Stmt, Store, statements
+from tirlite.ir import PrimFunc, Stmt, run
 
 # Where many buffers die in the statement in which one is born, those are looked at whose last use is nearest.
 _NEAREST = 6
-# How many pairs of accesses are compared: for two buffers at most, and for the whole function on average.
-_MOST_COMPARED = 1024
+# How many pairs of accesses are compared for two buffers, on average over the whole function.
 _COMPARED_ON_AVERAGE = 16
 _COMPARED_AT_LEAST = 10_000
 
@@ -59,9 +45,9 @@ def in_place_candidates(
     pairs = list(_Meetings(sequence, lifetimes or lifetimes_of(sequence)).pairs())
     if not pairs:
         return ()
-    prover = _Prover(func, extents, _COMPARED_AT_LEAST + _COMPARED_ON_AVERAGE * len(pairs))
+    prover = Prover(func, extents, Callees(), _COMPARED_AT_LEAST + _COMPARED_ON_AVERAGE * len(pairs))
     return tuple(
-        InPlaceProof(dst.buffer, src.buffer, at, during, prover.obstacle(dst, src, during))
+        InPlaceProof(dst.buffer, src.buffer, at, during, run(prover.obstacle(dst, src, during)))
         for dst, src, at, during in pairs
     )
 
@@ -111,80 +97,6 @@ class _Meetings:
             place = bisect_right(group, written, key=_first)
             group = group[max(0, place - _NEAREST) : place + _NEAREST]
         return (source for _, source in group if source is not destination)
-
-
-class _Prover:
-    """Looks for what stands against a pair. `budget` bounds how many accesses are compared in all."""
-
-    def __init__(self, func: PrimFunc, extents: Extents | None, budget: int) -> None:
-        self.budget = budget
-        self.addresses = Addresses(IndexSpace(func, extents))
-        definitions = self.addresses.space.definitions
-        self.remarked = {definitions.root(buffer) for buffer in definitions.remarked}
-
-    def obstacle(self, destination: Allocation, source: Allocation, during: Interval) -> Obstacle | None:
-        home = destination.home
-        if home.attach is not None and home.attach.is_thread:
-            return InThreads()
-        uses = [[t for t in a.touches if during[0] <= t.position < during[1]] for a in (destination, source)]
-        for allocation, touches in zip((destination, source), uses, strict=True):
-            if (found := self._unfit(allocation, touches)) is not None:
-                return found
-        writes, accesses = [t for t in uses[0] if t.kind is AccessKind.WRITE], uses[1]
-        roots = source.buffer, destination.buffer
-        if all(plainly_ordered(access, write, home, roots) for access in accesses for write in writes):
-            return None
-        writes, accesses = self._distinct(writes, latest=False), self._distinct(accesses, latest=True)
-        count = len(writes) * len(accesses)
-        if count > min(_MOST_COMPARED, self.budget):
-            return TooMany(count)
-        self.budget -= count
-        for access in accesses:
-            for write in writes:
-                reversal = find_reversal(self.addresses, access, write, home)
-                if reversal is not None:
-                    return WrittenTooEarly(reversal)
-        return None
-
-    def _unfit(self, allocation: Allocation, touches: Sequence[Touch]) -> Obstacle | None:
-        """What speaks against one buffer, whatever the other one."""
-        buffer = allocation.buffer
-        if any(touch.kind is AccessKind.OPAQUE for touch in allocation.touches):
-            return AddressTaken(buffer)
-        if buffer.volatile or any(_node(touch).buffer.volatile for touch in touches):
-            return IsVolatile(buffer)
-        if buffer in self.remarked:
-            return IsRemarked(buffer)
-        for touch in touches:
-            region: Region | None = touch.region
-            while region is not None and region is not allocation.home:
-                if isinstance(region.composite, AttrStmt) and region.composite.key is AttrKey.EXTERN_SCOPE:
-                    return ExternCode(buffer)
-                if region.is_thread and _has_thread_loop(region):
-                    return InThreads()
-                region = region.parent
-        return None
-
-    def _distinct(self, touches: Sequence[Touch], *, latest: bool) -> list[Touch]:
-        """One of all touches of the same elements in the same body: the latest, or the earliest.
-
-        It is the one for which the order is hardest to prove.
-        """
-        found: dict[object, Touch] = {}
-        for touch in touches if latest else reversed(touches):
-            found[touch.region, self.addresses.of(_node(touch)).key] = touch
-        return list(found.values())
-
-
-def _has_thread_loop(region: Region) -> bool:
-    """Whether further thread-bound loops stand inside the one of this region: these have no region of their own."""
-    assert isinstance(region.composite, For)
-    return any(isinstance(s, For) and s.kind is ForKind.THREAD for s in statements(region.composite.body))
-
-
-def _node(touch: Touch) -> Load | Store:
-    assert isinstance(touch.node, Load | Store)
-    return touch.node
 
 
 def _overlap(one: Sequence[Interval], other: Sequence[Interval]) -> list[Interval]:

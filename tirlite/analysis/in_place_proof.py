@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from tirlite.analysis.access import Touch
 from tirlite.analysis.dependence import Reversal
-from tirlite.ir import Buffer, For, ForKind, Load, Stmt, Store, text
+from tirlite.ir import Buffer, For, ForKind, Load, Stmt, Store, While, text
 
 Interval = tuple[int, int]
 
@@ -89,7 +89,67 @@ class WrittenTooEarly:
         return f"{sentence}, in an earlier iteration of `{loop.var.name}`"
 
 
-Obstacle: TypeAlias = AddressTaken | IsVolatile | IsRemarked | InThreads | ExternCode | TooMany | WrittenTooEarly
+@dataclass(frozen=True, slots=True)
+class RepeatedCall:
+    """A call in a loop around both touches one of the buffers."""
+
+    callee: str
+    loop: For | While
+
+    def __str__(self) -> str:
+        around = f"loop over `{self.loop.var.name}`" if isinstance(self.loop, For) else "while loop"
+        return f"`{self.callee}` is called again and again, in the {around}, in which both are used"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherPlaces:
+    """A call takes parts of the two buffers that do not begin at the same byte."""
+
+    callee: str
+    destination: Buffer
+    source: Buffer
+
+    def __str__(self) -> str:
+        given = f"`{self.destination.name}` and `{self.source.name}`"
+        return f"`{self.callee}` is given {given}, which are not proved to begin at the same byte"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBefore:
+    """A call, or a statement before one, writes the destination while the source is still needed."""
+
+    callee: str
+    destination: Buffer
+    source: Buffer
+
+    def __str__(self) -> str:
+        return f"`{self.destination.name}` is written before `{self.source.name}` is done with, around `{self.callee}`"
+
+
+@dataclass(frozen=True, slots=True)
+class InCallee:
+    """What stands against two parameters of a function that is called in one place."""
+
+    callee: str
+    obstacle: Obstacle
+
+    def __str__(self) -> str:
+        return f"inside of `{self.callee}`, {self.obstacle}"
+
+
+Obstacle: TypeAlias = (
+    AddressTaken
+    | IsVolatile
+    | IsRemarked
+    | InThreads
+    | ExternCode
+    | TooMany
+    | WrittenTooEarly
+    | RepeatedCall
+    | OtherPlaces
+    | WrittenBefore
+    | InCallee
+)
 
 
 @dataclass(frozen=True, slots=True)

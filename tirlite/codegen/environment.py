@@ -35,8 +35,8 @@ class Environment:
         """A buffer at a place that leads into the allocation at `root`."""
         self.places[place.buffer] = place
         self.lead(place.pointer, root)
-        for stride in place.strides:
-            self.keep(stride, "i64")
+        for number in (*place.strides, *place.extents):
+            self.keep(number, "i64")
 
     def lead(self, pointer: str, root: str) -> None:
         """Says that a pointer leads into the allocation at `root`."""

@@ -232,7 +232,7 @@ class Expressions:
         vector = to_index(self.out, value, last.dtype)
         kind = register_type(i64.with_lanes(last.dtype.lanes))
         lanes = [self.out.value(f"extractelement {kind} {vector}, i64 {lane}") for lane in range(last.dtype.lanes)]
-        moved = Place(place.buffer, row, ("1",), place.align)
+        moved = Place(place.buffer, row, ("1",), place.align, place.extents[-1:])
         return [memory.address(self.out, moved, lane) for lane in lanes]
 
     def ramp(self, expr: Ramp) -> Steps[str]:

@@ -93,6 +93,12 @@ class Faults:
             module.inlined[name] = body.definition(f"internal i64 @{name}({parameters}) cold noinline nounwind")
         return name
 
+    def require(self, condition: str, message: Message) -> None:
+        """Ends the function where a bool is false."""
+        held = self.out.label("held")
+        self.out.branch_if(condition, held, self._stop(message))
+        self.out.start(held)
+
     def _stop(self, message: Message) -> str:
         self.messages.append(message)
         return self._leave(str(len(self.messages)))

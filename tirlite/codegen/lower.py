@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tirlite.codegen.aliases import Aliases
+from tirlite.codegen.callee import write_callees
 from tirlite.codegen.debug.statements import CheckedStatements, on_heap
 from tirlite.codegen.environment import Environment
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.halves import is_half, narrow
-from tirlite.codegen.memory import natural_alignment
+from tirlite.codegen.kernel_calls import Calls, Versions, alignment_of, dim_parameters
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Extent, Statements
@@ -22,8 +23,6 @@ from tirlite.codegen.types import register_type
 from tirlite.codegen.workspace import Workspace, workspace_layout, write_size_function
 from tirlite.diag import Message
 from tirlite.ir import Buffer, DType, PrimFunc, Var, f32
-
-_LAST = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +58,12 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
     workspace = Workspace.of(storage)
     module = ModuleText()
     name = "tirlite_" + re.sub(r"\W", "_", func.name, flags=re.ASCII)
-    statements = _statements(func, name, storage, module, debug)
+    versions = Versions(func, name)
+    statements = _statements(func, name, storage, module, Calls(func, versions), debug)
     values = statements.values
     try:
         _write_kernel(func, statements)
+        write_callees(versions, statements, workers)
     except Refused as refused:
         raise NotCompiled(refused.what, refused.instead, span=statements.at or func.span).error() from None
     values.out.define(f"i64 @{name}({_parameters(func, workspace, storage.line)})")
@@ -84,14 +85,16 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
     )
 
 
-def _statements(func: PrimFunc, name: str, storage: Storage, module: ModuleText, debug: bool) -> Statements:
+def _statements(
+    func: PrimFunc, name: str, storage: Storage, module: ModuleText, calls: Calls, debug: bool
+) -> Statements:
     out, weights = FunctionText(module), Weights(func.body)
     if debug:
         heap = storage.of(Home.HEAP)
         aliases = (Aliases(func, heap, module), Aliases(func, heap, module))
-        return CheckedStatements(out, func.span, name, storage, weights, aliases)
+        return CheckedStatements(out, func.span, name, storage, weights, aliases, calls)
     ranges = Aliases(func, storage.of(Home.WORKSPACE), module)
-    return Statements(Expressions(out, Environment()), name, storage, weights, ranges)
+    return Statements(Expressions(out, Environment()), name, storage, weights, ranges, calls)
 
 
 def _write_kernel(func: PrimFunc, statements: Statements) -> None:
@@ -100,7 +103,7 @@ def _write_kernel(func: PrimFunc, statements: Statements) -> None:
     for number, param in enumerate(func.params):
         if isinstance(param, Buffer):
             extents = [values.value(extent) for extent in param.shape]
-            align = param.alignment or natural_alignment(param.dtype)
+            align = alignment_of(param)
             statements.place(param, f"%p{number}", extents, align, f"%p{number}")
     statements.layout = workspace_layout(values, statements.storage)
     for address in statements.layout.addresses.values():
@@ -132,26 +135,14 @@ def _parameters(func: PrimFunc, workspace: Workspace, line: int) -> str:
     parameters = []
     for number, param in enumerate(func.params):
         if isinstance(param, Buffer):
-            align = param.alignment or natural_alignment(param.dtype)
+            align = alignment_of(param)
             parameters.append(f"ptr noalias align {align} %p{number}")
         else:
             parameters.append(_scalar(number, param))
-    parameters += _dims(func)
+    parameters += dim_parameters(func)
     if not workspace.is_empty:
         parameters.append(f"ptr noalias align {line} %workspace")
     return ", ".join(parameters)
-
-
-def _dims(func: PrimFunc) -> list[str]:
-    """Dims with what is known of them: the caller has checked their facts."""
-    texts = []
-    for number, dim in enumerate(func.dims):
-        least = max(dim.dim.low, 0) if dim.dim is not None else 0
-        most = dim.dim.high if dim.dim is not None else None
-        # The end is exclusive, and wraps.
-        end = most + 1 if most is not None and most < _LAST else -_LAST - 1
-        texts.append(f"i64 range(i64 {least}, {end}) %d{number}")
-    return texts
 
 
 def _scalar(number: int, param: Var) -> str:
@@ -164,4 +155,4 @@ def _write_size_function(func: PrimFunc, name: str, workspace: Workspace, line: 
     bind_scalars(func, values)
     write_size_function(values, workspace, line)
     scalars = [_scalar(number, param) for number, param in enumerate(func.params) if isinstance(param, Var)]
-    values.out.define(f"i64 @{name}({', '.join([*scalars, *_dims(func)])})")
+    values.out.define(f"i64 @{name}({', '.join([*scalars, *dim_parameters(func)])})")

@@ -17,12 +17,16 @@ from tirlite.ir import Buffer, DType
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a buffer lies: its first byte, the strides of its axes in elements, and the proved alignment in bytes."""
+    """Where a buffer lies: its first byte, the strides of its axes in elements, and the proved alignment in bytes.
+
+    `extents` are those that it was declared with, whatever has become of what they were computed from.
+    """
 
     buffer: Buffer
     pointer: str
     strides: tuple[str, ...]
     align: int
+    extents: tuple[str, ...]
 
 
 def natural_alignment(dtype: DType) -> int:

@@ -12,6 +12,7 @@ from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.environment import Named
 from tirlite.codegen.expressions import Expressions, is_unit_ramp
 from tirlite.codegen.faults import Faults, as_bits
+from tirlite.codegen.kernel_calls import Calls
 from tirlite.codegen.memory import Place
 from tirlite.codegen.multiples import largest_divisor
 from tirlite.codegen.parallel import BODY_PARAMETERS, chunk_count, fork_join, trip_count, write_task
@@ -33,6 +34,7 @@ from tirlite.ir import (
     ForKind,
     IfThenElse,
     IntImm,
+    KernelCall,
     Let,
     Ramp,
     SeqStmt,
@@ -65,7 +67,9 @@ class Extent(NamedTuple):
 class Statements:
     """Writes the instructions of statements. `at` is the span of the statement that is being written."""
 
-    def __init__(self, values: Expressions, name: str, storage: Storage, weights: Weights, aliases: Aliases) -> None:
+    def __init__(
+        self, values: Expressions, name: str, storage: Storage, weights: Weights, aliases: Aliases, calls: Calls
+    ) -> None:
         self.out = values.out
         self.values = values
         self.environment = values.environment
@@ -73,6 +77,7 @@ class Statements:
         self.storage = storage
         self.weights = weights
         self.aliases = aliases
+        self.calls = calls
         self.layout = Layout({}, {})  # of the workspace
         self.slots: dict[Buffer, str] = {}  # the address of each buffer on the stack of this function
         self.messages: list[Message] = []
@@ -83,6 +88,25 @@ class Statements:
         self.tasks = 0  # how many loops are handed to workers
         self._depth = 0
         self._nesting = 0
+
+    def adopt(self, callee: Statements) -> None:
+        """Lets a function that this one calls, not yet written, report its faults and extern functions here."""
+        callee.messages, callee.told = self.messages, self.told
+        callee.faults = Faults(callee.out, callee.storage.line, self.messages, self.told)
+        callee.values.externs, callee.values.addresses = self.values.externs, self.values.addresses
+
+    def count(self, callee: Statements) -> None:
+        """Adds the extent of a function that has been written."""
+        mine, its = self.extent, callee.extent
+        self.tasks += callee.tasks
+        self.extent = Extent(
+            lines=mine.lines + its.lines,
+            longest=max(mine.longest, its.longest),
+            loops=mine.loops + its.loops,
+            deepest=max(mine.deepest, its.deepest),
+            nested=max(mine.nested, its.nested),
+            pieces=mine.pieces + its.pieces,
+        )
 
     def write(self, body: SeqStmt) -> None:
         """The statements of a function, and its end."""
@@ -143,6 +167,9 @@ class Statements:
         self.out = self.values.out = out
         self.faults, self.slots = faults, slots
 
+    def kernel_call(self, stmt: KernelCall) -> None:
+        self.calls.write(stmt, self.values, self.faults)
+
     def store(self, stmt: Store) -> None:
         values, place = self.values, self.environment.places[stmt.buffer]
         value = values.value(stmt.value)
@@ -183,7 +210,8 @@ class Statements:
         strides = ["1"]
         for extent in reversed(extents[1:]):
             strides.append(extent if strides[-1] == "1" else self._product(extent, strides[-1]))
-        self.environment.put(Place(buffer, pointer, tuple(reversed(strides[: len(extents)])), align), root)
+        rows = tuple(reversed(strides[: len(extents)]))
+        self.environment.put(Place(buffer, pointer, rows, align, tuple(extents)), root)
 
     def _product(self, a: str, b: str) -> str:
         if a.isdecimal() and b.isdecimal():
@@ -369,4 +397,5 @@ RULES: dict[type[Stmt], Rule] = {
     While: Statements.nest,
     IfThenElse: Statements.conditional,
     AttrStmt: Statements.attribute,
+    KernelCall: Statements.kernel_call,
 }

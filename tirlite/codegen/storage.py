@@ -8,7 +8,7 @@ The rest are allocated where they are declared.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from tirlite.analysis.distribution import distributed_loops
@@ -44,6 +44,13 @@ class Storage:
     line: int
     workers: dict[For, int]
     ranges: dict[For | None, tuple[Buffer, ...]]
+
+    def on_heap(self) -> Storage:
+        """The same without a workspace, for a function that is called by others: each of its runs allocates."""
+        homes: dict[Buffer, Home] = {
+            buffer: Home.HEAP if home is Home.WORKSPACE else home for buffer, home in self.homes.items()
+        }
+        return replace(self, homes=homes, ranges=dict.fromkeys(self.ranges, ()))
 
     def of(self, home: Home) -> tuple[Buffer, ...]:
         return tuple(buffer for buffer, place in self.homes.items() if place is home)

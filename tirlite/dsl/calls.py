@@ -136,6 +136,8 @@ def misplaced(word: Word, span: Span) -> Exception:
         advice = f"give it a name, on a line of its own: `a = {name}(...)`"
     elif word.name == "attr":
         advice = 'write `with tl.attr(buffer, "double_buffer"):`'
+    elif word.name == "call":
+        advice = "write it on a line of its own: `tl.call(kernel, x, y)`; a kernel has no value"
     elif word.name in ("dim", "dims", "kernel"):
         advice = "it stands before the kernel"
     elif word.name in ("out", "buffer"):

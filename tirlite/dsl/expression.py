@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from types import ModuleType
 from typing import Any, TypeAlias
 
 from tirlite.diag import Message, Span
-from tirlite.dsl.calls import CallSite, call, conditional
+from tirlite.dsl.calls import CallSite, WrongArgument, call, conditional, misplaced
 from tirlite.dsl.convert import cast, condition, is_literal, number
 from tirlite.dsl.declarations import promised
 from tirlite.dsl.indexing import Shape, chosen, element, extent_of, tensor_type
@@ -70,8 +71,21 @@ class Position(Enum):
     CONDITIONAL = "a part that is computed on a condition, or again and again"
 
 
+@dataclass(frozen=True, slots=True)
+class AsFunction:
+    """A kernel that stays a function of its own where it is called."""
+
+    func: PrimFunc
+
+    @property
+    def name(self) -> str:
+        return self.func.name
+
+
+Callee: TypeAlias = Inline | PrimFunc | AsFunction
+
 # Adds the statements that a call comes to, and gives the value of the call.
-Invoke: TypeAlias = "Callable[[Inline | PrimFunc, CallSite, Position], Steps[object]]"
+Invoke: TypeAlias = "Callable[[Callee, CallSite, Position], Steps[object]]"
 
 
 class Expressions:
@@ -223,7 +237,9 @@ class Expressions:
         if isinstance(function, Word) and function.name == "static":
             return self.static(node)
         if isinstance(function, (Inline, PrimFunc)):
-            return (yield self._invocation(function, node))
+            return (yield self._invocation(function, node, node.args))
+        if isinstance(function, Word) and function.name == "call":
+            return (yield self._kernel_call(function, node))
         if not isinstance(function, (Word, DType)):
             raise NotCallable(described(function), span=self.span(node.func)).error()
         site = yield self._site(function, node)
@@ -237,12 +253,22 @@ class Expressions:
             return promised(site)
         return call(site)
 
-    def _invocation(self, function: Inline | PrimFunc, node: ast.Call) -> Steps[object]:
+    def _invocation(self, function: Callee, node: ast.Call, args: Sequence[ast.expr]) -> Steps[object]:
         alone = Position.ALONE if node is self._alone else Position.INSIDE
         position = Position.CONDITIONAL if self._conditions or self._lets else alone
         assert self._invoke is not None, "text knows no kernels and functions"
-        site = yield self._site(Word(function.name), node)
+        site = yield self._site(Word(function.name), node, args)
         return (yield self._invoke(function, site, position))
+
+    def _kernel_call(self, word: Word, node: ast.Call) -> Steps[object]:
+        """`tl.call(kernel, arguments...)`."""
+        if node is not self._alone:
+            raise misplaced(word, self.span(node))
+        callee = (yield self._steps(node.args[0])) if node.args else None
+        if not isinstance(callee, PrimFunc):
+            place = node.args[0] if node.args else node
+            raise WrongArgument("tl.call", "a kernel", described(callee), span=self.span(place)).error()
+        return (yield self._invocation(AsFunction(callee), node, node.args[1:]))
 
     def static(self, node: ast.Call) -> object:
         """`tl.static(expression)`."""
@@ -291,9 +317,9 @@ class Expressions:
         site: CallSite = run(self._site(function, node))
         return site
 
-    def _site(self, function: Word | DType, node: ast.Call) -> Steps[CallSite]:
-        args = []
-        for arg in node.args:
+    def _site(self, function: Word | DType, node: ast.Call, given: Sequence[ast.expr] | None = None) -> Steps[CallSite]:
+        args, given = [], node.args if given is None else given
+        for arg in given:
             args.append((yield self._steps(arg)))
         keywords = {}
         for keyword in node.keywords:
@@ -301,7 +327,7 @@ class Expressions:
                 raise refusal(ast.Starred(keyword.value), self.span(keyword.value))
             keywords[keyword.arg] = ((yield self._steps(keyword.value)), self.span(keyword))
         word = function if isinstance(function, Word) else Word(function.name)
-        return CallSite(word, tuple(args), tuple(self.span(arg) for arg in node.args), keywords, self.span(node))
+        return CallSite(word, tuple(args), tuple(self.span(arg) for arg in given), keywords, self.span(node))
 
     def _let(self, word: Word, node: ast.Call) -> Steps[object]:
         """`tl.let(name, value, body)`."""

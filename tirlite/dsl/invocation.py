@@ -11,9 +11,9 @@ from tirlite.dsl.body import Body
 from tirlite.dsl.calls import CallSite
 from tirlite.dsl.cell_types import CellTypes
 from tirlite.dsl.convert import stored
-from tirlite.dsl.expression import Position
+from tirlite.dsl.expression import AsFunction, Callee, Position
 from tirlite.dsl.inline import BadInlineParameter, Inline
-from tirlite.dsl.kernel_call import kernel_call
+from tirlite.dsl.kernel_call import called, spliced
 from tirlite.dsl.parameters import checked, described
 from tirlite.dsl.scope import Scope
 from tirlite.dsl.surroundings import Surroundings, surroundings_of
@@ -80,11 +80,13 @@ class Invocation:
         self.types = types
         self.depth = depth
 
-    def __call__(self, callee: Inline | PrimFunc, site: CallSite, position: Position) -> Steps[object]:
+    def __call__(self, callee: Callee, site: CallSite, position: Position) -> Steps[object]:
         """The value of a call: a number, a tuple of numbers, or None."""
         stmts: Sequence[Stmt]
-        if isinstance(callee, PrimFunc):
-            stmts, value = kernel_call(callee, site), None
+        if isinstance(callee, AsFunction):
+            stmts, value = (called(callee.func, site),), None
+        elif isinstance(callee, PrimFunc):
+            stmts, value = spliced(callee, site), None
         else:
             stmts, value = yield self._inlined(callee, site)
         if position is Position.CONDITIONAL:

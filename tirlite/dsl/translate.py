@@ -51,27 +51,39 @@ def translate(function: FunctionType, frame_locals: Mapping[str, object]) -> Tra
 def parse(text: str, name: str = "<text>") -> PrimFunc:
     """The kernel that `text` spells; the inverse of `str(func)`. Never executes anything.
 
-    `name` stands for the file in messages. Raises KernelError with all independent mistakes, at most 20.
+    Kernels that it calls, by `tl.call` or plainly, stand before it. `name` stands for the file in messages. Raises
+    KernelError with all independent mistakes, at most 20.
     """
     module, places = text_syntax(text, name)
     names: dict[str, object] = {"tl": TL}
     surroundings = Surroundings((names, {each: getattr(builtins, each) for each in _BUILTINS}))
     expressions = Expressions(places, surroundings, Scope(), set())
-    kernel: ast.FunctionDef | None = None
+    uncalled: dict[PrimFunc, ast.FunctionDef] = {}
+    func: PrimFunc | None = None
     for stmt in module.body:
-        if isinstance(stmt, ast.Assign) and kernel is None:
+        if isinstance(stmt, ast.Assign):
             names.update(_dims(stmt, expressions))
-        elif isinstance(stmt, ast.FunctionDef) and kernel is None:
+        elif isinstance(stmt, ast.FunctionDef):
             _check_decorator(stmt, expressions)
-            kernel = stmt
+            _note_uses(uncalled, stmt, names)
+            func = names[stmt.name] = _kernel(stmt, places, surroundings, {})
+            uncalled[func] = stmt
         elif not _is_import_of_tl(stmt):
-            what = (
-                "there is more than one kernel" if isinstance(stmt, ast.FunctionDef) else "this is no part of a kernel"
-            )
-            raise BadText(what, span=places.span(stmt)).error()
-    if kernel is None:
+            raise BadText("this is no part of a kernel", span=places.span(stmt)).error()
+    if func is None:
         raise BadText("there is no kernel in the text").error()
-    return _kernel(kernel, places, surroundings, {})
+    for other, stmt in uncalled.items():
+        if other is not func:
+            what = f"there is more than one kernel, and no other one calls `{other.name}`"
+            raise BadText(what, span=places.span(stmt)).error()
+    return func
+
+
+def _note_uses(uncalled: dict[PrimFunc, ast.FunctionDef], stmt: ast.FunctionDef, names: Mapping[str, object]) -> None:
+    """Forgets the kernels that `stmt` mentions."""
+    mentioned = {node.id for node in ast.walk(stmt) if isinstance(node, ast.Name)}
+    for each in [func for func in uncalled if any(names.get(name) is func for name in mentioned)]:
+        del uncalled[each]
 
 
 _BUILTINS = ("range", "min", "max", "abs", "bool", "int", "float")

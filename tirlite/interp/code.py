@@ -10,7 +10,7 @@ from tirlite.diag import KernelRunError, Message, Span
 from tirlite.interp.memory import owner_of
 from tirlite.interp.poison import refuse
 from tirlite.interp.program import Block, Marks, Program, Step, Values
-from tirlite.ir import Buffer, Steps
+from tirlite.ir import Buffer, Function, Steps, Var
 
 # What translates one type of node. An expression's rule returns the register of its value.
 Rule: TypeAlias = "Callable[[Code, Any], Steps[Any]]"
@@ -31,6 +31,17 @@ class NotInterpretable(Message):
     what: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Subroutine:
+    """Where a function that is called begins, the register that holds the block in which its caller goes on, and those
+    of its names: its dims may be the caller's, with other values.
+    """
+
+    entry: Block
+    follower: int
+    registers: dict[Var | Buffer, int]
+
+
 @dataclass(slots=True, eq=False)
 class Code:
     """The program so far. Steps go to the end of `block` and report faults at `span`."""
@@ -41,6 +52,7 @@ class Code:
     sources: dict[Buffer, Buffer] = field(default_factory=dict)
     thread_loops: int = 0
     owners: int = 0
+    subroutines: dict[tuple[Function, bool], Subroutine] = field(default_factory=dict)  # in loops over threads, and not
 
     def __post_init__(self) -> None:
         self.block = self.program.entry

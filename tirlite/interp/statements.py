@@ -6,6 +6,7 @@ import numpy as np
 
 from tirlite.interp.code import Code, Rule
 from tirlite.interp.expressions import expression
+from tirlite.interp.kernel_calls import enter, leave
 from tirlite.interp.memory import fresh, size_of, view
 from tirlite.interp.place import element, extents
 from tirlite.interp.poison import refuse
@@ -19,6 +20,7 @@ from tirlite.ir import (
     Evaluate,
     For,
     IfThenElse,
+    KernelCall,
     Let,
     SeqStmt,
     Steps,
@@ -199,6 +201,16 @@ def _if(code: Code, node: IfThenElse) -> Steps[None]:
     code.block = after
 
 
+def _kernel_call(code: Code, node: KernelCall) -> Steps[None]:
+    routine = yield enter(code, node)
+    if routine is not None:
+        program, around = code.program, (code.block, code.span, code.program.registers)
+        code.block, program.registers = routine.entry, routine.registers
+        yield statement(code, node.callee.body)
+        leave(code, routine)
+        code.block, code.span, program.registers = around
+
+
 def _attr(code: Code, node: AttrStmt) -> Steps[None]:
     # What attributes say is about where and how fast, never about what is computed.
     yield statement(code, node.body)
@@ -216,4 +228,5 @@ RULES: dict[type[Stmt], Rule] = {
     While: _while,
     IfThenElse: _if,
     AttrStmt: _attr,
+    KernelCall: _kernel_call,
 }

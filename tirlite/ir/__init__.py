@@ -2,6 +2,7 @@
 
 from tirlite.ir.assertion import Shown, failure, places_in, shown
 from tirlite.ir.builder import Builder, buffer_of
+from tirlite.ir.callees import bottom_up, callees, calling, calls_in
 from tirlite.ir.dtype import (
     SCALARS,
     DType,
@@ -77,6 +78,7 @@ from tirlite.ir.expr import (
     widened,
 )
 from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import Function, KernelCall
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.printer import text
@@ -143,10 +145,12 @@ __all__ = [
     "FloatImm",
     "FloorDiv",
     "FloorMod",
+    "Function",
     "For",
     "ForKind",
     "IfThenElse",
     "IntImm",
+    "KernelCall",
     "Let",
     "LetExpr",
     "Load",
@@ -184,8 +188,12 @@ __all__ = [
     "as_indices",
     "bf16",
     "binary",
+    "bottom_up",
     "bool_",
     "buffer_of",
+    "callees",
+    "calling",
+    "calls_in",
     "const",
     "dtype_of",
     "failure",

@@ -1,21 +1,23 @@
 """Two trees in, whether they mean the same out, with the first difference named; one tree in, a hash of that meaning.
 
 Both read a tree as a stream of tokens in program order, in which a variable or a buffer is the number of its
-definition. Trees that are equal up to renaming give equal streams, so that nothing else has to know about names.
+definition. Trees that are equal up to renaming give equal streams, so that nothing else has to know about names. A
+function that is called is one token, a digest of its own stream.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b
 from math import isnan
 from typing import Any, NamedTuple, TypeAlias
 
+from tirlite.ir.callees import closure_of
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, StringImm, Var
-from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import Function
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import SeqStmt
 
@@ -36,27 +38,53 @@ def structural_equal(a: Node, b: Node) -> Equality:
 
     Definitions are compared with their types, shapes, scopes, alignments and facts. A variable or a buffer that is
     not defined inside equals only itself; the dims of two functions are paired where they are first met in the shapes
-    of the parameters. Constants are compared bit by bit, save that every nan is the same. Spans and the names of
-    functions do not count.
+    of the parameters. Constants are compared bit by bit, save that every nan is the same. Functions that are called
+    count by their structure, shared or not. Spans and the names of functions do not count.
 
     The difference reads `body[2].value.b: IntImm 3 against IntImm 4`.
     """
-    for left, right in zip(_Stream(a), _Stream(b), strict=False):
-        if left.key != right.key:
-            return Equality(False, _difference(left, right))
-    return Equality(True)
+    around: _Path = None
+    found = _first_difference(a, b)
+    while found is not None and isinstance(found[0].shown, Function) and isinstance(found[1].shown, Function):
+        inside = _first_difference(found[0].shown, found[1].shown)
+        if inside is None:
+            break
+        around, found = _joined(around, found[0].path), inside
+    return Equality(True) if found is None else Equality(False, _difference(*found, around))
+
+
+def _first_difference(a: Node, b: Node) -> tuple[_Token, _Token] | None:
+    pairs = zip(_Stream(a), _Stream(b), strict=False)
+    return next(((left, right) for left, right in pairs if left.key != right.key), None)
 
 
 def structural_hash(a: Node) -> int:
     """64 bits, the same for trees that are structurally equal, and the same in every process."""
-    digest = blake2b(digest_size=8)
+    return int.from_bytes(_digest(_Stream(a), 8), "little")
+
+
+def called_digests(func: Function) -> dict[Function, bytes]:
+    """For `func` and all functions that it calls 32 bytes each, the same for those that are structurally equal."""
+    digests: dict[Function, bytes] = {}
+    _enter_digests(func, digests)
+    return digests
+
+
+def _enter_digests(func: Function, digests: dict[Function, bytes]) -> None:
+    for each in closure_of(func):
+        if each not in digests:
+            digests[each] = _digest(_Stream(each, digests), 32)
+
+
+def _digest(stream: Iterable[_Token], size: int) -> bytes:
+    digest = blake2b(digest_size=size)
     texts: dict[tuple[object, ...], bytes] = {}
-    for token in _Stream(a):
+    for token in stream:
         text = texts.get(token.key)
         if text is None:
             text = texts[token.key] = "\0".join(map(_stable, token.key)).encode() + b"\n"
         digest.update(text)
-    return int.from_bytes(digest.digest(), "little")
+    return digest.digest()
 
 
 # The way from the root to a part, last step first: names of fields, and positions in them.
@@ -112,7 +140,9 @@ _BUFFER_FIELDS = ("dtype", "scope", "alignment", "volatile")
 class _Stream:
     """The tokens of one tree."""
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: Node, digests: dict[Function, bytes] | None = None) -> None:
+        """`digests` are those of functions that are known already."""
+        self._digests = {} if digests is None else digests
         self._numbers: dict[Var | Buffer, int] = {}
         self._count = 0
         self._tasks: list[_Task] = [_Enter(root, None, False)]
@@ -139,16 +169,16 @@ class _Stream:
             yield self._mention(node, path)
             return
         # The name of a function is no part of its meaning.
-        fields = () if isinstance(node, PrimFunc) else node.DATA
+        fields = () if isinstance(node, Function) else node.DATA
         yield _Token((type(node), *[_comparable(getattr(node, name)) for name in fields]), path, node, fields)
-        if node.CHILDREN or node.DEFINES or node.USES:
+        if node.CHILDREN or node.DEFINES or node.USES or node.CALLS:
             self._tasks.extend(reversed(self._parts(task)))
 
     def _parts(self, task: _Enter) -> list[_Task]:
         """What a node is made of; each definition after what cannot see it and before what can."""
         node, path, in_param = task
-        is_func = isinstance(node, PrimFunc)
-        parts: list[_Task] = []
+        is_func = isinstance(node, Function)
+        parts: list[_Task] = [self._called(getattr(node, name), (path, name)) for name in node.CALLS]
         body: list[_Task] = []
         for name in node.CHILDREN:
             at = path if isinstance(node, SeqStmt) else (path, name)
@@ -159,6 +189,11 @@ class _Stream:
         for name in node.USES:
             parts += _spread(getattr(node, name), (path, name), _Mention)
         return parts + body
+
+    def _called(self, func: Function, path: _Path) -> _Token:
+        if func not in self._digests:
+            _enter_digests(func, self._digests)
+        return _Token((Function, self._digests[func]), path, func)
 
     def _define(self, task: _Define) -> _Token:
         name, path, in_param = task
@@ -205,8 +240,8 @@ def _stable(key: object) -> str:
     return key.__name__ if isinstance(key, type) else repr(key)
 
 
-def _difference(left: _Token, right: _Token) -> str:
-    path, a, b = left.path, _described(left.shown), _described(right.shown)
+def _difference(left: _Token, right: _Token, around: _Path) -> str:
+    path, a, b = _joined(around, left.path), _described(left.shown), _described(right.shown)
     if left.key[0] == right.key[0]:
         pairs = zip(left.key[1:], right.key[1:], strict=True)
         at = next(k for k, (ours, theirs) in enumerate(pairs, 1) if ours != theirs)
@@ -231,6 +266,17 @@ def _plain(value: object) -> str:
     if isinstance(value, Enum):
         return value.name
     return str(value) if isinstance(value, (DType, _End)) else repr(value)
+
+
+def _joined(outer: _Path, inner: _Path) -> _Path:
+    """The way through `outer`, and then `inner`."""
+    steps = []
+    while inner is not None:
+        inner, step = inner
+        steps.append(step)
+    for step in reversed(steps):
+        outer = (outer, step)
+    return outer
 
 
 def _rendered(path: _Path) -> str:

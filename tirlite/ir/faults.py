@@ -181,3 +181,18 @@ class OverlappingArguments(Message):
 
     written: str
     other: str
+
+
+class CallExtent(Message):
+    """A kernel is called by another one with an array whose shape it does not take.
+
+    Example: `tl.call(add, x, y, z)`, where `add` takes three arrays of one length, at a call with 4, 5 and 4 elements.
+    Fix: Call the outer kernel with shapes that fit, or give the inner one a temporary of the right shape.
+    """
+
+    code = "call-extent"
+    raises = KernelRunError
+    title = "{problem}"
+    label = "called here"
+
+    problem: str

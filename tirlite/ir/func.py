@@ -7,15 +7,15 @@ from typing import ClassVar
 
 from tirlite.diag import Span
 from tirlite.ir.expr import Buffer, Var
+from tirlite.ir.kernel_call import Function
 from tirlite.ir.node import Node, node
 from tirlite.ir.printer import function_text
 from tirlite.ir.stmt import SeqStmt
-from tirlite.ir.walk import walk
 from tirlite.show import block, marked_text, python_text, write
 
 
 @node
-class PrimFunc(Node):
+class PrimFunc(Function):
     """A kernel. Buffers among `params` are arrays of the caller, variables are scalars.
 
     The dims in the shapes of the parameters are bound by the arguments. `outputs` are those parameters that the
@@ -32,7 +32,7 @@ class PrimFunc(Node):
     span: Span | None = field(default=None, kw_only=True)
 
     def __str__(self) -> str:
-        return function_text(self.name, self.params, self.dims, self.outputs, self.body)
+        return function_text(self)
 
     def show(self, mark: Node | Buffer | None = None) -> None:
         """Prints the function, coloured where the terminal has colours, with carets under all that `mark` prints as.
@@ -40,17 +40,8 @@ class PrimFunc(Node):
         `mark` is a statement or an expression out of the body, or a variable or buffer, which is marked wherever it
         stands.
         """
-        text = function_text(self.name, self.params, self.dims, self.outputs, self.body, mark)
+        text = function_text(self, mark)
         write(marked_text(text, "# the node is not in this function" if mark is not None else ""))
 
     def _repr_html_(self) -> str:
         return block(python_text(str(self)))
-
-    @property
-    def dims(self) -> tuple[Var, ...]:
-        """The variables in the shapes of the parameters, each once, in the order in which they are met."""
-        found: dict[Var, None] = {}
-        for param in self.params:
-            for extent in param.shape if isinstance(param, Buffer) else ():
-                found.update((each, None) for each in walk(extent) if isinstance(each, Var))
-        return tuple(var for var in found if var not in self.params)

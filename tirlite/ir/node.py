@@ -6,6 +6,7 @@ from that. A field holds one thing, a tuple of things, or None.
     CHILDREN  nodes below this one, in the order in which they are evaluated or executed
     DEFINES   variables and buffers that begin to exist here
     USES      buffers that are mentioned here
+    CALLS     functions that are called here, which no walk enters
     DATA      the rest: plain data, compared with ==
 """
 
@@ -22,6 +23,7 @@ class Node:
     CHILDREN: ClassVar[tuple[str, ...]] = ()
     DEFINES: ClassVar[tuple[str, ...]] = ()
     USES: ClassVar[tuple[str, ...]] = ()
+    CALLS: ClassVar[tuple[str, ...]] = ()
     DATA: ClassVar[tuple[str, ...]] = ()
     FIELDS: ClassVar[tuple[str, ...]] = ()  # all that the constructor takes, in its order
 
@@ -54,7 +56,7 @@ N = TypeVar("N", bound=Node)
 def node(cls: type[N]) -> type[N]:
     """The class as a dataclass of the IR: frozen, with slots, equal by identity, its fields sorted out."""
     made = dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
-    named = {*made.CHILDREN, *made.DEFINES, *made.USES, "span"}
+    named = {*made.CHILDREN, *made.DEFINES, *made.USES, *made.CALLS, "span"}
     made.FIELDS = tuple(f.name for f in fields(cast(Any, made)) if f.init)
     made.DATA = tuple(name for name in made.FIELDS if name not in named)
     return made

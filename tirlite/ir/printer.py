@@ -7,14 +7,17 @@ for reading back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from tirlite.ir.callees import closure_of
+from tirlite.ir.equal import called_digests
 from tirlite.ir.expr import Buffer, Expr, Var
+from tirlite.ir.kernel_call import Function
 from tirlite.ir.node import Node
 from tirlite.ir.printer_expr import expr_text
 from tirlite.ir.printer_names import Names, legal
 from tirlite.ir.printer_stmt import Line, StatementPrinter, promises, tensor_text
-from tirlite.ir.stmt import SeqStmt, Stmt
+from tirlite.ir.stmt import Stmt
 
 # Deeper nests are printed as an outline.
 _MOST_LEVELS = 90
@@ -31,24 +34,38 @@ def text(node: Node) -> str:
     return str(node)
 
 
-def function_text(
-    name: str,
-    params: Sequence[Var | Buffer],
-    dims: Sequence[Var],
-    outputs: Sequence[Buffer],
-    body: SeqStmt,
-    mark: Node | Buffer | None = None,
-) -> str:
-    """A whole function, with the declarations of its dims in front. What `mark` prints as is framed."""
-    names = Names(mark)
-    header = _dims_text(dims, names)
-    for param in params:
+def function_text(func: Function, mark: Node | Buffer | None = None) -> str:
+    """A whole function, behind those that it calls, each once. What `mark` prints as is framed."""
+    functions = closure_of(func)
+    names: dict[Function, str] = {}
+    if len(functions) == 1:
+        return _layout(_function_lines(func, names, mark))
+    digests = called_digests(func)
+    taken = Names()
+    own = taken.fresh(func.name)
+    known: dict[bytes, str] = {}
+    lines: list[Line] = []
+    for callee in functions[:-1]:
+        digest = digests[callee]
+        if digest not in known:
+            known[digest] = names[callee] = taken.fresh(callee.name)
+            lines += [*_function_lines(callee, names, mark), (0, ""), (0, "")]
+        names[callee] = known[digest]
+    return _layout([*lines, *_function_lines(func, {**names, func: own}, mark)])
+
+
+def _function_lines(func: Function, functions: Mapping[Function, str], mark: Node | Buffer | None) -> list[Line]:
+    """A function by itself, with the declarations of its dims in front; `functions` are the names of its callees."""
+    names = Names(mark, functions)
+    header = _dims_text(func.dims, names)
+    for param in func.params:
         names.define(param)
-    signature = ", ".join(_param_text(param, names, is_output=param in outputs) for param in params)
+    signature = ", ".join(_param_text(param, names, is_output=param in func.outputs) for param in func.params)
     printer = StatementPrinter(names)
-    printer.print(body.stmts, 1)
-    function = [(0, "@tl.kernel"), (0, f"def {legal(name)}({signature}):"), *printer.lines]
-    return _layout([*((0, line) for line in header), *([(0, "")] if header else []), *function])
+    printer.print(func.body.stmts, 1)
+    name = functions.get(func) or legal(func.name)
+    lines = [(0, "@tl.kernel"), (0, f"def {name}({signature}):"), *printer.lines]
+    return [*((0, line) for line in header), *([(0, "")] if header else []), *lines]
 
 
 def _dims_text(dims: Sequence[Var], names: Names) -> list[str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Mapping
 
 from tirlite.ir.expr import Buffer, Var
+from tirlite.ir.kernel_call import Function
 from tirlite.ir.node import Node
 from tirlite.show import framed
 
@@ -31,10 +33,12 @@ class Names:
     `mark` is a node, or a buffer: what it prints as is framed.
     """
 
-    def __init__(self, mark: Node | Buffer | None = None) -> None:
+    def __init__(self, mark: Node | Buffer | None = None, functions: Mapping[Function, str] | None = None) -> None:
+        """`functions` are those that have names already, as they are printed in front."""
         self.mark = mark
+        self.functions = functions or {}
         self._names: dict[Var | Buffer, str] = {}
-        self._taken: set[str] = set()
+        self._taken: set[str] = set(self.functions.values())
         self._of_loops: set[str] = set()
         self._next: dict[str, int] = {}
 
@@ -42,6 +46,10 @@ class Names:
         """The name of `entity`, which gets one now if it has none: a use without a definition is shown too."""
         known = self._names.get(entity)
         return self._shown(entity, known) if known else self.define(entity)
+
+    def of_function(self, func: Function) -> str:
+        """The name of a function that is called."""
+        return self.functions.get(func) or legal(func.name)
 
     def define(self, entity: Var | Buffer) -> str:
         """A new name of `entity`, whose definition is printed now.

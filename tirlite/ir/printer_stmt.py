@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from tirlite.ir.dtype import DType
-from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm
+from tirlite.ir.expr import Buffer, BufferRef, Expr, FloatImm, IntImm
+from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.printer_expr import DEEPEST, expr_text, quoted
 from tirlite.ir.printer_names import Names
 from tirlite.ir.printer_spill import spilled
@@ -112,6 +113,13 @@ class StatementPrinter:
         self._line(level, f"{self.names.define(buffer)} = tl.view({', '.join([*args, *alignment, *volatile, *fresh])})")
         return []
 
+    def kernel_call(self, stmt: KernelCall, level: int) -> list[_Step]:
+        args = [
+            self.names.of(arg.buffer) if isinstance(arg, BufferRef) else self._value(arg, level) for arg in stmt.args
+        ]
+        self._line(level, f"tl.call({', '.join([self.names.of_function(stmt.callee), *args])})")
+        return []
+
     def let(self, stmt: Let, level: int) -> list[_Step]:
         value = self._value(stmt.value, level)
         if isinstance(stmt.value, (IntImm, FloatImm)) and not value.startswith("tl."):
@@ -194,6 +202,7 @@ _RULES: dict[type[Stmt], Callable[[StatementPrinter, Any, int], list[_Step]]] = 
     Evaluate: StatementPrinter.evaluate,
     Allocate: StatementPrinter.allocate,
     View: StatementPrinter.view,
+    KernelCall: StatementPrinter.kernel_call,
     Let: StatementPrinter.let,
     Assert: StatementPrinter.assertion,
     For: StatementPrinter.loop,

@@ -14,11 +14,14 @@ from typing import TypeAlias
 
 from tirlite.diag import KernelError, Message, Span, public
 from tirlite.ir import validate_calls as calls
+from tirlite.ir import validate_kernel_calls as kernel_calls
 from tirlite.ir import validate_names as names
 from tirlite.ir import validate_statements as statements
 from tirlite.ir import validate_types as types
+from tirlite.ir.callees import closure_of
 from tirlite.ir.expr import Buffer, Call, Var
 from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import SeqStmt, Stmt
 from tirlite.plan.scope import UnknownScope
@@ -44,6 +47,9 @@ RULES: Mapping[str, type[Message]] = {
         calls.CallArity,
         calls.CallArgument,
         calls.CallResult,
+        kernel_calls.KernelCallArity,
+        kernel_calls.KernelCallArgument,
+        kernel_calls.KernelCallExtent,
         statements.StoreType,
         statements.ConditionType,
         statements.LoopType,
@@ -73,12 +79,15 @@ _NODE_RULES: Mapping[type[Node], tuple[types.Rule, ...]] = {
     **types.EXPRESSION_RULES,
     **statements.STATEMENT_RULES,
     Call: (calls.check_call,),
+    KernelCall: kernel_calls.RULES,
 }
 
 
 @public
 def validate(func: PrimFunc) -> None:
-    """Returns if `func` is well-formed; else raises KernelError with the violations in program order, at most 20."""
+    """Returns if `func` and all that it calls is well-formed; else raises KernelError with the violations in program
+    order, at most 20.
+    """
     found = tuple(islice(violations(func), MOST_REPORTED))
     if found:
         raise KernelError(*found)
@@ -103,7 +112,13 @@ _Step: TypeAlias = Node | _Define | _Edge
 
 
 def violations(func: PrimFunc) -> Iterator[Message]:
-    """Every broken rule in program order, with the span of its statement."""
+    """Every broken rule, with the span of its statement: in the functions that are called, then in `func`."""
+    for each in closure_of(func):
+        yield from _own_violations(each)
+
+
+def _own_violations(func: PrimFunc) -> Iterator[Message]:
+    """Every broken rule in program order."""
     span = func.span
     scope = names.Names(func)
     scope.open()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
+from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.storage_check.resident import Event, Flow, Happening, Region, Resident, Root, Window, Wrong
 from tirlite.ir import (
     Allocate,
@@ -21,6 +22,7 @@ from tirlite.ir import (
     ForKind,
     IfThenElse,
     IntImm,
+    KernelCall,
     Let,
     LetExpr,
     Load,
@@ -50,6 +52,7 @@ class Walk:
         self.roots: list[Root] = []
         self.runs: dict[Stmt, list[tuple[int, int, Region]]] = {stmt: [] for stmt in watched}
         self._clock = 0
+        self._uses = ParamUses()
         self._known: set[Var] = {*original.dims}
         self._windows: dict[Buffer, Window] = {}
         self._residents: dict[Buffer, Resident | None] = {}
@@ -185,7 +188,25 @@ class Walk:
         if window is not None:
             self._touch(stmt.byte_offset, region, stmt)
 
+    def _call(self, call: KernelCall, region: Region) -> None:
+        """What the callee may do to the buffers that it is given, in the order that harms most if any two meet."""
+        for _, value in call.scalars():
+            self._touch(value, region, call)
+        uses = self._uses.of(call.callee)
+        given = [(buffer, uses[param]) for param, buffer in call.buffers()]
+        for buffer, use in given * 2:
+            if use & Use.WRITE:
+                self._happens(buffer, Event.STORE, region, call)
+        for buffer, use in given:
+            if use & Use.READ:
+                self._happens(buffer, Event.LOAD, region, call)
+            if use & Use.OPAQUE:
+                self._opaque(buffer, region, call)
+
     def _leaf(self, stmt: Stmt, region: Region) -> None:
+        if isinstance(stmt, KernelCall):
+            self._call(stmt, region)
+            return
         for child in stmt.children():
             assert isinstance(child, Expr)
             self._touch(child, region, stmt)

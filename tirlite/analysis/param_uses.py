@@ -1,0 +1,71 @@
+"""Functions in, how each uses the buffers among its parameters out: what a caller must know of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Flag
+
+from tirlite.ir import Buffer, BufferRef, Call, Function, KernelCall, Load, Node, Op, Store, StringImm, View, walk
+from tirlite.ir.callees import closure_of
+
+
+class Use(Flag):
+    """What may happen to a buffer. Opaque: its address goes to code that is not known."""
+
+    NONE = 0
+    READ = 1
+    WRITE = 2
+    OPAQUE = 4
+
+
+_ANY = Use.READ | Use.WRITE | Use.OPAQUE
+
+
+class ParamUses:
+    """The uses of parameters, each function looked at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Function, dict[Buffer, Use]] = {}
+
+    def of(self, func: Function) -> dict[Buffer, Use]:
+        """How `func` uses each of its buffers: itself, through views, and through functions that it calls."""
+        if func not in self._known:
+            for each in closure_of(func):
+                if each not in self._known:
+                    self._known[each] = self._uses(each)
+        return self._known[func]
+
+    def _uses(self, func: Function) -> dict[Buffer, Use]:
+        roots = {param: param for param in func.params if isinstance(param, Buffer)}
+        uses = dict.fromkeys(roots, Use.NONE)
+        told: set[Node] = set()  # mentions of buffers that a node around them has accounted for
+        for node in walk(func.body):
+            if isinstance(node, View):
+                if node.source in roots:
+                    roots[node.buffer] = roots[node.source]
+                continue
+            if node in told:
+                continue
+            for buffer, use, mention in self._touched(node):
+                told.add(mention)
+                if buffer in roots:
+                    uses[roots[buffer]] |= use
+        return uses
+
+    def _touched(self, node: Node) -> Iterator[tuple[Buffer, Use, Node]]:
+        """Each buffer that a node uses, how, and the node that mentions it."""
+        if isinstance(node, Store):
+            yield node.buffer, Use.WRITE, node
+        elif isinstance(node, Load):
+            yield node.buffer, Use.READ, node
+        elif isinstance(node, BufferRef):
+            yield node.buffer, _ANY, node
+        elif isinstance(node, KernelCall):
+            for param, arg in zip(node.callee.params, node.args, strict=True):
+                if isinstance(param, Buffer) and isinstance(arg, BufferRef):
+                    yield arg.buffer, self._known[node.callee][param], arg
+        elif isinstance(node, Call) and node.op in (Op.ADDRESS_OF, Op.ACCESS_PTR):
+            place, mask = node.args[0], node.args[-1]
+            is_read = isinstance(mask, StringImm) and mask.value == "r"
+            if isinstance(place, Load | BufferRef):
+                yield place.buffer, Use.READ | Use.OPAQUE if is_read else _ANY, place

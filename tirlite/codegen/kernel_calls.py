@@ -1,0 +1,163 @@
+"""A KernelCall in, the checks and the call instruction out, and which functions must be written for that.
+
+A function is compiled once for each set of promises that its callers can make of the arguments' addresses. In most
+modules that is one set: all arguments lie apart from each other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from tirlite.analysis import (
+    GIVEN,
+    ByteRange,
+    Extents,
+    ParamUses,
+    Use,
+    are_disjoint,
+    byte_ranges,
+    demands_of,
+)
+from tirlite.codegen.environment import Environment
+from tirlite.codegen.expressions import Expressions
+from tirlite.codegen.faults import Faults
+from tirlite.codegen.memory import natural_alignment
+from tirlite.codegen.types import register_type
+from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, Var, callees, calls_in
+from tirlite.ir.faults import CallExtent
+from tirlite.sizes import Proof
+
+# A function that is called more often is not copied into its callers: LLVM's time would grow with their number.
+_MOST_COPIES = 3
+_LAST = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A function, and for each of its parameters what its callers promise.
+
+    That no other parameter leads to a byte of a buffer where one of the two is written (`apart`), and that it is
+    aligned as the parameter says (`aligned`).
+    """
+
+    func: PrimFunc
+    apart: tuple[bool, ...]
+    aligned: tuple[bool, ...]
+
+
+class Versions:
+    """The functions that a module needs beside its kernel, each with a name; those in `pending` are not yet written."""
+
+    def __init__(self, func: PrimFunc, prefix: str) -> None:
+        self.uses = ParamUses()
+        self.pending: deque[Version] = deque()
+        self._prefix = prefix
+        self._names: dict[Version, str] = {}
+        self._calls = Counter(call.callee for each in (*callees(func), func) for call in calls_in(each.body))
+
+    def name(self, version: Version) -> str:
+        if version not in self._names:
+            self._names[version] = f"{self._prefix}_callee{len(self._names) + 1}"
+            self.pending.append(version)
+        return self._names[version]
+
+    def attributes(self, version: Version) -> str:
+        return " noinline" if self._calls[version.func] > _MOST_COPIES else ""
+
+
+class Calls:
+    """Writes the calls in one function."""
+
+    def __init__(self, func: PrimFunc, versions: Versions) -> None:
+        self._func = func
+        self.versions = versions
+
+    @cached_property
+    def _extents(self) -> Extents:
+        return Extents(self._func)
+
+    @cached_property
+    def _ranges(self) -> dict[Buffer, ByteRange]:
+        return byte_ranges(self._func)
+
+    def write(self, call: KernelCall, values: Expressions, faults: Faults) -> None:
+        """Raises KernelError for an extent that surely does not fit."""
+        environment = values.environment
+        buffers = dict(call.buffers())
+        known = {param: values.value(value) for param, value in call.scalars()}
+        for dim, (source, axis) in call.callee.sources.items():
+            known[dim] = environment.places[buffers[source]].extents[axis]
+        self._check(call, buffers, known, values, faults)
+        operands = []
+        for param in call.callee.params:
+            if isinstance(param, Buffer):
+                operands.append(f"ptr {environment.places[buffers[param]].pointer}")
+            else:
+                operands.append(f"{register_type(param.dtype)} {known[param]}")
+        operands += [f"i64 {known[dim]}" for dim in call.callee.dims]
+        name = self.versions.name(self._version(call.callee, buffers, environment))
+        faults.check(values.out.value(f"call fastcc i64 @{name}({', '.join(operands)})"))
+
+    def _check(
+        self,
+        call: KernelCall,
+        buffers: Mapping[Buffer, Buffer],
+        known: Mapping[Var, str],
+        values: Expressions,
+        faults: Faults,
+    ) -> None:
+        """What is not proved of the extents is checked, in terms of the callee."""
+        inside = Expressions(values.out, Environment())
+        inside.environment.variables.update(known)
+        for demand in demands_of(call, self._extents):
+            if demand.proof is Proof.YES:
+                continue
+            fault = CallExtent(demand.told(call.callee.name), span=call.span)
+            if demand.proof is Proof.NO:
+                raise fault.error()
+            given = values.environment.places[buffers[demand.param]].extents[demand.axis]
+            inside.environment.variables[GIVEN] = given
+            faults.require(inside.value(demand.condition), fault)
+
+    def _version(self, func: Function, buffers: Mapping[Buffer, Buffer], environment: Environment) -> Version:
+        assert isinstance(func, PrimFunc)
+        uses = self.versions.uses.of(func)
+
+        def clash(one: Buffer, other: Buffer) -> bool:
+            is_harmless = not (uses[one] | uses[other]) & (Use.WRITE | Use.OPAQUE)
+            return not (one is other or is_harmless or self._lie_apart(buffers[one], buffers[other], environment))
+
+        apart, aligned = [], []
+        for param in func.params:
+            apart.append(isinstance(param, Buffer) and not any(clash(param, other) for other in buffers))
+            aligned.append(
+                isinstance(param, Buffer) and environment.places[buffers[param]].align % alignment_of(param) == 0
+            )
+        return Version(func, tuple(apart), tuple(aligned))
+
+    def _lie_apart(self, one: Buffer, other: Buffer, environment: Environment) -> bool:
+        """Whether two buffers are proved to share no byte."""
+        if environment.root(one) != environment.root(other):
+            return True
+        a, b = self._ranges[one], self._ranges[other]
+        return a.root is b.root and are_disjoint(a, b)
+
+
+def alignment_of(param: Buffer) -> int:
+    """The alignment in bytes that a parameter is declared to have."""
+    return param.alignment or natural_alignment(param.dtype)
+
+
+def dim_parameters(func: PrimFunc) -> list[str]:
+    """The dims of a function as parameters, with what is known of them: the caller has checked their facts."""
+    texts = []
+    for number, dim in enumerate(func.dims):
+        least = max(dim.dim.low, 0) if dim.dim is not None else 0
+        most = dim.dim.high if dim.dim is not None else None
+        # The end is exclusive, and wraps.
+        end = most + 1 if most is not None and most < _LAST else -_LAST - 1
+        texts.append(f"i64 range(i64 {least}, {end}) %d{number}")
+    return texts

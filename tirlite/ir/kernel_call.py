@@ -1,0 +1,76 @@
+"""The statement that calls a function, on buffers and values of the caller, and what a function is to its callers.
+
+The callee works on the caller's memory: where arguments share bytes, so do its parameters. It is no part of the caller,
+who only points to it: calls of one function share one object, and no walk through the caller enters it. See
+`ir.callees` for walks over the functions that call each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field
+from typing import ClassVar
+
+from tirlite.diag import Span
+from tirlite.ir.expr import Buffer, BufferRef, Expr, Var
+from tirlite.ir.node import Node, node
+from tirlite.ir.stmt import SeqStmt, Stmt
+from tirlite.ir.walk import walk
+
+
+class Function(Node):
+    """What can be called. The one kind is PrimFunc, which prints itself and so is defined above the printer."""
+
+    __slots__ = ()
+    name: str
+    params: tuple[Var | Buffer, ...]
+    body: SeqStmt
+    outputs: tuple[Buffer, ...]
+    span: Span | None
+
+    @property
+    def dims(self) -> tuple[Var, ...]:
+        """The variables in the shapes of the parameters, each once, in the order in which they are met."""
+        found: dict[Var, None] = {}
+        for param in self.params:
+            for extent in param.shape if isinstance(param, Buffer) else ():
+                found.update((each, None) for each in walk(extent) if isinstance(each, Var))
+        return tuple(var for var in found if var not in self.params)
+
+    @property
+    def sources(self) -> dict[Var, tuple[Buffer, int]]:
+        """For each dim the parameter and the axis that bind it: the first that is the dim alone."""
+        dims = dict.fromkeys(self.dims)
+        found: dict[Var, tuple[Buffer, int]] = {}
+        for param in self.params:
+            for axis, extent in enumerate(param.shape if isinstance(param, Buffer) else ()):
+                if isinstance(param, Buffer) and isinstance(extent, Var) and extent in dims:
+                    found.setdefault(extent, (param, axis))
+        return found
+
+
+@node
+class KernelCall(Stmt):
+    """`callee` runs here, on `args`: a BufferRef for each of its buffers, a value for each of its scalars.
+
+    Its dims are bound by the shapes of the arguments, as for any caller. All extents must fit, and what is declared of
+    the dims must hold; what is not proved is checked when the call runs.
+    """
+
+    CHILDREN: ClassVar = ("args",)
+    CALLS: ClassVar = ("callee",)
+    callee: Function
+    args: tuple[Expr, ...]
+    span: Span | None = field(default=None, kw_only=True)
+
+    def buffers(self) -> Iterator[tuple[Buffer, Buffer]]:
+        """Each buffer parameter of the callee, and the caller's buffer that it stands for."""
+        for param, arg in zip(self.callee.params, self.args, strict=True):
+            if isinstance(param, Buffer) and isinstance(arg, BufferRef):
+                yield param, arg.buffer
+
+    def scalars(self) -> Iterator[tuple[Var, Expr]]:
+        """Each scalar parameter of the callee, and its value."""
+        for param, arg in zip(self.callee.params, self.args, strict=True):
+            if isinstance(param, Var):
+                yield param, arg
