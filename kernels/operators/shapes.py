@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tirlite.analysis.extents import size_over_dims
 from tirlite.ir import Expr, IntImm, TensorType, const, i64
+from tirlite.sizes import Proof, prove_eq
 
 Extent: TypeAlias = "int | Expr"
 
@@ -47,6 +49,12 @@ def around(tensor: TensorType, axis: int) -> tuple[Extent, Extent, Extent]:
 
 def is_one(extent: Extent) -> bool:
     return isinstance(extent, int) and extent == 1
+
+
+def is_same(a: Extent, b: Extent) -> bool:
+    """Whether two extents are proved equal for all values of the dims."""
+    x, y = (each if isinstance(each, int) else size_over_dims(each) for each in (a, b))
+    return x is not None and y is not None and prove_eq(x, y) is Proof.YES
 
 
 def broadcast(shapes: Sequence[Sequence[Extent]], target: Sequence[Extent]) -> tuple[Axis, ...]:

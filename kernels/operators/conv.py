@@ -1,0 +1,235 @@
+"""Convolutions over any number of spatial axes, with groups, strides, dilations and padding, and their transposes.
+
+The outputs of a group of channels are a product of matrices: the weights times the elements under the window. Some
+columns of these are copied together at a time, and all channels of the group go over them.
+"""
+
+from __future__ import annotations
+
+import tirlite as tl
+from tirlite.dsl import Inline
+from tirlite.ir import DType, PrimFunc, TensorType
+from tirlite.kernels.operators.elementwise import computed_in
+from tirlite.kernels.operators.multiplication import multiplication
+from tirlite.kernels.operators.product import lanes_of, multiply_add, plain, row_major, tiles
+from tirlite.kernels.operators.shapes import extents, product
+from tirlite.kernels.operators.window import Window, finder, where_from, where_under
+
+
+def conv(
+    X: TensorType,
+    W: TensorType,
+    B: TensorType | None,
+    Y: TensorType,
+    *,
+    strides: tuple[int, ...],
+    pads: tuple[int, ...],
+    dilations: tuple[int, ...],
+    groups: int = 1,
+) -> PrimFunc:
+    """y[n, o, i] = sum of x[n, c, i * strides - pads + p * dilations] * w[o, c, p] over c and p, plus b[o].
+
+    x has the axes batch, channel and spatial ones, w outputs, inputs of a group and the window. `pads` are those before
+    each axis, then those behind each. Channels of input and output fall into `groups` that stand apart.
+    """
+    (_, _, *inputs), (_, _, *size), (_, _, *places) = map(extents, (X, W, Y))
+    window = Window(*map(tuple, (inputs, places, size, strides, pads[: len(size)], dilations)))
+    outputs, taken = extents(W)[0] // groups, extents(W)[1]
+    terms = taken * window.taps
+    if window.is_point:
+        convolve = _pointwise(X, W, window, groups, B is not None)
+    elif isinstance(taken, int) and isinstance(outputs, int) and taken == 1 and outputs <= 2:
+        convolve = _depthwise(X.dtype, window, where_under(window), groups, outputs, B is not None)
+    else:
+        convolve = _by_panels(X.dtype, window, where_under(window), row_major, groups, outputs, taken, B is not None)
+    return _function("conv", (X, W, B, Y), window, groups, (groups, outputs, terms), convolve)
+
+
+def conv_transpose(
+    X: TensorType,
+    W: TensorType,
+    B: TensorType | None,
+    Y: TensorType,
+    *,
+    strides: tuple[int, ...],
+    pads: tuple[int, ...],
+    dilations: tuple[int, ...],
+    groups: int = 1,
+    output_padding: tuple[int, ...] = (),
+) -> PrimFunc:
+    """The transpose of the convolution with these attributes: each element of x is spread over a window of y.
+
+    w has the axes inputs, outputs of a group, and the window. `output_padding` is in the extents of y already.
+    """
+    (_, _, *inputs), (_, _, *size), (_, _, *places) = map(extents, (X, W, Y))
+    window = Window(*map(tuple, (inputs, places, size, strides, pads[: len(size)], dilations)))
+    taken, outputs = extents(W)[0] // groups, extents(W)[1]
+    taps = window.taps
+
+    @tl.inline
+    def weight(w, g, o, term):
+        return w[g, term // taps, o * taps + term % taps]
+
+    convolve = _by_panels(X.dtype, window, where_from(window), weight, groups, outputs, taken, B is not None)
+    return _function("conv_transpose", (X, W, B, Y), window, groups, (groups, taken, outputs * taps), convolve)
+
+
+def _function(
+    name: str,
+    types: tuple[TensorType | None, ...],
+    window: Window,
+    groups: int,
+    weights: tuple[object, ...],
+    convolve: Inline,
+) -> PrimFunc:
+    """The function with or without a bias; `convolve` sees batches and groups as one axis, and spatial axes as one."""
+    X, W, B, Y = types
+    pieces, taken, outputs = extents(X)[0] * groups, extents(X)[1] // groups, extents(Y)[1] // groups
+    elements, places = product(window.inputs), product(window.places)
+
+    @tl.inline
+    def grouped(x, w, bias, y):
+        images = tl.view(x, x.dtype[pieces, taken, elements])
+        factors = tl.view(w, w.dtype[weights[0], weights[1], weights[2]])
+        results = tl.view(y, y.dtype[pieces, outputs, places])
+        convolve(images, factors, bias, results)
+
+    if B is None:
+
+        @tl.kernel
+        def conv(x: X, w: W, y: tl.out[Y]):
+            grouped(x, w, x, y)
+
+    else:
+
+        @tl.kernel
+        def conv(x: X, w: W, b: B, y: tl.out[Y]):
+            biases = tl.view(b, b.dtype[groups, outputs])
+            grouped(x, w, biases, y)
+
+    return conv.ir.replaced(name=name)
+
+
+def _store(kind: DType, groups: int, has_bias: bool) -> Inline:
+    @tl.inline
+    def store(y, t, o, place, total, bias):
+        y[t, o, place] = y.dtype(total + kind(bias[t % groups, o]))
+
+    return store if has_bias else plain
+
+
+def _pointwise(X: TensorType, W: TensorType, window: Window, groups: int, has_bias: bool) -> Inline:
+    """Where the window is a single element: the channels as they lie are the right operand."""
+    places = product(window.places)
+
+    @tl.inline
+    def group(t):
+        return t % groups
+
+    @tl.inline
+    def same(t):
+        return t
+
+    shape = (extents(X)[0] * groups, extents(W)[0] // groups, extents(W)[1], places)
+    multiply = multiplication(X.dtype, shape, _store(computed_in(X.dtype), groups, has_bias), group, same)
+
+    @tl.inline
+    def convolve(x, w, bias, y):
+        multiply(w, x, y, bias)
+
+    return convolve
+
+
+def _by_panels(
+    dtype: DType, window: Window, where: Inline, weight: Inline, groups: int, outputs, taken, has_bias: bool
+) -> Inline:
+    kind = computed_in(dtype)
+    lanes, add = lanes_of(kind), multiply_add(kind)
+    columns = 2 * lanes
+    taps, places = window.taps, product(window.places)
+    find, store = finder(window, where), _store(kind, groups, has_bias)
+    terms = taken * taps
+
+    @tl.inline
+    def convolve(x, w, bias, y):
+        panels = (places + columns - 1) // columns
+        for piece in tl.parallel(x.shape[0] // groups * panels):
+            first = piece % panels * columns
+            table = tl.alloc(tl.i64[taps, columns])
+            runs = tl.alloc(tl.bool_[taps])
+            find(table, runs, first, columns)
+            for g in range(groups):
+                t = piece // panels * groups + g
+                panel = tl.alloc(kind[1, terms, columns])
+                for c in range(taken):
+                    for tap in range(taps):
+                        if runs[tap]:
+                            start = table[tap, 0]
+                            for q in range(columns):
+                                panel[0, c * taps + tap, q] = kind(x[t, c, start + q])
+                        else:
+                            for q in range(columns):
+                                at = table[tap, q]
+                                panel[0, c * taps + tap, q] = kind(x[t, c, at]) if at >= 0 else 0
+                width = min(columns, places - first)
+                tiles(
+                    kind,
+                    add,
+                    weight,
+                    w,
+                    g,
+                    0,
+                    outputs,
+                    panel,
+                    0,
+                    0,
+                    columns,
+                    lanes,
+                    terms,
+                    store,
+                    y,
+                    t,
+                    first,
+                    width,
+                    bias,
+                )
+
+    return convolve
+
+
+def _depthwise(dtype: DType, window: Window, where: Inline, groups: int, outputs: int, has_bias: bool) -> Inline:
+    """Where each output sees a single channel: nothing would be used twice of a panel."""
+    kind = computed_in(dtype)
+    lanes, add = lanes_of(kind), multiply_add(kind)
+    columns = 2 * lanes
+    taps, places = window.taps, product(window.places)
+    find, store = finder(window, where), _store(kind, groups, has_bias)
+
+    @tl.inline
+    def convolve(x, w, bias, y):
+        panels = (places + columns - 1) // columns
+        for piece in tl.parallel(x.shape[0] // groups * panels):
+            first = piece % panels * columns
+            table = tl.alloc(tl.i64[taps, columns])
+            runs = tl.alloc(tl.bool_[taps])
+            find(table, runs, first, columns)
+            sums = tl.alloc(kind[columns], scope="local")
+            for g in range(groups):
+                t = piece // panels * groups + g
+                for o in range(outputs):
+                    for q in range(columns):
+                        sums[q] = 0
+                    for tap in range(taps):
+                        factor = kind(w[g, o, tap])
+                        if runs[tap]:
+                            start = table[tap, 0]
+                            for q in range(columns):
+                                sums[q] = add(factor, kind(x[t, 0, start + q]), sums[q])
+                        else:
+                            for q in range(columns):
+                                at = table[tap, q]
+                                sums[q] = add(factor, kind(x[t, 0, at]) if at >= 0 else 0, sums[q])
+                    for q in range(min(columns, places - first)):
+                        store(y, t, o, first + q, sums[q], bias)
+
+    return convolve

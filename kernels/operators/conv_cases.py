@@ -1,0 +1,116 @@
+"""Cases of convolutions and their transposes, at few axes and many attributes."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+import tirlite as tl
+from tirlite.ir import DType
+from tirlite.kernels.operators.case import Case, normal
+from tirlite.kernels.operators.conv import conv, conv_transpose
+
+Sizes = tuple[int, ...]
+
+
+def convolved(
+    x: np.ndarray, w: np.ndarray, strides: Sizes, pads: Sizes, dilations: Sizes, groups: int, *bias: np.ndarray
+) -> np.ndarray:
+    """The sum over the taps of the window of what lies under them."""
+    axes = len(strides)
+    padded = np.pad(x, ((0, 0), (0, 0), *zip(pads[:axes], pads[axes:], strict=True)))
+    places = [(padded.shape[2 + k] - dilations[k] * (w.shape[2 + k] - 1) - 1) // strides[k] + 1 for k in range(axes)]
+    y = np.zeros((x.shape[0], groups, w.shape[0] // groups, *places), x.dtype)
+    for tap in product(*map(range, w.shape[2:])):
+        starts = [tap[k] * dilations[k] for k in range(axes)]
+        under = padded[
+            :, :, *(slice(s, s + strides[k] * (places[k] - 1) + 1, strides[k]) for k, s in enumerate(starts))
+        ].reshape(x.shape[0], groups, w.shape[1], *places)
+        factors = w[:, :, *tap].reshape(groups, -1, w.shape[1])
+        y += np.einsum("goc,ngc...->ngo...", factors, under)
+    y = y.reshape(x.shape[0], w.shape[0], *places)
+    return y + bias[0].reshape(-1, *(1,) * axes) if bias else y
+
+
+def spread(
+    x: np.ndarray, w: np.ndarray, strides: Sizes, pads: Sizes, dilations: Sizes, groups: int, *bias: np.ndarray
+) -> np.ndarray:
+    """Each element of x times the window, added up."""
+    axes = len(strides)
+    full = [(x.shape[2 + k] - 1) * strides[k] + dilations[k] * (w.shape[2 + k] - 1) + 1 for k in range(axes)]
+    y = np.zeros((x.shape[0], groups, w.shape[1], *full), x.dtype)
+    parted = x.reshape(x.shape[0], groups, -1, *x.shape[2:])
+    for tap in product(*map(range, w.shape[2:])):
+        starts = [tap[k] * dilations[k] for k in range(axes)]
+        under = tuple(slice(s, s + strides[k] * (x.shape[2 + k] - 1) + 1, strides[k]) for k, s in enumerate(starts))
+        factors = w[:, :, *tap].reshape(groups, -1, w.shape[1])
+        y[:, :, :, *under] += np.einsum("gco,ngc...->ngo...", factors, parted)
+    y = y.reshape(x.shape[0], -1, *full)
+    y = y[:, :, *(slice(pads[k], full[k] - pads[axes + k]) for k in range(axes))]
+    return y + bias[0].reshape(-1, *(1,) * axes) if bias else y
+
+
+def case(
+    name: str,
+    x: Sizes,
+    w: Sizes,
+    *,
+    strides: Sizes | None = None,
+    pads: Sizes | None = None,
+    dilations: Sizes | None = None,
+    groups: int = 1,
+    bias: bool = True,
+    transposed: bool = False,
+    dtype: DType = tl.f32,
+    free: tuple[int, ...] = (),
+) -> Case:
+    """A case at the shapes of x and w; the axes of x in `free` are dims."""
+    axes = len(x) - 2
+    strides, dilations, pads = strides or (1,) * axes, dilations or (1,) * axes, pads or (0,) * 2 * axes
+    outputs = w[1] * groups if transposed else w[0]
+    dims = [tl.dim(f"d{k}", min=4 if k else 1) if k in free else extent for k, extent in enumerate(x)]
+    places = []
+    for k in range(axes):
+        reach, padding = dilations[k] * (w[2 + k] - 1), pads[k] + pads[axes + k]
+        if transposed:
+            places.append((dims[2 + k] - 1) * strides[k] + reach + 1 - padding)
+        else:
+            places.append((dims[2 + k] + padding - reach - 1) // strides[k] + 1)
+    attrs = {"strides": strides, "pads": pads, "dilations": dilations, "groups": groups}
+    types = (dtype[tuple(dims)], dtype[w], dtype[outputs] if bias else None, dtype[(dims[0], outputs, *places)])
+    function, reference = (conv_transpose, spread) if transposed else (conv, convolved)
+    return Case(
+        f"{function.__name__}-{name}",
+        lambda: function(*types, **attrs),
+        normal(x, w, *([(outputs,)] if bias else []), dtype=dtype.numpy.type),
+        lambda x, w, *b: reference(x, w, strides, pads, dilations, groups, *b),
+        4e-3 if dtype is tl.f16 else 1e-5,
+    )
+
+
+CASES = (
+    case("plain", (1, 2, 5, 6), (3, 2, 3, 3), bias=False),
+    case("padded", (1, 2, 5, 6), (5, 2, 3, 3), pads=(1, 1, 1, 1)),
+    case("rows in line", (1, 2, 3, 40), (5, 2, 3, 3), pads=(1, 1, 1, 1)),
+    case("pads apart", (2, 1, 4, 5), (2, 1, 2, 3), pads=(0, 2, 1, 0)),
+    case("steps", (1, 2, 7, 8), (3, 2, 3, 3), strides=(2, 3), pads=(1, 1, 1, 1)),
+    case("dilated", (1, 2, 8, 7), (3, 2, 3, 2), dilations=(2, 3), pads=(2, 1, 2, 1)),
+    case("groups", (2, 6, 5, 4), (9, 2, 2, 3), groups=3, pads=(1, 1, 0, 1)),
+    case("depthwise", (2, 3, 5, 6), (3, 1, 3, 3), groups=3, pads=(1, 1, 1, 1)),
+    case("depthwise by two", (1, 3, 9, 9), (6, 1, 3, 3), groups=3, strides=(2, 2)),
+    case("depthwise rows", (1, 3, 4, 40), (3, 1, 3, 3), groups=3, pads=(1, 1, 1, 1)),
+    case("points", (2, 3, 6, 7), (5, 3, 1, 1)),
+    case("points in steps", (2, 3, 6, 7), (5, 3, 1, 1), strides=(2, 2)),
+    case("points in groups", (2, 4, 5, 5), (6, 2, 1, 1), groups=2),
+    case("one axis", (2, 3, 11), (4, 3, 3), strides=(2,), pads=(2, 1), dilations=(2,)),
+    case("three axes", (1, 2, 3, 4, 5), (2, 2, 2, 2, 3), pads=(1, 0, 1, 0, 1, 1)),
+    case("symbolic", (2, 2, 6, 7), (3, 2, 3, 3), strides=(2, 1), pads=(1, 1, 1, 1), free=(0, 2, 3)),
+    case("symbolic points", (2, 2, 6, 7), (3, 2, 1, 1), free=(0, 2, 3)),
+    case("f64", (1, 2, 5, 6), (3, 2, 3, 3), dtype=tl.f64),
+    case("f16", (1, 2, 5, 6), (3, 2, 3, 3), dtype=tl.f16),
+    case("plain", (1, 2, 4, 3), (2, 3, 3, 3), bias=False, transposed=True),
+    case("steps", (2, 2, 4, 3), (2, 3, 3, 2), strides=(2, 3), pads=(1, 0, 0, 1), transposed=True),
+    case("groups", (1, 4, 3, 4), (4, 2, 2, 2), groups=2, strides=(2, 1), dilations=(1, 2), transposed=True),
+    case("one axis", (1, 2, 6), (2, 3, 4), strides=(2,), pads=(1, 1), transposed=True, free=(0, 2)),
+)

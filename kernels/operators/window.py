@@ -1,0 +1,95 @@
+"""The geometry of a moving window in, a function that says where the elements under it lie out.
+
+The window of convolutions and pools moves over any number of spatial axes. For a run of neighbouring places of the
+result, a table tells for each tap of the window where the element lies in its channel, or -1 for the padding. It is made
+once, and serves all channels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import tirlite as tl
+from tirlite.dsl import Inline
+from tirlite.kernels.operators.shapes import Extent, is_same, product
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """For each spatial axis: the extents of input and result, of the window, its steps, padding before, dilation."""
+
+    inputs: tuple[Extent, ...]
+    places: tuple[Extent, ...]
+    size: tuple[Extent, ...]
+    strides: tuple[int, ...]
+    before: tuple[Extent, ...]
+    dilations: tuple[int, ...]
+
+    @property
+    def taps(self) -> Extent:
+        return product(self.size)
+
+    @property
+    def is_point(self) -> bool:
+        """Whether each place of the result has one element under it: that at the same place."""
+        return all(
+            isinstance(each, int) and each == usual
+            for given, usual in ((self.size, 1), (self.strides, 1), (self.before, 0))
+            for each in given
+        ) and all(map(is_same, self.inputs, self.places))
+
+
+def where_under(window: Window) -> Inline:
+    """`where(k, place, tap)`: the index along axis k under a tap of the window at a place; outside in the padding."""
+    strides, before, dilations = window.strides, window.before, window.dilations
+
+    @tl.inline
+    def where(k, place, tap):
+        return place * tl.static(strides[k]) - tl.static(before[k]) + tap * tl.static(dilations[k])
+
+    return where
+
+
+def where_from(window: Window) -> Inline:
+    """As `where_under`, of the input whose window, as a convolution has it, lies with a tap over a place of the result."""
+    strides, before, dilations = window.strides, window.before, window.dilations
+
+    @tl.inline
+    def where(k, place, tap):
+        distance = place + tl.static(before[k]) - tap * tl.static(dilations[k])
+        return tl.select(distance % tl.static(strides[k]) == 0, distance // tl.static(strides[k]), -1)
+
+    return where
+
+
+def finder(window: Window, where: Inline) -> Inline:
+    """`find(table, runs, first, columns)`: fills table[tap, q] for the places from `first` on.
+
+    runs[tap] is whether the elements under a tap lie one behind the other. Places behind the last one have none.
+    """
+    inputs, places, size, axes = window.inputs, window.places, window.size, len(window.size)
+    inner_places = [product(places[k + 1 :]) for k in range(axes)]
+    inner_taps = [product(size[k + 1 :]) for k in range(axes)]
+    taps, count = window.taps, product(places)
+
+    @tl.inline
+    def find(table, runs, first, columns):
+        coordinates = tl.alloc(tl.i64[axes, columns], scope="local")
+        for q in range(columns):
+            for k in tl.static(range(axes)):
+                coordinates[k, q] = (first + q) // tl.static(inner_places[k]) % tl.static(places[k])
+        for tap in range(taps):
+            for q in range(columns):
+                at = tl.i64(0)
+                least = count - 1 - (first + q)
+                for k in tl.static(range(axes)):
+                    index = where(k, coordinates[k, q], tap // tl.static(inner_taps[k]) % tl.static(size[k]))
+                    least = min(least, min(index, tl.static(inputs[k] - 1) - index))
+                    at = at * tl.static(inputs[k]) + index
+                table[tap, q] = tl.select(least >= 0, at, -1)
+            in_line = tl.i64(0)
+            for q in range(columns):
+                in_line += tl.select(table[tap, q] == table[tap, 0] + q, tl.i64(1), tl.i64(0))
+            runs[tap] = table[tap, 0] >= 0 and in_line == columns
+
+    return find
