@@ -231,18 +231,6 @@ def test_a_size_made_of_a_let_is_hoisted_with_what_the_let_stands_for() -> None:
     )
 
 
-def test_a_size_that_depends_on_a_loop_stays_where_it_is() -> None:
-    expect_rewrite(
-        body := """
-        for i in range(n):
-            t = tl.alloc(tl.f32[i + 1])
-            t[0] = x[i, 0]
-            y[i, 0] = t[0]
-        """,
-        body,
-    )
-
-
 def test_branches_of_an_if_share() -> None:
     body = """
         a = tl.alloc(tl.f32[64])

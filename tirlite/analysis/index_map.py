@@ -34,7 +34,7 @@ def affine_map(indices: Sequence[Expr], space: IndexSpace, extents: Sequence[Siz
     for axis, index in enumerate(indices):
         linear = space.linear(index)
         extent = extents[axis] if extents else None
-        if not all(_is_computed(unknown) for unknown in linear.terms):
+        if not all(is_computed(unknown) for unknown in linear.terms):
             return None
         if not (isinstance(index, Var) or linear.is_constant or stays_exact(*linear.ends(), extent)):
             return None
@@ -69,7 +69,7 @@ def _runs(loop: For, times: int, space: IndexSpace) -> bool:
     return fixed and last is not None and is_nonnegative(last + 1 - times)
 
 
-def _is_computed(unknown: Unknown) -> bool:
+def is_computed(unknown: Unknown) -> bool:
     """Whether an unknown is a counter, or a function of counters alone."""
     todo, seen = [unknown], {unknown}
     while todo:

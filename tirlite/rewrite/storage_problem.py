@@ -18,6 +18,7 @@ from tirlite.analysis import (
     linear_sequence,
 )
 from tirlite.analysis.distribution import distributed_loops
+from tirlite.analysis.most_bytes import MostBytes
 from tirlite.diag import Message, PlanError
 from tirlite.ir import Buffer, For, PrimFunc, TypeCode, Var
 from tirlite.plan import Pool, Problem, Rank, Request, StorageScope
@@ -76,6 +77,7 @@ def storage_problem(func: PrimFunc, target: Target, *, lines: bool = False, in_p
     Raises PlanError for tagged memory that `target` does not describe, and for a size there without a constant bound.
     """
     extents = Extents(func)
+    most = MostBytes(func, extents)
     requests: list[Request] = []
     memories = _Memories(target, distributed_loops(func, target.workers))
     lifetimes: dict[str, Lifetime] = {}
@@ -85,7 +87,7 @@ def storage_problem(func: PrimFunc, target: Target, *, lines: bool = False, in_p
     all_lifetimes = lifetimes_of(sequence)
     for lifetime in all_lifetimes:
         buffer = lifetime.buffer
-        size = extents.bytes(buffer)
+        size = most.of(buffer)
         if not lifetime.live:
             dead.append(buffer)
         elif reason := left_alone(buffer, size):
@@ -131,7 +133,7 @@ def left_alone(buffer: Buffer, size: Size | None) -> str | None:
     if buffer.dtype.code is TypeCode.HANDLE:
         return "it holds handles"
     if size is None:
-        return "its size is not known on entry to the function"
+        return "its size is not known on entry to the function, nor a bound on it"
     if isinstance(size, int) and size <= REGISTER_BYTES:
         return "it fits into a register"
     return None

@@ -223,6 +223,7 @@ class _Merger:
         first = buffers[0]
         shapes = [tuple(self.extents.size(extent) for extent in buffer.shape) for buffer in buffers]
         alike = all(b.dtype == first.dtype for b in buffers) and all(shape == shapes[0] for shape in shapes)
+        alike = alike and None not in shapes[0]
         together = all(isinstance(offset, int) and offset == 0 for _, offset in members)
         # An allocation is aligned to its elements as it is.
         alignment = max(buffer.alignment for buffer in buffers)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import gcd, prod
 
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.storage_check.resident import Bytes, Resident, Root, Window, Wrong
+from tirlite.analysis.storage_check.room import Room
 from tirlite.ir import Buffer, Expr, IntImm, PrimFunc, View
 from tirlite.sizes import Proof, Size, maximum, prove_divides, prove_le
 
@@ -16,6 +18,7 @@ class Places:
     def __init__(self, func: PrimFunc) -> None:
         self._func = func
         self._extents: Extents | None = None
+        self._room: Room | None = None
         self._proved: dict[tuple[Size, Size], bool] = {}
 
     def settle(self, root: Root) -> list[Bytes] | None:
@@ -42,7 +45,7 @@ class Places:
     def _settled(self, resident: Resident, root: Root, room: Size | None) -> Bytes:
         buffer = resident.buffer
         self._demand_same_memory(resident, root)
-        low, size = self._offset(resident.window), self._bytes(buffer)
+        low, size = self._offset(resident.window), self._most_bytes(buffer)
         if low is None or size is None or room is None:
             raise _wrong(resident, root, "is not known on entry to the function: its size, its offset, or the storage")
         high = low + size
@@ -75,13 +78,23 @@ class Places:
         return total
 
     def _bytes(self, buffer: Buffer) -> Size | None:
-        extents: list[Size] = []
-        for expr in buffer.shape:
-            extent = self._size(expr)
-            if extent is None:
-                return None
-            extents.append(extent if self.at_most(0, extent) else maximum(0, extent))
-        return prod(extents, start=buffer.dtype.bytes)
+        return self._product(buffer, [self._size(expr) for expr in buffer.shape])
+
+    def _most_bytes(self, buffer: Buffer) -> Size | None:
+        """The bytes that a buffer never exceeds: extents may depend on loop variables."""
+        extents = [self._size(expr) for expr in buffer.shape]
+        if None in extents:
+            if self._room is None:
+                assert self._extents is not None
+                self._room = Room(self._func, self._extents)
+            extents = [
+                self._room.most(e) if size is None else size for e, size in zip(buffer.shape, extents, strict=True)
+            ]
+        return self._product(buffer, extents)
+
+    def _product(self, buffer: Buffer, extents: Sequence[Size | None]) -> Size | None:
+        known = [e if self.at_most(0, e) else maximum(0, e) for e in extents if e is not None]
+        return prod(known, start=buffer.dtype.bytes) if len(known) == len(extents) else None
 
     def _size(self, expr: Expr) -> Size | None:
         if isinstance(expr, IntImm):

@@ -1,0 +1,55 @@
+"""A function in, the bytes that each of its buffers never exceeds out, where they depend on loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from tirlite.analysis.extents import Extents
+from tirlite.analysis.index_map import is_computed
+from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.storage_check.room import Room
+from tirlite.ir import Buffer, Expr, PrimFunc
+from tirlite.sizes import Proof, Size, maximum, prove_le
+
+
+class MostBytes:
+    """Bounds on the bytes of buffers, for allocations that are to leave the loops that their extents depend on."""
+
+    def __init__(self, func: PrimFunc, extents: Extents) -> None:
+        self._func = func
+        self._extents = extents
+        self._space: IndexSpace | None = None
+        self._room: Room | None = None
+
+    def of(self, buffer: Buffer) -> Size | None:
+        """The bytes of a buffer if they are known on entry, else a size that they never exceed; None without one.
+
+        What is read from memory has no bound, though its type may have one: that would be much, as a rule. What may be
+        negative has none: the allocation is to stop the kernel then. A bound that the check of the rewritten program
+        would not find is none.
+        """
+        known = self._extents.bytes(buffer)
+        if known is not None:
+            return known
+        extents = list(self._most(buffer))
+        return prod(extents, start=buffer.dtype.bytes) if len(extents) == len(buffer.shape) else None
+
+    def _most(self, buffer: Buffer) -> Iterator[Size]:
+        for extent in buffer.shape:
+            size = self._extents.size(extent)
+            most = self._bound(extent) if size is None else size
+            if most is None:
+                return
+            yield most if prove_le(0, most) is Proof.YES else maximum(0, most)
+
+    def _bound(self, extent: Expr) -> Size | None:
+        if self._space is None or self._room is None:
+            self._space, self._room = IndexSpace(self._func, self._extents), Room(self._func, self._extents)
+        linear = self._space.linear(extent)
+        if not all(is_computed(unknown) for unknown in linear.terms):
+            return None
+        (low, high), checked = linear.ends(), self._room.most(extent)
+        if low is None or high is None or checked is None or prove_le(0, low) is not Proof.YES:
+            return None
+        return high if prove_le(checked, high) is Proof.YES else None
