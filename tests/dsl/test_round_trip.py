@@ -31,12 +31,13 @@ class Case:
         self.n = tl.dim("n", max=4096)
         self.buffers = {dtype: ir.Buffer(f"b_{dtype}", dtype, (self.n,)) for dtype in EVERY_TYPE}
         self.scalars = {dtype: ir.Var(f"s_{dtype}", dtype) for dtype in EVERY_TYPE}
+        self.plan = ir.Buffer("plan", i64, (ir.IntImm(i64, 5),))
 
     def load(self, dtype: ir.DType, index: ir.ExprLike = 0) -> ir.Expr:
         return self.buffers[dtype][index]
 
     def func(self, *stmts: ir.Stmt) -> ir.PrimFunc:
-        params = (*self.buffers.values(), *self.scalars.values())
+        params = (*self.buffers.values(), *self.scalars.values(), self.plan)
         return ir.PrimFunc("f", params, ir.SeqStmt(stmts), tuple(self.buffers.values())[:1])
 
     def value(self, expr: ir.Expr) -> ir.PrimFunc:
@@ -177,6 +178,8 @@ def loop(kind: ir.ForKind, *stmts: ir.Stmt, step: int = 1, tag: str = "", start:
 
 def attr(key: ir.AttrKey, case: Case, *stmts: ir.Stmt) -> ir.AttrStmt:
     takes_buffer, payload = ir.PAYLOADS[key]
+    if payload is tuple:
+        return ir.AttrStmt(key, ir.SeqStmt(stmts), case.plan, ((0, 1, 4), (2,), ()))
     value = "local" if payload is str else None
     return ir.AttrStmt(key, ir.SeqStmt(stmts), case.buffers[f32] if takes_buffer else None, value)
 

@@ -13,7 +13,7 @@ from tirlite.rewrite import Normalize, StorageRewrite
 
 PROGRAMS = 300
 GROUP = 10
-STRATEGIES = ("none", "tvm", "share")
+STRATEGIES = ("none", "tvm", "share", "per_shape")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -53,6 +53,12 @@ def allocated(*shape: ir.Expr, **changes: object) -> ir.PrimFunc:
     return func(ir.Allocate(buffer(*shape, **changes)))
 
 
+def disjoint(*rows: tuple[int, ...]) -> ir.PrimFunc:
+    """A function that says these rows of a plan with 4 entries."""
+    plan = ir.Buffer("plan", i64, (ir.const(4, i64),))
+    return ir.PrimFunc("f", (plan,), ir.seq(ir.AttrStmt(ir.AttrKey.DISJOINT, EMPTY, plan, rows)))
+
+
 def view(source_size: int, size: int, offset: ir.Expr, scope: str = "global") -> ir.PrimFunc:
     source = ir.Buffer("s", u8, (ir.const(source_size, i64),))
     window = buffer(ir.const(size, i64), dtype=u8, scope=scope)
@@ -188,6 +194,10 @@ ILL_FORMED: list[tuple[str, ir.PrimFunc]] = [
     ("attr-payload", func(ir.AttrStmt(ir.AttrKey.PRAGMA, EMPTY, x, "unroll"))),
     ("attr-payload", func(ir.AttrStmt(ir.AttrKey.PRAGMA, EMPTY, None, 3))),
     ("attr-payload", func(ir.AttrStmt(ir.AttrKey.DOUBLE_BUFFER, EMPTY, x, 2))),
+    ("attr-payload", func(ir.AttrStmt(ir.AttrKey.DISJOINT, EMPTY, x, ((0, 1),)))),
+    ("attr-payload", disjoint((0, 4))),
+    ("attr-payload", disjoint((1, 0))),
+    ("attr-payload", disjoint((True, 2))),
     ("body-type", func(ir.While(flag, ir.Evaluate(a)))),
     ("body-type", func(ir.For(ir.Var("i"), ZERO, n, ir.Evaluate(a)))),
     ("body-type", func(ir.IfThenElse(flag, EMPTY, ir.Evaluate(a)))),

@@ -11,6 +11,7 @@ from tirlite.analysis.index_map import AffineMap, affine_map, is_injective
 from tirlite.analysis.index_space import IndexSpace, index_range
 from tirlite.analysis.lifetimes import Lifetime, lifetimes, lifetimes_of
 from tirlite.analysis.param_uses import ParamUses, Use
+from tirlite.analysis.shape_plan import PlanDemands, ShapePlan, plan_demands, shape_plan
 from tirlite.analysis.storage_check.check import check_storage
 from tirlite.analysis.storage_check.resident import StorageFault
 
@@ -22,6 +23,7 @@ __all__ = [
     "AllocationSize",
     "ByteRange",
     "Demand",
+    "PlanDemands",
     "Entry",
     "Extents",
     "InPlaceProof",
@@ -30,6 +32,7 @@ __all__ = [
     "LinearSequence",
     "ParamUses",
     "Region",
+    "ShapePlan",
     "StorageFault",
     "Touch",
     "Use",
@@ -43,7 +46,9 @@ __all__ = [
     "check_storage",
     "demands",
     "demands_of",
+    "plan_demands",
     "lifetimes",
     "lifetimes_of",
     "linear_sequence",
+    "shape_plan",
 ]

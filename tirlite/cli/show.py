@@ -62,7 +62,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--plan", action="store_true", help="where each temporary lies and why, with a chart")
     parser.add_argument("--llvm", action="store_true", help="the LLVM IR")
     parser.add_argument("--asm", action="store_true", help="the assembly for this machine")
-    parser.add_argument("--strategy", metavar="S", default="auto", help="plan by auto, exact, pack, share, tvm or none")
+    strategies = "plan by auto, exact, pack, per_shape, share, tvm or none"
+    parser.add_argument("--strategy", metavar="S", default="auto", help=strategies)
     parser.set_defaults(run=run)
 
 

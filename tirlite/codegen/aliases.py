@@ -2,14 +2,16 @@
 
 Ranges of the workspace are reached through one pointer, so that LLVM alone cannot tell them apart. Metadata says that
 two do not alias only where their bytes are proved disjoint for all values of all variables (see
-`analysis.byte_ranges`): it is a claim for all time, not for the time in which a buffer lives.
+`analysis.byte_ranges`), or where every plan that a call may bring keeps them apart: it is a claim for all time, not for
+the time in which a buffer lives.
 """
 
 from __future__ import annotations
 
 from tirlite.analysis import ByteRange, are_disjoint, byte_ranges
+from tirlite.analysis.shape_plan import alignment_at
 from tirlite.codegen.text import ModuleText
-from tirlite.ir import Buffer, For, Load, PrimFunc, Store, While, walk
+from tirlite.ir import Buffer, For, Load, PrimFunc, Store, View, While, walk
 
 # Ranges in one nest that LLVM is told of. Its alias analysis looks at each pair of accesses.
 MOST = 64
@@ -39,6 +41,12 @@ class Aliases:
             if own in known and others:
                 notes[buffer] = f", !alias.scope {self._list((self._scope(own),))}, !noalias {self._list(others)}"
         return notes
+
+    def alignment(self, view: View) -> int | None:
+        """What divides the offset of a view at an entry of a plan, as each plan is checked for that; None elsewhere."""
+        own = self.ranges.get(view.buffer)
+        is_at_entry = own is not None and own.entry is not None and own.root is view.source
+        return alignment_at(view.buffer) if is_at_entry else None
 
     def _scope(self, own: ByteRange) -> str:
         if not self.domain:

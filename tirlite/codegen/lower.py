@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tirlite.analysis import shape_plan
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.callee import write_callees
 from tirlite.codegen.debug.statements import CheckedStatements, on_heap
@@ -13,6 +14,7 @@ from tirlite.codegen.environment import Environment
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.halves import is_half, narrow
 from tirlite.codegen.kernel_calls import Calls, Versions, alignment_of, dim_parameters
+from tirlite.codegen.memory import Place, natural_alignment
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Extent, Statements
@@ -32,7 +34,8 @@ class Lowered:
     The function `name` takes the parameters in their order, arrays as pointers, then the dims as i64, then a pointer to
     the workspace where that is not empty. It returns 0, or the number of the fault that stopped it, counted from 1, or
     the address, negated, of a record from malloc with that number and what belongs to it.
-    The function `size_name`, if not empty, takes the scalars among the parameters and the dims; see `Workspace`.
+    The function `size_name`, if not empty, takes the scalars among the parameters, the plan if the function has one
+    (see `analysis.shape_plan`), and the dims; see `Workspace`.
     """
 
     text: str
@@ -153,6 +156,13 @@ def _scalar(number: int, param: Var) -> str:
 def _write_size_function(func: PrimFunc, name: str, workspace: Workspace, line: int, module: ModuleText) -> None:
     values = Expressions(FunctionText(module), Environment(), checked=True)
     bind_scalars(func, values)
+    parameters = [_scalar(number, param) for number, param in enumerate(func.params) if isinstance(param, Var)]
+    plan = shape_plan(func)
+    if plan is not None:
+        pointer = f"%p{len(func.params) - 1}"
+        align = natural_alignment(plan.buffer.dtype)
+        extents = tuple(values.value(extent) for extent in plan.buffer.shape)
+        values.environment.put(Place(plan.buffer, pointer, ("1",), align, extents), pointer)
+        parameters.append(f"ptr noalias align {align} {pointer}")
     write_size_function(values, workspace, line)
-    scalars = [_scalar(number, param) for number, param in enumerate(func.params) if isinstance(param, Var)]
-    values.out.define(f"i64 @{name}({', '.join([*scalars, *dim_parameters(func)])})")
+    values.out.define(f"i64 @{name}({', '.join([*parameters, *dim_parameters(func)])})")

@@ -225,7 +225,7 @@ class Statements:
         if offset != "0":
             pointer = self.out.value(f"getelementptr inbounds i8, ptr {pointer}, i64 {offset}")
         extents = [self.values.value(extent) for extent in stmt.buffer.shape]
-        align = gcd(source.align, largest_divisor(stmt.byte_offset))
+        align = gcd(source.align, self.aliases.alignment(stmt) or largest_divisor(stmt.byte_offset))
         self.place(stmt.buffer, pointer, extents, align, self.environment.root(stmt.source))
 
     def assertion(self, stmt: Assert) -> None:

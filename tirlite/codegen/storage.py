@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from tirlite.analysis import ShapePlan, shape_plan
 from tirlite.analysis.distribution import distributed_loops
 from tirlite.codegen.refused import BufferTooLarge
 from tirlite.ir import Allocate, Buffer, Call, Expr, For, IntImm, LetExpr, Load, PrimFunc, Var, statements, walk
@@ -59,6 +60,7 @@ class Storage:
 def assign_homes(func: PrimFunc, workers: int = 1) -> Storage:
     """The homes of all allocations. Raises KernelError for a buffer of constant size beyond 2^62 bytes."""
     known = {*func.dims, *(param for param in func.params if isinstance(param, Var))}
+    plan = shape_plan(func)
     homes: dict[Buffer, Home] = {}
     sizes: dict[Buffer, int] = {}
     distributed = distributed_loops(func, workers)
@@ -70,7 +72,7 @@ def assign_homes(func: PrimFunc, workers: int = 1) -> Storage:
         buffer = stmt.buffer
         size = constant_bytes(buffer)
         if size is None:
-            homes[buffer] = Home.WORKSPACE if all(_is_known(e, known) for e in buffer.shape) else Home.HEAP
+            homes[buffer] = Home.WORKSPACE if all(_is_known(e, known, plan) for e in buffer.shape) else Home.HEAP
             continue
         if size > LARGEST_BYTES:
             raise BufferTooLarge(buffer.name, size, span=stmt.span).error()
@@ -104,8 +106,10 @@ def padded_bytes(size: int, line: int) -> int:
     return -(-size // line) * line
 
 
-def _is_known(extent: Expr, known: set[Var]) -> bool:
+def _is_known(extent: Expr, known: set[Var], plan: ShapePlan | None) -> bool:
     """Whether `extent` has its value when the function is entered."""
+    if plan is not None and plan.entry(extent) is not None:
+        return True
     bound = {node.var for node in walk(extent) if isinstance(node, LetExpr)}
     for node in walk(extent):
         if isinstance(node, Load) or (isinstance(node, Call) and not node.op.is_math):

@@ -7,20 +7,21 @@ from functools import cached_property
 from threading import RLock
 from time import perf_counter
 
+from tirlite.analysis import plan_demands
 from tirlite.codegen import Effort, Lowered, assembly, compile_module, lower, optimised_text
 from tirlite.driver.options import Options
 from tirlite.ir import PrimFunc
 from tirlite.plan import Plan
-from tirlite.rewrite import Step, default_pipeline, run_pipeline
-from tirlite.runtime import Executable, signature_of
+from tirlite.rewrite import ByShape, Step, default_pipeline, run_pipeline
+from tirlite.runtime import Executable, ShapePlans, Signature, signature_of
 
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A function after the passes, and the storage plan that one of them followed."""
+    """A function after the passes, and the storage plan that one of them followed, or who makes one for each call."""
 
     func: PrimFunc
-    plan: Plan
+    plan: Plan | ByShape
 
 
 class Version:
@@ -47,7 +48,7 @@ class Version:
             return self._rewritten
 
     def _rewrite(self) -> Rewritten:
-        plans: list[Plan] = []
+        plans: list[Plan | ByShape] = []
         chosen = self.options
         passes = default_pipeline(
             chosen.strategy,
@@ -83,12 +84,18 @@ class Version:
                 self._executable = self._compile()
             return self._executable
 
+    @property
+    def plans_kept(self) -> tuple[int, int]:
+        """How many calls found a plan for their shape, and how many had to make one."""
+        return (0, 0) if self._executable is None else self._executable.plans_kept
+
     def _compile(self) -> Executable:
         lowered = self.lowered
         code = compile_module(lowered)
         self.stages += code.seconds.items()
         start = perf_counter()
-        executable = Executable(self.func, signature_of(self.func), lowered, code)
+        signature = signature_of(self.func)
+        executable = Executable(self.rewritten.func, signature, lowered, code, self._shape_plans(signature))
         self.stages.append(("link", perf_counter() - start))
         if code.effort is not Effort.FULL:
             extent = lowered.extent
@@ -97,6 +104,13 @@ class Version:
                 f" {extent.loops} loops ({extent.deepest} deep), blocks {extent.nested} deep"
             )
         return executable
+
+    def _shape_plans(self, signature: Signature) -> ShapePlans | None:
+        """Who makes a plan for each shape that the function is called with, if it takes one."""
+        chosen, demands = self.rewritten.plan, plan_demands(self.rewritten.func)
+        if not isinstance(chosen, ByShape) or demands is None:
+            return None
+        return ShapePlans(chosen.plans, chosen.variables, demands, signature)
 
     @cached_property
     def optimised_llvm(self) -> str:

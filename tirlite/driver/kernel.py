@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tirlite.diag import TirliteError, boundary
 from tirlite.driver.build import Version
 from tirlite.driver.options import Options
+from tirlite.driver.shapes import is_empty_at, one_plan, plan_at
 from tirlite.driver.timing import Timing
 from tirlite.driver.weaken import allowing_zero
 from tirlite.ir import Buffer, Node, PrimFunc, Var
@@ -107,9 +108,27 @@ class Kernel:
 
     @property
     def plan(self) -> Plan:
-        """The storage plan of the temporaries."""
+        """The storage plan of the temporaries. Raises PlanError where each shape has its own: see `plan_at`."""
         with boundary:
-            return self._version.rewritten.plan
+            return one_plan(self._binder.signature, self._version.rewritten)
+
+    def plan_at(self, **sizes: int) -> Plan:
+        """The storage plan for one shape: `kernel.plan_at(n=4, m=8)`.
+
+        Names are those of dims and of parameters that are numbers; those that sizes of temporaries depend on are
+        needed. Raises CallTypeError for an unknown or a missing name, CallValueError for a value against the facts.
+        """
+        with boundary:
+            signature = self._binder.signature
+            version = self._version_for_empty() if is_empty_at(signature, sizes) else self._version
+            return plan_at(signature, version.rewritten, sizes)
+
+    @property
+    def plans_made(self) -> tuple[int, int]:
+        """With strategy `per_shape`: how many calls found a plan for their shape, and how many had to make one."""
+        with self._lock:
+            versions = [self._version] if self._empty is None else [self._version, self._empty]
+        return sum(each.plans_kept[0] for each in versions), sum(each.plans_kept[1] for each in versions)
 
     @property
     def llvm(self) -> str:
@@ -142,10 +161,10 @@ class Kernel:
         """For notebooks: the function as written, after the passes, and its storage plan."""
         parts = [f"<div><code>{escaped(repr(self))}</code></div>", folded("as written", self.ir._repr_html_())]
         try:
+            parts.append(folded("after the passes", self.lowered._repr_html_()))
             plan = self.plan
         except TirliteError as error:
             return "".join([*parts, block(error.styled())])
-        parts.append(folded("after the passes", self.lowered._repr_html_()))
         return "".join([*parts, folded(f"storage plan: {plan.total} bytes", plan._repr_html_())])
 
     def _version_for_empty(self) -> Version:

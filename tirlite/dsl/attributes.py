@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+
 from tirlite.diag import Message, nearest
 from tirlite.dsl.calls import CallSite
 from tirlite.ir.expr import Buffer
-from tirlite.ir.stmt import PAYLOADS, AttrKey, AttrValue
+from tirlite.ir.stmt import PAYLOADS, AttrKey, AttrValue, Rows
 
 
 class UnknownAttribute(Message):
@@ -21,6 +23,20 @@ class UnknownAttribute(Message):
 
     key: str
     advice: str
+
+
+def literal_rows(node: ast.expr) -> Rows | None:
+    """The value of an attribute that is a tuple of tuples of integers, all written out; None for anything else."""
+    if not isinstance(node, ast.Tuple):
+        return None
+    rows = []
+    for row in node.elts:
+        cells = row.elts if isinstance(row, ast.Tuple) else [row]
+        entries = [each.value for each in cells if isinstance(each, ast.Constant) and type(each.value) is int]
+        if len(entries) < len(cells) or not isinstance(row, ast.Tuple):
+            return None
+        rows.append(tuple(entries))
+    return tuple(rows)
 
 
 def attribute_of(site: CallSite | None) -> tuple[AttrKey, Buffer | None, AttrValue]:
@@ -45,5 +61,5 @@ def attribute_of(site: CallSite | None) -> tuple[AttrKey, Buffer | None, AttrVal
     if len(args) > 2 or type(value) is not payload:
         wanted = f"a value of type {payload.__name__}" if payload is not type(None) else "no value"
         raise site.wrong(len(site.args) - 1, f"{wanted} with the key {key.value}")
-    assert value is None or isinstance(value, (str, int))
+    assert value is None or isinstance(value, (str, int, tuple))
     return key, buffer if isinstance(buffer, Buffer) else None, value

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from tirlite.diag import Message, Span
+from tirlite.dsl.attributes import literal_rows
 from tirlite.dsl.calls import CallSite, WrongArgument, call, conditional, misplaced
 from tirlite.dsl.convert import cast, condition, is_literal, number
 from tirlite.dsl.declarations import promised
@@ -320,7 +321,8 @@ class Expressions:
     def _site(self, function: Word | DType, node: ast.Call, given: Sequence[ast.expr] | None = None) -> Steps[CallSite]:
         args, given = [], node.args if given is None else given
         for arg in given:
-            args.append((yield self._steps(arg)))
+            rows = literal_rows(arg) if function.name == "attr" else None
+            args.append(rows if rows is not None else (yield self._steps(arg)))
         keywords = {}
         for keyword in node.keywords:
             if keyword.arg is None:

@@ -173,17 +173,22 @@ class AttrKey(Enum):
     DOUBLE_BUFFER = "double_buffer"
     EXTERN_SCOPE = "extern_scope"
     PRAGMA = "pragma"
+    DISJOINT = "disjoint"
 
 
-AttrValue: TypeAlias = str | int | None
+# Sets of entries of a buffer.
+Rows: TypeAlias = tuple[tuple[int, ...], ...]
+AttrValue: TypeAlias = str | int | Rows | None
 
-# For each key: whether it is about a buffer, and the type of its value.
+# For each key: whether it is about a buffer, and the type of its value. DISJOINT is about a plan, whose entries are
+# byte offsets of views: in each row, all views at one entry lie apart from those at any other, while the body runs.
 PAYLOADS: dict[AttrKey, tuple[bool, type]] = {
     AttrKey.STORAGE_SCOPE: (True, str),
     AttrKey.VOLATILE_SCOPE: (True, type(None)),
     AttrKey.DOUBLE_BUFFER: (True, type(None)),
     AttrKey.EXTERN_SCOPE: (False, type(None)),
     AttrKey.PRAGMA: (False, str),
+    AttrKey.DISJOINT: (True, tuple),
 }
 
 

@@ -21,6 +21,7 @@ from tirlite.ir.stmt import (
     ForKind,
     IfThenElse,
     Let,
+    Rows,
     SeqStmt,
     Store,
     View,
@@ -368,7 +369,20 @@ def attr_payload(node: AttrStmt) -> Message | None:
     if type(node.value) is not payload:
         wanted = "no value" if payload is type(None) else f"a value of type {payload.__name__}"
         return AttrPayload(node.key.value, f"takes {wanted}, not {node.value!r}")
+    if isinstance(node.value, tuple) and node.buffer is not None and not _are_rows(node.value, node.buffer):
+        return AttrPayload(node.key.value, f"takes rows of entries of `{node.buffer.name}`, which holds i64")
     return None
+
+
+def _are_rows(value: Rows, plan: Buffer) -> bool:
+    """Whether each row names entries of the buffer in ascending order."""
+    count = plan.shape[0].value if len(plan.shape) == 1 and isinstance(plan.shape[0], IntImm) else 0
+    return plan.dtype == i64 and all(
+        isinstance(row, tuple)
+        and all(type(entry) is int and 0 <= entry < count for entry in row)
+        and list(row) == sorted(set(row))
+        for row in value
+    )
 
 
 def assert_message(node: Assert) -> Message | None:

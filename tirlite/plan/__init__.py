@@ -12,12 +12,14 @@ from tirlite.plan.pool import Pool
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
 from tirlite.plan.scope import Rank, StorageScope
+from tirlite.plan.shape.conditions import Conditions
 from tirlite.plan.shape.per_shape import PerShape
 from tirlite.plan.solve import STRATEGIES, Strategy, solve
 from tirlite.plan.verdict import Counterexample, Fault, Ok
 
 __all__ = [
     "Choice",
+    "Conditions",
     "Counterexample",
     "Decision",
     "Fault",

@@ -5,12 +5,14 @@ from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.observers import DumpFolder, PrintAfter, verify_after
 from tirlite.rewrite.pipeline import Observer, Pass, Step, run_pipeline
 from tirlite.rewrite.pipelines import default_pipeline
+from tirlite.rewrite.shape_rewrite import ByShape
 from tirlite.rewrite.split_threads import SplitThreads
 from tirlite.rewrite.split_webs import SplitWebs
 from tirlite.rewrite.storage_problem import StorageProblem, storage_problem
 from tirlite.rewrite.storage_rewrite import StorageRewrite
 
 __all__ = [
+    "ByShape",
     "DumpFolder",
     "InjectVirtualThreads",
     "Normalize",

@@ -8,6 +8,7 @@ from tirlite.plan import Plan, Strategy
 from tirlite.rewrite.inject_virtual_threads import InjectVirtualThreads
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import Pass
+from tirlite.rewrite.shape_rewrite import ByShape
 from tirlite.rewrite.split_threads import SplitThreads
 from tirlite.rewrite.storage_rewrite import StorageRewrite
 from tirlite.target import Target
@@ -15,7 +16,7 @@ from tirlite.target import Target
 
 def default_pipeline(
     strategy: str | Strategy = "auto",
-    on_plan: Callable[[Plan], None] | None = None,
+    on_plan: Callable[[Plan | ByShape], None] | None = None,
     target: Target | None = None,
     *,
     in_place: bool = True,

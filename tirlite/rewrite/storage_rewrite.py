@@ -32,6 +32,7 @@ from tirlite.ir import (
 )
 from tirlite.plan import Plan, StorageScope, Strategy, solve
 from tirlite.rewrite.inject_virtual_threads import demand_injected
+from tirlite.rewrite.shape_rewrite import ByShape, Declarations, declarations
 from tirlite.rewrite.split_webs import SplitWebs
 from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, storage_problem
 from tirlite.sizes import Proof, Size, ceildiv, prove_lt, round_up
@@ -72,7 +73,9 @@ class StorageRewrite:
     each allocation stays where it is. An allocation that is never touched disappears under every strategy. Tagged
     memory is planned as `target` describes it. With `in_place` a buffer may take over the bytes of one that dies in the
     statement that it is born in, where that is proved to be safe. With `webs` buffers are split by `SplitWebs` before,
-    where the plan takes less for it; not under `tvm`, which does as TVM does. `on_plan` is told the plan.
+    where the plan takes less for it; not under `tvm`, which does as TVM does. `on_plan` is told the plan. With strategy
+    `per_shape` the result takes a plan with each call as its last parameter, if some size is symbolic, and `on_plan` is
+    told who makes these plans.
     With `check` the result is proved to read what `func` would have read, see `analysis.check_storage`. `budget` and
     `time_limit` bound the search of strategy `exact`, in nodes and in seconds.
 
@@ -83,7 +86,7 @@ class StorageRewrite:
     strategy: str | Strategy = "auto"
     in_place: bool = True
     target: Target = field(default_factory=Target.host)
-    on_plan: Callable[[Plan], None] | None = None
+    on_plan: Callable[[Plan | ByShape], None] | None = None
     webs: bool = field(default=True, kw_only=True)
     check: bool = field(default=True, kw_only=True)
     budget: int | None = field(default=None, kw_only=True)
@@ -92,13 +95,41 @@ class StorageRewrite:
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
         demand_injected(func, self.name)
+        rewritten = self._by_shape(func) if self.strategy == "per_shape" else None
+        if rewritten is not None:
+            return rewritten
         func, found, plan = self._planned(func)
         if self.on_plan is not None:
             self.on_plan(plan)
         merge = self.strategy != "none"
         result = _Merger(func, found, plan).rewrite() if merge else _without(func, found.dead)
         if self.check:
-            self._demand_safe(func, result, found, plan)
+            self._demand_safe(func, result, found, plan.strategy, plan.in_place)
+        return result
+
+    def _by_shape(self, func: PrimFunc) -> PrimFunc | None:
+        """`func` with a parameter for the plan of each call; only memories of constant sizes are planned here.
+
+        None where all sizes are constant.
+        """
+        found = self._found(func)
+        if not found.problem.dims:
+            return None
+        shapes = ByShape.of(found, self.budget)
+        split = SplitWebs()(func) if self.webs else func
+        if split is not func:
+            parts = self._found(split)
+            others = ByShape.of(parts, self.budget)
+            if others.plans.typical < shapes.plans.typical:
+                func, found, shapes = split, parts, others
+        plans = shapes.plans
+        if self.on_plan is not None:
+            self.on_plan(shapes)
+        merger = _Merger(func, found, plans.constant)
+        declared = declarations(found, plans, merger.spans)
+        result = declared.wrapped(merger.rewrite(declared), plans)
+        if self.check:
+            self._demand_safe(func, result, found, "per_shape", (*plans.constant.in_place, *plans.in_place))
         return result
 
     def _planned(self, func: PrimFunc) -> _Planned:
@@ -114,17 +145,27 @@ class StorageRewrite:
         return parts if prove_lt(parts[2].total, whole[2].total) is Proof.YES else whole
 
     def _plan_of(self, func: PrimFunc) -> _Planned:
-        lines, in_place = self.strategy not in _WHOLE_SLOTS, self.in_place and self.strategy != "none"
-        found = storage_problem(func, self.target, lines=lines, in_place=in_place)
+        found = self._found(func)
         return func, found, solve(found.problem, self.strategy, self.budget, self.time_limit)
 
-    def _demand_safe(self, func: PrimFunc, result: PrimFunc, found: StorageProblem, plan: Plan) -> None:
-        taken = {tuple(found.lifetimes[name].buffer for name in pair) for pair in plan.in_place}
+    def _found(self, func: PrimFunc) -> StorageProblem:
+        lines, in_place = self.strategy not in _WHOLE_SLOTS, self.in_place and self.strategy != "none"
+        return storage_problem(func, self.target, lines=lines, in_place=in_place)
+
+    def _demand_safe(
+        self,
+        func: PrimFunc,
+        result: PrimFunc,
+        found: StorageProblem,
+        strategy: str,
+        in_place: Iterable[tuple[str, str]],
+    ) -> None:
+        taken = {tuple(found.lifetimes[name].buffer for name in pair) for pair in in_place}
         proofs = [proof for proof in found.in_place if proof.allowed and (proof.destination, proof.source) in taken]
         verdict = check_storage(func, result, proofs)
         if isinstance(verdict, StorageFault):
             spans = {"span": verdict.span, "related": verdict.related}
-            raise UnsafeRewrite(func.name, plan.strategy, verdict.text, **spans).error()
+            raise UnsafeRewrite(func.name, strategy, verdict.text, **spans).error()
 
 
 def _without(func: PrimFunc, dead: frozenset[Buffer]) -> PrimFunc:
@@ -175,7 +216,12 @@ class _Merger:
         self.views: dict[Buffer, View | None] = {}  # what stands in the place of each planned Allocate
         self.attached: dict[Var | None, list[Stmt]] = {}
 
-    def rewrite(self) -> PrimFunc:
+    def rewrite(self, by_shape: Declarations | None = None) -> PrimFunc:
+        """The function with the pools of the plan, and with what is declared besides."""
+        if by_shape is not None:
+            self.views.update(by_shape.views)
+            for loop, arena in by_shape.arenas:
+                self.attached.setdefault(loop, []).append(arena)
         for pools in self.arenas():
             self.merge(pools)
         rules: dict[type[Node], Rule] = {Allocate: self.allocate, For: self.loop}

@@ -2,7 +2,17 @@
 
 from tirlite.runtime.bind import Binder, Binding
 from tirlite.runtime.executable import Executable
+from tirlite.runtime.shape_plans import ShapePlans
 from tirlite.runtime.signature import Signature, signature_of
 from tirlite.runtime.workspace import Workspaces, process_workspaces
 
-__all__ = ["Binder", "Binding", "Executable", "Signature", "Workspaces", "process_workspaces", "signature_of"]
+__all__ = [
+    "Binder",
+    "Binding",
+    "Executable",
+    "ShapePlans",
+    "Signature",
+    "Workspaces",
+    "process_workspaces",
+    "signature_of",
+]

@@ -6,6 +6,7 @@ import ctypes
 from math import prod
 from typing import NoReturn
 
+from tirlite.analysis import shape_plan
 from tirlite.codegen import FORK_JOIN, Lowered, ObjectCode
 from tirlite.ir import Buffer, PrimFunc
 from tirlite.runtime.bind import Binding
@@ -14,6 +15,7 @@ from tirlite.runtime.fault_record import told_by
 from tirlite.runtime.load import CType, Library, scalar_type
 from tirlite.runtime.messages import NegativeTemporary, NoWorkspace, WorkspaceTooLarge
 from tirlite.runtime.pool import pool_address
+from tirlite.runtime.shape_plans import ShapePlans
 from tirlite.runtime.signature import Signature
 from tirlite.runtime.workspace import Workspaces, process_workspaces
 
@@ -21,7 +23,16 @@ from tirlite.runtime.workspace import Workspaces, process_workspaces
 class Executable:
     """One function in native code, linked into this process. May be run by several threads at a time."""
 
-    def __init__(self, func: PrimFunc, signature: Signature, lowered: Lowered, code: ObjectCode) -> None:
+    def __init__(
+        self,
+        func: PrimFunc,
+        signature: Signature,
+        lowered: Lowered,
+        code: ObjectCode,
+        plans: ShapePlans | None = None,
+    ) -> None:
+        """`func` is what was compiled, `signature` that of its callers, who know nothing of `plans`."""
+        self._plans = plans
         self._signature = signature
         self._lowered = lowered
         symbols = [symbol for symbol in (lowered.name, lowered.size_name) if symbol]
@@ -35,43 +46,61 @@ class Executable:
         params: list[CType] = [
             ctypes.c_void_p if isinstance(param, Buffer) else scalar_type(param.dtype) for param in func.params
         ]
+        has_plan = shape_plan(func) is not None
+        self._plan_at = len(func.params) - 1 if has_plan else -1
         has_workspace = not lowered.workspace.is_empty
         self._kernel = self._library.function(lowered.name, [*params, *dims, *[ctypes.c_void_p] * has_workspace])
-        self._size = self._library.function(lowered.size_name, [*scalars, *dims]) if lowered.size_name else None
+        plan: list[CType] = [ctypes.c_void_p] * has_plan
+        numbers = [*scalars, *plan, *dims]
+        self._size = self._library.function(lowered.size_name, numbers) if lowered.size_name else None
+
+    @property
+    def plans_kept(self) -> tuple[int, int]:
+        """How many calls found a plan for their shape, and how many had to make one."""
+        return (0, 0) if self._plans is None else self._plans.kept
 
     def run(self, binding: Binding) -> None:
         """Raises the error of an assert that does not hold, and CallValueError where the temporaries have no room."""
+        operands = binding.operands
+        # Named, so that it outlives the call.
+        planned = self._plans.of(binding) if self._plans is not None else None
+        if planned is not None:
+            operands = [*operands[: self._plan_at], planned.address, *operands[self._plan_at :]]
         if self._lowered.workspace.is_empty:
-            fault = self._kernel(*binding.operands)
+            fault = self._kernel(*operands)
         else:
-            fault = self._run_with_workspace(binding)
+            fault = self._run_with_workspace(binding, operands)
         if fault:
             told = self._lowered.told
             raise (self._lowered.faults[fault - 1] if fault > 0 else told_by(-fault, told)).error()
 
-    def _run_with_workspace(self, binding: Binding) -> int:
-        size = self._workspace_bytes(binding)
+    def _run_with_workspace(self, binding: Binding, operands: list[int | float]) -> int:
+        size = self._workspace_bytes(binding, operands)
         alignment = self._lowered.alignment
         try:
             block = self._workspaces.take(size + alignment)
         except MemoryError:
             raise NoWorkspace(self._signature.name, size).error() from None
         try:
-            return self._kernel(*binding.operands, block.aligned(alignment))
+            return self._kernel(*operands, block.aligned(alignment))
         finally:
             self._workspaces.give(block)
 
-    def _workspace_bytes(self, binding: Binding) -> int:
+    def _workspace_bytes(self, binding: Binding, operands: list[int | float]) -> int:
         if self._size is None:
             return self._lowered.workspace.bytes
-        numbers = [*(binding.operands[scalar.position] for scalar in self._signature.scalars), *binding.dims]
+        scalars = [operands[scalar.position] for scalar in self._signature.scalars]
+        plan = [operands[self._plan_at]] if self._plan_at >= 0 else []
+        numbers = [*scalars, *plan, *binding.dims]
         known, size = self._last_size
         if numbers == known:
             return size
         size = self._size(*numbers)
         if size < 0:
             self._refuse_size(binding, self._lowered.workspace.buffers[-size - 1])
-        self._last_size = (numbers, size)
+        # A plan out of the hands of the caller may be another one at the same address.
+        if not plan or self._plans is not None:
+            self._last_size = (numbers, size)
         return size
 
     def _refuse_size(self, binding: Binding, buffer: Buffer) -> NoReturn:

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from tirlite.analysis.storage_check.flow import Spared, misread
-from tirlite.analysis.storage_check.hulls import Hull, hull_of, is_whole
-from tirlite.analysis.storage_check.meetings import meetings
+from tirlite.analysis.storage_check.hulls import hull_of, is_whole
+from tirlite.analysis.storage_check.meetings import meetings, unlisted
 from tirlite.analysis.storage_check.places import Places
-from tirlite.analysis.storage_check.resident import Event, Handover, Region, Resident, StorageFault, Wrong
+from tirlite.analysis.storage_check.resident import Event, Handover, Region, Resident, Root, StorageFault, Wrong
 from tirlite.analysis.storage_check.walk import Walk
 from tirlite.ir import PrimFunc
 from tirlite.plan import Ok
@@ -28,9 +28,12 @@ def check_storage(original: PrimFunc, rewritten: PrimFunc, in_place: Sequence[Ha
 
     Each statement but declarations must be the same. Each original allocation must be declared where it was or further
     out, with enough bytes, aligned, in the same memory, inside the same parallel loop, by extents that are known there;
-    and must read what it was last written. For a pair of `in_place` the proof stands in for the check of the one
-    statement at which the two meet. What cannot be proved counts as wrong. Cost: about linear, and more only where
-    buffers that meet on the same bytes are kept apart by branches alone.
+    and must read what it was last written. The rewritten function may take a plan with each call: then what it lists as
+    disjoint lies apart, and all else may meet (see `analysis.shape_plan`).
+
+    For a pair of `in_place` the proof stands in for the check of the one statement at which the two meet. What cannot
+    be proved counts as wrong. Cost: about linear, and more only where buffers that meet on the same bytes are kept
+    apart by branches alone.
     """
     if original is rewritten:
         return Ok()
@@ -49,20 +52,28 @@ class _Check:
         self.outermost: dict[tuple[Region, Region], Region | None] = {}
 
     def run(self) -> None:
+        plan = self.walk.plan
+        homes: dict[int, Root] = {}
         for root in self.walk.roots:
+            if plan is not None and plan.arena(root.stmt.buffer) is not None:
+                entries = self.places.entries(root, plan, homes)
+                hulls = [hull_of(each, self.outermost) for each in root.residents]
+                for one, other in unlisted(entries, hulls, plan.rows):
+                    self.compare(root.residents[one], root.residents[other], together=entries[one] == entries[other])
+                continue
             places = self.places.settle(root)
             if places is not None and len(places) > 1:
-                hulls: list[Hull | None] = [hull_of(each, self.outermost) for each in root.residents]
+                hulls = [hull_of(each, self.outermost) for each in root.residents]
                 for one, other in meetings(places, hulls, self.places.at_most):
                     self.compare(root.residents[one], root.residents[other])
 
-    def compare(self, one: Resident, other: Resident) -> None:
-        """Two that may meet on the same bytes."""
+    def compare(self, one: Resident, other: Resident, *, together: bool = True) -> None:
+        """Two that may meet on the same bytes; unless `together`, perhaps on a part of them."""
         if (is_whole(one) or is_whole(other)) and (_is_written(one) or _is_written(other)):
             text = f"`{one.buffer.name}` and `{other.buffer.name}` share bytes, and not all that happens there is known"
             raise Wrong(text, [one.buffer, other.buffer], one.opaque or other.opaque or one.stmt, other.stmt)
         for victim, rival in ((one, other), (other, one)):
-            found = misread(victim, rival, self.handover(victim, rival))
+            found = misread(victim, rival, self.handover(victim, rival) if together else None)
             if found is not None:
                 text = f"`{victim.buffer.name}` is read after `{rival.buffer.name}` was stored over its bytes"
                 raise Wrong(text, [victim.buffer, rival.buffer], found.reader, found.writer)

@@ -54,6 +54,28 @@ def meetings(places: Sequence[Bytes], hulls: Sequence[Hull | None], at_most: AtM
             beside[index] = None
 
 
+def unlisted(
+    entries: Sequence[int], hulls: Sequence[Hull | None], rows: Sequence[tuple[int, ...]]
+) -> Iterator[tuple[int, int]]:
+    """The pairs of indices that are there at one time, at entries of a plan that no row lists together."""
+    listed: dict[int, set[int]] = {entry: set() for entry in entries}
+    for number, row in enumerate(rows):
+        for entry in row:
+            if entry in listed:
+                listed[entry].add(number)
+    births = sorted((hull[0], hull[1], index) for index, hull in enumerate(hulls) if hull is not None)
+    there: list[tuple[int, int]] = []
+    for low, high, index in births:
+        there = [each for each in there if each[0] >= low]
+        mine = listed[entries[index]]
+        yield from (
+            (other, index)
+            for _, other in there
+            if entries[other] == entries[index] or mine.isdisjoint(listed[entries[other]])
+        )
+        there.append((high, index))
+
+
 def _ordering(places: Sequence[Bytes]) -> Callable[[Size], int]:
     """The value of sizes at one binding: the order of symbolic offsets to be tried first."""
     sizes = dict.fromkeys(s for place in places for s in (place.low, place.high) if not isinstance(s, int))

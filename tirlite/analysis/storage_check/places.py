@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import gcd, prod
 
 from tirlite.analysis.extents import Extents
+from tirlite.analysis.shape_plan import ShapePlan, alignment_at
 from tirlite.analysis.storage_check.resident import Bytes, Resident, Root, Window, Wrong
 from tirlite.analysis.storage_check.room import Room
 from tirlite.ir import Buffer, Expr, IntImm, PrimFunc, View
@@ -32,6 +33,24 @@ class Places:
             return None
         size = self._bytes(root.stmt.buffer)
         return [self._settled(resident, root, size) for resident in residents]
+
+    def entries(self, root: Root, plan: ShapePlan, homes: dict[int, Root]) -> list[int]:
+        """The entry of each resident of an arena whose layout comes with the call. `homes` are the arenas of entries.
+
+        What each call is checked for (`analysis.plan_demands`) makes sure that it lies inside, and aligned.
+        """
+        found = []
+        for resident in root.residents:
+            self._demand_same_memory(resident, root)
+            declaration, source = resident.window.declaration, resident.window.source
+            is_view = isinstance(declaration, View) and source is not None and source.declaration is root.stmt
+            entry = plan.entry(declaration.byte_offset) if isinstance(declaration, View) and is_view else None
+            if entry is None or self._bytes(resident.buffer) is None:
+                raise _wrong(resident, root, "lies in an arena of a plan, and not at one of its entries")
+            if homes.setdefault(entry, root) is not root or root.stmt.buffer.alignment % alignment_at(resident.buffer):
+                raise _wrong(resident, root, f"lies at entry {entry} in two arenas, or in one that is aligned worse")
+            found.append(entry)
+        return found
 
     def at_most(self, low: Size, high: Size) -> bool:
         """Whether `low <= high` for all values of the dims."""

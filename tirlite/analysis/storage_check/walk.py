@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
 from tirlite.analysis.param_uses import ParamUses, Use
+from tirlite.analysis.shape_plan import ShapePlan, shape_plan
 from tirlite.analysis.storage_check.resident import Event, Flow, Happening, Region, Resident, Root, Window, Wrong
 from tirlite.ir import (
     Allocate,
@@ -45,7 +46,8 @@ _Composite: TypeAlias = For | While | IfThenElse | AttrStmt
 
 class Walk:
     """One walk through both functions. `roots` are the Allocates of the rewritten one; `runs` tells for each of
-    `watched` the positions from its begin to its end, once for each time that it stands in the program.
+    `watched` the positions from its begin to its end, once for each time that it stands in the program. `plan` is the
+    one that only the rewritten function takes, if it does.
     """
 
     def __init__(self, original: PrimFunc, rewritten: PrimFunc, watched: Iterable[Stmt] = ()) -> None:
@@ -61,10 +63,9 @@ class Walk:
                 self._windows[param] = Window(None, None)
             else:
                 self._known.add(param)
-        if original.params != rewritten.params:
-            raise Wrong("the parameters are not the same")
+        self.plan = _plan_of(original, rewritten)
         region = Region(Flow.ONCE, None, 0, 0)
-        run(self._body(original.body, rewritten.body, region))
+        run(self._body(original.body, rewritten.body if self.plan is None else self.plan.body, region))
         region.end = self._tick()
 
     def _tick(self) -> int:
@@ -148,7 +149,7 @@ class Walk:
             exprs.append(stmt.byte_offset)
         while exprs:
             expr = exprs.pop()
-            if isinstance(expr, IntImm):
+            if isinstance(expr, IntImm) or (self.plan is not None and self.plan.entry(expr) is not None):
                 continue
             if isinstance(expr, Var) and expr not in self._known:
                 raise Wrong(f"`{stmt.buffer.name}` is declared where `{expr.name}` has no value yet", at=stmt)
@@ -291,6 +292,16 @@ class Walk:
         resident = self._happens(buffer, Event.STORE, region, stmt)
         if resident is not None and resident.opaque is None:
             resident.opaque = stmt
+
+
+def _plan_of(original: PrimFunc, rewritten: PrimFunc) -> ShapePlan | None:
+    """The plan that the rewritten function takes and the original one does not. Raises Wrong for other parameters."""
+    if original.params == rewritten.params:
+        return None
+    plan = shape_plan(rewritten)
+    if plan is None or (*original.params, plan.buffer) != rewritten.params:
+        raise Wrong("the parameters are not the same")
+    return plan
 
 
 def _same_but_bodies(old: Stmt, new: Stmt) -> bool:

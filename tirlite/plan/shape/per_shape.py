@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 
 from tirlite.diag import InternalError, Message, PlanError, public
 from tirlite.plan.decision import Choice, Decision
@@ -21,10 +21,11 @@ from tirlite.plan.shape.arena import Place, ShapeArena
 from tirlite.plan.shape.conditions import Conditions, rows_of
 from tirlite.plan.shape.formulas import Values, evaluator
 from tirlite.plan.solve import solve
-from tirlite.sizes import Dim, Proof, Size, prove_eq
+from tirlite.sizes import Dim, Proof, Size, evaluate, prove_eq
 
 # Sample bindings at which orders are sought, and plans that are kept, of the bindings asked for last.
 _SAMPLES = 12
+_TYPICAL = 4
 _KEPT = 4096
 # Nodes of a search times places, as in strategy `auto`.
 _WORK = 250_000
@@ -141,6 +142,17 @@ class PerShape:
         """What became of the bindings that were asked for."""
         info = self._entries.cache_info()
         return Kept(info.hits, info.misses, info.currsize)
+
+    @cached_property
+    def typical(self) -> int:
+        """The bytes of some sample plans together, to compare problems over the same dims."""
+        copies = [self.problem.memories[name].copies for name in self.arenas]
+        total = 0
+        for binding in samples(self.dims, _TYPICAL):
+            entries = self.entries_at(tuple(binding[dim] for dim in self.dims))
+            arenas = zip(copies, entries[: len(copies)], strict=True)
+            total += evaluate(self.constant.total, binding) + sum(evaluate(count, binding) * b for count, b in arenas)
+        return total
 
     def entries_at(self, values: Values) -> Values:
         """The entries for these values of `dims`, in their order: bytes of the arenas, and offsets of the places."""

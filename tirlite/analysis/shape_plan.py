@@ -1,0 +1,88 @@
+"""A function in, what it demands of the plan that is handed to it with each call out.
+
+Such a function has a last parameter, `plan: i64[k]`, and its body is wrapped in the attribute `disjoint` of it. An
+entry of the plan is the bytes of an arena, which one Allocate declares with that extent, or the byte offset of a place
+in one, where views are declared. The attribute lists the places that lie apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tirlite.analysis.extents import Extents
+from tirlite.ir import Allocate, AttrKey, AttrStmt, Buffer, Expr, IntImm, Load, PrimFunc, SeqStmt, Var, View, statements
+from tirlite.plan import Conditions
+from tirlite.sizes import Dim, Size, dims_of, maximum
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShapePlan:
+    """The parameter, the rows of entries whose places share no byte, and the body for which that holds."""
+
+    buffer: Buffer
+    rows: tuple[tuple[int, ...], ...]
+    body: SeqStmt
+
+    def entry(self, expr: Expr) -> int | None:
+        """The number of the entry that `expr` is, or None for anything else."""
+        if isinstance(expr, Load) and expr.buffer is self.buffer and isinstance(expr.indices[0], IntImm):
+            return expr.indices[0].value
+        return None
+
+    def arena(self, buffer: Buffer) -> int | None:
+        """The number of the entry that is the size of `buffer`, if it is an arena."""
+        return self.entry(buffer.shape[0]) if len(buffer.shape) == 1 and buffer.dtype.bytes == 1 else None
+
+
+def shape_plan(func: PrimFunc) -> ShapePlan | None:
+    """The plan that `func` takes with each call, if it does."""
+    stmts = func.body.stmts
+    if len(stmts) != 1 or not func.params:
+        return None
+    (outer,), last = stmts, func.params[-1]
+    if not isinstance(outer, AttrStmt) or outer.key is not AttrKey.DISJOINT or outer.buffer is not last:
+        return None
+    assert isinstance(last, Buffer)
+    assert isinstance(outer.value, tuple)
+    return ShapePlan(last, outer.value, outer.body)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDemands:
+    """What every plan must keep, and the bytes of the places, by entry, over dims that stand for variables."""
+
+    conditions: Conditions
+    sizes: tuple[Size, ...]
+    variables: Mapping[Dim, Var]
+
+
+def plan_demands(func: PrimFunc) -> PlanDemands | None:
+    """What `func` demands of its plan, told by its statements alone; None where it takes none.
+
+    Bytes that are not known on entry are those of no view that a storage rewrite makes, and count as none.
+    """
+    plan = shape_plan(func)
+    if plan is None:
+        return None
+    extents = Extents(func)
+    count = plan.buffer.shape[0]
+    assert isinstance(count, IntImm)
+    arenas, aligns = [-1] * count.value, [1] * count.value
+    sizes: list[Size] = [0] * count.value
+    homes: dict[Buffer, int] = {}
+    for stmt in statements(plan.body):
+        if isinstance(stmt, Allocate) and (arena := plan.arena(stmt.buffer)) is not None:
+            homes[stmt.buffer] = arena
+        elif isinstance(stmt, View) and stmt.source in homes and (entry := plan.entry(stmt.byte_offset)) is not None:
+            arenas[entry] = homes[stmt.source]
+            aligns[entry] = max(aligns[entry], alignment_at(stmt.buffer))
+            sizes[entry] = maximum(sizes[entry], extents.bytes(stmt.buffer) or 0)
+    dims = dict.fromkeys(dim for size in sizes for dim in dims_of(size))
+    conditions = Conditions(tuple(arenas), tuple(aligns), plan.rows)
+    return PlanDemands(conditions, tuple(sizes), {dim: extents.variables[dim] for dim in dims})
+
+
+def alignment_at(buffer: Buffer) -> int:
+    """What divides the offset of a view at an entry of a plan, in bytes: its alignment, or that of its elements."""
+    return max(buffer.alignment, min(64, buffer.dtype.bytes & -buffer.dtype.bytes))

@@ -1,0 +1,116 @@
+"""Values for the dims of a kernel by name in, the storage plan for that shape out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tirlite.diag import CallTypeError, Message, PlanError, nearest
+from tirlite.driver.build import Rewritten
+from tirlite.plan import Plan
+from tirlite.rewrite import ByShape
+from tirlite.runtime import Signature
+from tirlite.runtime.explain import refuse_fact
+
+
+class UnknownSize(Message):
+    """A plan is asked for with a value for something that the kernel does not have.
+
+    Example: `smooth.plan_at(k=4)`, where the kernel has the dims `n` and `m`.
+    Fix: Name dims of the kernel, or its parameters that are numbers.
+    """
+
+    code = "unknown-size"
+    raises = CallTypeError
+    title = "{kernel}() has no dim `{name}`"
+    help = "{advice}"
+
+    kernel: str
+    name: str
+    advice: str
+
+
+class MissingSize(Message):
+    """A plan for one shape is asked for, and a dim that it depends on has no value.
+
+    Example: `smooth.plan_at(n=4)`, where sizes depend on `m` too.
+    Fix: Give it a value: `smooth.plan_at(n=4, m=8)`.
+    """
+
+    code = "missing-size"
+    raises = CallTypeError
+    title = "the storage plan of {kernel}() depends on `{name}` too, which has no value"
+    help = "write `{kernel}.plan_at({example})`"
+
+    kernel: str
+    name: str
+    example: str
+
+
+class PlanByShape(Message):
+    """The kernel is planned anew for each shape, so it has no one plan.
+
+    Example: `kernel.plan`, where the kernel was compiled with `strategy="per_shape"`.
+    Fix: Ask for the plan at a shape: `kernel.plan_at(n=4, m=8)`.
+    """
+
+    code = "plan-by-shape"
+    raises = PlanError
+    title = "{kernel}() has a storage plan for each shape"
+    help = "write `{kernel}.plan_at({example})`"
+
+    kernel: str
+    example: str
+
+
+def one_plan(signature: Signature, rewritten: Rewritten) -> Plan:
+    """The plan that serves all shapes. Raises PlanError where each has its own."""
+    if isinstance(rewritten.plan, ByShape):
+        names = {var.name: 4 for var in rewritten.plan.variables}
+        raise PlanByShape(signature.name, _example(signature, names)).error()
+    return rewritten.plan
+
+
+def _names(signature: Signature) -> list[str]:
+    return [*(var.name for var in signature.dims), *(scalar.name for scalar in signature.scalars)]
+
+
+def _example(signature: Signature, values: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={values[name]}" for name in _names(signature) if name in values)
+
+
+def is_empty_at(signature: Signature, sizes: Mapping[str, int]) -> bool:
+    """Whether a dim that was declared to be at least 1 is 0, as in a call with an empty array.
+
+    Raises CallTypeError for a name that the kernel does not have, CallValueError for a value against the facts.
+    """
+    known = _names(signature)
+    for name in sizes:
+        if name not in known:
+            near = nearest(name, known)
+            advice = f"did you mean {near}?" if near else f"it has {', '.join(f'`{each}`' for each in known) or 'none'}"
+            raise UnknownSize(signature.name, name, advice).error()
+    is_empty = False
+    for slot, var in enumerate(signature.dims):
+        if var.dim is None or var.name not in sizes:
+            continue
+        value, facts = sizes[var.name], var.dim
+        if value < facts.min and (facts.min, value) != (1, 0):
+            refuse_fact(signature, slot, value, f"to be at least {facts.min}")
+        if facts.max is not None and value > facts.max:
+            refuse_fact(signature, slot, value, f"to be at most {facts.max}")
+        if value % facts.multiple_of:
+            refuse_fact(signature, slot, value, f"to be a multiple of {facts.multiple_of}")
+        is_empty = is_empty or value < facts.min
+    return is_empty
+
+
+def plan_at(signature: Signature, rewritten: Rewritten, sizes: Mapping[str, int]) -> Plan:
+    """The plan with constant sizes and offsets at a shape. Raises CallTypeError for a dim without a value."""
+    plan = rewritten.plan
+    dims = plan.plans.dims if isinstance(plan, ByShape) else plan.problem.dims
+    missing = [dim.name for dim in dims if dim.name not in sizes]
+    if missing:
+        values = {dim.name: sizes.get(dim.name, 4) for dim in dims}
+        raise MissingSize(signature.name, missing[0], _example(signature, values)).error()
+    binding = {dim: sizes[dim.name] for dim in dims}
+    return plan.plans.plan_at(binding) if isinstance(plan, ByShape) else plan.at(binding)

@@ -1,0 +1,68 @@
+"""A storage problem and its plans by shape in; the declarations by which a function takes its plan with each call out.
+
+The function gets a last parameter `plan: i64[k]`. Each arena is an Allocate of `plan[a]` bytes, each buffer in it a
+view at `plan[i]`; the attribute `disjoint` around the body lists what lies apart, for check and code generation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tirlite.analysis import Lifetime
+from tirlite.diag import Span
+from tirlite.ir import Allocate, AttrKey, AttrStmt, Buffer, Load, PrimFunc, SeqStmt, Var, View, const, i64, u8
+from tirlite.plan import PerShape
+from tirlite.rewrite.storage_problem import StorageProblem, attach_loop
+
+
+@dataclass(frozen=True, slots=True)
+class ByShape:
+    """Plans that are made at each call with a new shape. `variables` are those whose values `plans.dims` stand for."""
+
+    plans: PerShape
+    variables: tuple[Var, ...]
+
+    @classmethod
+    def of(cls, found: StorageProblem, budget: int | None) -> ByShape:
+        """The plans of a function's problem."""
+        plans = PerShape(found.problem, budget)
+        return cls(plans, tuple(found.extents.variables[dim] for dim in plans.dims))
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """The parameter, each arena with the loop that it is attached to, and what replaces the Allocate of each buffer."""
+
+    plan: Buffer
+    arenas: tuple[tuple[Var | None, Allocate], ...]
+    views: Mapping[Buffer, View]
+
+    def wrapped(self, func: PrimFunc, plans: PerShape) -> PrimFunc:
+        """`func`, with these declarations in it, as a function that takes a plan."""
+        body = AttrStmt(AttrKey.DISJOINT, func.body, self.plan, plans.conditions.rows, span=func.body.span)
+        return func.replaced(params=(*func.params, self.plan), body=SeqStmt((body,), span=func.body.span))
+
+
+def declarations(found: StorageProblem, plans: PerShape, spans: Mapping[Buffer, Span | None]) -> Declarations:
+    """What stands for the entries of the plans. `spans` are those of the Allocates that are replaced."""
+    entries = len(plans.sizes)
+    plan = Buffer("plan", i64, (const(entries, i64),))
+    members: list[list[tuple[str, Lifetime]]] = [[] for _ in plans.arenas]
+    for name, entry in plans.entry_of.items():
+        members[plans.conditions.arenas[entry]].append((name, found.lifetimes[name]))
+    arenas: list[tuple[Var | None, Allocate]] = []
+    views: dict[Buffer, View] = {}
+    for number, inside in enumerate(members):
+        first = inside[0][1]
+        align = max(plans.conditions.aligns[plans.entry_of[name]] for name, _ in inside)
+        arena = Buffer("arena", u8, (_entry(plan, number),), first.buffer.scope, align)
+        arenas.append((attach_loop(first.attach), Allocate(arena, span=spans[first.buffer])))
+        for name, lifetime in inside:
+            offset = _entry(plan, plans.entry_of[name])
+            views[lifetime.buffer] = View(lifetime.buffer, arena, offset, fresh=True, span=spans[lifetime.buffer])
+    return Declarations(plan, tuple(arenas), views)
+
+
+def _entry(plan: Buffer, number: int) -> Load:
+    return Load(plan, (const(number, i64),))

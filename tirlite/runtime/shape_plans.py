@@ -1,0 +1,102 @@
+"""A checked call in, the plan for its shape out: an array of i64 that the kernel takes as its hidden last argument.
+
+Who makes the plans is told at the start. Each is checked against what the compiled function itself demands of it, and
+kept for the next call with the same values.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import lru_cache
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.analysis import PlanDemands
+from tirlite.ir import Var
+from tirlite.plan.shape.formulas import evaluator
+from tirlite.plan.shape.per_shape import UnsafeShape
+from tirlite.runtime.bind import Binding
+from tirlite.runtime.messages import WorkspaceTooLarge
+from tirlite.runtime.signature import Signature
+from tirlite.sizes import Dim
+
+Entries: TypeAlias = npt.NDArray[np.int64]
+
+# Plans that are kept, those of the shapes that were called last.
+_KEPT = 1024
+_LARGEST = 1 << 62
+_NO_BYTES = ctypes.c_char * 0
+
+
+class Planner(Protocol):
+    """What makes plans: entries for the values of some dims, the bytes of each arena first."""
+
+    @property
+    def dims(self) -> tuple[Dim, ...]: ...
+
+    @property
+    def arenas(self) -> tuple[str, ...]: ...
+
+    def entries_at(self, values: tuple[int, ...], /) -> tuple[int, ...]: ...
+
+
+class Planned:
+    """The entries of one plan, and where they lie."""
+
+    __slots__ = ("address", "entries")
+
+    def __init__(self, entries: Entries) -> None:
+        self.entries = entries
+        self.address = ctypes.addressof(_NO_BYTES.from_buffer(entries.data))
+
+
+class ShapePlans:
+    """The plans of one function.
+
+    `variables` are its dims and parameters whose values the planner asks for, `demands` those of the compiled function.
+    """
+
+    def __init__(
+        self, planner: Planner, variables: tuple[Var, ...], demands: PlanDemands, signature: Signature
+    ) -> None:
+        self._planner = planner
+        self._signature = signature
+        self._demands = demands
+        self._sizes = evaluator(demands.sizes, tuple(demands.variables))
+        asked = tuple(dict.fromkeys((*variables, *demands.variables.values())))
+        self._count = len(variables)
+        self._demanded = [asked.index(var) for var in demands.variables.values()]
+        self._dims = [(place, signature.dims.index(var)) for place, var in enumerate(asked) if var in signature.dims]
+        positions = {scalar.var: scalar.position for scalar in signature.scalars}
+        self._scalars = [(place, positions[var]) for place, var in enumerate(asked) if var in positions]
+        self._names = [var.name for var in asked]
+        self._plans = lru_cache(maxsize=_KEPT)(self._made)
+
+    def of(self, binding: Binding) -> Planned:
+        """The plan for a call. Raises CallValueError where its arenas would need more bytes than anyone has."""
+        values = [0] * len(self._names)
+        for place, slot in self._dims:
+            values[place] = binding.dims[slot]
+        for place, position in self._scalars:
+            values[place] = int(binding.operands[position])
+        return self._plans(tuple(values))
+
+    def _made(self, values: tuple[int, ...]) -> Planned:
+        entries = self._planner.entries_at(values[: self._count])
+        told = ", ".join(f"{name} = {value}" for name, value in zip(self._names, values, strict=True))
+        arenas = sum(entries[: len(self._planner.arenas)])
+        if arenas > _LARGEST:
+            raise WorkspaceTooLarge(self._signature.name, str(arenas), "arena", told).error()
+        sizes = self._sizes(tuple(values[place] for place in self._demanded))
+        fault = self._demands.conditions.fault(entries, sizes)
+        if fault:
+            raise UnsafeShape(told, fault).error()
+        return Planned(np.array(entries, np.int64))
+
+    @property
+    def kept(self) -> tuple[int, int]:
+        """How many calls found their plan, and how many had to make it."""
+        info = self._plans.cache_info()
+        return info.hits, info.misses
