@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tirlite.cli.figures import Figure
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -23,6 +28,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     compiler.add_argument("--json", action="store_true", help="print one object for machines")
     compiler.add_argument("--quick", action="store_true", help="small programs and few runs, to see that it works")
     compiler.set_defaults(run=run_compile)
+    debug = benches.add_parser(
+        "debug",
+        help="the price of checked code: how much slower each kernel of the gallery is with debug=True",
+        description="Calls each kernel of the gallery with and without checks in turn, and prints the ratio.",
+    )
+    debug.add_argument("--json", action="store_true", help="print one object for machines")
+    debug.add_argument("--quick", action="store_true", help="small arrays and few runs, to see that it works")
+    debug.set_defaults(run=run_debug)
     plans = benches.add_parser(
         "plans",
         help="the planner: bytes over the lower bound, proofs, seconds, memory, on generated problems or a folder's",
@@ -39,14 +52,27 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run_compile(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
     from tirlite.cli.bench_compile import compiler_figures
+
+    return _told(compiler_figures(quick=arguments.quick), as_json=arguments.json)
+
+
+def run_debug(arguments: argparse.Namespace) -> int:
+    """Measures and prints."""
+    from tirlite.cli.bench_debug import debug_figures
+
+    return _told(debug_figures(quick=arguments.quick), as_json=arguments.json)
+
+
+def _told(measured: Iterable[Figure], *, as_json: bool) -> int:
+    """Prints figures once all of them are measured."""
     from tirlite.cli.figures import figures_json, figures_text
 
     figures = []
-    for figure in compiler_figures(quick=arguments.quick):
+    for figure in measured:
         figures.append(figure)
         if sys.stderr.isatty():  # whoever waits at a terminal sees that it goes on
             print(f"measured: {figure.name.strip()}", file=sys.stderr)
-    print(figures_json(figures) if arguments.json else figures_text(figures))
+    print(figures_json(figures) if as_json else figures_text(figures))
     return 0
 
 

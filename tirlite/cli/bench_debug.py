@@ -1,0 +1,66 @@
+"""The price of checked code: nothing in, how much slower each kernel of the gallery is with its checks out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+from tirlite import driver
+from tirlite.cli.figures import Figure
+from tirlite.kernels.gallery import CASES
+from tirlite.target import Target
+
+BAR = 10.0
+
+# Large enough for a call to take some tens of microseconds, small enough for most to stay in the caches.
+SIZES: dict[str, tuple[int, ...]] = {
+    "smoothstep": (1 << 16,),
+    "gated": (1 << 16,),
+    "matmul": (128, 128, 128),
+    "matmul_tiled": (128, 128, 128),
+    "matmul_i8": (128, 128, 128),
+    "softmax": (256, 256),
+    "layer_norm": (256, 256),
+    "attention": (2, 64, 64, 64, 64),
+    "argmax": (256, 256),
+    "prefix_sum": (1 << 16,),
+    "prefix_sum_blocks": (1 << 16,),
+    "spmv": (4096, 1000),
+    "convolution": (4, 4, 64, 64, 3, 3),
+    "blur": (256, 256),
+    "blur_u8": (256, 256),
+    "jacobi": (128, 128, 5),
+    "histogram": (1 << 16,),
+    "histogram_split": (1 << 16,),
+    "harris": (256, 256),
+}
+
+
+def debug_figures(*, quick: bool = False) -> Iterator[Figure]:
+    """The ratio of the medians of both builds, called in turn, for each kernel. `quick` takes the tests' small sizes.
+
+    Both run on one worker, as parallel loops of checked code run in order.
+    """
+    for case in CASES:
+        kernel, target = case.kernel, Target.host(workers=1)
+        size = case.sizes[-1] if quick else SIZES[kernel.name]
+        arguments = case.inputs(np.random.default_rng(0), *size)
+        builds = [driver.compile(kernel, target=target, debug=debug) for debug in (False, True)]
+        plain, checked = _medians(builds, arguments, 3 if quick else 51)
+        note = f"{1e6 * plain:.0f} us, with checks {1e6 * checked:.0f} us; size {' x '.join(map(str, size))}"
+        yield Figure(kernel.name, checked / plain, "x", BAR, note)
+
+
+def _medians(builds: list[driver.Kernel], arguments: tuple[object, ...], runs: int) -> list[float]:
+    seconds: list[list[float]] = [[] for _ in builds]
+    for build in builds:
+        build(*arguments)
+    for _ in range(runs):
+        for build, own in zip(builds, seconds, strict=True):
+            start = perf_counter()
+            build(*arguments)
+            own.append(perf_counter() - start)
+    return [median(own) for own in seconds]
