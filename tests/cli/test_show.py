@@ -97,13 +97,8 @@ def test_llvm_and_assembly(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_dump(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "smoothing.py:smooth", "--dump", "made/passes"]) == 0
     names = sorted(path.name for path in (folder / "made" / "passes").iterdir())
-    assert names == [
-        "00-input.py",
-        "01-normalize.py",
-        "02-inject-virtual-threads.py",
-        "03-split-threads.py",
-        "04-storage-rewrite.py",
-    ]
+    passes = ["input", *(each.name for each in tl.passes.default_pipeline())]
+    assert names == [f"{number:02}-{name}.py" for number, name in enumerate(passes)]
     assert capsys.readouterr().out.splitlines() == [str(Path("made/passes") / name) for name in names]
 
 

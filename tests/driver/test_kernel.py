@@ -68,7 +68,7 @@ def test_options_choose_the_strategy_and_watch_the_passes() -> None:
     for strategy in ("none", "tvm", "share", "auto"):
         kernel = tl.compile(smooth, strategy=strategy, observers=[lambda step: steps.append(step.name)])
         np.testing.assert_array_equal(kernel(X), SMOOTH)
-    assert steps == ["normalize", "inject-virtual-threads", "split-threads", "storage-rewrite"] * 4
+    assert steps == [each.name for each in tl.passes.default_pipeline()] * 4
 
     @tl.kernel(strategy="none")
     def copy(x: tl.f32[n], y: tl.out[tl.f32[n]]):

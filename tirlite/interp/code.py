@@ -51,8 +51,11 @@ class Code:
     span: Span | None = None
     sources: dict[Buffer, Buffer] = field(default_factory=dict)
     thread_loops: int = 0
+    parallel_loops: list[int] = field(default_factory=list)  # the registers of those that are open
+    homes: dict[Buffer, int] = field(default_factory=dict)  # how many were open where a buffer is allocated
     owners: int = 0
-    subroutines: dict[tuple[Function, bool], Subroutine] = field(default_factory=dict)  # in loops over threads, and not
+    # Of one function there are several: in loops over threads and not, and for each set of parallel loops around it.
+    subroutines: dict[tuple[Function, bool, tuple[int, ...]], Subroutine] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.block = self.program.entry

@@ -12,6 +12,7 @@ from tirlite.interp.arithmetic import FUNCTIONS, operation
 from tirlite.interp.bfloat import item_type
 from tirlite.interp.code import Code, Rule
 from tirlite.interp.convert import conversion
+from tirlite.interp.iterations import watch_iterations
 from tirlite.interp.math_functions import math_function
 from tirlite.interp.place import element, position
 from tirlite.interp.poison import Poison, merged
@@ -198,6 +199,7 @@ def _load(code: Code, node: Load) -> Steps[int]:
 def _emit_load(code: Code, node: Load, indices: tuple[int, ...], span: Span | None) -> int:
     source, result = code.program.register_of(node.buffer), code.program.new_register()
     watch(code, node.buffer, indices, writes=False, span=span)
+    watch_iterations(code, node.buffer, indices, writes=False, span=span)
 
     def step(values: Values, marks: Marks) -> None:
         window = values[source]

@@ -33,7 +33,7 @@ def enter(code: Code, call: KernelCall) -> Steps[Subroutine | None]:
     for scalar, value in call.scalars():
         scalars[scalar] = yield expression(code, value)
     buffers = {param: program.register_of(given) for param, given in call.buffers()}
-    key = (call.callee, code.thread_loops > 0)
+    key = (call.callee, code.thread_loops > 0, tuple(code.parallel_loops))
     known = code.subroutines.get(key)
     routine = known or Subroutine(Block(), program.new_register(), {})
     program.registers = routine.registers

@@ -6,6 +6,7 @@ import numpy as np
 
 from tirlite.interp.code import Code, Rule
 from tirlite.interp.expressions import expression
+from tirlite.interp.iterations import begin_iteration, close_iterations, open_iterations, watch_iterations
 from tirlite.interp.kernel_calls import enter, leave
 from tirlite.interp.memory import fresh, size_of, view
 from tirlite.interp.place import element, extents
@@ -19,6 +20,7 @@ from tirlite.ir import (
     Buffer,
     Evaluate,
     For,
+    ForKind,
     IfThenElse,
     KernelCall,
     Let,
@@ -55,6 +57,7 @@ def _store(code: Code, node: Store) -> Steps[None]:
     indices, target, span = tuple(registers), code.program.register_of(node.buffer), code.span
     use = f"the value stored into `{node.buffer.name}`"
     watch(code, node.buffer, indices, writes=True, span=span)
+    watch_iterations(code, node.buffer, indices, writes=True, span=span)
 
     def step(values: Values, marks: Marks) -> None:
         window, mark = values[target], marks[stored]
@@ -85,6 +88,7 @@ def _allocate(code: Code, node: Allocate) -> Steps[None]:
     buffer, span = node.buffer, code.span
     registers = yield shape_of(code, buffer)
     target, owner = code.program.register_of(buffer), code.next_owner()
+    code.homes[buffer] = len(code.parallel_loops)
 
     def step(values: Values, marks: Marks) -> None:
         shape = extents(buffer, registers, values, marks, span)
@@ -163,10 +167,17 @@ def _for(code: Code, node: For) -> Steps[None]:
         return body
 
     code.emit(begin)
+    is_parallel = node.kind is ForKind.PARALLEL
+    if is_parallel:
+        open_iterations(code, node)
     code.goto(head)
     head.exit = advance
     code.block = body
+    if is_parallel:
+        begin_iteration(code, node)
     yield statement(code, node.body)
+    if is_parallel:
+        close_iterations(code)
     code.goto(head)
     code.block = after
 

@@ -5,7 +5,16 @@ The interpreter raises them all. Compiled code raises those that it checks for.
 
 from __future__ import annotations
 
-from tirlite.diag import CallValueError, KernelAssertionError, KernelIndexError, KernelRunError, Message
+from typing import ClassVar
+
+from tirlite.diag import (
+    CallValueError,
+    KernelAssertionError,
+    KernelIndexError,
+    KernelRunError,
+    Message,
+    TirliteError,
+)
 
 
 class AssertFailed(Message):
@@ -164,6 +173,28 @@ class ShiftOutOfRange(Message):
     dtype: str
     count: int
     bits: int
+
+
+class IterationConflict(Message):
+    """Two iterations of a parallel loop touched one element, and one of them wrote it.
+
+    Example: `y[index[i]] += x[i]` in `for i in tl.parallel(n):`, where two elements of `index` are equal.
+    Fix: Give each iteration elements of its own, or make the loop serial with `range`.
+    """
+
+    code = "iteration-conflict"
+    raises: ClassVar[type[TirliteError]] = KernelRunError
+    title = "`{element}` is {use} by iteration {loop} = {first} and {other_use} by {loop} = {second}, in any order"
+    label = "{use} here by one iteration"
+    related_label = "{other_use} here by another one"
+    help = "give each iteration of a parallel loop elements of its own, or make the loop serial with `range`"
+
+    element: str
+    loop: str
+    use: str
+    first: int
+    other_use: str
+    second: int
 
 
 class OverlappingArguments(Message):

@@ -1,5 +1,6 @@
 """Passes PrimFunc -> PrimFunc, one a file, and the pipelines made of them."""
 
+from tirlite.rewrite.check_races import CheckRaces
 from tirlite.rewrite.inject_virtual_threads import InjectVirtualThreads
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.observers import DumpFolder, PrintAfter, verify_after
@@ -13,6 +14,7 @@ from tirlite.rewrite.storage_rewrite import StorageRewrite
 
 __all__ = [
     "ByShape",
+    "CheckRaces",
     "DumpFolder",
     "InjectVirtualThreads",
     "Normalize",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tirlite.plan import Plan, Strategy
+from tirlite.rewrite.check_races import CheckRaces
 from tirlite.rewrite.inject_virtual_threads import InjectVirtualThreads
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import Pass
@@ -26,6 +27,7 @@ def default_pipeline(
     """What `tirlite.compile` runs before code is generated. The options are those of `StorageRewrite`."""
     return (
         Normalize(),
+        CheckRaces(),
         InjectVirtualThreads(),
         SplitThreads(),
         StorageRewrite(strategy, in_place, target or Target.host(), on_plan, budget=budget, time_limit=time_limit),

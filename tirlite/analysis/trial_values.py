@@ -1,0 +1,103 @@
+"""An integer expression and values of its variables at many points in, its values at these points out.
+
+Arrays have an axis for the points and one for the lanes; either has length 1 where there is no difference along it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.ir import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Broadcast,
+    Buffer,
+    Cast,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mul,
+    Neg,
+    Not,
+    Or,
+    Ramp,
+    Select,
+    Steps,
+    Sub,
+    Var,
+    run,
+)
+
+Array: TypeAlias = npt.NDArray[Any]
+# Variables by their values, and views by the bytes where they begin in their allocations.
+Environment: TypeAlias = "Mapping[Var | Buffer, Array]"
+
+_FUNCTIONS: dict[type[Expr], Callable[..., Array]] = {
+    Add: np.add,
+    Sub: np.subtract,
+    Mul: np.multiply,
+    FloorDiv: np.floor_divide,
+    FloorMod: np.mod,
+    Min: np.minimum,
+    Max: np.maximum,
+    Neg: np.negative,
+    Not: np.logical_not,
+    And: np.logical_and,
+    Or: np.logical_or,
+    EQ: np.equal,
+    NE: np.not_equal,
+    LT: np.less,
+    LE: np.less_equal,
+    GT: np.greater,
+    GE: np.greater_equal,
+    Select: np.where,
+}
+
+
+def constant(value: int, kind: type[np.generic] = np.int64) -> Array:
+    """One value for all points and lanes."""
+    return np.full((1, 1), value, kind)
+
+
+def trial_value(expr: Expr, values: Environment) -> Array | None:
+    """None where the value depends on memory, on calls, or on a variable that has no value."""
+    return run(_value(expr, values))
+
+
+def _value(expr: Expr, values: Environment) -> Steps[Array | None]:
+    if isinstance(expr, Var):
+        return values.get(expr)
+    if not (expr.dtype.is_integer or expr.dtype.is_bool):
+        return None
+    if isinstance(expr, IntImm):
+        return constant(expr.value, expr.dtype.numpy.type)
+    function = _FUNCTIONS.get(type(expr))
+    if function is None and not isinstance(expr, Cast | Ramp | Broadcast):
+        return None
+    operands = []
+    for child in expr.children():
+        assert isinstance(child, Expr)
+        operand = yield _value(child, values)
+        if operand is None:
+            return None
+        operands.append(operand)
+    if function is not None:
+        return function(*operands)
+    if isinstance(expr, Ramp):
+        steps: Array = operands[0] + operands[1] * np.arange(expr.lanes, dtype=operands[0].dtype)
+        return steps
+    converted: Array = operands[0].astype(expr.dtype.numpy)
+    return converted

@@ -1,0 +1,57 @@
+"""CheckRaces: a function in, the same function out, or the error that two iterations of a parallel loop conflict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tirlite.analysis.races import Race, find_race
+from tirlite.diag import KernelError
+from tirlite.ir import PrimFunc
+from tirlite.ir.faults import IterationConflict
+
+
+class ParallelRace(IterationConflict):
+    """Two iterations of a parallel loop touch one element at whatever arguments, and one of them writes it.
+
+    Example: `total[0] += x[i]` in `for i in tl.parallel(n):`.
+    Fix: Make the loop serial with `range`, or let each iteration write an element of its own.
+    """
+
+    code = "parallel-race"
+    raises = KernelError
+    title = IterationConflict.title + "{sizes}"
+
+    sizes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRaces:
+    """Refuses a function in normal form in whose parallel loops two iterations are seen to conflict.
+
+    What cannot be decided passes: the interpreter finds it. Two writes of the same value are a conflict too. Raises
+    KernelError with both places, and two iterations that meet.
+    """
+
+    name: str = "check-races"
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        race = find_race(func)
+        if race is not None:
+            raise _message(race).error()
+        return func
+
+
+def _message(race: Race) -> ParallelRace:
+    first, second = race.first, race.second
+    at = ", ".join(f"{name} = {value}" for name, value in race.sizes)
+    return ParallelRace(
+        first.element,
+        race.loop.var.name,
+        "written",
+        first.iteration,
+        "written" if second.is_write else "read",
+        second.iteration,
+        f"; for example at {at}" if at else "",
+        span=first.span,
+        related=None if second.span == first.span else second.span,
+    )
