@@ -80,6 +80,14 @@ def test_one_buffer_alone_is_checked_too() -> None:
         rewritten('a = tl.alloc(tl.f32[2049], scope="local.UB")\na[0] = 1\ny[0, 0] = a[0]')
 
 
+@pytest.mark.parametrize("strategy", ["share", "pack", "exact"])
+def test_the_error_points_at_the_largest_buffer_that_is_live_at_the_peak(strategy: str) -> None:
+    with pytest.raises(tl.CapacityError) as caught:
+        rewritten(both_alive("tl.f32[1024]", "tl.f32[1025]"), strategy)
+    assert 'b = tl.alloc(tl.f32[1025], scope="local.UB")' in str(caught.value)
+    assert "`b` is the largest of what is live then" in str(caught.value)
+
+
 def test_an_unknown_tag_is_answered_with_the_nearest() -> None:
     with pytest.raises(tl.PlanError, match=r"`local\.UV`(.|\n)*did you mean `local\.UB`"):
         rewritten('a = tl.alloc(tl.f32[8], scope="local.UV")\na[0] = 1\ny[0, 0] = a[0]')

@@ -23,6 +23,7 @@ from tirlite.plan.strategies.per_shape import per_shape
 from tirlite.plan.strategies.share import share
 from tirlite.plan.strategies.tvm import tvm
 from tirlite.plan.verdict import Counterexample, Fault
+from tirlite.plan.witness import largest_of
 
 Strategy = Callable[[Problem], Plan]
 
@@ -58,6 +59,7 @@ class OverCapacity(Message):
     code = "over-capacity"
     raises = CapacityError
     title = "{fault}"
+    label = "`{largest}` is the largest of what is live then"
     help = "the requests of `{memory}` need {peak} bytes at time {time}, when these are live: {live}"
 
     fault: str
@@ -65,6 +67,7 @@ class OverCapacity(Message):
     peak: str
     time: int
     live: str
+    largest: str
 
 
 class FixedOverlap(Message):
@@ -166,5 +169,6 @@ def _over_capacity(problem: Problem, plan: Plan, verdict: Counterexample) -> Mes
     memory = verdict.memory
     inside = [r for r in problem.requests if plan.pools[plan.placements[r.id].pool].memory == memory]
     most = peak(problem, inside)
-    live = (r.id for r in inside if any(low <= most.time < high for low, high in r.live))
-    return OverCapacity(str(verdict), memory, str(most.size), most.time, ", ".join(f"`{name}`" for name in live))
+    live = [r for r in inside if any(low <= most.time < high for low, high in r.live)]
+    names = ", ".join(f"`{r.id}`" for r in live)
+    return OverCapacity(str(verdict), memory, str(most.size), most.time, names, largest_of(live))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tirlite.diag import CapacityError, Message
 from tirlite.plan.bound import peak
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
+from tirlite.sizes import lower_bound
 
 _SHOWN = 12
 
@@ -22,12 +24,14 @@ class CannotFit(Message):
     code = "cannot-fit"
     raises = CapacityError
     title = "no plan fits {capacity} bytes: at time {time}, {bytes} bytes are live at once"
+    label = "`{largest}` is the largest of what is live then"
     help = "these are live then: {live}"
 
     capacity: int
     time: int
     bytes: int
     live: str
+    largest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,13 @@ def refuse_impossible(problem: Problem) -> None:
     if found is not None:
         listed = ", ".join(f"`{name}`" for name in found.live[:_SHOWN])
         more = f" and {len(found.live) - _SHOWN} more" if len(found.live) > _SHOWN else ""
-        raise CannotFit(found.capacity, found.time, found.bytes, listed + more).error()
+        largest = largest_of([problem.by_id[name] for name in found.live])
+        raise CannotFit(found.capacity, found.time, found.bytes, listed + more, largest).error()
+
+
+def largest_of(requests: Sequence[Request]) -> str:
+    """The id of the largest request, the first of several; a symbolic size counts by its lower bound."""
+    return max(requests, key=lambda r: lower_bound(r.size) or 0).id if requests else ""
 
 
 def _lives(request: Request, time: int) -> bool:

@@ -19,8 +19,8 @@ from tirlite.analysis import (
 )
 from tirlite.analysis.distribution import distributed_loops
 from tirlite.analysis.most_bytes import MostBytes
-from tirlite.diag import Message, PlanError
-from tirlite.ir import Buffer, For, PrimFunc, TypeCode, Var
+from tirlite.diag import Message, PlanError, Span
+from tirlite.ir import Allocate, Buffer, For, PrimFunc, TypeCode, Var, statements
 from tirlite.plan import Pool, Problem, Rank, Request, StorageScope
 from tirlite.sizes import Proof, Size, prove_le, round_up, upper_bound
 from tirlite.target import MemoryInfo, Target
@@ -43,6 +43,7 @@ class UnboundedInTaggedMemory(Message):
     code = "unbounded-in-tagged-memory"
     raises = PlanError
     title = "buffer `{buffer}` in `{scope}` needs {size} bytes, which no constant is proved to bound"
+    label = "allocated here"
     help = "give its dims a maximum, as in tl.dim({dim!r}, max=4096), or a constant shape"
 
     buffer: str
@@ -79,7 +80,7 @@ def storage_problem(func: PrimFunc, target: Target, *, lines: bool = False, in_p
     extents = Extents(func)
     most = MostBytes(func, extents)
     requests: list[Request] = []
-    memories = _Memories(target, distributed_loops(func, target.workers))
+    memories = _Memories(func, target, distributed_loops(func, target.workers))
     lifetimes: dict[str, Lifetime] = {}
     kept: dict[Buffer, str] = {}
     dead: list[Buffer] = []
@@ -114,7 +115,9 @@ def _request(name: str, lifetime: Lifetime, size: Size | None, memories: _Memori
     if info is not None:
         bound = None if size is None else upper_bound(size)
         if bound is None:
-            raise UnboundedInTaggedMemory(buffer.name, buffer.scope, "?" if size is None else str(size)).error()
+            told = "a number of" if size is None else str(size)
+            span = memories.span(buffer)
+            raise UnboundedInTaggedMemory(buffer.name, buffer.scope, told, span=span).error()
         size, align = round_up(bound, info.align), max(align, info.align)
     assert size is not None
     if info is None and lines and prove_le(LINE_BYTES, size) is Proof.YES:
@@ -156,7 +159,9 @@ def _unused(name: str, taken: dict[str, Lifetime]) -> str:
 class _Memories:
     """The memories met: a scope at the top of the function, or inside one parallel or thread-bound loop."""
 
-    def __init__(self, target: Target, distributed: Mapping[For, int]) -> None:
+    def __init__(self, func: PrimFunc, target: Target, distributed: Mapping[For, int]) -> None:
+        self.func = func
+        self.spans: dict[Buffer, Span | None] | None = None
         self.target = target
         self.distributed = distributed
         self.met: dict[tuple[str, Var | None], Pool] = {}
@@ -164,7 +169,13 @@ class _Memories:
     def info(self, buffer: Buffer) -> MemoryInfo | None:
         """What the target says of the buffer's memory; None for ordinary memory."""
         special = StorageScope.parse(buffer.scope).is_special
-        return self.target.memory(buffer.name, buffer.scope) if special else None
+        return self.target.memory(buffer.name, buffer.scope, self.span(buffer)) if special else None
+
+    def span(self, buffer: Buffer) -> Span | None:
+        """The place where a buffer is allocated."""
+        if self.spans is None:
+            self.spans = {each.buffer: each.span for each in statements(self.func.body) if isinstance(each, Allocate)}
+        return self.spans[buffer]
 
     def of(self, lifetime: Lifetime) -> str:
         """The name of the memory that a buffer lives in."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tirlite.analysis import StorageFault, check_storage
-from tirlite.diag import CapacityError, InternalError, Message
+from tirlite.diag import CapacityError, InternalError, Message, TirliteError
 from tirlite.ir import (
     Allocate,
     Buffer,
@@ -146,7 +146,11 @@ class StorageRewrite:
 
     def _plan_of(self, func: PrimFunc) -> _Planned:
         found = self._found(func)
-        return func, found, solve(found.problem, self.strategy, self.budget, self.time_limit)
+        try:
+            plan = solve(found.problem, self.strategy, self.budget, self.time_limit)
+        except CapacityError as error:
+            raise _placed(error, func, found) from None
+        return func, found, plan
 
     def _found(self, func: PrimFunc) -> StorageProblem:
         lines, in_place = self.strategy not in _WHOLE_SLOTS, self.in_place and self.strategy != "none"
@@ -166,6 +170,16 @@ class StorageRewrite:
         if isinstance(verdict, StorageFault):
             spans = {"span": verdict.span, "related": verdict.related}
             raise UnsafeRewrite(func.name, strategy, verdict.text, **spans).error()
+
+
+def _placed(error: CapacityError, func: PrimFunc, found: StorageProblem) -> TirliteError:
+    """The error with the place where the largest buffer is allocated."""
+    message = error.messages[0]
+    lifetime = found.lifetimes.get(getattr(message, "largest", ""))
+    if lifetime is None or not isinstance(message, Message):
+        return error
+    spans = {each.buffer: each.span for each in statements(func.body) if isinstance(each, Allocate)}
+    return message.replaced(span=spans[lifetime.buffer]).error()
 
 
 def _without(func: PrimFunc, dead: frozenset[Buffer]) -> PrimFunc:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from tirlite.diag import Message, PlanError, nearest, public
+from tirlite.diag import Message, PlanError, Span, nearest, public
 from tirlite.plan import StorageScope
 
 
@@ -144,11 +144,14 @@ class Target:
             raise BadMemory(scope, "max_num_bits", info.max_num_bits).error()
         return replace(self, memories={**self.memories, scope: info})
 
-    def memory(self, buffer: str, scope: str) -> MemoryInfo:
-        """What is known of the memory that `buffer` wants. Raises PlanError with the nearest names if unknown."""
+    def memory(self, buffer: str, scope: str, span: Span | None = None) -> MemoryInfo:
+        """What is known of the memory that `buffer`, allocated at `span`, wants.
+
+        Raises PlanError with the nearest names if unknown.
+        """
         if scope not in self.memories:
             near = nearest(scope, self.memories)
-            raise UnknownMemory(buffer, scope, f"; did you mean {near}?" if near else "").error()
+            raise UnknownMemory(buffer, scope, f"; did you mean {near}?" if near else "", span=span).error()
         return self.memories[scope]
 
 
