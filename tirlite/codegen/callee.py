@@ -14,7 +14,7 @@ from tirlite.codegen.types import register_type
 from tirlite.ir import Buffer, Var
 
 # The allocation that all parameters lead into that may share bytes.
-_SHARED = "%shared"
+SHARED = "%shared"
 
 
 def write_callees(versions: Versions, kernel: Statements, workers: int) -> None:
@@ -51,7 +51,7 @@ def _place_params(version: Version, callee: Statements) -> None:
             pointer = f"%p{number}"
             extents = [values.value(extent) for extent in param.shape]
             align = alignment_of(param) if version.aligned[number] else 1
-            callee.place(param, pointer, extents, align, pointer if version.apart[number] else _SHARED)
+            callee.place(param, pointer, extents, align, pointer if version.apart[number] else SHARED)
 
 
 def _parameters(version: Version) -> str:

@@ -76,7 +76,7 @@ class Calls:
         self.versions = versions
 
     @cached_property
-    def _extents(self) -> Extents:
+    def extents(self) -> Extents:
         return Extents(self._func)
 
     @cached_property
@@ -90,7 +90,7 @@ class Calls:
         known = {param: values.value(value) for param, value in call.scalars()}
         for dim, (source, axis) in call.callee.sources.items():
             known[dim] = environment.places[buffers[source]].extents[axis]
-        self._check(call, buffers, known, values, faults)
+        self.check(call, buffers, known, values, faults)
         operands = []
         for param in call.callee.params:
             if isinstance(param, Buffer):
@@ -98,10 +98,10 @@ class Calls:
             else:
                 operands.append(f"{register_type(param.dtype)} {known[param]}")
         operands += [f"i64 {known[dim]}" for dim in call.callee.dims]
-        name = self.versions.name(self._version(call.callee, buffers, environment))
+        name = self.versions.name(self.version(call.callee, buffers, environment))
         faults.check(values.out.value(f"call fastcc i64 @{name}({', '.join(operands)})"))
 
-    def _check(
+    def check(
         self,
         call: KernelCall,
         buffers: Mapping[Buffer, Buffer],
@@ -112,7 +112,7 @@ class Calls:
         """What is not proved of the extents is checked, in terms of the callee."""
         inside = Expressions(values.out, Environment())
         inside.environment.variables.update(known)
-        for demand in demands_of(call, self._extents):
+        for demand in demands_of(call, self.extents):
             if demand.proof is Proof.YES:
                 continue
             fault = CallExtent(demand.told(call.callee.name), span=call.span)
@@ -122,7 +122,7 @@ class Calls:
             inside.environment.variables[GIVEN] = given
             faults.require(inside.value(demand.condition), fault)
 
-    def _version(self, func: Function, buffers: Mapping[Buffer, Buffer], environment: Environment) -> Version:
+    def version(self, func: Function, buffers: Mapping[Buffer, Buffer], environment: Environment) -> Version:
         assert isinstance(func, PrimFunc)
         uses = self.versions.uses.of(func)
 

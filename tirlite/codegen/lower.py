@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from tirlite.analysis import shape_plan
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.callee import write_callees
-from tirlite.codegen.debug.statements import CheckedStatements, on_heap
+from tirlite.codegen.debug.callee import write_checked_callees
+from tirlite.codegen.debug.kernel_calls import CheckedCalls
+from tirlite.codegen.debug.statements import CheckedStatements
 from tirlite.codegen.environment import Environment
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.halves import is_half, narrow
@@ -57,16 +59,19 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
     With `debug` the code checks itself, and parallel loops run in order. Raises KernelError for what native code cannot
     do.
     """
-    storage = on_heap(assign_homes(func)) if debug else assign_homes(func, workers)
+    storage = assign_homes(func).on_heap() if debug else assign_homes(func, workers)
     workspace = Workspace.of(storage)
     module = ModuleText()
     name = "tirlite_" + re.sub(r"\W", "_", func.name, flags=re.ASCII)
     versions = Versions(func, name)
-    statements = _statements(func, name, storage, module, Calls(func, versions), debug)
+    statements = _statements(func, name, storage, module, versions, debug)
     values = statements.values
     try:
         _write_kernel(func, statements)
-        write_callees(versions, statements, workers)
+        if isinstance(statements, CheckedStatements):
+            write_checked_callees(versions, statements)
+        else:
+            write_callees(versions, statements, workers)
     except Refused as refused:
         raise NotCompiled(refused.what, refused.instead, span=statements.at or func.span).error() from None
     values.out.define(f"i64 @{name}({_parameters(func, workspace, storage.line)})")
@@ -89,15 +94,15 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
 
 
 def _statements(
-    func: PrimFunc, name: str, storage: Storage, module: ModuleText, calls: Calls, debug: bool
+    func: PrimFunc, name: str, storage: Storage, module: ModuleText, versions: Versions, debug: bool
 ) -> Statements:
     out, weights = FunctionText(module), Weights(func.body)
     if debug:
         heap = storage.of(Home.HEAP)
         aliases = (Aliases(func, heap, module), Aliases(func, heap, module))
-        return CheckedStatements(out, func.span, name, storage, weights, aliases, calls)
+        return CheckedStatements(out, func.span, name, storage, weights, aliases, CheckedCalls(func, versions))
     ranges = Aliases(func, storage.of(Home.WORKSPACE), module)
-    return Statements(Expressions(out, Environment()), name, storage, weights, ranges, calls)
+    return Statements(Expressions(out, Environment()), name, storage, weights, ranges, Calls(func, versions))
 
 
 def _write_kernel(func: PrimFunc, statements: Statements) -> None:

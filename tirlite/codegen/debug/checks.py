@@ -26,6 +26,10 @@ class Checks:
         self.buffers: list[Buffer] = []  # that poison may come from; their numbers are the places here
         self._numbers: dict[Buffer, int] = {}
 
+    def follow(self, kernel: Checks, faults: Faults) -> None:
+        """Makes these the checks of a function that `kernel` calls."""
+        self.faults, self.buffers, self._numbers = faults, kernel.buffers, kernel._numbers
+
     def number(self, buffer: Buffer) -> str:
         if buffer not in self._numbers:
             self._numbers[buffer] = len(self.buffers)

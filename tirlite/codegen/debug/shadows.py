@@ -24,12 +24,15 @@ _OWNERS = 255
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What is known of a buffer beside its place: extents, bytes, and its shadow, if it has one."""
+    """What is known of a buffer beside its place: extents, bytes, and its shadow, if it has one.
+
+    `owner` is an i8; in a function that is called, its caller says which.
+    """
 
     extents: tuple[str, ...]
     bytes: str
     shadow: Place | None
-    owner: int
+    owner: str
 
 
 class ShadowEnvironment(Environment):
@@ -41,19 +44,19 @@ class ShadowEnvironment(Environment):
         self.owners = 0
         self.shadow_notes: dict[Buffer, str] = {}  # what ends the accesses of shadows, as `notes` those of buffers
 
-    def next_owner(self) -> int:
+    def next_owner(self) -> str:
         self.owners += 1
-        return (self.owners - 1) % _OWNERS + 1
+        number = (self.owners - 1) % _OWNERS + 1
+        return str(number if number < 128 else number - 256)
 
-    def open(self, buffer: Buffer, window: Window, source: Window | None = None) -> None:
-        """Says what is known of a buffer that has been placed; `source` is that of which it is a view."""
+    def open(self, buffer: Buffer, window: Window, root: str = "") -> None:
+        """Says what is known of a buffer that has been placed; its shadow leads into the memory at `root`."""
         self.windows[buffer] = window
         for operand in (*window.extents, window.bytes):
             self.keep(operand, "i64")
         if window.shadow is not None:
-            whole = source.shadow if source is not None else None
-            root = self.names[whole.pointer].root if whole is not None else window.shadow.pointer
             self.lead(window.shadow.pointer, root)
+            self.keep(window.owner, "i8")
 
 
 def word(dtype: DType) -> str:
@@ -62,10 +65,19 @@ def word(dtype: DType) -> str:
     return scalar if dtype.lanes == 1 else f"<{dtype.lanes} x {scalar}>"
 
 
-def owned(owner: int, dtype: DType) -> str:
+def owned(out: FunctionText, owner: str, dtype: DType) -> str:
     """The shadow of a good value, as an operand without its type."""
-    number = int.from_bytes(bytes([owner]) * dtype.scalar.bytes, "little", signed=True)
-    return str(number) if dtype.lanes == 1 else f"splat (i{8 * dtype.scalar.bytes} {number})"
+    size = dtype.scalar.bytes
+    kind, wide = f"i{8 * size}", word(dtype)
+    if not owner.startswith("%"):
+        number = int.from_bytes(bytes([int(owner) % 256]) * size, "little", signed=True)
+        return str(number) if dtype.lanes == 1 else f"splat ({kind} {number})"
+    each = int.from_bytes(b"\1" * size, "little")
+    value = owner if size == 1 else out.value(f"mul {kind} {out.value(f'zext i8 {owner} to {kind}')}, {each}")
+    if dtype.lanes == 1:
+        return value
+    first = out.value(f"insertelement {wide} poison, {kind} {value}, i64 0")
+    return out.value(f"shufflevector {wide} {first}, {wide} poison, <{dtype.lanes} x i32> zeroinitializer")
 
 
 def read(out: FunctionText, window: Window, pointer: str, dtype: DType, note: str = "") -> Flag:
@@ -73,12 +85,12 @@ def read(out: FunctionText, window: Window, pointer: str, dtype: DType, note: st
     assert window.shadow is not None
     kind = word(dtype)
     found = out.value(f"load {kind}, ptr {pointer}, align {_alignment(window, dtype)}{note}")
-    return Flag(out.value(f"icmp ne {kind} {found}, {owned(window.owner, dtype)}"), dtype.lanes)
+    return Flag(out.value(f"icmp ne {kind} {found}, {owned(out, window.owner, dtype)}"), dtype.lanes)
 
 
 def write(out: FunctionText, window: Window, pointer: str, dtype: DType, flag: Flag | None, note: str = "") -> None:
     """Says that a value was written, whose poisoned lanes are flagged."""
-    kind, value = word(dtype), owned(window.owner, dtype)
+    kind, value = word(dtype), owned(out, window.owner, dtype)
     if flag is not None:
         zero = "0" if dtype.lanes == 1 else "zeroinitializer"
         value = out.value(f"select {flag.kind} {flag.operand}, {kind} {zero}, {kind} {value}")
@@ -96,22 +108,18 @@ def element(out: FunctionText, window: Window, offset: str) -> str:
     return memory.address(out, window.shadow, offset)
 
 
-def fill(out: FunctionText, pointer: str, size: str, owner: int) -> None:
-    """Says that all bytes belong to an owner, or, with 0, to none."""
+def fill(out: FunctionText, pointer: str, size: str, owner: str) -> None:
+    """Says that all bytes belong to an owner, or, with "0", to none."""
     declaration = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
     out.module.declarations.setdefault("llvm.memset.p0.i64", declaration)
-    out.effect(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 {_byte(owner)}, i64 {size}, i1 false)")
+    out.effect(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 {owner}, i64 {size}, i1 false)")
 
 
-def forget(out: FunctionText, pointer: str, size: str, owner: int) -> None:
+def forget(out: FunctionText, pointer: str, size: str, owner: str) -> None:
     """Takes from an owner what it has written before; what belongs to others stays theirs."""
     name = "tirlite.forget"
     out.module.inlined.setdefault(name, _FORGET)
-    out.effect(f"call void @{name}(ptr {pointer}, i64 {size}, i8 {_byte(owner)})")
-
-
-def _byte(owner: int) -> int:
-    return owner if owner < 128 else owner - 256
+    out.effect(f"call void @{name}(ptr {pointer}, i64 {size}, i8 {owner})")
 
 
 _FORGET = """define internal void @tirlite.forget(ptr noalias %bytes, i64 %size, i8 %owner) nounwind {

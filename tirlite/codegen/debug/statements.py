@@ -21,6 +21,7 @@ from tirlite.codegen.debug.reports import AssertReport, ExtentReport, MemoryRepo
 from tirlite.codegen.debug.shadows import ShadowEnvironment, Window
 from tirlite.codegen.expressions import is_unit_ramp
 from tirlite.codegen.faults import Faults, any_of, as_bits, checked_bytes
+from tirlite.codegen.kernel_calls import Calls
 from tirlite.codegen.memory import Place
 from tirlite.codegen.multiples import largest_divisor
 from tirlite.codegen.pieces import Weights
@@ -45,14 +46,6 @@ from tirlite.ir import (
 )
 
 
-def on_heap(storage: Storage) -> Storage:
-    """The same homes with the heap for the workspace: what is wrong with a size is told where it is declared."""
-    homes: dict[Buffer, Home] = {
-        buffer: Home.HEAP if home is Home.WORKSPACE else home for buffer, home in storage.homes.items()
-    }
-    return replace(storage, homes=homes, ranges={None: ()})
-
-
 class CheckedStatements(Statements):
     """Writes the instructions of statements with their checks."""
 
@@ -67,11 +60,11 @@ class CheckedStatements(Statements):
         storage: Storage,
         weights: Weights,
         aliases: tuple[Aliases, Aliases],
-        *calls: Any,
+        calls: Calls,
     ) -> None:
         """`aliases` are those of the buffers and those of their shadows, which have scopes of their own."""
         checks = Checks(out, Faults(out, storage.line, [], {}), span)
-        super().__init__(CheckedExpressions(checks, ShadowEnvironment()), name, storage, weights, aliases[0], *calls)
+        super().__init__(CheckedExpressions(checks, ShadowEnvironment()), name, storage, weights, aliases[0], calls)
         self.shadow_aliases = aliases[1]
         self.checks = checks
         checks.faults = self.faults
@@ -92,13 +85,13 @@ class CheckedStatements(Statements):
     def place(self, buffer: Buffer, pointer: str, extents: list[str], align: int, root: str) -> None:
         """A parameter; what is declared has a shadow too."""
         super().place(buffer, pointer, extents, align, root)
-        self.environment.open(buffer, Window(tuple(extents), "0", None, 0))
+        self.environment.open(buffer, Window(tuple(extents), "0", None, "0"))
 
-    def _declare(self, buffer: Buffer, shadow: str, window: Window, source: Window | None = None) -> None:
+    def _declare(self, buffer: Buffer, shadow: str, window: Window, root: str) -> None:
         """Says what is known of a buffer that has been placed, with its shadow at an address, if it has one."""
         place = self.environment.places[buffer]
         found = replace(place, pointer=shadow) if shadow else None
-        self.environment.open(buffer, replace(window, shadow=found), source)
+        self.environment.open(buffer, replace(window, shadow=found), root)
 
     def store(self, stmt: Store) -> None:
         values, out, buffer = self.values, self.out, stmt.buffer
@@ -161,8 +154,8 @@ class CheckedStatements(Statements):
         else:
             pointer, shadow, size = self._on_heap(buffer, extents)
         super().place(buffer, pointer, extents, align, pointer)
-        self._declare(buffer, shadow, Window(tuple(extents), size, None, self.environment.next_owner()))
-        shadows.fill(out, shadow, size, 0)
+        self._declare(buffer, shadow, Window(tuple(extents), size, None, self.environment.next_owner()), shadow)
+        shadows.fill(out, shadow, size, "0")
         self.levels[buffer] = self._depth
 
     def _on_heap(self, buffer: Buffer, extents: list[str]) -> tuple[str, str, str]:
@@ -187,7 +180,7 @@ class CheckedStatements(Statements):
         offset = self.values.value(stmt.byte_offset)
         self.checks.good(self.values.marks.get(offset), f"the byte offset of `{buffer.name}`")
         size, bad = checked_bytes(out, buffer, extents)
-        available = self._bytes(source, whole)
+        available = self.bytes_of(source, whole)
         last = out.value(f"add i64 {offset}, {size}")
         wrong = any_of(
             out,
@@ -211,14 +204,15 @@ class CheckedStatements(Statements):
         ]
         align = gcd(place.align, largest_divisor(stmt.byte_offset))
         super().place(buffer, moved[0], extents, align, self.environment.root(source))
+        root = self.environment.names[whole.shadow.pointer].root if whole.shadow is not None else ""
         owner = self.environment.next_owner() if stmt.fresh else whole.owner
         shadow = moved[1] if whole.shadow is not None else ""
-        self._declare(buffer, shadow, Window(tuple(extents), size, None, owner), whole)
+        self._declare(buffer, shadow, Window(tuple(extents), size, None, owner), root)
         level = self.levels[buffer] = self._depth if stmt.fresh else self.levels.get(source, 0)
         if stmt.fresh and shadow and level > self.levels[source]:
             shadows.forget(out, shadow, size, owner)
 
-    def _bytes(self, buffer: Buffer, window: Window) -> str:
+    def bytes_of(self, buffer: Buffer, window: Window) -> str:
         """The bytes of a buffer; of a parameter, as its extents say."""
         if window.shadow is not None:
             return window.bytes

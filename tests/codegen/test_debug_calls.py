@@ -1,0 +1,105 @@
+"""Checked kernels that call kernels: poison goes into the callee with what it is given, and comes back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.diag import TirliteError
+
+n, m = tl.dims("n m")
+
+
+@tl.kernel
+def half_of(x: tl.f32[n], y: tl.f32[n], count: tl.i64):
+    for i in range(count):
+        y[i] = x[i] / 2
+
+
+@tl.kernel
+def shift(x: tl.f32[n], y: tl.f32[n], by: tl.f32):
+    t = tl.alloc(tl.f32[n])
+    tl.call(half_of, x, t, n)
+    for i in range(n):
+        y[i] = t[i] + by
+
+
+@tl.kernel
+def right(x: tl.f32[m], y: tl.out[tl.f32[m]]):
+    t = tl.alloc(tl.f32[m])
+    u = tl.alloc(tl.f32[m])
+    tl.call(shift, x, t, tl.f32(1))
+    tl.call(shift, t, u, x[0])
+    tl.call(half_of, u, y, m)
+
+
+@tl.kernel
+def not_all(x: tl.f32[m], y: tl.f32[m]):
+    t = tl.alloc(tl.f32[m])
+    tl.call(half_of, x, t, m - 1)
+    for i in range(m):
+        y[i] = t[i]
+
+
+@tl.kernel
+def fresh_argument(x: tl.f32[m], y: tl.f32[m]):
+    t = tl.alloc(tl.f32[m])
+    tl.call(half_of, t, y, m)
+
+
+@tl.kernel
+def by_way_of_others(x: tl.f32[m], y: tl.f32[m]):
+    t = tl.alloc(tl.f32[m])
+    u = tl.alloc(tl.f32[m])
+    tl.call(half_of, t, u, m)
+    for i in range(m):
+        y[i] = u[i]
+
+
+@tl.kernel
+def poisoned_scalar(x: tl.f32[m], y: tl.f32[m]):
+    t = tl.alloc(tl.f32[m, 3])
+    tl.call(shift, x, y, t[2, 1])
+
+
+@tl.kernel
+def poisoned_bound(x: tl.f32[m], y: tl.f32[m]):
+    k = tl.alloc(tl.i64[4])
+    tl.call(half_of, x, y, k[3])
+
+
+@tl.kernel
+def too_far(x: tl.f32[m], y: tl.f32[m]):
+    t = tl.alloc(tl.f32[m])
+    tl.call(shift, x, t, tl.f32(1))
+    tl.call(half_of, t, y, m + 1)
+
+
+WRONG = {
+    not_all: "the value stored into `y` depends on `t[2]`",
+    fresh_argument: "the value stored into `y` depends on `x[0]`",
+    by_way_of_others: "the value stored into `y` depends on `u[0]`",
+    poisoned_scalar: "the value stored into `y` depends on `t[2, 1]`",
+    poisoned_bound: "a bound of the loop over `i` depends on `k[3]`",
+    too_far: "index 3 is out of bounds for axis 0 of `x` with extent 3",
+}
+
+
+@pytest.mark.parametrize("strategy", ["none", "tvm", "share", "pack"])
+def test_a_right_kernel_runs_as_ever(strategy: str) -> None:
+    x = np.array([2, 4, 8], np.float32)
+    assert tl.compile(right, strategy=strategy, debug=True)(x).tolist() == right(x).tolist()
+
+
+@pytest.mark.parametrize("kernel", WRONG, ids=lambda kernel: kernel.name)
+def test_checked_code_says_what_the_interpreter_says(kernel: tl.Kernel) -> None:
+    texts = []
+    for strategy in ("none", "share", "pack"):
+        checked = tl.compile(kernel, strategy=strategy, debug=True)
+        for run in (kernel.interpret, checked):
+            with pytest.raises(TirliteError) as caught:
+                run(np.ones(3, np.float32), np.zeros(3, np.float32))
+            texts.append(str(caught.value))
+    assert WRONG[kernel] in texts[0]
+    assert set(texts) == {texts[0]}
