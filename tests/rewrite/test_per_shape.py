@@ -268,3 +268,17 @@ def test_more_bytes_than_anyone_has_are_refused(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(tl.CallValueError) as caught:
         kernel(*arguments(30, 40))
     assert caught.value.code == "workspace-too-large"
+
+
+def test_a_long_function_is_cut_into_pieces_all_the_same():
+    lines = [
+        f"t{k} = tl.alloc(tl.f32[n])\nfor i in range(n):\n    t{k}[i] = {f't{k - 1}[n - 1 - i]' if k else 'x[i]'} + {k}"
+        for k in range(120)
+    ]
+    lines.append("for i in range(n):\n    y[i] = t119[i]")
+    body = "\n".join("    " + line for part in lines for line in part.split("\n"))
+    source = f'n = tl.dim("n")\n\n@tl.kernel\ndef f(x: tl.f32[n], y: tl.out[tl.f32[n]]):\n{body}\n'
+    kernel = tl.compile(tl.parse(source), strategy="per_shape")
+    assert "_piece2(" in kernel.llvm
+    np.testing.assert_array_equal(kernel(np.zeros(3, np.float32)), np.full(3, sum(range(120))))
+    assert kernel.plan_at(n=100).total == 800

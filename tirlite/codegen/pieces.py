@@ -80,8 +80,9 @@ def _blocks(stmt: Stmt) -> Sequence[Stmt]:
 def cut(body: SeqStmt, weights: Weights, storage: Storage) -> Iterator[Part]:
     """The parts of a heavy block, in order.
 
-    A declaration that reads no memory may be written before the statements that stand in front of it; so a part has its
-    declarations first. What must stay in place is a part alone, and so is what is too heavy itself.
+    A declaration that reads no memory but the plan of the call may be written before the statements that stand in front
+    of it; so a part has its declarations first. What must stay in place is a part alone, and so is what is too heavy
+    itself.
     """
     declarations: dict[Var | Buffer, Stmt] = {}
     stmts: list[Stmt] = []
@@ -93,7 +94,7 @@ def cut(body: SeqStmt, weights: Weights, storage: Storage) -> Iterator[Part]:
     for stmt in body.stmts:
         name = _declared(stmt, storage)
         own = weights.of(stmt)
-        stays = name is None and (isinstance(stmt, Allocate | Let) or own > LARGEST)
+        stays = name is None and (isinstance(stmt, Allocate | View | Let) or own > LARGEST)
         if stays or name in declarations or weight + own > LARGEST:
             yield part()
             declarations, stmts, weight = {}, [], 0
@@ -112,7 +113,9 @@ def _declared(stmt: Stmt, storage: Storage) -> Var | Buffer | None:
     if isinstance(stmt, Allocate):
         return None if storage.homes[stmt.buffer] is Home.HEAP else stmt.buffer
     if isinstance(stmt, View):
-        return stmt.buffer if all(map(_is_pure, (stmt.byte_offset, *stmt.buffer.shape))) else None
+        is_entry = storage.plan is not None and storage.plan.entry(stmt.byte_offset) is not None
+        exprs = stmt.buffer.shape if is_entry else (stmt.byte_offset, *stmt.buffer.shape)
+        return stmt.buffer if all(map(_is_pure, exprs)) else None
     if isinstance(stmt, Let):
         return stmt.var if _is_pure(stmt.value) else None
     return None

@@ -38,6 +38,7 @@ class Storage:
     `sizes` holds the bytes of those of constant size, `line` is what every address outside of the stack is aligned to.
     `workers` are the loops that are handed to several workers, with their number, and `ranges` are the buffers in the
     workspace of each worker of such a loop, and, under None, in that of the function; those of constant size first.
+    `plan` is what the function takes with each call, if it does.
     """
 
     homes: dict[Buffer, Home]
@@ -45,6 +46,7 @@ class Storage:
     line: int
     workers: dict[For, int]
     ranges: dict[For | None, tuple[Buffer, ...]]
+    plan: ShapePlan | None
 
     def on_heap(self) -> Storage:
         """The same without a workspace, for a function that is called by others: each of its runs allocates."""
@@ -88,7 +90,7 @@ def assign_homes(func: PrimFunc, workers: int = 1) -> Storage:
         if home is Home.WORKSPACE:
             ranges[loops.get(buffer)].append(buffer)
     line = max([LINE, *(buffer.alignment for buffer in homes)])
-    return Storage(homes, sizes, line, distributed, {loop: tuple(found) for loop, found in ranges.items()})
+    return Storage(homes, sizes, line, distributed, {loop: tuple(found) for loop, found in ranges.items()}, plan)
 
 
 def constant_bytes(buffer: Buffer) -> int | None:
