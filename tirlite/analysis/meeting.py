@@ -59,8 +59,10 @@ def meeting(accesses: Sequence[Access]) -> tuple[tuple[Access, int], tuple[Acces
     group = bad[np.argmin(least[bad])]
     end = starts[group + 1] if group + 1 < len(starts) else len(keys)
     members = np.arange(starts[group], end)
-    first = members[writes[members]][0]
-    second = members[iterations[members] != iterations[first]][0]
+    writers = members[writes[members]]
+    first = writers[np.argmin(iterations[writers])]
+    others = members[iterations[members] != iterations[first]]
+    second = others[np.argmin(iterations[others])]
     begins = np.cumsum([0, *(each.points.count for each in accesses)])
     one, other = int(owners[first]), int(owners[second])
     return (accesses[one], int(places[first] - begins[one])), (accesses[other], int(places[second] - begins[other]))

@@ -1,0 +1,154 @@
+"""Parallel loops in native code: which are handed to workers, what these share, and which fault wins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+
+n, m = tl.dims("n m")
+WORKERS = (1, 2, 3, 7)
+
+
+def with_workers(kernel: tl.Kernel, workers: int, strategy: str = "auto") -> tl.Kernel:
+    return tl.compile(kernel, strategy=strategy, target=tl.Target.host(workers=workers))
+
+
+@tl.kernel
+def softmax(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+    weights = tl.alloc(tl.f32[m])
+    for j in range(m):
+        weights[j] = 1 + j
+    for i in tl.parallel(n):
+        e = tl.alloc(tl.f32[m])
+        total = tl.alloc(tl.f32[1])
+        total[0] = 0
+        for j in range(m):
+            e[j] = tl.exp(x[i, j]) * weights[j]
+            total[0] += e[j]
+        for j in range(m):
+            y[i, j] = e[j] / total[0]
+
+
+def test_results_do_not_depend_on_the_number_of_workers() -> None:
+    x = np.random.default_rng(1).standard_normal((301, 257)).astype(np.float32)
+    results = [with_workers(softmax, workers, strategy)(x) for workers in WORKERS for strategy in ("none", "share")]
+    for result in results:
+        np.testing.assert_array_equal(result, results[0])
+    small = x[:3, :5].copy()
+    np.testing.assert_array_equal(with_workers(softmax, 2)(small), softmax.interpret(small))
+
+
+@pytest.mark.parametrize(("first", "stop", "step"), [(0, 300_000, 1), (299_999, -1, -1), (5, 300_000, 7), (9, 3, 1)])
+def test_any_step_goes_to_workers(first: int, stop: int, step: int) -> None:
+    @tl.kernel(target=tl.Target.host(workers=3))
+    def count(y: tl.i64[300_000]):
+        for i in tl.parallel(first, stop, step):
+            y[i] = y[i] + i + 1
+
+    y = np.zeros(300_000, np.int64)
+    count(y)
+    wanted = np.zeros(300_000, np.int64)
+    for i in range(first, stop, step):
+        wanted[i] = i + 1
+    np.testing.assert_array_equal(y, wanted)
+
+
+@tl.kernel(target=tl.Target.host(workers=4))
+def checked(x: tl.i64[n], y: tl.out[tl.i64[n]]):
+    for i in tl.parallel(n):
+        t = tl.alloc(tl.i64[x[i] * 100])
+        t[0] = x[i]
+        assert x[i] < 5, f"x is {x[i]} at {i}"
+        for j in range(20):
+            y[i] = t[0] + j
+
+
+def test_the_fault_of_the_lowest_iteration_wins() -> None:
+    size = 50_000
+    for wrong in ([7], [size - 1], [3, size // 2, size - 1], [size // 2 + 1, size // 2 + 2], range(0, size, 17)):
+        x = np.ones(size, np.int64)
+        x[list(wrong)] = 9
+        with pytest.raises(tl.KernelAssertionError, match=f"x is 9 at {min(wrong)} "):
+            checked(x)
+    np.testing.assert_array_equal(checked(np.ones(size, np.int64)), 20)
+
+
+def tasks(kernel: tl.Kernel) -> int:
+    return kernel.llvm.count("define internal i64 @tirlite_" + kernel.name + "_task")
+
+
+@tl.kernel
+def nested(y: tl.f32[n, m]):
+    for _ in tl.parallel(1):
+        for i in tl.parallel(n):
+            for j in tl.parallel(m):
+                y[i, j] += 1
+
+
+def test_the_outermost_loop_that_can_have_several_iterations_is_handed_out() -> None:
+    assert [tasks(with_workers(nested, workers)) for workers in (1, 2)] == [0, 1]
+    assert "tirlite_fork_join" not in with_workers(nested, 1).llvm
+    y = np.zeros((700, 900), np.float32)
+    with_workers(nested, 2)(y)
+    assert (y == 1).all()
+
+
+@tl.kernel
+def repeated(x: tl.f32[n, m], y: tl.f32[n, m], times: tl.i64):
+    for t in range(times):
+        if t % 2 == 0:
+            for i in tl.parallel(n):
+                for j in range(m):
+                    y[i, j] = x[i, j] + t
+        else:
+            for i in tl.parallel(n):
+                for j in range(m):
+                    x[i, j] = y[i, j] * 2
+
+
+def test_a_loop_may_be_handed_out_again_and_again() -> None:
+    x = np.random.default_rng(2).standard_normal((400, 500)).astype(np.float32)
+    found = []
+    for workers in (1, 2):
+        a, b = x.copy(), np.zeros_like(x)
+        with_workers(repeated, workers)(a, b, 9)
+        found.append((a, b))
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+@tl.kernel
+def types(a: tl.bool_, h: tl.f16, s: tl.i8, x: tl.f64[n], y: tl.out[tl.f64[n]]):
+    big = s * 2
+    for i in tl.parallel(n):
+        y[i] = (x[i] + h if a else x[i] - s) + big
+
+
+def test_values_of_all_types_reach_the_workers() -> None:
+    x = np.arange(200_000, dtype=np.float64)
+    for flag in (True, False):
+        results = [with_workers(types, workers)(flag, 1.5, -3, x) for workers in (1, 2)]
+        np.testing.assert_array_equal(results[0], results[1])
+        np.testing.assert_array_equal(results[0], (x + 1.5 if flag else x + 3) - 6)
+
+
+def test_parallel_loops_may_stand_in_functions_that_are_cut() -> None:
+    from tirlite.ir import f32
+    from tirlite.ir.builder import Builder
+
+    b = Builder("long")
+    x, y = b.param("x", f32[50_000]), b.param("y", f32[50_000])
+    for number in range(120):
+        with b.parallel("i", 0, 50_000) as i:
+            t = b.alloc("t", f32[300])
+            for k in range(3):
+                b.store(t, k, x[i] + number)
+            b.store(y, i, y[i] + t[0] + t[1] + t[2])
+    given = np.random.default_rng(3).standard_normal(50_000).astype(np.float32)
+    results = []
+    for workers in (1, 2):
+        out = np.zeros(50_000, np.float32)
+        with_workers(tl.compile(b.build()), workers)(given, out)
+        results.append(out)
+    np.testing.assert_array_equal(results[0], results[1])

@@ -1,0 +1,134 @@
+"""The pool of worker threads: what runs on it gives the same results, whoever else uses it, and in every process."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+
+n, m = tl.dims("n m")
+LARGE = 400_000  # enough work for several workers
+
+
+@tl.kernel(target=tl.Target.host(workers=4))
+def squares(x: tl.i64[n], y: tl.out[tl.i64[n]]):
+    for i in tl.parallel(n):
+        y[i] = x[i] * x[i] + 1
+
+
+@tl.kernel(target=tl.Target.host(workers=3))
+def reversed_rows(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+    for i in tl.parallel(n):
+        row = tl.alloc(tl.f32[m])
+        for j in range(m):
+            row[j] = x[i, m - 1 - j]
+        for j in range(m):
+            y[i, j] = row[j]
+
+
+def check(size: int = LARGE) -> None:
+    x = np.arange(size, dtype=np.int64)
+    np.testing.assert_array_equal(squares(x), x * x + 1)
+
+
+def test_each_iteration_runs_once() -> None:
+    for size in (1, 2, 3, 5, 1000, LARGE, LARGE + 1):
+        check(size)
+
+
+def test_each_worker_has_temporaries_of_its_own() -> None:
+    x = np.random.default_rng(0).standard_normal((500, 700)).astype(np.float32)
+    for _ in range(20):
+        np.testing.assert_array_equal(reversed_rows(x), x[:, ::-1])
+
+
+def test_several_threads_may_call_kernels_at_once() -> None:
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        x = np.random.default_rng(0).standard_normal((300, 500)).astype(np.float32)
+        try:
+            for _ in range(20):
+                check(100_000)
+                np.testing.assert_array_equal(reversed_rows(x), x[:, ::-1])
+        except BaseException as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_a_task_may_call_a_kernel_that_wants_the_pool_too() -> None:
+    seen: list[int] = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+    def again(i: int) -> int:
+        check()
+        seen.append(i)
+        return i
+
+    @tl.kernel(target=tl.Target.host(workers=2))
+    def outer(x: tl.i64[n], y: tl.out[tl.i64[n]]):
+        for i in tl.parallel(n):
+            y[i] = x[i] + 1
+            if i % 200_000 == 0:
+                x_again = tl.call_extern("i64", again, i)
+                y[i] = x_again
+
+    x = np.arange(LARGE, dtype=np.int64)
+    np.testing.assert_array_equal(outer(x), np.where(x % 200_000 == 0, x, x + 1))
+    assert sorted(seen) == [0, 200_000]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_the_child_of_a_fork_starts_workers_of_its_own() -> None:
+    check()
+    context = multiprocessing.get_context("fork")
+    for _ in range(3):
+        child = context.Process(target=check)
+        child.start()
+        child.join(60)
+        assert child.exitcode == 0
+    check()
+
+
+PROGRAM = """
+import numpy as np, threading
+import tirlite as tl
+n = tl.dim("n")
+
+@tl.kernel(target=tl.Target.host(workers=4))
+def squares(x: tl.i64[n], y: tl.out[tl.i64[n]]):
+    for i in tl.parallel(n):
+        y[i] = x[i] * x[i] + 1
+
+x = np.arange(400_000)
+assert (squares(x) == x * x + 1).all()
+def forever():
+    while True:
+        squares(x)
+threading.Thread(target=forever, daemon=True).start()
+squares(x)
+print("done")
+"""
+
+
+def test_a_process_ends_while_workers_wait_and_kernels_run(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM)
+    for _ in range(3):
+        run = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=60)
+        assert (run.returncode, run.stdout, run.stderr) == (0, "done\n", "")
