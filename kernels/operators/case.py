@@ -29,12 +29,12 @@ class Case:
 
 def normal(*shapes: tuple[int, ...], dtype: type = np.float32, scale: float = 1.0) -> Maker:
     """Arrays of normally distributed numbers, one for each shape."""
-    return lambda rng: tuple((scale * rng.standard_normal(shape)).astype(dtype) for shape in shapes)
+    return lambda rng: tuple(np.asarray(scale * rng.standard_normal(shape), dtype) for shape in shapes)
 
 
 def integers(low: int, high: int, *shapes: tuple[int, ...], dtype: type = np.int64) -> Maker:
     """Arrays of integers from `low` to below `high`, one for each shape."""
-    return lambda rng: tuple(rng.integers(low, high, shape).astype(dtype) for shape in shapes)
+    return lambda rng: tuple(np.asarray(rng.integers(low, high, shape), dtype) for shape in shapes)
 
 
 def joined(*makers: Maker) -> Maker:

@@ -10,12 +10,14 @@ import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
+from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.multiplication import multiplication
 from tirlite.kernels.operators.product import lanes_of, multiply_add, plain, row_major, tiles
 from tirlite.kernels.operators.shapes import extents, product
 from tirlite.kernels.operators.window import Window, finder, where_from, where_under
 
 
+@factory
 def conv(
     X: TensorType,
     W: TensorType,
@@ -45,6 +47,7 @@ def conv(
     return _function("conv", (X, W, B, Y), window, groups, (groups, outputs, terms), convolve)
 
 
+@factory
 def conv_transpose(
     X: TensorType,
     W: TensorType,

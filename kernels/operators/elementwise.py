@@ -8,16 +8,19 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from tirlite.ir import NE, Buffer, Builder, Cast, DType, Expr, PrimFunc, TensorType, f32
+from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.formulas import FORMULAS, Formula, number
 from tirlite.kernels.operators.shapes import Axis, broadcast, extents
 
 
+@factory
 def elementwise(op: str, *types: TensorType, **attrs: object) -> PrimFunc:
     """The operator called `op` in `FORMULAS`, on operands and a result of these types; `attrs` are its attributes."""
     formula = FORMULAS[op]
     return spread(op, types, lambda *values: formula(*values, **attrs))
 
 
+@factory
 def cast(x: TensorType, y: TensorType) -> PrimFunc:
     """The elements of `x` in the type of `y`: integers wrap, floats saturate to integers, to bool is `!= 0`."""
     return spread("cast", (x, y), lambda value: value)

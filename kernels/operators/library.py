@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
-from tirlite.kernels.operators import conv_cases, elementwise_cases, matmul, pool_cases
+from tirlite.kernels.operators import conv_cases, elementwise_cases, matmul, normalize, pool_cases, reduce, softmax
+from tirlite.kernels.operators.case import Case
 
-CASES = (*elementwise_cases.CASES, *matmul.CASES, *conv_cases.CASES, *pool_cases.CASES)
+CASES: tuple[Case, ...] = tuple(
+    case
+    for family in (elementwise_cases, matmul, conv_cases, pool_cases, reduce, softmax, normalize)
+    for case in family.CASES
+)

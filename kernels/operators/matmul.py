@@ -9,11 +9,14 @@ from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.case import Case, integers, normal
 from tirlite.kernels.operators.elementwise import computed_in
+from tirlite.kernels.operators.factory import factory
+from tirlite.kernels.operators.indices import to_operand
 from tirlite.kernels.operators.multiplication import multiplication
 from tirlite.kernels.operators.product import plain
-from tirlite.kernels.operators.shapes import Axis, Extent, broadcast, extents, is_one, product
+from tirlite.kernels.operators.shapes import Extent, broadcast, extents, is_one, product
 
 
+@factory
 def matmul(A: TensorType, B: TensorType, Y: TensorType) -> PrimFunc:
     """y = a @ b as numpy.matmul has it: matrices in the last two axes, those before them broadcast."""
     left, right = extents(A), extents(B)
@@ -27,7 +30,7 @@ def matmul(A: TensorType, B: TensorType, Y: TensorType) -> PrimFunc:
     n, terms, m = left[-2], left[-1], right[-1]
     batches = product(axis.extent for axis in axes)
     count_a, count_b = (product(axis.extent for axis in axes if axis.present[side]) for side in (0, 1))
-    index_a, index_b = batch_index(axes, 0), batch_index(axes, 1)
+    index_a, index_b = to_operand(axes, 0), to_operand(axes, 1)
     multiply = multiplication(A.dtype, (batches, n, terms, m), plain, index_a, index_b)
 
     @tl.kernel
@@ -40,6 +43,7 @@ def matmul(A: TensorType, B: TensorType, Y: TensorType) -> PrimFunc:
     return matmul.ir
 
 
+@factory
 def gemm(
     A: TensorType,
     B: TensorType,
@@ -57,7 +61,7 @@ def gemm(
     alpha, beta = (factor if kind.is_float else int(factor) for factor in (alpha, beta))
     store = biased(kind, alpha, beta, shape_c) if C else scaled(alpha)
     shape = (1, n, shape_a[0 if trans_a else 1], m)
-    one = batch_index((), 0)
+    one = to_operand((), 0)
     multiply = multiplication(A.dtype, shape, store, one, one, trans_a=trans_a, trans_b=trans_b)
 
     @tl.inline
@@ -104,30 +108,6 @@ def biased(kind: DType, alpha: float, beta: float, shape: tuple[Extent, Extent])
         y[u, i, j] = y.dtype(value + (term * beta if tl.static(beta != 1) else term))
 
     return store
-
-
-def batch_index(axes: tuple[Axis, ...], side: int) -> Inline:
-    """From the number of a batch of the result to that of an operand, which may be the same for several."""
-    steps = []
-    for number, axis in enumerate(axes):
-        if axis.present[side]:
-            inner = product(each.extent for each in axes[number + 1 :])
-            stride = product(each.extent for each in axes[number + 1 :] if each.present[side])
-            steps.append((inner, axis.extent, stride))
-
-    @tl.inline
-    def index(t, step=0):
-        if tl.static(step == len(steps)):
-            return 0
-        else:
-            inner, extent, stride = tl.static(steps[step])
-            return t // inner % extent * stride + index(t, tl.static(step + 1))
-
-    @tl.inline
-    def same(t):
-        return t
-
-    return same if all(axis.present[side] for axis in axes) and axes else index
 
 
 n, m, k = tl.dims("n m k")

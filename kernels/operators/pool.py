@@ -1,4 +1,4 @@
-"""Pools: the greatest element or the mean under a moving window, over any number of spatial axes, or over all of them."""
+"""Pools: the greatest element or the mean under a window that moves over any number of spatial axes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
+from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.shapes import extents, product
 from tirlite.kernels.operators.window import Window, finder, where_under
 
 COLUMNS = 32  # places of the result that share a table
 
 
+@factory
 def max_pool(
     X: TensorType,
     Y: TensorType,
@@ -40,6 +42,7 @@ def max_pool(
     return _pool("max_pool", X, Y, geometry, X.dtype, least, join, end)
 
 
+@factory
 def average_pool(
     X: TensorType,
     Y: TensorType,

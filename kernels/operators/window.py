@@ -1,8 +1,8 @@
 """The geometry of a moving window in, a function that says where the elements under it lie out.
 
 The window of convolutions and pools moves over any number of spatial axes. For a run of neighbouring places of the
-result, a table tells for each tap of the window where the element lies in its channel, or -1 for the padding. It is made
-once, and serves all channels.
+result, a table tells for each tap of the window where the element lies in its channel, or -1 for the padding. It is
+made once, and serves all channels.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def where_under(window: Window) -> Inline:
 
 
 def where_from(window: Window) -> Inline:
-    """As `where_under`, of the input whose window, as a convolution has it, lies with a tap over a place of the result."""
+    """As `where_under`, of the element that a transposed convolution spreads to a place of the result by a tap."""
     strides, before, dilations = window.strides, window.before, window.dilations
 
     @tl.inline

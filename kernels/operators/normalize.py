@@ -1,0 +1,240 @@
+"""Normalizations: of rows to mean 0 and variance 1, by what is known of channels, by neighbouring channels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tirlite as tl
+from tirlite.dsl import Inline
+from tirlite.ir import DType, PrimFunc, TensorType
+from tirlite.kernels.operators.case import Case, normal
+from tirlite.kernels.operators.elementwise import computed_in
+from tirlite.kernels.operators.factory import factory
+from tirlite.kernels.operators.indices import to_operand
+from tirlite.kernels.operators.rows import added, as_it_is, row_total
+from tirlite.kernels.operators.shapes import broadcast, elements, extents, product
+
+BLOCK = 64  # elements that are summed together
+
+
+@factory
+def batch_norm(
+    X: TensorType,
+    S: TensorType,
+    B: TensorType,
+    M: TensorType,
+    V: TensorType,
+    Y: TensorType,
+    *,
+    epsilon: float = 1e-5,
+) -> PrimFunc:
+    """y = (x - mean) * scale / sqrt(variance + epsilon) + bias, with one of each for every channel, axis 1 of x."""
+    kind = computed_in(X.dtype)
+    batches, channels, *rest = extents(X)
+    places = product(rest)
+
+    @tl.kernel
+    def batch_norm(x: X, scale: S, bias: B, mean: M, variance: V, y: tl.out[Y]):
+        images = tl.view(x, x.dtype[batches, channels, places])
+        results = tl.view(y, y.dtype[batches, channels, places])
+        for batch in tl.parallel(batches):
+            for c in range(channels):
+                factor = kind(scale[c]) / tl.sqrt(kind(variance[c]) + epsilon)
+                centre = kind(mean[c])
+                shift = kind(bias[c])
+                for i in range(places):
+                    results[batch, c, i] = y.dtype((kind(images[batch, c, i]) - centre) * factor + shift)
+
+    return batch_norm.ir
+
+
+def standard(source: DType, kind: DType, epsilon: float) -> Inline:
+    """`moments(x, i)`: the mean of row i, and 1 / sqrt(variance + epsilon)."""
+    total = row_total(source, kind, as_it_is, added, 0)
+    squares = row_total(source, kind, squared_distance, added, 0)
+
+    @tl.inline
+    def moments(x, i):
+        mean = total(x, i, kind(0)) / kind(x.shape[1])
+        variance = squares(x, i, mean) / kind(x.shape[1])
+        return mean, 1 / tl.sqrt(variance + epsilon)
+
+    return moments
+
+
+@tl.inline
+def squared_distance(value, mean):
+    return (value - mean) * (value - mean)
+
+
+@factory
+def instance_norm(X: TensorType, S: TensorType, B: TensorType, Y: TensorType, *, epsilon: float = 1e-5) -> PrimFunc:
+    """Each channel of each batch brought to mean 0 and variance 1, times its scale, plus its bias."""
+    kind = computed_in(X.dtype)
+    batches, channels, *rest = extents(X)
+    places = product(rest)
+    moments = standard(X.dtype, kind, epsilon)
+
+    @tl.kernel
+    def instance_norm(x: X, scale: S, bias: B, y: tl.out[Y]):
+        images = tl.view(x, x.dtype[batches * channels, places])
+        results = tl.view(y, y.dtype[batches * channels, places])
+        for i in tl.parallel(batches * channels):
+            mean, factor = moments(images, i)
+            for j in range(places):
+                centred = (kind(images[i, j]) - mean) * factor
+                results[i, j] = y.dtype(centred * kind(scale[i % channels]) + kind(bias[i % channels]))
+
+    return instance_norm.ir
+
+
+@factory
+def layer_norm(
+    X: TensorType, S: TensorType, B: TensorType | None, Y: TensorType, *, axis: int = -1, epsilon: float = 1e-5
+) -> PrimFunc:
+    """The axes from `axis` on brought to mean 0 and variance 1 together, times scale, plus bias, which broadcast."""
+    kind = computed_in(X.dtype)
+    shape = extents(X)
+    axis %= len(shape)
+    outer, length = product(shape[:axis]), product(shape[axis:])
+    moments = standard(X.dtype, kind, epsilon)
+    axes = broadcast((extents(S), extents(B or S)), shape[axis:])
+    scale_at, bias_at = to_operand(axes, 0), to_operand(axes, 1)
+    scales, biases = elements(S), elements(B or S)
+
+    @tl.inline
+    def normalized(x, scale, bias, y):
+        rows = tl.view(x, x.dtype[outer, length])
+        factors = tl.view(scale, scale.dtype[scales])
+        shifts = tl.view(bias, bias.dtype[biases])
+        results = tl.view(y, y.dtype[outer, length])
+        for i in tl.parallel(outer):
+            mean, deviation = moments(rows, i)
+            for j in range(length):
+                value = (kind(rows[i, j]) - mean) * deviation * kind(factors[scale_at(j)])
+                if tl.static(B is None):
+                    results[i, j] = y.dtype(value)
+                else:
+                    results[i, j] = y.dtype(value + kind(shifts[bias_at(j)]))
+
+    if B is None:
+
+        @tl.kernel
+        def layer_norm(x: X, scale: S, y: tl.out[Y]):
+            normalized(x, scale, scale, y)
+
+    else:
+
+        @tl.kernel
+        def layer_norm(x: X, scale: S, bias: B, y: tl.out[Y]):
+            normalized(x, scale, bias, y)
+
+    return layer_norm.ir
+
+
+@factory
+def lrn(
+    X: TensorType, Y: TensorType, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
+) -> PrimFunc:
+    """y = x / (bias + alpha / size * s) ** beta, where s sums the squares of `size` channels around that of x."""
+    kind = computed_in(X.dtype)
+    batches, channels, *rest = extents(X)
+    places = product(rest)
+    before = (size - 1) // 2
+
+    @tl.kernel
+    def lrn(x: X, y: tl.out[Y]):
+        images = tl.view(x, x.dtype[batches, channels, places])
+        results = tl.view(y, y.dtype[batches, channels, places])
+        for piece in tl.parallel(batches * channels):
+            batch = piece // channels
+            c = piece % channels
+            totals = tl.alloc(kind[BLOCK], scope="local")
+            for block in range((places + BLOCK - 1) // BLOCK):
+                first = block * BLOCK
+                some = min(BLOCK, places - first)
+                for q in range(some):
+                    totals[q] = 0
+                for near in range(max(0, c - before), min(channels, c - before + size)):
+                    for q in range(some):
+                        totals[q] += kind(images[batch, near, first + q]) * kind(images[batch, near, first + q])
+                for q in range(some):
+                    divisor = tl.pow(bias + totals[q] * (alpha / size), beta)
+                    results[batch, c, first + q] = y.dtype(kind(images[batch, c, first + q]) / divisor)
+
+    return lrn.ir
+
+
+def per_channel(values: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return values.astype(np.float64).reshape(-1, *(1,) * (x.ndim - 2))
+
+
+def batch_reference(x, scale, bias, mean, variance) -> np.ndarray:
+    factor = per_channel(scale, x) / np.sqrt(per_channel(variance, x) + 1e-5)
+    return ((x - per_channel(mean, x)) * factor + per_channel(bias, x)).astype(x.dtype)
+
+
+def standardized(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    wide = x.astype(np.float64)
+    centred = wide - wide.mean(axis=axes, keepdims=True)
+    return centred / np.sqrt((centred * centred).mean(axis=axes, keepdims=True) + 1e-5)
+
+
+def instance_reference(x, scale, bias) -> np.ndarray:
+    made = standardized(x, tuple(range(2, x.ndim)))
+    return (made * per_channel(scale, x) + per_channel(bias, x)).astype(x.dtype)
+
+
+def lrn_reference(x: np.ndarray) -> np.ndarray:
+    squares = np.pad(x.astype(np.float64) ** 2, ((0, 0), (1, 2), *((0, 0),) * (x.ndim - 2)))
+    summed = np.lib.stride_tricks.sliding_window_view(squares, 4, axis=1).sum(axis=-1)
+    return (x / (2 + 0.1 / 4 * summed) ** 0.75).astype(x.dtype)
+
+
+def layer_case(name: str, shape: tuple, axis: int, scale: tuple, *, bias: bool = True, **sizes: int) -> Case:
+    """A case of `layer_norm` at shapes whose dims take their sizes by name."""
+    given = tuple(sizes[each.name] if isinstance(each, tl.ir.Var) else each for each in shape)
+    types = (tl.f32[shape], tl.f32[scale], tl.f32[scale] if bias else None, tl.f32[shape])
+
+    def reference(x: np.ndarray, scale: np.ndarray, *bias: np.ndarray) -> np.ndarray:
+        made = standardized(x, tuple(range(axis % x.ndim, x.ndim))) * scale
+        return (made + bias[0] if bias else made).astype(x.dtype)
+
+    inputs = normal(given, scale, *([scale] if bias else []))
+    return Case(f"layer_norm-{name}", lambda: layer_norm(*types, axis=axis), inputs, reference, 1e-5)
+
+
+def channel_case(function, reference, name: str, shape: tuple, operands: int, dtype: DType = tl.f32) -> Case:
+    """A case of an operator with some operands that have one element for each channel; the last is positive."""
+    channels = (shape[1],)
+
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        *others, last = normal(shape, *[channels] * operands, dtype=dtype.numpy.type)(rng)
+        return (*others, np.abs(last) if operands == 4 else last)
+
+    types = [dtype[shape], *[dtype[channels]] * operands, dtype[shape]]
+    tolerance = 2e-3 if dtype is tl.f16 else 1e-5
+    return Case(f"{function.__name__}-{name}", lambda: function(*types), make, reference, tolerance)
+
+
+n, m = tl.dims("n m")
+
+CASES = (
+    channel_case(batch_norm, batch_reference, "image", (2, 3, 4, 5), 4),
+    channel_case(batch_norm, batch_reference, "row", (4, 3), 4),
+    channel_case(batch_norm, batch_reference, "f16", (2, 3, 9), 4, tl.f16),
+    channel_case(instance_norm, instance_reference, "image", (2, 3, 9, 9), 2),
+    channel_case(instance_norm, instance_reference, "f64", (2, 3, 5), 2, tl.f64),
+    layer_case("rows", (3, 70), -1, (70,)),
+    layer_case("symbolic", (n, m, 8), -1, (8,), n=2, m=3),
+    layer_case("two axes", (2, 3, 4), 1, (3, 4)),
+    layer_case("broadcast", (2, 3, 4), -2, (3, 1), bias=False),
+    layer_case("one scale", (2, 5), 1, ()),
+    Case(
+        "lrn",
+        lambda: lrn(tl.f32[2, 5, n, m], tl.f32[2, 5, n, m], size=4, alpha=0.1, bias=2.0),
+        normal((2, 5, 3, 25)),
+        lrn_reference,
+        1e-6,
+    ),
+)

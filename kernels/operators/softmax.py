@@ -1,0 +1,143 @@
+"""Softmax and its logarithm along any axis."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+import tirlite as tl
+from tirlite.ir import DType, PrimFunc, TensorType
+from tirlite.kernels.operators.case import Case, normal
+from tirlite.kernels.operators.elementwise import computed_in
+from tirlite.kernels.operators.factory import factory
+from tirlite.kernels.operators.rows import added, as_it_is, greatest, row_total
+from tirlite.kernels.operators.shapes import around, is_one
+
+BLOCK = 64  # columns that are gone through together
+
+
+@factory
+def softmax(X: TensorType, Y: TensorType, *, axis: int = -1) -> PrimFunc:
+    """y = exp(x) / sum of exp(x) along an axis. The greatest x is taken off first, so that exp does not overflow."""
+    return _softmax("softmax", X, Y, axis)
+
+
+@factory
+def log_softmax(X: TensorType, Y: TensorType, *, axis: int = -1) -> PrimFunc:
+    """y = x - log of the sum of exp(x) along an axis."""
+    return _softmax("log_softmax", X, Y, axis)
+
+
+@tl.inline
+def part(value, largest, total):
+    return tl.exp(value - largest) / total
+
+
+@tl.inline
+def log_part(value, largest, total):
+    return value - largest - total
+
+
+@tl.inline
+def growth(value, largest):
+    return tl.exp(value - largest)
+
+
+def _softmax(name: str, X: TensorType, Y: TensorType, axis: int) -> PrimFunc:
+    build = _along_rows if is_one(around(X, axis)[2]) else _along_columns
+    return build(X, Y, axis, name == "log_softmax").replaced(name=name)
+
+
+def _along_rows(X: TensorType, Y: TensorType, axis: int, logarithm: bool) -> PrimFunc:
+    outer, length, _ = around(X, axis)
+    kind = computed_in(X.dtype)
+    largest_of = row_total(X.dtype, kind, as_it_is, greatest, -inf)
+    total_of = row_total(X.dtype, kind, growth, added, 0)
+    end = log_part if logarithm else part
+
+    @tl.kernel
+    def softmax(x: X, y: tl.out[Y]):
+        rows = tl.view(x, x.dtype[outer, length])
+        results = tl.view(y, y.dtype[outer, length])
+        for i in tl.parallel(outer):
+            largest = largest_of(rows, i, kind(0))
+            total = total_of(rows, i, largest)
+            if tl.static(logarithm):
+                total = tl.log(total)
+            for j in range(length):
+                results[i, j] = y.dtype(end(kind(rows[i, j]), largest, total))
+
+    return softmax.ir
+
+
+def _along_columns(X: TensorType, Y: TensorType, axis: int, logarithm: bool) -> PrimFunc:
+    outer, length, inner = around(X, axis)
+    kind = computed_in(X.dtype)
+    end = log_part if logarithm else part
+
+    @tl.kernel
+    def softmax(x: X, y: tl.out[Y]):
+        columns = tl.view(x, x.dtype[outer, length, inner])
+        results = tl.view(y, y.dtype[outer, length, inner])
+        blocks = (inner + BLOCK - 1) // BLOCK
+        for piece in tl.parallel(outer * blocks):
+            i = piece // blocks
+            first = piece % blocks * BLOCK
+            some = min(BLOCK, inner - first)
+            largest = tl.alloc(kind[BLOCK], scope="local")
+            total = tl.alloc(kind[BLOCK], scope="local")
+            for q in range(some):
+                largest[q] = -inf
+                total[q] = 0
+            for j in range(length):
+                for q in range(some):
+                    largest[q] = max(largest[q], kind(columns[i, j, first + q]))
+            for j in range(length):
+                for q in range(some):
+                    total[q] += tl.exp(kind(columns[i, j, first + q]) - largest[q])
+            if tl.static(logarithm):
+                for q in range(some):
+                    total[q] = tl.log(total[q])
+            for j in range(length):
+                for q in range(some):
+                    results[i, j, first + q] = y.dtype(end(kind(columns[i, j, first + q]), largest[q], total[q]))
+
+    return softmax.ir
+
+
+n, m = tl.dims("n m")
+
+
+def case(name: str, shape: tuple, axis: int, *, logarithm: bool = False, dtype: DType = tl.f32, **sizes: int) -> Case:
+    """A case at a shape, whose dims take their sizes by name."""
+    function = log_softmax if logarithm else softmax
+    given = tuple(sizes[each.name] if isinstance(each, tl.ir.Var) else each for each in shape)
+
+    def reference(x: np.ndarray) -> np.ndarray:
+        wide = x.astype(np.float64)
+        shifted = wide - wide.max(axis=axis, keepdims=True)
+        total = np.exp(shifted).sum(axis=axis, keepdims=True)
+        return (shifted - np.log(total) if logarithm else np.exp(shifted) / total).astype(x.dtype)
+
+    return Case(
+        f"{function.__name__}-{name}",
+        lambda: function(dtype[shape], dtype[shape], axis=axis),
+        normal(given, dtype=dtype.numpy.type, scale=10.0),
+        reference,
+        {tl.f16: 1e-3, tl.f32: 1e-6, tl.f64: 1e-14}[dtype],
+    )
+
+
+CASES = tuple(
+    made
+    for logarithm in (False, True)
+    for made in (
+        case("rows", (3, 70), -1, logarithm=logarithm),
+        case("symbolic", (n, 2, m), 2, logarithm=logarithm, n=3, m=65),
+        case("columns", (2, 5, 70), 1, logarithm=logarithm),
+        case("first axis", (n, m), 0, logarithm=logarithm, n=4, m=3),
+        case("f16", (3, 9), 1, logarithm=logarithm, dtype=tl.f16),
+        case("f64", (2, 3, 4), 1, logarithm=logarithm, dtype=tl.f64),
+    )
+)
