@@ -84,3 +84,8 @@ def test_decisions_tell_the_rule():
     plan = solve(Problem((Request("a", 64, (0, 1)), Request("b", 96, (1, 2)), Request("c", 4, (1, 2)))), "tvm")
     assert [plan.decisions[name].choice for name in "abc"] == [Choice.OPENS, Choice.GROWS, Choice.REGISTER]
     assert plan.decisions["b"].before == 64
+
+
+def test_a_source_that_is_born_with_its_destination_and_comes_later_hands_nothing_over():
+    problem = Problem((Request("b", 64, (2, 6)), Request("a", 64, (2, 3))), in_place=(("b", "a"),))
+    assert solve(problem, "tvm").total == 128

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tirlite.plan.decision import Choice, Decision
@@ -50,7 +50,7 @@ def tvm_slots(requests: Sequence[Request], pairs: Sequence[Handover] = ()) -> li
                 lists.put(slot, bits[slot])
             continue
         need = _bits(request)
-        source = in_place.source(index)
+        source = in_place.source(index, taken)
         if source is not None:
             taken[index] = taken[source]
             slots[taken[index]].take(request, Decision(Choice.IN_PLACE))
@@ -107,12 +107,14 @@ class _InPlace:
         self._since: dict[int, int] = {}
         self._handed_on: set[int] = set()
 
-    def source(self, index: int) -> int | None:
-        """The number of the request whose place the one of this number takes, if any."""
+    def source(self, index: int, placed: Container[int]) -> int | None:
+        """The number of the request whose place the one of this number takes, if any; it is among those `placed`."""
         for source, each in self._candidates.get(index, ()):
             dst, src = each.destination, each.source
             alike = dst.kind == src.kind and dst.size == src.size and not _is_register(dst) and not _is_register(src)
-            if alike and source not in self._handed_on and self._since.get(source, each.at[0]) <= each.at[0]:
+            if source not in placed or source in self._handed_on:
+                continue  # born at the same time, and later in order; or gone
+            if alike and self._since.get(source, each.at[0]) <= each.at[0]:
                 self._handed_on.add(source)
                 self._since[index] = each.at[1]
                 return source
