@@ -19,7 +19,9 @@ def small(name: str = "n", alpha: float = 0.01, *, share: bool = True) -> tl.gra
 
 
 def test_each_expression_has_a_line_with_its_type() -> None:
-    assert str(small()) == """\
+    assert (
+        str(small())
+        == """\
 # n: multiple_of=2
 
 def small(x: f32[n, 3], c: bool_[()]) -> f32[1, 3*n]:
@@ -35,6 +37,7 @@ def small(x: f32[n, 3], c: bool_[()]) -> f32[1, 3*n]:
         v7: f32[1, 6*(n//2)] = reshape(v6, shape=(1, 6*(n//2)))
         yield v7
     return v2"""
+    )
 
 
 def test_functions_that_are_called_are_printed_first() -> None:

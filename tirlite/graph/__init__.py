@@ -5,6 +5,8 @@ from tirlite.graph.equal import structural_equal
 from tirlite.graph.evaluate import apply, evaluate, trace
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var, constant
 from tirlite.graph.function import Function
+from tirlite.graph.memory.plan_memory import MemoryPlan, plan_memory
+from tirlite.graph.memory.problem import memory_problem
 from tirlite.graph.op import Attrs, Op, Site
 from tirlite.graph.ops import OPS
 from tirlite.graph.program import Block, Branches, Program, program
@@ -23,6 +25,7 @@ __all__ = [
     "If",
     "Let",
     "OPS",
+    "MemoryPlan",
     "Op",
     "Program",
     "Site",
@@ -35,6 +38,8 @@ __all__ = [
     "apply",
     "constant",
     "evaluate",
+    "memory_problem",
+    "plan_memory",
     "program",
     "structural_equal",
     "tensor_type",

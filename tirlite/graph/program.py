@@ -157,8 +157,8 @@ def _check_uses(function: FunctionNode, order: list[Expr], bound: Mapping[Var, E
         for var in user.operands if user is not function.body else (*user.operands, user):
             if not isinstance(var, Var) or var in params:
                 continue
-            value = bound.get(var)
-            if value not in computed or regions.common(regions.of[value], regions.of[user]) != regions.of[value]:
+            home = regions.lets.get(var)
+            if bound.get(var) not in computed or home is None or regions.common(home, regions.of[user]) != home:
                 raise UnboundGraphVar(var.name, function.name, span=user.span).error()
         computed.add(user)
 
@@ -171,8 +171,13 @@ class _Regions:
         self.depths = [0]
         self.of: dict[Expr, int] = {function.body: 0}
         self.branches: dict[If, int] = {}
+        self.lets: dict[Var, int] = {}
         for expr in reversed(order):
+            if isinstance(expr, Var):
+                continue
             region = self.of[expr]
+            if isinstance(expr, Let):
+                self.lets[expr.var] = region
             if isinstance(expr, If):
                 first = self.branches[expr] = len(self.parents)
                 self.parents += [region, region]
@@ -187,6 +192,8 @@ class _Regions:
                     self._use(operand, region)
 
     def _use(self, expr: Expr, region: int) -> None:
+        if isinstance(expr, Var):
+            return
         known = self.of.get(expr)
         self.of[expr] = region if known is None else self.common(known, region)
 

@@ -1,0 +1,145 @@
+"""A program in, the tensors that need storage out: which expression stands for which of them.
+
+A parameter, a constant and a call have tensors of their own. A Let is an alias, a tuple joins the tensors of its
+fields, a projection picks among them. An If has tensors of its own too; where the result of a branch is computed in
+that branch, it is computed right there, else it is copied when the branch ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tirlite.diag import GraphError, Message
+from tirlite.graph.expr import Call, Constant, Expr, If, Let, Tuple, TupleGetItem
+from tirlite.graph.op import Op
+from tirlite.graph.program import Block, Program
+from tirlite.graph.types import TensorType, TupleType, all_nonnegative, tensors
+from tirlite.sizes import Size
+
+
+class NegativeStorage(Message):
+    """A tensor of a graph has an extent below zero, so that there are no bytes to plan.
+
+    Example: A parameter of type `TensorType((-1, 3), tl.f32)`, made by hand.
+    Fix: Extents are zero or more; a free one is a dim.
+    """
+
+    code = "negative-storage"
+    raises = GraphError
+    title = "`{id}` has the type {type}, with an extent below zero"
+    help = "extents are zero or more; write a dim, `tl.dim(...)`, for one that is free"
+
+    id: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """A tensor that needs `size` bytes on a device. A pinned one, a parameter or a constant, keeps them for ever."""
+
+    id: str
+    size: Size
+    device: int
+    pinned: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Values:
+    """The tensors behind each expression, and in which ones the branches of an If leave their results.
+
+    `copied[block]` holds (from, to) for each tensor that is copied when the block, a branch, ends.
+    """
+
+    of: dict[Expr, tuple[Value, ...]] = field(default_factory=dict)
+    copied: dict[Block, tuple[tuple[Value, Value], ...]] = field(default_factory=dict)
+
+    def args(self, call: Call) -> Iterator[Value]:
+        """The tensors that a call reads, once for each time that it mentions them."""
+        return (value for arg in call.args for value in self.of[arg])
+
+
+def values_of(made: Program) -> Values:
+    """The tensors of a program. Raises GraphError for one with a negative extent."""
+    found = Values()
+    names = _Names()
+    for param in made.function.params:
+        found.of[param] = _new(param, param.name, names, pinned=True)
+    targets = _targets(made)
+    for step in made.steps():
+        if isinstance(step, Call | Constant | If):
+            found.of[step] = _made(step, found, names, targets)
+    _complete(made, found)
+    for step, branches in made.branches.items():
+        for block in branches:
+            pairs = zip(found.of[made.resolved(block.result)], found.of[step], strict=True)
+            found.copied[block] = tuple((source, target) for source, target in pairs if source is not target)
+    return found
+
+
+def _made(step: Call | Constant | If, found: Values, names: _Names, targets: Mapping[Expr, If]) -> tuple[Value, ...]:
+    # An If comes before what its branches compute.
+    if step in targets:
+        return found.of[targets[step]]
+    return _new(step, step.name or _kind(step), names, pinned=isinstance(step, Constant))
+
+
+def _kind(step: Expr) -> str:
+    if isinstance(step, Call):
+        return step.op.name if isinstance(step.op, Op) else step.op.name or "call"
+    return "constant" if isinstance(step, Constant) else "if"
+
+
+def _targets(made: Program) -> dict[Expr, If]:
+    """The calls and Ifs that compute the result of a branch that they stand in, and whose result that is.
+
+    A result that is a tuple or a projection is copied, as is one that comes from outside or from another device.
+    """
+    targets: dict[Expr, If] = {}
+    for step, branches in made.branches.items():
+        for block in branches:
+            result = made.resolved(block.result)
+            if isinstance(result, Call | If) and result.device == step.device and result in block.steps:
+                targets[result] = step
+    return targets
+
+
+def _complete(made: Program, found: Values) -> None:
+    """Adds what stands for tensors of others: tuples, projections, Lets and their variables."""
+    for step in made.steps():
+        if isinstance(step, Tuple):
+            found.of[step] = tuple(value for each in step.fields for value in found.of[made.resolved(each)])
+        elif isinstance(step, TupleGetItem):
+            of = step.value.type
+            assert isinstance(of, TupleType)
+            first = sum(len(tensors(each)) for each in of.fields[: step.index])
+            count = len(tensors(of.fields[step.index]))
+            found.of[step] = found.of[made.resolved(step.value)][first : first + count]
+    for var in made.bound:
+        found.of[var] = found.of[made.resolved(var)]
+    for step in made.steps():
+        if isinstance(step, Let):
+            found.of[step] = found.of[made.resolved(step)]
+
+
+def _new(expr: Expr, name: str, names: _Names, *, pinned: bool) -> tuple[Value, ...]:
+    parts = tensors(expr.type)
+    name = names.unique(name)
+    ids = [name] if isinstance(expr.type, TensorType) else [f"{name}.{number}" for number in range(len(parts))]
+    for each, of in zip(ids, parts, strict=True):
+        if not all_nonnegative(of):
+            raise NegativeStorage(each, str(of), span=expr.span).error()
+    return tuple(Value(each, of.bytes, expr.device, pinned) for each, of in zip(ids, parts, strict=True))
+
+
+class _Names:
+    def __init__(self) -> None:
+        self._count: dict[str, int] = {}
+
+    def unique(self, name: str) -> str:
+        made = name
+        while made in self._count:
+            self._count[name] += 1
+            made = f"{name}_{self._count[name]}"
+        self._count[made] = 0
+        return made
