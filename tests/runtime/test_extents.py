@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import tirlite as tl
+from tirlite.analysis.exact_value import value_of
 from tirlite.ir import Cast, IntImm, Max, Min, Neg, Select, TruncDiv, TruncMod, Var, f32, i32, i64
 from tirlite.ir.builder import Builder
-from tirlite.runtime.extents import value_of
 
 n = Var("n")
 

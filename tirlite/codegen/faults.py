@@ -121,10 +121,14 @@ class Faults:
         self.out.branch_if(stopped, self._leave(code), passed)
         self.out.start(passed)
 
-    def allocate(self, buffer: Buffer, extents: list[str], span: Span | None) -> str:
-        """The address of fresh memory on the heap, which `release_to` or a fault frees."""
+    def allocate(self, buffer: Buffer, extents: list[str], overflows: list[str], span: Span | None) -> str:
+        """The address of fresh memory on the heap, which `release_to` or a fault frees.
+
+        `overflows` are the flags of what wrapped around in the extents.
+        """
         out = self.out
         size, bad = checked_bytes(out, buffer, extents)
+        bad = any_of(out, [bad, *overflows])
         sized, got = out.label("sized"), out.label("got")
         out.branch_if(bad, self._stop(ExtentOutOfRange(buffer.name, span=span)), sized)
         out.start(sized)

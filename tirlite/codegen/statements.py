@@ -193,10 +193,10 @@ class Statements:
     def allocate(self, stmt: Allocate) -> None:
         buffer = stmt.buffer
         home = self.storage.homes[buffer]
-        extents = [self.values.value(extent) for extent in buffer.shape]
+        extents, overflows = self.extents(buffer, checked=home is Home.HEAP)
         align = self.storage.line
         if home is Home.HEAP:
-            pointer = self.faults.allocate(buffer, extents, self.at)
+            pointer = self.faults.allocate(buffer, extents, overflows, self.at)
         elif home is Home.WORKSPACE:
             pointer = self.layout.addresses[buffer]
         elif buffer in self.slots:
@@ -204,6 +204,15 @@ class Statements:
         else:
             pointer = self.slots[buffer] = self.out.alloca(self.storage.sizes[buffer], align)
         self.place(buffer, pointer, extents, align, pointer)
+
+    def extents(self, buffer: Buffer, *, checked: bool) -> tuple[list[str], list[str]]:
+        """The extents of a buffer, and if they are checked, the flags of what wraps around on the way to them."""
+        before = self.values.checked
+        self.values.checked = checked
+        self.values.overflows.clear()
+        found = [self.values.value(extent) for extent in buffer.shape]
+        self.values.checked = before
+        return found, list(self.values.overflows)
 
     def place(self, buffer: Buffer, pointer: str, extents: list[str], align: int, root: str) -> None:
         """Says where a buffer lies from here on: at `pointer`, in the allocation at `root`."""

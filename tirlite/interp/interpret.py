@@ -15,6 +15,7 @@ from tirlite.interp.code import Code
 from tirlite.interp.memory import Window, on_array
 from tirlite.interp.place import extents
 from tirlite.interp.program import Marks, Program, Values
+from tirlite.interp.room import demand_room
 from tirlite.interp.statements import shape_of, statement
 from tirlite.interp.team import execute
 from tirlite.ir import Buffer, PrimFunc, Steps, Var, run
@@ -56,6 +57,8 @@ def interpret(func: PrimFunc, arguments: Mapping[Var | Buffer, object]) -> None:
     for name in (*func.dims, *func.params):
         values[program.registers[name]] = _bound(name, arguments.get(name), func.span)
     _refuse_overlap(program, [each for each in func.params if isinstance(each, Buffer)], values, func.span)
+    given = ((name, values[program.registers[name]]) for name in (*func.dims, *func.params) if isinstance(name, Var))
+    demand_room(func, {name: int(value) for name, value in given if name.dtype.is_integer})
     with np.errstate(all="ignore"):
         execute(program, values)
 

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tirlite.analysis.exact_value import value_of
 from tirlite.ir import Var
 from tirlite.ir.faults import OverlappingArguments
 from tirlite.runtime import explain
-from tirlite.runtime.extents import value_of
 from tirlite.runtime.scalars import scalar_value
 from tirlite.runtime.signature import ArrayParam, Signature
 

@@ -7,10 +7,10 @@ from math import prod
 from typing import NoReturn
 
 from tirlite.analysis import shape_plan
+from tirlite.analysis.exact_value import is_arithmetic, value_of
 from tirlite.codegen import FORK_JOIN, Lowered, ObjectCode
 from tirlite.ir import Buffer, PrimFunc
 from tirlite.runtime.bind import Binding
-from tirlite.runtime.extents import is_arithmetic, value_of
 from tirlite.runtime.fault_record import told_by
 from tirlite.runtime.load import CType, Library, scalar_type
 from tirlite.runtime.messages import NegativeTemporary, NoWorkspace, WorkspaceTooLarge

@@ -1,29 +1,10 @@
-"""An extent of a parameter and the values of its variables in, its value as an exact integer out."""
+"""The extents of a parameter in, an error for those that the shape of an array cannot be checked against out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
+from tirlite.analysis.exact_value import stranger_in
 from tirlite.diag import KernelError, Message, Span
-from tirlite.ir import (
-    Add,
-    Cast,
-    Expr,
-    FloorDiv,
-    FloorMod,
-    IntImm,
-    Max,
-    Min,
-    Mul,
-    Neg,
-    Node,
-    ShiftLeft,
-    Sub,
-    TruncDiv,
-    TruncMod,
-    Var,
-    walk,
-)
+from tirlite.ir import Expr
 
 
 class ExtentForm(Message):
@@ -43,61 +24,8 @@ class ExtentForm(Message):
     kind: str
 
 
-def _trunc_div(a: int, b: int) -> int:
-    quotient = abs(a) // abs(b) if b else 0
-    return quotient if (a < 0) == (b < 0) else -quotient
-
-
-_OPERATIONS: dict[type[Expr], Callable[[int, int], int]] = {
-    Add: lambda a, b: a + b,
-    Sub: lambda a, b: a - b,
-    Mul: lambda a, b: a * b,
-    FloorDiv: lambda a, b: a // b if b else 0,
-    FloorMod: lambda a, b: a % b if b else 0,
-    TruncDiv: _trunc_div,
-    TruncMod: lambda a, b: a - b * _trunc_div(a, b) if b else 0,
-    Min: min,
-    Max: max,
-    ShiftLeft: lambda a, b: a << b if 0 <= b < 64 else 0,
-}
-_TAKEN = frozenset({Var, IntImm, Cast, Neg, *_OPERATIONS})
-
-
 def check_extent(extent: Expr, buffer: str, span: Span | None) -> None:
     """Raises KernelError for an extent that `value_of` cannot take."""
-    stranger = _stranger(extent)
+    stranger = stranger_in(extent)
     if stranger is not None:
         raise ExtentForm(buffer, type(stranger).__name__, span=span).error()
-
-
-def is_arithmetic(extent: Expr) -> bool:
-    """Whether `value_of` can take `extent`."""
-    return _stranger(extent) is None
-
-
-def _stranger(extent: Expr) -> Node | None:
-    for node in walk(extent):
-        if type(node) not in _TAKEN or not isinstance(node, Expr) or not node.dtype.is_integer:
-            return node
-    return None
-
-
-def value_of(extent: Expr, values: Mapping[Var, int]) -> int:
-    """The value of `extent`. Nothing wraps, unlike in the kernel: a shape that would need it fits no array."""
-    results: list[int] = []
-    stack: list[tuple[Expr, bool]] = [(extent, False)]
-    while stack:
-        node, ready = stack.pop()
-        if isinstance(node, Var):
-            results.append(values[node])
-        elif isinstance(node, IntImm):
-            results.append(node.value)
-        elif not ready:
-            stack.append((node, True))
-            stack += [(child, False) for child in reversed(tuple(node.children())) if isinstance(child, Expr)]
-        elif isinstance(node, Neg):
-            results.append(-results.pop())
-        elif not isinstance(node, Cast):
-            b, a = results.pop(), results.pop()
-            results.append(_OPERATIONS[type(node)](a, b))
-    return results.pop()

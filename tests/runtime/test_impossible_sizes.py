@@ -1,0 +1,95 @@
+"""Sizes that no memory can have: named errors, before anything is written, in compiled code and interpreter alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+
+TEXT = """
+n = tl.dim("n", max=8)
+
+@tl.kernel
+def f(x: tl.f64[n], y: tl.f64[n], k: tl.i64, m: tl.i64):
+    y[0] = 7.0
+    {loop}
+        t = tl.alloc(tl.f64[{shape}])
+        t[{zeros}] = x[0]
+        y[1] = t[{zeros}]
+"""
+
+
+def run(shape: str, k: int, m: int, how: str, y: np.ndarray, loop: str = "if n > 0:") -> None:
+    """Run the kernel that allocates `shape`, by code or interpreter."""
+    zeros = ", ".join("0" for _ in shape.split(","))
+    kernel = tl.compile(tl.parse(TEXT.format(loop=loop, shape=shape, zeros=zeros)))
+    (kernel if how == "code" else kernel.interpret)(np.ones(3), y, k, m)
+
+
+both = pytest.mark.parametrize("how", ["code", "interpreter"])
+
+
+@both
+@pytest.mark.parametrize(
+    ("shape", "k", "m"),
+    [
+        ("k", 2**61 + 128, 0),
+        ("k", 2**62, 0),
+        ("k, m", 2**32, 2**32),  # the product is 0 modulo 2**64
+        ("k * m", 2**32, 2**32),
+        ("k, m", 2**31, 2**33),
+        ("k * m", -(2**31), -(2**31)),
+        ("k + m", 2**62, 2**62),  # negative modulo 2**64
+        ("k, m, n", 2**62, 2**62),
+    ],
+)
+def test_too_many_bytes_are_refused(shape: str, k: int, m: int, how: str) -> None:
+    y = np.zeros(3)
+    with pytest.raises(tl.TirliteError, match="workspace-too-large|out-of-memory"):
+        run(shape, k, m, how, y)
+    assert (y == 0).all()
+
+
+@both
+@pytest.mark.parametrize(
+    ("shape", "k", "m"),
+    [("n - 5", 0, 0), ("k - m", 3, 8), ("n - 5, n - 5", 0, 0), ("n - 5, k", 0, 0), ("k, m", -1, -1), ("k, m", 0, -1)],
+)
+def test_a_negative_extent_is_refused_whatever_the_others_are(shape: str, k: int, m: int, how: str) -> None:
+    y = np.zeros(3)
+    with pytest.raises(tl.TirliteError, match=r"negative extent|with the extent -"):
+        run(shape, k, m, how, y)
+    assert (y == 0).all()
+
+
+@both
+@pytest.mark.parametrize("elements", [1, 2**16 - 1, 2**16 + 1])
+def test_what_there_is_memory_for_runs(elements: int, how: str) -> None:
+    y = np.zeros(3)
+    run("k", elements, 0, how, y)
+    assert y.tolist() == [7, 1, 0]
+
+
+def test_products_that_wrap_inside_of_a_loop_are_noticed() -> None:
+    """At i = 1 the extent is 2**64, which is 0 in 64 bits."""
+    with pytest.raises(tl.KernelRunError, match="extent-out-of-range"):
+        run("k * i * m + 1 - i", 2**32, 2**32, "code", np.zeros(3), loop="for i in range(n):")
+
+
+@both
+def test_a_shape_above_the_declared_maximum_is_refused(how: str) -> None:
+    kernel = tl.compile(tl.parse(TEXT.format(loop="if n > 0:", shape="n", zeros="0")))
+    y = np.zeros(9)
+    with pytest.raises(tl.CallError, match="dim-fact"):
+        (kernel if how == "code" else kernel.interpret)(np.ones(9), y, 0, 0)
+    assert (y == 0).all()
+
+
+@both
+def test_a_shape_that_is_no_declared_multiple_is_refused(how: str) -> None:
+    text = 'n = tl.dim("n", multiple_of=4)\n\n@tl.kernel\ndef f(x: tl.f32[n]):\n    x[0] = 1.0\n'
+    kernel, x = tl.compile(tl.parse(text)), np.zeros(6, np.float32)
+    with pytest.raises(tl.CallError, match="dim-fact"):
+        (kernel if how == "code" else kernel.interpret)(x)
+    assert (x == 0).all()

@@ -1,0 +1,49 @@
+"""A function and its arguments in, an error for allocations that cannot be had out, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+
+from tirlite.analysis.exact_value import is_arithmetic, value_of
+from tirlite.ir import Allocate, PrimFunc, Var, statements, walk
+from tirlite.ir.faults import NegativeExtent, OutOfMemory
+
+# Beyond, sizes are refused without asking for memory; below the other one, memory is taken for granted.
+_LARGEST = 1 << 62
+_SMALL = 1 << 20
+
+
+def demand_room(func: PrimFunc, given: Mapping[Var, int]) -> None:
+    """Raises KernelRunError where an allocation has a negative extent, or more bytes than there are.
+
+    Looks at those whose extents are known from what the caller gave, computed without wrapping around. The others are
+    checked when they are reached.
+    """
+    for stmt in statements(func.body):
+        if not isinstance(stmt, Allocate):
+            continue
+        buffer, shape = stmt.buffer, stmt.buffer.shape
+        if not all(is_arithmetic(extent) for extent in shape):
+            continue
+        if any(isinstance(node, Var) and node not in given for extent in shape for node in walk(extent)):
+            continue
+        extents = [value_of(extent, given) for extent in shape]
+        for axis, extent in enumerate(extents):
+            if extent < 0:
+                raise NegativeExtent(buffer.name, axis, extent, span=stmt.span).error()
+        size = prod(extents, start=buffer.dtype.bytes)
+        if not _can_have(size):
+            raise OutOfMemory(buffer.name, size, span=stmt.span).error()
+
+
+def _can_have(size: int) -> bool:
+    if size <= _SMALL or size > _LARGEST:
+        return size <= _SMALL
+    try:
+        np.empty(size, np.uint8)
+    except MemoryError:
+        return False
+    return True
