@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.driver.weaken import allowing_zero
+from tirlite.rewrite.weaken import allowing_zero
 from tirlite.ir import f32
 from tirlite.ir.builder import Builder
 

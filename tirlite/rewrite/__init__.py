@@ -2,6 +2,7 @@
 
 from tirlite.rewrite.check_races import CheckRaces
 from tirlite.rewrite.inject_virtual_threads import InjectVirtualThreads
+from tirlite.rewrite.lower_callees import LowerCallees
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.observers import DumpFolder, PrintAfter, verify_after
 from tirlite.rewrite.pipeline import Observer, Pass, Step, run_pipeline
@@ -17,6 +18,7 @@ __all__ = [
     "CheckRaces",
     "DumpFolder",
     "InjectVirtualThreads",
+    "LowerCallees",
     "Normalize",
     "Observer",
     "Pass",

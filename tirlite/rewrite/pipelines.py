@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tirlite.plan import Plan, Strategy
 from tirlite.rewrite.check_races import CheckRaces
 from tirlite.rewrite.inject_virtual_threads import InjectVirtualThreads
+from tirlite.rewrite.lower_callees import LowerCallees
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.shape_rewrite import ByShape
@@ -25,10 +26,15 @@ def default_pipeline(
     time_limit: float | None = None,
 ) -> tuple[Pass, ...]:
     """What `tirlite.compile` runs before code is generated. The options are those of `StorageRewrite`."""
-    return (
+    memory = target or Target.host()
+    prepare: tuple[Pass, ...] = (
         Normalize(),
         CheckRaces(),
         InjectVirtualThreads(),
         SplitThreads(),
-        StorageRewrite(strategy, in_place, target or Target.host(), on_plan, budget=budget, time_limit=time_limit),
     )
+    # What differs by shape is planned by the outermost function, with the scratch of the others in it.
+    within = "auto" if strategy == "per_shape" else strategy
+    inner = StorageRewrite(within, in_place, memory, budget=budget, time_limit=time_limit)
+    outer = StorageRewrite(strategy, in_place, memory, on_plan, budget=budget, time_limit=time_limit)
+    return (*prepare, LowerCallees((*prepare, inner)), outer)

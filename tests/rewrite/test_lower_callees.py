@@ -1,0 +1,234 @@
+"""Functions that are called, after LowerCallees, and the plan of their caller."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+
+n, m = tl.dims("n m")
+STRATEGIES = ["none", "tvm", "share", "pack", "exact", "auto"]
+
+
+@tl.kernel
+def relu(x: tl.f32[n], y: tl.f32[n]):
+    for i in range(n):
+        y[i] = max(x[i], 0)
+
+
+@tl.kernel
+def add(x: tl.f32[n], y: tl.f32[n], total: tl.f32[n]):
+    for i in range(n):
+        total[i] = x[i] + y[i]
+
+
+@tl.kernel
+def reverse(x: tl.f32[n], y: tl.f32[n]):
+    for i in range(n):
+        y[i] = x[n - 1 - i]
+
+
+@tl.kernel
+def sums(x: tl.f32[n], y: tl.f32[n]):
+    total = tl.alloc(tl.f32[n + 1])
+    total[0] = 0
+    for i in range(n):
+        total[i + 1] = total[i] + x[i]
+    for i in range(n):
+        y[i] = total[i + 1]
+
+
+def planned(kernel: tl.Kernel, strategy: str = "pack", **options: object) -> tl.Kernel:
+    """The kernel with that strategy, seen to give what the interpreter gives."""
+    compiled = tl.compile(kernel, strategy=strategy, **options)
+    x = np.random.default_rng(3).normal(size=23).astype(np.float32)
+    compiled_y, interpreted_y, lowered_y = (np.zeros_like(x) for _ in range(3))
+    compiled(x, compiled_y)
+    compiled.interpret(x, interpreted_y)
+    tl.compile(compiled.lowered, strategy="none").interpret(x, lowered_y)
+    assert np.array_equal(compiled_y, interpreted_y)
+    assert np.array_equal(lowered_y, interpreted_y)
+    return compiled
+
+
+def test_the_scratch_of_a_callee_is_planned_by_its_caller() -> None:
+    @tl.kernel
+    def outer(x: tl.f32[n], y: tl.f32[n]):
+        a = tl.alloc(tl.f32[n])
+        tl.call(relu, x, a)
+        tl.call(sums, a, y)
+
+    expected = tl.parse("""
+n = tl.dim("n")
+
+@tl.kernel
+def relu(x: tl.f32[n], y: tl.f32[n]):
+    for i in range(n):
+        y[i] = max(x[i], tl.f32(0.0))
+
+n = tl.dim("n")
+
+@tl.kernel
+def sums(x: tl.f32[n], y: tl.f32[n], total: tl.f32[n + 1]):
+    total[0] = tl.f32(0.0)
+    for i in range(n):
+        total[i + 1] = total[i] + x[i]
+    for i in range(n):
+        y[i] = total[i + 1]
+
+n = tl.dim("n")
+
+@tl.kernel
+def outer(x: tl.f32[n], y: tl.f32[n]):
+    a = tl.alloc(tl.f32[n])
+    tl.call(relu, x, a)
+    total = tl.alloc(tl.f32[n + 1])
+    tl.call(sums, a, y, total)
+""")
+    kernel = planned(outer, "none")
+    equality = tl.structural_equal(kernel.lowered, expected)
+    assert equality, equality
+    assert str(planned(outer).plan.total) == "8*n + 4"
+
+
+def test_scratch_that_follows_scratch_takes_its_place() -> None:
+    @tl.kernel
+    def outer(x: tl.f32[n], y: tl.f32[n]):
+        a = tl.alloc(tl.f32[n])
+        tl.call(sums, x, a)
+        tl.call(sums, a, y)
+
+    kernel = planned(outer)
+    assert str(kernel.plan.total) == "8*n + 4"
+    assert len(tl.allocations(kernel.lowered)) == 1
+
+
+def test_scratch_rises_through_all_callers() -> None:
+    @tl.kernel
+    def twice(x: tl.f32[n], y: tl.f32[n]):
+        t = tl.alloc(tl.f32[n])
+        tl.call(sums, x, t)
+        tl.call(sums, t, y)
+
+    @tl.kernel
+    def outer(x: tl.f32[n], y: tl.f32[n]):
+        tl.call(twice, x, y)
+
+    kernel = planned(outer)
+    assert str(kernel.plan.total) == "8*n + 4"
+    assert "malloc" not in kernel.llvm
+    assert "aligned_alloc" not in kernel.llvm
+
+
+def test_scratch_in_a_loop_is_hoisted_out_of_it() -> None:
+    @tl.kernel
+    def outer(x: tl.f32[n], y: tl.f32[n]):
+        for _ in range(3):
+            tl.call(sums, x, y)
+
+    (arena,) = tl.allocations(planned(outer).lowered)
+    assert str(arena.bytes) == "4*n + 4"
+
+
+def test_each_parallel_iteration_has_scratch_of_its_own() -> None:
+    @tl.kernel
+    def rows(x: tl.f32[n, m], y: tl.f32[n, m]):
+        for i in tl.parallel(n):
+            row = tl.view(x, tl.f32[m], byte_offset=4 * m * i)
+            out = tl.view(y, tl.f32[m], byte_offset=4 * m * i)
+            tl.call(sums, row, out)
+
+    x = np.ones((200, 300), np.float32)
+    y = np.zeros_like(x)
+    tl.compile(rows, target=tl.Target.host())(x, y)
+    assert np.array_equal(y, np.cumsum(x, axis=1, dtype=np.float32))
+
+
+def test_a_dim_that_may_be_zero_calls_a_function_for_empty_arrays() -> None:
+    """In `fold`, storage is planned on the ground that there is at least one element: `a` fits into `b`."""
+
+    @tl.kernel
+    def fold(x: tl.f32[n], y: tl.f32[1]):
+        a = tl.alloc(tl.f32[300])
+        b = tl.alloc(tl.f32[300 * n])
+        for i in range(300):
+            a[i] = y[0] + i
+        for i in range(300):
+            y[0] += a[i]
+        for i in range(300 * n):
+            b[i] = x[i // 300]
+        for i in range(300 * n):
+            y[0] += b[i]
+
+    @tl.kernel
+    def tail(x: tl.f32[n], rest: tl.f32[1], y: tl.f32[1]):
+        without_first = tl.view(x, tl.f32[n - 1], byte_offset=4)
+        tl.call(fold, without_first, y)
+
+    for size in (1, 3):
+        compiled, interpreted = np.ones(1, np.float32), np.ones(1, np.float32)
+        x = np.ones(size, np.float32)
+        tail(x, np.zeros(1, np.float32), compiled)
+        tail.interpret(x, np.zeros(1, np.float32), interpreted)
+        assert compiled == interpreted
+    assert 'n = tl.dim("n", min=0)' in str(tail.lowered)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_element_wise_calls_go_in_place(strategy: str) -> None:
+    @tl.kernel
+    def residual(x: tl.f32[n], y: tl.f32[n]):
+        a = tl.alloc(tl.f32[n])
+        b = tl.alloc(tl.f32[n])
+        c = tl.alloc(tl.f32[n])
+        tl.call(relu, x, a)
+        tl.call(reverse, a, b)
+        tl.call(add, a, b, c)
+        tl.call(relu, c, y)
+
+    kernel = planned(residual, strategy)
+    assert str(kernel.plan.total) == ("12*n" if strategy == "none" else "8*n")
+    assert str(planned(residual, strategy, in_place=False).plan.total) == "12*n"
+
+
+def test_a_callee_on_shared_bytes_is_compiled_without_claims() -> None:
+    @tl.kernel
+    def chain(x: tl.f32[n], y: tl.f32[n]):
+        a = tl.alloc(tl.f32[n])
+        b = tl.alloc(tl.f32[n])
+        tl.call(relu, x, a)
+        tl.call(relu, a, b)
+        tl.call(reverse, b, y)
+
+    kernel = planned(chain, "share")
+    assert str(kernel.plan.total) == "4*n"
+    assert kernel.llvm.count("define internal fastcc") == 3
+    assert kernel.llvm.count("(ptr align 4 %p0, ptr align 4 %p1") == 1
+
+
+def test_the_check_sees_a_call_that_reads_what_another_buffer_was_stored_over() -> None:
+    func = tl.parse("""
+n = tl.dim("n")
+
+@tl.kernel
+def reverse(x: tl.f32[n], y: tl.f32[n]):
+    for i in range(n):
+        y[i] = x[n - 1 - i]
+
+n = tl.dim("n")
+
+@tl.kernel
+def outer(x: tl.f32[n], y: tl.f32[n]):
+    a = tl.alloc(tl.f32[n])
+    b = tl.alloc(tl.f32[n])
+    tl.call(reverse, x, a)
+    tl.call(reverse, a, b)
+    tl.call(reverse, b, y)
+""")
+    first, second, *calls = func.body.stmts
+    shared = tl.ir.View(second.buffer, first.buffer, tl.ir.const(0, tl.i64))
+    wrong = func.replaced(body=tl.ir.seq(first, shared, *calls))
+    verdict = tl.analysis.check_storage(func, wrong)
+    assert not verdict
+    assert str(verdict) == "`a` is read after `b` was stored over its bytes"

@@ -1,0 +1,55 @@
+"""A function in, the same with callees that are right for all extents that they are called with out.
+
+A dim is at least 1 unless declared otherwise, and storage is planned on that ground. Where a caller may give 0 to such
+a dim, it calls a second version, made without that. Other facts of dims are checked at the call.
+"""
+
+from __future__ import annotations
+
+from tirlite.analysis import Extents
+from tirlite.ir import Function, KernelCall, Node, PrimFunc, Steps, calls_in, rewrite, run
+from tirlite.rewrite.weaken import allowing_zero
+from tirlite.sizes import Proof, prove_le
+
+
+def fit_callees(func: PrimFunc) -> PrimFunc:
+    """`func`, and all that it calls, with calls of versions for empty arrays where these may come up."""
+    return run(_Fit().fitted(func))
+
+
+class _Fit:
+    def __init__(self) -> None:
+        self.versions: dict[tuple[Function, bool], PrimFunc] = {}
+
+    def fitted(self, func: PrimFunc) -> Steps[PrimFunc]:
+        calls = calls_in(func.body)
+        if not calls:
+            return func
+        extents = Extents(func)
+        instead: dict[KernelCall, PrimFunc] = {}
+        for call in dict.fromkeys(calls):
+            key = call.callee, _may_be_empty(call, extents)
+            if key not in self.versions:
+                assert isinstance(call.callee, PrimFunc)
+                self.versions[key] = yield self.fitted(allowing_zero(call.callee) if key[1] else call.callee)
+            instead[call] = self.versions[key]
+
+        def replace(call: KernelCall) -> Node:
+            callee = instead[call]
+            return call if callee is call.callee else call.replaced(callee=callee)
+
+        is_same = all(callee is call.callee for call, callee in instead.items())
+        result = func if is_same else rewrite(func, {KernelCall: replace})
+        assert isinstance(result, PrimFunc)
+        return result
+
+
+def _may_be_empty(call: KernelCall, extents: Extents) -> bool:
+    """Whether a dim of the callee that counts as at least 1 is not proved to be."""
+    buffers = dict(call.buffers())
+    for dim, (param, axis) in call.callee.sources.items():
+        if dim.dim is not None and dim.dim.min == 1:
+            size = extents.size(buffers[param].shape[axis])
+            if size is None or prove_le(1, size) is not Proof.YES:
+                return True
+    return False
