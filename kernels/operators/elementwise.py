@@ -5,12 +5,13 @@ Operands of the shape of the result are read at the index that is written, so th
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Sequence
 
-from tirlite.ir import NE, Buffer, Builder, Cast, DType, Expr, PrimFunc, TensorType, f32
+from tirlite.ir import NE, Builder, Cast, DType, Expr, PrimFunc, TensorType, f32
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.formulas import FORMULAS, Formula, number
-from tirlite.kernels.operators.shapes import Axis, broadcast, extents
+from tirlite.kernels.operators.nest import nest, seen
+from tirlite.kernels.operators.shapes import Axis, Extent, broadcast, extents
 
 
 @factory
@@ -26,30 +27,28 @@ def cast(x: TensorType, y: TensorType) -> PrimFunc:
     return spread("cast", (x, y), lambda value: value)
 
 
-def spread(name: str, types: tuple[TensorType, ...], formula: Formula) -> PrimFunc:
-    """A function that gives `formula` of the operands, all of `types` but the last, at each element of the last."""
+def spread(
+    name: str, types: tuple[TensorType, ...], formula: Formula, shapes: Sequence[Sequence[Extent]] | None = None
+) -> PrimFunc:
+    """A function that gives `formula` of the operands, all of `types` but the last, at each element of the last.
+
+    Operands and result may be seen under other `shapes` than those of their types.
+    """
     b = Builder(name)
     *given, result = types
-    operands = [b.param(f"x{number}", each) for number, each in enumerate(given)]
-    output = b.param("y", result, out=True)
-    axes = broadcast([extents(each) for each in (*given, result)], extents(result))
-    seen = [_seen(b, each, [axis for axis in axes if axis.present[n]]) for n, each in enumerate((*operands, output))]
-    with ExitStack() as nest:
-        loops = [(b.for_ if level else b.parallel)(f"i{level}", 0, axis.extent) for level, axis in enumerate(axes)]
-        variables = [nest.enter_context(loop) for loop in loops]
-        values = [b.let(f"v{n}", _widened(each[_index(axes, n, variables)])) for n, each in enumerate(seen[:-1])]
-        b.store(seen[-1], tuple(variables), converted(formula(*values), output.dtype))
+    buffers = [*(b.param(f"x{number}", each) for number, each in enumerate(given)), b.param("y", result, out=True)]
+    shapes = shapes or [extents(each) for each in types]
+    axes = broadcast(shapes, shapes[-1])
+    *operands, output = [
+        seen(b, each, [axis.extent for axis in axes if axis.present[number]]) for number, each in enumerate(buffers)
+    ]
+    with nest(b, [axis.extent for axis in axes]) as indices:
+        values = [b.let(f"v{n}", _widened(each[_index(axes, n, indices)])) for n, each in enumerate(operands)]
+        b.store(output, indices, converted(formula(*values), output.dtype))
     return b.build()
 
 
-def _seen(b: Builder, buffer: Buffer, axes: list[Axis]) -> Buffer:
-    """A buffer over the joined axes that it has."""
-    if len(axes) == len(buffer.shape):
-        return buffer
-    return b.view(f"{buffer.name}_", buffer, TensorType(buffer.dtype, tuple(axis.extent for axis in axes)))
-
-
-def _index(axes: tuple[Axis, ...], operand: int, variables: list[Expr]) -> tuple[Expr, ...]:
+def _index(axes: Sequence[Axis], operand: int, variables: Sequence[Expr]) -> tuple[Expr, ...]:
     return tuple(var for axis, var in zip(axes, variables, strict=True) if axis.present[operand])
 
 

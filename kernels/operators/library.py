@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from tirlite.kernels.operators import conv_cases, elementwise_cases, matmul, normalize, pool_cases, reduce, softmax
+from tirlite.kernels.operators import (
+    arrange_cases,
+    conv_cases,
+    elementwise_cases,
+    matmul,
+    normalize,
+    pool_cases,
+    reduce,
+    softmax,
+)
 from tirlite.kernels.operators.case import Case
 
-CASES: tuple[Case, ...] = tuple(
-    case
-    for family in (elementwise_cases, matmul, conv_cases, pool_cases, reduce, softmax, normalize)
-    for case in family.CASES
-)
+FAMILIES = (elementwise_cases, matmul, conv_cases, pool_cases, reduce, softmax, normalize, arrange_cases)
+CASES: tuple[Case, ...] = tuple(case for family in FAMILIES for case in family.CASES)

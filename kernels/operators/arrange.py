@@ -1,0 +1,98 @@
+"""Operators that put elements elsewhere: transposed, sliced, spread, repeated, between depth and space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tirlite.ir import Builder, PrimFunc, TensorType
+from tirlite.kernels.operators.elementwise import spread
+from tirlite.kernels.operators.factory import factory
+from tirlite.kernels.operators.nest import nest, seen
+from tirlite.kernels.operators.shapes import Extent, extents, is_one, is_same, product
+
+
+@factory
+def transpose(X: TensorType, Y: TensorType, *, axes: tuple[int, ...]) -> PrimFunc:
+    """y has axis axes[k] of x as its axis k."""
+    return permuted("transpose", X, Y, extents(X), axes)
+
+
+def permuted(name: str, X: TensorType, Y: TensorType, shape: Sequence[Extent], axes: Sequence[int]) -> PrimFunc:
+    """x seen under another shape, with its axes in another order; axes that stay neighbours are one."""
+    runs: list[list[int]] = []
+    for axis in axes:
+        if is_one(shape[axis]):
+            continue
+        if runs and runs[-1][-1] == _before(axis, shape):
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    joined = [product(shape[axis] for axis in run) for run in runs]
+    order = sorted(range(len(runs)), key=lambda number: runs[number][0])
+    b = Builder(name)
+    x, y = b.param("x", X), b.param("y", Y, out=True)
+    source, target = seen(b, x, [joined[number] for number in order]), seen(b, y, joined)
+    with nest(b, joined) as indices:
+        b.store(target, indices, source[tuple(indices[number] for number in order)])
+    return b.build()
+
+
+def _before(axis: int, shape: Sequence[Extent]) -> int:
+    """The axis before one, those of extent 1 left out; -1 if there is none."""
+    return next((k for k in range(axis - 1, -1, -1) if not is_one(shape[k])), -1)
+
+
+@factory
+def depth_to_space(X: TensorType, Y: TensorType, *, blocksize: int, mode: str = "DCR") -> PrimFunc:
+    """Blocks of channels become squares of `blocksize`; in `mode` "CRD" the channels of y come first in those of x."""
+    n, c, h, w = extents(X)
+    rest = c // (blocksize * blocksize)
+    if mode == "DCR":
+        shape, axes = (n, blocksize, blocksize, rest, h, w), (0, 3, 4, 1, 5, 2)
+    else:
+        shape, axes = (n, rest, blocksize, blocksize, h, w), (0, 1, 4, 2, 5, 3)
+    return permuted("depth_to_space", X, Y, shape, axes)
+
+
+@factory
+def space_to_depth(X: TensorType, Y: TensorType, *, blocksize: int) -> PrimFunc:
+    """Squares of `blocksize` become channels: the inverse of `depth_to_space` in mode "DCR"."""
+    n, c, h, w = extents(X)
+    shape = (n, c, h // blocksize, blocksize, w // blocksize, blocksize)
+    return permuted("space_to_depth", X, Y, shape, (0, 3, 5, 1, 2, 4))
+
+
+@factory
+def slice_(
+    X: TensorType, Y: TensorType, *, starts: tuple[Extent, ...], sizes: tuple[Extent, ...], steps: tuple[int, ...]
+) -> PrimFunc:
+    """y[i] = x[starts + i * steps] for i below `sizes`, along every axis."""
+    axes: list[tuple[Extent, Extent, Extent, int]] = []
+    for extent, start, size, step in reversed(list(zip(extents(X), starts, sizes, steps, strict=True))):
+        is_whole = bool(axes) and axes[-1][1] == 0 and axes[-1][3] == 1 and is_same(axes[-1][0], axes[-1][2])
+        if is_whole and step == 1:
+            inner = axes[-1][0]
+            axes[-1] = (extent * inner, start * inner, size * inner, 1)
+        else:
+            axes.append((extent, start, size, step))
+    axes.reverse()
+    b = Builder("slice")
+    x, y = b.param("x", X), b.param("y", Y, out=True)
+    source, target = seen(b, x, [axis[0] for axis in axes]), seen(b, y, [axis[2] for axis in axes])
+    with nest(b, [axis[2] for axis in axes]) as indices:
+        b.store(target, indices, source[tuple(i * axis[3] + axis[1] for i, axis in zip(indices, axes, strict=True))])
+    return b.build()
+
+
+@factory
+def broadcast_to(X: TensorType, Y: TensorType) -> PrimFunc:
+    """x spread over the shape of y, as NumPy does it."""
+    return spread("broadcast_to", (X, Y), lambda value: value)
+
+
+@factory
+def tile(X: TensorType, Y: TensorType, *, repeats: tuple[Extent, ...]) -> PrimFunc:
+    """x `repeats` times along each axis."""
+    source = [each for extent in extents(X) for each in (1, extent)]
+    target = [each for pair in zip(repeats, extents(X), strict=True) for each in pair]
+    return spread("tile", (X, Y), lambda value: value, shapes=(source, target))

@@ -1,0 +1,28 @@
+"""The extents of a box in, the loops over its elements out: for kernels whose rank varies, which a Builder makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from tirlite.ir import Buffer, Builder, IntImm, TensorType, Var
+from tirlite.kernels.operators.shapes import Extent, is_same
+
+
+@contextmanager
+def nest(b: Builder, box: Sequence[Extent], *, serial: bool = False) -> Iterator[tuple[Var, ...]]:
+    """A block for each element of a box; `with` gives its indices. The outermost loop is parallel, or `serial`."""
+    with ExitStack() as loops:
+        kinds = [b.for_ if serial or level else b.parallel for level in range(len(box))]
+        yield tuple(
+            loops.enter_context(kind(f"i{level}", 0, extent))
+            for level, (kind, extent) in enumerate(zip(kinds, box, strict=True))
+        )
+
+
+def seen(b: Builder, buffer: Buffer, shape: Sequence[Extent]) -> Buffer:
+    """The elements of a buffer under another shape; itself if that is its own."""
+    own = [extent.value if isinstance(extent, IntImm) else extent for extent in buffer.shape]
+    if len(own) == len(shape) and all(map(is_same, own, shape)):
+        return buffer
+    return b.view(f"{buffer.name}_", buffer, TensorType(buffer.dtype, tuple(shape)))
