@@ -113,7 +113,7 @@ CASES = (
     slice_case("reversed", (5,), (4,), (5,), (-1,)),
     Case(
         "broadcast_to",
-        lambda: broadcast_to(tl.f32[n, 1, 3], tl.f32[2, n, m, 3]),
+        lambda: broadcast_to(tl.f32[n, 1, 3], tl.f32[2, n, 5, 3]),
         values((n, 1, 3)),
         lambda x: np.broadcast_to(x, (2, 3, 5, 3)),
     ),
