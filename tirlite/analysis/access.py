@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tirlite.analysis.param_uses import ParamUses, Use
+from tirlite.analysis.visibility import Visibility, visibilities
 from tirlite.ir import (
     Allocate,
     AttrKey,
@@ -21,6 +22,7 @@ from tirlite.ir import (
     Buffer,
     BufferRef,
     Call,
+    Evaluate,
     Expr,
     For,
     ForKind,
@@ -90,6 +92,7 @@ class Region:
     after: int = -1
     attach: Region | None = None  # the innermost parallel or thread-bound loop's region around, itself included
     then: Region | None = None  # of an else branch: the other one
+    barriers: list[int] = field(default_factory=list)  # the positions of those beside its statements
 
     @property
     def is_thread(self) -> bool:
@@ -117,12 +120,14 @@ class Touch:
 class Allocation:
     """One Allocate as it stands at one place: its buffer, the body that it stands in, and all touches in order.
 
-    A statement object that stands in the program twice makes two of them.
+    A statement object that stands in the program twice makes two of them. `visibility` says who sees what is allocated
+    inside thread-bound loops.
     """
 
     buffer: Buffer
     home: Region
     touches: list[Touch] = field(default_factory=list)
+    visibility: Visibility | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +173,7 @@ class _Finder:
         self.pending: list[list[Access]] = [[]]  # for each open region, what its composite's `after` will list
         self.begun: list[int] = []  # for each open composite, the index of its `before`
         self.uses = ParamUses()
+        self.visible: dict[Allocate, Visibility] = {}  # in the launch that is open
 
     def find(self, func: PrimFunc) -> LinearSequence:
         todo: list[tuple[Stmt, str]] = [(stmt, "visit") for stmt in reversed(func.body.stmts)]
@@ -214,6 +220,9 @@ class _Finder:
         region = Region(stmt, outer, outer.depth + 1, entry.position)
         starts_attach = isinstance(stmt, For) and stmt.kind in (ForKind.PARALLEL, ForKind.THREAD)
         region.attach = region if starts_attach else outer.attach
+        if region.is_thread:
+            assert isinstance(stmt, For)
+            self.visible = visibilities(stmt)
         # A bound or the condition of an if is evaluated outside the body, but is listed on the composite's `after`.
         outside = _outside(stmt)
         self.open.append(region)
@@ -247,7 +256,8 @@ class _Finder:
                 if not isinstance(extent, IntImm):
                     self.touch(extent, region, position)
         if isinstance(stmt, Allocate):
-            self.roots[stmt.buffer] = Allocation(stmt.buffer, region)
+            visibility = self.visible.get(stmt) if self.in_thread() else None
+            self.roots[stmt.buffer] = Allocation(stmt.buffer, region, visibility=visibility)
             self.allocations.append(self.roots[stmt.buffer])
             self.pending[-1].append(Access(stmt.buffer, AccessKind.ALLOC))
         elif isinstance(stmt, View):
@@ -257,6 +267,8 @@ class _Finder:
         elif isinstance(stmt, KernelCall):
             self.call(stmt, region, position)
         else:
+            if isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is Op.BARRIER:
+                region.barriers.append(position)
             for child in stmt.children():
                 assert isinstance(child, Expr)
                 self.touch(child, region, position)

@@ -5,6 +5,9 @@ A composite beside the Allocate counts as a whole, from its `before` to its `aft
 and touched inside lives as long as the loop. Where an `if` beside the Allocate holds all touches, its branches exclude
 each other, and the lifetime is that inside each branch. A buffer whose address is handed on, or that is volatile, lives
 as long as its region.
+
+What several threads see lives longer, as they run at no fixed pace: until the next barrier after its last use that all
+of them pass, and from the last one before its first.
 """
 
 from __future__ import annotations
@@ -12,7 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch, linear_sequence
-from tirlite.ir import Buffer, IfThenElse, PrimFunc
+from tirlite.analysis.visibility import Visibility
+from tirlite.ir import Buffer, For, IfThenElse, PrimFunc, While
 
 Interval = tuple[int, int]
 
@@ -58,11 +62,15 @@ def _live(allocation: Allocation) -> tuple[Interval, ...]:
     home, touches = allocation.home, allocation.touches
     if not touches:
         return ()
-    if home.attach is not None and home.attach.is_thread:
-        # Threads run at no fixed pace: what several of them may see lives as long as they do.
+    if allocation.visibility is Visibility.NESTED:
+        assert home.attach is not None
         return (_whole(home.attach),)
     if allocation.buffer.volatile or any(touch.kind is AccessKind.OPAQUE for touch in touches):
-        return (_whole(home),)
+        whole = _whole(home)
+        return _between_barriers(home, whole) if allocation.visibility is Visibility.BLOCK else (whole,)
+    if allocation.visibility is Visibility.BLOCK:
+        # Threads may be in both branches of an `if` at one time.
+        return _between_barriers(home, _hull(touches, [_child(touch.region, home) for touch in touches]))
     intervals: list[Interval] = []
     groups = [(home, touches)]
     while groups:
@@ -78,6 +86,46 @@ def _live(allocation: Allocation) -> tuple[Interval, ...]:
 
 def _whole(region: Region) -> Interval:
     return region.before + 1, region.after
+
+
+def _between_barriers(home: Region, interval: Interval) -> tuple[Interval, ...]:
+    """`interval`, at the level of `home`, from the last barrier before it to the next one after it.
+
+    Where a body has none there, one further out counts; and if it is that of a loop, so do the parts of the iterations
+    before and after that no barrier parts from it.
+    """
+    (low, high), parts = interval, []
+    begin: int | None = None
+    end: int | None = None
+    region = home
+    while True:
+        if begin is None:
+            begin = max((each for each in region.barriers if each < low), default=None)
+        if end is None:
+            end = min((each for each in region.barriers if each >= high), default=None)
+        if region is home.attach or region.parent is None or (begin is not None and end is not None):
+            break
+        if isinstance(region.composite, For | While):
+            first, last = _whole(region)
+            if begin is None:
+                parts.append((max(region.barriers, default=first), last))
+                low = region.before
+            if end is None:
+                parts.append((first, min(region.barriers, default=last)))
+                high = region.after + 1
+        region = region.parent
+    first, last = _whole(region)
+    return _united([*parts, (first if begin is None else begin, last if end is None else end)])
+
+
+def _united(intervals: list[Interval]) -> tuple[Interval, ...]:
+    united: list[Interval] = []
+    for low, high in sorted(intervals):
+        if united and low <= united[-1][1]:
+            united[-1] = united[-1][0], max(high, united[-1][1])
+        elif low < high:
+            united.append((low, high))
+    return tuple(united)
 
 
 def _hull(touches: list[Touch], tops: list[Region | None]) -> Interval:

@@ -19,6 +19,7 @@ from tirlite.analysis import (
 )
 from tirlite.analysis.distribution import distributed_loops
 from tirlite.analysis.most_bytes import MostBytes
+from tirlite.analysis.visibility import Visibility
 from tirlite.diag import Message, PlanError, Span
 from tirlite.ir import Allocate, Buffer, For, PrimFunc, TypeCode, Var, statements
 from tirlite.plan import Pool, Problem, Rank, Request, StorageScope
@@ -86,11 +87,13 @@ def storage_problem(func: PrimFunc, target: Target, *, lines: bool = False, in_p
     dead: list[Buffer] = []
     sequence = linear_sequence(func)
     all_lifetimes = lifetimes_of(sequence)
-    for lifetime in all_lifetimes:
+    for allocation, lifetime in zip(sequence.allocations, all_lifetimes, strict=True):
         buffer = lifetime.buffer
         size = most.of(buffer)
         if not lifetime.live:
             dead.append(buffer)
+        elif allocation.visibility is Visibility.NESTED:
+            kept[buffer] = "each thread has a copy of its own"
         elif reason := left_alone(buffer, size):
             kept[buffer] = reason
         else:

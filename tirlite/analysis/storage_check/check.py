@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from tirlite.analysis.storage_check.flow import Spared, misread
-from tirlite.analysis.storage_check.hulls import hull_of, is_whole
+from tirlite.analysis.storage_check.hulls import hull_of, is_whole, may_meet
 from tirlite.analysis.storage_check.meetings import meetings, unlisted
 from tirlite.analysis.storage_check.places import Places
 from tirlite.analysis.storage_check.resident import Event, Handover, Region, Resident, Root, StorageFault, Wrong
@@ -69,7 +69,7 @@ class _Check:
 
     def compare(self, one: Resident, other: Resident, *, together: bool = True) -> None:
         """Two that may meet on the same bytes; unless `together`, perhaps on a part of them."""
-        if (is_whole(one) or is_whole(other)) and (_is_written(one) or _is_written(other)):
+        if (is_whole(one) or is_whole(other)) and (_is_written(one) or _is_written(other)) and may_meet(one, other):
             text = f"`{one.buffer.name}` and `{other.buffer.name}` share bytes, and not all that happens there is known"
             raise Wrong(text, [one.buffer, other.buffer], one.opaque or other.opaque or one.stmt, other.stmt)
         for victim, rival in ((one, other), (other, one)):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.analysis.storage_check.resident import Event, Flow, Region, Resident
-from tirlite.ir import ForKind
+from tirlite.analysis.storage_check.resident import Event, Flow, Happening, Region, Resident
 
 Hull = tuple[int, int]
 
@@ -12,17 +11,21 @@ def hull_of(resident: Resident, outermost: dict[tuple[Region, Region], Region | 
     """From the first to the last position; None for what is never touched.
 
     What happens in a loop inside the body of the Allocate counts as all of that loop. A buffer whose address is handed
-    on or that is volatile takes its whole body, and one inside a thread-bound loop takes all of that, since threads
+    on or that is volatile takes its whole body. What several threads use counts from barrier to barrier, since they
     run at no fixed pace. `outermost` remembers the outermost loop of each region inside each body.
     """
     home = resident.region
     touches = [each for each in resident.happenings if each.event is not Event.DECLARE]
     if not touches:
         return None
-    if home.attached is not None and home.attach is not None and home.attach.kind is ForKind.THREAD:
-        return home.attached.begin, home.attached.end
-    if resident.opaque is not None:
-        return resident.position, home.end
+    hull = (resident.position, home.end) if resident.opaque is not None else _touched(home, touches, outermost)
+    if not resident.is_seen_by_several:
+        return hull
+    resident.stretches = stretches_around(home, hull)
+    return min(resident.stretches)[0], max(high for _, high in resident.stretches)
+
+
+def _touched(home: Region, touches: list[Happening], outermost: dict[tuple[Region, Region], Region | None]) -> Hull:
     lows, highs = [], []
     for each in touches:
         region = each.region
@@ -40,8 +43,42 @@ def hull_of(resident: Resident, outermost: dict[tuple[Region, Region], Region | 
 
 def is_whole(resident: Resident) -> bool:
     """Whether it takes its hull wholly, so that nothing else may be stored there meanwhile."""
-    attach = resident.region.attach
-    return resident.opaque is not None or (attach is not None and attach.kind is ForKind.THREAD)
+    return resident.opaque is not None or resident.is_seen_by_several
+
+
+def may_meet(one: Resident, other: Resident) -> bool:
+    """Whether threads may use both at one time; each has stretches if several threads use it."""
+    if not one.stretches or not other.stretches:
+        return True
+    return any(a[0] <= b[1] and b[0] <= a[1] for a in one.stretches for b in other.stretches)
+
+
+def stretches_around(home: Region, hull: Hull) -> list[Hull]:
+    """All that may run in one thread while another one is within `hull`, which lies in the body `home`.
+
+    A thread gets no further than to the next barrier, be it in the next iteration of a loop, and is no further behind
+    than the last one.
+    """
+    found = [hull]
+    forwards, backwards = True, True
+    low, high = hull
+    region: Region | None = home
+    while region is not None and (forwards or backwards):
+        ahead = [each for each in region.barriers if each > high]
+        behind = [each for each in region.barriers if each < low]
+        is_last = region is home.attached
+        if forwards:
+            found.append((high, ahead[0] - 1 if ahead else region.end))
+            if not ahead and not is_last and region.flow is Flow.LOOP:
+                found.append((region.begin, region.barriers[0] - 1 if region.barriers else region.end))
+        if backwards:
+            found.append((behind[-1] + 1 if behind else region.begin, low))
+            if not behind and not is_last and region.flow is Flow.LOOP:
+                found.append((region.barriers[-1] + 1 if region.barriers else region.begin, region.end))
+        forwards, backwards = forwards and not ahead, backwards and not behind
+        low, high = region.begin, region.end
+        region = None if is_last else region.parent
+    return found
 
 
 def _outermost_loop(region: Region, home: Region) -> Region | None:

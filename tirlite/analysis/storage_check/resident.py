@@ -8,7 +8,8 @@ from enum import Enum
 from typing import Protocol
 
 from tirlite.diag import Span
-from tirlite.ir import Allocate, Buffer, For, Stmt, View
+from tirlite.ir import Allocate, Buffer, For, ForKind, Stmt, View
+from tirlite.plan import Rank, StorageScope
 from tirlite.sizes import Size
 
 
@@ -25,7 +26,7 @@ class Region:
     """A part of the program, from position `begin` to `end`.
 
     `attach` is the parallel or thread-bound loop whose iterations have storage of their own here; `attached` is the
-    region of that loop.
+    region of that loop. `barriers` are the positions of those that stand here, or in loops over threads here.
     """
 
     flow: Flow
@@ -35,6 +36,7 @@ class Region:
     attach: For | None = None
     attached: Region | None = None
     end: int = -1
+    barriers: list[int] = field(default_factory=list)
 
 
 class Event(Enum):
@@ -57,10 +59,14 @@ class Happening:
 
 @dataclass(slots=True, eq=False)
 class Root:
-    """An Allocate of the rewritten program, and the allocations of the original one that live in it."""
+    """An Allocate of the rewritten program, and the allocations of the original one that live in it.
+
+    `thread` is the innermost loop over threads around it, if any.
+    """
 
     stmt: Allocate
     region: Region
+    thread: For | None
     residents: list[Resident] = field(default_factory=list)
 
 
@@ -78,6 +84,8 @@ class Resident:
     """One Allocate of the original program, where the rewritten one keeps it, and all that happens to it, in order.
 
     `opaque` is where its address is first handed on, and the statement that first touches it if it is volatile.
+    `thread` is the innermost loop over threads around the Allocate; `is_forked` says that loops over threads inside of
+    that one touch it. If several threads use it, `stretches` are the positions at which they may do so.
     """
 
     stmt: Allocate
@@ -86,10 +94,26 @@ class Resident:
     window: Window
     happenings: list[Happening] = field(default_factory=list)
     opaque: Stmt | None = None
+    thread: For | None = None
+    is_forked: bool = False
+    stretches: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def buffer(self) -> Buffer:
         return self.stmt.buffer
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is one for all threads of a block by its scope, wherever it is declared."""
+        return StorageScope.parse(self.buffer.scope).rank is Rank.SHARED
+
+    @property
+    def is_seen_by_several(self) -> bool:
+        """Whether several threads, which run at no fixed pace, may use it."""
+        attach = self.region.attach
+        if attach is None or attach.kind is not ForKind.THREAD:
+            return False
+        return self.thread is None or self.is_shared or self.is_forked
 
 
 class Handover(Protocol):

@@ -18,6 +18,7 @@ from tirlite.ir import (
     Buffer,
     BufferRef,
     Call,
+    Evaluate,
     Expr,
     For,
     ForKind,
@@ -38,6 +39,7 @@ from tirlite.ir import (
     While,
     run,
 )
+from tirlite.ir.thread_tag import ThreadRole, thread_role
 
 _T = TypeVar("_T")
 _Declaration: TypeAlias = Allocate | View
@@ -55,6 +57,7 @@ class Walk:
         self.runs: dict[Stmt, list[tuple[int, int, Region]]] = {stmt: [] for stmt in watched}
         self._clock = 0
         self._uses = ParamUses()
+        self._thread: For | None = None
         self._known: set[Var] = {*original.dims}
         self._windows: dict[Buffer, Window] = {}
         self._residents: dict[Buffer, Resident | None] = {}
@@ -159,7 +162,7 @@ class Walk:
 
     def _window(self, stmt: Allocate | View, region: Region) -> Window:
         if isinstance(stmt, Allocate):
-            root = Root(stmt, region)
+            root = Root(stmt, region, self._thread)
             self.roots.append(root)
             return Window(root, stmt)
         source = self._windows.get(stmt.source)
@@ -174,7 +177,7 @@ class Walk:
             return None
         if window.root is None:
             raise Wrong(f"`{stmt.buffer.name}` lies in an array of the caller", [stmt.buffer], stmt)
-        resident = Resident(stmt, region, self._tick(), window)
+        resident = Resident(stmt, region, self._tick(), window, thread=self._thread)
         resident.happenings.append(Happening(resident.position, Event.DECLARE, region, stmt))
         window.root.residents.append(resident)
         return resident
@@ -213,6 +216,8 @@ class Walk:
             self._touch(child, region, stmt)
         if isinstance(stmt, Store):
             self._happens(stmt.buffer, Event.STORE, region, stmt)
+        elif isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is Op.BARRIER:
+            region.barriers.append(self._tick())
 
     def _composite(self, old: _Composite, new: Stmt, region: Region) -> Steps[None]:
         if isinstance(old, IfThenElse):
@@ -237,13 +242,19 @@ class Walk:
             return
         self._touch(old.start, region, old)
         self._touch(old.stop, region, old)
-        inner = self._open(Flow.LOOP, region)
-        # Thread-bound loops inside one another are one launch.
-        in_threads = region.attach is not None and region.attach.kind is ForKind.THREAD
-        if old.kind is ForKind.PARALLEL or (old.kind is ForKind.THREAD and not in_threads):
-            inner.attach, inner.attached = old, inner
         self._known.add(old.var)
-        yield self._inside(old.body, new.body, inner)
+        around = self._thread
+        if old.kind in (ForKind.PARALLEL, ForKind.THREAD):
+            self._thread = None if thread_role(old) in (None, ThreadRole.BLOCK) else old
+        if old.kind is ForKind.THREAD and region.attach is not None and region.attach.kind is ForKind.THREAD:
+            # Thread-bound loops inside one another are one launch.
+            yield self._body(old.body, new.body, region)
+        else:
+            inner = self._open(Flow.LOOP, region)
+            if old.kind in (ForKind.PARALLEL, ForKind.THREAD):
+                inner.attach, inner.attached = old, inner
+            yield self._inside(old.body, new.body, inner)
+        self._thread = around
         self._known.discard(old.var)
 
     def _inside(self, old: SeqStmt, new: SeqStmt, region: Region) -> Steps[None]:
@@ -282,6 +293,7 @@ class Walk:
         resident = self._residents.get(buffer)
         if resident is not None:
             resident.happenings.append(Happening(position, event, region, stmt))
+            resident.is_forked = resident.is_forked or self._thread is not resident.thread
             if resident.opaque is None and resident.stmt.buffer.volatile:
                 resident.opaque = stmt
         return resident

@@ -1,0 +1,46 @@
+"""A launch (the outermost of nested thread-bound loops) in, who sees what is allocated inside out."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from tirlite.ir import Allocate, AttrStmt, For, IfThenElse, SeqStmt, Stmt, While
+from tirlite.ir.thread_tag import ThreadRole, thread_role
+from tirlite.plan import Rank, StorageScope
+
+
+class Visibility(Enum):
+    """Who sees an allocation: all threads of a block together, or each its own copy.
+
+    Of NESTED ones there is a copy for each thread too, of several axes or beside threads of other axes, so that the
+    body of the launch is not the place of a copy.
+    """
+
+    BLOCK = "block"
+    THREAD = "thread"
+    NESTED = "nested"
+
+
+def visibilities(launch: For) -> dict[Allocate, Visibility]:
+    """Who sees each allocation inside `launch`."""
+    found: dict[Allocate, Visibility] = {}
+    loops = 0
+    todo: list[tuple[Stmt, bool]] = [(launch, False)]
+    while todo:
+        stmt, in_threads = todo.pop()
+        if isinstance(stmt, SeqStmt):
+            todo += ((each, in_threads) for each in reversed(stmt.stmts))
+        elif isinstance(stmt, Allocate):
+            is_shared = StorageScope.parse(stmt.buffer.scope).rank is Rank.SHARED
+            found[stmt] = Visibility.THREAD if in_threads and not is_shared else Visibility.BLOCK
+        elif isinstance(stmt, For):
+            role = thread_role(stmt)
+            loops += role is not None
+            todo.append((stmt.body, in_threads or role not in (None, ThreadRole.BLOCK)))
+        elif isinstance(stmt, While | AttrStmt):
+            todo.append((stmt.body, in_threads))
+        elif isinstance(stmt, IfThenElse):
+            todo += ((stmt.else_body, in_threads), (stmt.then_body, in_threads))
+    if loops > 1:
+        found = {each: Visibility.NESTED if who is Visibility.THREAD else who for each, who in found.items()}
+    return found
