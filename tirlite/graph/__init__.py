@@ -11,6 +11,7 @@ from tirlite.graph.op import Attrs, Op, Site
 from tirlite.graph.ops import OPS
 from tirlite.graph.program import Block, Branches, Program, program
 from tirlite.graph.types import TensorType, TupleType, Type, tensor_type
+from tirlite.graph.validate import validate
 
 __all__ = [
     "Attrs",
@@ -44,4 +45,5 @@ __all__ = [
     "structural_equal",
     "tensor_type",
     "trace",
+    "validate",
 ]

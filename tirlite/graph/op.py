@@ -107,6 +107,17 @@ class Attrs:
         """The same attributes with sizes in the place of dims."""
         return self._mapped(lambda size: substitute(size, sizes))
 
+    def symbolic_sizes(self) -> list[Size]:
+        """The sizes in it that depend on dims."""
+        found: list[Size] = []
+
+        def note(size: Poly) -> Size:
+            found.append(size)
+            return size
+
+        self._mapped(note)
+        return found
+
     def _mapped(self, function: Callable[[Poly], Size]) -> Self:
         changes = {}
         for each in fields(self):

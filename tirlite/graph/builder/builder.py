@@ -11,19 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tirlite.diag import GraphError, Message
-from tirlite.graph.builder.arrangement import ArrangementBuilder
-from tirlite.graph.builder.binary import BinaryBuilder
 from tirlite.graph.builder.calls import Operand
+from tirlite.graph.builder.cells import CellBuilder
 from tirlite.graph.builder.convolution import ConvolutionBuilder
-from tirlite.graph.builder.elementwise import ElementwiseBuilder
-from tirlite.graph.builder.linear import LinearBuilder
 from tirlite.graph.builder.normalization import NormalizationBuilder
 from tirlite.graph.builder.reduction import ReductionBuilder
 from tirlite.graph.expr import Expr, If, Let, Tuple, Var
 from tirlite.graph.function import Function
 from tirlite.graph.places import user_line
-from tirlite.graph.program import program
 from tirlite.graph.types import TensorType, tensor_type
+from tirlite.graph.validate import validate
 from tirlite.ir import DType
 from tirlite.ir import TensorType as Annotation
 
@@ -43,15 +40,7 @@ class NoOutputs(Message):
     name: str
 
 
-class Builder(
-    ElementwiseBuilder,
-    BinaryBuilder,
-    LinearBuilder,
-    ConvolutionBuilder,
-    NormalizationBuilder,
-    ReductionBuilder,
-    ArrangementBuilder,
-):
+class Builder(CellBuilder, ConvolutionBuilder, NormalizationBuilder, ReductionBuilder):
     """Builds one function. Every method returns an expression, whose span is the line of the call.
 
     Operands are expressions, arrays, which become constants, or numbers, which take the element type of the operand
@@ -108,5 +97,5 @@ class Builder(
         made = Function(
             name or self.name, tuple(self._params), body, primitive=primitive, outputs=names, span=self._place
         )
-        program(made)
+        validate(made)
         return made

@@ -1,0 +1,100 @@
+"""A function in, nothing out, or an error that says what is wrong with it and where.
+
+Types need no check here: each expression infers its own when it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tirlite.diag import GraphError, Message, Span, public
+from tirlite.graph.expr import Call, FunctionNode
+from tirlite.graph.op import Op
+from tirlite.graph.program import program
+from tirlite.graph.types import TupleType, Type, tensors
+from tirlite.sizes import Dim, Size, dims_of
+from tirlite.sizes.poly import atom_of
+
+
+class UnknownGraphDim(Message):
+    """A graph uses a dim that no call gives a value to.
+
+    Example: `g.broadcast_to(x, [m, 4])` where `m` is no extent of an input.
+    Fix: Make the dim an extent of an input by itself, as `n` is in `tl.f32[n, 2 * n]`.
+    """
+
+    code = "unknown-graph-dim"
+    raises = GraphError
+    title = "the dim `{dim}` of `{where}` is not known when `{function}` is called"
+    help = "make it an extent of an input by itself, as `n` is in tl.f32[n, 2 * n]"
+
+    dim: str
+    where: str
+    function: str
+
+
+class OutputNames(Message):
+    """The names of a function's outputs do not fit its result.
+
+    Example: `Function("f", (x,), x, outputs=("a", "b"))`.
+    Fix: Give one name for each field of the result, each another one, or none at all.
+    """
+
+    code = "graph-output-names"
+    raises = GraphError
+    title = "`{function}` returns {count} values and names {names}"
+    help = "give each output a name of its own, or give none"
+
+    function: str
+    count: int
+    names: str
+
+
+@public
+def validate(function: FunctionNode) -> None:
+    """Raises GraphError where the function, or one that it calls, is ill-formed.
+
+    Each variable must have one value where it is used, each dim must be an extent of a parameter by itself, and names
+    of outputs must fit.
+    """
+    seen: set[FunctionNode] = set()
+    waiting = [function]
+    while waiting:
+        top = waiting.pop()
+        if top not in seen:
+            seen.add(top)
+            _check_outputs(top)
+            waiting += _check_body(top)
+
+
+def _check_outputs(function: FunctionNode) -> None:
+    count = len(function.result.fields) if isinstance(function.result, TupleType) else 1
+    names = function.outputs
+    if names and (len(names) not in (count, 1) or len(set(names)) != len(names)):
+        raise OutputNames(function.name, count, ", ".join(f"`{name}`" for name in names), span=function.span).error()
+
+
+def _check_body(function: FunctionNode) -> Iterator[FunctionNode]:
+    """Checks the dims, and yields the functions that are called."""
+    known = {dim for param in function.params for extent in _extents(param.type) for dim in atom_of(extent, Dim)}
+    for param in function.params:
+        _check_dims(function, param.name, _extents(param.type), known, param.span)
+    for step in program(function).steps():
+        sizes = _extents(step.type)
+        if isinstance(step, Call):
+            sizes += step.attrs.symbolic_sizes()
+            if not isinstance(step.op, Op):
+                yield step.op
+        where = step.op.name if isinstance(step, Call) else type(step).__name__.lower()
+        _check_dims(function, where, sizes, known, step.span)
+
+
+def _check_dims(function: FunctionNode, where: str, sizes: list[Size], known: set[Dim], span: Span | None) -> None:
+    for size in sizes:
+        for dim in dims_of(size):
+            if dim not in known:
+                raise UnknownGraphDim(dim.name, where, function.name, span=span).error()
+
+
+def _extents(of: Type) -> list[Size]:
+    return [extent for tensor in tensors(of) for extent in tensor.shape]
