@@ -5,6 +5,9 @@ from __future__ import annotations
 from tirlite.kernels import (
     argmax,
     attention,
+    block_matmul,
+    block_sum,
+    block_transpose,
     blur,
     chain,
     convolution,
@@ -34,4 +37,7 @@ CASES = (
     *jacobi.CASES,
     *histogram.CASES,
     *harris.CASES,
+    *block_matmul.CASES,
+    *block_sum.CASES,
+    *block_transpose.CASES,
 )
