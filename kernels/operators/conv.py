@@ -193,6 +193,7 @@ def _by_panels(
                     y,
                     t,
                     first,
+                    0,
                     width,
                     bias,
                 )

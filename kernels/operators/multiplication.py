@@ -71,6 +71,7 @@ def multiplication(
                 y,
                 t,
                 j,
+                0,
                 width,
                 extra,
             )
@@ -120,6 +121,7 @@ def _in_place_panels(
                 y,
                 t,
                 start,
+                j - start,
                 columns,
                 extra,
             )

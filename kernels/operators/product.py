@@ -76,17 +76,20 @@ def tile(block, kind, add, left, a, t, i, b, s, j, rows, columns, lanes, terms):
 
 
 @tl.inline
-def tiles(kind, add, left, a, t, first, last, b, s, j, columns, lanes, terms, store, y, u, at, width, extra):
-    """Rows from `first` to below `last`, columns from `at`, `width` of them; b[s, :, j] is the first of these."""
+def tiles(kind, add, left, a, t, first, last, b, s, j, columns, lanes, terms, store, y, u, at, known, width, extra):
+    """Rows from `first` to below `last`, columns from `at`, `width` of them; b[s, :, j] is the first of these.
+
+    Of these columns the first ones, `known` of them, are another tile's to store.
+    """
     block = tl.alloc(kind[ROWS, columns], scope="local")
     for g in range((last - first) // ROWS):
         tile(block, kind, add, left, a, t, first + g * ROWS, b, s, j, ROWS, columns, lanes, terms)
         for r in range(ROWS):
-            for q in range(width):
+            for q in range(known, width):
                 store(y, u, first + g * ROWS + r, at + q, block[r, q], extra)
     for i in range(first + (last - first) // ROWS * ROWS, last):
         tile(block, kind, add, left, a, t, i, b, s, j, 1, columns, lanes, terms)
-        for q in range(width):
+        for q in range(known, width):
             store(y, u, i, at + q, block[0, q], extra)
 
 
