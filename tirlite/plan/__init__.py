@@ -1,5 +1,6 @@
 """Storage planning: a Problem in, a checked Plan out. Knows no IR."""
 
+from tirlite.plan.beside import Comparison, beside
 from tirlite.plan.bound import lower_bound
 from tirlite.plan.check import check
 from tirlite.plan.csv_read import read_csv
@@ -19,6 +20,7 @@ from tirlite.plan.verdict import Counterexample, Fault, Ok
 
 __all__ = [
     "Choice",
+    "Comparison",
     "Conditions",
     "Counterexample",
     "Decision",
@@ -36,6 +38,7 @@ __all__ = [
     "STRATEGIES",
     "StorageScope",
     "Strategy",
+    "beside",
     "check",
     "lower_bound",
     "parse_facts",

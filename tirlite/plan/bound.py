@@ -77,6 +77,17 @@ def peak(problem: Problem, requests: Sequence[Request]) -> Peak:
     return _peak(problem.dims, [Stretch(request.live, request.size, request.memories) for request in requests])
 
 
+def peaks(problem: Problem, in_place: Iterable[tuple[str, str]]) -> dict[str, Peak]:
+    """For each memory the most bytes that are live at one point, of requests that can live there alone.
+
+    Each of the pairs counts once where both are live.
+    """
+    pairs = set(in_place)
+    parts = stretches(problem, [h for h in handovers(problem) if h.pair in pairs] if pairs else [])
+    inside = {name: [part for part in parts if part.memories == (name,)] for name in problem.memories}
+    return {name: _peak(problem.dims, own) for name, own in inside.items() if own}
+
+
 def _bound(problem: Problem, parts: Sequence[Stretch]) -> Size:
     return total_of(_group_bound(problem, memories, parts) for memories in _groups(problem))
 

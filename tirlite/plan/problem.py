@@ -94,6 +94,7 @@ class Problem:
     in_place: tuple[tuple[str, str], ...] = ()
     facts: Mapping[str, Dim] = field(default_factory=dict, hash=False)
     table: CsvTable | None = field(default=None, init=False, compare=False, repr=False)
+    refusals: Mapping[tuple[str, str], object] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -133,6 +134,15 @@ class Problem:
         """The same problem, read from `table`: one row for each request."""
         problem = replace(self)
         object.__setattr__(problem, "table", table)
+        return problem
+
+    def with_refusals(self, refusals: Mapping[tuple[str, str], object]) -> Problem:
+        """The same problem, which tells for some pairs why the first may not take over the place of the second.
+
+        The values are told by their `str`. For explanations alone; not part of the JSON form.
+        """
+        problem = replace(self)
+        object.__setattr__(problem, "refusals", MappingProxyType(dict(refusals)))
         return problem
 
     def to_json(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tirlite.diag import Message, PlanError, nearest
+from tirlite.plan.bound import peaks
 from tirlite.plan.decision import Choice
 from tirlite.plan.layout import Layout, Region
 from tirlite.plan.request import Request
@@ -76,7 +77,23 @@ def explain_all(layout: Layout, only: str | None = None) -> str:
             lines.append(
                 f"    {request.id}: {request.size} bytes{place}, live {request.spans}; {_why(layout, request.id)}"
             )
+    if only is None:
+        lines += _peaks(layout)
     return "\n".join(lines)
+
+
+def _peaks(layout: Layout) -> list[str]:
+    """For each memory, when most is live, and what; symbolic sizes as a formula, at one of the times that decide it."""
+    lines = []
+    for memory, peak in peaks(layout.problem, layout.in_place).items():
+        live = [
+            request.id
+            for request in layout.problem.requests
+            if request.memories == (memory,) and any(low <= peak.time < high for low, high in request.live)
+        ]
+        more = f" and {len(live) - _ROWS} more" if len(live) > _ROWS else ""
+        lines.append(f"peak of {memory}: {peak.size} bytes at time {peak.time}: {', '.join(live[:_ROWS])}{more}")
+    return lines
 
 
 def explain_pair(layout: Layout, first: str, second: str) -> str:
@@ -89,7 +106,7 @@ def explain_pair(layout: Layout, first: str, second: str) -> str:
         return _in_place(layout, *taken)
     if overlap is not None:
         how = "at different offsets" if same_pool else "in different pools"
-        return f"{pair} are both live at time {overlap}, so they lie {how}"
+        return f"{pair} are both live at time {overlap}, so they lie {how}{_no_handover(layout, first, second)}"
     if same_pool:
         pool = layout.placements[first].pool
         return f"{pair} share `{pool}`: {first} is live {a.spans}, {second} {b.spans}; {second} {_why(layout, second)}"
@@ -103,6 +120,16 @@ def explain_pair(layout: Layout, first: str, second: str) -> str:
         return f"{pair} could share, and do not: `tvm` keeps their kinds apart, {kinds}"
     both = f"{_whereabouts(layout, a)}; {_whereabouts(layout, b)}"
     return f"{pair} could share, and do not, as other choices were preferred: {both}"
+
+
+def _no_handover(layout: Layout, first: str, second: str) -> str:
+    """Why neither takes over the place of the other one, where that was a question."""
+    for new, old in ((first, second), (second, first)):
+        if (new, old) in layout.problem.in_place:
+            return f"\n    `{new}` might take over the place of `{old}`, but other choices were preferred"
+        if (reason := layout.problem.refusals.get((new, old))) is not None:
+            return f"\n    `{new}` cannot take over the place of `{old}`: {reason}"
+    return ""
 
 
 def _in_place(layout: Layout, destination: str, source: str) -> str:

@@ -107,7 +107,12 @@ def storage_problem(func: PrimFunc, target: Target, *, lines: bool = False, in_p
         for proof in proofs
         if proof.allowed and proof.destination in names and proof.source in names
     )
-    problem = Problem(tuple(requests), memories.pools(), pairs)
+    refusals = {
+        (names[proof.destination], names[proof.source]): proof.obstacle
+        for proof in proofs
+        if not proof.allowed and proof.destination in names and proof.source in names
+    }
+    problem = Problem(tuple(requests), memories.pools(), pairs).with_refusals(refusals)
     return StorageProblem(problem, lifetimes, kept, frozenset(dead), proofs, extents)
 
 

@@ -21,7 +21,8 @@ class Rectangle:
 class Chart:
     """Rectangles, what the axes mean, and a title.
 
-    `lines` are horizontal lines with labels, `instants` vertical ones, `marks` horizontal ones without labels.
+    `lines` are horizontal lines with labels, `instants` vertical ones, `marks` horizontal ones without labels. The
+    plane reaches up to `least_top` at least.
     """
 
     title: str
@@ -31,6 +32,7 @@ class Chart:
     lines: tuple[tuple[int, str], ...] = ()
     marks: tuple[int, ...] = ()
     instants: tuple[tuple[int, str], ...] = ()
+    least_top: int = 1
 
 
 def extent(chart: Chart) -> tuple[int, int, int, int]:
@@ -38,6 +40,6 @@ def extent(chart: Chart) -> tuple[int, int, int, int]:
     boxes = chart.rectangles
     left = min((box.left for box in boxes), default=0)
     right = max((box.right for box in boxes), default=1)
-    top = max([box.top for box in boxes] + [value for value, _ in chart.lines], default=1)
+    top = max([chart.least_top, *(box.top for box in boxes), *(value for value, _ in chart.lines)])
     bottom = min((box.bottom for box in boxes), default=0)
     return left, max(right, left + 1), bottom, max(top, bottom + 1)

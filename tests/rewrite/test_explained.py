@@ -1,0 +1,37 @@
+"""What a plan tells of a kernel: why two buffers do not go in place, and what lives at the peak."""
+
+from __future__ import annotations
+
+import tirlite as tl
+
+n = tl.dim("n")
+
+
+@tl.kernel
+def mirrored(x: tl.f32[n], y: tl.f32[n]):
+    a = tl.alloc(tl.f32[n])
+    b = tl.alloc(tl.f32[n])
+    for i in range(n):
+        a[i] = 2 * x[i]
+    for i in range(n):
+        b[i] = a[n - 1 - i]
+    for i in range(n):
+        y[i] = b[i]
+
+
+def test_a_refused_pair_comes_with_the_condition_that_failed() -> None:
+    text = mirrored.plan.explain("a", "b")
+    assert "`b` cannot take over the place of `a`: `b[i]` may be written before `a[n - 1 - i]` is read" in text
+    assert mirrored.plan.explain("b", "a").endswith(text.splitlines()[-1])
+
+
+def test_a_pair_that_was_allowed_and_not_taken_is_told() -> None:
+    problem = tl.plan.Problem(
+        (tl.plan.Request("a", 8, ((0, 2),)), tl.plan.Request("b", 8, ((1, 3),))), in_place=(("b", "a"),)
+    )
+    assert "`b` might take over the place of `a`" in tl.plan.solve(problem, "none").explain("a", "b")
+
+
+def test_the_peak_is_told_with_what_is_live_then_as_a_formula() -> None:
+    assert mirrored.plan.explain().splitlines()[-1].startswith("peak of global: 8*n bytes at time ")
+    assert mirrored.plan.explain().splitlines()[-1].endswith(": a, b")

@@ -1,0 +1,60 @@
+"""Two plans in, their charts side by side out: before and after, to one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+from tirlite.plan.drawing import chart_of
+from tirlite.plan.plan import Plan
+from tirlite.plan.solve import solve
+from tirlite.show import Chart, chart_svg, chart_text, picture
+from tirlite.show.rectangle import extent
+from tirlite.sizes import Dim
+
+_GAP = "    "
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two plans, and how they look beside each other. `str` of it is the chart in letters."""
+
+    before: Plan
+    after: Plan
+    binding: Mapping[Dim, int] | None = None
+
+    def to_text(self, *, width: int = 120, height: int = 20) -> str:
+        """Both charts in letters, each half of `width` columns wide."""
+        left, right = (chart_text(each, width // 2 - len(_GAP), height).splitlines() for each in self._charts())
+        column = max(len(line) for line in left)
+        pairs = zip_longest(left, right, fillvalue="")
+        return "\n".join(f"{one:<{column}}{_GAP}{other}".rstrip() for one, other in pairs)
+
+    def to_svg(self, width: int = 1440, height: int = 540) -> str:
+        """Both charts in one SVG picture; rectangles tell their names and sizes under the pointer."""
+        half = width // 2
+        parts = [chart_svg(each, half, height) for each in self._charts()]
+        moved = "".join(part.replace("<svg ", f'<svg x="{place * half}" ', 1) for place, part in enumerate(parts))
+        size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+        return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n{moved}</svg>\n'
+
+    def _charts(self) -> tuple[Chart, Chart]:
+        charts = [chart_of(plan, plan.lower_bound, self.binding) for plan in (self.before, self.after)]
+        top = max(extent(chart)[3] for chart in charts)
+        one, other = (replace(chart, least_top=top) for chart in charts)
+        return one, other
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        return picture(self.to_svg())
+
+
+def beside(after: Plan, before: Plan | None = None, binding: Mapping[Dim, int] | None = None) -> Comparison:
+    """A plan beside another one for the same requests; left out, that is the plan that shares nothing.
+
+    Symbolic sizes are drawn at `binding`, or at middling values.
+    """
+    return Comparison(before or solve(after.problem, "none"), after, binding)
