@@ -10,7 +10,10 @@ import pytest
 
 import tirlite as tl
 from tirlite.kernels.operators.case import Case
+from tirlite.kernels.operators.elementwise import elementwise
+from tirlite.kernels.operators.gather import gather
 from tirlite.kernels.operators.library import CASES
+from tirlite.kernels.operators.softmax import softmax
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
@@ -51,3 +54,50 @@ def test_interpreted_operators_give_what_numpy_gives(case: Case) -> None:
 
 def test_names_tell_cases_apart() -> None:
     assert [name for name, count in Counter(case.name for case in CASES).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("index", [5, -6])
+def test_an_index_that_points_outside_stops_the_kernel(index: int) -> None:
+    rows = tl.compile(gather(tl.f32[5, 2], tl.i64[1], tl.f32[1, 2], axis=0))
+    with pytest.raises(tl.KernelAssertionError, match=f"index {index} does not exist along an axis of 5"):
+        rows(np.zeros((5, 2), np.float32), np.array([index]))
+
+
+def test_names_of_dims_are_of_no_matter() -> None:
+    length, x, i = tl.dim("length", multiple_of=8), tl.dim("x"), tl.dim("i")
+    made = softmax(tl.f32[x, length, i], tl.f32[x, length, i], axis=1)
+    assert [dim.name for dim in made.dims] == ["dim0", "dim1", "dim2"]
+    assert made.dims[1].dim is not None
+    assert made.dims[1].dim.multiple_of == 8
+
+
+@pytest.mark.parametrize("op", ["relu", "gelu", "sigmoid"])
+def test_element_wise_operators_go_in_place(op: str) -> None:
+    n, m = tl.dims("n m")
+    made = elementwise(op, tl.f32[n, 4, m], tl.f32[n, 4, m])
+
+    @tl.kernel
+    def twice(x: tl.f32[n, 4, m], y: tl.out[tl.f32[n, 4, m]]):
+        a = tl.alloc(tl.f32[n, 4, m])
+        b = tl.alloc(tl.f32[n, 4, m])
+        made(x, a)
+        made(a, b)
+        made(b, y)
+
+    assert str(twice.plan.total) == "16*m*n"
+
+
+def test_a_sum_goes_onto_either_of_its_operands() -> None:
+    n, m = tl.dims("n m")
+    add = elementwise("add", tl.f32[n, m], tl.f32[m], tl.f32[n, m])
+    relu = elementwise("relu", tl.f32[n, m], tl.f32[n, m])
+
+    @tl.kernel
+    def biased(x: tl.f32[n, m], bias: tl.f32[m], y: tl.out[tl.f32[n, m]]):
+        a = tl.alloc(tl.f32[n, m])
+        b = tl.alloc(tl.f32[n, m])
+        relu(x, a)
+        add(a, bias, b)
+        relu(b, y)
+
+    assert str(biased.plan.total) == "4*m*n"

@@ -1,0 +1,129 @@
+"""Elements picked by index: whole slices, single elements along an axis, and what tuples of indices point to.
+
+Negative indices count from the end; one that points outside stops the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+import tirlite as tl
+from tirlite.ir import And, Assert, Builder, Expr, PrimFunc, Select, TensorType, i64
+from tirlite.kernels.operators.case import Case, integers, joined, normal
+from tirlite.kernels.operators.factory import factory
+from tirlite.kernels.operators.nest import nest, seen
+from tirlite.kernels.operators.shapes import Extent, around, as_expr, elements, extents, product
+
+
+@factory
+def gather(X: TensorType, I: TensorType, Y: TensorType, *, axis: int) -> PrimFunc:
+    """y = numpy.take(x, i, axis): the axes of i stand in the place of the axis."""
+    outer, length, inner = around(X, axis)
+    count = elements(I)
+
+    @tl.kernel
+    def gather(x: X, indices: I, y: tl.out[Y]):
+        slices = tl.view(x, x.dtype[outer, length, inner])
+        numbers = tl.view(indices, indices.dtype[count])
+        results = tl.view(y, y.dtype[outer, count, inner])
+        for piece in tl.parallel(outer * count):
+            i = piece // count
+            j = piece % count
+            index = tl.i64(numbers[j])
+            assert -length <= index < length, f"index {index} does not exist along an axis of {length}"
+            at = index + length if index < 0 else index
+            for q in range(inner):
+                results[i, j, q] = slices[i, at, q]
+
+    return gather.ir
+
+
+@factory
+def gather_elements(X: TensorType, I: TensorType, Y: TensorType, *, axis: int) -> PrimFunc:
+    """y[..., k, ...] = x[..., i[..., k, ...], ...]: an index for each element, along an axis."""
+    shape = extents(X)
+    axis %= len(shape)
+    b = Builder("gather_elements")
+    x, numbers, y = b.param("x", X), b.param("indices", I), b.param("y", Y, out=True)
+    with nest(b, extents(Y)) as indices:
+        at = checked(b, numbers[indices], shape[axis])
+        b.store(y, indices, x[(*indices[:axis], at, *indices[axis + 1 :])])
+    return b.build()
+
+
+@factory
+def gather_nd(X: TensorType, I: TensorType, Y: TensorType, *, batch_dims: int = 0) -> PrimFunc:
+    """y[b, k] = x[b, *i[b, k]]: the last axis of i holds tuples of indices, behind `batch_dims` axes that both have."""
+    shape, (*outer, depth) = extents(X), extents(I)
+    batches, rest = shape[:batch_dims], product(shape[batch_dims + depth :])
+    count = product(outer[batch_dims:])
+    b = Builder("gather_nd")
+    x, numbers, y = b.param("x", X), b.param("indices", I), b.param("y", Y, out=True)
+    source = seen(b, x, (product(batches), *shape[batch_dims : batch_dims + depth], rest))
+    tuples = seen(b, numbers, (product(batches), count, depth))
+    target = seen(b, y, (product(batches), count, rest))
+    with nest(b, (product(batches), count)) as (i, j):
+        ats = pointed(b, [tuples[i, j, level] for level in range(depth)], shape[batch_dims:])
+        with b.for_("q", 0, rest) as q:
+            b.store(target, (i, j, q), source[(i, *ats, q)])
+    return b.build()
+
+
+def pointed(b: Builder, numbers: Sequence[Expr], shape: Sequence[Extent]) -> list[Expr]:
+    """A tuple of indices into the first axes of a shape, counted from the front."""
+    return [checked(b, number, shape[level]) for level, number in enumerate(numbers)]
+
+
+def checked(b: Builder, number: Expr, extent: Extent) -> Expr:
+    """An index counted from the front, once it is found to exist along an axis of this extent."""
+    index = b.let("index", number.astype(i64))
+    message = "index {} does not exist along an axis of {}"
+    b.add(Assert(And(index >= 0 - extent, index < extent), message, (index, as_expr(extent))))
+    return b.let("at", Select(index < 0, index + extent, index))
+
+
+n, m = tl.dims("n m")
+
+
+def nd_reference(x: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    return x[tuple(np.moveaxis(indices, -1, 0))]
+
+
+def batched_reference(x: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    return np.stack([nd_reference(each, at) for each, at in zip(x, indices, strict=True)])
+
+
+def case(name: str, factory, reference, x: tuple, indices: tuple, y: tuple, low: int, high: int, **attrs: int) -> Case:
+    """A case with random indices from `low` to below `high`; n is 4 and m is 3."""
+    sizes = [tuple({n: 4, m: 3}.get(each, each) for each in shape) for shape in (x, indices)]
+    types = (tl.f32[x], tl.i64[indices], tl.f32[y])
+    inputs = joined(normal(sizes[0]), integers(low, high, sizes[1]))
+    return Case(name, lambda: factory(*types, **attrs), inputs, reference)
+
+
+def take(axis: int):
+    return lambda x, i: np.take(x, i, axis)
+
+
+CASES = (
+    case("gather-rows", gather, take(0), (7, 5), (n,), (n, 5), -7, 7, axis=0),
+    case("gather-columns", gather, take(1), (n, 7), (2, 3), (n, 2, 3), -7, 7, axis=1),
+    case("gather-middle", gather, take(1), (n, 7, m), (5,), (n, 5, m), 0, 7, axis=1),
+    case("gather-one", gather, take(-1), (n, 7), (), (n,), 0, 7, axis=-1),
+    case(
+        "gather_elements",
+        gather_elements,
+        lambda x, i: np.take_along_axis(x[:, :, :2], i, 1),
+        (n, 6, m),
+        (n, 4, 2),
+        (n, 4, 2),
+        -6,
+        6,
+        axis=1,
+    ),
+    case("gather_nd", gather_nd, nd_reference, (n, 4, m), (5, 2), (5, m), -4, 4),
+    case("gather_nd-elements", gather_nd, nd_reference, (3, 4), (2, 5, 2), (2, 5), 0, 3),
+    case("gather_nd-batches", gather_nd, batched_reference, (n, 4, m), (n, 5, 1), (n, 5, m), 0, 4, batch_dims=1),
+)

@@ -1,0 +1,210 @@
+"""What depends on the order of elements along an axis: the place of an extreme, the first few, running sums."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tirlite as tl
+from tirlite.dsl import Inline
+from tirlite.ir import DType, PrimFunc, TensorType
+from tirlite.kernels.operators.case import Case, integers, normal
+from tirlite.kernels.operators.elementwise import computed_in
+from tirlite.kernels.operators.factory import factory
+from tirlite.kernels.operators.shapes import around
+
+BLOCK = 64  # columns that are gone through together
+
+
+@factory
+def argmax(X: TensorType, Y: TensorType, *, axis: int = -1, keepdims: bool = False, last: bool = False) -> PrimFunc:
+    """The index of the greatest element along an axis: the first of equals, or the `last`; nan counts as greatest."""
+    return _extreme("argmax", X, Y, axis, last, above)
+
+
+@factory
+def argmin(X: TensorType, Y: TensorType, *, axis: int = -1, keepdims: bool = False, last: bool = False) -> PrimFunc:
+    """The index of the least element along an axis: the first of equals, or the `last`; nan counts as least."""
+    return _extreme("argmin", X, Y, axis, last, below)
+
+
+@tl.inline
+def above(a, b):
+    return a > b
+
+
+@tl.inline
+def below(a, b):
+    return a < b
+
+
+def comes_before(kind: DType, compare: Inline) -> Inline:
+    """Whether a comes strictly before b by a comparison, nan first of all."""
+
+    @tl.inline
+    def before(a, b):
+        return compare(a, b) or (tl.isnan(a) and not tl.isnan(b))
+
+    return before if kind.is_float else compare
+
+
+def _extreme(name: str, X: TensorType, Y: TensorType, axis: int, last: bool, compare: Inline) -> PrimFunc:
+    outer, length, inner = around(X, axis)
+    kind = tl.u8 if X.dtype.is_bool else computed_in(X.dtype)
+    before = comes_before(kind, compare)
+
+    @tl.kernel
+    def extreme(x: X, y: tl.out[Y]):
+        columns = tl.view(x, x.dtype[outer, length, inner])
+        places = tl.view(y, y.dtype[outer, inner])
+        for piece in tl.parallel(outer * inner):
+            i = piece // inner
+            q = piece % inner
+            most = kind(columns[i, 0, q])
+            place = tl.i64(0)
+            for j in range(1, length):
+                value = kind(columns[i, j, q])
+                if tl.static(last):
+                    if not before(most, value):
+                        most = value
+                        place = j
+                else:
+                    if before(value, most):
+                        most = value
+                        place = j
+            places[i, q] = y.dtype(place)
+
+    return extreme.ir.replaced(name=name)
+
+
+@factory
+def topk(X: TensorType, V: TensorType, I: TensorType, *, axis: int = -1, largest: bool = True) -> PrimFunc:
+    """The first elements along an axis in order, and their indices, as many as the results hold; equals by index."""
+    outer, length, inner = around(X, axis)
+    count = around(V, axis)[1]
+    before = comes_before(computed_in(X.dtype), above if largest else below)
+
+    @tl.kernel
+    def topk(x: X, values: tl.out[V], indices: tl.out[I]):
+        columns = tl.view(x, x.dtype[outer, length, inner])
+        best = tl.view(values, values.dtype[outer, count, inner])
+        places = tl.view(indices, indices.dtype[outer, count, inner])
+        for piece in tl.parallel(outer * inner):
+            i = piece // inner
+            q = piece % inner
+            for j in range(length):
+                value = columns[i, j, q]
+                found = min(j, count)
+                position = min(j, count)
+                while position > 0 and before(value, best[i, max(position - 1, 0), q]):
+                    position -= 1
+                if position < count:
+                    for shifted in range(min(found, count - 1), position, -1):
+                        best[i, shifted, q] = best[i, shifted - 1, q]
+                        places[i, shifted, q] = places[i, shifted - 1, q]
+                    best[i, position, q] = value
+                    places[i, position, q] = indices.dtype(j)
+
+    return topk.ir
+
+
+@factory
+def cumsum(X: TensorType, Y: TensorType, *, axis: int = -1, exclusive: bool = False, reverse: bool = False) -> PrimFunc:
+    """Sums of all beginnings along an axis; without the element itself if `exclusive`, from the end if `reverse`."""
+    outer, length, inner = around(X, axis)
+    kind = computed_in(X.dtype)
+
+    @tl.kernel
+    def cumsum(x: X, y: tl.out[Y]):
+        columns = tl.view(x, x.dtype[outer, length, inner])
+        sums = tl.view(y, y.dtype[outer, length, inner])
+        blocks = (inner + BLOCK - 1) // BLOCK
+        for piece in tl.parallel(outer * blocks):
+            i = piece // blocks
+            first = piece % blocks * BLOCK
+            some = min(BLOCK, inner - first)
+            totals = tl.alloc(kind[BLOCK], scope="local")
+            for q in range(some):
+                totals[q] = 0
+            for step in range(length):
+                j = length - 1 - step if tl.static(reverse) else step
+                for q in range(some):
+                    before = totals[q]
+                    totals[q] = before + kind(columns[i, j, first + q])
+                    sums[i, j, first + q] = y.dtype(before if tl.static(exclusive) else totals[q])
+
+    return cumsum.ir
+
+
+n, m = tl.dims("n m")
+SIZES = {n: 4, m: 70}
+
+
+def sized(shape: tuple) -> tuple[int, ...]:
+    return tuple(SIZES.get(each, each) for each in shape)
+
+
+def arg_case(name: str, shape: tuple, axis: int, *, greatest: bool = True, last: bool = False, dtype=tl.i32) -> Case:
+    """A case with equal elements."""
+    rest = tuple(1 if k == axis % len(shape) else each for k, each in enumerate(shape))
+
+    def reference(x: np.ndarray) -> np.ndarray:
+        function = np.argmax if greatest else np.argmin
+        if last:
+            return x.shape[axis] - 1 - function(np.flip(x, axis), axis, keepdims=True)
+        return function(x, axis, keepdims=True)
+
+    factory = argmax if greatest else argmin
+    make = integers(-3, 4, sized(shape), dtype=dtype.numpy.type)
+    types = (dtype[shape], tl.i64[rest])
+    return Case(
+        f"arg{'max' if greatest else 'min'}-{name}", lambda: factory(*types, axis=axis, last=last), make, reference
+    )
+
+
+def with_nan(rng: np.random.Generator) -> tuple[np.ndarray]:
+    return (np.array([[1, np.nan, 3, np.nan], [2, 5, 5, 1]], np.float32),)
+
+
+def topk_case(name: str, shape: tuple, axis: int, count: int, *, largest: bool = True) -> Case:
+    result = tuple(count if k == axis % len(shape) else each for k, each in enumerate(shape))
+
+    def reference(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        order = np.argsort(-x if largest else x, axis, kind="stable")
+        order = np.take(order, np.arange(count), axis)
+        return np.take_along_axis(x, order, axis), order
+
+    types = (tl.f32[shape], tl.f32[result], tl.i64[result])
+    inputs = integers(-5, 6, sized(shape), dtype=np.float32)
+    return Case(f"topk-{name}", lambda: topk(*types, axis=axis, largest=largest), inputs, reference)
+
+
+def cumsum_case(name: str, shape: tuple, axis: int, *, dtype: DType = tl.i64, **attrs: bool) -> Case:
+    def reference(x: np.ndarray) -> np.ndarray:
+        ordered = np.flip(x, axis) if attrs.get("reverse") else x
+        made = np.cumsum(ordered.astype(np.float64 if dtype.is_float else x.dtype), axis).astype(x.dtype)
+        made = made - ordered if attrs.get("exclusive") else made
+        return np.flip(made, axis) if attrs.get("reverse") else made
+
+    values = normal(sized(shape)) if dtype is tl.f32 else integers(-9, 9, sized(shape), dtype=dtype.numpy.type)
+    types = (dtype[shape], dtype[shape])
+    return Case(
+        f"cumsum-{name}", lambda: cumsum(*types, axis=axis, **attrs), values, reference, 1e-5 if dtype.is_float else 0
+    )
+
+
+CASES = (
+    arg_case("rows", (n, m), -1),
+    arg_case("columns", (3, n, 7), 1, last=True),
+    arg_case("first axis", (n, 5), 0, greatest=False, dtype=tl.f16),
+    arg_case("last of least", (n, 9), 1, greatest=False, last=True, dtype=tl.u8),
+    Case("argmax-nan", lambda: argmax(tl.f32[2, 4], tl.i64[2]), with_nan, lambda x: np.argmax(x, -1)),
+    Case("argmin-nan", lambda: argmin(tl.f32[2, 4], tl.i64[2]), with_nan, lambda x: np.argmin(x, -1)),
+    topk_case("rows", (n, m), -1, 5),
+    topk_case("least", (3, 9, 2), 1, 9, largest=False),
+    topk_case("one", (n, 6), 1, 1),
+    cumsum_case("rows", (n, m), 1),
+    cumsum_case("columns", (2, n, m), 1, dtype=tl.f32),
+    cumsum_case("exclusive", (n, 5), 0, exclusive=True),
+    cumsum_case("reverse", (n, 5), 1, reverse=True, dtype=tl.i32),
+    cumsum_case("both", (n, 5), 1, exclusive=True, reverse=True),
+)
