@@ -13,7 +13,7 @@ n, m = tl.dims("n m")
 @tl.kernel
 def argmax(x: tl.f32[n, m], place: tl.out[tl.i64[n]]):
     """The first of the columns that hold the largest element; a nan counts as larger than all."""
-    for i in range(n):
+    for i in tl.parallel(n):
         best = tl.i64(0)
         for j in range(1, m):
             if x[i, j] > x[i, best] or (tl.isnan(x[i, j]) and not tl.isnan(x[i, best])):

@@ -17,14 +17,14 @@ def attention(q: tl.f32[heads, n, d], k: tl.f32[heads, m, d], v: tl.f32[heads, m
     for head in range(heads):
         scores = tl.alloc(tl.f32[n, m])
         weights = tl.alloc(tl.f32[n, m])
-        for i in range(n):
+        for i in tl.parallel(n):
             for j in range(m):
                 scores[i, j] = 0
                 for p in range(d):
                     scores[i, j] += q[head, i, p] * k[head, j, p]
                 scores[i, j] /= tl.sqrt(tl.f32(d))
         softmax(scores, weights)
-        for i in range(n):
+        for i in tl.parallel(n):
             for c in range(e):
                 total = 0.0
                 for j in range(m):

@@ -15,13 +15,13 @@ def blur(image: tl.f32[n, m], blurred: tl.out[tl.f32[n, m]]):
     """The mean in float32."""
     rows = tl.alloc(tl.f32[n, m])
     columns = tl.alloc(tl.f32[n, m])
-    for i in range(n):
+    for i in tl.parallel(n):
         for j in range(m):
             rows[i, j] = image[i, max(j - 1, 0)] + image[i, j] + image[i, min(j + 1, m - 1)]
-    for i in range(n):
+    for i in tl.parallel(n):
         for j in range(m):
             columns[i, j] = rows[max(i - 1, 0), j] + rows[i, j] + rows[min(i + 1, n - 1), j]
-    for i in range(n):
+    for i in tl.parallel(n):
         for j in range(m):
             blurred[i, j] = columns[i, j] / 9
 
@@ -32,16 +32,16 @@ def blur_u8(image: tl.u8[n, m], blurred: tl.out[tl.u8[n, m]]):
     wide = tl.alloc(tl.u16[n, m])
     rows = tl.alloc(tl.u16[n, m])
     columns = tl.alloc(tl.u16[n, m])
-    for i in range(n):
+    for i in tl.parallel(n):
         for j in range(m):
             wide[i, j] = image[i, j]
-    for i in range(n):
+    for i in tl.parallel(n):
         for j in range(m):
             rows[i, j] = wide[i, max(j - 1, 0)] + wide[i, j] + wide[i, min(j + 1, m - 1)]
-    for i in range(n):
+    for i in tl.parallel(n):
         for j in range(m):
             columns[i, j] = rows[max(i - 1, 0), j] + rows[i, j] + rows[min(i + 1, n - 1), j]
-    for i in range(n):
+    for i in tl.parallel(n):
         for j in range(m):
             blurred[i, j] = columns[i, j] // 9
 

@@ -17,15 +17,15 @@ def smoothstep(x: tl.f32[n], low: tl.f32, high: tl.f32, y: tl.out[tl.f32[n]]):
     t = tl.alloc(tl.f32[n])
     square = tl.alloc(tl.f32[n])
     slope = tl.alloc(tl.f32[n])
-    for i in range(n):
+    for i in tl.parallel(n):
         scaled[i] = (x[i] - low) / (high - low)
-    for i in range(n):
+    for i in tl.parallel(n):
         t[i] = min(max(scaled[i], 0), 1)
-    for i in range(n):
+    for i in tl.parallel(n):
         square[i] = t[i] * t[i]
-    for i in range(n):
+    for i in tl.parallel(n):
         slope[i] = 3 - 2 * t[i]
-    for i in range(n):
+    for i in tl.parallel(n):
         y[i] = square[i] * slope[i]
 
 
@@ -36,15 +36,15 @@ def gated(a: tl.f32[n], b: tl.f32[n], c: tl.f32[n], y: tl.out[tl.f32[n]]):
     total = tl.alloc(tl.f32[n])
     growth = tl.alloc(tl.f32[n])
     gate = tl.alloc(tl.f32[n])
-    for i in range(n):
+    for i in tl.parallel(n):
         product[i] = a[i] * b[i]
-    for i in range(n):
+    for i in tl.parallel(n):
         total[i] = product[i] + c[i]
-    for i in range(n):
+    for i in tl.parallel(n):
         growth[i] = tl.exp(total[i])
-    for i in range(n):
+    for i in tl.parallel(n):
         gate[i] = tl.tanh(a[i])
-    for i in range(n):
+    for i in tl.parallel(n):
         y[i] = growth[i] * gate[i]
 
 

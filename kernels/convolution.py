@@ -17,7 +17,7 @@ def convolution(
     y: tl.out[tl.f32[filters, height - rows + 1, width - columns + 1]],
 ):
     """y[f, i, j] = sum of image[c, i + p, j + q] * weights[f, c, p, q] over c, p and q."""
-    for f in range(filters):
+    for f in tl.parallel(filters):
         for i in range(height - rows + 1):
             for j in range(width - columns + 1):
                 y[f, i, j] = 0

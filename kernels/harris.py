@@ -19,14 +19,14 @@ EDGE = 0.04
 def harris(image: tl.u8[n, m], response: tl.out[tl.f32[n, m]]):
     """Positive at corners, negative at edges, near 0 where nothing is; 0 within two pixels of the frame."""
     gray = tl.alloc(tl.f32[n, m])
-    for i in range(n):
+    for i in tl.parallel(n):
         for j in range(m):
             gray[i, j] = tl.f32(image[i, j]) / 255
             response[i, j] = 0
     # Gradients, by Sobel's masks.
     dx = tl.alloc(tl.f32[n, m])
     dy = tl.alloc(tl.f32[n, m])
-    for i in range(1, n - 1):
+    for i in tl.parallel(1, n - 1):
         for j in range(1, m - 1):
             left = gray[i - 1, j - 1] + 2 * gray[i, j - 1] + gray[i + 1, j - 1]
             right = gray[i - 1, j + 1] + 2 * gray[i, j + 1] + gray[i + 1, j + 1]
@@ -38,27 +38,27 @@ def harris(image: tl.u8[n, m], response: tl.out[tl.f32[n, m]]):
     xx = tl.alloc(tl.f32[n, m])
     yy = tl.alloc(tl.f32[n, m])
     xy = tl.alloc(tl.f32[n, m])
-    for i in range(1, n - 1):
+    for i in tl.parallel(1, n - 1):
         for j in range(1, m - 1):
             xx[i, j] = dx[i, j] * dx[i, j]
             yy[i, j] = dy[i, j] * dy[i, j]
             xy[i, j] = dx[i, j] * dy[i, j]
     sxx = tl.alloc(tl.f32[n, m])
-    for i in range(2, n - 2):
+    for i in tl.parallel(2, n - 2):
         for j in range(2, m - 2):
             above = xx[i - 1, j - 1] + xx[i - 1, j] + xx[i - 1, j + 1]
             beside = xx[i, j - 1] + xx[i, j] + xx[i, j + 1]
             below = xx[i + 1, j - 1] + xx[i + 1, j] + xx[i + 1, j + 1]
             sxx[i, j] = above + beside + below
     syy = tl.alloc(tl.f32[n, m])
-    for i in range(2, n - 2):
+    for i in tl.parallel(2, n - 2):
         for j in range(2, m - 2):
             above = yy[i - 1, j - 1] + yy[i - 1, j] + yy[i - 1, j + 1]
             beside = yy[i, j - 1] + yy[i, j] + yy[i, j + 1]
             below = yy[i + 1, j - 1] + yy[i + 1, j] + yy[i + 1, j + 1]
             syy[i, j] = above + beside + below
     sxy = tl.alloc(tl.f32[n, m])
-    for i in range(2, n - 2):
+    for i in tl.parallel(2, n - 2):
         for j in range(2, m - 2):
             above = xy[i - 1, j - 1] + xy[i - 1, j] + xy[i - 1, j + 1]
             beside = xy[i, j - 1] + xy[i, j] + xy[i, j + 1]
@@ -67,11 +67,11 @@ def harris(image: tl.u8[n, m], response: tl.out[tl.f32[n, m]]):
     # Corners have two large eigenvalues: the determinant is their product, the trace their sum.
     det = tl.alloc(tl.f32[n, m])
     trace = tl.alloc(tl.f32[n, m])
-    for i in range(2, n - 2):
+    for i in tl.parallel(2, n - 2):
         for j in range(2, m - 2):
             det[i, j] = sxx[i, j] * syy[i, j] - sxy[i, j] * sxy[i, j]
             trace[i, j] = sxx[i, j] + syy[i, j]
-    for i in range(2, n - 2):
+    for i in tl.parallel(2, n - 2):
         for j in range(2, m - 2):
             response[i, j] = det[i, j] - EDGE * trace[i, j] * trace[i, j]
 

@@ -14,18 +14,18 @@ n, m = tl.dims("n m")
 def jacobi(u: tl.f64[n, m], steps: tl.i64, result: tl.out[tl.f64[n, m]]):
     """`steps` steps from u on, whose frame is the boundary condition and stays as it is."""
     old = tl.alloc(tl.f64[n, m])
-    for i in range(n):
+    for i in tl.parallel(n):
         for j in range(m):
             old[i, j] = u[i, j]
     for _step in range(steps):
         new = tl.alloc(tl.f64[n, m])
-        for i in range(1, n - 1):
+        for i in tl.parallel(1, n - 1):
             for j in range(1, m - 1):
                 new[i, j] = (old[i - 1, j] + old[i + 1, j] + old[i, j - 1] + old[i, j + 1]) / 4
-        for i in range(1, n - 1):
+        for i in tl.parallel(1, n - 1):
             for j in range(1, m - 1):
                 old[i, j] = new[i, j]
-    for i in range(n):
+    for i in tl.parallel(n):
         for j in range(m):
             result[i, j] = old[i, j]
 

@@ -25,14 +25,14 @@ def layer_norm(x: tl.f32[n, m], gain: tl.f32[m], shift: tl.f32[m], y: tl.out[tl.
     """y = (x - mean) / sqrt(variance + EPSILON) * gain + shift, mean and variance along rows."""
     centred = tl.alloc(tl.f32[n, m])
     squared = tl.alloc(tl.f32[n, m])
-    for i in range(n):
+    for i in tl.parallel(n):
         mean = mean_of(x, i)
         for j in range(m):
             centred[i, j] = x[i, j] - mean
-    for i in range(n):
+    for i in tl.parallel(n):
         for j in range(m):
             squared[i, j] = centred[i, j] * centred[i, j]
-    for i in range(n):
+    for i in tl.parallel(n):
         deviation = tl.sqrt(mean_of(squared, i) + EPSILON)
         for j in range(m):
             y[i, j] = centred[i, j] / deviation * gain[j] + shift[j]

@@ -14,7 +14,7 @@ TILE = 8
 @tl.kernel
 def matmul(a: tl.f32[n, k], b: tl.f32[k, m], c: tl.out[tl.f32[n, m]]):
     """c = a @ b, by the definition."""
-    for i in range(n):
+    for i in tl.parallel(n):
         for j in range(m):
             total = tl.f32(0)
             for p in range(k):
@@ -25,7 +25,7 @@ def matmul(a: tl.f32[n, k], b: tl.f32[k, m], c: tl.out[tl.f32[n, m]]):
 @tl.kernel
 def matmul_tiled(a: tl.f32[n, k], b: tl.f32[k, m], c: tl.out[tl.f32[n, m]]):
     """c = a @ b, a square tile of c at a time; tiles over the edge are filled up with zeros."""
-    for i0 in range(0, n, TILE):
+    for i0 in tl.parallel(0, n, TILE):
         for j0 in range(0, m, TILE):
             total = tl.alloc(tl.f32[TILE, TILE])
             for i in range(TILE):

@@ -13,7 +13,7 @@ n, m, k = tl.dims("n m k")
 @tl.kernel
 def matmul_i8(a: tl.i8[n, k], b: tl.i8[k, m], c: tl.out[tl.i32[n, m]]):
     """c = a @ b in i32, which holds the sums of 2**16 products."""
-    for i in range(n):
+    for i in tl.parallel(n):
         for j in range(m):
             c[i, j] = 0
         for p in range(k):

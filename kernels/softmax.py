@@ -19,21 +19,21 @@ def softmax(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
     shifted = tl.alloc(tl.f32[n, m])
     growth = tl.alloc(tl.f32[n, m])
     total = tl.alloc(tl.f32[n])
-    for i in range(n):
+    for i in tl.parallel(n):
         largest[i] = -inf
         for j in range(m):
             largest[i] = max(largest[i], x[i, j])
-    for i in range(n):
+    for i in tl.parallel(n):
         for j in range(m):
             shifted[i, j] = x[i, j] - largest[i]
-    for i in range(n):
+    for i in tl.parallel(n):
         for j in range(m):
             growth[i, j] = tl.exp(shifted[i, j])
-    for i in range(n):
+    for i in tl.parallel(n):
         total[i] = 0
         for j in range(m):
             total[i] += growth[i, j]
-    for i in range(n):
+    for i in tl.parallel(n):
         for j in range(m):
             y[i, j] = growth[i, j] / total[i]
 

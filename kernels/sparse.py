@@ -19,7 +19,7 @@ def spmv(
     y: tl.out[tl.f32[ends - 1]],
 ):
     """y = a @ x; row i of a holds values[k] in columns[k] for k from starts[i] to below starts[i + 1]."""
-    for i in range(ends - 1):
+    for i in tl.parallel(ends - 1):
         total = 0.0
         for k in range(starts[i], starts[i + 1]):
             total += values[k] * x[columns[k]]

@@ -18,7 +18,8 @@ each_kernel = pytest.mark.parametrize("kernel", [case.kernel for case in CASES],
 
 
 def bytes_of(kernel: tl.Kernel, strategy: str, *, in_place: bool = False) -> str:
-    return str(tl.compile(kernel, strategy=strategy, in_place=in_place).plan.total)
+    target = tl.Target.host(workers=1)
+    return str(tl.compile(kernel, strategy=strategy, in_place=in_place, target=target).plan.total)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,10 @@ def test_temporaries_that_are_dead_make_room(kernel: tl.Kernel, alone: str, shar
 )
 def test_what_is_live_together_lies_apart(kernel: tl.Kernel, needed: str) -> None:
     assert bytes_of(kernel, "none") == bytes_of(kernel, "share") == needed
+
+
+def test_tiles_are_there_once_a_worker() -> None:
+    assert tl.compile(matmul_tiled, strategy="share", target=tl.Target.host(workers=3)).plan.total == 3 * 768
 
 
 @each_kernel
