@@ -253,3 +253,9 @@ def test_text_is_never_executed() -> None:
             tl.parse(text)
     with pytest.raises(tl.KernelError, match="unknown-name"):
         tl.parse("@tl.kernel\ndef f(x: tl.f32[__import__('os').getpid()]):\n    pass")
+
+
+def test_whether_a_view_is_fresh_is_true_or_false() -> None:
+    text = "n = tl.dim('n')\n\n@tl.kernel\ndef f(x: tl.f32[n]):\n    v = tl.view(x, tl.f32[n], fresh=1)"
+    with pytest.raises(tl.KernelError, match=r"`?fresh`? is True or False|fresh=1"):
+        tl.parse(text)
