@@ -70,6 +70,24 @@ def poisoned_bound(x: tl.f32[m], y: tl.f32[m]):
 
 
 @tl.kernel
+def first_above_one(x: tl.f32[n], storage: tl.f32[n], y: tl.f32[n]):
+    t = tl.view(storage, tl.f32[n], fresh=True)
+    if x[0] > 1:
+        t[0] = x[0]
+    y[0] = t[0]
+
+
+@tl.kernel
+def left_by_another_call(x: tl.f32[m], y: tl.f32[m]):
+    storage = tl.alloc(tl.f32[m])
+    larger = tl.alloc(tl.f32[m])
+    for i in range(m):
+        larger[i] = x[i] + 1
+    tl.call(first_above_one, larger, storage, y)
+    tl.call(first_above_one, x, storage, y)
+
+
+@tl.kernel
 def too_far(x: tl.f32[m], y: tl.f32[m]):
     t = tl.alloc(tl.f32[m])
     tl.call(shift, x, t, tl.f32(1))
@@ -82,6 +100,7 @@ WRONG = {
     by_way_of_others: "the value stored into `y` depends on `u[0]`",
     poisoned_scalar: "the value stored into `y` depends on `t[2, 1]`",
     poisoned_bound: "a bound of the loop over `i` depends on `k[3]`",
+    left_by_another_call: "the value stored into `y` depends on `t[0]`",
     too_far: "index 3 is out of bounds for axis 0 of `x` with extent 3",
 }
 

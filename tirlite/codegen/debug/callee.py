@@ -33,9 +33,11 @@ def write_checked_callees(versions: Versions, kernel: CheckedStatements) -> None
         kernel.adopt(callee)
         callee.checks.follow(kernel.checks, callee.faults)
         kernel.at = func.span
+        callee.environment.owners = kernel.environment.owners
         parameters = [*_parameters(version, callee), *dim_parameters(func)]
         callee.write(func.body)
         out.define(f"internal fastcc i64 @{name}({', '.join(parameters)}){versions.attributes(version)}")
+        kernel.environment.owners = callee.environment.owners
         kernel.count(callee)
 
 

@@ -68,7 +68,7 @@ class CheckedStatements(Statements):
         self.shadow_aliases = aliases[1]
         self.checks = checks
         checks.faults = self.faults
-        self.levels: dict[Buffer, int] = {}  # the loops around each declaration of storage
+        self.levels: dict[Buffer, int] = {}  # the loops around each declaration of storage; a function is called anew
 
     def _each(self, stmts: tuple[Stmt, ...]) -> Steps[None]:
         for stmt in stmts:
@@ -208,8 +208,8 @@ class CheckedStatements(Statements):
         owner = self.environment.next_owner() if stmt.fresh else whole.owner
         shadow = moved[1] if whole.shadow is not None else ""
         self._declare(buffer, shadow, Window(tuple(extents), size, None, owner), root)
-        level = self.levels[buffer] = self._depth if stmt.fresh else self.levels.get(source, 0)
-        if stmt.fresh and shadow and level > self.levels[source]:
+        level = self.levels[buffer] = self._depth if stmt.fresh else self.levels.get(source, -1)
+        if stmt.fresh and shadow and level > self.levels.get(source, -1):
             shadows.forget(out, shadow, size, owner)
 
     def bytes_of(self, buffer: Buffer, window: Window) -> str:
