@@ -151,3 +151,64 @@ def test_a_statement_object_that_stands_twice_is_two_entries() -> None:
     doubled = func.replaced(body=SeqStmt((*declared, write, read, write, read)))
     entries = list(tl.analysis.linear_sequence(doubled))
     assert [entry.position for entry in entries if entry.stmt is write] == [1, 3]
+
+
+def test_an_extern_scope_is_a_composite() -> None:
+    assert sequence(
+        """
+        t = tl.alloc(tl.f32[4])
+        with tl.attr("extern_scope"):
+            t[0] = x[0]
+            y[0] = t[0]
+        """
+    ) == expect(
+        """
+          0  +0 allocate t: alloc t
+          1  +1 attr
+          4  -1 end attr: write t, read t
+        """
+    )
+
+
+def test_the_condition_of_a_while_is_read_inside_of_it() -> None:
+    """It is evaluated before each iteration, so what it reads is live throughout."""
+    assert sequence(
+        """
+        t = tl.alloc(tl.f32[4])
+        t[0] = x[0]
+        while t[0] < 4.0:
+            u = tl.alloc(tl.f32[4])
+            u[0] = t[0]
+            t[0] = u[0] + 1.0
+        """
+    ) == expect(
+        """
+          0  +0 allocate t: alloc t
+          1  +0 store t: write t
+          2  +4 while
+          3  +0   allocate u: alloc u
+          4  +0   store u: write u
+          5  +0   store t: read u
+          6  -4 end while: read t, write t
+        """
+    )
+
+
+def test_a_buffer_allocated_two_loops_out_is_touched_there_alone() -> None:
+    assert sequence(
+        """
+        t = tl.alloc(tl.f32[n])
+        for i in range(n):
+            for j in range(n):
+                t[j] = x[i]
+            y[i] = t[0]
+        """
+    ) == expect(
+        """
+          0  +0 allocate t: alloc t
+          1  +3 for i
+          2  +1   for j
+          4  -1   end for j
+          6  -3 end for i: write t, read t
+        """
+    )

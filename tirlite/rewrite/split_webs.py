@@ -52,10 +52,11 @@ class SplitWebs:
             return func
         space = IndexSpace(func, Extents(func))
         in_shapes = frozenset(_loads_in_shapes(func))
+        views_of = _views(space)
         splits = _Splits()
         for allocation in reused:
             if _may_split(allocation, space) and not any(touch.node in in_shapes for touch in allocation.touches):
-                views = {view: space.definitions.path(view)[-1].buffer for view in _views(allocation.buffer, space)}
+                views = views_of.get(allocation.buffer, {})
                 webs = webs_of(allocation, space, views)
                 if len(webs) > 1 and _take_turns(allocation.buffer, webs):
                     splits.add(allocation, webs, views)
@@ -104,8 +105,13 @@ def _loads_in_shapes(func: PrimFunc) -> Iterator[Node]:
                     yield from (node for node in walk(extent) if isinstance(node, Load))
 
 
-def _views(buffer: Buffer, space: IndexSpace) -> list[Buffer]:
-    return [view for view in space.definitions.views if space.definitions.root(view) is buffer]
+def _views(space: IndexSpace) -> dict[Buffer, dict[Buffer, Buffer]]:
+    """For each buffer with views, these, each with the one that is made of the buffer itself."""
+    found: dict[Buffer, dict[Buffer, Buffer]] = {}
+    for view in space.definitions.views:
+        last = space.definitions.path(view)[-1]
+        found.setdefault(last.source, {})[view] = last.buffer
+    return found
 
 
 def _take_turns(buffer: Buffer, webs: Sequence[Web]) -> bool:
