@@ -74,8 +74,10 @@ class _Meetings:
         for allocation, live in self.live.items():
             for _, end in live:
                 key = (allocation.home, allocation.buffer.scope, end)
-                last = max(touch.position for touch in allocation.touches if touch.position < end)
-                self.dying.setdefault(key, []).append((last, allocation))
+                last = max((touch.position for touch in allocation.touches if touch.position < end), default=None)
+                # What threads share may live before its first touch, from the end of an earlier iteration on.
+                if last is not None:
+                    self.dying.setdefault(key, []).append((last, allocation))
         for group in self.dying.values():
             group.sort(key=_first)
 
