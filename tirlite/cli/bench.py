@@ -36,6 +36,15 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     debug.add_argument("--json", action="store_true", help="print one object for machines")
     debug.add_argument("--quick", action="store_true", help="small arrays and few runs, to see that it works")
     debug.set_defaults(run=run_debug)
+    parallel = benches.add_parser(
+        "parallel",
+        help="parallel loops: each kernel of the gallery on one worker and on several, and the cost of a fork",
+        description="Calls each kernel with parallel loops on one worker and on several in turn, and prints the ratio.",
+    )
+    parallel.add_argument("--workers", metavar="N", type=int, default=2, help="how many (%(default)d)")
+    parallel.add_argument("--json", action="store_true", help="print one object for machines")
+    parallel.add_argument("--quick", action="store_true", help="small arrays and few runs, to see that it works")
+    parallel.set_defaults(run=run_parallel)
     plans = benches.add_parser(
         "plans",
         help="the planner: bytes over the lower bound, proofs, seconds, memory, on generated problems or a folder's",
@@ -61,6 +70,13 @@ def run_debug(arguments: argparse.Namespace) -> int:
     from tirlite.cli.bench_debug import debug_figures
 
     return _told(debug_figures(quick=arguments.quick), as_json=arguments.json)
+
+
+def run_parallel(arguments: argparse.Namespace) -> int:
+    """Measures and prints."""
+    from tirlite.cli.bench_parallel import parallel_figures
+
+    return _told(parallel_figures(arguments.workers, quick=arguments.quick), as_json=arguments.json)
 
 
 def _told(measured: Iterable[Figure], *, as_json: bool) -> int:

@@ -1,0 +1,21 @@
+"""`tirlite bench parallel`: kernels of the gallery on one worker and on several. No test asserts a time."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tirlite.cli.bench_parallel import SIZES
+from tirlite.cli.main import main
+from tirlite.kernels.gallery import CASES
+
+
+def test_quick_figures_of_the_fork_and_of_all_kernels_with_parallel_loops(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "parallel", "--quick", "--json", "--workers", "3"]) == 0
+    figures = json.loads(capsys.readouterr().out)["figures"]
+    assert [figure["name"] for figure in figures] == ["fork and join", *SIZES]
+
+
+def test_sizes_are_those_of_kernels_of_the_gallery() -> None:
+    assert set(SIZES) <= {case.kernel.name for case in CASES}
