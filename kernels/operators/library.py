@@ -6,12 +6,16 @@ from tirlite.kernels.operators import (
     arrange_cases,
     conv_cases,
     elementwise_cases,
+    fill,
     gather,
     matmul,
     normalize,
     order,
     pool_cases,
+    quantize,
+    recurrent,
     reduce,
+    resize,
     scatter,
     softmax,
 )
@@ -19,6 +23,6 @@ from tirlite.kernels.operators.case import Case
 
 FAMILIES = (
     *(elementwise_cases, matmul, conv_cases, pool_cases, reduce, softmax, normalize),
-    *(arrange_cases, gather, scatter, order),
+    *(arrange_cases, gather, scatter, order, fill, resize, quantize, recurrent),
 )
 CASES: tuple[Case, ...] = tuple(case for family in FAMILIES for case in family.CASES)

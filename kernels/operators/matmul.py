@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 import tirlite as tl
@@ -16,27 +18,45 @@ from tirlite.kernels.operators.product import plain
 from tirlite.kernels.operators.shapes import Extent, broadcast, extents, is_one, product
 
 
+@dataclass(frozen=True, slots=True)
+class Product:
+    """What numpy.matmul makes of two shapes: batches of matrices.
+
+    `shape` is batches, rows, terms and columns. The operands have `count_a` and `count_b` matrices, and batch t is the
+    product of those at `index_a(t)` and `index_b(t)`.
+    """
+
+    shape: tuple[Extent, Extent, Extent, Extent]
+    count_a: Extent
+    count_b: Extent
+    index_a: Inline
+    index_b: Inline
+
+    @staticmethod
+    def of(A: TensorType, B: TensorType, Y: TensorType) -> Product:
+        left, right = extents(A), extents(B)
+        left = left if len(left) > 1 else (1, *left)
+        right = right if len(right) > 1 else (*right, 1)
+        axes = broadcast((left[:-2], right[:-2]), extents(Y)[: max(len(left), len(right)) - 2])
+        if all(axis.present == (True, False) for axis in axes):
+            # All batches have one right operand: their rows are those of one matrix.
+            axes, left = (), (product(left[:-1]), left[-1])
+        batches = product(axis.extent for axis in axes)
+        counts = (product(axis.extent for axis in axes if axis.present[side]) for side in (0, 1))
+        return Product((batches, *left[-2:], right[-1]), *counts, to_operand(axes, 0), to_operand(axes, 1))
+
+
 @factory
 def matmul(A: TensorType, B: TensorType, Y: TensorType) -> PrimFunc:
     """y = a @ b as numpy.matmul has it: matrices in the last two axes, those before them broadcast."""
-    left, right = extents(A), extents(B)
-    left = left if len(left) > 1 else (1, *left)
-    right = right if len(right) > 1 else (*right, 1)
-    outer = extents(Y)[: max(len(left), len(right)) - 2]
-    axes = broadcast((left[:-2], right[:-2]), outer)
-    if all(axis.present == (True, False) for axis in axes):
-        # All batches have one right operand: their rows are those of one matrix.
-        axes, left = (), (product(left[:-1]), left[-1])
-    n, terms, m = left[-2], left[-1], right[-1]
-    batches = product(axis.extent for axis in axes)
-    count_a, count_b = (product(axis.extent for axis in axes if axis.present[side]) for side in (0, 1))
-    index_a, index_b = to_operand(axes, 0), to_operand(axes, 1)
-    multiply = multiplication(A.dtype, (batches, n, terms, m), plain, index_a, index_b)
+    form = Product.of(A, B, Y)
+    (batches, n, terms, m), count_a, count_b = form.shape, form.count_a, form.count_b
+    multiply = multiplication(A.dtype, form.shape, plain, form.index_a, form.index_b)
 
     @tl.kernel
     def matmul(a: A, b: B, y: tl.out[Y]):
         lefts = tl.view(a, a.dtype[count_a, n, terms])
-        rights = tl.view(b, b.dtype[count_b, right[-2], m])
+        rights = tl.view(b, b.dtype[count_b, terms, m])
         results = tl.view(y, y.dtype[batches, n, m])
         multiply(lefts, rights, results, results)
 

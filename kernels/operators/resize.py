@@ -1,0 +1,195 @@
+"""A tensor at other extents: each element taken from the nearest one, or from its neighbours along each axis.
+
+Where an element of the result lies along an axis of the operand is told by one of ONNX's coordinate modes.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import floor
+
+import numpy as np
+
+import tirlite as tl
+from tirlite.ir import Builder, Call, Cast, Expr, Max, Min, Op, PrimFunc, TensorType, as_expr, f32, f64, i64
+from tirlite.kernels.operators.case import Case, normal
+from tirlite.kernels.operators.elementwise import computed_in
+from tirlite.kernels.operators.factory import factory
+from tirlite.kernels.operators.nest import nest
+from tirlite.kernels.operators.shapes import Extent, extents
+
+COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
+ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+
+
+@factory
+def resize(
+    X: TensorType,
+    Y: TensorType,
+    *,
+    scales: tuple[float | None, ...],
+    mode: str = "nearest",
+    coordinates: str = "half_pixel",
+    rounding: str = "round_prefer_floor",
+) -> PrimFunc:
+    """x at the extents of y; `mode` is "nearest", with a `rounding`, or "linear".
+
+    `scales` are the extents of y over those of x as they were given; None takes them from the extents. Places outside
+    of x count as at its edge.
+    """
+    b = Builder("resize")
+    x, y = b.param("x", X), b.param("y", Y, out=True)
+    before, after = extents(X), extents(Y)
+    kind = computed_in(X.dtype)
+    with nest(b, after) as indices:
+        ways = [
+            _ways(b, index, before[axis], after[axis], scales[axis], mode, coordinates, rounding)
+            for axis, index in enumerate(indices)
+        ]
+        if mode == "nearest":
+            b.store(y, indices, x[tuple(way[0][0] for way in ways)])
+        else:
+            b.store(y, indices, _mixed(x, ways, kind).astype(X.dtype))
+    return b.build()
+
+
+def _mixed(x, ways, kind) -> Expr:
+    """The sum of the elements at all corners, each with its weight."""
+    total: Expr | None = None
+    for corner in product(*ways):
+        term = x[tuple(at for at, _ in corner)].astype(kind)
+        for _, weight in corner:
+            if weight is not None:
+                term = term * weight.astype(kind)
+        total = term if total is None else total + term
+    assert total is not None
+    return total
+
+
+def _ways(
+    b: Builder,
+    index: Expr,
+    before: Extent,
+    after: Extent,
+    scale: float | None,
+    mode: str,
+    coordinates: str,
+    rounding: str,
+) -> list[tuple[Expr, Expr | None]]:
+    """The indices along an axis of the operand that an index of the result takes from, and their weights."""
+    if before is after or (isinstance(before, int) and before == after and scale in (None, 1.0)):
+        return [(index, None)]
+    place = b.let("place", _place(index, before, after, scale, coordinates))
+    last = as_expr(before) - 1
+    if mode == "nearest":
+        rounded = _rounded(place, rounding)
+        return [(b.let("at", Min(Max(Cast(i64, rounded), as_expr(0)), last)), None)]
+    inside = b.let("inside", Min(Max(place, as_expr(0.0)), Cast(f64, last)))
+    low = b.let("low", Min(Cast(i64, Call(f64, Op.FLOOR, (inside,))), last))
+    high = b.let("high", Min(low + 1, last))
+    share = b.let("share", Cast(f32, inside - Cast(f64, low)))
+    return [(low, 1 - share), (high, share)]
+
+
+def _place(index: Expr, before: Extent, after: Extent, scale: float | None, coordinates: str) -> Expr:
+    """Where an index of the result lies in the operand, as f64."""
+    at, old, new = (Cast(f64, as_expr(each)) for each in (index, before, after))
+    ratio = new / old if scale is None else as_expr(float(scale))
+    if coordinates == "asymmetric":
+        return at / ratio
+    if coordinates == "align_corners":
+        return at * (old - 1) / Max(new - 1, as_expr(1.0))
+    half = (at + 0.5) / ratio - 0.5
+    if coordinates == "pytorch_half_pixel":
+        return Call(f64, Op.IF_THEN_ELSE, (new > 1, half, as_expr(0.0)))
+    return half
+
+
+def _rounded(place: Expr, rounding: str) -> Expr:
+    if rounding == "floor":
+        return Call(f64, Op.FLOOR, (place,))
+    if rounding == "ceil":
+        return Call(f64, Op.CEIL, (place,))
+    if rounding == "round_prefer_ceil":
+        return Call(f64, Op.FLOOR, (place + 0.5,))
+    return Call(f64, Op.CEIL, (place - 0.5,))
+
+
+def place_of(index: int, before: int, after: int, scale: float, coordinates: str) -> float:
+    if coordinates == "asymmetric":
+        return index / scale
+    if coordinates == "align_corners":
+        return index * (before - 1) / max(after - 1, 1)
+    if coordinates == "pytorch_half_pixel" and after == 1:
+        return 0.0
+    return (index + 0.5) / scale - 0.5
+
+
+def nearest_of(place: float, rounding: str) -> int:
+    down = floor(place)
+    if rounding == "floor":
+        return down
+    if rounding == "ceil":
+        return -floor(-place)
+    fraction = place - down
+    return down + (fraction > 0.5 or (fraction == 0.5 and rounding == "round_prefer_ceil"))
+
+
+def resized(x: np.ndarray, shape: tuple[int, ...], scales, mode: str, coordinates: str, rounding: str) -> np.ndarray:
+    """One axis after the other, by a matrix of weights."""
+    y = x.astype(np.float64)
+    for axis, (before, after) in enumerate(zip(x.shape, shape, strict=True)):
+        weights = np.zeros((after, before))
+        for index in range(after):
+            place = place_of(index, before, after, scales[axis] or after / before, coordinates)
+            if mode == "nearest":
+                weights[index, min(max(nearest_of(place, rounding), 0), before - 1)] = 1
+            else:
+                place = min(max(place, 0), before - 1)
+                low = floor(place)
+                weights[index, low] += 1 - (place - low)
+                weights[index, min(low + 1, before - 1)] += place - low
+        y = np.moveaxis(np.tensordot(weights, y, (1, axis)), 0, axis)
+    return y.astype(x.dtype)
+
+
+def case(
+    name: str, x: tuple, y: tuple, *, sizes: dict | None = None, scales: tuple | None = None, **attrs: str
+) -> Case:
+    """A case at shapes, with the extents of the dims in `sizes`."""
+    scales = scales or (None,) * len(x)
+    given, wanted = (tuple((sizes or {}).get(each, each) for each in shape) for shape in (x, y))
+    full = {"mode": "nearest", "coordinates": "half_pixel", "rounding": "round_prefer_floor"} | attrs
+    return Case(
+        f"resize-{name}",
+        lambda: resize(tl.f32[x], tl.f32[y], scales=scales, **attrs),
+        normal(given),
+        lambda array: resized(array, wanted, scales, **full),
+        1e-6,
+    )
+
+
+n = tl.dim("n")
+
+CASES = (
+    *(
+        case(
+            f"nearest-{coordinates}-{rounding}", (1, 2, 4, 5), (1, 2, 7, 3), coordinates=coordinates, rounding=rounding
+        )
+        for coordinates, rounding in product(COORDINATES, ROUNDINGS)
+    ),
+    *(
+        case(f"linear-{coordinates}", (1, 2, 4, 5), (1, 2, 8, 3), coordinates=coordinates, mode="linear")
+        for coordinates in COORDINATES
+    ),
+    case("one axis", (2, 6), (2, 4), mode="linear", scales=(1.0, 0.7)),
+    case(
+        "symbolic",
+        (n, 3, 4),
+        (n, 6, 8),
+        sizes={n: 2},
+        scales=(1.0, 2.0, 2.0),
+        coordinates="asymmetric",
+        rounding="floor",
+    ),
+)
