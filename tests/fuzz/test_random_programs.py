@@ -5,6 +5,7 @@
 
 import pytest
 from fuzz.generator import generate
+from fuzz.outline import outlined
 from fuzz.program import Arguments, Run, assert_same, coverage, outcomes
 
 import tirlite as tl
@@ -53,6 +54,17 @@ def test_checked_code_does_the_same_and_gives_no_false_alarm(first: int) -> None
     for seed in range(first, first + GROUP, 5):
         program, run = generate(seed), compiled((*STRATEGIES, "pack")[seed // 5 % 4], debug=True)
         assert_same(outcomes(program), outcomes(program, run))
+
+
+def test_loops_that_become_functions_do_the_same(first: int) -> None:
+    for seed in range(first, first + GROUP):
+        program = generate(seed)
+        func = outlined(program.func)
+        validate(func)
+        assert_same(outcomes(program), outcomes(program, func=func))
+        if seed % 10 == 0:
+            run = compiled((*STRATEGIES, "pack")[seed // 10 % 5], debug=seed % 60 == 0)
+            assert_same(outcomes(program), outcomes(program, run, func=func))
 
 
 def test_a_seed_gives_one_program() -> None:

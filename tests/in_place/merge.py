@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tirlite.ir import (
     Add,
     Allocate,
@@ -46,16 +48,24 @@ def _bytes(buffer: Buffer) -> Expr:
     return total
 
 
+def forwards(func: PrimFunc) -> PrimFunc:
+    """`func` with the iterations of its loops without order run from the first to the last."""
+    return _in_order(func, lambda loop: loop.replaced(kind=ForKind.SERIAL))
+
+
 def backwards(func: PrimFunc) -> PrimFunc:
     """`func` with the iterations of its loops without order run from the last to the first."""
 
     def turn(loop: For) -> Stmt:
-        if loop.kind not in (ForKind.PARALLEL, ForKind.VECTORIZED):
-            return loop
         assert loop.step == 1
         one = const(1, i64)
         return loop.replaced(kind=ForKind.SERIAL, start=loop.stop - one, stop=loop.start - one, step=-1)
 
-    result = rewrite(func, {For: turn})
+    return _in_order(func, turn)
+
+
+def _in_order(func: PrimFunc, change: Callable[[For], Stmt]) -> PrimFunc:
+    unordered = (ForKind.PARALLEL, ForKind.VECTORIZED)
+    result = rewrite(func, {For: lambda loop: change(loop) if loop.kind in unordered else loop})
     assert isinstance(result, PrimFunc)
     return result

@@ -13,6 +13,7 @@ from tirlite.ir import (
     For,
     IfThenElse,
     IntImm,
+    KernelCall,
     Let,
     Load,
     SeqStmt,
@@ -71,8 +72,27 @@ class _Estimate:
         if isinstance(stmt, AttrStmt):
             inner: _Work = yield self.block(stmt.body)
             return inner
+        if isinstance(stmt, KernelCall):
+            return self.kernel_call(stmt)
         nodes = (node for node in walk(stmt) if isinstance(node, Expr))
         return _Work(1.0 + sum(_CALL if isinstance(node, Call) else 1.0 for node in nodes))
+
+    def kernel_call(self, call: KernelCall) -> _Work:
+        """As much as the callee's arrays have elements: it may do more with each, and seldom does less."""
+        total = _Work(_CALL)
+        for _, buffer in call.buffers():
+            elements = _Work(1.0)
+            for extent in buffer.shape:
+                elements = self.product(elements, self.number(extent))
+            total = self.sum(total, elements)
+        return total
+
+    def number(self, extent: Expr) -> _Work:
+        if isinstance(extent, IntImm):
+            return _Work(float(extent.value))
+        if not self.is_known(extent):
+            return _Work(_SOME)
+        return _Work(0.0, self.out.value(f"sitofp i64 {self.values.value(extent)} to double"))
 
     def trips(self, loop: For) -> _Work:
         if isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm):
