@@ -1,4 +1,4 @@
-"""What workers bring: a number of them in, the time of each kernel of the gallery that uses them, and of a fork, out."""
+"""A number of workers in, what they bring out: the times of the parallel kernels of the gallery, the cost of a fork."""
 
 from __future__ import annotations
 
