@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import tirlite as tl
 from tirlite.graph import Call, Expr, If, Let, Program, Tuple, TupleGetItem
@@ -26,13 +26,16 @@ class Memory:
         return place[1] == place[2] or self.stamps.get(place) == stamp
 
 
-def replay(function: tl.graph.Function, plan: tl.plan.Plan, choose: Callable[[], bool]) -> None:
-    """Runs the function, its tensors placed as `plan` says, and fails where one is read that is gone."""
+def replay(function: tl.graph.Function, plan: tl.plan.Plan, choose: Callable[[], bool], *, views: bool = False) -> None:
+    """Runs the function, its tensors placed as `plan` says, and fails where one is read that is gone.
+
+    An operand whose place the result takes needs to be there only until the operator begins.
+    """
     made = tl.graph.program(function)
-    values = values_of(made)
+    values = values_of(made, views=views)
     where = {name: (place.pool, place.offset) for name, place in plan.placements.items()}
     places = {v: (where[v.id][0], where[v.id][1], where[v.id][1] + v.size) for g in values.of.values() for v in g}
-    run = _Run(made, values, places, choose)
+    run = _Run(made, values, places, choose, set(plan.in_place))
     for param in function.params:
         run.write(param, param.name)
     run.block(made.body.steps)
@@ -41,9 +44,14 @@ def replay(function: tl.graph.Function, plan: tl.plan.Plan, choose: Callable[[],
 
 class _Run:
     def __init__(
-        self, made: Program, values: Values, places: Mapping[Value, Place], choose: Callable[[], bool]
+        self,
+        made: Program,
+        values: Values,
+        places: Mapping[Value, Place],
+        choose: Callable[[], bool],
+        in_place: set[tuple[str, str]],
     ) -> None:
-        self.made, self.values, self.places, self.choose = made, values, places, choose
+        self.made, self.values, self.places, self.choose, self.in_place = made, values, places, choose, in_place
         self.memory = Memory()
         self.stamp: dict[Expr, list[object]] = {}
         self.count = 0
@@ -58,9 +66,10 @@ class _Run:
         expr = self.made.resolved(expr)
         yield from zip(self.values.of[expr], self.stamp[expr], strict=True)
 
-    def read(self, expr: Expr) -> None:
+    def read(self, expr: Expr, taken: Iterable[Value] = ()) -> None:
         for value, stamp in self.leaves(expr):
-            assert self.memory.holds(self.places[value], stamp), f"{value.id} is gone where it is read"
+            if value not in taken:
+                assert self.memory.holds(self.places[value], stamp), f"{value.id} is gone where it is read"
 
     def block(self, steps: tuple[Expr, ...]) -> None:
         for step in steps:
@@ -74,10 +83,14 @@ class _Run:
                 self.block(block.steps)
                 self.read(block.result)
                 self.write(step, "if")
+            elif step in self.values.views:
+                self.stamp[step] = [stamp for _, stamp in self.leaves(step.operands[0])]
             elif not isinstance(step, Let):
                 operands = step.operands if isinstance(step, Call) else ()
                 for operand in operands:
                     self.read(operand)
                 self.write(step, "made")
+                pairs = [(r, v) for r in self.values.of[step] for each in operands for v, _ in self.leaves(each)]
+                handed = [source for result, source in pairs if (result.id, source.id) in self.in_place]
                 for operand in operands:
-                    self.read(operand)
+                    self.read(operand, handed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 from random import Random
 
+import numpy as np
 import pytest
 from graph.random_graphs import random_graph
 from graph.replay import replay
@@ -240,6 +241,33 @@ def test_every_tensor_of_a_random_graph_is_there_when_it_is_read(block: int) -> 
         for plan, choices in product((ours, packed), (1, 2, 3)):
             random = Random(choices)
             replay(function, plan, lambda random=random: random.random() < 0.5)
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_views_and_results_in_place_are_there_when_they_are_read(block: int) -> None:
+    for seed in range(50 * block, 50 * block + 50):
+        function = random_graph(seed).function
+        raw = tl.graph.memory_problem(function)
+        problem = tl.graph.memory_problem(function, views=True, in_place=True)
+        plan = tl.plan.solve(problem, "pack")
+        assert plan.lower_bound <= tl.plan.lower_bound(raw)
+        for choices in (1, 2, 3):
+            random = Random(choices)
+            replay(function, plan, lambda random=random: random.random() < 0.5, views=True)
+
+
+def test_views_and_elementwise_operators_cost_nothing() -> None:
+    n = tl.dim("n")
+    g = Builder("free")
+    x = g.input("x", tl.f32[n, 6])
+    y = g.relu(g.reshape(g.exp(g.matmul(x, np.eye(6, dtype=np.float32))), [2, -1]))
+    f = g.function(g.add(g.flatten(y, 0), g.reshape(g.tanh(y), [1, -1])))
+    totals = [
+        tl.plan.solve(tl.graph.memory_problem(f, views=views, in_place=in_place), "pack").total
+        for views, in_place in ((False, False), (True, False), (True, True))
+    ]
+    # Beside the input and the matrix, the product and all that is behind it takes two tensors at last.
+    assert [str(total) for total in totals] == ["96*n + 144", "96*n + 144", "72*n + 144"]
 
 
 @pytest.mark.parametrize("block", range(5))

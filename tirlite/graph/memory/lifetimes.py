@@ -8,6 +8,7 @@ in the other one, which stands behind it in time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from tirlite.graph.expr import Call, Expr, If
 from tirlite.graph.memory.values import Value, Values
@@ -16,8 +17,24 @@ from tirlite.ir import Steps, run
 from tirlite.plan.request import Interval
 
 
-def lifetimes(made: Program, values: Values) -> Mapping[Value, tuple[Interval, ...]]:
-    """Half-open intervals for each tensor. Parameters and constants live from 0 to the end."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Lifetimes:
+    """When each tensor lives, as half-open intervals, and at which time each call, If and end of a branch stands.
+
+    Parameters and constants live from 0 to the end.
+    """
+
+    live: Mapping[Value, tuple[Interval, ...]]
+    at: Mapping[Expr | Block, int]
+
+    def dies(self, value: Value, call: Expr) -> bool:
+        """Whether the call is the last one to need the tensor, on the way that it stands on."""
+        time = self.at[call]
+        return any(low <= time and end == time + 1 for low, end in self.live[value])
+
+
+def lifetimes(made: Program, values: Values) -> Lifetimes:
+    """When each tensor is needed."""
     times, end = _times(made)
     walk = _Backward(made, values, times)
     for value in values.of[made.function.body]:
@@ -25,7 +42,7 @@ def lifetimes(made: Program, values: Values) -> Mapping[Value, tuple[Interval, .
     run(walk.block(made.body))
     pinned = [value for group in values.of.values() for value in group if value.pinned]
     walk.found.update((value, [(0, end + 1)]) for value in pinned)
-    return {value: tuple(reversed(intervals)) for value, intervals in walk.found.items()}
+    return Lifetimes({value: tuple(reversed(intervals)) for value, intervals in walk.found.items()}, times)
 
 
 def _times(made: Program) -> tuple[dict[Expr | Block, int], int]:
@@ -69,7 +86,7 @@ class _Backward:
 
     def block(self, block: Block) -> Steps[None]:
         for step in reversed(block.steps):
-            if isinstance(step, Call):
+            if self.values.is_computed(step):
                 at = self.times[step]
                 for value in self.values.of[step]:
                     self.write(value, at)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from tirlite.graph.expr import Call, Constant, If
+from tirlite.graph.expr import Constant, If
 from tirlite.graph.memory.storage import FreeList, Token
 from tirlite.graph.memory.values import Value, Values
 from tirlite.graph.program import Block, Program
@@ -42,7 +42,7 @@ def _uses(made: Program, values: Values) -> dict[Block, Counter[Value]]:
 def _count(made: Program, values: Values, block: Block, found: dict[Block, Counter[Value]]) -> Steps[None]:
     uses = found[block] = Counter(source for source, _ in values.copied.get(block, ()))
     for step in block.steps:
-        if isinstance(step, Call):
+        if values.is_computed(step):
             uses.update(values.args(step))
         elif isinstance(step, If):
             uses.update(values.of[step.condition])
@@ -96,7 +96,7 @@ class _Allocation:
         for step in block.steps:
             if isinstance(step, Constant):
                 self.make(self.values.of[step])
-            elif isinstance(step, Call):
+            elif self.values.is_computed(step):
                 results = self.values.of[step]
                 self.make(results)
                 self.release(results)

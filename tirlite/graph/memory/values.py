@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from tirlite.diag import GraphError, Message
 from tirlite.graph.expr import Call, Constant, Expr, If, Let, Tuple, TupleGetItem
@@ -48,26 +49,35 @@ class Value:
 class Values:
     """The tensors behind each expression, and in which ones the branches of an If leave their results.
 
-    `copied[block]` holds (from, to) for each tensor that is copied when the block, a branch, ends.
+    `copied[block]` holds (from, to) for each tensor that is copied when the block, a branch, ends. `views` are calls
+    that stand for the tensors of their operands.
     """
 
     of: dict[Expr, tuple[Value, ...]] = field(default_factory=dict)
+    views: frozenset[Expr] = frozenset()
     copied: dict[Block, tuple[tuple[Value, Value], ...]] = field(default_factory=dict)
 
     def args(self, call: Call) -> Iterator[Value]:
         """The tensors that a call reads, once for each time that it mentions them."""
         return (value for arg in call.args for value in self.of[arg])
 
+    def is_computed(self, step: Expr) -> TypeGuard[Call]:
+        """Whether it is a call that writes tensors of its own."""
+        return isinstance(step, Call) and step not in self.views
 
-def values_of(made: Program) -> Values:
-    """The tensors of a program. Raises GraphError for one with a negative extent."""
-    found = Values()
+
+def values_of(made: Program, *, views: bool = False) -> Values:
+    """The tensors of a program; with `views`, calls that only give their operand another shape have none of their own.
+
+    Raises GraphError for a tensor with a negative extent.
+    """
+    found = Values(views=frozenset(filter(_is_view, made.steps())) if views else frozenset())
     names = _Names()
     for param in made.function.params:
         found.of[param] = _new(param, param.name, names, pinned=True)
-    targets = _targets(made)
+    targets = _targets(made, found.views)
     for step in made.steps():
-        if isinstance(step, Call | Constant | If):
+        if isinstance(step, Call | Constant | If) and step not in found.views:
             found.of[step] = _made(step, found, names, targets)
     _complete(made, found)
     for step, branches in made.branches.items():
@@ -84,13 +94,17 @@ def _made(step: Call | Constant | If, found: Values, names: _Names, targets: Map
     return _new(step, step.name or _kind(step), names, pinned=isinstance(step, Constant))
 
 
+def _is_view(step: Expr) -> bool:
+    return isinstance(step, Call) and isinstance(step.op, Op) and step.op.is_view
+
+
 def _kind(step: Expr) -> str:
     if isinstance(step, Call):
         return step.op.name if isinstance(step.op, Op) else step.op.name or "call"
     return "constant" if isinstance(step, Constant) else "if"
 
 
-def _targets(made: Program) -> dict[Expr, If]:
+def _targets(made: Program, views: frozenset[Expr]) -> dict[Expr, If]:
     """The calls and Ifs that compute the result of a branch that they stand in, and whose result that is.
 
     A result that is a tuple or a projection is copied, as is one that comes from outside or from another device.
@@ -99,6 +113,8 @@ def _targets(made: Program) -> dict[Expr, If]:
     for step, branches in made.branches.items():
         for block in branches:
             result = made.resolved(block.result)
+            while result in views:
+                result = made.resolved(result.operands[0])
             if isinstance(result, Call | If) and result.device == step.device and result in block.steps:
                 targets[result] = step
     return targets
@@ -115,6 +131,8 @@ def _complete(made: Program, found: Values) -> None:
             first = sum(len(tensors(each)) for each in of.fields[: step.index])
             count = len(tensors(of.fields[step.index]))
             found.of[step] = found.of[made.resolved(step.value)][first : first + count]
+        elif step in found.views:
+            found.of[step] = found.of[made.resolved(step.operands[0])]
     for var in made.bound:
         found.of[var] = found.of[made.resolved(var)]
     for step in made.steps():
