@@ -11,7 +11,8 @@ from importlib import import_module
 
 # Module -> the public names that come from it. A module that stands for itself has its own name among them.
 _PUBLIC = {
-    "tirlite.driver": "Kernel compile kernel",
+    "tirlite.driver": "Kernel",
+    "tirlite.solver": "compile kernel",
     "tirlite.dsl": (
         "access_ptr address_of alloc attr barrier broadcast buffer call call_extern dim dims if_then_else inline let"
         " out parallel parse ramp select static thread truncdiv truncmod unroll vectorized view"

@@ -25,8 +25,6 @@ from tirlite.diag import KernelRunError as KernelRunError
 from tirlite.diag import PlanError as PlanError
 from tirlite.diag import TirliteError as TirliteError
 from tirlite.driver import Kernel as Kernel
-from tirlite.driver import compile as compile
-from tirlite.driver import kernel as kernel
 from tirlite.dsl import buffer as buffer
 from tirlite.dsl import dim as dim
 from tirlite.dsl import dims as dims
@@ -48,6 +46,8 @@ from tirlite.ir import u8 as u8
 from tirlite.ir import u16 as u16
 from tirlite.ir import u32 as u32
 from tirlite.ir import u64 as u64
+from tirlite.solver import compile as compile
+from tirlite.solver import kernel as kernel
 from tirlite.target import MemoryInfo as MemoryInfo
 from tirlite.target import Target as Target
 

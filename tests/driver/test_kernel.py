@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.rewrite.weaken import allowing_zero
 from tirlite.ir import f32
 from tirlite.ir.builder import Builder
+from tirlite.rewrite.weaken import allowing_zero
 
 n, m = tl.dims("n m")
 

@@ -160,8 +160,8 @@ def _plan(problem: Problem, arguments: argparse.Namespace) -> Plan:
 
     if arguments.strategy not in _SEARCHES:
         return solve(problem, arguments.strategy)
-    from tirlite.cli.late_engine import LateEngine
     from tirlite.cli.progress import showing
+    from tirlite.solver import LateEngine
 
     budget = arguments.budget
     if budget is None and arguments.time_limit is None:

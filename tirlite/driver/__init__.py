@@ -1,8 +1,8 @@
 """The one place that knows the whole way: from a Python function or a PrimFunc to a kernel that can be called."""
 
-from tirlite.driver.compile import compile, kernel  # noqa: A004
+from tirlite.driver.compile import Compiler, compile, kernel  # noqa: A004
 from tirlite.driver.kernel import Kernel
 from tirlite.driver.options import Options
 from tirlite.driver.timing import Timing
 
-__all__ = ["Kernel", "Options", "Timing", "compile", "kernel"]
+__all__ = ["Compiler", "Kernel", "Options", "Timing", "compile", "kernel"]

@@ -15,6 +15,9 @@ from tirlite.plan import Plan
 from tirlite.rewrite import ByShape, Step, default_pipeline, run_pipeline
 from tirlite.runtime import Executable, ShapePlans, Signature, signature_of
 
+# Strategies whose searches may be long.
+_SEARCHED = ("exact", "per_shape")
+
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
@@ -57,6 +60,7 @@ class Version:
             in_place=chosen.in_place,
             budget=chosen.budget,
             time_limit=chosen.time_limit,
+            engine=chosen.engine() if chosen.engine is not None and chosen.strategy in _SEARCHED else None,
         )
         stages: list[tuple[str, float]] = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from time import perf_counter
 from types import FunctionType
 from typing import TypeAlias, Unpack, overload
@@ -12,6 +13,7 @@ from tirlite.diag import CallTypeError, Message, boundary, public
 from tirlite.driver.kernel import Kernel
 from tirlite.driver.options import Choices, Options
 from tirlite.ir import PrimFunc, validate
+from tirlite.plan.search.engine import Engine
 
 Function: TypeAlias = Callable[..., object]
 
@@ -31,46 +33,55 @@ class NoKernel(Message):
     kind: str
 
 
-def compile(func: PrimFunc | Kernel | Function, **choices: Unpack[Choices]) -> Kernel:  # noqa: A001
-    """A kernel made of `func`, with options of its own: `tl.compile(f, strategy="exact", in_place=False)`.
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """What makes kernels. `engine` makes what runs the searches of strategy `exact`, where a kernel is given none."""
 
-    The options are the fields of `driver.options.Options`: strategy, in_place, debug, target, budget, time_limit,
-    observers. The passes run, and native code is made, when they are first needed.
+    engine: Callable[[], Engine] | None = None
 
-    Raises KernelError for a function that is no kernel or is ill-formed, PlanError for an unknown strategy.
-    """
-    with boundary:
-        options = Options.of(choices)
-        if isinstance(func, Kernel):
-            return func.with_options(options)
-        if isinstance(func, FunctionType):
-            return _translated(func, sys._getframe(1).f_locals, options)
-        if not isinstance(func, PrimFunc):
-            raise NoKernel(type(func).__name__).error()
-        validate(func)
-        return Kernel(func, options)
+    def _options(self, choices: Choices) -> Options:
+        given: Choices = {"engine": self.engine, **choices}
+        return Options.of(given)
 
+    def compile(self, func: PrimFunc | Kernel | Function, **choices: Unpack[Choices]) -> Kernel:
+        """A kernel made of `func`, with options of its own: `tl.compile(f, strategy="exact", in_place=False)`.
 
-@overload
-def kernel(function: Function, /) -> Kernel: ...
+        The options are the fields of `driver.options.Options`: strategy, in_place, debug, target, budget, time_limit,
+        observers. The passes run, and native code is made, when they are first needed.
 
+        Raises KernelError for a function that is no kernel or is ill-formed, PlanError for an unknown strategy.
+        """
+        with boundary:
+            options = self._options(choices)
+            if isinstance(func, Kernel):
+                return func.with_options(options)
+            if isinstance(func, FunctionType):
+                return _translated(func, sys._getframe(1).f_locals, options)
+            if not isinstance(func, PrimFunc):
+                raise NoKernel(type(func).__name__).error()
+            validate(func)
+            return Kernel(func, options)
 
-@overload
-def kernel(**choices: Unpack[Choices]) -> Callable[[Function], Kernel]: ...
+    @overload
+    def kernel(self, function: Function, /) -> Kernel: ...
 
+    @overload
+    def kernel(self, /, **choices: Unpack[Choices]) -> Callable[[Function], Kernel]: ...
 
-def kernel(function: Function | None = None, /, **choices: Unpack[Choices]) -> Kernel | Callable[[Function], Kernel]:
-    """The decorator that makes a kernel of a Python function: `@tl.kernel` or `@tl.kernel(strategy="none")`.
+    def kernel(
+        self, function: Function | None = None, /, **choices: Unpack[Choices]
+    ) -> Kernel | Callable[[Function], Kernel]:
+        """The decorator that makes a kernel of a Python function: `@tl.kernel` or `@tl.kernel(strategy="none")`.
 
-    The function is translated here and now, so that its mistakes are reported where it stands; it is never run. The
-    options are those of `compile`. Raises KernelError.
-    """
-    with boundary:
-        options = Options.of(choices)
-        names = sys._getframe(1).f_locals
-        if function is not None:
-            return _translated(function, names, options)
-    return public(lambda decorated: _translated(decorated, names, options))
+        The function is translated here and now, so that its mistakes are reported where it stands; it is never run. The
+        options are those of `compile`. Raises KernelError.
+        """
+        with boundary:
+            options = self._options(choices)
+            names = sys._getframe(1).f_locals
+            if function is not None:
+                return _translated(function, names, options)
+        return public(lambda decorated: _translated(decorated, names, options))
 
 
 def _translated(function: Function, names: Mapping[str, object], options: Options) -> Kernel:
@@ -82,3 +93,8 @@ def _translated(function: Function, names: Mapping[str, object], options: Option
     made = translate(function, names)
     seconds = perf_counter() - start
     return Kernel(made.func, options, seconds=seconds, doc=function.__doc__, captures=made.captures)
+
+
+_COMPILER = Compiler()
+compile = _COMPILER.compile  # noqa: A001
+kernel = _COMPILER.kernel

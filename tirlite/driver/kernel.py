@@ -15,9 +15,9 @@ from tirlite.driver.build import Version
 from tirlite.driver.options import Options
 from tirlite.driver.shapes import is_empty_at, one_plan, plan_at
 from tirlite.driver.timing import Timing
-from tirlite.rewrite.weaken import allowing_zero
 from tirlite.ir import Buffer, Node, PrimFunc, Var
 from tirlite.plan import Plan
+from tirlite.rewrite.weaken import allowing_zero
 from tirlite.runtime import Binder, Binding, signature_of
 from tirlite.show import block, escaped, folded
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypedDict
 
 from tirlite.diag import nearest
+from tirlite.plan.search.engine import Engine
 from tirlite.plan.solve import STRATEGIES, Strategy, UnknownStrategy
 from tirlite.rewrite import Observer
 from tirlite.target import Target
@@ -22,6 +23,7 @@ class Choices(TypedDict, total=False):
     budget: int | None
     time_limit: float | None
     observers: Iterable[Observer]
+    engine: Callable[[], Engine] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,9 @@ class Options:
     `strategy` plans the storage of the temporaries: a name, or a function of your own from a `plan.Problem` to a
     `plan.Plan`. With `in_place`, a buffer may take over the bytes of one that dies where it is born. With
     `debug`, the code checks itself as it runs, see docs/debugging.md. `target` describes tagged memory. `budget` (in
-    search nodes) and `time_limit` (seconds) bound strategy `exact`. Each of `observers` is called with every pass's
-    `Step`. Raises PlanError for an unknown strategy.
+    search nodes) and `time_limit` (seconds) bound strategy `exact`; `engine` makes what runs its search, and the plan
+    does not depend on it. Each of `observers` is called with every pass's `Step`. Raises PlanError for an unknown
+    strategy.
     """
 
     strategy: str | Strategy = "auto"
@@ -42,6 +45,7 @@ class Options:
     budget: int | None = None
     time_limit: float | None = None
     observers: tuple[Observer, ...] = ()
+    engine: Callable[[], Engine] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "observers", tuple(self.observers))

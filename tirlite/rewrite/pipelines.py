@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tirlite.plan import Plan, Strategy
+from tirlite.plan.search.engine import Engine
 from tirlite.rewrite.check_races import CheckRaces
 from tirlite.rewrite.inject_virtual_threads import InjectVirtualThreads
 from tirlite.rewrite.lower_callees import LowerCallees
@@ -24,6 +25,7 @@ def default_pipeline(
     in_place: bool = True,
     budget: int | None = None,
     time_limit: float | None = None,
+    engine: Engine | None = None,
 ) -> tuple[Pass, ...]:
     """What `tirlite.compile` runs before code is generated. The options are those of `StorageRewrite`."""
     memory = target or Target.host()
@@ -35,6 +37,6 @@ def default_pipeline(
     )
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
     within = "auto" if strategy == "per_shape" else strategy
-    inner = StorageRewrite(within, in_place, memory, budget=budget, time_limit=time_limit)
-    outer = StorageRewrite(strategy, in_place, memory, on_plan, budget=budget, time_limit=time_limit)
+    inner = StorageRewrite(within, in_place, memory, budget=budget, time_limit=time_limit, engine=engine)
+    outer = StorageRewrite(strategy, in_place, memory, on_plan, budget=budget, time_limit=time_limit, engine=engine)
     return (*prepare, LowerCallees((*prepare, inner)), outer)

@@ -13,6 +13,7 @@ from tirlite.analysis import Lifetime
 from tirlite.diag import Span
 from tirlite.ir import Allocate, AttrKey, AttrStmt, Buffer, Load, PrimFunc, SeqStmt, Var, View, const, i64, u8
 from tirlite.plan import PerShape
+from tirlite.plan.search.engine import Engine
 from tirlite.rewrite.storage_problem import StorageProblem, attach_loop
 
 
@@ -24,9 +25,9 @@ class ByShape:
     variables: tuple[Var, ...]
 
     @classmethod
-    def of(cls, found: StorageProblem, budget: int | None) -> ByShape:
+    def of(cls, found: StorageProblem, budget: int | None, engine: Engine | None = None) -> ByShape:
         """The plans of a function's problem."""
-        plans = PerShape(found.problem, budget)
+        plans = PerShape(found.problem, budget, engine)
         return cls(plans, tuple(found.extents.variables[dim] for dim in plans.dims))
 
 

@@ -31,6 +31,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.plan import Plan, StorageScope, Strategy, solve
+from tirlite.plan.search.engine import Engine
 from tirlite.rewrite.inject_virtual_threads import demand_injected
 from tirlite.rewrite.shape_rewrite import ByShape, Declarations, declarations
 from tirlite.rewrite.split_webs import SplitWebs
@@ -77,7 +78,7 @@ class StorageRewrite:
     `per_shape` the result takes a plan with each call as its last parameter, if some size is symbolic, and `on_plan` is
     told who makes these plans.
     With `check` the result is proved to read what `func` would have read, see `analysis.check_storage`. `budget` and
-    `time_limit` bound the search of strategy `exact`, in nodes and in seconds.
+    `time_limit` bound the search of strategy `exact`, in nodes and in seconds; `engine` runs it, by default in Python.
 
     Raises PlanError for an unknown strategy or memory, CapacityError where a tagged memory is too small, KernelError
     where virtual threads are left.
@@ -91,6 +92,7 @@ class StorageRewrite:
     check: bool = field(default=True, kw_only=True)
     budget: int | None = field(default=None, kw_only=True)
     time_limit: float | None = field(default=None, kw_only=True)
+    engine: Engine | None = field(default=None, kw_only=True)
     name: str = "storage-rewrite"
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
@@ -115,11 +117,11 @@ class StorageRewrite:
         found = self._found(func)
         if not found.problem.dims:
             return None
-        shapes = ByShape.of(found, self.budget)
+        shapes = ByShape.of(found, self.budget, self.engine)
         split = SplitWebs()(func) if self.webs else func
         if split is not func:
             parts = self._found(split)
-            others = ByShape.of(parts, self.budget)
+            others = ByShape.of(parts, self.budget, self.engine)
             if others.plans.typical < shapes.plans.typical:
                 func, found, shapes = split, parts, others
         plans = shapes.plans
@@ -147,7 +149,7 @@ class StorageRewrite:
     def _plan_of(self, func: PrimFunc) -> _Planned:
         found = self._found(func)
         try:
-            plan = solve(found.problem, self.strategy, self.budget, self.time_limit)
+            plan = solve(found.problem, self.strategy, self.budget, self.time_limit, self.engine)
         except CapacityError as error:
             raise _placed(error, func, found) from None
         return func, found, plan

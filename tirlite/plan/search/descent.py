@@ -97,18 +97,19 @@ class Descent:
 
     def _attempt(self, order: Sequence[int], capacity: int, nodes: int) -> int:
         """The status after one search of so many nodes; keeps what it finds."""
-        restart(self._cells, self.instance, order, capacity)
-        state = self._cells.state
-        while state[STATUS] == RUNNING and nodes > 0 and not (self.limits.is_over and self.best is not None):
-            before = int(state[NODES])
-            self.engine.advance(self._cells, min(nodes, self.engine.slice, self.limits.nodes if self.best else nodes))
-            used = int(state[NODES]) - before
+        # An engine may put other arrays into the cells.
+        cells = self._cells
+        restart(cells, self.instance, order, capacity)
+        while cells.state[STATUS] == RUNNING and nodes > 0 and not (self.limits.is_over and self.best is not None):
+            before = int(cells.state[NODES])
+            self.engine.advance(cells, min(nodes, self.engine.slice, self.limits.nodes if self.best else nodes))
+            used = int(cells.state[NODES]) - before
             nodes -= used
             self.limits.spend(used)
-        if state[STATUS] == FOUND:
-            self._keep(offsets(self._cells))
+        if cells.state[STATUS] == FOUND:
+            self._keep(offsets(cells))
         self.limits.report(self.total, self.bound)
-        return int(state[STATUS])
+        return int(cells.state[STATUS])
 
     def _keep(self, found: list[int]) -> None:
         height = max(offset + net for offset, net in zip(found, self.instance.nets, strict=True))

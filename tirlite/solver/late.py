@@ -1,0 +1,54 @@
+"""A search engine that compiles itself when that pays: cells in, the same cells some nodes later out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from functools import cache
+
+from tirlite.plan.search.advance import advance
+from tirlite.plan.search.cells import COUNT, Array, Cells
+from tirlite.solver.engine import CompiledEngine
+
+# Nodes times buffers that Python works through before the compiled engine takes over: about what compiling costs.
+_WORK = 150_000
+
+
+class LateEngine:
+    """Begins in Python and goes on in compiled code, with the answers of either: most searches are short.
+
+    One engine is for one plan; the code is compiled once in a process.
+    """
+
+    slice = 200
+    largest = CompiledEngine.largest
+
+    def __init__(self, work: int = _WORK) -> None:
+        """`work` is how many nodes times buffers are left to Python."""
+        self._left = work
+
+    def array(self, values: Sequence[int], /) -> Array:
+        return list(values)
+
+    def zeros(self, count: int, /) -> Array:
+        return [0] * count
+
+    def advance(self, cells: Cells, nodes: int, /) -> None:
+        while self._left > 0 and nodes > 0:
+            step = min(nodes, 100)
+            self._left -= step * int(cells.state[COUNT])
+            nodes -= step
+            advance(cells, step)
+        if nodes > 0:
+            engine = compiled_engine()
+            for each in fields(cells):
+                values = getattr(cells, each.name)
+                if isinstance(values, list):
+                    setattr(cells, each.name, engine.array(values))
+            engine.advance(cells, nodes)
+
+
+@cache
+def compiled_engine() -> CompiledEngine:
+    """The compiled engine of this process."""
+    return CompiledEngine()
