@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from tirlite.ir import Builder, PrimFunc, TensorType
+from tirlite.ir import Builder, Min, PrimFunc, TensorType, Var
 from tirlite.kernels.operators.elementwise import spread
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.nest import nest, seen
-from tirlite.kernels.operators.shapes import Extent, extents, is_one, is_same, product
+from tirlite.kernels.operators.shapes import Extent, as_expr, extents, is_one, is_same, product
+
+SQUARE = 16  # elements of a side of the squares that are transposed together
 
 
 @factory
@@ -32,9 +35,26 @@ def permuted(name: str, X: TensorType, Y: TensorType, shape: Sequence[Extent], a
     b = Builder(name)
     x, y = b.param("x", X), b.param("y", Y, out=True)
     source, target = seen(b, x, [joined[number] for number in order]), seen(b, y, joined)
-    with nest(b, joined) as indices:
+    is_near = not runs or order[-1] == len(runs) - 1
+    with nest(b, joined) if is_near else _in_blocks(b, joined, order[-1]) as indices:
         b.store(target, indices, source[tuple(indices[number] for number in order)])
     return b.build()
+
+
+@contextmanager
+def _in_blocks(b: Builder, box: Sequence[Extent], near: int) -> Iterator[tuple[Var, ...]]:
+    """A block for each element of a box, in squares over its last axis and another one.
+
+    Neighbours along the last axis lie side by side in the result, those along `near` in the operand: in a square, the
+    cache lines of both are used up while they are there.
+    """
+    others = [axis for axis in range(len(box) - 1) if axis != near]
+    sides = [(box[axis] + SQUARE - 1) // SQUARE for axis in (near, -1)]
+    with nest(b, [*(box[axis] for axis in others), *sides]) as (*outer, i, j):
+        ends = [Min(block * SQUARE + SQUARE, as_expr(box[axis])) for block, axis in ((i, near), (j, -1))]
+        with b.for_("row", i * SQUARE, ends[0]) as row, b.for_("column", j * SQUARE, ends[1]) as column:
+            found = dict(zip(others, outer, strict=True)) | {near: row, len(box) - 1: column}
+            yield tuple(found[axis] for axis in range(len(box)))
 
 
 def _before(axis: int, shape: Sequence[Extent]) -> int:

@@ -142,6 +142,13 @@ def lrn(
     places = product(rest)
     before = (size - 1) // 2
 
+    @tl.inline
+    def power(value):
+        if tl.static(beta == 0.75):  # the usual one, by roots
+            return tl.sqrt(value) * tl.sqrt(tl.sqrt(value))
+        else:
+            return tl.pow(value, beta)
+
     @tl.kernel
     def lrn(x: X, y: tl.out[Y]):
         images = tl.view(x, x.dtype[batches, channels, places])
@@ -159,7 +166,7 @@ def lrn(
                     for q in range(some):
                         totals[q] += kind(images[batch, near, first + q]) * kind(images[batch, near, first + q])
                 for q in range(some):
-                    divisor = tl.pow(bias + totals[q] * (alpha / size), beta)
+                    divisor = power(bias + totals[q] * (alpha / size))
                     results[batch, c, first + q] = y.dtype(kind(images[batch, c, first + q]) / divisor)
 
     return lrn.ir

@@ -63,14 +63,9 @@ def _extreme(name: str, X: TensorType, Y: TensorType, axis: int, last: bool, com
             place = tl.i64(0)
             for j in range(1, length):
                 value = kind(columns[i, j, q])
-                if tl.static(last):
-                    if not before(most, value):
-                        most = value
-                        place = j
-                else:
-                    if before(value, most):
-                        most = value
-                        place = j
+                better = not before(most, value) if tl.static(last) else before(value, most)
+                most = tl.select(better, value, most)
+                place = tl.select(better, j, place)
             places[i, q] = y.dtype(place)
 
     return extreme.ir.replaced(name=name)

@@ -11,7 +11,23 @@ from math import floor
 import numpy as np
 
 import tirlite as tl
-from tirlite.ir import Builder, Call, Cast, Expr, Max, Min, Op, PrimFunc, TensorType, as_expr, f32, f64, i64
+from tirlite.ir import (
+    Buffer,
+    Builder,
+    Call,
+    Cast,
+    DType,
+    Expr,
+    Max,
+    Min,
+    Op,
+    PrimFunc,
+    TensorType,
+    as_expr,
+    f32,
+    f64,
+    i64,
+)
 from tirlite.kernels.operators.case import Case, normal
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
@@ -40,7 +56,7 @@ def resize(
     b = Builder("resize")
     x, y = b.param("x", X), b.param("y", Y, out=True)
     before, after = extents(X), extents(Y)
-    kind = computed_in(X.dtype)
+    kind = computed_in(X.dtype) if X.dtype.is_float else f32
     with nest(b, after) as indices:
         ways = [
             _ways(b, index, before[axis], after[axis], scales[axis], mode, coordinates, rounding)
@@ -53,7 +69,7 @@ def resize(
     return b.build()
 
 
-def _mixed(x, ways, kind) -> Expr:
+def _mixed(x: Buffer, ways: list[list[tuple[Expr, Expr | None]]], kind: DType) -> Expr:
     """The sum of the elements at all corners, each with its weight."""
     total: Expr | None = None
     for corner in product(*ways):
@@ -87,7 +103,7 @@ def _ways(
     inside = b.let("inside", Min(Max(place, as_expr(0.0)), Cast(f64, last)))
     low = b.let("low", Min(Cast(i64, Call(f64, Op.FLOOR, (inside,))), last))
     high = b.let("high", Min(low + 1, last))
-    share = b.let("share", Cast(f32, inside - Cast(f64, low)))
+    share = b.let("share", inside - Cast(f64, low))
     return [(low, 1 - share), (high, share)]
 
 
