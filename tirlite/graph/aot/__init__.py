@@ -1,1 +1,0 @@
-"""Ahead-of-time compilation: a function of operators becomes one function `main` of the IR, and native code."""
