@@ -2,7 +2,7 @@
 
 from tirlite.ir.assertion import Shown, failure, places_in, shown
 from tirlite.ir.builder import Builder, buffer_of
-from tirlite.ir.callees import bottom_up, callees, calling, calls_in
+from tirlite.ir.callees import callees, calls_in
 from tirlite.ir.dtype import (
     SCALARS,
     DType,
@@ -188,11 +188,9 @@ __all__ = [
     "as_indices",
     "bf16",
     "binary",
-    "bottom_up",
     "bool_",
     "buffer_of",
     "callees",
-    "calling",
     "calls_in",
     "const",
     "dtype_of",

@@ -1,13 +1,10 @@
-"""A function in, the functions that it calls out; or the function with others called in their stead."""
+"""A function in, the calls in it and the functions that it calls out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
 from tirlite.ir.kernel_call import Function, KernelCall
-from tirlite.ir.node import Node
-from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import Stmt
 from tirlite.ir.walk import statements
 
@@ -40,22 +37,3 @@ def closure_of(func: F) -> tuple[F, ...]:
             called = dict.fromkeys(call.callee for call in calls_in(each.body))
             stack += [(callee, False) for callee in reversed(called) if callee not in done]
     return cast("tuple[F, ...]", tuple(done))
-
-
-def bottom_up(func: F, change: Callable[[F], F]) -> F:
-    """What `change` makes of `func`, after each of its callees has been replaced by what it makes of that."""
-    changed: dict[Function, Function] = {}
-    for each in closure_of(func):
-        changed[each] = change(calling(each, changed))
-    return cast(F, changed[func])
-
-
-def calling(func: F, instead: Mapping[Function, Function]) -> F:
-    """`func` with other functions in its own calls."""
-
-    def call(node: KernelCall) -> Node:
-        callee = instead.get(node.callee, node.callee)
-        return node if callee is node.callee else node.replaced(callee=callee)
-
-    is_same = all(new is old for old, new in instead.items())
-    return func if is_same else cast(F, rewrite(func, {KernelCall: call}))
