@@ -7,7 +7,18 @@ from random import Random
 import pytest
 
 import tirlite as tl
-from tirlite.plan import Counterexample, PerShape, Plan, Pool, Problem, Request, check, lower_bound, solve
+from tirlite.plan import (
+    Counterexample,
+    PerShape,
+    Plan,
+    Pool,
+    Problem,
+    Request,
+    check,
+    lower_bound,
+    offset_evaluator,
+    solve,
+)
 from tirlite.plan.shape.conditions import Conditions, rows_of
 from tirlite.plan.shape.formulas import evaluator, formulas
 from tirlite.sizes import Dim, Size, ceildiv, evaluate, maximum, minimum
@@ -184,3 +195,13 @@ def test_a_division_by_zero_is_told_as_ever():
     with pytest.raises(tl.KernelError) as caught:
         evaluator([n // (k + 0)], (n, k))((4, 0))
     assert caught.value.code == "size-division-by-zero"
+
+
+def test_offsets_of_one_plan_at_many_bindings():
+    problem = random_problem(2, align=64)
+    made = solve(problem)
+    offsets_at = offset_evaluator(made)
+    for binding in ({n: 1, m: 1}, {n: 10, m: 700}, {n: 4096, m: 3}):
+        bound = made.at(binding)
+        expected = tuple(bound.placements[request.id].offset for request in problem.requests)
+        assert offsets_at(tuple(binding[dim] for dim in problem.dims)) == expected

@@ -14,6 +14,7 @@ from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
 from tirlite.plan.scope import Rank, StorageScope
 from tirlite.plan.shape.conditions import Conditions
+from tirlite.plan.shape.offsets import offset_evaluator
 from tirlite.plan.shape.per_shape import PerShape
 from tirlite.plan.solve import STRATEGIES, Strategy, solve
 from tirlite.plan.verdict import Counterexample, Fault, Ok
@@ -41,6 +42,7 @@ __all__ = [
     "beside",
     "check",
     "lower_bound",
+    "offset_evaluator",
     "parse_facts",
     "read_csv",
     "solve",
