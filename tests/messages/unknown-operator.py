@@ -2,4 +2,4 @@ import tirlite as tl
 
 g = tl.graph.Builder("net")
 x = g.input("x", tl.f32[4])
-y = g.call("ad", x, x)
+y = g.call("reciprocl", x)

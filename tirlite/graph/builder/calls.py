@@ -55,7 +55,7 @@ class NotAnOperand(Message):
 class UnknownOperator(Message):
     """There is no operator of this name.
 
-    Example: `g.call("ad", x, y)`.
+    Example: `g.call("reciprocl", x)`.
     Fix: Take one of the names in `tl.graph.OPS`.
     """
 
