@@ -276,7 +276,6 @@ def test_symbolic_plans_hold_at_each_binding(block: int) -> None:
         function = random_graph(seed, symbolic=True).function
         plan = plan_memory(function).plan
         for value in (2, 9):
-            random = Random(value)
             binding = dict.fromkeys(plan.problem.dims, value)
             at = tl.plan.Plan.from_layout(plan.at(binding))
             assert tl.plan.check(at.problem, at) == tl.plan.Ok()
