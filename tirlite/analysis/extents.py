@@ -69,15 +69,20 @@ class Extents:
 
     def expr(self, size: Size) -> Expr:
         """The i64 expression with the value of `size`, over this function's dims and parameters."""
-        if isinstance(size, int):
-            return const(size, i64)
-        images: dict[Atom, Expr] = {}
-        for atom in inside_out(size):
-            if isinstance(atom, Dim):
-                images[atom] = self.variables[atom]
-            else:
-                images[atom] = _apply(atom, [_sum(terms_of(operand), images) for operand in atom.operands])
-        return _sum(terms_of(size), images)
+        return expr_of(size, self.variables)
+
+
+def expr_of(size: Size, variables: Mapping[Dim, Var]) -> Expr:
+    """The i64 expression with the value of `size`, where `variables` stand for its dims."""
+    if isinstance(size, int):
+        return const(size, i64)
+    images: dict[Atom, Expr] = {}
+    for atom in inside_out(size):
+        if isinstance(atom, Dim):
+            images[atom] = variables[atom]
+        else:
+            images[atom] = _apply(atom, [_sum(terms_of(operand), images) for operand in atom.operands])
+    return _sum(terms_of(size), images)
 
 
 def size_over_dims(expr: Expr) -> Size | None:

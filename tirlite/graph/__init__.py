@@ -1,5 +1,7 @@
-"""Operator graphs: their expressions and types, a builder, what they mean, and the plans of their storage."""
+"""Operator graphs: their expressions and types, a builder, their meaning, the plans of their storage, native code."""
 
+from tirlite.graph.aot.compile import CompiledGraph, compile  # noqa: A004
+from tirlite.graph.aot.lower import Lowered, lower
 from tirlite.graph.builder.builder import Builder
 from tirlite.graph.equal import structural_equal
 from tirlite.graph.evaluate import apply, evaluate, trace
@@ -19,12 +21,14 @@ __all__ = [
     "Branches",
     "Builder",
     "Call",
+    "CompiledGraph",
     "Constant",
     "Expr",
     "Function",
     "FunctionNode",
     "If",
     "Let",
+    "Lowered",
     "OPS",
     "MemoryPlan",
     "Op",
@@ -37,8 +41,10 @@ __all__ = [
     "Type",
     "Var",
     "apply",
+    "compile",
     "constant",
     "evaluate",
+    "lower",
     "memory_problem",
     "plan_memory",
     "program",

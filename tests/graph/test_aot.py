@@ -1,0 +1,89 @@
+"""Graphs as one function of the IR: what is allocated, called and returned, and that it computes the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from graph.random_graphs import random_graph
+
+import tirlite as tl
+from tirlite.graph import Builder, Function, compile, evaluate, lower  # noqa: A004
+
+
+def chain() -> Function:
+    n = tl.dim("n")
+    g = Builder("net")
+    x = g.input("x", tl.f32[n, 6])
+    return g.function(g.reshape(g.tanh(g.relu(x)), (n, 2, 3)))
+
+
+def test_each_tensor_is_an_allocation_and_each_operator_a_call():
+    text = str(lower(chain()).func)
+    assert text[text.index("def net") :] == (
+        "def net(x: tl.f32[n, 6], output: tl.out[tl.f32[n, 2, 3]]):\n"
+        "    sid_0 = tl.alloc(tl.f32[n, 6])\n"
+        "    tl.call(relu, x, sid_0)\n"
+        "    output_as = tl.view(output, tl.f32[n, 6])\n"
+        "    tl.call(tanh, sid_0, output_as)"
+    )
+
+
+def test_one_code_serves_all_sizes():
+    net = compile(chain())
+    for n in (1, 4, 0):
+        x = np.linspace(-1, 2, n * 6, dtype=np.float32).reshape(n, 6)
+        np.testing.assert_allclose(net(x), evaluate(chain(), x), rtol=1e-6)
+
+
+def test_equal_operators_share_a_function():
+    g = Builder("net")
+    x = g.input("x", tl.f32[4])
+    func = lower(g.function(g.exp(g.relu(g.exp(x))))).func
+    callees = [stmt.callee for stmt in func.body.stmts if isinstance(stmt, tl.ir.KernelCall)]
+    assert [each.name for each in callees] == ["exp", "relu", "exp"]
+    assert callees[0] is callees[2]
+
+
+def test_what_is_returned_as_it_came_is_copied():
+    g = Builder("net")
+    x, y = g.input("x", tl.f32[2]), g.relu(g.input("y", tl.f32[2]))
+    net = compile(g.function([x, y, y, g.constant(np.ones(3, np.float32))]))
+    a, b = np.array([1, 2], np.float32), np.array([-1, 3], np.float32)
+    one, two, three, four = net(a, b)
+    assert one.tolist() == [1, 2]
+    assert two.tolist() == three.tolist() == [0, 3]
+    assert four.tolist() == [1, 1, 1]
+    assert one is not a
+
+
+def test_a_branch_computes_right_into_the_result():
+    g = Builder("net")
+    c, x = g.input("c", tl.bool_), g.input("x", tl.f32[3])
+    f = g.function(g.if_(c, g.exp(x), g.relu(g.negative(x))))
+    net = compile(f)
+    assert "tl.call(exp, x, output)" in str(net.ir)
+    x_value = np.array([-1, 0, 2], np.float32)
+    for condition in (True, False):
+        np.testing.assert_allclose(net(condition, x_value), evaluate(f, condition, x_value), rtol=1e-6)
+
+
+def test_names_that_clash_are_refused():
+    g = Builder("net")
+    x = g.add(g.input("a.b", tl.f32[3]), g.input("a_b", tl.f32[3]))
+    with pytest.raises(tl.TirliteError, match=r"`a.b` and `a_b` of `net` both become parameter `a_b`"):
+        compile(g.function(x))
+
+
+@pytest.mark.parametrize("strategy", ["none", "share", "auto"])
+@pytest.mark.parametrize("seed", range(8))
+def test_random_graphs_compute_what_they_mean(seed: int, strategy: str):
+    sample = random_graph(seed, symbolic=seed % 2 == 1, most=12)
+    net = compile(sample.function, strategy=strategy)
+    for arguments in sample.arguments:
+        got, wanted = net(*arguments), evaluate(sample.function, *arguments)
+        for a, b in zip(leaves(got), leaves(wanted), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def leaves(value):
+    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, tuple) else [value]

@@ -1,0 +1,213 @@
+"""A function of operators in, one function of the IR out: an allocation for each tensor, a call for each operator.
+
+Results go straight into the outputs; reshapes are views; a parameter or constant that is returned is copied. Source:
+the AOT lowering of TVM's Relay, with branches, symbolic shapes and views beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tirlite.analysis.extents import expr_of
+from tirlite.diag import public
+from tirlite.graph.aot.names import Names
+from tirlite.graph.aot.operators import OperatorFunctions
+from tirlite.graph.aot.roots import Root, field_start, is_view, root
+from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
+from tirlite.graph.op import Op
+from tirlite.graph.program import Block, Program, program
+from tirlite.graph.types import TensorType, same_type, tensors
+from tirlite.ir import (
+    Allocate,
+    Buffer,
+    BufferRef,
+    IfThenElse,
+    KernelCall,
+    Load,
+    PrimFunc,
+    SeqStmt,
+    Steps,
+    Stmt,
+    View,
+    const,
+    i64,
+    run,
+    validate,
+)
+from tirlite.ir import Var as Scalar
+from tirlite.sizes import Dim
+from tirlite.sizes.poly import inside_out
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A function of the IR, and the constants that its parameters behind the inputs stand for.
+
+    The parameters of `func` are the inputs, the constants, and the outputs.
+    """
+
+    func: PrimFunc
+    constants: Mapping[Constant, Buffer]
+
+
+@public
+def lower(function: FunctionNode) -> Lowered:
+    """The function as one of the IR, valid for all values of its dims. Raises GraphError."""
+    return run(_Lowering(function, {}).lowered())
+
+
+class _Lowering:
+    """The way from one function to the other. `callees` are those that were lowered for calls before."""
+
+    def __init__(self, function: FunctionNode, callees: dict[FunctionNode, Lowered]) -> None:
+        self.made: Program = program(function)
+        self.callees = callees
+        self.names = Names(function.name)
+        self.variables = _variables(function)
+        self.functions = OperatorFunctions(self.variables)
+        self.constants: dict[Constant, Buffer] = {}
+        self.homes: dict[Expr, tuple[Buffer, ...]] = {}
+        self.targets: dict[Root, Buffer] = {}
+        self.types: dict[Buffer, TensorType] = {}
+        self.sources: dict[Buffer, Buffer] = {}
+        self.count = 0
+
+    def lowered(self) -> Steps[Lowered]:
+        function = self.made.function
+        inputs = [buffer for param in function.params for buffer in self._param(param)]
+        outputs = list(self._outputs())
+        body: list[Stmt] = []
+        copies = self._aim(self.made.body, outputs, function.body)
+        yield self._block(self.made.body, body)
+        body += [self._copy(self._home(function.body)[index], target) for index, target in copies]
+        params = (*inputs, *self.constants.values(), *outputs)
+        func = PrimFunc(function.name, params, SeqStmt(tuple(body)), tuple(outputs), span=function.span)
+        validate(func)
+        return Lowered(func, self.constants)
+
+    def _param(self, param: Var) -> Iterator[Buffer]:
+        leaves = tensors(param.type)
+        names = (
+            [param.name] if isinstance(param.type, TensorType) else [f"{param.name}_{i}" for i, _ in enumerate(leaves)]
+        )
+        made = tuple(
+            self._buffer(self.names.exact(name, param.span), of) for name, of in zip(names, leaves, strict=True)
+        )
+        self.homes[param] = made
+        yield from made
+
+    def _outputs(self) -> Iterator[Buffer]:
+        function = self.made.function
+        leaves = tensors(function.result)
+        names = function.outputs or (["output"] if len(leaves) == 1 else [f"output{i}" for i in range(len(leaves))])
+        if len(names) != len(leaves):
+            names = [f"{names[0]}{i}" for i in range(len(leaves))]
+        for name, of in zip(names, leaves, strict=True):
+            yield self._buffer(self.names.exact(name, function.span), of)
+
+    def _aim(self, block: Block, targets: Sequence[Buffer], result: Expr) -> list[tuple[int, Buffer]]:
+        """Lets what computes the tensors of a block's result write to `targets`; those left are to be copied."""
+        copies = []
+        inside = frozenset(block.steps)
+        for index, target in enumerate(targets):
+            source = root(self.made, result, index)
+            if isinstance(source.expr, Call | If) and source.expr in inside and source not in self.targets:
+                self.targets[source] = target
+            else:
+                copies.append((index, target))
+        return copies
+
+    def _block(self, block: Block, body: list[Stmt]) -> Steps[None]:
+        for step in block.steps:
+            if isinstance(step, Constant):
+                self.homes[step] = (self._constant(step),)
+            elif isinstance(step, Tuple):
+                self.homes[step] = tuple(buffer for each in step.fields for buffer in self._home(each))
+            elif isinstance(step, TupleGetItem):
+                start = field_start(step)
+                self.homes[step] = self._home(step.value)[start : start + len(tensors(step.type))]
+            elif isinstance(step, Let):
+                self.homes[step] = self._home(step.body)
+            elif isinstance(step, If):
+                yield self._if(step, body)
+            elif is_view(step):
+                self.homes[step] = (self._view(self._home(step.operands[0])[0], step.tensor, body),)
+            else:
+                assert isinstance(step, Call)
+                callee = self.functions.of(step) if isinstance(step.op, Op) else (yield self._callee(step.op))
+                self._call(step, callee, body)
+
+    def _home(self, expr: Expr) -> tuple[Buffer, ...]:
+        return self.homes[self.made.resolved(expr)]
+
+    def _call(self, call: Call, callee: PrimFunc | Lowered, body: list[Stmt]) -> None:
+        args = [buffer for arg in call.args for buffer in self._home(arg)]
+        results = self._results(call, body)
+        func = callee.func if isinstance(callee, Lowered) else callee
+        inner = [self._constant(each) for each in callee.constants] if isinstance(callee, Lowered) else []
+        body.append(KernelCall(func, tuple(map(BufferRef, (*args, *inner, *results))), span=call.span))
+
+    def _callee(self, function: FunctionNode) -> Steps[Lowered]:
+        if function not in self.callees:
+            self.callees[function] = yield _Lowering(function, self.callees).lowered()
+        return self.callees[function]
+
+    def _if(self, step: If, body: list[Stmt]) -> Steps[None]:
+        results = self._results(step, body)
+        parts = []
+        for block in self.made.branches[step]:
+            copies = self._aim(block, results, block.result)
+            part: list[Stmt] = []
+            yield self._block(block, part)
+            part += [self._copy(self._home(block.result)[index], target) for index, target in copies]
+            parts.append(SeqStmt(tuple(part)))
+        condition = self._home(step.condition)[0]
+        body.append(IfThenElse(Load(condition, ()), parts[0], parts[1], span=step.span))
+
+    def _results(self, step: Call | If, body: list[Stmt]) -> tuple[Buffer, ...]:
+        """Where the tensors of a step go: to a target as it is or seen in another shape, or to fresh storage."""
+        made = []
+        for index, of in enumerate(tensors(step.type)):
+            target = self.targets.get(Root(step, index))
+            if target is not None:
+                made.append(self._view(target, of, body))
+                continue
+            buffer = self._buffer(self.names.fresh(f"sid_{self.count}"), of)
+            self.count += 1
+            body.append(Allocate(buffer, span=step.span))
+            made.append(buffer)
+        self.homes[step] = tuple(made)
+        return tuple(made)
+
+    def _view(self, source: Buffer, of: TensorType, body: list[Stmt]) -> Buffer:
+        """The buffer seen with the shape of a type: itself, or what it is a view of, where that has the shape."""
+        whole = self.sources.get(source, source)
+        for each in (source, whole):
+            if same_type(self.types[each], of):
+                return each
+        seen = self._buffer(self.names.fresh(f"{whole.name}_as"), of)
+        body.append(View(seen, whole, const(0, i64)))
+        self.sources[seen] = whole
+        return seen
+
+    def _copy(self, source: Buffer, target: Buffer) -> Stmt:
+        return KernelCall(self.functions.copy(self.types[source]), (BufferRef(source), BufferRef(target)))
+
+    def _constant(self, constant: Constant) -> Buffer:
+        if constant not in self.constants:
+            name = self.names.fresh(constant.name or f"constant_{len(self.constants)}")
+            self.constants[constant] = self._buffer(name, constant.tensor)
+        return self.constants[constant]
+
+    def _buffer(self, name: str, of: TensorType) -> Buffer:
+        made = Buffer(name, of.dtype, tuple(expr_of(extent, self.variables) for extent in of.shape))
+        self.types[made] = of
+        return made
+
+
+def _variables(function: FunctionNode) -> dict[Dim, Scalar]:
+    """A variable for each dim in the types of the parameters."""
+    extents = (extent for param in function.params for of in tensors(param.type) for extent in of.shape)
+    dims = (atom for extent in extents for atom in inside_out(extent) if isinstance(atom, Dim))
+    return {dim: Scalar(dim.name, i64, dim) for dim in dims}

@@ -1,0 +1,58 @@
+"""Names of a graph in, names of parameters out: identifiers, each once."""
+
+from __future__ import annotations
+
+import keyword
+import re
+
+from tirlite.diag import GraphError, Message, Span
+
+
+class NameClash(Message):
+    """Two inputs or outputs of a graph would have one name in the compiled function.
+
+    Example: Inputs called `a.b` and `a_b`.
+    Fix: Call one of them otherwise: what cannot stand in a name becomes `_`.
+    """
+
+    code = "graph-name-clash"
+    raises = GraphError
+    title = "`{first}` and `{second}` of `{function}` both become parameter `{name}`"
+    help = "rename one of them: what cannot stand in a name becomes `_`"
+
+    first: str
+    second: str
+    function: str
+    name: str
+
+
+class Names:
+    """The names of one function that are taken."""
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+        self._taken: dict[str, str] = {}
+
+    def exact(self, given: str, span: Span | None = None) -> str:
+        """The identifier for a name that callers use. Raises GraphError where another has it already."""
+        name = identifier(given)
+        if name in self._taken:
+            raise NameClash(self._taken[name], given, self._function, name, span=span).error()
+        self._taken[name] = given
+        return name
+
+    def fresh(self, given: str) -> str:
+        """An identifier like a name, with a number behind it where that is taken."""
+        base = name = identifier(given)
+        count = 0
+        while name in self._taken:
+            count += 1
+            name = f"{base}_{count}"
+        self._taken[name] = given
+        return name
+
+
+def identifier(name: str) -> str:
+    """The name with `_` for all that cannot stand in an identifier."""
+    made = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return f"_{made}" if not made or made[0].isdigit() or keyword.iskeyword(made) else made
