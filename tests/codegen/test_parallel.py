@@ -152,3 +152,17 @@ def test_parallel_loops_may_stand_in_functions_that_are_cut() -> None:
         with_workers(tl.compile(b.build()), workers)(given, out)
         results.append(out)
     np.testing.assert_array_equal(results[0], results[1])
+
+
+def test_handing_a_loop_out_costs_no_vectors() -> None:
+    @tl.kernel
+    def tiles(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        for i in tl.parallel(n // 8):
+            t = tl.alloc(tl.f32[8])
+            for j in range(8):
+                t[j] = x[i * 8 + j] * 3
+            for j in range(8):
+                y[i * 8 + j] = t[j]
+
+    for workers in (1, 2):
+        assert "fmul <8 x float>" in with_workers(tiles, workers).optimised_llvm

@@ -16,6 +16,7 @@ class Named(NamedTuple):
     kind: str
     number: int
     root: str
+    fact: str  # what a function that takes it as a parameter is told of it: an attribute after a blank, or nothing
 
 
 class Environment:
@@ -27,9 +28,9 @@ class Environment:
         self.names: dict[str, Named] = {}  # everything that the operands of those mention
         self.notes: dict[Buffer, str] = {}  # what ends the accesses of a buffer in the loop nest that is open
 
-    def bind(self, var: Var, operand: str) -> None:
+    def bind(self, var: Var, operand: str, fact: str = "") -> None:
         self.variables[var] = operand
-        self.keep(operand, register_type(var.dtype))
+        self.keep(operand, register_type(var.dtype), fact=fact)
 
     def put(self, place: Place, root: str) -> None:
         """A buffer at a place that leads into the allocation at `root`."""
@@ -45,7 +46,7 @@ class Environment:
     def root(self, buffer: Buffer) -> str:
         return self.names[self.places[buffer].pointer].root
 
-    def keep(self, operand: str, kind: str, root: str = "") -> None:
+    def keep(self, operand: str, kind: str, root: str = "", fact: str = "") -> None:
         """Says that a value is used after its statement, perhaps by another function that the statement is cut into."""
         if operand.startswith("%") and operand not in self.names:
-            self.names[operand] = Named(kind, len(self.names), root)
+            self.names[operand] = Named(kind, len(self.names), root, fact)

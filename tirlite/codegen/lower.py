@@ -128,8 +128,9 @@ def bind_scalars(func: PrimFunc, values: Expressions) -> None:
         if isinstance(param, Var):
             name = f"%p{number}"
             values.environment.bind(param, _received(param.dtype, name, values.out))
-    for number, dim in enumerate(func.dims):
-        values.environment.bind(dim, f"%d{number}")
+    for number, (dim, parameter) in enumerate(zip(func.dims, dim_parameters(func), strict=True)):
+        fact = parameter.removeprefix("i64").removesuffix(f" %d{number}")
+        values.environment.bind(dim, f"%d{number}", fact)
 
 
 def _received(dtype: DType, name: str, out: FunctionText) -> str:

@@ -326,8 +326,10 @@ class Statements:
         counter = out.phi(i64, (start, before), (following, latch))
         variable = counter
         if origin:
-            distance = out.value(f"mul i64 {counter}, {stmt.step}")
-            variable = out.value(f"add i64 {origin}, {distance}")
+            # From 0 or above, what lies before `stop` is reached without a wrap.
+            flags = "nuw nsw " if origin.isdecimal() and stmt.step > 0 else ""
+            distance = out.value(f"mul {flags}i64 {counter}, {stmt.step}")
+            variable = out.value(f"add {flags}i64 {origin}, {distance}")
         self.environment.bind(stmt.var, variable)
         yield self.body(stmt.body)
         out.branch(latch)
@@ -346,8 +348,9 @@ class Statements:
         """A loop whose iterations go to workers: a function of its own, and the call of the pool that runs it."""
         workers = self.storage.workers[stmt]
         count = trip_count(self.out, start, stop, stmt.step)
-        work = self.out.value(f"uitofp i64 {count} to double")
-        work = self.out.value(f"fmul double {work}, {work_of(self.values, stmt.body)}")
+        # Half of the count, which has no sign. An unsigned conversion would cost the module a pass: see `machine`.
+        pairs = self.out.value(f"sitofp i64 {self.out.value(f'lshr i64 {count}, 1')} to double")
+        work = self.out.value(f"fmul double {pairs}, {work_of(self.values, stmt.body)}")
         chunks = chunk_count(self.out, count, work, workers)
         around = (self.out, self.faults, self.slots)
         self.environment.keep(start, "i64")
@@ -388,7 +391,7 @@ def _parameters(inputs: dict[str, Named]) -> str:
     """The parameters of a piece. A pointer is noalias where no other leads into the same allocation."""
     roots = Counter(value.root for value in inputs.values() if value.kind == "ptr")
     return ", ".join(
-        f"{value.kind}{' noalias' if value.kind == 'ptr' and roots[value.root] == 1 else ''} {name}"
+        f"{value.kind}{' noalias' if value.kind == 'ptr' and roots[value.root] == 1 else value.fact} {name}"
         for name, value in inputs.items()
     )
 
