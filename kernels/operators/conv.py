@@ -12,8 +12,8 @@ from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.multiplication import multiplication
-from tirlite.kernels.operators.product import lanes_of, multiply_add, plain, row_major, tiles
-from tirlite.kernels.operators.shapes import extents, product
+from tirlite.kernels.operators.product import lanes_of, multiply_add, plain, row_major, tiling
+from tirlite.kernels.operators.shapes import Extent, extents, product
 from tirlite.kernels.operators.window import Window, finder, where_from, where_under
 
 
@@ -144,14 +144,20 @@ def _pointwise(X: TensorType, W: TensorType, window: Window, groups: int, has_bi
 
 
 def _by_panels(
-    dtype: DType, window: Window, where: Inline, weight: Inline, groups: int, outputs, taken, has_bias: bool
+    dtype: DType,
+    window: Window,
+    where: Inline,
+    weight: Inline,
+    groups: int,
+    outputs: Extent,
+    taken: Extent,
+    has_bias: bool,
 ) -> Inline:
     kind = computed_in(dtype)
-    lanes, add = lanes_of(kind), multiply_add(kind)
-    columns = 2 * lanes
+    columns = 2 * lanes_of(kind)
     taps, places = window.taps, product(window.places)
-    find, store = finder(window, where), _store(kind, groups, has_bias)
     terms = taken * taps
+    find, tiles = finder(window, where), tiling(kind, columns, terms, weight, _store(kind, groups, has_bias))
 
     @tl.inline
     def convolve(x, w, bias, y):
@@ -175,28 +181,7 @@ def _by_panels(
                                 at = table[tap, q]
                                 panel[0, c * taps + tap, q] = kind(x[t, c, at]) if at >= 0 else 0
                 width = min(columns, places - first)
-                tiles(
-                    kind,
-                    add,
-                    weight,
-                    w,
-                    g,
-                    0,
-                    outputs,
-                    panel,
-                    0,
-                    0,
-                    columns,
-                    lanes,
-                    terms,
-                    store,
-                    y,
-                    t,
-                    first,
-                    0,
-                    width,
-                    bias,
-                )
+                tiles(w, g, 0, outputs, panel, 0, 0, y, t, first, 0, width, bias)
 
     return convolve
 
@@ -204,8 +189,7 @@ def _by_panels(
 def _depthwise(dtype: DType, window: Window, where: Inline, groups: int, outputs: int, has_bias: bool) -> Inline:
     """Where each output sees a single channel: nothing would be used twice of a panel."""
     kind = computed_in(dtype)
-    lanes, add = lanes_of(kind), multiply_add(kind)
-    columns = 2 * lanes
+    add, columns = multiply_add(kind), 2 * lanes_of(kind)
     taps, places = window.taps, product(window.places)
     find, store = finder(window, where), _store(kind, groups, has_bias)
 

@@ -10,7 +10,7 @@ import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType
 from tirlite.kernels.operators.elementwise import computed_in
-from tirlite.kernels.operators.product import CHUNK, ROWS, column_major, dots, lanes_of, multiply_add, row_major, tiles
+from tirlite.kernels.operators.product import CHUNK, ROWS, column_major, dots, lanes_of, multiply_add, row_major, tiling
 from tirlite.kernels.operators.shapes import Extent
 
 CHUNK_ROWS = CHUNK * ROWS
@@ -33,12 +33,12 @@ def multiplication(
     batches, n, terms, m = shape
     left = column_major if trans_a else row_major
     right = column_major if trans_b else row_major
-    add = multiply_add(kind)
     if kind == dtype and trans_b and not trans_a and n == 1:
         return _by_dots(shape, kind, store, index_a, index_b)
     if kind == dtype and not trans_b and isinstance(m, int) and m >= lanes:
         return _in_place_panels(shape, kind, left, store, index_a, index_b)
     columns = lanes if isinstance(m, int) and m <= lanes else 2 * lanes
+    tiles = tiling(kind, columns, terms, left, store)
 
     @tl.inline
     def multiply(a, b, y, extra):
@@ -53,28 +53,7 @@ def multiplication(
                     panel[0, p, q] = kind(right(b, u, p, j + q)) if j + q < m else 0
             last = min(first + CHUNK_ROWS, n)
             width = min(columns, m - j)
-            tiles(
-                kind,
-                add,
-                left,
-                a,
-                index_a(t),
-                first,
-                last,
-                panel,
-                0,
-                0,
-                columns,
-                lanes,
-                terms,
-                store,
-                y,
-                t,
-                j,
-                0,
-                width,
-                extra,
-            )
+            tiles(a, index_a(t), first, last, panel, 0, 0, y, t, j, 0, width, extra)
 
     return multiply
 
@@ -93,7 +72,7 @@ def _in_place_panels(
     lanes = lanes_of(kind)
     columns = 2 * lanes if m >= 2 * lanes else lanes
     panels = -(-m // columns)
-    add = multiply_add(kind)
+    tiles = tiling(kind, columns, terms, left, store)
 
     @tl.inline
     def multiply(a, b, y, extra):
@@ -102,29 +81,7 @@ def _in_place_panels(
             t, first, j = piece(w, chunks, panels, columns)
             last = min(first + CHUNK_ROWS, n)
             start = min(j, m - columns)
-            source = index_a(t)
-            tiles(
-                kind,
-                add,
-                left,
-                a,
-                source,
-                first,
-                last,
-                b,
-                index_b(t),
-                start,
-                columns,
-                lanes,
-                terms,
-                store,
-                y,
-                t,
-                start,
-                j - start,
-                columns,
-                extra,
-            )
+            tiles(a, index_a(t), first, last, b, index_b(t), start, y, t, start, j - start, columns, extra)
 
     return multiply
 

@@ -128,8 +128,8 @@ def _pool(
                             totals[q] = join(totals[q], kind(images[image, at + q]))
                     else:
                         for q in range(COLUMNS):
-                            if table[tap, q] >= 0:
-                                totals[q] = join(totals[q], kind(images[image, table[tap, q]]))
+                            near = table[tap, q]
+                            totals[q] = join(totals[q], kind(images[image, near]) if near >= 0 else start)
                 for q in range(min(COLUMNS, places - first)):
                     results[image, first + q] = y.dtype(end(totals[q], first + q))
 

@@ -8,7 +8,9 @@ What the functions here take as `kind` is the type of the sums.
 from __future__ import annotations
 
 import tirlite as tl
+from tirlite.dsl import Inline
 from tirlite.ir import DType
+from tirlite.kernels.operators.shapes import Extent
 
 ROWS = 4  # of a tile
 CHUNK = 32  # tiles below each other that share a panel
@@ -75,22 +77,28 @@ def tile(block, kind, add, left, a, t, i, b, s, j, rows, columns, lanes, terms):
             block[r, tl.ramp(q * lanes, 1, lanes)] = sums[r, tl.ramp(q * lanes, 1, lanes)]
 
 
-@tl.inline
-def tiles(kind, add, left, a, t, first, last, b, s, j, columns, lanes, terms, store, y, u, at, known, width, extra):
-    """Rows from `first` to below `last`, columns from `at`, `width` of them; b[s, :, j] is the first of these.
+def tiling(kind: DType, columns: int, terms: Extent, left: Inline, store: Inline) -> Inline:
+    """`tiles(a, t, first, last, b, s, j, y, u, at, known, width, extra)`: rows from `first` to below `last` of y[u].
 
-    Of these columns the first ones, `known` of them, are another tile's to store.
+    Stored are `width` columns from `at` on, of which b[s, :, j] is the first; those below `known` are another's to
+    store. `columns` is a number of whole vectors.
     """
-    block = tl.alloc(kind[ROWS, columns], scope="local")
-    for g in range((last - first) // ROWS):
-        tile(block, kind, add, left, a, t, first + g * ROWS, b, s, j, ROWS, columns, lanes, terms)
-        for r in range(ROWS):
+    add, lanes = multiply_add(kind), lanes_of(kind)
+
+    @tl.inline
+    def tiles(a, t, first, last, b, s, j, y, u, at, known, width, extra):
+        block = tl.alloc(kind[ROWS, columns], scope="local")
+        for g in range((last - first) // ROWS):
+            tile(block, kind, add, left, a, t, first + g * ROWS, b, s, j, ROWS, columns, lanes, terms)
+            for r in range(ROWS):
+                for q in range(known, width):
+                    store(y, u, first + g * ROWS + r, at + q, block[r, q], extra)
+        for i in range(first + (last - first) // ROWS * ROWS, last):
+            tile(block, kind, add, left, a, t, i, b, s, j, 1, columns, lanes, terms)
             for q in range(known, width):
-                store(y, u, first + g * ROWS + r, at + q, block[r, q], extra)
-    for i in range(first + (last - first) // ROWS * ROWS, last):
-        tile(block, kind, add, left, a, t, i, b, s, j, 1, columns, lanes, terms)
-        for q in range(known, width):
-            store(y, u, i, at + q, block[0, q], extra)
+                store(y, u, i, at + q, block[0, q], extra)
+
+    return tiles
 
 
 @tl.inline
