@@ -15,6 +15,7 @@ from fuzz.expressions import TYPES
 from fuzz.extents import Counter, Extent, constant
 from fuzz.program import Program
 from fuzz.scope import Scope, Slot
+from fuzz.threads import launch
 from fuzz.writer import MOST_ITERATIONS, Writer, estimate
 
 from tirlite.ir import (
@@ -111,6 +112,7 @@ class _Generator(Writer):
             self.produce_and_consume: 3,
             self.repeat: 3,
             self.parallel: 3,
+            self.threads: 1,
             self.vectorized: 2,
             self.store_vector: 2,
             self.branch: 3,
@@ -213,6 +215,9 @@ class _Generator(Writer):
 
     def parallel(self, scope: Scope) -> None:
         self._independent(scope, ForKind.PARALLEL)
+
+    def threads(self, scope: Scope) -> None:
+        launch(self, scope, self.statements)
 
     def vectorized(self, scope: Scope) -> None:
         self._independent(scope, ForKind.VECTORIZED)

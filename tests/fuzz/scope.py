@@ -28,7 +28,7 @@ class Scope:
 
     `full` are storages of which every element was written; `points` single elements that were. `frozen` storages may
     not be written; `owned` ones only be touched at the given first index, by the slot itself. `cost` estimates how
-    often the block runs.
+    often the block runs. `in_threads` says that each thread runs it.
     """
 
     slots: list[Slot] = field(default_factory=list)
@@ -41,6 +41,7 @@ class Scope:
     cost: int = 1
     depth: int = 0
     is_vectorized: bool = False
+    in_threads: bool = False
 
     def child(self, *counters: Counter, cost: int = 1) -> Scope:
         """The scope of a block inside, in loops with these counters."""

@@ -55,7 +55,9 @@ class Writer:
 
     def allocate(self, scope: Scope) -> Slot:
         """A new temporary, not yet initialised."""
-        place = self.random.choice(("global", "global", "global", "local", "shared"))
+        places = ("global", "global", "global", "local", "shared")
+        # What threads declare as shared is one for all of them.
+        place = self.random.choice(places[:-1] if scope.in_threads else places)
         slot = self.slot(self.extents(), lambda of: self.builder.alloc(self.name("t"), of, scope=place), INSIDE)
         scope.slots.append(slot)
         if scope.depth:

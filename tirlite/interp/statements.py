@@ -8,11 +8,11 @@ from tirlite.interp.code import Code, Rule
 from tirlite.interp.expressions import expression
 from tirlite.interp.iterations import begin_iteration, close_iterations, open_iterations, watch_iterations
 from tirlite.interp.kernel_calls import enter, leave
-from tirlite.interp.memory import fresh, size_of, view
+from tirlite.interp.memory import fresh, owner_of, size_of, view
 from tirlite.interp.place import element, extents
 from tirlite.interp.poison import refuse
 from tirlite.interp.program import Block, Marks, Values
-from tirlite.interp.threads import close_threads, once_a_block, open_threads, watch
+from tirlite.interp.threads import close_threads, once_a_block, open_threads, passes_of, watch
 from tirlite.ir import (
     Allocate,
     Assert,
@@ -97,7 +97,7 @@ def _allocate(code: Code, node: Allocate) -> Steps[None]:
         except MemoryError:
             raise OutOfMemory(buffer.name, size_of(buffer, shape), span=span).error() from None
 
-    code.emit(once_a_block(code, buffer, step))
+    code.emit(once_a_block(code, buffer, step, passes_of(code, buffer)))
 
 
 def _view(code: Code, node: View) -> Steps[None]:
@@ -107,6 +107,7 @@ def _view(code: Code, node: View) -> Steps[None]:
     source, target = code.program.register_of(node.source), code.program.register_of(buffer)
     code.sources[buffer] = node.source
     owner = code.next_owner() if node.fresh else None
+    passes = passes_of(code, buffer) if node.fresh else None
 
     def step(values: Values, marks: Marks) -> None:
         shape = extents(buffer, registers, values, marks, span)
@@ -116,9 +117,11 @@ def _view(code: Code, node: View) -> Steps[None]:
         last = first + size_of(buffer, shape)
         if not 0 <= first <= last <= whole.raw.size:
             raise ViewOutOfBounds(buffer.name, node.source.name, first, last, whole.raw.size, span=span).error()
-        values[target] = view(buffer, shape, whole, first, owner)
+        # A slow thread may still read what was written before the declaration was passed once more.
+        mine = owner if owner is None or passes is None else owner_of(owner - 1 + values[passes] * code.owners)
+        values[target] = view(buffer, shape, whole, first, mine)
 
-    code.emit(step)
+    code.emit(once_a_block(code, buffer, step, passes))
 
 
 def _let(code: Code, node: Let) -> Steps[None]:

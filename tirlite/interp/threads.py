@@ -63,20 +63,30 @@ def watch(code: Code, buffer: Buffer, indices: tuple[int, ...], *, writes: bool,
     code.emit(step)
 
 
-def once_a_block(code: Code, buffer: Buffer, declare: Step) -> Step:
+def passes_of(code: Code, buffer: Buffer) -> int | None:
+    """For what threads declare to be shared by all of them, a register in which each counts the declarations passed."""
+    if not code.thread_loops or StorageScope.parse(buffer.scope).rank is not Rank.SHARED:
+        return None
+    counter = code.program.new_register(0)
+    code.program.counters.append(counter)
+    return counter
+
+
+def once_a_block(code: Code, buffer: Buffer, declare: Step, passes: int | None) -> Step:
     """`declare`, which makes the window of `buffer`; for what threads share, only the first of them does so.
 
     All threads that pass a declaration for the so-manieth time mean the same memory.
     """
-    if not code.thread_loops or StorageScope.parse(buffer.scope).rank is not Rank.SHARED:
+    if passes is None:
         return declare
-    register, counter = code.program.register_of(buffer), code.program.new_register(0)
-    code.program.counters.append(counter)
+    register, counter = code.program.register_of(buffer), passes
 
     def step(values: Values, marks: Marks) -> None:
         thread, values[counter] = values[THREAD], values[counter] + 1
         key = (counter, values[counter], thread.virtual)
-        declare(values, marks)
-        values[register] = thread.team.shared.setdefault(key, values[register])
+        if key not in thread.team.shared:
+            declare(values, marks)
+            thread.team.shared[key] = values[register]
+        values[register] = thread.team.shared[key]
 
     return step

@@ -31,9 +31,9 @@ def default_pipeline(
     memory = target or Target.host()
     prepare: tuple[Pass, ...] = (
         Normalize(),
-        CheckRaces(),
         InjectVirtualThreads(),
         SplitThreads(),
+        CheckRaces(),
     )
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
     within = "auto" if strategy == "per_shape" else strategy

@@ -20,7 +20,9 @@ from tirlite.ir import (
     Expr,
     For,
     ForKind,
+    Function,
     IfThenElse,
+    KernelCall,
     Let,
     LetExpr,
     Load,
@@ -34,8 +36,10 @@ from tirlite.ir import (
     While,
     i64,
     run,
+    statements,
     walk,
 )
+from tirlite.ir.callees import closure_of
 from tirlite.ir.thread_tag import ThreadRole, thread_role
 
 
@@ -174,6 +178,8 @@ class Phases:
             else:
                 self.closed.update(_declared_below(stmt))
             return holds
+        if isinstance(stmt, KernelCall) and any(map(_meets, closure_of(stmt.callee))):
+            raise BarrierInside("a kernel that threads call", span=stmt.span).error()
         if _holds_barrier(stmt):
             if not is_barrier(stmt):
                 raise BarrierInside("an expression", span=stmt.span).error()
@@ -257,6 +263,10 @@ def _declared_below(stmt: Stmt) -> Iterator[Var]:
         yield stmt.var
     for body in bodies_of(stmt):
         yield from (each.var for each in body.stmts if isinstance(each, Let))
+
+
+def _meets(func: Function) -> bool:
+    return any(is_barrier(stmt) for stmt in statements(func.body))
 
 
 def _holds_barrier(stmt: Stmt) -> bool:

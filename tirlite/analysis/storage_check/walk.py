@@ -244,8 +244,8 @@ class Walk:
         self._touch(old.stop, region, old)
         self._known.add(old.var)
         around = self._thread
-        if old.kind in (ForKind.PARALLEL, ForKind.THREAD):
-            self._thread = None if thread_role(old) in (None, ThreadRole.BLOCK) else old
+        if thread_role(old) in (ThreadRole.THREAD, ThreadRole.VIRTUAL):
+            self._thread = old
         if old.kind is ForKind.THREAD and region.attach is not None and region.attach.kind is ForKind.THREAD:
             # Thread-bound loops inside one another are one launch.
             yield self._body(old.body, new.body, region)
