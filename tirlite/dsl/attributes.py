@@ -6,7 +6,7 @@ import ast
 
 from tirlite.diag import Message, nearest
 from tirlite.dsl.calls import CallSite
-from tirlite.ir.expr import Buffer
+from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.stmt import PAYLOADS, AttrKey, AttrValue, Rows
 
 
@@ -23,6 +23,31 @@ class UnknownAttribute(Message):
 
     key: str
     advice: str
+
+
+# Keys about the variable of a loop, which make its iterations threads; the value of the first is the tag.
+_THREADS = ("thread_extent", "virtual_thread")
+
+
+def thread_attribute(site: CallSite | None) -> tuple[Var, str] | None:
+    """The variable and the tag of `tl.attr(i, "thread_extent", "threadIdx.x")` or `tl.attr(i, "virtual_thread")`.
+
+    None for an attribute of another kind.
+    """
+    if site is None or not site.args or not isinstance(site.args[0], Var):
+        return None
+    site.only()
+    site.count(2, 3, "the variable of a loop, a key, and the tag of a thread with the key thread_extent")
+    key, *tag = site.args[1:]
+    if key not in _THREADS:
+        raise site.wrong(1, "one of the keys about loops, thread_extent and virtual_thread,")
+    if key == "virtual_thread" and tag:
+        raise site.wrong(2, "nothing more")
+    if key == "virtual_thread":
+        return site.args[0], "vthread"
+    if not tag or not isinstance(tag[0], str) or not tag[0]:
+        raise site.wrong(len(site.args) - 1, 'the tag of a thread, as in "threadIdx.x",')
+    return site.args[0], tag[0]
 
 
 def literal_rows(node: ast.expr) -> Rows | None:

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from tirlite.diag import KernelError, Message, Span
 from tirlite.dsl.assert_message import told
 from tirlite.dsl.assignment import Assignments
-from tirlite.dsl.attributes import attribute_of
-from tirlite.dsl.calls import misplaced
+from tirlite.dsl.attributes import attribute_of, thread_attribute
+from tirlite.dsl.calls import CallSite, misplaced
 from tirlite.dsl.convert import condition, is_literal, number
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.local_names import LocalNames, Use, names_in
@@ -26,9 +26,12 @@ from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Buffer, Expr, Var
 from tirlite.ir.stmt import (
     Assert,
+    AttrKey,
     AttrStmt,
+    AttrValue,
     Evaluate,
     For,
+    ForKind,
     IfThenElse,
     SeqStmt,
     While,
@@ -66,6 +69,7 @@ class Statements:
         self.mistakes: list[Message] = []
         self.returns: set[ast.Return] = set()  # those that end the function, where it may give a value
         self.result: object = None
+        self.tags: dict[Var, str] = {}  # of the loops that are open: the thread that an attribute binds them to, or ""
 
     def body(self, owner: ast.AST, field: str) -> Steps[tuple[SeqStmt, list[str]]]:
         """The block `owner.field`, and the cells that it surely assigns."""
@@ -252,11 +256,15 @@ class Statements:
         self.scope.open(block.parent or block)
         self.scope.bind(var.name, var, self._span(stmt.target))
         self.assignments.fix(var.name, "the variable of this loop")
+        self.tags[var] = ""
         body, _ = yield self.body(stmt, "body")
+        bound = self.tags.pop(var)
         self.assignments.release(var.name)
         self.scope.close()
         if head is not None:
             start, stop, step, kind, tag = head
+            if bound:
+                kind, tag = ForKind.THREAD, bound
             self.scope.add(For(var, start, stop, body, kind, step, tag, span=self._span(stmt)))
 
     def with_(self, stmt: ast.With) -> Steps[None]:
@@ -264,12 +272,25 @@ class Statements:
         is_attribute = self.expressions.calls_one_of(("attr",), item.context_expr)
         if len(stmt.items) > 1 or item.optional_vars is not None or not is_attribute:
             raise refusal(stmt, self._span(item.context_expr))
-        attribute = self._attempt(lambda: attribute_of(self.expressions.word_call(item.context_expr)))
+        attribute = self._attempt(lambda: self._attribute(self.expressions.word_call(item.context_expr)))
         body, assigned = yield self.body(stmt, "body")
         self.scope.assigned(assigned)
-        if attribute is not None:
+        if isinstance(attribute, Var):
+            self.scope.add(body)
+        elif attribute is not None:
             key, buffer, value = attribute
             self.scope.add(AttrStmt(key, body, buffer, value, span=self._span(stmt)))
+
+    def _attribute(self, site: CallSite | None) -> Var | tuple[AttrKey, Buffer | None, AttrValue]:
+        """What an attribute says; the variable where it binds a loop to a thread."""
+        bound = thread_attribute(site)
+        if bound is None:
+            return attribute_of(site)
+        var, tag = bound
+        if site is not None and var not in self.tags:
+            raise site.wrong(0, "the variable of a loop around")
+        self.tags[var] = tag
+        return var
 
 
 def _is_same(a: Message, b: Message) -> bool:
