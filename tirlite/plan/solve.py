@@ -16,7 +16,9 @@ from tirlite.plan.problem import Problem
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.limits import Listener
 from tirlite.plan.strategies.auto import auto
+from tirlite.plan.strategies.coalesce import coalesce
 from tirlite.plan.strategies.exact import exact
+from tirlite.plan.strategies.group import group
 from tirlite.plan.strategies.none import none
 from tirlite.plan.strategies.pack import pack
 from tirlite.plan.strategies.per_shape import per_shape
@@ -28,7 +30,17 @@ from tirlite.plan.witness import largest_of
 Strategy = Callable[[Problem], Plan]
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
-    {"auto": auto, "exact": exact, "none": none, "pack": pack, "per_shape": per_shape, "share": share, "tvm": tvm}
+    {
+        "auto": auto,
+        "coalesce": coalesce,
+        "exact": exact,
+        "group": group,
+        "none": none,
+        "pack": pack,
+        "per_shape": per_shape,
+        "share": share,
+        "tvm": tvm,
+    }
 )
 
 

@@ -1,0 +1,56 @@
+"""Strategy `group`: a tensor takes the group that was freed last. A problem in, a plan of groups in one buffer out.
+
+Source: the memory planner of PyTorch's static runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tirlite.plan.decision import Choice, Decision
+from tirlite.plan.plan import Plan
+from tirlite.plan.problem import Problem
+from tirlite.plan.request import Request
+from tirlite.plan.slots import Slot
+from tirlite.plan.stacked import stacked_plan
+from tirlite.sizes import Proof, Size, prove_le
+
+_ALIGN = 64
+
+
+def group(problem: Problem) -> Plan:
+    """A plan with one buffer for each memory; a group is as large as the largest in it, rounded up to 64 bytes.
+
+    Sizes have no say in who joins which group, so that a plan for other sizes of the same lifetimes has the same
+    groups. A lifetime with gaps counts from its begin to its end.
+    """
+    return stacked_plan(problem, "group", groups, align=_ALIGN, kind=lambda request: "")
+
+
+def groups(requests: Sequence[Request]) -> list[Slot]:
+    """The groups in the order in which they are opened. Of those freed at one time the last request's is the last."""
+    order = sorted(range(len(requests)), key=lambda number: (requests[number].live[0][0], number))
+    ends = sorted(range(len(requests)), key=lambda number: (requests[number].live[-1][1], number))
+    of: dict[int, Slot] = {}
+    opened: list[Slot] = []
+    free: list[Slot] = []
+    ended = 0
+    for number in order:
+        request = requests[number]
+        while requests[ends[ended]].live[-1][1] <= request.live[0][0]:
+            free.append(of[ends[ended]])
+            ended += 1
+        if free:
+            slot = free.pop()
+            slot.take(request, _joining(request.size, slot.size))
+        else:
+            slot = Slot([request], [Decision(Choice.OPENS)])
+            opened.append(slot)
+        of[number] = slot
+    return opened
+
+
+def _joining(size: Size, room: Size) -> Decision:
+    if size == room:
+        return Decision(Choice.SAME)
+    return Decision(Choice.ROOM if prove_le(size, room) is Proof.YES else Choice.GROWS, room)
