@@ -231,3 +231,14 @@ def test_many_threads_and_many_barriers() -> None:
                     y[k % 8] = y[k % 8] + t
         """
     ) == [sum(k for k in range(50) if k % 8 == each) for each in range(8)]
+
+
+def test_blocks_that_touch_one_element_conflict() -> None:
+    with pytest.raises(tl.KernelRunError, match="iteration-conflict"):
+        result(
+            """
+            for b in tl.thread("blockIdx.x", 2):
+                for t in tl.thread("threadIdx.x", 4):
+                    y[t] = x[4 * b + t]
+            """
+        )

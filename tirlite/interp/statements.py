@@ -170,7 +170,7 @@ def _for(code: Code, node: For) -> Steps[None]:
         return body
 
     code.emit(begin)
-    is_parallel = node.kind is ForKind.PARALLEL
+    is_parallel = node.kind is ForKind.PARALLEL or thread_role(node) is ThreadRole.BLOCK
     if is_parallel:
         open_iterations(code, node)
     code.goto(head)
