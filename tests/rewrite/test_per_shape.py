@@ -159,6 +159,22 @@ def test_sizes_may_depend_on_numbers_among_the_parameters():
     assert repeated.plan_at(k=5, times=3).total == 60
 
 
+def test_a_size_that_differs_by_iteration_counts_as_the_most_that_it_can_be():
+    @tl.kernel(strategy="per_shape")
+    def triangle(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        for i in range(n):
+            row = tl.alloc(tl.f32[i + 1])
+            for j in range(i + 1):
+                row[j] = x[j] + i
+            y[i] = 0
+            for j in range(i + 1):
+                y[i] += row[i - j]
+
+    x = np.arange(5, dtype=np.float32)
+    np.testing.assert_array_equal(triangle(x), [sum(x[: i + 1] + i) for i in range(5)])
+    assert triangle.plan_at(n=5).total == 20
+
+
 def test_tagged_memory_is_planned_once_beside_it():
     target = tl.Target.host().with_memory("local.UB", tl.MemoryInfo(8, 256, 8 << 16, None))
 

@@ -8,7 +8,7 @@ from math import prod
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.index_map import is_computed
 from tirlite.analysis.index_space import IndexSpace
-from tirlite.analysis.storage_check.room import Room
+from tirlite.analysis.room import Room
 from tirlite.ir import Buffer, Expr, PrimFunc
 from tirlite.sizes import Proof, Size, maximum, prove_le
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tirlite.analysis.extents import Extents
+from tirlite.analysis.most_bytes import MostBytes
 from tirlite.ir import Allocate, AttrKey, AttrStmt, Buffer, Expr, IntImm, Load, PrimFunc, SeqStmt, Var, View, statements
 from tirlite.plan import Conditions
 from tirlite.sizes import Dim, Size, dims_of, maximum
@@ -60,12 +61,14 @@ class PlanDemands:
 def plan_demands(func: PrimFunc) -> PlanDemands | None:
     """What `func` demands of its plan, told by its statements alone; None where it takes none.
 
-    Bytes that are not known on entry are those of no view that a storage rewrite makes, and count as none.
+    Bytes that differ from iteration to iteration count as the most that they can be; those without a bound are those
+    of no view that a storage rewrite makes, and count as none.
     """
     plan = shape_plan(func)
     if plan is None:
         return None
     extents = Extents(func)
+    most = MostBytes(func, extents)
     count = plan.buffer.shape[0]
     assert isinstance(count, IntImm)
     arenas, aligns = [-1] * count.value, [1] * count.value
@@ -77,7 +80,7 @@ def plan_demands(func: PrimFunc) -> PlanDemands | None:
         elif isinstance(stmt, View) and stmt.source in homes and (entry := plan.entry(stmt.byte_offset)) is not None:
             arenas[entry] = homes[stmt.source]
             aligns[entry] = max(aligns[entry], alignment_at(stmt.buffer))
-            sizes[entry] = maximum(sizes[entry], extents.bytes(stmt.buffer) or 0)
+            sizes[entry] = maximum(sizes[entry], most.of(stmt.buffer) or 0)
     dims = dict.fromkeys(dim for size in sizes for dim in dims_of(size))
     conditions = Conditions(tuple(arenas), tuple(aligns), plan.rows)
     return PlanDemands(conditions, tuple(sizes), {dim: extents.variables[dim] for dim in dims})

@@ -8,7 +8,7 @@ from math import gcd, prod
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.shape_plan import ShapePlan, alignment_at
 from tirlite.analysis.storage_check.resident import Bytes, Resident, Root, Window, Wrong
-from tirlite.analysis.storage_check.room import Room
+from tirlite.analysis.room import Room
 from tirlite.ir import Buffer, Expr, IntImm, PrimFunc, View
 from tirlite.sizes import Proof, Size, maximum, prove_divides, prove_le
 
@@ -45,7 +45,7 @@ class Places:
             declaration, source = resident.window.declaration, resident.window.source
             is_view = isinstance(declaration, View) and source is not None and source.declaration is root.stmt
             entry = plan.entry(declaration.byte_offset) if isinstance(declaration, View) and is_view else None
-            if entry is None or self._bytes(resident.buffer) is None:
+            if entry is None or self._most_bytes(resident.buffer) is None:
                 raise _wrong(resident, root, "lies in an arena of a plan, and not at one of its entries")
             if homes.setdefault(entry, root) is not root or root.stmt.buffer.alignment % alignment_at(resident.buffer):
                 raise _wrong(resident, root, f"lies at entry {entry} in two arenas, or in one that is aligned worse")
