@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, TypeAlias, Unpack
+from collections.abc import Iterable, Iterator, Mapping
+from time import perf_counter
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +13,11 @@ from tirlite.diag import boundary
 from tirlite.driver import Kernel
 from tirlite.driver.options import Choices, Options
 from tirlite.driver.timing import Timing
-from tirlite.graph.aot.lower import Lowered, lower
-from tirlite.graph.expr import FunctionNode
+from tirlite.graph.aot.by_tokens import by_tokens
+from tirlite.graph.aot.keeping import tensors_to_keep
+from tirlite.graph.aot.lower import Lowered, lower_program
+from tirlite.graph.expr import Expr, FunctionNode
+from tirlite.graph.program import program
 from tirlite.graph.types import TensorType, Type
 from tirlite.ir import PrimFunc
 from tirlite.plan import Plan
@@ -29,18 +33,26 @@ class CompiledGraph:
     dims. `kernel` is the Kernel of `main`, whose parameters are the inputs, the constants and the outputs.
     """
 
-    def __init__(self, function: FunctionNode, lowered: Lowered, options: Options) -> None:
+    def __init__(self, function: FunctionNode, lowered: Lowered, options: Options, seconds: float = 0.0) -> None:
+        """`seconds` is what it took to lower the function."""
         self.function = function
-        self.kernel = Kernel(lowered.func, options)
+        self.kernel = Kernel(lowered.func, options, seconds=seconds)
         self._constants = {buffer.name: constant.value for constant, buffer in lowered.constants.items()}
+        self._kept = tuple(lowered.kept)
 
     def __call__(self, *arrays: npt.ArrayLike) -> Result:
         """Raises CallTypeError and CallValueError for arguments that do not fit."""
-        return self._structured(self.kernel(*map(np.asarray, arrays), **self._constants))
+        return self._structured(self._leaves(self.kernel(*map(np.asarray, arrays), **self._constants)))
+
+    def trace(self, *arrays: npt.ArrayLike) -> Mapping[Expr, Result]:
+        """As a call: the values of what is kept, and of the function's body."""
+        leaves = self._leaves(self.kernel(*map(np.asarray, arrays), **self._constants))
+        kept = dict(zip(self._kept, leaves[len(leaves) - len(self._kept) :], strict=True))
+        return {**kept, self.function.body: self._structured(leaves)}
 
     def interpret(self, *arrays: npt.ArrayLike) -> Result:
         """As a call, but run by the reference interpreter on `ir`."""
-        return self._structured(self.kernel.interpret(*map(np.asarray, arrays), **self._constants))
+        return self._structured(self._leaves(self.kernel.interpret(*map(np.asarray, arrays), **self._constants)))
 
     @property
     def ir(self) -> PrimFunc:
@@ -66,19 +78,34 @@ class CompiledGraph:
         """Seconds of each stage of compilation that has run."""
         return self.kernel.timing
 
-    def _structured(self, given: Array | tuple[Array, ...] | None) -> Result:
-        leaves = given if isinstance(given, tuple) else (given,)
+    @staticmethod
+    def _leaves(given: Array | tuple[Array, ...] | None) -> tuple[Array, ...]:
+        return given if isinstance(given, tuple) else () if given is None else (given,)
+
+    def _structured(self, leaves: Iterable[Array]) -> Result:
         return _built(self.function.result, iter(leaves))
 
     def __repr__(self) -> str:
         return f"<CompiledGraph {self.kernel!r}>"
 
 
-def compile(function: FunctionNode, **choices: Unpack[Choices]) -> CompiledGraph:  # noqa: A001
-    """The graph as native code; the options are those of `tl.compile`. Raises GraphError for what has no kernel."""
+def compile(  # noqa: A001
+    function: FunctionNode, *, keep: Iterable[Expr] | Literal["all"] = (), **choices: Unpack[Choices]
+) -> CompiledGraph:
+    """The graph as native code.
+
+    `strategy="graph"` plans main's storage as GraphPlanMemory does; the other options are those of `tl.compile`.
+    `keep` names tensors between operators that `trace` gives besides the result, or `"all"` that can be kept.
+    Raises GraphError for what has no kernel, or cannot be kept.
+    """
     with boundary:
+        if choices.get("strategy") == "graph":
+            choices["strategy"] = by_tokens
         options = Options.of(choices)
-        return CompiledGraph(function, lower(function), options)
+        start = perf_counter()
+        made = program(function)
+        lowered = lower_program(made, keep=tensors_to_keep(made) if keep == "all" else keep)
+        return CompiledGraph(function, lowered, options, perf_counter() - start)
 
 
 def _built(of: Type, leaves: Iterator[Any]) -> Result:

@@ -6,11 +6,13 @@ the AOT lowering of TVM's Relay, with branches, symbolic shapes and views beyond
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tirlite.analysis.extents import expr_of
 from tirlite.diag import public
+from tirlite.graph.aot.folding import folded_calls
+from tirlite.graph.aot.keeping import check_kept
 from tirlite.graph.aot.names import Names
 from tirlite.graph.aot.operators import OperatorFunctions
 from tirlite.graph.aot.roots import Root, field_start, is_view, root
@@ -42,31 +44,45 @@ from tirlite.sizes.poly import inside_out
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A function of the IR, and the constants that its parameters behind the inputs stand for.
+    """A function of the IR, the constants that its parameters behind the inputs stand for, and what it keeps.
 
-    The parameters of `func` are the inputs, the constants, and the outputs.
+    The parameters of `func` are the inputs, the constants, the outputs, and those that tensors between operators are
+    copied to.
     """
 
     func: PrimFunc
     constants: Mapping[Constant, Buffer]
+    kept: Mapping[Expr, Buffer]
 
 
 @public
-def lower(function: FunctionNode) -> Lowered:
-    """The function as one of the IR, valid for all values of its dims. Raises GraphError."""
-    return run(_Lowering(function, {}).lowered())
+def lower(function: FunctionNode, *, keep: Iterable[Expr] = ()) -> Lowered:
+    """The function as one of the IR, valid for all values of its dims. Raises GraphError.
+
+    Each tensor of `keep` becomes an output besides: it is copied when it is computed, and its storage stays what it is.
+    """
+    return lower_program(program(function), keep)
+
+
+def lower_program(made: Program, keep: Iterable[Expr] = ()) -> Lowered:
+    """The same of a program, whose order is that of the calls."""
+    return run(_Lowering(made, {}, keep).lowered())
 
 
 class _Lowering:
     """The way from one function to the other. `callees` are those that were lowered for calls before."""
 
-    def __init__(self, function: FunctionNode, callees: dict[FunctionNode, Lowered]) -> None:
-        self.made: Program = program(function)
+    def __init__(self, made: Program, callees: dict[FunctionNode, Lowered], keep: Iterable[Expr] = ()) -> None:
+        function = made.function
+        self.made = made
         self.callees = callees
+        self.keep = check_kept(made, keep)
+        self.folded = folded_calls(made)
         self.names = Names(function.name)
         self.variables = _variables(function)
         self.functions = OperatorFunctions(self.variables)
         self.constants: dict[Constant, Buffer] = {}
+        self.kept: dict[Expr, Buffer] = {}
         self.homes: dict[Expr, tuple[Buffer, ...]] = {}
         self.targets: dict[Root, Buffer] = {}
         self.types: dict[Buffer, TensorType] = {}
@@ -81,10 +97,11 @@ class _Lowering:
         copies = self._aim(self.made.body, outputs, function.body)
         yield self._block(self.made.body, body)
         body += [self._copy(self._home(function.body)[index], target) for index, target in copies]
+        outputs += self.kept.values()
         params = (*inputs, *self.constants.values(), *outputs)
         func = PrimFunc(function.name, params, SeqStmt(tuple(body)), tuple(outputs), span=function.span)
         validate(func)
-        return Lowered(func, self.constants)
+        return Lowered(func, self.constants, self.kept)
 
     def _param(self, param: Var) -> Iterator[Buffer]:
         leaves = tensors(param.type)
@@ -112,7 +129,8 @@ class _Lowering:
         inside = frozenset(block.steps)
         for index, target in enumerate(targets):
             source = root(self.made, result, index)
-            if isinstance(source.expr, Call | If) and source.expr in inside and source not in self.targets:
+            computed = isinstance(source.expr, Call | If) and source.expr not in self.folded
+            if computed and source.expr in inside and source not in self.targets:
                 self.targets[source] = target
             else:
                 copies.append((index, target))
@@ -120,9 +138,9 @@ class _Lowering:
 
     def _block(self, block: Block, body: list[Stmt]) -> Steps[None]:
         for step in block.steps:
-            if isinstance(step, Constant):
-                self.homes[step] = (self._constant(step),)
-            elif isinstance(step, Tuple):
+            if isinstance(step, Constant) or step in self.folded:
+                continue
+            if isinstance(step, Tuple):
                 self.homes[step] = tuple(buffer for each in step.fields for buffer in self._home(each))
             elif isinstance(step, TupleGetItem):
                 start = field_start(step)
@@ -137,9 +155,19 @@ class _Lowering:
                 assert isinstance(step, Call)
                 callee = self.functions.of(step) if isinstance(step.op, Op) else (yield self._callee(step.op))
                 self._call(step, callee, body)
+            if step in self.keep:
+                self._keep(step, body)
 
     def _home(self, expr: Expr) -> tuple[Buffer, ...]:
-        return self.homes[self.made.resolved(expr)]
+        expr = self.made.resolved(expr)
+        known = self.folded.get(expr, expr)
+        return (self._constant(known),) if isinstance(known, Constant) else self.homes[expr]
+
+    def _keep(self, step: Expr, body: list[Stmt]) -> None:
+        """Copies the tensor that was just computed to an output of its own."""
+        made = self._buffer(self.names.fresh(f"kept_{len(self.kept)}"), step.tensor)
+        self.kept[step] = made
+        body.append(self._copy(self._home(step)[0], made))
 
     def _call(self, call: Call, callee: PrimFunc | Lowered, body: list[Stmt]) -> None:
         args = [buffer for arg in call.args for buffer in self._home(arg)]
@@ -150,7 +178,7 @@ class _Lowering:
 
     def _callee(self, function: FunctionNode) -> Steps[Lowered]:
         if function not in self.callees:
-            self.callees[function] = yield _Lowering(function, self.callees).lowered()
+            self.callees[function] = yield _Lowering(program(function), self.callees).lowered()
         return self.callees[function]
 
     def _if(self, step: If, body: list[Stmt]) -> Steps[None]:

@@ -1,0 +1,1 @@
+"""Networks built by hand, for docs, tests and benchmarks."""
