@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from math import gcd, prod
 
 from tirlite.analysis.extents import Extents
+from tirlite.analysis.room import Room
 from tirlite.analysis.shape_plan import ShapePlan, alignment_at
 from tirlite.analysis.storage_check.resident import Bytes, Resident, Root, Window, Wrong
-from tirlite.analysis.room import Room
 from tirlite.ir import Buffer, Expr, IntImm, PrimFunc, View
 from tirlite.sizes import Proof, Size, maximum, prove_divides, prove_le
 
