@@ -52,6 +52,18 @@ def find_reversal(addresses: Addresses, first: Touch, then: Touch, home: Region)
     return None
 
 
+def may_carry(addresses: Addresses, write: Touch, read: Touch, loop: Region) -> bool:
+    """Whether a read may see in one iteration of `loop` what was written in an earlier one, or any other without order.
+
+    That is for one execution of the loop, which holds both.
+    """
+    assert loop.parent is not None
+    pair = _Pair(addresses, read, write, loop.parent)
+    composite = loop.composite
+    signs = (1, -1) if isinstance(composite, For) and composite.kind in _UNORDERED else (1,)
+    return any(pair.solve(0, sign) is not None for sign in signs)
+
+
 def plainly_ordered(first: Touch, then: Touch, home: Region, roots: tuple[Buffer, Buffer]) -> bool:
     """Whether the order that `find_reversal` looks for is plain to see; False where that takes a proof.
 

@@ -1,6 +1,10 @@
 """Passes PrimFunc -> PrimFunc, one a file, and the pipelines made of them."""
 
 from tirlite.rewrite.check_races import CheckRaces
+from tirlite.rewrite.compact_buffers import CompactBuffers
+from tirlite.rewrite.contract_temporaries import ContractTemporaries
+from tirlite.rewrite.fold_storage import FoldStorage
+from tirlite.rewrite.fuse_loops import FuseLoops
 from tirlite.rewrite.inject_virtual_threads import InjectVirtualThreads
 from tirlite.rewrite.lower_callees import LowerCallees
 from tirlite.rewrite.normalize import Normalize
@@ -8,6 +12,7 @@ from tirlite.rewrite.observers import DumpFolder, PrintAfter, verify_after
 from tirlite.rewrite.pipeline import Observer, Pass, Step, run_pipeline
 from tirlite.rewrite.pipelines import default_pipeline
 from tirlite.rewrite.shape_rewrite import ByShape
+from tirlite.rewrite.sink_allocations import SinkAllocations
 from tirlite.rewrite.split_threads import SplitThreads
 from tirlite.rewrite.split_webs import SplitWebs
 from tirlite.rewrite.storage_problem import StorageProblem, storage_problem
@@ -16,15 +21,20 @@ from tirlite.rewrite.storage_rewrite import StorageRewrite
 __all__ = [
     "ByShape",
     "CheckRaces",
+    "CompactBuffers",
+    "ContractTemporaries",
     "DumpFolder",
+    "FoldStorage",
+    "FuseLoops",
     "InjectVirtualThreads",
     "LowerCallees",
     "Normalize",
     "Observer",
     "Pass",
     "PrintAfter",
-    "SplitWebs",
+    "SinkAllocations",
     "SplitThreads",
+    "SplitWebs",
     "Step",
     "StorageProblem",
     "StorageRewrite",

@@ -1,0 +1,62 @@
+"""A pass and kernels before and after it, as text: the text is compared, and what both do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from textwrap import dedent, indent
+
+import numpy as np
+
+import tirlite as tl
+from tirlite.interp import interpret
+from tirlite.ir import validate
+from tirlite.rewrite import Normalize, Pass, run_pipeline
+
+HEADER = """
+n = tl.dim("n", min=0)
+m = tl.dim("m")
+
+@tl.kernel
+def f(x: tl.f32[n, m], y: tl.f32[n, m]):
+"""
+
+
+def kernel(body: str) -> tl.PrimFunc:
+    """The kernel over x, y, n (which may be 0) and m with this body, in normal form."""
+    return Normalize()(tl.parse(HEADER + indent(dedent(body).strip("\n"), "    ")))
+
+
+def run_native(func: tl.PrimFunc, values: dict[object, object]) -> None:
+    tl.compile(func)(*(values[param] for param in func.params))
+
+
+@dataclass(frozen=True)
+class BeforeAfter:
+    """Passes to be tried. What they make must be valid, and do what was to be done, interpreted and compiled."""
+
+    passes: tuple[Pass, ...]
+
+    def rewritten(self, func: tl.PrimFunc) -> tl.PrimFunc:
+        after = run_pipeline(func, self.passes)
+        validate(after)
+        if after is not func:
+            for n, m in ((0, 3), (1, 1), (2, 5), (7, 4)):
+                wanted = _result(func, interpret, n, m)
+                np.testing.assert_array_equal(_result(after, interpret, n, m), wanted)
+                np.testing.assert_array_equal(_result(after, run_native, n, m), wanted)
+        return after
+
+    def expect(self, before: str, after: str) -> None:
+        found = self.rewritten(kernel(before))
+        assert str(found).strip() == str(kernel(after)).strip()
+
+    def expect_unchanged(self, body: str) -> None:
+        func = kernel(body)
+        assert self.rewritten(func) is func
+
+
+def _result(func: tl.PrimFunc, run: Callable[..., object], n: int, m: int) -> np.ndarray:
+    x, y = (np.random.default_rng(seed).standard_normal((n, m), np.float32) for seed in (1, 2))
+    run(func, {**dict(zip(func.params, (x, y), strict=True)), **dict(zip(func.dims, (n, m), strict=True))})
+    return y

@@ -1,0 +1,92 @@
+"""A temporary in, the part of it that one execution of its body touches out: along each axis a start and an extent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tirlite.analysis.access import Allocation, Region, Touch
+from tirlite.analysis.linear import Linear, Unknown, multiple
+from tirlite.analysis.temporaries import Temporaries
+from tirlite.ir import Load, Store
+from tirlite.sizes import Size, maximum, minimum
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """All indices along one axis: from `start`, which stands still while the body runs, so many."""
+
+    start: Linear
+    extent: Size
+
+
+def touched_part(allocation: Allocation, found: Temporaries) -> tuple[Span | None, ...]:
+    """For each axis what is touched while the body of the allocation runs once; None where no bounds are known.
+
+    What conditions around an access leave out counts as touched. An extent may be 0 or less where a loop never runs.
+    """
+    inner = _loops_inside(allocation)
+    return tuple(_span(axis, allocation.touches, inner, found) for axis in range(len(allocation.buffer.shape)))
+
+
+def _span(axis: int, touches: Sequence[Touch], inner: set[object], found: Temporaries) -> Span | None:
+    fixed: dict[Unknown, Size] | None = None
+    low: Size | None = None
+    high: Size | None = None
+    for index in _indices(axis, touches, found):
+        parts = _parted(index, inner)
+        if parts is None or (fixed is not None and parts[0] != fixed):
+            return None
+        fixed, least, most = parts
+        low = least if low is None else minimum(low, least)
+        high = most if high is None else maximum(high, most)
+    if fixed is None or low is None or high is None:
+        return None
+    return Span(Linear(low, fixed), high - low + 1)
+
+
+def _indices(axis: int, touches: Sequence[Touch], found: Temporaries) -> Iterator[Linear]:
+    for touch in touches:
+        assert isinstance(touch.node, Load | Store)
+        yield found.addresses.of(touch.node).indices[axis]
+
+
+def _parted(index: Linear, inner: set[object]) -> tuple[dict[Unknown, Size], Size, Size] | None:
+    """The part of an index that stands still while the body runs, and the ends of the rest."""
+    fixed: dict[Unknown, Size] = {}
+    low = high = index.constant
+    for unknown, coefficient in index.terms.items():
+        if is_fixed(unknown, inner):
+            fixed[unknown] = coefficient
+            continue
+        least, most = multiple((unknown.low, unknown.high), coefficient)
+        if least is None or most is None:
+            return None
+        low, high = low + least, high + most
+    return fixed, low, high
+
+
+def is_fixed(unknown: Unknown, inner: set[object]) -> bool:
+    """Whether an unknown keeps its value in one execution of a body, of whose loops `inner` are all."""
+    todo, seen = [unknown], {unknown}
+    while todo:
+        each = todo.pop()
+        if each.depends:
+            todo += [u for u in each.depends if u not in seen]
+            seen.update(each.depends)
+        elif not each.steady or each.loop in inner:
+            return False
+    return True
+
+
+def _loops_inside(allocation: Allocation) -> set[object]:
+    """The loops around a touch inside the body of the allocation."""
+    found: set[object] = set()
+    done: set[Region] = set()
+    for touch in allocation.touches:
+        region: Region | None = touch.region
+        while region is not None and region is not allocation.home and region not in done:
+            done.add(region)
+            found.add(region.composite)
+            region = region.parent
+    return found

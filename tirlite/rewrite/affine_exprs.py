@@ -1,0 +1,66 @@
+"""A sum over loop counters in, the index expression with its value out, written with the loops' own variables."""
+
+from __future__ import annotations
+
+from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.linear import Linear
+from tirlite.ir import Add, Expr, For, IntImm, Mul, Neg, Sub, Var, const, i64
+from tirlite.sizes import Size
+
+# Constants below this in magnitude are added up.
+_SMALL = 1 << 40
+
+
+def index_expr(value: Linear, space: IndexSpace) -> Expr | None:
+    """The i64 expression with the value of a sum; None where it is over more than loop variables and sizes."""
+    terms: dict[Var, Size] = {}
+    rest = value
+    while rest.terms:
+        unknown = next(iter(rest.terms))
+        coefficient = rest.terms[unknown]
+        loop = unknown.loop
+        if not (unknown.counts and isinstance(loop, For)):
+            return None
+        if not isinstance(coefficient, int):
+            if loop.step != 1:
+                return None
+            scale: Size = coefficient
+        elif coefficient % loop.step == 0:
+            scale = coefficient // loop.step
+        else:
+            return None
+        # The variable is the start of its loop plus the steps behind.
+        terms[loop.var] = terms.get(loop.var, 0) + scale
+        rest = rest.plus(space.linear(loop.var), -scale)
+        if unknown in rest.terms:
+            return None
+    return _sum(terms, rest.constant, space)
+
+
+def _sum(terms: dict[Var, Size], constant: Size, space: IndexSpace) -> Expr:
+    total: Expr | None = None
+    for var, scale in terms.items():
+        if scale == 0:
+            continue
+        is_less = isinstance(scale, int) and scale < 0
+        size = -scale if is_less else scale
+        part: Expr = var if size == 1 else Mul(space.extents.expr(size), var)
+        if total is None:
+            total = Neg(part) if is_less else part
+        else:
+            total = Sub(total, part) if is_less else Add(total, part)
+    if total is None:
+        return space.extents.expr(constant)
+    return shifted(total, constant) if isinstance(constant, int) else Add(total, space.extents.expr(constant))
+
+
+def shifted(index: Expr, by: int) -> Expr:
+    """`index + by`, with the constant terms at the end of it as one."""
+    while isinstance(index, Add | Sub) and isinstance(index.b, IntImm) and abs(index.b.value) < _SMALL > abs(by):
+        by += index.b.value if isinstance(index, Add) else -index.b.value
+        index = index.a
+    if isinstance(index, IntImm) and abs(index.value) < _SMALL > abs(by):
+        return const(index.value + by, i64)
+    if by == 0:
+        return index
+    return Add(index, const(by, i64)) if by > 0 else Sub(index, const(-by, i64))

@@ -1,0 +1,96 @@
+"""A function in, the same with each temporary shrunk to the part that is touched under its allocation out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tirlite.analysis.access import Allocation
+from tirlite.analysis.linear import is_nonnegative
+from tirlite.analysis.temporaries import Temporaries, temporaries
+from tirlite.analysis.touched_part import Span, touched_part
+from tirlite.ir import Broadcast, Expr, Load, PrimFunc, Ramp, Store, Sub
+from tirlite.rewrite.access_rewrite import Accesses, Reindex
+from tirlite.rewrite.affine_exprs import index_expr
+from tirlite.sizes import Proof, Size, maximum, prove_lt
+
+
+@dataclass(frozen=True, slots=True)
+class CompactBuffers:
+    """Shrinks each temporary to what one execution of the body that it is allocated in touches.
+
+    Along an axis, the least index becomes 0, if all indices move alike with the loops around the body. An axis is left
+    as it is where the new extent is not proved to be less, or a symbolic one is less by a constant alone: buffers of
+    one shape share storage better. For functions in normal form (see `Normalize`), best after `SinkAllocations`.
+    """
+
+    name: str = "compact-buffers"
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        found = temporaries(func)
+        accesses = Accesses()
+        for allocation in found.allocations:
+            spans = _worthwhile(allocation, found)
+            if any(spans):
+                _compact(allocation, spans, found, accesses)
+        return accesses.apply(func)
+
+
+def _worthwhile(allocation: Allocation, found: Temporaries) -> list[Span | None]:
+    spans: list[Span | None] = []
+    for span, extent in zip(touched_part(allocation, found), allocation.buffer.shape, strict=True):
+        size = found.space.extents.size(extent)
+        is_less = span is not None and _is_less(span.extent, size)
+        spans.append(span if is_less else None)
+    return spans
+
+
+def _is_less(new: Size, old: Size | None) -> bool:
+    if isinstance(new, int) and not isinstance(old, int):
+        return True
+    if old is None or (not isinstance(old, int) and isinstance(old - new, int)):
+        return False
+    return prove_lt(new, old) is Proof.YES
+
+
+def _compact(allocation: Allocation, spans: list[Span | None], found: Temporaries, accesses: Accesses) -> None:
+    old = allocation.buffer
+    shape = tuple(
+        extent if span is None else found.space.extents.expr(_counted(span.extent))
+        for span, extent in zip(spans, old.shape, strict=True)
+    )
+    changed: dict[Load | Store, dict[int, Reindex]] = {}
+    for touch in allocation.touches:
+        node = touch.node
+        assert isinstance(node, Load | Store)
+        for axis, span in enumerate(spans):
+            if span is not None:
+                index = _moved(node, axis, span, found)
+                if index is None:
+                    return
+                changed.setdefault(node, {})[axis] = index
+    accesses.reshape(old, replace(old, shape=shape), changed)
+
+
+def _counted(extent: Size) -> Size:
+    """An extent as one may declare it: not below 0, and where nothing is touched for sure, one element."""
+    if isinstance(extent, int):
+        return max(extent, 1)
+    return extent if is_nonnegative(extent) else maximum(extent, 0)
+
+
+def _moved(node: Load | Store, axis: int, span: Span, found: Temporaries) -> Reindex | None:
+    """What makes of the index of an access along an axis that index less the start."""
+    if span.start.is_constant and span.start.constant == 0:
+        return lambda index: index
+    if node.indices[axis].dtype.lanes == 1:
+        moved = index_expr(found.addresses.of(node).indices[axis].plus(span.start, -1), found.space)
+        if moved is not None:
+            return lambda index: moved
+    start = index_expr(span.start, found.space)
+    return None if start is None else lambda index: _less(index, start)
+
+
+def _less(index: Expr, start: Expr) -> Expr:
+    if isinstance(index, Ramp):
+        return Ramp(Sub(index.base, start), index.stride, index.lanes)
+    return Sub(index, start if index.dtype.lanes == 1 else Broadcast(start, index.dtype.lanes))

@@ -1,0 +1,86 @@
+"""A function in, the same with each temporary of one element turned into a variable, or into a register, out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tirlite.analysis.access import AccessKind, Allocation
+from tirlite.analysis.blocks import Blocks
+from tirlite.analysis.temporaries import temporaries
+from tirlite.ir import Allocate, Buffer, IntImm, Let, Load, Node, PrimFunc, Rule, Stmt, Store, Var, rewrite
+
+
+@dataclass(frozen=True, slots=True)
+class ContractTemporaries:
+    """Turns temporaries of one element into scalars, which take no memory.
+
+    Where one store comes before all loads in its block, the value becomes a `let`; any other moves from `global` to
+    `local` memory, whose small constant buffers are kept in registers. For functions in normal form (see `Normalize`),
+    after `SinkAllocations` and `CompactBuffers`, which leave one element of what is used only at its own index.
+    """
+
+    name: str = "contract-temporaries"
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        single = [each for each in temporaries(func).allocations if _has_one_element(each.buffer)]
+        if not single:
+            return func
+        blocks = Blocks(func)
+        contraction = _Contraction()
+        for allocation in single:
+            store = _only_store(allocation, blocks)
+            if store is not None:
+                contraction.variables[allocation.buffer] = Var(allocation.buffer.name, allocation.buffer.dtype)
+            elif allocation.buffer.scope == "global":
+                contraction.registers[allocation.buffer] = replace(allocation.buffer, scope="local")
+        return contraction.apply(func)
+
+
+def _has_one_element(buffer: Buffer) -> bool:
+    return all(isinstance(extent, IntImm) and extent.value == 1 for extent in buffer.shape)
+
+
+def _only_store(allocation: Allocation, blocks: Blocks) -> Store | None:
+    """The one store of an allocation, if each load comes after it in the block that it stands in."""
+    writes = [touch.node for touch in allocation.touches if touch.kind is AccessKind.WRITE]
+    loads = [touch.node for touch in allocation.touches if touch.kind is not AccessKind.WRITE]
+    if len(writes) != 1 or allocation.buffer.dtype.lanes != 1:
+        return None
+    (store,) = writes
+    assert isinstance(store, Store)
+    is_scalar = store.value.dtype == allocation.buffer.dtype
+    return store if is_scalar and all(blocks.dominates(store, load) for load in loads) else None
+
+
+class _Contraction:
+    """What becomes of the buffers of one element."""
+
+    def __init__(self) -> None:
+        self.variables: dict[Buffer, Var] = {}
+        self.registers: dict[Buffer, Buffer] = {}
+
+    def apply(self, func: PrimFunc) -> PrimFunc:
+        if not (self.variables or self.registers):
+            return func
+        rules: dict[type[Node], Rule] = {Allocate: self.allocate, Store: self.store, Load: self.load}
+        result = rewrite(func, rules)
+        assert isinstance(result, PrimFunc)
+        return result
+
+    def allocate(self, node: Allocate) -> Stmt | tuple[Stmt, ...]:
+        if node.buffer in self.variables:
+            return ()
+        new = self.registers.get(node.buffer)
+        return node if new is None else node.replaced(buffer=new)
+
+    def store(self, node: Store) -> Stmt:
+        if node.buffer in self.variables:
+            return Let(self.variables[node.buffer], node.value)
+        new = self.registers.get(node.buffer)
+        return node if new is None else node.replaced(buffer=new)
+
+    def load(self, node: Load) -> Node:
+        if node.buffer in self.variables:
+            return self.variables[node.buffer]
+        new = self.registers.get(node.buffer)
+        return node if new is None else node.replaced(buffer=new)

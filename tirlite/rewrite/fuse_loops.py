@@ -1,0 +1,244 @@
+"""A function in, the same with loops that fill temporaries fused with the loops that read them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tirlite.analysis.extents import Extents
+from tirlite.analysis.fusion import Fusion, can_be_reordered
+from tirlite.analysis.index_space import IndexSpace
+from tirlite.ir import (
+    Add,
+    Allocate,
+    AttrStmt,
+    Buffer,
+    Call,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    IntImm,
+    Let,
+    Load,
+    PrimFunc,
+    SeqStmt,
+    Steps,
+    Stmt,
+    Store,
+    Sub,
+    While,
+    i64,
+    rewrite,
+    run,
+    statements,
+    structural_equal,
+    substitute,
+    walk,
+)
+from tirlite.rewrite.affine_exprs import shifted
+from tirlite.rewrite.joined_range import JoinedRange, joined_range
+
+Around: TypeAlias = "tuple[For | Let, ...]"
+
+# How many iterations the second loop may stay behind, and how far up the definitions in force are looked at.
+_MOST_SHIFT = 4
+_MOST_AROUND = 32
+# How many of the next loops are looked at for what they read.
+_MOST_LATER = 8
+# Loops with more statements are not fused: every proof looks at all of them.
+_MOST_STATEMENTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class FuseLoops:
+    """Makes one loop of two in a row, where the second reads a temporary that the first fills.
+
+    That is done where each access of the second still comes after those of the first to the same byte, by a proof. A
+    serial loop may run a few iterations behind: `y[i - 1] = t[i - 2] + t[i - 1] + t[i]` beside `t[i] = ...`, under a
+    condition that keeps it in its range. Then `SinkAllocations`, `CompactBuffers` and `ContractTemporaries` leave a
+    scalar of the temporary, `FoldStorage` a few lines. Left alone are loops that call, assert, or hand out addresses,
+    and innermost loops of which one sums up and the other does not: the latter can be vectorized. For functions in
+    normal form (see `Normalize`).
+    """
+
+    shift: bool = True
+    name: str = "fuse-loops"
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        allocated = {stmt.buffer for stmt in statements(func.body) if isinstance(stmt, Allocate)}
+        if not allocated:
+            return func
+        body = run(_Fuser(func, allocated, self.shift).block(func.body, ()))
+        return func if body is func.body else func.replaced(body=body)
+
+
+class _Fuser:
+    """One walk from the outside in, so that what is fused goes on to be fused inside."""
+
+    def __init__(self, func: PrimFunc, allocated: set[Buffer], shift: bool) -> None:
+        self.fusion = Fusion(func)
+        self.space = IndexSpace(func, Extents(func))
+        self.allocated = allocated
+        self.most_shift = _MOST_SHIFT if shift else 0
+
+    def block(self, body: SeqStmt, around: Around) -> Steps[SeqStmt]:
+        stmts: list[Stmt] = []
+        later = _Later(body)
+        for stmt in body.stmts:
+            if isinstance(stmt, For):
+                lets = (each for each in stmts if isinstance(each, Let))
+                self._append(stmts, stmt, (*around, *lets), later)
+            else:
+                stmts.append(stmt)
+        inner, done = around, []
+        for stmt in stmts:
+            done.append((yield self._inside(stmt, inner)))
+            if isinstance(stmt, Let):
+                inner = (*inner, stmt)[-_MOST_AROUND:]
+        is_same = len(done) == len(body.stmts) and all(a is b for a, b in zip(done, body.stmts, strict=True))
+        return body if is_same else SeqStmt(tuple(done), span=body.span)
+
+    def _inside(self, stmt: Stmt, around: Around) -> Steps[Stmt]:
+        if isinstance(stmt, IfThenElse):
+            then_body: SeqStmt = yield self.block(stmt.then_body, around)
+            else_body: SeqStmt = yield self.block(stmt.else_body, around)
+            if then_body is stmt.then_body and else_body is stmt.else_body:
+                return stmt
+            return stmt.replaced(then_body=then_body, else_body=else_body)
+        if isinstance(stmt, For | While | AttrStmt):
+            inner = (*around, stmt)[-_MOST_AROUND:] if isinstance(stmt, For) else around
+            body: SeqStmt = yield self.block(stmt.body, inner)
+            return stmt if body is stmt.body else stmt.replaced(body=body)
+        return stmt
+
+    def _append(self, stmts: list[Stmt], second: For, around: Around, later: _Later) -> None:
+        """Puts a loop behind statements, into the last loop among them if that is possible."""
+        place = len(stmts)
+        while place and _can_be_passed(stmts[place - 1]):
+            place -= 1
+        first = stmts[place - 1] if place else None
+        later.pass_by(second)
+        is_wanted = isinstance(first, For) and (self._feeds(first, second) or self._feed_together(first, second, later))
+        fused = self._fused(first, second, around[-_MOST_AROUND:]) if is_wanted and isinstance(first, For) else None
+        if fused is None:
+            stmts.append(second)
+        else:
+            stmts[place - 1 :] = [*stmts[place:], fused]
+
+    def _fused(self, first: For, second: For, around: Around) -> For | None:
+        if first.kind is not second.kind or first.kind is ForKind.THREAD or not (first.step == second.step == 1):
+            return None
+        if not (can_be_reordered(first) and can_be_reordered(second)) or _sums_up(first) != _sums_up(second):
+            return None
+        if _statement_count(first) + _statement_count(second) > _MOST_STATEMENTS:
+            return None
+        most = self.most_shift if first.kind is ForKind.SERIAL else 0
+        for shift in range(most + 1):
+            joined = joined_range(first, second, shift, self.space)
+            if joined is None or (joined.is_guarded and _is_innermost(second)):
+                continue
+            fused, count = _joined(first, second, joined)
+            if self.fusion.keeps_order(fused, count, around):
+                return _with_branches_joined(fused, count)
+        return None
+
+    def _feeds(self, first: For, second: For) -> bool:
+        """Whether the second loop reads an allocation that the first one writes."""
+        return not self._written(first).isdisjoint(self._read(second))
+
+    def _feed_together(self, first: For, second: For, later: _Later) -> bool:
+        """Whether one of the next loops reads what both of them write."""
+        mine, others = self._written(first), self._written(second)
+        return any(
+            not (mine.isdisjoint(read) or others.isdisjoint(read)) for read in map(self._read, later.next_loops())
+        )
+
+    def _written(self, loop: For) -> set[Buffer]:
+        """The allocations from outside that a loop writes."""
+        roots = {self.fusion.root(stmt.buffer) for stmt in statements(loop) if isinstance(stmt, Store)}
+        return roots & self.allocated
+
+    def _read(self, loop: For) -> set[Buffer]:
+        return {self.fusion.root(node.buffer) for node in walk(loop) if isinstance(node, Load)}
+
+
+class _Later:
+    """The loops of a block that a walk over it has not come to."""
+
+    def __init__(self, body: SeqStmt) -> None:
+        self.loops = [stmt for stmt in body.stmts if isinstance(stmt, For)]
+        self.passed = 0
+
+    def pass_by(self, loop: For) -> None:
+        assert self.loops[self.passed] is loop
+        self.passed += 1
+
+    def next_loops(self) -> list[For]:
+        return self.loops[self.passed : self.passed + _MOST_LATER]
+
+
+def _joined(first: For, second: For, joined: JoinedRange) -> tuple[For, int]:
+    """One loop, and how many statements of its body are those of the first."""
+    mine = joined.guarded(first.body.stmts, joined.first)
+    body = _folded(substitute(second.body, {second.var: joined.second_var}))
+    others = joined.guarded(body.stmts, joined.second)
+    return first.replaced(start=joined.start, stop=joined.stop, body=SeqStmt((*mine, *others))), len(mine)
+
+
+def _with_branches_joined(fused: For, count: int) -> For:
+    """One branch of two in a row with the same condition, which nothing inside can change."""
+    stmts = fused.body.stmts
+    last, following = stmts[count - 1], stmts[count]
+    if not (isinstance(last, IfThenElse) and isinstance(following, IfThenElse)):
+        return fused
+    is_steady = not any(isinstance(node, Load | Call) for node in walk(last.condition))
+    if not is_steady or last.else_body.stmts or following.else_body.stmts:
+        return fused
+    if not structural_equal(last.condition, following.condition):
+        return fused
+    joined = last.replaced(then_body=SeqStmt((last.then_body, following.then_body)))
+    return fused.replaced(body=SeqStmt((*stmts[: count - 1], joined, *stmts[count + 1 :])))
+
+
+def _folded(body: SeqStmt) -> SeqStmt:
+    """The same with constants in sums of indices added up, as in `i - 1 + 1`."""
+    result = rewrite(body, {Add: _sum_folded, Sub: _sum_folded})
+    assert isinstance(result, SeqStmt)
+    return result
+
+
+def _sum_folded(node: Add | Sub) -> Expr:
+    inner = node.a
+    if node.dtype != i64 or not (isinstance(node.b, IntImm) and isinstance(inner, Add | Sub)):
+        return node
+    return (
+        shifted(inner, node.b.value if isinstance(node, Add) else -node.b.value)
+        if isinstance(inner.b, IntImm)
+        else node
+    )
+
+
+def _can_be_passed(stmt: Stmt) -> bool:
+    """Whether a statement between two loops may as well stand before both."""
+    if isinstance(stmt, Allocate):
+        return not any(isinstance(node, Load) for extent in stmt.buffer.shape for node in walk(extent))
+    return isinstance(stmt, Let) and not any(isinstance(node, Load) for node in walk(stmt.value))
+
+
+def _statement_count(loop: For) -> int:
+    return sum(1 for _ in statements(loop.body))
+
+
+def _is_innermost(loop: For) -> bool:
+    return not any(isinstance(stmt, For) for stmt in statements(loop.body))
+
+
+def _sums_up(loop: For) -> bool:
+    """Whether an innermost loop stores to one place again and again."""
+    if not _is_innermost(loop):
+        return False
+    return any(
+        isinstance(stmt, Store) and not any(node is loop.var for index in stmt.indices for node in walk(index))
+        for stmt in statements(loop.body)
+    )

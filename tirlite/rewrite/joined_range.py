@@ -1,0 +1,75 @@
+"""Two loops of step 1 in, the range of one loop for both, and under which conditions each of them runs in it, out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tirlite.analysis.exactness import stays_exact
+from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.linear import Linear, is_nonnegative
+from tirlite.ir import LE, LT, And, Call, Expr, For, IfThenElse, Load, Max, Min, SeqStmt, Stmt, Var, walk
+from tirlite.rewrite.affine_exprs import shifted
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedRange:
+    """From `start` to `stop`, which holds both ranges; `first` and `second` are None where a loop runs all along.
+
+    `second_var` is the value of the second loop's variable, which runs behind.
+    """
+
+    start: Expr
+    stop: Expr
+    first: Expr | None
+    second: Expr | None
+    second_var: Expr
+
+    @property
+    def is_guarded(self) -> bool:
+        return self.first is not None or self.second is not None
+
+    def guarded(self, stmts: Sequence[Stmt], condition: Expr | None) -> tuple[Stmt, ...]:
+        """The statements, run under a condition."""
+        return tuple(stmts) if condition is None else (IfThenElse(condition, SeqStmt(tuple(stmts))),)
+
+
+def joined_range(first: For, second: For, shift: int, space: IndexSpace) -> JoinedRange | None:
+    """The range in which each iteration of `second` runs `shift` iterations after the same one of `first`.
+
+    None where a bound may wrap around or change, so that it cannot be moved.
+    """
+    ends = [end for loop in (first, second) for end in (loop.start, loop.stop)]
+    if any(isinstance(node, Load | Call) for end in ends for node in walk(end)):
+        return None
+    bounds: list[tuple[Expr, Linear]] = []
+    for bound, by in ((first.start, 0), (first.stop, 0), (second.start, shift), (second.stop, shift)):
+        linear = space.linear(bound).plus(Linear(by))
+        if not (isinstance(bound, Var) and by == 0) and not stays_exact(*linear.ends()):
+            return None
+        bounds.append((shifted(bound, by), linear))
+    (start, low), (stop, high), (later, behind), (end, after) = bounds
+    from_first, from_second = _is_least(low, behind), _is_least(behind, low)
+    to_first, to_second = _is_least(after, high), _is_least(high, after)
+    var: Expr = first.var
+    return JoinedRange(
+        start if from_first else later if from_second else Min(start, later),
+        stop if to_first else end if to_second else Max(stop, end),
+        _condition(var, None if from_first else start, None if to_first else stop),
+        _condition(var, None if from_second else later, None if to_second else end),
+        shifted(var, -shift),
+    )
+
+
+def _is_least(a: Linear, b: Linear) -> bool:
+    """Whether `a` is proved to be at most `b`."""
+    low = b.plus(a, -1).ends()[0]
+    return low is not None and is_nonnegative(low)
+
+
+def _condition(var: Expr, start: Expr | None, stop: Expr | None) -> Expr | None:
+    above = None if start is None else LE(start, var)
+    below = None if stop is None else LT(var, stop)
+    if above is None:
+        return below
+    return above if below is None else And(above, below)

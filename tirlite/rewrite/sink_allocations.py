@@ -1,0 +1,158 @@
+"""A function in, the same with each allocation moved into the innermost body that holds all of its uses out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
+from tirlite.analysis.dependence import may_carry
+from tirlite.analysis.temporaries import Temporaries, common_regions, temporaries
+from tirlite.analysis.webs import webs_of
+from tirlite.ir import (
+    Allocate,
+    Buffer,
+    For,
+    ForKind,
+    IfThenElse,
+    Load,
+    Node,
+    PrimFunc,
+    Rule,
+    SeqStmt,
+    Stmt,
+    Store,
+    While,
+    rewrite,
+)
+
+# Pairs of a store and a load that are compared for one allocation and one loop.
+_MOST_PAIRS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class SinkAllocations:
+    """Moves each allocation to the begin of the innermost body that holds all of its uses.
+
+    Not into a loop where a value may be read in a later iteration than it was written; into a parallel loop only where
+    each iteration has elements of its own, which leaves little of the buffer to each. For functions in normal form (see
+    `Normalize`). What has views, is volatile or handed on stays (see `Temporaries`).
+    """
+
+    name: str = "sink-allocations"
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        found = temporaries(func)
+        moves = _Moves()
+        for allocation in found.allocations:
+            home = _sunk_home(allocation, found)
+            if home is not allocation.home:
+                moves.add(allocation.buffer, home)
+        return moves.apply(func)
+
+
+def _sunk_home(allocation: Allocation, found: Temporaries) -> Region:
+    home = allocation.home
+    common = common_regions(allocation.touches, home)
+    if not common:
+        return home
+    overwritten = _overwritten(allocation, found)
+    writes = [touch for touch in allocation.touches if touch.kind is AccessKind.WRITE]
+    reads = [touch for touch in allocation.touches if touch.kind is not AccessKind.WRITE]
+    for region in common:
+        if isinstance(region.composite, For | While) and not (
+            region in overwritten or _is_private(region, writes, reads, found)
+        ):
+            break
+        home = region
+    return home
+
+
+def _overwritten(allocation: Allocation, found: Temporaries) -> Sequence[Region]:
+    """The bodies in which the whole buffer is written before it is read."""
+    webs = webs_of(allocation, found.space, {})
+    if len(webs) != 1:
+        return ()
+    return [
+        region for region in common_regions(allocation.touches, allocation.home) if _is_around(region, webs[0].home)
+    ]
+
+
+def _is_around(region: Region, inner: Region | None) -> bool:
+    while inner is not None and inner is not region:
+        inner = inner.parent
+    return inner is region
+
+
+def _is_private(loop: Region, writes: Sequence[Touch], reads: Sequence[Touch], found: Temporaries) -> bool:
+    """Whether no iteration of a loop reads what another one has written."""
+    composite = loop.composite
+    if len(writes) * len(reads) > _MOST_PAIRS:
+        return False
+    if isinstance(composite, For) and composite.kind is ForKind.PARALLEL and not _divides(composite, writes, found):
+        return False
+    return not any(may_carry(found.addresses, write, read, loop) for write in writes for read in reads)
+
+
+def _divides(loop: For, touches: Iterable[Touch], found: Temporaries) -> bool:
+    """Whether along some axis each index moves with the loop."""
+    counter = found.space.counter(loop)
+    axes: set[int] | None = None
+    for touch in touches:
+        assert isinstance(touch.node, Load | Store)
+        moving = {axis for axis, i in enumerate(found.addresses.of(touch.node).indices) if counter in i.terms}
+        axes = moving if axes is None else axes & moving
+    return bool(axes)
+
+
+class _Moves:
+    """The allocations to be moved, by where they go."""
+
+    def __init__(self) -> None:
+        self.moved: set[Buffer] = set()
+        self.inside: dict[tuple[Stmt, bool], list[Buffer]] = {}  # by composite, and whether it is its else branch
+        self.statements: dict[Buffer, Allocate] = {}
+        self.opened: list[Stmt] = []  # for each composite on the way down, what it was
+
+    def add(self, buffer: Buffer, home: Region) -> None:
+        assert home.composite is not None
+        self.moved.add(buffer)
+        self.inside.setdefault((home.composite, home.then is not None), []).append(buffer)
+
+    def apply(self, func: PrimFunc) -> PrimFunc:
+        if not self.moved:
+            return func
+        rules: dict[type[Node], Rule] = {
+            Allocate: self.allocate,
+            For: self.loop,
+            While: self.loop,
+            IfThenElse: self.branches,
+        }
+        enter = dict.fromkeys((For, While, IfThenElse), self.opened.append)
+        result = rewrite(func, rules, enter=enter)
+        assert isinstance(result, PrimFunc)
+        return result
+
+    def allocate(self, node: Allocate) -> Stmt | tuple[Stmt, ...]:
+        if node.buffer not in self.moved:
+            return node
+        self.statements[node.buffer] = node
+        return ()
+
+    def loop(self, node: For | While) -> Stmt:
+        original = self.opened.pop()
+        body = self.filled((original, False), node.body)
+        return node if body is node.body else node.replaced(body=body)
+
+    def branches(self, node: IfThenElse) -> Stmt:
+        original = self.opened.pop()
+        then_body = self.filled((original, False), node.then_body)
+        else_body = self.filled((original, True), node.else_body)
+        if then_body is node.then_body and else_body is node.else_body:
+            return node
+        return node.replaced(then_body=then_body, else_body=else_body)
+
+    def filled(self, place: tuple[Stmt, bool], body: SeqStmt) -> SeqStmt:
+        # An allocation stands before its uses, so its statement was met on the way.
+        new = [self.statements[buffer] for buffer in self.inside.get(place, ())]
+        return SeqStmt((*new, body), span=body.span) if new else body
