@@ -13,6 +13,7 @@ from tirlite.driver.options import Options
 from tirlite.ir import PrimFunc
 from tirlite.plan import Plan
 from tirlite.rewrite import ByShape, Step, default_pipeline, run_pipeline
+from tirlite.rewrite.collection import collection_paused
 from tirlite.runtime import Executable, ShapePlans, Signature, signature_of
 
 # Strategies whose searches may be long.
@@ -61,6 +62,7 @@ class Version:
             budget=chosen.budget,
             time_limit=chosen.time_limit,
             engine=chosen.engine() if chosen.engine is not None and chosen.strategy in _SEARCHED else None,
+            passes=chosen.passes,
         )
         stages: list[tuple[str, float]] = []
 
@@ -77,7 +79,8 @@ class Version:
             if self._lowered is None:
                 func = self.rewritten.func
                 start = perf_counter()
-                self._lowered = lower(func, self.options.target.workers, debug=self.options.debug)
+                with collection_paused():
+                    self._lowered = lower(func, self.options.target.workers, debug=self.options.debug)
                 self.stages.append(("codegen", perf_counter() - start))
             return self._lowered
 

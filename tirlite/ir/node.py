@@ -12,7 +12,9 @@ from that. A field holds one thing, a tuple of things, or None.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any, ClassVar, Self, TypeVar, cast, dataclass_transform
 
 
@@ -59,4 +61,30 @@ def node(cls: type[N]) -> type[N]:
     named = {*made.CHILDREN, *made.DEFINES, *made.USES, *made.CALLS, "span"}
     made.FIELDS = tuple(f.name for f in fields(cast(Any, made)) if f.init)
     made.DATA = tuple(name for name in made.FIELDS if name not in named)
+    kinds = {f.name: str(f.type) for f in fields(cast(Any, made))}
+    if reader := _reader([(name, kinds[name]) for name in made.CHILDREN]):
+        setattr(made, "children", reader)  # noqa: B010  # a method is not assigned to, says mypy
     return made
+
+
+def _reader(children: list[tuple[str, str]]) -> Callable[[Any], tuple[Any, ...]] | None:
+    """A quicker `Node.children` for the usual classes, given the names and the types of their fields; else None.
+
+    Walking asks each node of a program for its children, and there most of the time goes.
+    """
+    if not children:
+        return lambda _: ()
+    if any("None" in kind for _, kind in children):
+        return None
+    are_tuples = [kind.startswith("tuple[") for _, kind in children]
+    read: Callable[[Any], Any] = attrgetter(*(name for name, _ in children))
+    if are_tuples == [True]:
+        return lambda node: read(node)
+    if are_tuples == [False]:
+        return lambda node: (read(node),)
+    if not any(are_tuples):
+        return lambda node: read(node)
+    if are_tuples == [True, False]:
+        several, one = (attrgetter(name) for name, _ in children)
+        return lambda node: (*several(node), one(node))
+    return None

@@ -30,13 +30,16 @@ def rewrite(
     stack: list[tuple[Node, bool]] = [(root, False)]
     while stack:
         node, ready = stack.pop()
-        children = [child for child in node.children() if isinstance(child, level)]
+        children = node.children()
+        if level is not Node and children:
+            children = tuple([child for child in children if isinstance(child, level)])
         if not ready:
-            if (hook := enter.get(type(node))) is not None:
+            if enter and (hook := enter.get(type(node))) is not None:
                 hook(node)
-            stack.append((node, True))
-            stack.extend((child, False) for child in reversed(children))
-            continue
+            if children:
+                stack.append((node, True))
+                stack.extend([(child, False) for child in children[::-1]])
+                continue
         rebuilt = node
         if children:
             new = results[-len(children) :]

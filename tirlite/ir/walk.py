@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tirlite.ir.expr import IntImm, Var
 from tirlite.ir.node import Node
-from tirlite.ir.stmt import AttrStmt, For, IfThenElse, SeqStmt, Stmt, While
+from tirlite.ir.stmt import Allocate, AttrStmt, Evaluate, For, IfThenElse, Let, SeqStmt, Stmt, Store, View, While
+
+# What most programs are made of, and what nothing stands below: told apart by one look.
+_ATOMS: frozenset[type[Node]] = frozenset((IntImm, Var, Allocate))
+_LEAVES: frozenset[type[Stmt]] = frozenset((Store, Allocate, View, Let, Evaluate))
 
 
 def walk(root: Node) -> Iterator[Node]:
@@ -14,7 +19,8 @@ def walk(root: Node) -> Iterator[Node]:
     while stack:
         node = stack.pop()
         yield node
-        stack.extend(reversed(node.children()))
+        if type(node) not in _ATOMS:
+            stack.extend(node.children()[::-1])
 
 
 def statements(root: Stmt) -> Iterator[Stmt]:
@@ -22,11 +28,13 @@ def statements(root: Stmt) -> Iterator[Stmt]:
     stack = [root]
     while stack:
         stmt = stack.pop()
-        if isinstance(stmt, SeqStmt):
-            stack.extend(reversed(stmt.stmts))
-            continue
-        yield stmt
-        if isinstance(stmt, IfThenElse):
-            stack += (stmt.else_body, stmt.then_body)
-        elif isinstance(stmt, For | While | AttrStmt):
-            stack.append(stmt.body)
+        if type(stmt) in _LEAVES:
+            yield stmt
+        elif isinstance(stmt, SeqStmt):
+            stack.extend(stmt.stmts[::-1])
+        else:
+            yield stmt
+            if isinstance(stmt, IfThenElse):
+                stack += (stmt.else_body, stmt.then_body)
+            elif isinstance(stmt, (For, While, AttrStmt)):
+                stack.append(stmt.body)

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Protocol, TypeAlias
 
 from tirlite.ir import PrimFunc
+from tirlite.rewrite.collection import collection_paused
 
 
 class Pass(Protocol):
@@ -42,7 +43,8 @@ def run_pipeline(func: PrimFunc, passes: Iterable[Pass], observers: Iterable[Obs
     watching = tuple(observers)
     for number, each in enumerate(passes, start=1):
         start = perf_counter()
-        after = each(func)
+        with collection_paused():
+            after = each(func)
         step = Step(number, each.name, func, after, perf_counter() - start)
         for observer in watching:
             observer(step)
