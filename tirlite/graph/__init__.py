@@ -5,12 +5,21 @@ from tirlite.graph.aot.lower import Lowered, lower
 from tirlite.graph.builder.builder import Builder
 from tirlite.graph.equal import structural_equal
 from tirlite.graph.evaluate import apply, evaluate, trace
+from tirlite.graph.explicit.allocation import explicit_allocation
+from tirlite.graph.explicit.coalesce import StorageCoalesce
+from tirlite.graph.explicit.executable import Executable
+from tirlite.graph.explicit.execute import Run
+from tirlite.graph.explicit.instructions import Routine
+from tirlite.graph.explicit.lifetimes import storage_problem
+from tirlite.graph.explicit.lift import LiftConstants
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var, constant
 from tirlite.graph.function import Function
 from tirlite.graph.memory.plan_memory import MemoryPlan, plan_memory
 from tirlite.graph.memory.problem import memory_problem
+from tirlite.graph.onnx.model import from_onnx
 from tirlite.graph.op import Attrs, Op, Site
 from tirlite.graph.ops import OPS
+from tirlite.graph.out_variants import OutVariants, native_variant, numpy_variant
 from tirlite.graph.program import Block, Branches, Program, program
 from tirlite.graph.types import TensorType, TupleType, Type, tensor_type
 from tirlite.graph.validate import validate
@@ -23,17 +32,23 @@ __all__ = [
     "Call",
     "CompiledGraph",
     "Constant",
+    "Executable",
     "Expr",
     "Function",
     "FunctionNode",
     "If",
     "Let",
+    "LiftConstants",
     "Lowered",
     "OPS",
     "MemoryPlan",
     "Op",
+    "OutVariants",
     "Program",
+    "Routine",
+    "Run",
     "Site",
+    "StorageCoalesce",
     "TensorType",
     "Tuple",
     "TupleGetItem",
@@ -44,10 +59,15 @@ __all__ = [
     "compile",
     "constant",
     "evaluate",
+    "from_onnx",
+    "explicit_allocation",
     "lower",
     "memory_problem",
+    "native_variant",
+    "numpy_variant",
     "plan_memory",
     "program",
+    "storage_problem",
     "structural_equal",
     "tensor_type",
     "trace",

@@ -1,0 +1,3 @@
+import tirlite as tl
+
+tl.graph.Executable.from_json("{}")

@@ -1,0 +1,1 @@
+"""Programs with explicit allocation: made from functions, their storage coalesced, run, printed and serialised."""

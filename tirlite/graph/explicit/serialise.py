@@ -1,0 +1,224 @@
+"""Routines in, JSON text out, and back."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tirlite.diag import GraphError, Message, TirliteError
+from tirlite.graph.explicit.instructions import (
+    AllocStorage,
+    AllocTensor,
+    Body,
+    Branch,
+    Instruction,
+    InvokeOperator,
+    InvokeRoutine,
+    LetSize,
+    LoadConstant,
+    Parameter,
+    ReadSize,
+    ReshapeTensor,
+    Result,
+    Routine,
+    sizes_in,
+    walk,
+)
+from tirlite.graph.explicit.values_json import Dims, Names, as_dtype, as_size, attrs_json, read_attrs, size_json
+from tirlite.graph.ops import OPS
+from tirlite.graph.types import TensorType, TupleType, Type, tensors
+from tirlite.sizes import Dim, dims_of
+
+_VERSION = 1
+
+
+class NoProgramJson(Message):
+    """Text is not the JSON of a program with explicit allocation.
+
+    Example: `tl.graph.Executable.from_json("{}")`.
+    Fix: Give what `to_json()` wrote.
+    """
+
+    code = "bad-program-json"
+    raises = GraphError
+    title = "this is not the JSON of a program with explicit allocation: {reason}"
+    help = "`to_json()` of an Executable gives the form that is read here"
+
+    reason: str
+
+
+def text_of(routines: Sequence[Routine]) -> str:
+    """The routines as JSON text."""
+    return json.dumps({"version": _VERSION, "routines": [_routine(each) for each in routines]}, indent=1)
+
+
+def from_text(text: str) -> tuple[Routine, ...]:
+    """The routines that `text_of` wrote, over new dims. Raises GraphError for anything else."""
+    try:
+        data = json.loads(text)
+        if data["version"] != _VERSION:
+            raise ValueError(f"version {data['version']}")
+        routines = tuple(map(_read_routine, data["routines"]))
+        if not routines:
+            raise ValueError("no routines")
+        return routines
+    except KeyError as error:
+        raise NoProgramJson(f"{error} is missing or unknown").error() from None
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
+        raise NoProgramJson(str(error)).error() from None
+    except TirliteError as error:
+        raise NoProgramJson(str(error)).error() from None
+
+
+def _names(routine: Routine) -> dict[Dim, str]:
+    """A name of its own for each dim of a routine, as two may have the same."""
+    sizes = [extent for param in routine.params for _, of in param.leaves for extent in of.shape]
+    found = dict.fromkeys(dim for size in sizes for dim in dims_of(size))
+    for step in walk(routine.body):
+        if isinstance(step, LetSize | ReadSize):
+            found[step.dim] = None
+        found.update(dict.fromkeys(dim for size in sizes_in(step) for dim in dims_of(size)))
+    names: dict[Dim, str] = {}
+    used: set[str] = set()
+    for dim in found:
+        name, number = dim.name, 0
+        while name in used:
+            number += 1
+            name = f"{dim.name}_{number}"
+        used.add(name)
+        names[dim] = name
+    return names
+
+
+def _routine(routine: Routine) -> dict[str, object]:
+    names = _names(routine)
+    return {
+        "name": routine.name,
+        "primitive": routine.primitive,
+        "dims": [[name, dim.min, dim.max, dim.multiple_of] for dim, name in names.items()],
+        "params": [[list(each.names), _type(each.type, names), each.device] for each in routine.params],
+        "body": _body(routine.body, names),
+        "result": routine.result,
+    }
+
+
+def _read_routine(data: Mapping[str, Any]) -> Routine:
+    dims = {name: Dim(name, low, high, multiple) for name, low, high, multiple in data["dims"]}
+    params = tuple(Parameter(tuple(ids), _read_type(of, dims), device) for ids, of, device in data["params"])
+    for param in params:
+        if len(param.names) != len(tensors(param.type)):
+            raise ValueError(f"{len(param.names)} names for a parameter of type {param.type}")
+    body = _read_body(data["body"], dims)
+    return Routine(data["name"], params, body, _read_result(data["result"]), data["primitive"])
+
+
+def _read_result(data: Any) -> Result:
+    return data if isinstance(data, str) else tuple(map(_read_result, data))
+
+
+def _type(of: Type, names: Names) -> object:
+    if isinstance(of, TupleType):
+        return [_type(each, names) for each in of.fields]
+    return {"dtype": str(of.dtype), "shape": [size_json(extent, names) for extent in of.shape]}
+
+
+def _read_type(data: Any, dims: Dims) -> Type:
+    if isinstance(data, list):
+        return TupleType(tuple(_read_type(each, dims) for each in data))
+    return TensorType(tuple(as_size(extent, dims) for extent in data["shape"]), as_dtype(data["dtype"]))
+
+
+def _body(body: Body, names: Names) -> list[dict[str, object]]:
+    """The instructions in a row, as JSON cannot be nested deeply: a branch has an `else` and an `end`."""
+    written: list[dict[str, object]] = []
+    stack: list[tuple[Iterator[Instruction], str]] = [(iter(body), "")]
+    while stack:
+        rest, end = stack[-1]
+        step = next(rest, None)
+        if step is None:
+            stack.pop()
+            written += [{"do": end}] if end else []
+        elif isinstance(step, Branch):
+            written.append({"do": "if", "condition": step.condition})
+            stack += [(iter(step.other), "end"), (iter(step.then), "else")]
+        else:
+            written.append(_instruction(step, names))
+    return written
+
+
+def _instruction(step: Instruction, names: Names) -> dict[str, object]:
+    match step:
+        case AllocStorage(name, size, alignment, dtype, device):
+            fields = {"size": size_json(size, names), "alignment": alignment, "dtype": str(dtype), "device": device}
+            return {"do": "alloc_storage", "name": name, **fields}
+        case AllocTensor(name, storage, offset, shape, dtype):
+            place = {"storage": storage, "offset": size_json(offset, names), "dtype": str(dtype)}
+            return {"do": "alloc_tensor", "name": name, **place, "shape": [size_json(each, names) for each in shape]}
+        case ReshapeTensor(name, source, shape):
+            sizes = [size_json(each, names) for each in shape]
+            return {"do": "reshape_tensor", "name": name, "source": source, "shape": sizes}
+        case LoadConstant(name, value, dtype):
+            data = b64encode(value.tobytes()).decode()
+            return {"do": "constant", "name": name, "dtype": str(dtype), "shape": list(value.shape), "bytes": data}
+        case LetSize(dim, value):
+            return {"do": "let", "size": names[dim], "value": size_json(value, names)}
+        case ReadSize(dim, tensor):
+            return {"do": "read_size", "size": names[dim], "tensor": tensor}
+        case InvokeOperator(op, attrs, args, outs):
+            written = attrs_json(attrs, names)
+            return {"do": "invoke", "op": op, "attrs": written, "args": list(args), "outs": list(outs)}
+        case InvokeRoutine(routine, args, outs):
+            return {"do": "invoke_routine", "routine": routine, "args": list(args), "outs": list(outs)}
+        case Branch():
+            raise AssertionError("branches are written with their bodies")
+
+
+def _read_body(data: Sequence[Mapping[str, Any]], dims: Dims) -> Body:
+    bodies: list[list[Instruction]] = [[]]
+    conditions: list[str] = []
+    for each in data:
+        match each["do"]:
+            case "if":
+                conditions.append(each["condition"])
+                bodies.append([])
+            case "else":
+                bodies.append([])
+            case "end":
+                other, then = tuple(bodies.pop()), tuple(bodies.pop())
+                bodies[-1].append(Branch(conditions.pop(), then, other))
+            case _:
+                bodies[-1].append(_read_instruction(each, dims))
+    if len(bodies) != 1:
+        raise ValueError("a branch does not end")
+    return tuple(bodies[0])
+
+
+def _read_instruction(data: Mapping[str, Any], dims: Dims) -> Instruction:
+    match data["do"]:
+        case "alloc_storage":
+            size, dtype = as_size(data["size"], dims), as_dtype(data["dtype"])
+            return AllocStorage(data["name"], size, data["alignment"], dtype, data["device"])
+        case "alloc_tensor":
+            offset, shape = as_size(data["offset"], dims), tuple(as_size(each, dims) for each in data["shape"])
+            return AllocTensor(data["name"], data["storage"], offset, shape, as_dtype(data["dtype"]))
+        case "reshape_tensor":
+            return ReshapeTensor(data["name"], data["source"], tuple(as_size(each, dims) for each in data["shape"]))
+        case "constant":
+            dtype = as_dtype(data["dtype"])
+            value = np.frombuffer(b64decode(data["bytes"]), dtype.stored).reshape(data["shape"])
+            return LoadConstant(data["name"], value, dtype)
+        case "let":
+            return LetSize(dims[data["size"]], as_size(data["value"], dims))
+        case "read_size":
+            return ReadSize(dims[data["size"]], data["tensor"])
+        case "invoke":
+            attrs = read_attrs(OPS[data["op"]].attrs, data["attrs"], dims)
+            return InvokeOperator(data["op"], attrs, tuple(data["args"]), tuple(data["outs"]))
+        case "invoke_routine":
+            return InvokeRoutine(data["routine"], tuple(data["args"]), tuple(data["outs"]))
+        case unknown:
+            raise ValueError(f"there is no instruction `{unknown}`")

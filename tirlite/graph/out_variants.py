@@ -1,0 +1,82 @@
+"""A call of an operator in, its out-variant out: a function that writes the results into arrays it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.diag import TirliteError
+from tirlite.driver import Kernel
+from tirlite.driver.options import Options
+from tirlite.graph.aot.operators import NoKernelFor, OperatorFunctions
+from tirlite.graph.evaluate import apply
+from tirlite.graph.expr import Call, Var
+from tirlite.graph.op import Attrs, Op
+from tirlite.graph.types import TensorType
+
+Array: TypeAlias = npt.NDArray[Any]
+# Reads the first arrays and fills the second ones, which overlap none of the first.
+OutVariant: TypeAlias = Callable[[Sequence[Array], Sequence[Array]], None]
+# The out-variant of a call without dims, or None where it has none.
+Library: TypeAlias = Callable[[Call], "OutVariant | None"]
+
+_NAMES = (
+    *("add", "subtract", "multiply", "maximum", "minimum", "exp", "tanh", "sqrt", "negative"),
+    *("less", "less_equal", "equal"),
+)
+_UFUNCS: Mapping[str, np.ufunc] = MappingProxyType({name: getattr(np, name) for name in _NAMES})
+
+
+def numpy_variant(call: Call) -> OutVariant:
+    """NumPy's `out=` form where it has one for the operator, else a copy of what the operator means."""
+    ufunc = _UFUNCS.get(call.op.name)
+    # Half precision is computed in f32.
+    if ufunc is not None and all(arg.tensor.dtype.bits != 16 for arg in call.args):
+        return lambda args, outs: _by_ufunc(ufunc, args, outs)
+
+    def fill(args: Sequence[Array], outs: Sequence[Array]) -> None:
+        made = apply(call, args, {})
+        for out, value in zip(outs, made if isinstance(made, tuple) else (made,), strict=True):
+            np.copyto(out, value)
+
+    return fill
+
+
+def _by_ufunc(ufunc: np.ufunc, args: Sequence[Array], outs: Sequence[Array]) -> None:
+    with np.errstate(all="ignore"):
+        ufunc(*args, out=outs[0])
+
+
+def native_variant(call: Call) -> OutVariant | None:
+    """The operator's kernel, compiled for the call's shapes at its first use; None where it has no kernel."""
+    try:
+        kernel = Kernel(OperatorFunctions({}).of(call), Options())
+    except TirliteError as error:
+        if error.code == NoKernelFor.code:
+            return None
+        raise
+    return lambda args, outs: _by_kernel(kernel, args, outs)
+
+
+def _by_kernel(kernel: Kernel, args: Sequence[Array], outs: Sequence[Array]) -> None:
+    kernel(*args, *outs)
+
+
+class OutVariants:
+    """The out-variants of a library that were asked for so far, one for all equal calls."""
+
+    def __init__(self, library: Library = numpy_variant) -> None:
+        self._library = library
+        self._made: dict[tuple[str, Attrs, tuple[TensorType, ...]], tuple[OutVariant | None, Call]] = {}
+
+    def of(self, op: Op, attrs: Attrs, args: tuple[TensorType, ...]) -> tuple[OutVariant | None, Call]:
+        """The out-variant for operands of these types, which have no dims, and the call that it was made for."""
+        key = (op.name, attrs, args)
+        if key not in self._made:
+            call = Call(op, tuple(Var("", each) for each in args), attrs)
+            self._made[key] = (self._library(call), call)
+        return self._made[key]
