@@ -47,7 +47,7 @@ class Compiler:
         """A kernel made of `func`, with options of its own: `tl.compile(f, strategy="exact", in_place=False)`.
 
         The options are the fields of `driver.options.Options`: strategy, in_place, debug, target, budget, time_limit,
-        observers. The passes run, and native code is made, when they are first needed.
+        observers, passes. The passes run, and native code is made, when they are first needed.
 
         Raises KernelError for a function that is no kernel or is ill-formed, PlanError for an unknown strategy.
         """

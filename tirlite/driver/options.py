@@ -9,7 +9,7 @@ from typing import TypedDict
 from tirlite.diag import nearest
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.solve import STRATEGIES, Strategy, UnknownStrategy
-from tirlite.rewrite import Observer
+from tirlite.rewrite import Observer, Pass
 from tirlite.target import Target
 
 
@@ -23,6 +23,7 @@ class Choices(TypedDict, total=False):
     budget: int | None
     time_limit: float | None
     observers: Iterable[Observer]
+    passes: Iterable[Pass]
     engine: Callable[[], Engine] | None
 
 
@@ -34,8 +35,8 @@ class Options:
     `plan.Plan`. With `in_place`, a buffer may take over the bytes of one that dies where it is born. With
     `debug`, the code checks itself as it runs, see docs/debugging.md. `target` describes tagged memory. `budget` (in
     search nodes) and `time_limit` (seconds) bound strategy `exact`; `engine` makes what runs its search, and the plan
-    does not depend on it. Each of `observers` is called with every pass's `Step`. Raises PlanError for an unknown
-    strategy.
+    does not depend on it. Each of `observers` is called with every pass's `Step`. `passes` run before storage is
+    planned, as in `tl.compile(f, passes=tl.passes.CONTRACTION)`. Raises PlanError for an unknown strategy.
     """
 
     strategy: str | Strategy = "auto"
@@ -45,10 +46,12 @@ class Options:
     budget: int | None = None
     time_limit: float | None = None
     observers: tuple[Observer, ...] = ()
+    passes: tuple[Pass, ...] = ()
     engine: Callable[[], Engine] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "observers", tuple(self.observers))
+        object.__setattr__(self, "passes", tuple(self.passes))
         if isinstance(self.strategy, str) and self.strategy not in STRATEGIES:
             near = nearest(self.strategy, STRATEGIES)
             raise UnknownStrategy(self.strategy, f"; did you mean {near}?" if near else "").error()

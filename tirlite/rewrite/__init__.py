@@ -10,7 +10,8 @@ from tirlite.rewrite.lower_callees import LowerCallees
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.observers import DumpFolder, PrintAfter, verify_after
 from tirlite.rewrite.pipeline import Observer, Pass, Step, run_pipeline
-from tirlite.rewrite.pipelines import default_pipeline
+from tirlite.rewrite.pipelines import CONTRACTION, default_pipeline
+from tirlite.rewrite.remove_no_ops import RemoveNoOps
 from tirlite.rewrite.shape_rewrite import ByShape
 from tirlite.rewrite.sink_allocations import SinkAllocations
 from tirlite.rewrite.split_threads import SplitThreads
@@ -19,6 +20,7 @@ from tirlite.rewrite.storage_problem import StorageProblem, storage_problem
 from tirlite.rewrite.storage_rewrite import StorageRewrite
 
 __all__ = [
+    "CONTRACTION",
     "ByShape",
     "CheckRaces",
     "CompactBuffers",
@@ -32,6 +34,7 @@ __all__ = [
     "Observer",
     "Pass",
     "PrintAfter",
+    "RemoveNoOps",
     "SinkAllocations",
     "SplitThreads",
     "SplitWebs",

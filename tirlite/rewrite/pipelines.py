@@ -7,14 +7,30 @@ from collections.abc import Callable
 from tirlite.plan import Plan, Strategy
 from tirlite.plan.search.engine import Engine
 from tirlite.rewrite.check_races import CheckRaces
+from tirlite.rewrite.compact_buffers import CompactBuffers
+from tirlite.rewrite.contract_temporaries import ContractTemporaries
+from tirlite.rewrite.fold_storage import FoldStorage
+from tirlite.rewrite.fuse_loops import FuseLoops
 from tirlite.rewrite.inject_virtual_threads import InjectVirtualThreads
 from tirlite.rewrite.lower_callees import LowerCallees
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import Pass
+from tirlite.rewrite.remove_no_ops import RemoveNoOps
 from tirlite.rewrite.shape_rewrite import ByShape
+from tirlite.rewrite.sink_allocations import SinkAllocations
 from tirlite.rewrite.split_threads import SplitThreads
 from tirlite.rewrite.storage_rewrite import StorageRewrite
 from tirlite.target import Target
+
+# What takes storage away before any is planned: see docs/inspecting.md for when it pays.
+CONTRACTION: tuple[Pass, ...] = (
+    FuseLoops(),
+    SinkAllocations(),
+    CompactBuffers(),
+    FoldStorage(),
+    ContractTemporaries(),
+    RemoveNoOps(),
+)
 
 
 def default_pipeline(
@@ -26,14 +42,20 @@ def default_pipeline(
     budget: int | None = None,
     time_limit: float | None = None,
     engine: Engine | None = None,
+    passes: tuple[Pass, ...] = (),
 ) -> tuple[Pass, ...]:
-    """What `tirlite.compile` runs before code is generated. The options are those of `StorageRewrite`."""
+    """What `tirlite.compile` runs before code is generated.
+
+    `passes` run before storage is planned, on the function itself and on those that it calls. The other options are
+    those of `StorageRewrite`.
+    """
     memory = target or Target.host()
     prepare: tuple[Pass, ...] = (
         Normalize(),
         InjectVirtualThreads(),
         SplitThreads(),
         CheckRaces(),
+        *passes,
     )
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
     within = "auto" if strategy == "per_shape" else strategy
