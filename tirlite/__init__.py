@@ -19,6 +19,7 @@ _PUBLIC = {
         " abs acos asin atan atan2 ceil cos cosh erf exp exp2 expm1 floor fma isnan log log10 log1p log2 pow round"
         " rsqrt sigmoid sin sinh sqrt tan tanh trunc"
     ),
+    "tirlite.graph": "from_onnx",
     "tirlite.ir": "PrimFunc bf16 bool_ f16 f32 f64 i8 i16 i32 i64 structural_equal u8 u16 u32 u64",
     "tirlite.analysis": "allocations",
     "tirlite.target": "MemoryInfo Target",

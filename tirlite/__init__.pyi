@@ -30,6 +30,7 @@ from tirlite.dsl import dim as dim
 from tirlite.dsl import dims as dims
 from tirlite.dsl import out as out
 from tirlite.dsl import parse as parse
+from tirlite.graph import from_onnx as from_onnx
 from tirlite.ir import Buffer, DType, Expr, TensorType
 from tirlite.ir import PrimFunc as PrimFunc
 from tirlite.ir import bf16 as bf16

@@ -19,6 +19,8 @@ CODES = [file.stem for file in sorted(FOLDER.glob("*.py"))]
 
 @pytest.mark.parametrize("code", CODES)
 def test_the_message_reads_as_recorded(code: str) -> None:
+    if code.startswith("onnx-"):
+        pytest.importorskip("onnx")
     source, golden = FOLDER / f"{code}.py", FOLDER / f"{code}.err"
     with pytest.raises(tl.TirliteError) as caught:
         runpy.run_path(str(source))

@@ -14,8 +14,11 @@ from tirlite.diag import GraphError, Message
 from tirlite.graph.builder.calls import Operand
 from tirlite.graph.builder.cells import CellBuilder
 from tirlite.graph.builder.convolution import ConvolutionBuilder
+from tirlite.graph.builder.indexing import IndexingBuilder
 from tirlite.graph.builder.normalization import NormalizationBuilder
+from tirlite.graph.builder.recurrence import RecurrenceBuilder
 from tirlite.graph.builder.reduction import ReductionBuilder
+from tirlite.graph.builder.scaling import ScalingBuilder
 from tirlite.graph.expr import Expr, If, Let, Tuple, Var
 from tirlite.graph.function import Function
 from tirlite.graph.places import user_line
@@ -40,7 +43,15 @@ class NoOutputs(Message):
     name: str
 
 
-class Builder(CellBuilder, ConvolutionBuilder, NormalizationBuilder, ReductionBuilder):
+class Builder(
+    CellBuilder,
+    ConvolutionBuilder,
+    IndexingBuilder,
+    NormalizationBuilder,
+    RecurrenceBuilder,
+    ReductionBuilder,
+    ScalingBuilder,
+):
     """Builds one function. Every method returns an expression, whose span is the line of the call.
 
     Operands are expressions, arrays, which become constants, or numbers, which take the element type of the operand

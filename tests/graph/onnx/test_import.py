@@ -1,0 +1,143 @@
+"""Models become functions: shapes are folded, dims keep their names, and what is wrong is told where it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+
+onnx = pytest.importorskip("onnx")
+helper, FLOAT = onnx.helper, onnx.TensorProto.FLOAT
+
+
+def model(nodes: list[Any], inputs: dict[str, list[Any]], outputs: list[str], *weights: Any, opset: int = 18) -> Any:
+    """A model of f32 inputs with these extents; texts are names of dims."""
+    given = [helper.make_tensor_value_info(name, FLOAT, shape) for name, shape in inputs.items()]
+    made = [onnx.ValueInfoProto(name=name) for name in outputs]
+    graph = helper.make_graph(nodes, "net", given, made, [*weights])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def integers(name: str, values: list[int]) -> Any:
+    return onnx.numpy_helper.from_array(np.array(values, np.int64), name)
+
+
+def steps(function: tl.graph.Function) -> list[str]:
+    """The operators that are left."""
+    calls = [step for step in tl.graph.program(function).steps() if isinstance(step, tl.graph.Call)]
+    return [call.op.name for call in calls]
+
+
+def test_named_extents_become_dims() -> None:
+    node = helper.make_node("Add", ["x", "y"], ["z"])
+    f = tl.from_onnx(model([node], {"x": ["batch", 4], "y": ["batch", 1]}, ["z"]))
+    assert [str(param.type) for param in f.params] == ["f32[batch, 4]", "f32[batch, 1]"]
+    assert str(f.result) == "f32[batch, 4]"
+    assert f.outputs == ("z",)
+
+
+def test_arithmetic_of_shapes_is_folded() -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "zero"], ["rows"]),
+        helper.make_node("Unsqueeze", ["rows", "axes"], ["row"]),
+        helper.make_node("Mul", ["row", "two"], ["twice"]),
+        helper.make_node("Concat", ["twice", "rest"], ["wanted"], axis=0),
+        helper.make_node("Reshape", ["x", "wanted"], ["y"]),
+    ]
+    weights = [onnx.numpy_helper.from_array(np.int64(0), "zero"), integers("axes", [0])]
+    weights += [integers("two", [2]), integers("rest", [-1])]
+    f = tl.from_onnx(model(nodes, {"x": ["n", 6]}, ["y"], *weights))
+    assert str(f.result) == "f32[2*n, 3]"
+    assert steps(f) == ["reshape"]
+
+
+def test_sizes_that_are_data_are_computed_from_the_dims() -> None:
+    nodes = [helper.make_node("Shape", ["x"], ["shape"]), helper.make_node("Cast", ["shape"], ["y"], to=FLOAT)]
+    f = tl.from_onnx(model(nodes, {"x": ["n", 6]}, ["y"]))
+    np.testing.assert_array_equal(tl.graph.evaluate(f, np.zeros((5, 6), np.float32)), [5.0, 6.0])
+
+
+def test_the_branch_that_is_known_is_taken() -> None:
+    branches = {}
+    for name, op in (("then_branch", "Relu"), ("else_branch", "Neg")):
+        body = helper.make_graph([helper.make_node(op, ["x"], [op])], name, [], [onnx.ValueInfoProto(name=op)])
+        branches[name] = body
+    known = onnx.numpy_helper.from_array(np.array(False), "c")
+    f = tl.from_onnx(model([helper.make_node("If", ["c"], ["y"], **branches)], {"x": ["n"]}, ["y"], known))
+    assert steps(f) == ["negative"]
+
+
+def test_outputs_may_be_picked_by_name() -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Exp", ["a"], ["y"])]
+    f = tl.from_onnx(model(nodes, {"x": [3]}, ["y"]), outputs=["a"])
+    assert steps(f) == ["relu"]
+
+
+def test_all_that_is_missing_is_named_at_once() -> None:
+    nodes = [
+        helper.make_node("Unique", ["x"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("StringNormalizer", ["x"], ["c"]),
+        helper.make_node("Add", ["b", "c"], ["y"]),
+    ]
+    with pytest.raises(tl.GraphError) as caught:
+        tl.from_onnx(model(nodes, {"x": [3]}, ["y"]))
+    text = str(caught.value)
+    assert "2 parts" in text
+    assert "Unique" in text
+    assert "StringNormalizer" in text
+
+
+def external(location: str, **more: str) -> Any:
+    weights = helper.make_tensor("w", FLOAT, [4], bytes(16), raw=True)
+    weights.ClearField("raw_data")
+    weights.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in ({"location": location} | more).items():
+        weights.external_data.add(key=key, value=value)
+    return model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": [4]}, ["y"], weights)
+
+
+def test_external_data_are_read_from_the_folder(tmp_path: Path) -> None:
+    np.arange(8, dtype=np.float32).tofile(tmp_path / "w.bin")
+    (tmp_path / "m.onnx").write_bytes(external("w.bin", offset="16", length="16").SerializeToString())
+    f = tl.from_onnx(tmp_path / "m.onnx")
+    np.testing.assert_array_equal(tl.graph.evaluate(f, np.zeros(4, np.float32)), [4, 5, 6, 7])
+
+
+@pytest.mark.parametrize(
+    "location", ["../w.bin", "/etc/passwd", "link.bin", "in/../../w.bin", "..\\w.bin", "C:\\w", ""]
+)
+def test_external_data_never_leave_the_folder(tmp_path: Path, location: str) -> None:
+    inside = tmp_path / "model"
+    inside.mkdir()
+    np.zeros(4, np.float32).tofile(tmp_path / "w.bin")
+    (inside / "link.bin").symlink_to(tmp_path / "w.bin")
+    (inside / "m.onnx").write_bytes(external(location).SerializeToString())
+    with pytest.raises(tl.GraphError, match="onnx-bad-tensor"):
+        tl.from_onnx(inside / "m.onnx")
+
+
+@pytest.mark.parametrize("more", [{"offset": "8"}, {"length": "99"}, {"offset": "-4"}, {"offset": str(1 << 64)}])
+def test_external_data_never_reach_beyond_their_file(tmp_path: Path, more: dict[str, str]) -> None:
+    np.zeros(4, np.float32).tofile(tmp_path / "w.bin")
+    (tmp_path / "m.onnx").write_bytes(external("w.bin", **more).SerializeToString())
+    with pytest.raises(tl.GraphError, match="onnx-bad-tensor"):
+        tl.from_onnx(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("dims", [[-1], [1 << 40, 1 << 40], [3]])
+def test_tensors_that_contradict_themselves_are_refused(dims: list[int]) -> None:
+    weights = helper.make_tensor("w", FLOAT, [4], bytes(16), raw=True)
+    weights.dims[:] = dims
+    with pytest.raises(tl.GraphError, match="onnx-bad-tensor"):
+        tl.from_onnx(model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": [4]}, ["y"], weights))
+
+
+def test_inputs_whose_size_wraps_are_refused() -> None:
+    with pytest.raises(tl.GraphError, match="onnx-bad-model"):
+        tl.from_onnx(model([helper.make_node("Relu", ["x"], ["y"])], {"x": [1 << 40, 1 << 40]}, ["y"]))

@@ -1,0 +1,3 @@
+import tirlite as tl
+
+tl.from_onnx(b"this is no model")

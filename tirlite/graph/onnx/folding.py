@@ -1,0 +1,115 @@
+"""A value of a graph in, the same value with all that is known before a run computed out: constants, and shapes.
+
+Operators of constants are computed by their reference meaning. Those of integers that depend on dims are computed on
+sizes: what models do with the results of Shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from tirlite.graph.evaluate import apply
+from tirlite.graph.expr import Call, Constant, Expr, If, TupleGetItem, Var
+from tirlite.graph.onnx.contents import contents, of_sizes, operator
+from tirlite.graph.onnx.shapes import SHAPE_ARITHMETIC
+from tirlite.graph.op import Op
+from tirlite.graph.types import TensorType, tensors
+
+# A model's weights may be made by operators; what is larger stays one that runs.
+_LARGEST = 1 << 29
+_ALL_TOGETHER = 1 << 32
+
+
+class Folding:
+    """What was folded so far. Asking twice costs nothing."""
+
+    def __init__(self) -> None:
+        self._folded: dict[Expr, Expr] = {}
+        self._split: dict[Call, tuple[Expr, ...]] = {}
+        self._left = _ALL_TOGETHER
+
+    def __call__(self, expr: Expr) -> Expr:
+        """The value, with no operator left whose operands are all known."""
+        stack = [expr]
+        while stack:
+            top = stack[-1]
+            waiting = [each for each in top.operands if each not in self._folded and each.operands]
+            if top in self._folded or not waiting:
+                stack.pop()
+                if top not in self._folded:
+                    made = self._step(top)
+                    self._folded[top] = made
+                    self._folded.setdefault(made, made)
+            else:
+                stack += waiting
+        return self._folded[expr]
+
+    def _step(self, expr: Expr) -> Expr:
+        operands = tuple(self._folded.get(each, each) for each in expr.operands)
+        if isinstance(expr, Var | Constant):
+            return expr
+        if isinstance(expr, TupleGetItem):
+            parts = self._split.get(operands[0]) if isinstance(operands[0], Call) else None
+            if parts is not None:
+                return parts[expr.index]
+            return expr if operands[0] is expr.value else expr.replaced(value=operands[0])
+        if isinstance(expr, If):
+            condition, then, other = operands
+            if isinstance(condition, Constant):
+                return then if condition.value else other
+            return expr if operands == expr.operands else expr.replaced(condition=condition, then=then, other=other)
+        if not isinstance(expr, Call):
+            return expr
+        call = expr if operands == expr.args else expr.replaced(args=operands)
+        return self._call(call)
+
+    def _call(self, call: Call) -> Expr:
+        if not isinstance(call.op, Op) or operator(call) == "sizes":
+            return call
+        if operator(call) == "identity":
+            return call.args[0]
+        made = self._computed(call) if all(isinstance(arg, Constant) for arg in call.args) else None
+        if made is None and len(found := [contents(arg) for arg in call.args]) == len(call.args):
+            made = self._sized(call, found)
+        if made is None:
+            return call
+        if isinstance(call.type, TensorType):
+            return made[0]
+        self._split[call] = made
+        return call
+
+    def _computed(self, call: Call) -> tuple[Expr, ...] | None:
+        """The results, by the reference meaning, of operands that are constant."""
+        types = tensors(call.type)
+        if call.attrs.symbolic_sizes() or any(not isinstance(each, int) for of in types for each in of.shape):
+            return None
+        size = sum(prod(int(str(each)) for each in of.shape) * of.dtype.bytes for of in types)
+        if size > _LARGEST or size > self._left:
+            return None
+        self._left -= size
+        with np.errstate(all="ignore"):
+            values = apply(call, [arg.value for arg in call.args if isinstance(arg, Constant)], {})
+        arrays = values if isinstance(values, tuple) else (values,)
+        return tuple(_constant(np.asarray(each), of, call) for each, of in zip(arrays, types, strict=True))
+
+    def _sized(self, call: Call, found: Sequence[object]) -> tuple[Expr, ...] | None:
+        """The results, computed on sizes, of operands that hold integers."""
+        rule = SHAPE_ARITHMETIC.get(operator(call))
+        made = None if rule is None else rule(call, found)
+        if made is None:
+            return None
+        return tuple(
+            of_sizes(each, of.dtype, call) if of.dtype.is_integer else _constant(each.astype(bool), of, call)
+            for each, of in zip(made, tensors(call.type), strict=True)
+        )
+
+
+def _constant(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]], of: TensorType, like: Call) -> Constant:
+    kept = np.require(array, requirements="C").reshape(array.shape)
+    if kept.base is not None or kept.flags.writeable:
+        kept = kept if kept.base is None else kept.copy()
+        kept.flags.writeable = False
+    return Constant(kept, of.dtype, name=like.name, span=like.span, device=like.device)

@@ -1,0 +1,113 @@
+"""Importers of operators whose operands broadcast against each other, and of products of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+
+from tirlite.graph.expr import Expr
+from tirlite.graph.onnx.einsum import einsum
+from tirlite.graph.onnx.node import Node, Unsupported
+from tirlite.graph.onnx.translation import Importer, Translation
+
+_PLAIN = {
+    "Add": "add",
+    "Sub": "subtract",
+    "Mul": "multiply",
+    "And": "logical_and",
+    "Or": "logical_or",
+    "Xor": "logical_xor",
+    "Equal": "equal",
+    "Less": "less",
+    "LessOrEqual": "less_equal",
+    "Greater": "greater",
+    "GreaterOrEqual": "greater_equal",
+    "BitwiseAnd": "bitwise_and",
+    "BitwiseOr": "bitwise_or",
+    "BitwiseXor": "bitwise_xor",
+    "PRelu": "prelu",
+    "Where": "where",
+}
+
+
+def _plain(name: str) -> Importer:
+    return lambda t, node: t.b.call(name, *node.all())
+
+
+def _div(t: Translation, node: Node) -> Expr:
+    x, y = node.x(0), node.x(1)
+    return t.b.divide(x, y) if x.dtype.is_float else t.b.trunc_divide(x, y)
+
+
+def _mod(t: Translation, node: Node) -> Expr:
+    x, y = node.x(0), node.x(1)
+    return t.b.trunc_mod(x, y) if node.flag("fmod") else t.b.floor_mod(x, y)
+
+
+def _pow(t: Translation, node: Node) -> Expr:
+    x, y = node.x(0), node.x(1)
+    if x.dtype == y.dtype:
+        return t.b.power(x, y)
+    if x.dtype.is_float:
+        return t.b.power(x, t.b.cast(y, x.dtype))
+    if y.dtype.is_float:
+        return t.b.cast(t.b.power(t.b.cast(x, y.dtype), y), x.dtype)
+    return t.b.power(x, t.b.cast(y, x.dtype))
+
+
+def _shift(t: Translation, node: Node) -> Expr:
+    shift = t.b.shift_left if node.text("direction") == "LEFT" else t.b.shift_right
+    return shift(node.x(0), node.x(1))
+
+
+def _folded(name: str) -> Callable[[Translation, Node], Expr]:
+    """Operators of any number of operands, two at a time."""
+
+    def importer(t: Translation, node: Node) -> Expr:
+        first, *rest = node.all()
+        return reduce(lambda a, b: t.b.call(name, a, b), rest, first)
+
+    return importer
+
+
+def _mean(t: Translation, node: Node) -> Expr:
+    operands = node.all()
+    total = reduce(t.b.add, operands)
+    return t.b.divide(total, float(len(operands)))
+
+
+def _prelu(t: Translation, node: Node) -> Expr:
+    x, slope = node.x(0), node.x(1)
+    if not x.dtype.is_float:
+        return t.b.where(t.b.less(x, 0), t.b.multiply(x, slope), x)
+    return t.b.prelu(x, slope)
+
+
+def _gemm(t: Translation, node: Node) -> Expr:
+    alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
+    turned = {"trans_a": node.flag("transA"), "trans_b": node.flag("transB")}
+    return t.b.gemm(node.x(0), node.x(1), node.maybe(2), alpha=alpha, beta=beta, **turned)
+
+
+def _einsum(t: Translation, node: Node) -> Expr:
+    made = einsum(t.b, node.text("equation"), node.all())
+    if made is None:
+        raise Unsupported(f"equation {node.text('equation')!r}")
+    return made
+
+
+BINARY: Mapping[str, Importer] = {
+    **{op: _plain(name) for op, name in _PLAIN.items()},
+    "Div": _div,
+    "Mod": _mod,
+    "Pow": _pow,
+    "BitShift": _shift,
+    "Sum": _folded("add"),
+    "Max": _folded("maximum"),
+    "Min": _folded("minimum"),
+    "Mean": _mean,
+    "PRelu": _prelu,
+    "MatMul": _plain("matmul"),
+    "Gemm": _gemm,
+    "Einsum": _einsum,
+}

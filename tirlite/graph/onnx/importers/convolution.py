@@ -1,0 +1,130 @@
+"""Importers of convolutions and pools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tirlite.graph.expr import Expr
+from tirlite.graph.onnx.node import Node, Unsupported
+from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.graph.ops import Conv, ConvTranspose, Pool
+from tirlite.sizes import Proof, Size, ceildiv, maximum, prove_le
+
+
+def _spatial(node: Node) -> int:
+    axes = node.rank - 2
+    if axes < 1:
+        raise Unsupported(f"its operand has {node.rank} axes")
+    return axes
+
+
+def _steps(node: Node, name: str, axes: int) -> tuple[int, ...]:
+    return node.integers(name) or (1,) * axes
+
+
+def _pads(node: Node, window: Sequence[Size], strides: Sequence[int], dilations: Sequence[int]) -> tuple[Size, ...]:
+    """What is added before each spatial axis, then behind each, as the node says or as `auto_pad` asks for."""
+    axes = len(strides)
+    how = node.text("auto_pad", "NOTSET") or "NOTSET"
+    if how == "NOTSET":
+        return node.integers("pads") or (0,) * (2 * axes)
+    if how == "VALID":
+        return (0,) * (2 * axes)
+    totals = []
+    for extent, size, stride, dilation in zip(node.first.shape[2:], window, strides, dilations, strict=True):
+        reach = (ceildiv(extent, stride) - 1) * stride + dilation * (size - 1) + 1
+        totals.append(maximum(0, reach - extent))
+    less, more = [total // 2 for total in totals], [total - total // 2 for total in totals]
+    return (*less, *more) if how == "SAME_UPPER" else (*more, *less)
+
+
+def _conv(t: Translation, node: Node) -> Expr:
+    axes = _spatial(node)
+    strides, dilations = _steps(node, "strides", axes), _steps(node, "dilations", axes)
+    pads = _pads(node, node.x(1).shape[2:], strides, dilations)
+    attrs = Conv(strides, pads, dilations, node.integer("group", 1))
+    return t.b.call("conv", *filter(None, node.operands), attrs=attrs)
+
+
+def _conv_transpose(t: Translation, node: Node) -> Expr:
+    axes = _spatial(node)
+    strides, dilations = _steps(node, "strides", axes), _steps(node, "dilations", axes)
+    extra = node.integers("output_padding") or (0,) * axes
+    window = node.x(1).shape[2:]
+    pads: tuple[Size, ...] = node.integers("pads") or (0,) * (2 * axes)
+    wanted = node.integers("output_shape")
+    how = node.text("auto_pad", "NOTSET") or "NOTSET"
+    if wanted or how.startswith("SAME"):
+        extents = node.first.shape[2:]
+        goal: Sequence[Size] = wanted[-axes:] if wanted else [e * s for e, s in zip(extents, strides, strict=True)]
+        totals = []
+        for place, extent in enumerate(extents):
+            reach = strides[place] * (extent - 1) + extra[place] + (window[place] - 1) * dilations[place] + 1
+            total = reach - goal[place]
+            if prove_le(0, total) is not Proof.YES:
+                # The missing elements are zeros behind the result.
+                raise Unsupported("its result is larger than what its operand makes")
+            totals.append(total)
+        less, more = [total // 2 for total in totals], [total - total // 2 for total in totals]
+        pads = (*less, *more) if how != "SAME_LOWER" else (*more, *less)
+    attrs = ConvTranspose(strides, pads, dilations, node.integer("group", 1), extra)
+    return t.b.call("conv_transpose", *filter(None, node.operands), attrs=attrs)
+
+
+def _pool(node: Node, window: Sequence[int]) -> Pool:
+    axes = _spatial(node)
+    strides, dilations = _steps(node, "strides", axes), _steps(node, "dilations", axes)
+    pads = _pads(node, tuple(window), strides, dilations)
+    counts = node.flag("count_include_pad")
+    return Pool(tuple(window), strides, pads, dilations, node.flag("ceil_mode"), counts)
+
+
+def _window(node: Node) -> tuple[int, ...]:
+    found = node.integers("kernel_shape")
+    if found is None:
+        raise Unsupported("its window is left out")
+    return found
+
+
+def _max_pool(t: Translation, node: Node) -> Expr:
+    if node.wants(1):
+        raise Unsupported("the indices of the greatest elements are asked for")
+    return t.b.call("max_pool", node.first, attrs=_pool(node, _window(node)))
+
+
+def _average_pool(t: Translation, node: Node) -> Expr:
+    return t.b.call("average_pool", node.first, attrs=_pool(node, _window(node)))
+
+
+def _lp_pool(t: Translation, node: Node) -> Expr:
+    """The p-norm of each window: the root of so many times the mean."""
+    window, power = _window(node), float(node.integer("p", 2))
+    pool = _pool(node, window)
+    count = 1.0
+    for size in window:
+        count *= size
+    raised = t.b.power(t.b.abs(node.first), power)
+    attrs = Pool(pool.window, pool.strides, pool.pads, pool.dilations, pool.ceil_mode, count_include_pad=True)
+    return t.b.power(t.b.multiply(t.b.call("average_pool", raised, attrs=attrs), count), 1 / power)
+
+
+def _global_lp_pool(t: Translation, node: Node) -> Expr:
+    power = float(node.integer("p", 2))
+    total = t.b.reduce_sum(t.b.power(t.b.abs(node.first), power), range(2, node.rank), keepdims=True)
+    return t.b.power(total, 1 / power)
+
+
+def _global(name: str) -> Importer:
+    return lambda t, node: t.b.call(name, node.first)
+
+
+CONVOLUTION: Mapping[str, Importer] = {
+    "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
+    "MaxPool": _max_pool,
+    "AveragePool": _average_pool,
+    "LpPool": _lp_pool,
+    "GlobalAveragePool": _global("global_average_pool"),
+    "GlobalMaxPool": _global("global_max_pool"),
+    "GlobalLpPool": _global_lp_pool,
+}

@@ -1,0 +1,187 @@
+"""Importers of operators of one operand, one element at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tirlite.graph.expr import Constant, Expr
+from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
+from tirlite.graph.onnx.node import Node, Unsupported, wide
+from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.ir import DType
+
+_PLAIN = {
+    "Abs": "abs",
+    "Acos": "acos",
+    "Acosh": "acosh",
+    "Asin": "asin",
+    "Asinh": "asinh",
+    "Atan": "atan",
+    "Atanh": "atanh",
+    "BitwiseNot": "bitwise_not",
+    "Ceil": "ceil",
+    "Cos": "cos",
+    "Cosh": "cosh",
+    "Erf": "erf",
+    "Exp": "exp",
+    "Floor": "floor",
+    "HardSwish": "hard_swish",
+    "Identity": "identity",
+    "IsNaN": "isnan",
+    "Log": "log",
+    "Mish": "mish",
+    "Neg": "negative",
+    "Not": "logical_not",
+    "Reciprocal": "reciprocal",
+    "Relu": "relu",
+    "Round": "round",
+    "Sigmoid": "sigmoid",
+    "Sign": "sign",
+    "Sin": "sin",
+    "Sinh": "sinh",
+    "Softplus": "softplus",
+    "Softsign": "softsign",
+    "Sqrt": "sqrt",
+    "Tan": "tan",
+    "Tanh": "tanh",
+}
+
+
+def _plain(name: str) -> Importer:
+    return lambda t, node: t.b.call(name, node.first)
+
+
+def _leaky_relu(t: Translation, node: Node) -> Expr:
+    return t.b.leaky_relu(node.first, node.number("alpha", 0.01))
+
+
+def _elu(t: Translation, node: Node) -> Expr:
+    return t.b.elu(node.first, node.number("alpha", 1.0))
+
+
+def _celu(t: Translation, node: Node) -> Expr:
+    return t.b.celu(node.first, node.number("alpha", 1.0))
+
+
+def _selu(t: Translation, node: Node) -> Expr:
+    default = (1.67326319217681884765625, 1.05070102214813232421875)
+    return t.b.selu(node.first, node.number("alpha", default[0]), node.number("gamma", default[1]))
+
+
+def _gelu(t: Translation, node: Node) -> Expr:
+    return t.b.gelu(node.first, approximate=node.text("approximate", "none") == "tanh")
+
+
+def _hard_sigmoid(t: Translation, node: Node) -> Expr:
+    return t.b.hard_sigmoid(node.first, node.number("alpha", 0.2), node.number("beta", 0.5))
+
+
+def _swish(t: Translation, node: Node) -> Expr:
+    alpha = node.number("alpha", 1.0)
+    if alpha == 1.0:
+        return t.b.silu(node.first)
+    return t.b.multiply(node.first, t.b.sigmoid(t.b.multiply(node.first, alpha)))
+
+
+def _thresholded_relu(t: Translation, node: Node) -> Expr:
+    alpha = node.number("alpha", 1.0)
+    return t.b.where(t.b.greater(node.first, alpha), node.first, 0.0)
+
+
+def _shrink(t: Translation, node: Node) -> Expr:
+    x, bias, limit = node.first, node.number("bias", 0.0), node.number("lambd", 0.5)
+    if not x.dtype.is_float:
+        raise Unsupported(f"elements of {x.dtype}")
+    shrunk = t.b.where(t.b.greater(x, limit), t.b.subtract(x, bias), 0.0)
+    return t.b.where(t.b.less(x, -limit), t.b.add(x, bias), shrunk)
+
+
+def _isinf(t: Translation, node: Node) -> Expr:
+    signs = node.integer("detect_negative", 1), node.integer("detect_positive", 1)
+    if not any(signs):
+        return t.b.logical_and(t.b.isinf(node.first), False)
+    found = t.b.isinf(node.first)
+    if signs == (1, 1):
+        return found
+    side = t.b.less(node.first, 0.0) if signs[0] else t.b.greater(node.first, 0.0)
+    return t.b.logical_and(found, side)
+
+
+def _cast(t: Translation, node: Node) -> Expr:
+    return t.b.cast(node.first, _type(node.integer("to")))
+
+
+def _cast_like(t: Translation, node: Node) -> Expr:
+    return t.b.cast(node.first, node.x(1).dtype)
+
+
+def _type(number: int) -> DType:
+    if number not in DTYPES:
+        raise Unsupported(f"there is no element type {dtype_name(number)} here")
+    return DTYPES[number]
+
+
+def _clip(t: Translation, node: Node) -> Expr:
+    x = node.first
+    if node.version < 11:
+        low, high = node.attributes.get("min"), node.attributes.get("max")
+        return t.b.clip(x, _limit(low, x.dtype), _limit(high, x.dtype))
+    limits = node.maybe(1), node.maybe(2)
+    if all(each is None or isinstance(each, Constant) for each in limits):
+        low, high = (wide(each).reshape(-1)[0].item() if isinstance(each, Constant) else None for each in limits)
+        return t.b.clip(x, low, high)
+    for limit, pick in zip(limits, (t.b.maximum, t.b.minimum), strict=True):
+        x = x if limit is None else pick(x, t.b.reshape(limit, ()))
+    return x
+
+
+def _limit(given: object, dtype: DType) -> float | int | None:
+    if given is None:
+        return None
+    assert isinstance(given, float)
+    if dtype.is_float:
+        info = np.finfo(np.float32)
+        return None if given <= info.min or given >= info.max else given
+    return int(given)
+
+
+def _dropout(t: Translation, node: Node) -> list[Expr]:
+    if node.has(2) and bool(node.array(2).reshape(-1)[0]):
+        ratio = float(node.array(1).reshape(-1)[0]) if node.has(1) else 0.5
+        if ratio:
+            raise Unsupported("it drops elements, as in training")
+    x = t.b.identity(node.first)
+    if not node.wants(1):
+        return [x]
+    kept = t.b.constant(np.array(True))
+    mask = t.b.broadcast_to(kept, x.shape)
+    return [x, mask if node.version >= 10 else t.b.cast(mask, x.dtype)]
+
+
+def _random(t: Translation, node: Node) -> Expr:
+    raise Unsupported("its results are random")
+
+
+ELEMENTWISE: Mapping[str, Importer] = {
+    **{op: _plain(name) for op, name in _PLAIN.items()},
+    "LeakyRelu": _leaky_relu,
+    "Elu": _elu,
+    "Celu": _celu,
+    "Selu": _selu,
+    "Gelu": _gelu,
+    "HardSigmoid": _hard_sigmoid,
+    "Swish": _swish,
+    "ThresholdedRelu": _thresholded_relu,
+    "Shrink": _shrink,
+    "IsInf": _isinf,
+    "Cast": _cast,
+    "CastLike": _cast_like,
+    "Clip": _clip,
+    "Dropout": _dropout,
+    **dict.fromkeys(
+        ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+        _random,
+    ),
+}

@@ -1,0 +1,90 @@
+"""Importers of operators that pick or put elements by index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tirlite.graph.expr import Constant, Expr
+from tirlite.graph.onnx.dtypes import DTYPES, NUMBERS
+from tirlite.graph.onnx.node import Node, Unsupported
+from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.ir import i32, i64
+
+
+def _gather(t: Translation, node: Node) -> Expr:
+    return t.b.gather(node.x(0), node.x(1), node.axis("axis", 0))
+
+
+def _gather_elements(t: Translation, node: Node) -> Expr:
+    return t.b.gather_elements(node.x(0), node.x(1), node.axis("axis", 0))
+
+
+def _gather_nd(t: Translation, node: Node) -> Expr:
+    return t.b.gather_nd(node.x(0), node.x(1), batch_dims=node.integer("batch_dims"))
+
+
+def _scatter_elements(t: Translation, node: Node) -> Expr:
+    how = node.text("reduction", "none")
+    return t.b.scatter_elements(node.x(0), node.x(1), node.x(2), node.axis("axis", 0), reduction=how)
+
+
+def _scatter_nd(t: Translation, node: Node) -> Expr:
+    return t.b.scatter_nd(node.x(0), node.x(1), node.x(2), reduction=node.text("reduction", "none"))
+
+
+def _one_hot(t: Translation, node: Node) -> Expr:
+    depth = node.maybe(1)
+    if isinstance(depth, Constant):
+        count = int(depth.value.reshape(-1)[0])
+    else:
+        (count,) = node.sizes(1)  # type: ignore[assignment]
+    indices = node.first
+    if indices.dtype not in (i32, i64):
+        indices = t.b.cast(indices, i64)
+    return t.b.one_hot(indices, count, node.x(2), axis=node.axis("axis", -1, rank=node.rank + 1))
+
+
+def _trilu(t: Translation, node: Node) -> Expr:
+    *_, rows, columns = node.first.shape
+    (shift, *_) = node.known(1) if node.has(1) else (0,)
+    zero, one = t.b.constant(np.int64(0)), t.b.constant(np.int64(1))
+    row = t.b.reshape(t.b.range(zero, one, rows), (rows, 1))
+    distance = t.b.subtract(t.b.range(zero, one, columns), row)
+    inside = t.b.greater_equal(distance, shift) if node.flag("upper", 1) else t.b.less_equal(distance, shift)
+    false = t.b.cast(t.b.constant(np.int64(0)), node.first.dtype)
+    return t.b.where(inside, node.first, false)
+
+
+def _eye_like(t: Translation, node: Node) -> Expr:
+    from_here = node.first
+    rows, columns = from_here.shape
+    zero, one = t.b.constant(np.int64(0)), t.b.constant(np.int64(1))
+    row = t.b.reshape(t.b.range(zero, one, rows), (rows, 1))
+    distance = t.b.subtract(t.b.range(zero, one, columns), row)
+    number = node.integer("dtype", NUMBERS[from_here.dtype])
+    if number not in DTYPES:
+        raise Unsupported("there is no such element type here")
+    return t.b.cast(t.b.equal(distance, node.integer("k")), DTYPES[number])
+
+
+def _compress(t: Translation, node: Node) -> Expr:
+    chosen = np.flatnonzero(node.array(1)).astype(np.int64)
+    if "axis" not in node.attributes:
+        return t.b.gather(t.b.reshape(node.first, (-1,)), chosen, 0)
+    return t.b.gather(node.first, chosen, node.axis())
+
+
+INDEXING: Mapping[str, Importer] = {
+    "Gather": _gather,
+    "GatherElements": _gather_elements,
+    "GatherND": _gather_nd,
+    "ScatterElements": _scatter_elements,
+    "Scatter": _scatter_elements,
+    "ScatterND": _scatter_nd,
+    "OneHot": _one_hot,
+    "Trilu": _trilu,
+    "EyeLike": _eye_like,
+    "Compress": _compress,
+}

@@ -1,0 +1,130 @@
+"""Importers of operators that bring elements to a common scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tirlite.graph.expr import Expr
+from tirlite.graph.extents import product
+from tirlite.graph.onnx.dtypes import DTYPES
+from tirlite.graph.onnx.node import Node, Unsupported
+from tirlite.graph.onnx.translation import Importer, Translation
+
+
+def _batch_norm(t: Translation, node: Node) -> Expr:
+    if node.flag("training_mode") or any(map(node.wants, range(1, 5))):
+        raise Unsupported("it computes means and variances, as in training")
+    if not node.integer("spatial", 1):
+        raise Unsupported("it has a mean for each element")
+    x, scale, bias, mean, variance = (node.x(number) for number in range(5))
+    kinds = {each.dtype for each in (scale, bias, mean, variance)}
+    if kinds != {x.dtype}:
+        scale, bias, mean, variance = (t.b.cast(each, x.dtype) for each in (scale, bias, mean, variance))
+    if node.rank == 1:
+        raise Unsupported("its operand has no channels")
+    return t.b.batch_norm(x, scale, bias, mean, variance, node.number("epsilon", 1e-5))
+
+
+def _instance_norm(t: Translation, node: Node) -> Expr:
+    return t.b.instance_norm(node.x(0), node.x(1), node.x(2), node.number("epsilon", 1e-5))
+
+
+def _layer_norm(t: Translation, node: Node) -> list[Expr | None]:
+    x, axis, epsilon = node.first, node.axis("axis", -1), node.number("epsilon", 1e-5)
+    made = t.b.layer_norm(x, node.x(1), node.maybe(2), axis=axis, epsilon=epsilon)
+    if not node.wants(1) and not node.wants(2):
+        return [made]
+    kind = DTYPES[node.integer("stash_type", 1)]
+    wide = t.b.cast(x, kind)
+    axes = range(axis, node.rank)
+    mean = t.b.reduce_mean(wide, axes, keepdims=True)
+    apart = t.b.subtract(wide, mean)
+    variance = t.b.reduce_mean(t.b.multiply(apart, apart), axes, keepdims=True)
+    return [made, mean, t.b.rsqrt(t.b.add(variance, epsilon))]
+
+
+def _rms_norm(t: Translation, node: Node) -> Expr:
+    x, axis = node.first, node.axis("axis", -1)
+    wide = t.b.cast(x, DTYPES[node.integer("stash_type", 1)])
+    squares = t.b.reduce_mean(t.b.multiply(wide, wide), range(axis, node.rank), keepdims=True)
+    scaled = t.b.multiply(wide, t.b.rsqrt(t.b.add(squares, node.number("epsilon", 1e-5))))
+    return t.b.multiply(t.b.cast(scaled, x.dtype), node.x(1))
+
+
+def _group_norm(t: Translation, node: Node) -> Expr:
+    """Instance normalisation of groups of channels, then scale and bias of each channel."""
+    x, groups = node.first, node.integer("num_groups", 1)
+    batch, channels, *rest = x.shape
+    wide = t.b.cast(x, DTYPES[node.integer("stash_type", 1)]) if node.version >= 21 else x
+    apart = t.b.reshape(wide, (batch, groups, product((channels // groups, *rest))))
+    mean = t.b.reduce_mean(apart, -1, keepdims=True)
+    centred = t.b.subtract(apart, mean)
+    variance = t.b.reduce_mean(t.b.multiply(centred, centred), 2, keepdims=True)
+    scaled = t.b.multiply(centred, t.b.rsqrt(t.b.add(variance, node.number("epsilon", 1e-5))))
+    back = t.b.cast(t.b.reshape(scaled, x.shape), x.dtype)
+    factors = []
+    for number in (1, 2):
+        each = node.x(number)
+        if node.version < 21:
+            grown = t.b.broadcast_to(t.b.reshape(each, (groups, 1)), (groups, channels // groups))
+            each = t.b.reshape(grown, (channels,))
+        factors.append(t.b.reshape(each, (channels, *(1 for _ in rest))))
+    return t.b.add(t.b.multiply(back, factors[0]), factors[1])
+
+
+def _lrn(t: Translation, node: Node) -> Expr:
+    alpha, beta = node.number("alpha", 1e-4), node.number("beta", 0.75)
+    return t.b.lrn(node.first, node.integer("size"), alpha=alpha, beta=beta, bias=node.number("bias", 1.0))
+
+
+def _softmax(t: Translation, node: Node) -> Expr:
+    name = "softmax" if node.op == "Softmax" else "log_softmax"
+    function = t.b.softmax if name == "softmax" else t.b.log_softmax
+    if node.version >= 13:
+        return function(node.first, node.axis("axis", -1))
+    # Before version 13, all axes from the given one on count as one.
+    axis, shape = node.axis("axis", 1), node.first.shape
+    if axis == len(shape) - 1:
+        return function(node.first, axis)
+    flat = t.b.reshape(node.first, (product(shape[:axis]), product(shape[axis:])))
+    return t.b.reshape(function(flat, 1), shape)
+
+
+def _hardmax(t: Translation, node: Node) -> Expr:
+    x, shape = node.first, node.first.shape
+    axis = node.axis("axis", -1 if node.version >= 13 else 1)
+    if node.version < 13:
+        x = t.b.reshape(x, (product(shape[:axis]), product(shape[axis:])))
+        axis = 1
+    values = t.b.cast(t.b.constant([0, 1]), x.dtype)
+    return t.b.reshape(t.b.one_hot(t.b.argmax(x, axis), x.shape[axis], values, axis=axis), shape)
+
+
+def _lp_norm(t: Translation, node: Node) -> Expr:
+    x, axis = node.first, node.axis("axis", -1)
+    reduce = t.b.reduce_l1 if node.integer("p", 2) == 1 else t.b.reduce_l2
+    norm = reduce(x, axis, keepdims=True)
+    return t.b.divide(x, t.b.where(t.b.equal(norm, 0.0), 1.0, norm))
+
+
+def _mean_variance(t: Translation, node: Node) -> Expr:
+    x, axes = node.first, node.integers("axes") or (0, 2, 3)
+    mean = t.b.reduce_mean(x, axes, keepdims=True)
+    squares = t.b.reduce_mean(t.b.multiply(x, x), axes, keepdims=True)
+    deviation = t.b.sqrt(t.b.subtract(squares, t.b.multiply(mean, mean)))
+    return t.b.divide(t.b.subtract(x, mean), t.b.add(deviation, 1e-9))
+
+
+NORMALIZATION: Mapping[str, Importer] = {
+    "BatchNormalization": _batch_norm,
+    "InstanceNormalization": _instance_norm,
+    "LayerNormalization": _layer_norm,
+    "RMSNormalization": _rms_norm,
+    "GroupNormalization": _group_norm,
+    "LRN": _lrn,
+    "Softmax": _softmax,
+    "LogSoftmax": _softmax,
+    "Hardmax": _hardmax,
+    "LpNormalization": _lp_norm,
+    "MeanVarianceNormalization": _mean_variance,
+}

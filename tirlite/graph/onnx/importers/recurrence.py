@@ -1,0 +1,118 @@
+"""Importers of recurrent layers: one product of matrices for all inputs of a layer, then its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from tirlite.graph.expr import Expr
+from tirlite.graph.onnx.node import Node, Unsupported
+from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.sizes import Size
+
+# For one direction: sums over inputs, recurrence and its bias, initial states; outputs and last states.
+Step = Callable[[Translation, Node, Expr, Expr, "Expr | None", "list[Expr]", bool], "tuple[Expr, ...]"]
+
+
+def _layer(states: int, defaults: tuple[str, ...], step: Step) -> Importer:
+    def importer(t: Translation, node: Node) -> Sequence[Expr | None]:
+        _check(node, defaults)
+        x, weights, recurrence, bias = node.x(0), node.x(1), node.x(2), node.maybe(3)
+        if node.integer("layout"):
+            x = t.b.transpose(x, (1, 0, 2))
+        time, batch, _ = x.shape
+        _check_lengths(node, time)
+        hidden = recurrence.shape[2]
+        reverses = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
+        found = []
+        for place, reverse in enumerate(reverses[node.text("direction", "forward")]):
+            both = None if bias is None else _part(t, bias, place)
+            own, other = (None, None) if both is None else t.b.split(both, 2)
+            sums = t.b.matmul(x, t.b.transpose(_part(t, weights, place)))
+            sums = sums if own is None else t.b.add(sums, own)
+            start = [_state(t, node, number, place, (batch, hidden)) for number in range(5, 5 + states)]
+            turned = t.b.transpose(_part(t, recurrence, place))
+            found.append(step(t, node, sums, turned, other, start, reverse))
+        return _results(t, node, found)
+
+    return importer
+
+
+def _results(t: Translation, node: Node, found: Sequence[tuple[Expr, ...]]) -> list[Expr | None]:
+    """The outputs `[time, directions, batch, hidden]` and states `[directions, batch, hidden]`, or batch first."""
+    outputs, *states = (
+        t.b.concat([t.b.unsqueeze(each, axis) for each in parts], axis)
+        for axis, parts in zip((1, 0, 0), zip(*found, strict=True), strict=False)
+    )
+    if node.integer("layout"):
+        return [t.b.transpose(outputs, (2, 0, 1, 3)), *(t.b.transpose(each, (1, 0, 2)) for each in states)]
+    return [outputs, *states]
+
+
+def _check(node: Node, defaults: tuple[str, ...]) -> None:
+    """Raises Unsupported for what steps of the plain kind do not have."""
+    given = tuple(each.lower() for each in node.texts("activations") or ())
+    count = 2 if node.text("direction", "forward") == "bidirectional" else 1
+    if given and given != defaults * count:
+        raise Unsupported(f"its activations are {', '.join(given)}")
+    if "clip" in node.attributes or node.flag("input_forget"):
+        raise Unsupported("it clips its cells" if "clip" in node.attributes else "its input and forget gates are one")
+    if node.op == "LSTM" and node.has(7) and np.any(node.array(7)):
+        raise Unsupported("it has peepholes")
+
+
+def _check_lengths(node: Node, time: Size) -> None:
+    """Raises Unsupported for sequences of several lengths in one batch."""
+    if node.has(4):
+        lengths = set(node.sizes(4))
+        if lengths != {time}:
+            raise Unsupported("its sequences have lengths of their own")
+
+
+def _part(t: Translation, x: Expr, place: int) -> Expr:
+    """What belongs to one direction."""
+    if x.shape[0] == 1:
+        return t.b.reshape(x, x.shape[1:])
+    return t.b.reshape(t.b.slice(x, [place], [place + 1], [0]), x.shape[1:])
+
+
+def _state(t: Translation, node: Node, number: int, place: int, shape: tuple[Size, Size]) -> Expr:
+    given = node.maybe(number)
+    if given is None:
+        zero = t.b.cast(t.b.constant(np.float32(0)), node.dtype)
+        return t.b.broadcast_to(zero, shape)
+    if node.integer("layout"):
+        given = t.b.transpose(given, (1, 0, 2))
+    return _part(t, given, place)
+
+
+def _lstm(
+    t: Translation, node: Node, sums: Expr, recurrence: Expr, bias: Expr | None, start: list[Expr], reverse: bool
+) -> tuple[Expr, ...]:
+    sums = sums if bias is None else t.b.add(sums, bias)
+    return t.b.lstm(sums, recurrence, start[0], start[1], reverse=reverse)
+
+
+def _gru(
+    t: Translation, node: Node, sums: Expr, recurrence: Expr, bias: Expr | None, start: list[Expr], reverse: bool
+) -> tuple[Expr, ...]:
+    if bias is None:
+        zero = t.b.cast(t.b.constant(np.float32(0)), node.dtype)
+        bias = t.b.broadcast_to(zero, (recurrence.shape[1],))
+    before = node.flag("linear_before_reset")
+    return t.b.gru(sums, recurrence, bias, start[0], reverse=reverse, linear_before_reset=before)
+
+
+def _rnn(
+    t: Translation, node: Node, sums: Expr, recurrence: Expr, bias: Expr | None, start: list[Expr], reverse: bool
+) -> tuple[Expr, ...]:
+    sums = sums if bias is None else t.b.add(sums, bias)
+    return t.b.rnn(sums, recurrence, start[0], reverse=reverse)
+
+
+RECURRENCE: Mapping[str, Importer] = {
+    "LSTM": _layer(2, ("sigmoid", "tanh", "tanh"), _lstm),
+    "GRU": _layer(1, ("sigmoid", "tanh"), _gru),
+    "RNN": _layer(1, ("tanh",), _rnn),
+}

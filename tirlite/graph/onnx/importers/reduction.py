@@ -1,0 +1,94 @@
+"""Importers of operators that make one element of many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tirlite.graph.expr import Expr
+from tirlite.graph.onnx.node import Node, Unsupported, axis_of
+from tirlite.graph.onnx.translation import Importer, Translation
+
+_NAMES = {
+    "ReduceSum": "sum",
+    "ReduceMean": "mean",
+    "ReduceMax": "max",
+    "ReduceMin": "min",
+    "ReduceProd": "prod",
+    "ReduceL1": "l1",
+    "ReduceL2": "l2",
+    "ReduceSumSquare": "sum_square",
+    "ReduceLogSum": "log_sum",
+    "ReduceLogSumExp": "log_sum_exp",
+}
+
+
+def _reduce(t: Translation, node: Node) -> Expr:
+    x = node.first
+    axes = node.known(1) if node.has(1) else node.integers("axes")
+    if not axes:
+        if node.flag("noop_with_empty_axes"):
+            return _alone(t, node, x)
+        axes = tuple(range(node.rank))
+    function = getattr(t.b, f"reduce_{_NAMES[node.op]}")
+    places = [axis_of(axis, node.rank) for axis in axes]
+    keepdims = node.flag("keepdims", 1)
+    if x.dtype.is_bool and node.op in ("ReduceMax", "ReduceMin"):
+        either = t.b.reduce_any if node.op == "ReduceMax" else t.b.reduce_all
+        return either(x, places, keepdims=keepdims)
+    if x.dtype.is_integer and node.op == "ReduceMean":
+        total = t.b.reduce_sum(x, places, keepdims=keepdims)
+        count = 1
+        for place in places:
+            extent = x.shape[place]
+            if not isinstance(extent, int):
+                raise Unsupported("a mean of integers along an axis of a dim")
+            count *= extent
+        return t.b.trunc_divide(total, count)
+    made: Expr = function(x, places, keepdims=keepdims)
+    return made
+
+
+def _alone(t: Translation, node: Node, x: Expr) -> Expr:
+    """What a reduction over no axis does with each element."""
+    if node.op == "ReduceLogSum":
+        return t.b.log(x)
+    if node.op == "ReduceSumSquare":
+        return t.b.multiply(x, x)
+    return t.b.abs(x) if node.op in ("ReduceL1", "ReduceL2") else t.b.identity(x)
+
+
+def _arg(t: Translation, node: Node) -> Expr:
+    function = t.b.argmax if node.op == "ArgMax" else t.b.argmin
+    last = node.flag("select_last_index")
+    return function(node.first, node.axis("axis", 0), keepdims=node.flag("keepdims", 1), last=last)
+
+
+def _cumsum(t: Translation, node: Node) -> Expr:
+    (axis,) = node.known(1)
+    flags = {"exclusive": node.flag("exclusive"), "reverse": node.flag("reverse")}
+    return t.b.cumsum(node.first, axis_of(axis, node.rank), **flags)
+
+
+def _topk(t: Translation, node: Node) -> list[Expr]:
+    if node.version >= 10:
+        (count, *_) = node.sizes(1)
+    else:
+        count = node.integer("k")
+    return list(t.b.topk(node.first, count, node.axis("axis", -1), largest=node.flag("largest", 1)))
+
+
+def _nonzero(t: Translation, node: Node) -> Expr:
+    found = node.array(0).nonzero()
+    return t.b.constant(np.array(found, np.int64).reshape(len(found), -1))
+
+
+REDUCTION: Mapping[str, Importer] = {
+    **dict.fromkeys(_NAMES, _reduce),
+    "ArgMax": _arg,
+    "ArgMin": _arg,
+    "CumSum": _cumsum,
+    "TopK": _topk,
+    "NonZero": _nonzero,
+}

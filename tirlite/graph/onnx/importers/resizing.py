@@ -1,0 +1,117 @@
+"""Importers of operators that bring tensors to other extents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import floor
+
+from tirlite.graph.expr import Constant, Expr
+from tirlite.graph.onnx.node import Node, Unsupported, axis_of
+from tirlite.graph.onnx.resampling import Resampling, matrix
+from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.graph.ops.scaling import COORDINATES, ROUNDINGS
+from tirlite.sizes import Size
+
+
+def _upsample(t: Translation, node: Node) -> Expr:
+    scales = node.numbers("scales") if node.version < 9 else tuple(map(float, node.array(1)))
+    if scales is None:
+        raise Unsupported("its scales are left out")
+    mode = node.text("mode", "nearest")
+    shape = [_scaled(extent, scale) for extent, scale in zip(node.first.shape, scales, strict=True)]
+    return _resized(t, node.first, shape, scales, mode, "asymmetric", "floor", node)
+
+
+def _scaled(extent: Size, scale: float) -> Size:
+    """The extent times the scale, floored."""
+    if isinstance(extent, int):
+        return floor(extent * scale)
+    ratio = Fraction(scale).limit_denominator(1 << 12)
+    if abs(float(ratio) - scale) > 1e-6 * scale:
+        raise Unsupported(f"an extent of {extent} times {scale}")
+    return extent * ratio.numerator // ratio.denominator
+
+
+def _resize(t: Translation, node: Node) -> Expr:
+    x, rank = node.first, node.rank
+    mode = node.text("mode", "nearest")
+    if node.version < 11:
+        scales = tuple(map(float, node.array(1)))
+        shape = [_scaled(extent, scale) for extent, scale in zip(x.shape, scales, strict=True)]
+        return _resized(t, x, shape, scales, mode, "asymmetric", "floor", node)
+    axes = [axis_of(axis, rank) for axis in node.integers("axes") or range(rank)]
+    extents: list[Size] = list(x.shape)
+    ratios: list[float | None] = [1.0] * rank
+    given = node.maybe(2)
+    has_scales = given is not None and given.shape != (0,)
+    if has_scales:
+        for axis, scale in zip(axes, map(float, node.array(2)), strict=True):
+            extents[axis], ratios[axis] = _scaled(x.shape[axis], scale), scale
+    else:
+        wanted = _aspect(node, [x.shape[axis] for axis in axes], node.sizes(3))
+        for axis, (extent, ratio) in zip(axes, wanted, strict=True):
+            extents[axis], ratios[axis] = extent, ratio
+    how = node.text("coordinate_transformation_mode", "half_pixel")
+    rounding = node.text("nearest_mode", "round_prefer_floor")
+    return _resized(t, x, extents, ratios, mode, how, rounding, node)
+
+
+def _aspect(node: Node, before: Sequence[Size], wanted: Sequence[Size]) -> list[tuple[Size, float | None]]:
+    """Extents and scales that keep the proportions, where that is asked for."""
+    policy = node.text("keep_aspect_ratio_policy", "stretch")
+    if policy == "stretch":
+        return [(each, None) for each in wanted]
+    pairs = list(zip(before, wanted, strict=True))
+    if not all(isinstance(a, int) and isinstance(b, int) for a, b in pairs):
+        raise Unsupported("proportions of extents of dims are to be kept")
+    ratios = [int(str(b)) / int(str(a)) for a, b in pairs]
+    ratio = min(ratios) if policy == "not_larger" else max(ratios)
+    return [(floor(ratio * int(str(a)) + 0.5), ratio) for a, _ in pairs]
+
+
+def _resized(
+    t: Translation,
+    x: Expr,
+    shape: Sequence[Size],
+    scales: Sequence[float | None],
+    mode: str,
+    coordinates: str,
+    rounding: str,
+    node: Node,
+) -> Expr:
+    antialias = node.flag("antialias") and mode != "nearest"
+    is_plain = mode in ("nearest", "linear") and not antialias and not node.flag("exclude_outside")
+    if is_plain and coordinates in COORDINATES and rounding in ROUNDINGS:
+        return t.b.resize(x, shape, scales=scales, mode=mode, coordinates=coordinates, rounding=rounding)
+    if coordinates == "tf_crop_and_resize" and not node.has(1):
+        raise Unsupported("its region is left out")
+    roi = [float(each) for each in node.array(1)] if coordinates == "tf_crop_and_resize" else []
+    cubic = node.number("cubic_coeff_a", -0.75)
+    way = Resampling(mode, coordinates, rounding, cubic, antialias, node.flag("exclude_outside"))
+    axes = [axis_of(axis, node.rank) for axis in node.integers("axes") or range(node.rank)]
+    for axis in range(node.rank):
+        old, new = x.shape[axis], shape[axis]
+        region = None
+        if roi and axis in axes:
+            place = axes.index(axis)
+            region = (roi[place], roi[place + len(axes)])
+        if (old is new or old == new) and scales[axis] in (None, 1.0) and region in (None, (0.0, 1.0)):
+            continue
+        if not isinstance(old, int) or not isinstance(new, int):
+            raise Unsupported(f"mode {mode} with coordinates {coordinates} along an extent of a dim")
+        weights = matrix(way, old, new, scales[axis], region, node.number("extrapolation_value"))
+        if weights is None:
+            raise Unsupported(f"mode {mode} with coordinates {coordinates}")
+        x = _applied(t, x, t.b.constant(weights.astype(x.dtype.numpy)), axis)
+    return x
+
+
+def _applied(t: Translation, x: Expr, weights: Constant, axis: int) -> Expr:
+    """The weighted sums along an axis."""
+    order = [*(each for each in range(x.tensor.rank) if each != axis), axis]
+    moved = t.b.matmul(t.b.transpose(x, order), t.b.transpose(weights))
+    return t.b.transpose(moved, [order.index(each) for each in range(x.tensor.rank)])
+
+
+RESIZING: Mapping[str, Importer] = {"Resize": _resize, "Upsample": _upsample}

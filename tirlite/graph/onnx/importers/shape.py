@@ -1,0 +1,214 @@
+"""Importers of operators that make, ask for, or change shapes, and that put elements elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tirlite.graph.expr import Constant, Expr
+from tirlite.graph.extents import product
+from tirlite.graph.onnx.contents import boxed, contents, of_sizes
+from tirlite.graph.onnx.node import Node, Unsupported, axis_of
+from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.ir import i64
+from tirlite.sizes import Proof, Size, ceildiv, maximum, prove_eq
+
+
+def _shape(t: Translation, node: Node) -> Expr:
+    shape = node.first.shape
+    rank = len(shape)
+    start, end = (_bounded(node.integer(name, default), rank) for name, default in (("start", 0), ("end", rank)))
+    return of_sizes(boxed(list(shape[start:end]), (max(end - start, 0),)), i64, node.first)
+
+
+def _bounded(place: int, rank: int) -> int:
+    return max(0, min(rank, place + rank if place < 0 else place))
+
+
+def _size(t: Translation, node: Node) -> Expr:
+    return of_sizes(boxed(product(node.first.shape), ()), i64, node.first)
+
+
+def _reshape(t: Translation, node: Node) -> Expr:
+    x = node.first
+    wanted = list(node.sizes(1))
+    if not node.flag("allowzero"):
+        if any(each == 0 and place >= len(x.shape) for place, each in enumerate(wanted)):
+            raise Unsupported("an extent of 0 stands where its operand has no axis")
+        wanted = [x.shape[place] if each == 0 else each for place, each in enumerate(wanted)]
+    return t.b.reshape(x, wanted)
+
+
+def _flatten(t: Translation, node: Node) -> Expr:
+    axis = node.integer("axis", 1)
+    return t.b.flatten(node.first, axis + node.rank if axis < 0 else axis)
+
+
+def _axes(node: Node, number: int = 1) -> tuple[int, ...] | None:
+    """Axes that are an operand from version 13 on, and an attribute before."""
+    if node.has(number):
+        return node.known(number)
+    return node.integers("axes")
+
+
+def _squeeze(t: Translation, node: Node) -> Expr:
+    axes = _axes(node)
+    if axes is not None:
+        axes = tuple(axis_of(axis, node.rank) for axis in axes)
+    elif any(not isinstance(each, int) for each in node.first.shape):
+        raise Unsupported("which axes have extent 1 depends on dims")
+    return t.b.squeeze(node.first, axes)
+
+
+def _unsqueeze(t: Translation, node: Node) -> Expr:
+    axes = _axes(node)
+    if axes is None:
+        raise Unsupported("its axes are left out")
+    rank = node.rank + len(axes)
+    return t.b.unsqueeze(node.first, [axis_of(axis, rank) for axis in axes])
+
+
+def _transpose(t: Translation, node: Node) -> Expr:
+    return t.b.transpose(node.first, node.integers("perm"))
+
+
+def _expand(t: Translation, node: Node) -> Expr:
+    """Extents of 1 on either side give way to those of the other."""
+    x, wanted = node.first, node.sizes(1)
+    rank = max(len(wanted), len(x.shape))
+    mine, theirs = ((1,) * (rank - len(shape)) + tuple(shape) for shape in (x.shape, wanted))
+    return t.b.broadcast_to(x, [a if b == 1 else b for a, b in zip(mine, theirs, strict=True)])
+
+
+def _tile(t: Translation, node: Node) -> Expr:
+    return t.b.tile(node.first, node.sizes(1))
+
+
+def _concat(t: Translation, node: Node) -> Expr:
+    parts = node.all()
+    axis = node.axis("axis", 1)
+    some = [each for each in parts if prove_eq(each.shape[axis], 0) is not Proof.YES]
+    return t.b.concat(some or parts[:1], axis)
+
+
+def _split(t: Translation, node: Node) -> Sequence[Expr]:
+    axis = node.axis("axis", 0)
+    extent = node.first.shape[axis]
+    given: Sequence[Size] | None = node.sizes(1) if node.has(1) else node.integers("split")
+    if given is None:
+        count = node.integer("num_outputs", len(node.outputs))
+        each = ceildiv(extent, count)
+        given = [*([each] * (count - 1)), extent - each * (count - 1)]
+    return t.b.split(node.first, list(given), axis)
+
+
+def _slice(t: Translation, node: Node) -> Expr:
+    rank = node.rank
+    if node.version < 10:
+        starts, stops, axes = (node.integers(name) for name in ("starts", "ends", "axes"))
+        if starts is None or stops is None:
+            raise Unsupported("its starts or ends are left out")
+        return t.b.slice(node.first, starts, stops, axes)
+    count = len(node.sizes(1))
+    axes = node.known(3) if node.has(3) else tuple(range(count))
+    steps = node.known(4) if node.has(4) else (1,) * count
+    return t.b.slice(node.first, node.sizes(1), node.sizes(2), [axis_of(axis, rank) for axis in axes], steps)
+
+
+def _pad(t: Translation, node: Node) -> Expr:
+    x, rank = node.first, node.rank
+    given: Sequence[Size] | None = node.integers("pads") if node.version < 11 else node.sizes(1)
+    if given is None:
+        raise Unsupported("its pads are left out")
+    axes = [axis_of(axis, rank) for axis in node.known(3)] if node.has(3) else list(range(rank))
+    before, after = [0] * rank, [0] * rank
+    widths: list[list[Size]] = [list(before), list(after)]
+    for place, axis in enumerate(axes):
+        widths[0][axis], widths[1][axis] = given[place], given[place + len(axes)]
+    fill = node.number("value") if node.version < 11 else _fill(node)
+    cut = [[width if isinstance(width, int) and width < 0 else 0 for width in side] for side in widths]
+    if any(map(any, cut)):
+        # What is padded by less than nothing is cut off.
+        stops = [extent + less for extent, less in zip(x.shape, cut[1], strict=True)]
+        x = t.b.slice(x, [-less for less in cut[0]], stops)
+        widths = [
+            [0 if less else width for width, less in zip(side, gone, strict=True)]
+            for side, gone in zip(widths, cut, strict=True)
+        ]
+    return t.b.pad(x, *widths, mode=node.text("mode", "constant"), value=fill)
+
+
+def _fill(node: Node) -> float | int:
+    found = node.maybe_array(2)
+    return 0 if found is None or not found.size else found.reshape(-1)[0].item()
+
+
+def _depth_to_space(t: Translation, node: Node) -> Expr:
+    n, c, h, w = node.first.shape
+    b = node.integer("blocksize")
+    rest = c // (b * b)
+    if node.text("mode", "DCR") == "DCR":
+        shape, order = (n, b, b, rest, h, w), (0, 3, 4, 1, 5, 2)
+    else:
+        shape, order = (n, rest, b, b, h, w), (0, 1, 4, 2, 5, 3)
+    return t.b.reshape(t.b.transpose(t.b.reshape(node.first, shape), order), (n, rest, h * b, w * b))
+
+
+def _space_to_depth(t: Translation, node: Node) -> Expr:
+    n, c, h, w = node.first.shape
+    b = node.integer("blocksize")
+    apart = t.b.reshape(node.first, (n, c, h // b, b, w // b, b))
+    return t.b.reshape(t.b.transpose(apart, (0, 3, 5, 1, 2, 4)), (n, c * b * b, h // b, w // b))
+
+
+def _constant(t: Translation, node: Node) -> Expr:
+    kinds = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
+    for name, kind in kinds.items():
+        if name in node.attributes:
+            return t.b.constant(np.array(node.attributes[name], kind))
+    found = node.attributes.get("value")
+    if not isinstance(found, Constant):
+        raise Unsupported("its value is no tensor of numbers")
+    return found
+
+
+def _constant_of_shape(t: Translation, node: Node) -> Expr:
+    found = node.attributes.get("value")
+    value = found if isinstance(found, Constant) else t.b.constant(np.zeros(1, np.float32))
+    return t.b.broadcast_to(t.b.reshape(value, ()), node.sizes(0))
+
+
+def _range(t: Translation, node: Node) -> Expr:
+    ends = [contents(node.x(number)) for number in range(3)]
+    if any(each is None for each in ends):
+        start, limit, delta = (node.array(number).reshape(-1)[0] for number in range(3))
+        count: Size = max(0, int(np.ceil((float(limit) - float(start)) / float(delta))))
+    else:
+        first, last, step = (node.sizes(number)[0] for number in range(3))
+        if not isinstance(step, int) or step == 0:
+            raise Unsupported("its step is not known")
+        count = maximum(0, ceildiv(last - first, step) if step > 0 else ceildiv(first - last, -step))
+    return t.b.range(t.b.reshape(node.x(0), ()), t.b.reshape(node.x(2), ()), count)
+
+
+SHAPE: Mapping[str, Importer] = {
+    "Shape": _shape,
+    "Size": _size,
+    "Reshape": _reshape,
+    "Flatten": _flatten,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Transpose": _transpose,
+    "Expand": _expand,
+    "Tile": _tile,
+    "Concat": _concat,
+    "Split": _split,
+    "Slice": _slice,
+    "Pad": _pad,
+    "DepthToSpace": _depth_to_space,
+    "SpaceToDepth": _space_to_depth,
+    "Constant": _constant,
+    "ConstantOfShape": _constant_of_shape,
+    "Range": _range,
+}

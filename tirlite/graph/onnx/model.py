@@ -1,0 +1,195 @@
+"""A model, or the path of one, in; a function of a graph out: what `from_onnx` does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from tirlite.diag import GraphError, Message, public
+from tirlite.graph.aot.names import identifier
+from tirlite.graph.builder.builder import Builder
+from tirlite.graph.expr import Expr, Var
+from tirlite.graph.function import Function
+from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
+from tirlite.graph.onnx.importers.table import IMPORTERS
+from tirlite.graph.onnx.tensors import TensorReader
+from tirlite.graph.onnx.translation import Dialect, Missing, Names, Translation
+from tirlite.graph.types import TensorType
+from tirlite.sizes import Dim, Size, SizeLike
+
+# The types of ONNX's functions of operators; version 7 fixed the rules of broadcasting.
+_OLDEST = 7
+_MOST_BYTES = 1 << 62
+
+
+class NoOnnxPackage(Message):
+    """ONNX models were to be read without the package that reads them.
+
+    Example: `tl.from_onnx("model.onnx")` where `onnx` is not installed.
+    Fix: `pip install tirlite[onnx]`.
+    """
+
+    code = "onnx-not-installed"
+    raises = GraphError
+    title = "reading `{model}` takes the package onnx, which is not installed"
+    help = "pip install tirlite[onnx]"
+
+    model: str
+
+
+class BadOnnxModel(Message):
+    """A file is no ONNX model, or contradicts itself.
+
+    Example: `tl.from_onnx("notes.txt")`.
+    Fix: Give the path of a model that an exporter wrote.
+    """
+
+    code = "onnx-bad-model"
+    raises = GraphError
+    title = "`{model}`: {why}"
+
+    model: str
+    why: str
+
+
+class UnsupportedOnnx(Message):
+    """A model has nodes that have no counterpart in a graph. All are named.
+
+    Example: A model with a node of operator `Unique`.
+    Fix: Export the model with other operators, or cut these nodes off.
+    """
+
+    code = "onnx-unsupported"
+    raises = GraphError
+    title = "`{model}` has {count} that cannot be imported:\n{nodes}"
+
+    model: str
+    count: str
+    nodes: str
+
+
+@public
+def from_onnx(
+    source: str | PathLike[str] | bytes | object,
+    *,
+    outputs: Sequence[str] | None = None,
+    shapes: Mapping[str, Sequence[SizeLike]] | None = None,
+) -> Function:
+    """The model as a function: its inputs are parameters, its initializers constants, its outputs the result.
+
+    `source` is a path, a model's bytes, or an onnx.ModelProto. Named extents become dims, one for each name; unnamed
+    ones dims of their own. `outputs` picks other values than the model's outputs, by their names; `shapes` gives
+    inputs other extents. Constants and what is computed from shapes are folded.
+
+    Raises GraphError: for a file that is no model, for tensors that contradict themselves or lie outside of the
+    model's folder, and, naming all of them at once, for nodes that have no counterpart.
+    """
+    model, name, folder = _loaded(source)
+    return _Import(model, name, folder).function(outputs, shapes or {})
+
+
+def _loaded(source: object) -> tuple[Any, str, Path | None]:
+    name = str(source) if isinstance(source, str | PathLike) else "model"
+    try:
+        onnx = import_module("onnx")
+    except ImportError:
+        raise NoOnnxPackage(name).error() from None
+    if isinstance(source, onnx.ModelProto):
+        return source, source.graph.name or name, None
+    path = Path(name) if isinstance(source, str | PathLike) else None
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(path.read_bytes() if path is not None else source)
+    except OSError as error:
+        raise BadOnnxModel(name, error.strerror or str(error)).error() from None
+    except Exception:
+        # What the protobuf library raises, and says, depends on how it was built.
+        raise BadOnnxModel(name, "it is no ONNX model").error() from None
+    return model, name, None if path is None else path.parent
+
+
+class _Import:
+    """One model on its way."""
+
+    def __init__(self, model: Any, name: str, folder: Path | None) -> None:
+        self.model = model
+        self.name = name
+        graph = model.graph
+        self.builder = Builder(identifier(graph.name or Path(name).stem or "model"))
+        self.read = TensorReader(name, folder)
+        self.dims: dict[str, Dim] = {}
+        self.missing: list[Missing] = []
+
+    def function(self, outputs: Sequence[str] | None, shapes: Mapping[str, Sequence[SizeLike]]) -> Function:
+        graph = self.model.graph
+        versions = {"" if each.domain == "ai.onnx" else each.domain: each.version for each in self.model.opset_import}
+        if not graph.output or versions.get("", _OLDEST) < _OLDEST:
+            why = f"operators of version {versions['']}, before {_OLDEST}" if graph.output else "it has no outputs"
+            raise BadOnnxModel(self.name, why).error()
+        names: Names = {}
+        known = {each.name for each in graph.initializer}
+        for each in graph.input:
+            if each.name not in known:
+                names[each.name] = self._input(each, shapes.get(each.name))
+        self._check_missing()
+        functions = {(each.domain, each.name): each for each in self.model.functions}
+        translation = Translation(self.builder, IMPORTERS, self.read)
+        wanted = [each.name for each in graph.output] if outputs is None else list(outputs)
+        translation.graph(graph, names, Dialect(versions, functions), self.name, wanted)
+        self.missing += translation.missing
+        self._check_missing()
+        return self._finished(names, wanted)
+
+    def _finished(self, names: Names, wanted: Sequence[str]) -> Function:
+        results: dict[str, Expr] = {}
+        taken = {identifier(value.name) for value in names.values() if isinstance(value, Var)}
+        for name in wanted:
+            value = names.get(name)
+            if not isinstance(value, Expr):
+                raise BadOnnxModel(self.name, f"nothing computes its output `{name}`").error()
+            shown = name
+            while identifier(shown) in taken:
+                shown += "_out"
+            taken.add(identifier(shown))
+            results[shown] = value
+        return self.builder.function(results)
+
+    def _check_missing(self) -> None:
+        if self.missing:
+            lines = [
+                f"  {f'node {each.number}: ' if each.number else ''}{each.node}: {each.why}" for each in self.missing
+            ]
+            count = f"{len(lines)} part{'s' if len(lines) > 1 else ''}"
+            raise UnsupportedOnnx(self.name, count, "\n".join(lines)).error()
+
+    def _input(self, proto: Any, shape: Sequence[SizeLike] | None) -> Var | None:
+        kind = proto.type.WhichOneof("value")
+        given = proto.type.tensor_type
+        if kind != "tensor_type" or given.elem_type not in DTYPES:
+            what = kind if kind != "tensor_type" else f"tensor of {dtype_name(given.elem_type)}"
+            self.missing.append(Missing(0, f"input `{proto.name}`", f"it is a {what}"))
+            return None
+        if shape is None and not given.HasField("shape"):
+            self.missing.append(Missing(0, f"input `{proto.name}`", "its number of axes is not known; give `shapes`"))
+            return None
+        extents = (
+            [self._extent(proto.name, number, each) for number, each in enumerate(given.shape.dim)]
+            if shape is None
+            else list(shape)
+        )
+        of = TensorType(tuple(extents), DTYPES[given.elem_type])  # type: ignore[arg-type]
+        size = of.bytes
+        if isinstance(size, int) and size >= _MOST_BYTES:
+            raise BadOnnxModel(self.name, f"input `{proto.name}` has {size} bytes").error()
+        return self.builder.input(proto.name, of)
+
+    def _extent(self, name: str, axis: int, proto: Any) -> Size:
+        if proto.HasField("dim_value"):
+            if proto.dim_value < 0:
+                raise BadOnnxModel(self.name, f"input `{name}` has extent {proto.dim_value} along axis {axis}").error()
+            return int(proto.dim_value)
+        called = identifier(proto.dim_param or f"{name}_{axis}")
+        return self.dims.setdefault(called, Dim(called)) + 0

@@ -1,0 +1,167 @@
+"""One node of a model, as the importers of operators see it: its operands are values of the graph already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.diag import Span
+from tirlite.graph.expr import Constant, Expr
+from tirlite.graph.onnx.contents import contents
+from tirlite.ir import DType
+from tirlite.sizes import Size
+
+
+class Unsupported(Exception):  # it says why a node has no counterpart; the user never sees it
+    """Why a node cannot become a part of a graph."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Body:
+    """A graph that is an attribute: of an If, a Loop, a Scan. `proto` is a GraphProto."""
+
+    proto: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """A node: its operator, the version of the operators that the model asks for, operands and attributes.
+
+    An operand that is left out is None. Tensors among the attributes are constants.
+    """
+
+    op: str
+    domain: str
+    version: int
+    name: str
+    operands: tuple[Expr | None, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, object]
+    span: Span | None
+    proto: Any = None
+
+    def has(self, number: int) -> bool:
+        """Whether this operand is there."""
+        return number < len(self.operands) and self.operands[number] is not None
+
+    def wants(self, number: int) -> bool:
+        """Whether this result has a name."""
+        return number < len(self.outputs) and bool(self.outputs[number])
+
+    def maybe(self, number: int) -> Expr | None:
+        """An operand that may be left out."""
+        return self.operands[number] if number < len(self.operands) else None
+
+    def x(self, number: int) -> Expr:
+        """An operand. Raises Unsupported where it is left out."""
+        found = self.maybe(number)
+        if found is None:
+            raise Unsupported(f"input {number} is left out")
+        return found
+
+    @property
+    def first(self) -> Expr:
+        return self.x(0)
+
+    def all(self) -> list[Expr]:
+        """All operands."""
+        return [self.x(number) for number in range(len(self.operands))]
+
+    def integer(self, name: str, default: int = 0) -> int:
+        return int(self._of(name, default, int))
+
+    def flag(self, name: str, default: int = 0) -> bool:
+        return bool(self._of(name, default, int))
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        return float(self._of(name, default, float))
+
+    def text(self, name: str, default: str = "") -> str:
+        return str(self._of(name, default, str))
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """A list of integers, or None."""
+        return tuple(self._of(name, (), tuple)) if name in self.attributes else None
+
+    def numbers(self, name: str) -> tuple[float, ...] | None:
+        """A list of floats, or None."""
+        return tuple(self._of(name, (), tuple)) if name in self.attributes else None
+
+    def texts(self, name: str) -> tuple[str, ...] | None:
+        """A list of strings, or None."""
+        return tuple(self._of(name, (), tuple)) if name in self.attributes else None
+
+    def body(self, name: str) -> Body:
+        """A graph."""
+        found = self.attributes.get(name)
+        if not isinstance(found, Body):
+            raise Unsupported(f"attribute `{name}` is no graph")
+        return found
+
+    def _of(self, name: str, default: Any, kind: type) -> Any:
+        found = self.attributes.get(name, default)
+        if not isinstance(found, kind):
+            raise Unsupported(f"attribute `{name}` is {found!r}")
+        return found
+
+    def sizes(self, number: int) -> tuple[Size, ...]:
+        """The elements of an operand that holds integers, over the dims of the model; of one number, that one."""
+        found = contents(self.x(number))
+        if found is None:
+            raise Unsupported(f"input {number} is computed from data, and must be known from the shapes")
+        return tuple(found.reshape(-1).tolist())
+
+    def maybe_sizes(self, number: int) -> tuple[Size, ...] | None:
+        """As `sizes`; None where the operand is left out."""
+        return self.sizes(number) if self.has(number) else None
+
+    def known(self, number: int) -> tuple[int, ...]:
+        """The elements of an operand that holds integers, and no dims."""
+        found = self.sizes(number)
+        whole = tuple(each for each in found if isinstance(each, int))
+        if len(whole) != len(found):
+            raise Unsupported(f"input {number} depends on dims, and must be known")
+        return whole
+
+    def array(self, number: int) -> npt.NDArray[Any]:
+        """The elements of an operand that is constant."""
+        found = self.x(number)
+        if not isinstance(found, Constant):
+            raise Unsupported(f"input {number} must be constant")
+        return wide(found)
+
+    def maybe_array(self, number: int) -> npt.NDArray[Any] | None:
+        """As `array`; None where the operand is left out."""
+        return self.array(number) if self.has(number) else None
+
+    @property
+    def dtype(self) -> DType:
+        """The element type of the first operand."""
+        return self.first.dtype
+
+    @property
+    def rank(self) -> int:
+        """The number of axes of the first operand."""
+        return self.first.tensor.rank
+
+    def axis(self, name: str = "axis", default: int = 0, *, rank: int | None = None) -> int:
+        """An axis of the first operand, counted from the front."""
+        return axis_of(self.integer(name, default), self.rank if rank is None else rank)
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """The axis counted from the front. Raises Unsupported where it does not exist."""
+    if not -rank <= axis < rank:
+        raise Unsupported(f"axis {axis} does not exist in {rank} axes")
+    return axis % rank
+
+
+def wide(constant: Constant) -> npt.NDArray[Any]:
+    """The elements of a constant as numbers of NumPy: those of bfloat16 as f32."""
+    if constant.dtype.stored == np.uint16 and constant.dtype.is_float:
+        return (constant.value.astype(np.uint32) << 16).view(np.float32)
+    return constant.value

@@ -1,0 +1,116 @@
+"""A TensorProto in, its elements as a constant of a graph out: sizes, lengths and places are checked before reading."""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.diag import GraphError, Message, Span
+from tirlite.graph.expr import Constant
+from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
+from tirlite.graph.onnx.node import Unsupported
+from tirlite.ir import DType
+
+_FIELDS = {"f32": "float_data", "f64": "double_data", "i64": "int64_data", "u32": "uint64_data", "u64": "uint64_data"}
+_MOST_BYTES = 1 << 40
+
+
+class BadOnnxTensor(Message):
+    """A tensor in an ONNX model contradicts itself, or its data lie where a model must not reach.
+
+    Example: An initializer of 4 floats with 8 bytes of data; external data in `../weights.bin`.
+    Fix: Export the model again; keep its external data in its own folder.
+    """
+
+    code = "onnx-bad-tensor"
+    raises = GraphError
+    title = "tensor `{name}` of `{model}`: {why}"
+    label = "here"
+
+    model: str
+    name: str
+    why: str
+
+
+class TensorReader:
+    """Reads the tensors of one model, whose external data lie in `folder`, or may not exist where that is None."""
+
+    def __init__(self, model: str, folder: Path | None) -> None:
+        self._model = model
+        self._folder = folder
+
+    def constant(self, proto: Any, name: str = "", span: Span | None = None) -> Constant:
+        """The elements. Raises GraphError for what contradicts itself, Unsupported for types that do not exist here."""
+        if proto.data_type not in DTYPES:
+            raise Unsupported(f"tensor `{name or proto.name}` has elements of type {dtype_name(proto.data_type)}")
+        dtype = DTYPES[proto.data_type]
+        shape = tuple(proto.dims)
+        try:
+            array = self._array(proto, dtype, shape)
+        except _Wrong as wrong:
+            raise BadOnnxTensor(self._model, name or proto.name, str(wrong), span=span).error() from None
+        array.flags.writeable = False
+        return Constant(array, dtype, name=name or proto.name, span=span)
+
+    def _array(self, proto: Any, dtype: DType, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        if any(extent < 0 for extent in shape):
+            raise _Wrong(f"its shape is {shape}")
+        count, stored = prod(shape), dtype.stored
+        if count * stored.itemsize > _MOST_BYTES:
+            raise _Wrong(f"its shape {shape} says {count} elements")
+        if proto.data_location == 1:
+            return self._external(proto, stored, count).reshape(shape)
+        if proto.HasField("raw_data"):
+            if len(proto.raw_data) != count * stored.itemsize:
+                raise _Wrong(f"{len(proto.raw_data)} bytes of data for {count} elements of {dtype}")
+            return np.frombuffer(proto.raw_data, stored.newbyteorder("<")).astype(stored).reshape(shape)
+        data = getattr(proto, _FIELDS.get(dtype.name, "int32_data"))
+        if len(data) != count:
+            raise _Wrong(f"{len(data)} elements of data for shape {shape}")
+        if dtype.is_float and dtype.bits == 16:
+            return np.array(data, np.int64).astype(np.uint16).view(stored).reshape(shape)
+        return np.array(data).astype(stored).reshape(shape)
+
+    def _external(self, proto: Any, stored: np.dtype[Any], count: int) -> npt.NDArray[Any]:
+        given = {entry.key: entry.value for entry in proto.external_data}
+        path = self._inside(given.get("location", ""))
+        whole = path.stat().st_size
+        offset, length = _number(given, "offset", 0), _number(given, "length", count * stored.itemsize)
+        if length != count * stored.itemsize or offset + length > whole:
+            raise _Wrong(
+                f"bytes {offset} to {offset + length} of `{path.name}`, which has {whole}, for {count} elements"
+            )
+        with path.open("rb") as file:
+            file.seek(offset)
+            return np.frombuffer(bytearray(file.read(length)), stored.newbyteorder("<")).astype(stored)
+
+    def _inside(self, location: str) -> Path:
+        """The file, once it is found to lie in the folder of the model, links included."""
+        if self._folder is None:
+            raise _Wrong("its data lie in another file, and the model came from none: give its path")
+        parts = PurePosixPath(location)
+        is_strange = not location or "\0" in location or ".." in parts.parts
+        if is_strange or parts.is_absolute() or PureWindowsPath(location).anchor or "\\" in location:
+            raise _Wrong(f"its data lie in {location!r}, outside of the folder of the model")
+        folder = self._folder.resolve()
+        path = (folder / location).resolve()
+        if not path.is_relative_to(folder):
+            raise _Wrong(f"its data lie in {location!r}, a link out of the folder of the model")
+        if not path.is_file():
+            raise _Wrong(f"its data lie in {location!r}, which does not exist")
+        return path
+
+
+class _Wrong(Exception):
+    """What is wrong with a tensor."""
+
+
+def _number(given: dict[str, str], key: str, default: int) -> int:
+    text = given.get(key, str(default))
+    if not text.isdecimal():
+        raise _Wrong(f"the {key} of its data is {text!r}")
+    return int(text)

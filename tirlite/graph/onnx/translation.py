@@ -1,0 +1,224 @@
+"""Nodes of a model in, values of a graph out: each node by the importer of its operator, in the model's order."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, TypeAlias
+
+from tirlite.diag import GraphError, Message, Source, Span
+from tirlite.graph.builder.builder import Builder
+from tirlite.graph.expr import Expr
+from tirlite.graph.onnx.attributes import attributes_of
+from tirlite.graph.onnx.folding import Folding
+from tirlite.graph.onnx.node import Body, Node, Unsupported
+from tirlite.graph.onnx.tensors import TensorReader
+
+Results: TypeAlias = "Expr | Sequence[Expr | None]"
+Importer: TypeAlias = "Callable[[Translation, Node], Results]"
+
+
+class Lost(Enum):
+    """In the place of a value that could not be made, which was noted."""
+
+    LOST = 0
+
+
+# None is an operand of a function that its caller left out.
+Named: TypeAlias = "Expr | Lost | None"
+Names: TypeAlias = "MutableMapping[str, Named]"
+
+
+class UnknownOnnxValue(Message):
+    """A node of an ONNX model uses a name that nothing before it computes.
+
+    Example: A model whose only node is `y = Relu(z)`, and whose only input is `x`.
+    Fix: Export the model again, with its nodes in the order of computation.
+    """
+
+    code = "onnx-unknown-value"
+    raises = GraphError
+    title = "nothing computes `{name}` before it is used"
+    label = "used here"
+    help = "nodes must stand behind those whose results they use"
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A node that has no counterpart: its number from 1 on (0: it is none), its text, and why."""
+
+    number: int
+    node: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dialect:
+    """What operators mean where a node stands: the version for each domain, and the functions that the model brings."""
+
+    versions: Mapping[str, int]
+    functions: Mapping[tuple[str, str], Any]
+    attributes: Mapping[str, object] = field(default_factory=dict)
+
+
+class Translation:
+    """The state while one model is read. Importers build with `b` and fold with `fold`."""
+
+    def __init__(self, builder: Builder, importers: Mapping[tuple[str, str], Importer], read: TensorReader) -> None:
+        self.b = builder
+        self.fold = Folding()
+        self.missing: list[Missing] = []
+        self._importers = importers
+        self._read = read
+        self._names: Names = {}
+        self._dialect = Dialect({}, {})
+
+    def graph(self, proto: Any, names: Names, dialect: Dialect, source: str, wanted: Sequence[str]) -> None:
+        """Adds the values of all nodes that the wanted names depend on to `names`."""
+        before = self._names, self._dialect
+        self._names, self._dialect = names, dialect
+        try:
+            self._initializers(proto, names)
+            self._nodes(proto.node, names, wanted, source)
+        finally:
+            self._names, self._dialect = before
+
+    def inside(self, body: Body, operands: Sequence[Expr], node: Node) -> list[Expr]:
+        """The results of the graph in an attribute, which sees all names around it.
+
+        Raises Unsupported where something in it has no counterpart, which is noted.
+        """
+        proto = body.proto
+        names: Names = ChainMap({}, self._names)
+        if len(operands) != len(proto.input):
+            raise Unsupported(f"its body takes {len(proto.input)} operands, and there are {len(operands)}")
+        names.update({each.name: value for each, value in zip(proto.input, operands, strict=True)})
+        wanted = [each.name for each in proto.output]
+        self.graph(proto, names, self._dialect, f"body of {node.name or node.op}", wanted)
+        return _named(names, wanted)
+
+    def function(self, proto: Any, node: Node) -> list[Expr | None]:
+        """The results of a function that the model, or the standard, defines by other operators."""
+        names: Names = dict.fromkeys(proto.input)
+        names.update(zip(proto.input, node.operands, strict=False))
+        attributes = {each.name: each for each in proto.attribute_proto}
+        defaults = attributes_of(_Holder(attributes.values()), self._read, {})
+        versions = {each.domain: each.version for each in proto.opset_import} or dict(self._dialect.versions)
+        dialect = Dialect(versions, self._dialect.functions, {**defaults, **node.attributes})
+        before = self._names, self._dialect
+        self._names, self._dialect = names, dialect
+        try:
+            self._nodes(proto.node, names, list(proto.output), f"function {proto.name}")
+        finally:
+            self._names, self._dialect = before
+        wanted = [name if node.wants(number) else "" for number, name in enumerate(proto.output)]
+        return [_named(names, [name])[0] if name else None for name in wanted]
+
+    def _initializers(self, proto: Any, names: Names) -> None:
+        for each in proto.initializer:
+            try:
+                names[each.name] = self._read.constant(each, each.name)
+            except Unsupported as error:
+                self.missing.append(Missing(0, f"initializer `{each.name}`", str(error)))
+                names[each.name] = Lost.LOST
+        for each in proto.sparse_initializer:
+            self.missing.append(Missing(0, f"initializer `{each.values.name}`", "it is sparse"))
+            names[each.values.name] = Lost.LOST
+
+    def _nodes(self, nodes: Sequence[Any], names: Names, outputs: Iterable[str], source: str) -> None:
+        text = Source(source, tuple(map(_line, nodes)))
+        needed = _needed(nodes, outputs)
+        for number, proto in enumerate(nodes):
+            if needed[number]:
+                line = text.lines[number]
+                self._node(proto, names, Span(text, number + 1, 0, number + 1, max(len(line), 1)))
+
+    def _node(self, proto: Any, names: Names, span: Span) -> None:
+        unknown = [name for name in proto.input if name and name not in names]
+        if unknown:
+            raise UnknownOnnxValue(unknown[0], span=span).error()
+        made: Sequence[Named] = [Lost.LOST] * len(proto.output)
+        if not any(names[name] is Lost.LOST for name in proto.input if name):
+            try:
+                node = self._read_node(proto, names, span)
+                with self.b.at(span, proto.output[0] if proto.output else ""):
+                    made = self._results(node)
+            except Unsupported as error:
+                self.missing.append(Missing(span.line, f"`{_line(proto)}`", str(error)))
+        for name, value in zip(proto.output, made, strict=False):
+            if name:
+                names[name] = value
+
+    def _read_node(self, proto: Any, names: Names, span: Span) -> Node:
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        versions = self._dialect.versions
+        version = versions.get(domain, versions.get("ai.onnx", 0) if not domain else 0)
+        operands = tuple(found if isinstance(found := names.get(name), Expr) else None for name in proto.input)
+        attributes = attributes_of(proto, self._read, self._dialect.attributes, span)
+        return Node(proto.op_type, domain, version, proto.name, operands, tuple(proto.output), attributes, span, proto)
+
+    def _results(self, node: Node) -> list[Expr | None]:
+        own = self._dialect.functions.get((node.domain, node.op))
+        if own is not None:
+            return self.function(own, node)
+        importer = self._importers.get((node.domain, node.op))
+        if importer is None:
+            raise Unsupported(f"there is no operator {node.domain or 'ai.onnx'}.{node.op} here")
+        made = importer(self, node)
+        results = [made] if isinstance(made, Expr) else list(made)
+        return [None if each is None else self.fold(each) for each in results]
+
+
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    """Something with attributes."""
+
+    attribute: Iterable[Any]
+
+
+def _named(names: Names, wanted: Sequence[str]) -> list[Expr]:
+    found = []
+    for name in wanted:
+        value = names.get(name)
+        if not isinstance(value, Expr):
+            raise Unsupported("something inside of it has no counterpart")
+        found.append(value)
+    return found
+
+
+def _needed(nodes: Sequence[Any], outputs: Iterable[str]) -> list[bool]:
+    """Which nodes the outputs depend on. Graphs inside of nodes may use any name."""
+    wanted = set(outputs)
+    found = [False] * len(nodes)
+    for number in range(len(nodes) - 1, -1, -1):
+        node = nodes[number]
+        if wanted.intersection(node.output):
+            found[number] = True
+            wanted.update(node.input)
+            for each in node.attribute:
+                wanted.update(_free_names(each.g))
+                for graph in each.graphs:
+                    wanted.update(_free_names(graph))
+    return found
+
+
+def _free_names(graph: Any) -> set[str]:
+    """All names that a graph and those inside of it mention."""
+    found: set[str] = set()
+    stack = [graph]
+    while stack:
+        top = stack.pop()
+        found.update(each.name for each in top.output)
+        for node in top.node:
+            found.update(node.input)
+            stack += [each.g for each in node.attribute if each.HasField("g")]
+    return found
+
+
+def _line(proto: Any) -> str:
+    text = f"{', '.join(proto.output)} = {proto.op_type}({', '.join(proto.input)})"
+    return text if len(text) <= 160 else f"{text[:157]}..."
