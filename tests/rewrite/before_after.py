@@ -48,8 +48,9 @@ class BeforeAfter:
         return after
 
     def expect(self, before: str, after: str) -> None:
-        found = self.rewritten(kernel(before))
-        assert str(found).strip() == str(kernel(after)).strip()
+        """That `before` becomes `after`, up to names."""
+        found, wanted = self.rewritten(kernel(before)), kernel(after)
+        assert tl.structural_equal(found, wanted), f"{found}\nis not\n{wanted}"
 
     def expect_unchanged(self, body: str) -> None:
         func = kernel(body)

@@ -18,6 +18,7 @@ from tirlite.rewrite.split_threads import SplitThreads
 from tirlite.rewrite.split_webs import SplitWebs
 from tirlite.rewrite.storage_problem import StorageProblem, storage_problem
 from tirlite.rewrite.storage_rewrite import StorageRewrite
+from tirlite.rewrite.unroll_loops import UnrollLoops
 
 __all__ = [
     "CONTRACTION",
@@ -41,6 +42,7 @@ __all__ = [
     "Step",
     "StorageProblem",
     "StorageRewrite",
+    "UnrollLoops",
     "default_pipeline",
     "run_pipeline",
     "storage_problem",

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TypeVar, cast
+
 from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.linear import Linear
-from tirlite.ir import Add, Expr, For, IntImm, Mul, Neg, Sub, Var, const, i64
+from tirlite.ir import Add, Expr, For, IntImm, Mul, Neg, Node, Sub, Var, const, i64, rewrite
 from tirlite.sizes import Size
 
-# Constants below this in magnitude are added up.
+N = TypeVar("N", bound=Node)
+
+# Constants below these in magnitude are added up, and multiplied.
 _SMALL = 1 << 40
+_SMALL_FACTOR = 1 << 20
 
 
 def index_expr(value: Linear, space: IndexSpace) -> Expr | None:
@@ -64,3 +69,29 @@ def shifted(index: Expr, by: int) -> Expr:
     if by == 0:
         return index
     return Add(index, const(by, i64)) if by > 0 else Sub(index, const(-by, i64))
+
+
+def folded(root: N) -> N:
+    """The same tree with i64 sums and products of constants computed, as in `i - 1 + 1`."""
+    return cast(N, rewrite(root, {Add: _folded_sum, Sub: _folded_sum, Mul: _folded_product}))
+
+
+def _folded_sum(node: Add | Sub) -> Expr:
+    if node.dtype != i64:
+        return node
+    if isinstance(node.b, IntImm):
+        is_constant = isinstance(node.a, IntImm) or (isinstance(node.a, Add | Sub) and isinstance(node.a.b, IntImm))
+        if is_constant or node.b.value == 0:
+            return shifted(node.a, node.b.value if isinstance(node, Add) else -node.b.value)
+    if isinstance(node, Add) and isinstance(node.a, IntImm):
+        return shifted(node.b, node.a.value)
+    return node
+
+
+def _folded_product(node: Mul) -> Expr:
+    a, b = (node.b, node.a) if isinstance(node.a, IntImm) else (node.a, node.b)
+    if node.dtype != i64 or not isinstance(b, IntImm):
+        return node
+    if isinstance(a, IntImm) and abs(a.value) < _SMALL_FACTOR > abs(b.value):
+        return const(a.value * b.value, i64)
+    return a if b.value == 1 else node

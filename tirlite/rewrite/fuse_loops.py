@@ -9,16 +9,13 @@ from tirlite.analysis.extents import Extents
 from tirlite.analysis.fusion import Fusion, can_be_reordered
 from tirlite.analysis.index_space import IndexSpace
 from tirlite.ir import (
-    Add,
     Allocate,
     AttrStmt,
     Buffer,
     Call,
-    Expr,
     For,
     ForKind,
     IfThenElse,
-    IntImm,
     Let,
     Load,
     PrimFunc,
@@ -26,17 +23,14 @@ from tirlite.ir import (
     Steps,
     Stmt,
     Store,
-    Sub,
     While,
-    i64,
-    rewrite,
     run,
     statements,
     structural_equal,
     substitute,
     walk,
 )
-from tirlite.rewrite.affine_exprs import shifted
+from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.joined_range import JoinedRange, joined_range
 
 Around: TypeAlias = "tuple[For | Let, ...]"
@@ -181,7 +175,7 @@ class _Later:
 def _joined(first: For, second: For, joined: JoinedRange) -> tuple[For, int]:
     """One loop, and how many statements of its body are those of the first."""
     mine = joined.guarded(first.body.stmts, joined.first)
-    body = _folded(substitute(second.body, {second.var: joined.second_var}))
+    body = folded(substitute(second.body, {second.var: joined.second_var}))
     others = joined.guarded(body.stmts, joined.second)
     return first.replaced(start=joined.start, stop=joined.stop, body=SeqStmt((*mine, *others))), len(mine)
 
@@ -199,24 +193,6 @@ def _with_branches_joined(fused: For, count: int) -> For:
         return fused
     joined = last.replaced(then_body=SeqStmt((last.then_body, following.then_body)))
     return fused.replaced(body=SeqStmt((*stmts[: count - 1], joined, *stmts[count + 1 :])))
-
-
-def _folded(body: SeqStmt) -> SeqStmt:
-    """The same with constants in sums of indices added up, as in `i - 1 + 1`."""
-    result = rewrite(body, {Add: _sum_folded, Sub: _sum_folded})
-    assert isinstance(result, SeqStmt)
-    return result
-
-
-def _sum_folded(node: Add | Sub) -> Expr:
-    inner = node.a
-    if node.dtype != i64 or not (isinstance(node.b, IntImm) and isinstance(inner, Add | Sub)):
-        return node
-    return (
-        shifted(inner, node.b.value if isinstance(node, Add) else -node.b.value)
-        if isinstance(inner.b, IntImm)
-        else node
-    )
 
 
 def _can_be_passed(stmt: Stmt) -> bool:

@@ -1,0 +1,45 @@
+"""A function in, the same with loops that are to be unrolled written out iteration by iteration out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tirlite.ir import For, ForKind, IntImm, PrimFunc, Stmt, const, i64, rewrite, statements, substitute
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.normalize import Normalize
+
+# No loop becomes more statements than this.
+_MOST_STATEMENTS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class UnrollLoops:
+    """Writes out each `tl.unroll` loop with constant bounds and at most `most` iterations; others stay as they are.
+
+    Code generation tells LLVM to unroll these loops anyhow. As a pass this shows each iteration's storage to the
+    planner, and makes indices constant. For functions in normal form (see `Normalize`), which the result is in too.
+    """
+
+    most: int = 64
+    name: str = "unroll-loops"
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        result = func
+        while (after := rewrite(result, {For: self._unrolled})) is not result:
+            # Bounds of loops inside may be constant now.
+            assert isinstance(after, PrimFunc)
+            result = after
+        # What is defined in an iteration is defined once in each copy.
+        return func if result is func else Normalize()(result)
+
+    def _unrolled(self, loop: For) -> Stmt | tuple[Stmt, ...]:
+        if loop.kind is not ForKind.UNROLLED:
+            return loop
+        if not (isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm)):
+            return loop
+        values = range(loop.start.value, loop.stop.value, loop.step)
+        size = sum(1 for _ in statements(loop.body))
+        if len(values) > self.most or len(values) * size > _MOST_STATEMENTS:
+            return loop
+        copies = (folded(substitute(loop.body, {loop.var: const(value, i64)})) for value in values)
+        return tuple(stmt for copy in copies for stmt in copy.stmts)
