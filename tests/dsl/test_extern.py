@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +25,29 @@ def test_a_symbol_of_the_process_is_called() -> None:
             z[i] = tl.call_extern("f64", "hypot", x[i], y[i])
 
     np.testing.assert_array_equal(hypotenuse(np.array([3.0, 5.0]), np.array([4.0, 12.0])), [5, 13])
+
+
+FIRST = """
+import numpy as np
+import tirlite as tl
+
+func = tl.parse('''
+n = tl.dim("n")
+@tl.kernel
+def copy(x: tl.f32[n], y: tl.f32[n]):
+    tl.call_extern("handle", "memcpy", tl.access_ptr(y, 0, n, "w"), tl.access_ptr(x, 0, n, "r"), n * 4)
+''')
+y = np.zeros(3, np.float32)
+tl.compile(func)(np.ones(3, np.float32), y)
+print(y)
+"""
+
+
+def test_symbols_are_there_for_the_first_kernel_of_a_process(tmp_path: Path) -> None:
+    file = tmp_path / "first.py"
+    file.write_text(FIRST)
+    run = subprocess.run([sys.executable, str(file)], check=True, capture_output=True, text=True)
+    assert run.stdout == "[1. 1. 1.]\n"
 
 
 def test_a_function_of_ctypes_is_called_at_its_address() -> None:

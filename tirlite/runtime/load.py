@@ -60,12 +60,12 @@ class Library:
         """
         from llvmlite import binding
 
+        # The engine must outlive the code; the process has symbols for LLVM from its first engine on.
+        self._engine = binding.create_lljit_compiler()
         for name in externs:
             # LLVM names a missing symbol only on the terminal.
             if binding.address_of_symbol(name) is None:
                 raise UnknownSymbol(name).error()
-        # The engine must outlive the code.
-        self._engine = binding.create_lljit_compiler()
         builder = binding.JITLibraryBuilder().add_object_img(data).add_current_process()
         for symbol in symbols:
             builder.export_symbol(symbol)
