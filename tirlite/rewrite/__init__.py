@@ -19,6 +19,7 @@ from tirlite.rewrite.split_webs import SplitWebs
 from tirlite.rewrite.storage_problem import StorageProblem, storage_problem
 from tirlite.rewrite.storage_rewrite import StorageRewrite
 from tirlite.rewrite.unroll_loops import UnrollLoops
+from tirlite.rewrite.vectorize_loops import VectorizeLoops
 
 __all__ = [
     "CONTRACTION",
@@ -43,6 +44,7 @@ __all__ = [
     "StorageProblem",
     "StorageRewrite",
     "UnrollLoops",
+    "VectorizeLoops",
     "default_pipeline",
     "run_pipeline",
     "storage_problem",
