@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fuzz.outline import outlined
 from in_place.affine import affine_program
 from in_place.merge import backwards, forwards, merged
 
+from tirlite.analysis import check_storage
 from tirlite.analysis.in_place import in_place_candidates
 from tirlite.interp import interpret
 from tirlite.ir import Buffer, PrimFunc, Var
@@ -46,6 +49,23 @@ def test_allowed_pairs_keep_their_meaning(first: int) -> None:
     print(f"{allowed} allowed, {refused} refused, {harmless} of these without need")
     assert allowed > 3
     assert refused > 3
+
+
+@pytest.mark.parametrize("first", range(0, PROGRAMS, GROUP))
+def test_proofs_of_what_does_harm_are_refuted(first: int) -> None:
+    """The check of a rewrite is handed proofs that say yes to everything, and finds those that must not."""
+    refuted = 0
+    for seed in range(first, first + GROUP):
+        func = Normalize()(affine_program(seed))
+        for proof in in_place_candidates(func):
+            together = merged(func, proof.destination, proof.source)
+            counts = bool(check_storage(func, together, [replace(proof, obstacle=None)]))
+            assert counts or not proof.allowed, f"seed {seed}: {proof}\n{func}"
+            if counts and not proof.allowed:
+                orders = (forwards(func), backwards(func))
+                assert all(agree(each, merged(each, proof.destination, proof.source)) for each in orders), seed
+            refuted += not counts
+    assert refuted > 3
 
 
 @pytest.mark.parametrize("first", range(0, PROGRAMS, GROUP))

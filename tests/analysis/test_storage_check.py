@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from textwrap import dedent, indent
 
 import pytest
 
 import tirlite as tl
 from tirlite.analysis import StorageFault, check_storage
-from tirlite.ir import Allocate, Buffer, Builder, For, PrimFunc, SeqStmt, Stmt, View, const, f32, i64
+from tirlite.ir import (
+    Allocate,
+    Buffer,
+    Builder,
+    For,
+    Load,
+    Node,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Store,
+    View,
+    const,
+    f32,
+    i64,
+    statements,
+    walk,
+)
 from tirlite.ir import rewrite as rewritten_tree
 from tirlite.plan import Ok
 from tirlite.rewrite import Normalize, StorageRewrite
@@ -272,12 +291,28 @@ def test_each_statement_must_still_stand() -> None:
     assert str(check_storage(func, func.replaced(body=without))) == "`a` is used and not declared"
 
 
+@dataclass
 class Proof:
-    """A proof that `b` may take the place of `a` in the second statement but one."""
+    """A proof that `b` may take the place of `a` in one statement, which speaks of what is read and written there."""
 
-    def __init__(self, func: PrimFunc, at: int) -> None:
-        self.source, self.destination = (s.buffer for s in func.body.stmts if isinstance(s, Allocate))
-        self.at = func.body.stmts[at]
+    destination: Buffer
+    source: Buffer
+    at: Stmt
+    accesses: Sequence[tuple[Buffer, Node, bool]]
+
+    @classmethod
+    def of(cls, func: PrimFunc, at: int) -> Proof:
+        source, destination = (s.buffer for s in func.body.stmts if isinstance(s, Allocate))
+        roots = {source: source, destination: destination}
+        roots |= {s.buffer: roots[s.source] for s in func.body.stmts if isinstance(s, View)}
+        accesses = [
+            (roots[node.buffer], node, isinstance(node, Store))
+            for stmt in statements(func.body.stmts[at])
+            if isinstance(stmt, Store)
+            for node in (*walk(stmt.value), stmt)
+            if isinstance(node, Load | Store) and node.buffer in roots
+        ]
+        return cls(destination, source, func.body.stmts[at], accesses)
 
 
 IN_PLACE = """
@@ -295,14 +330,73 @@ def test_a_proof_stands_in_for_one_statement() -> None:
     func = kernel(IN_PLACE)
     together = merged(func, "a", "b")
     assert not check_storage(func, together)
-    assert check_storage(func, together, [Proof(func, 3)]) == Ok()
-    assert not check_storage(func, together, [Proof(func, 2)])
+    assert check_storage(func, together, [Proof.of(func, 3)]) == Ok()
+    assert not check_storage(func, together, [Proof.of(func, 2)])
 
 
 def test_a_proof_ends_with_its_statement() -> None:
     func = kernel(IN_PLACE + "    y[0, 1] = a[3]\n")
-    fault = check_storage(func, merged(func, "a", "b"), [Proof(func, 3)])
+    fault = check_storage(func, merged(func, "a", "b"), [Proof.of(func, 3)])
     assert str(fault) == "`a` is read after `b` was stored over its bytes"
+
+
+def test_a_proof_that_does_not_speak_of_a_view_does_not_count() -> None:
+    func = kernel(
+        IN_PLACE.replace("a[i] + 1", "a[i] + v[7 - i]").replace("for", "v = tl.view(a, tl.f32[8])\n    for", 1)
+    )
+    together = merged(func, "a", "b")
+    proof = Proof.of(func, 4)
+    without = replace(proof, accesses=[each for each in proof.accesses if each[1].buffer.name != "v"])
+    assert str(check_storage(func, together, [without])) == "`a` is read after `b` was stored over its bytes"
+
+
+@pytest.mark.parametrize(
+    "accesses",
+    [
+        lambda read, write: [write, read],
+        lambda read, write: [write],
+        lambda read, write: [read],
+        lambda read, write: [read, write, read],
+        lambda read, write: [(read[0], read[1], True), write],
+    ],
+    ids=["turned round", "no read", "no write", "read again", "read as written"],
+)
+def test_a_proof_that_speaks_of_other_accesses_does_not_count(accesses: Callable[..., list[object]]) -> None:
+    func = kernel(IN_PLACE)
+    proof = Proof.of(func, 3)
+    wrong = replace(proof, accesses=accesses(*proof.accesses))
+    assert not check_storage(func, merged(func, "a", "b"), [wrong])
+
+
+@pytest.mark.parametrize(
+    ("stmt", "holds"),
+    [
+        ("b[i] = a[i] * a[i]", True),
+        ("b[7 - i] = a[7 - i]", True),
+        ("b[i // 2] = a[i]", True),
+        ("b[i] = a[7 - i]", False),
+        ("b[i] = a[i // 2]", False),
+        ("b[i] = a[max(i - 1, 0)]", False),
+        ("b[i] = a[min(i + 1, 7)]", True),
+        ("b[(i + 1) % 8] = a[i]", False),
+    ],
+)
+def test_what_a_proof_claims_is_tried(stmt: str, holds: bool) -> None:
+    func = kernel(IN_PLACE.replace("b[i] = a[i] + 1", stmt))
+    assert bool(check_storage(func, merged(func, "a", "b"), [Proof.of(func, 3)])) == holds
+
+
+@pytest.mark.parametrize("loop", ["tl.parallel(8)", "tl.vectorized(8)"])
+def test_iterations_without_an_order_are_tried_both_ways(loop: str) -> None:
+    body = IN_PLACE.replace("b[i] = a[i] + 1", "b[i] = a[min(i + 1, 7)]")
+    func = kernel(body[::-1].replace("range(8)"[::-1], loop[::-1], 1)[::-1])
+    assert not check_storage(func, merged(func, "a", "b"), [Proof.of(func, 3)])
+
+
+def test_all_loops_around_the_store_are_tried() -> None:
+    body = IN_PLACE.replace("        b[i] = a[i] + 1", "        for j in range(2):\n            b[i] = a[i] + 1")
+    func = kernel(body)
+    assert not check_storage(func, merged(func, "a", "b"), [Proof.of(func, 3)])
 
 
 def test_a_nest_of_two_thousand_loops() -> None:

@@ -25,7 +25,7 @@ from tirlite.ir import (
 
 def merged(func: PrimFunc, destination: Buffer, source: Buffer) -> PrimFunc:
     """`func` with both buffers as views of one arena, at offset 0. They are allocated in one body."""
-    arena = Buffer("arena", u8, (Add(_bytes(destination), _bytes(source)),), scope=source.scope)
+    arena = Buffer("arena", u8, (Add(_bytes(destination), _bytes(source)),), source.scope, 64)
     made: list[Buffer] = []
 
     def allocate(node: Allocate) -> Stmt:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, linear_sequence
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.in_place_proof import InPlaceProof, Interval
-from tirlite.analysis.in_place_prover import Callees, Prover
+from tirlite.analysis.in_place_prover import Callees, Prover, touches_during
 from tirlite.analysis.lifetimes import Lifetime, lifetimes_of
 from tirlite.ir import PrimFunc, Stmt, run
 
@@ -46,13 +46,16 @@ def in_place_candidates(
     if not pairs:
         return ()
     prover = Prover(func, extents, Callees(), _COMPARED_AT_LEAST + _COMPARED_ON_AVERAGE * len(pairs))
-    return tuple(
-        InPlaceProof(dst.buffer, src.buffer, at, during, run(prover.obstacle(dst, src, during)))
-        for dst, src, at, during in pairs
-    )
+    return tuple(_proof(prover, *pair) for pair in pairs)
 
 
 _Pair = tuple[Allocation, Allocation, Stmt, Interval]
+
+
+def _proof(prover: Prover, destination: Allocation, source: Allocation, at: Stmt, during: Interval) -> InPlaceProof:
+    touches = touches_during(destination, during), touches_during(source, during)
+    obstacle = run(prover.obstacle(destination, source, during))
+    return InPlaceProof(destination.buffer, source.buffer, at, during, obstacle, touches)
 
 
 class _Meetings:

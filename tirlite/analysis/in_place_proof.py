@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tirlite.analysis.access import Touch
+from tirlite.analysis.access import AccessKind, Touch
 from tirlite.analysis.dependence import Reversal
-from tirlite.ir import Buffer, For, ForKind, Load, Stmt, Store, While, text
+from tirlite.ir import Buffer, For, ForKind, KernelCall, Load, Node, Stmt, Store, While, text
 
 Interval = tuple[int, int]
 
@@ -159,7 +159,8 @@ class InPlaceProof:
     `source` is touched by `at` for the last time. Both then begin at one address, while `at` runs: over the positions
     `during` of the linear access sequence, the only ones at which both live. `obstacle` is the condition that failed,
     or None. Nothing else is proved, for instance of a third buffer, of alignment or of sizes: what of the larger one
-    lies behind the end of the smaller one is a matter of its own lifetime.
+    lies behind the end of the smaller one is a matter of its own lifetime. `touches` are all those of the destination
+    and of the source that were looked at: the proof knows of no others.
     """
 
     destination: Buffer
@@ -167,6 +168,18 @@ class InPlaceProof:
     at: Stmt
     during: Interval
     obstacle: Obstacle | None = None
+    touches: tuple[tuple[Touch, ...], tuple[Touch, ...]] = ((), ())
+
+    @property
+    def accesses(self) -> tuple[tuple[Buffer, Node, bool], ...]:
+        """The touches in program order: the buffer of the two, what touches it, and whether that writes."""
+        found = [
+            (touch.position, isinstance(touch.node, KernelCall), touch.kind is AccessKind.WRITE, buffer, touch.node)
+            for buffer, touches in zip((self.destination, self.source), self.touches, strict=True)
+            for touch in touches
+        ]
+        found.sort(key=lambda each: each[:3])
+        return tuple((buffer, node, writes) for _, _, writes, buffer, node in found)
 
     @property
     def allowed(self) -> bool:

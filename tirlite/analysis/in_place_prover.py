@@ -85,11 +85,11 @@ class Prover:
         home = destination.home
         if home.attach is not None and home.attach.is_thread:
             return InThreads()
-        uses = [[t for t in a.touches if during[0] <= t.position < during[1]] for a in (destination, source)]
+        uses = touches_during(destination, during), touches_during(source, during)
         for allocation, touches in zip((destination, source), uses, strict=True):
             if (found := self._unfit(allocation, touches)) is not None:
                 return found
-        writes, accesses = [t for t in uses[0] if t.kind is AccessKind.WRITE], uses[1]
+        writes, accesses = [t for t in uses[0] if t.kind is AccessKind.WRITE], list(uses[1])
         calls: Obstacle | None = yield self._in_calls(accesses, writes, home)
         if calls is not None:
             return calls
@@ -172,6 +172,11 @@ class Prover:
             assert isinstance(touch.node, Load | Store)
             found[touch.region, self.addresses.of(touch.node).key] = touch
         return list(found.values())
+
+
+def touches_during(allocation: Allocation, during: Interval) -> tuple[Touch, ...]:
+    """The touches of an allocation at some positions."""
+    return tuple(touch for touch in allocation.touches if during[0] <= touch.position < during[1])
 
 
 def _has_thread_loop(region: Region) -> bool:

@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from tirlite.analysis.storage_check.flow import Spared, misread
+from tirlite.analysis.storage_check.handovers import is_plain, speaks_of_all, within
 from tirlite.analysis.storage_check.hulls import hull_of, is_whole, may_meet
 from tirlite.analysis.storage_check.meetings import meetings, unlisted
 from tirlite.analysis.storage_check.places import Places
 from tirlite.analysis.storage_check.resident import Event, Handover, Region, Resident, Root, StorageFault, Wrong
+from tirlite.analysis.storage_check.trials import Trials
 from tirlite.analysis.storage_check.walk import Walk
-from tirlite.ir import PrimFunc
+from tirlite.ir import Buffer, PrimFunc
 from tirlite.plan import Ok
 
 _Run: TypeAlias = tuple[int, int, Region]
@@ -31,9 +33,9 @@ def check_storage(original: PrimFunc, rewritten: PrimFunc, in_place: Sequence[Ha
     and must read what it was last written. The rewritten function may take a plan with each call: then what it lists as
     disjoint lies apart, and all else may meet (see `analysis.shape_plan`).
 
-    For a pair of `in_place` the proof stands in for the check of the one statement at which the two meet. What cannot
-    be proved counts as wrong. Cost: about linear, and more only where buffers that meet on the same bytes are kept
-    apart by branches alone.
+    For a pair of `in_place` the proof stands in for the check of the one statement at which the two meet, if it spoke
+    of all that happens to them there, and if trying some instances does not refute it. What cannot be proved counts as
+    wrong. Cost: about linear, and more only where buffers that meet on the same bytes are kept apart by branches alone.
     """
     if original is rewritten:
         return Ok()
@@ -46,9 +48,12 @@ def check_storage(original: PrimFunc, rewritten: PrimFunc, in_place: Sequence[Ha
 
 class _Check:
     def __init__(self, original: PrimFunc, rewritten: PrimFunc, in_place: Sequence[Handover]) -> None:
-        self.pairs = {(each.destination, each.source): each.at for each in in_place}
-        self.walk = Walk(original, rewritten, self.pairs.values())
+        self.proofs = {(each.destination, each.source): each for each in in_place}
+        self.walk = Walk(original, rewritten, [each.at for each in in_place])
+        self.trials: Trials | None = None
+        self.holds: dict[tuple[Buffer, Buffer], bool] = {}
         self.places = Places(rewritten)
+        self.original = original
         self.outermost: dict[tuple[Region, Region], Region | None] = {}
 
     def run(self) -> None:
@@ -80,16 +85,28 @@ class _Check:
 
     def handover(self, victim: Resident, rival: Resident) -> Spared | None:
         """The one run of the statement at which the two meet in place, where there is a proof for the pair."""
-        takes_over = (rival.buffer, victim.buffer) in self.pairs
-        pair = (rival.buffer, victim.buffer) if takes_over else (victim.buffer, rival.buffer)
-        if pair not in self.pairs:
+        takes_over = (rival.buffer, victim.buffer) in self.proofs
+        destination, source = (rival, victim) if takes_over else (victim, rival)
+        proof = self.proofs.get((destination.buffer, source.buffer))
+        if proof is None:
             return None
-        runs = [run for run in self.walk.runs[self.pairs[pair]] if _inside(victim, run) and _inside(rival, run)]
-        return Spared(*runs[0], takes_over) if len(runs) == 1 else None
+        runs = [run for run in self.walk.runs[proof.at] if within(victim, *run[:2]) and within(rival, *run[:2])]
+        if len(runs) != 1 or not self.counts(proof, destination, source, runs[0]):
+            return None
+        return Spared(*runs[0], takes_over)
 
-
-def _inside(resident: Resident, run: _Run) -> bool:
-    return any(run[0] <= each.position <= run[1] for each in resident.happenings if each.event is not Event.DECLARE)
+    def counts(self, proof: Handover, destination: Resident, source: Resident, run: _Run) -> bool:
+        """Whether the proof may be counted on: it spoke of all accesses, and is not refuted."""
+        pair = (destination.buffer, source.buffer)
+        if pair not in self.holds:
+            touches, uses = within(destination, *run[:2]), within(source, *run[:2])
+            holds = speaks_of_all(proof, touches, uses)
+            writes = [each for each in touches if each.event is Event.STORE]
+            if holds and not is_plain(destination, source, writes, uses):
+                self.trials = self.trials or Trials(self.original)
+                holds = self.trials.refuted(writes, uses, destination.region) is None
+            self.holds[pair] = holds
+        return self.holds[pair]
 
 
 def _is_written(resident: Resident) -> bool:

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Protocol
 
 from tirlite.diag import Span
-from tirlite.ir import Allocate, Buffer, For, ForKind, Stmt, View
+from tirlite.ir import Allocate, Buffer, For, ForKind, Node, Stmt, View
 from tirlite.plan import Rank, StorageScope
 from tirlite.sizes import Size
 
@@ -27,6 +27,7 @@ class Region:
 
     `attach` is the parallel or thread-bound loop whose iterations have storage of their own here; `attached` is the
     region of that loop. `barriers` are the positions of those that stand here, or in loops over threads here.
+    `composite` is the statement that this is the body of, or one of the two: then `is_else` tells them apart.
     """
 
     flow: Flow
@@ -37,6 +38,8 @@ class Region:
     attached: Region | None = None
     end: int = -1
     barriers: list[int] = field(default_factory=list)
+    composite: Stmt | None = None
+    is_else: bool = False
 
 
 class Event(Enum):
@@ -49,12 +52,17 @@ class Event(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """An event at one place of the program. `stmt` is the leaf, or the composite whose bound or condition it is in."""
+    """An event at one place of the program.
+
+    `stmt` is the leaf, or the composite whose bound or condition it is in; `node` is the Load, Store, or call in it, or
+    the declaration.
+    """
 
     position: int
     event: Event
     region: Region
     stmt: Stmt
+    node: Node
 
 
 @dataclass(slots=True, eq=False)
@@ -117,7 +125,11 @@ class Resident:
 
 
 class Handover(Protocol):
-    """A proof that `destination` may take over the bytes of `source` while the statement `at` runs."""
+    """A proof that `destination` may take over the bytes of `source` while the statement `at` runs.
+
+    `accesses` are all those that it spoke of: the buffer of the two, the Load, Store or KernelCall, and whether that
+    writes, in program order.
+    """
 
     @property
     def destination(self) -> Buffer: ...
@@ -127,6 +139,9 @@ class Handover(Protocol):
 
     @property
     def at(self) -> Stmt: ...
+
+    @property
+    def accesses(self) -> Sequence[tuple[Buffer, Node, bool]]: ...
 
 
 @dataclass(frozen=True, slots=True)

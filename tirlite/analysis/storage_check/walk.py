@@ -28,6 +28,7 @@ from tirlite.ir import (
     Let,
     LetExpr,
     Load,
+    Node,
     Op,
     PrimFunc,
     SeqStmt,
@@ -178,7 +179,7 @@ class Walk:
         if window.root is None:
             raise Wrong(f"`{stmt.buffer.name}` lies in an array of the caller", [stmt.buffer], stmt)
         resident = Resident(stmt, region, self._tick(), window, thread=self._thread)
-        resident.happenings.append(Happening(resident.position, Event.DECLARE, region, stmt))
+        resident.happenings.append(Happening(resident.position, Event.DECLARE, region, stmt, stmt))
         window.root.residents.append(resident)
         return resident
 
@@ -189,8 +190,7 @@ class Walk:
             raise Wrong(f"the view `{stmt.buffer.name}` is not what it was", [stmt.buffer], stmt)
         if stmt.source in self._residents:
             self._residents[stmt.buffer] = None if window is None else self._residents[stmt.source]
-        if window is not None:
-            self._touch(stmt.byte_offset, region, stmt)
+        self._touch(stmt.byte_offset, region, stmt)
 
     def _call(self, call: KernelCall, region: Region) -> None:
         """What the callee may do to the buffers that it is given, in the order that harms most if any two meet."""
@@ -200,12 +200,12 @@ class Walk:
         given = [(buffer, uses[param]) for param, buffer in call.buffers()]
         for buffer, use in given * 2:
             if use & Use.WRITE:
-                self._happens(buffer, Event.STORE, region, call)
+                self._happens(buffer, Event.STORE, region, call, call)
         for buffer, use in given:
             if use & Use.READ:
-                self._happens(buffer, Event.LOAD, region, call)
+                self._happens(buffer, Event.LOAD, region, call, call)
             if use & Use.OPAQUE:
-                self._opaque(buffer, region, call)
+                self._opaque(buffer, region, call, call)
 
     def _leaf(self, stmt: Stmt, region: Region) -> None:
         if isinstance(stmt, KernelCall):
@@ -215,7 +215,7 @@ class Walk:
             assert isinstance(child, Expr)
             self._touch(child, region, stmt)
         if isinstance(stmt, Store):
-            self._happens(stmt.buffer, Event.STORE, region, stmt)
+            self._happens(stmt.buffer, Event.STORE, region, stmt, stmt)
         elif isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is Op.BARRIER:
             region.barriers.append(self._tick())
 
@@ -224,8 +224,8 @@ class Walk:
             assert isinstance(new, IfThenElse)
             self._touch(old.condition, region, old)
             choice = self._open(Flow.CHOICE, region)
-            yield self._inside(old.then_body, new.then_body, self._open(Flow.ONCE, choice))
-            yield self._inside(old.else_body, new.else_body, self._open(Flow.ONCE, choice))
+            yield self._inside(old.then_body, new.then_body, self._open(Flow.ONCE, choice, old))
+            yield self._inside(old.else_body, new.else_body, self._open(Flow.ONCE, choice, old, is_else=True))
             choice.end = self._tick()
         elif isinstance(old, AttrStmt):
             assert isinstance(new, AttrStmt)
@@ -236,7 +236,7 @@ class Walk:
 
     def _loop(self, old: For | While, new: For | While, region: Region) -> Steps[None]:
         if isinstance(old, While):
-            inner = self._open(Flow.LOOP, region)
+            inner = self._open(Flow.LOOP, region, old)
             self._touch(old.condition, inner, old)
             yield self._inside(old.body, new.body, inner)
             return
@@ -250,7 +250,7 @@ class Walk:
             # Thread-bound loops inside one another are one launch.
             yield self._body(old.body, new.body, region)
         else:
-            inner = self._open(Flow.LOOP, region)
+            inner = self._open(Flow.LOOP, region, old)
             if old.kind in (ForKind.PARALLEL, ForKind.THREAD):
                 inner.attach, inner.attached = old, inner
             yield self._inside(old.body, new.body, inner)
@@ -261,8 +261,11 @@ class Walk:
         yield self._body(old, new, region)
         region.end = self._tick()
 
-    def _open(self, flow: Flow, parent: Region) -> Region:
-        return Region(flow, parent, parent.depth + 1, self._tick(), parent.attach, parent.attached)
+    def _open(self, flow: Flow, parent: Region, composite: Stmt | None = None, *, is_else: bool = False) -> Region:
+        attach, attached = parent.attach, parent.attached
+        return Region(
+            flow, parent, parent.depth + 1, self._tick(), attach, attached, composite=composite, is_else=is_else
+        )
 
     def _touch(self, expr: Expr, region: Region, stmt: Stmt) -> None:
         """Note the loads and the opaque uses in an expression."""
@@ -275,33 +278,33 @@ class Walk:
             if kind is IntImm or kind is Var:
                 continue
             if isinstance(each, Load):
-                self._happens(each.buffer, Event.LOAD, region, stmt)
+                self._happens(each.buffer, Event.LOAD, region, stmt, each)
                 stack += each.indices
                 continue
             if isinstance(each, BufferRef):
-                self._opaque(each.buffer, region, stmt)
+                self._opaque(each.buffer, region, stmt, each)
             elif isinstance(each, Call):
                 operand = each.args[0] if each.op is Op.ADDRESS_OF else None
                 if isinstance(operand, Load):
-                    self._opaque(operand.buffer, region, stmt)
+                    self._opaque(operand.buffer, region, stmt, each)
             stack += each.children()  # type: ignore[arg-type]
 
-    def _happens(self, buffer: Buffer, event: Event, region: Region, stmt: Stmt) -> Resident | None:
+    def _happens(self, buffer: Buffer, event: Event, region: Region, stmt: Stmt, node: Node) -> Resident | None:
         position = self._tick()
         if buffer not in self._windows:
             raise Wrong(f"`{buffer.name}` is used and not declared", [buffer], stmt)
         resident = self._residents.get(buffer)
         if resident is not None:
-            resident.happenings.append(Happening(position, event, region, stmt))
+            resident.happenings.append(Happening(position, event, region, stmt, node))
             resident.is_forked = resident.is_forked or self._thread is not resident.thread
             if resident.opaque is None and resident.stmt.buffer.volatile:
                 resident.opaque = stmt
         return resident
 
-    def _opaque(self, buffer: Buffer, region: Region, stmt: Stmt) -> None:
+    def _opaque(self, buffer: Buffer, region: Region, stmt: Stmt, node: Node) -> None:
         """The address is handed on: from here to the end of the body, anything may happen to the buffer."""
-        self._happens(buffer, Event.LOAD, region, stmt)
-        resident = self._happens(buffer, Event.STORE, region, stmt)
+        self._happens(buffer, Event.LOAD, region, stmt, node)
+        resident = self._happens(buffer, Event.STORE, region, stmt, node)
         if resident is not None and resident.opaque is None:
             resident.opaque = stmt
 

@@ -1,0 +1,202 @@
+"""Two residents in place of one another in, an access that a proof of them got wrong out, found by trying.
+
+At some sizes that the facts of the dims allow, and in some iterations of the loops, it is worked out which bytes are
+written and used, and when: an instance of the destination's writes before one of the source's uses, at the same byte,
+refutes what the proof claims. What depends on memory is left out, and so are calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tirlite.analysis.meeting import access_at
+from tirlite.analysis.storage_check.resident import Flow, Happening, Region
+from tirlite.analysis.trial_points import Points, one_point
+from tirlite.analysis.trial_values import Array, constant, trial_value
+from tirlite.ir import (
+    Buffer,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    Load,
+    PrimFunc,
+    Stmt,
+    Store,
+    Var,
+    View,
+    While,
+    statements,
+    walk,
+)
+from tirlite.sizes import Dim
+
+_UNORDERED = (ForKind.PARALLEL, ForKind.THREAD, ForKind.VECTORIZED)
+# The sizes that are tried: the first dim is at least so large, each further one larger by one, as far as facts allow.
+_SIZES = (18, 3)
+# At how many points an access is looked at, and how many iterations of one loop are taken for it at most.
+_POINTS = 128
+_ITERATIONS = 34
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Instances:
+    """The instances of one access: for each point and lane the first byte, and the points."""
+
+    happening: Happening
+    path: tuple[Region, ...]
+    points: Points
+    bytes: Array
+    width: int
+
+
+class Trials:
+    """Tries pairs of one function. `left` bounds for how many pairs that is done."""
+
+    def __init__(self, func: PrimFunc, left: int = 200) -> None:
+        self.left = left
+        self._func = func
+        self._lets: dict[Var, Expr] = {}
+        self._views: dict[Buffer, View] = {}
+        for stmt in statements(func.body):
+            if isinstance(stmt, Let):
+                self._lets[stmt.var] = stmt.value
+            elif isinstance(stmt, View):
+                self._views[stmt.buffer] = stmt
+
+    def refuted(self, writes: Sequence[Happening], uses: Sequence[Happening], home: Region) -> Stmt | None:
+        """The use that comes after a write to the same byte, in one run of the body `home`; None if none is found."""
+        if self.left <= 0:
+            return None
+        self.left -= 1
+        with np.errstate(all="ignore"):
+            for least in _SIZES:
+                start = one_point(_values_for(self._func, least))
+                written = [made for each in writes if (made := self._instances(each, home, start)) is not None]
+                for use in uses:
+                    used = self._instances(use, home, start) if written else None
+                    if used is not None and any(_comes_before(each, used) for each in written):
+                        return use.stmt
+        return None
+
+    def _instances(self, happening: Happening, home: Region, start: Points) -> _Instances | None:
+        node = happening.node
+        if not isinstance(node, Load | Store):
+            return None
+        path = _path(happening.region)
+        points: Points | None = Points(start.count, dict(start.values), start.context, start.iteration)
+        loops = sum(region.flow is Flow.LOOP for region in path if region.depth > home.depth)
+        most = min(_ITERATIONS, max(2, int(_POINTS ** (1 / max(1, loops)))))
+        for region in path:
+            points = None if points is None else self._entered(region, points, most if region.depth > home.depth else 1)
+        if points is None or not points.count:
+            return None
+        buffer = node.buffer
+        self._learn(points, (*node.indices, *buffer.shape))
+        base: Array = constant(0)
+        while buffer in self._views:
+            view = self._views[buffer]
+            self._learn(points, (view.byte_offset,))
+            offset = trial_value(view.byte_offset, points.values)
+            if offset is None:
+                return None
+            base, buffer = base + offset, view.source
+        points.values[node.buffer] = base
+        access = access_at(node, None, points)
+        if access is None or not access.points.count:
+            return None
+        inner = tuple(region for region in path if region.depth > home.depth)
+        return _Instances(happening, inner, access.points, access.bytes, node.buffer.dtype.bytes)
+
+    def _entered(self, region: Region, points: Points, most: int) -> Points | None:
+        """The points that run the body of a region; None where they are not known."""
+        composite = region.composite
+        if isinstance(composite, For):
+            self._learn(points, (composite.start, composite.stop))
+            return points.iterations(composite, most)
+        if isinstance(composite, IfThenElse):
+            self._learn(points, (composite.condition,))
+            holds = trial_value(composite.condition, points.values)
+            return points if holds is None else points.where(~holds if region.is_else else holds)
+        return points
+
+    def _learn(self, points: Points, exprs: Sequence[Expr]) -> None:
+        """Gives the variables in some expressions their values, where these are known."""
+        stack = [var for expr in exprs for var in self._unknown(expr, points)]
+        tried: set[Var] = set()
+        while stack:
+            var = stack[-1]
+            needed = [] if var in tried else list(self._unknown(self._lets[var], points))
+            tried.add(var)
+            if needed:
+                stack += (each for each in needed if each not in tried)
+                if stack[-1] is not var:
+                    continue
+            stack.pop()
+            if var not in points.values:
+                points.declare(var, self._lets[var])
+
+    def _unknown(self, expr: Expr, points: Points) -> Iterator[Var]:
+        found = (node for node in walk(expr) if isinstance(node, Var))
+        return (var for var in found if var in self._lets and var not in points.values)
+
+
+def _values_for(func: PrimFunc, least: int) -> dict[Var, int]:
+    values = {}
+    for number, var in enumerate(func.dims):
+        dim = var.dim or Dim(var.name, min=0)
+        values[var] = dim.nth(max(0, -(-(least + number - dim.low) // dim.multiple_of)))
+    return values
+
+
+def _path(region: Region) -> tuple[Region, ...]:
+    """The regions around something, the outermost first."""
+    found = []
+    each: Region | None = region
+    while each is not None:
+        found.append(each)
+        each = each.parent
+    return tuple(reversed(found))
+
+
+def _comes_before(write: _Instances, use: _Instances) -> bool:
+    """Whether some instance of the write may run before one of the use that touches the same byte."""
+    mine, other = write.points.spread(write.bytes), use.points.spread(use.bytes)
+    meet = np.zeros((write.points.count, use.points.count), bool)
+    for low in mine.T:
+        for begin in other.T:
+            apart = low[:, np.newaxis] - begin[np.newaxis, :]
+            meet |= (apart > -write.width) & (apart < use.width)
+    return bool(meet.any() and (meet & _earlier(write, use)).any())
+
+
+def _earlier(write: _Instances, use: _Instances) -> Array:
+    """For each instance of the write and each of the use, whether the one may run before the other."""
+    shape = (write.points.count, use.points.count)
+    found, equal = np.zeros(shape, bool), np.ones(shape, bool)
+    for one, other in zip(write.path, use.path, strict=False):
+        if one is not other:
+            # In branches of one `if`, no two instances run in the same iteration.
+            return found if one.flow is Flow.ONCE else found | (equal & _is_first(write, use))
+        loop = one.composite
+        if one.flow is not Flow.LOOP:
+            continue
+        if not isinstance(loop, For):
+            assert isinstance(loop, While)
+            return np.ones(shape, bool)
+        a = write.points.spread(write.points.values[loop.var])[:, :1]
+        b = use.points.spread(use.points.values[loop.var])[:, 0][np.newaxis, :]
+        if loop.kind in _UNORDERED:
+            found = found | (equal & (a != b))
+        else:
+            found = found | (equal & ((a < b) if loop.step > 0 else (a > b)))
+        equal = equal & (a == b)
+    return found | (equal & _is_first(write, use))
+
+
+def _is_first(write: _Instances, use: _Instances) -> bool:
+    return write.happening.position < use.happening.position
