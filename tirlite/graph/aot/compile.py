@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.diag import boundary
+from tirlite.diag import CallValueError, Message, boundary
 from tirlite.driver import Kernel
 from tirlite.driver.options import Choices, Options
 from tirlite.driver.timing import Timing
@@ -17,6 +17,7 @@ from tirlite.graph.aot.by_tokens import by_tokens
 from tirlite.graph.aot.keeping import tensors_to_keep
 from tirlite.graph.aot.lower import Lowered, lower_program
 from tirlite.graph.expr import Expr, FunctionNode
+from tirlite.graph.order.memory_order import Ordered, memory_order
 from tirlite.graph.program import program
 from tirlite.graph.types import TensorType, Type
 from tirlite.ir import PrimFunc
@@ -26,16 +27,40 @@ Array: TypeAlias = npt.NDArray[Any]
 Result: TypeAlias = "Array | tuple[Result, ...]"
 
 
+class UnknownOrder(Message):
+    """A graph is to be compiled with its operators in an order that does not exist.
+
+    Example: `tl.graph.compile(f, order="size")`.
+    Fix: Write `order="memory"`, or `order="program"`.
+    """
+
+    code = "unknown-order"
+    raises = CallValueError
+    title = "there is no order {order}"
+    help = '`order="memory"` takes the least memory, `order="program"` is that of the graph'
+
+    order: str
+
+
 class CompiledGraph:
     """A graph as native code. Call it with an array for each parameter; its constants are bound already.
 
     The result is an array, or a tuple of results. Native code is made at the first call, once for all values of the
-    dims. `kernel` is the Kernel of `main`, whose parameters are the inputs, the constants and the outputs.
+    dims. `kernel` is the Kernel of `main`, whose parameters are the inputs, the constants and the outputs. `order` says
+    what the order of operators has gained, where it was chosen.
     """
 
-    def __init__(self, function: FunctionNode, lowered: Lowered, options: Options, seconds: float = 0.0) -> None:
-        """`seconds` is what it took to lower the function."""
+    def __init__(
+        self,
+        function: FunctionNode,
+        lowered: Lowered,
+        options: Options,
+        order: Ordered | None = None,
+        seconds: float = 0.0,
+    ) -> None:
+        """`order` is the one of the operators, if it was chosen; `seconds` is what it took to lower the function."""
         self.function = function
+        self.order = order
         self.kernel = Kernel(lowered.func, options, seconds=seconds)
         self._constants = {buffer.name: constant.value for constant, buffer in lowered.constants.items()}
         self._kept = tuple(lowered.kept)
@@ -90,10 +115,15 @@ class CompiledGraph:
 
 
 def compile(  # noqa: A001
-    function: FunctionNode, *, keep: Iterable[Expr] | Literal["all"] = (), **choices: Unpack[Choices]
+    function: FunctionNode,
+    *,
+    order: Literal["program", "memory"] = "program",
+    keep: Iterable[Expr] | Literal["all"] = (),
+    **choices: Unpack[Choices],
 ) -> CompiledGraph:
     """The graph as native code.
 
+    `order="memory"` computes the operators in the order that takes the least memory, instead of that of the program.
     `strategy="graph"` plans main's storage as GraphPlanMemory does; the other options are those of `tl.compile`.
     `keep` names tensors between operators that `trace` gives besides the result, or `"all"` that can be kept.
     Raises GraphError for what has no kernel, or cannot be kept.
@@ -104,8 +134,15 @@ def compile(  # noqa: A001
         options = Options.of(choices)
         start = perf_counter()
         made = program(function)
-        lowered = lower_program(made, keep=tensors_to_keep(made) if keep == "all" else keep)
-        return CompiledGraph(function, lowered, options, perf_counter() - start)
+        ordered = memory_order(made) if _is_by_memory(order) else None
+        lowered = lower_program(ordered.program if ordered else made, tensors_to_keep(made) if keep == "all" else keep)
+        return CompiledGraph(function, lowered, options, ordered, perf_counter() - start)
+
+
+def _is_by_memory(order: str) -> bool:
+    if order not in ("program", "memory"):
+        raise UnknownOrder(repr(order)).error()
+    return order == "memory"
 
 
 def _built(of: Type, leaves: Iterator[Any]) -> Result:

@@ -18,6 +18,7 @@ from tirlite.graph.aot.operators import OperatorFunctions
 from tirlite.graph.aot.roots import Root, field_start, is_view, root
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
 from tirlite.graph.op import Op
+from tirlite.graph.ops import Sizes
 from tirlite.graph.program import Block, Program, program
 from tirlite.graph.types import TensorType, same_type, tensors
 from tirlite.ir import (
@@ -25,12 +26,14 @@ from tirlite.ir import (
     Buffer,
     BufferRef,
     IfThenElse,
+    IntImm,
     KernelCall,
     Load,
     PrimFunc,
     SeqStmt,
     Steps,
     Stmt,
+    Store,
     View,
     const,
     i64,
@@ -80,7 +83,7 @@ class _Lowering:
         self.folded = folded_calls(made)
         self.names = Names(function.name)
         self.variables = _variables(function)
-        self.functions = OperatorFunctions(self.variables)
+        self.functions = OperatorFunctions()
         self.constants: dict[Constant, Buffer] = {}
         self.kept: dict[Expr, Buffer] = {}
         self.homes: dict[Expr, tuple[Buffer, ...]] = {}
@@ -153,6 +156,9 @@ class _Lowering:
                 self.homes[step] = (self._view(self._home(step.operands[0])[0], step.tensor, body),)
             else:
                 assert isinstance(step, Call)
+                if isinstance(step.attrs, Sizes):
+                    self._write(step, step.attrs, body)
+                    continue
                 callee = self.functions.of(step) if isinstance(step.op, Op) else (yield self._callee(step.op))
                 self._call(step, callee, body)
             if step in self.keep:
@@ -175,6 +181,18 @@ class _Lowering:
         func = callee.func if isinstance(callee, Lowered) else callee
         inner = [self._constant(each) for each in callee.constants] if isinstance(callee, Lowered) else []
         body.append(KernelCall(func, tuple(map(BufferRef, (*args, *inner, *results))), span=call.span))
+
+    def _write(self, step: Call, attrs: Sizes, body: list[Stmt]) -> None:
+        """Stores the elements one by one: no operand would tell a function the dims that they are made of."""
+        (target,) = self._results(step, body)
+        for number, element in enumerate(attrs.elements):
+            place: list[int] = []
+            for extent in reversed(target.shape):
+                assert isinstance(extent, IntImm)
+                number, rest = divmod(number, extent.value)
+                place.insert(0, rest)
+            value = expr_of(element, self.variables).astype(attrs.dtype)
+            body.append(Store(target, tuple(const(each, i64) for each in place), value, span=step.span))
 
     def _callee(self, function: FunctionNode) -> Steps[Lowered]:
         if function not in self.callees:

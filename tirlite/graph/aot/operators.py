@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import TypeAlias
 
 from tirlite.analysis.extents import expr_of
 from tirlite.diag import GraphError, Message
+from tirlite.graph.aot.plain_dims import PlainDims
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Op
 from tirlite.graph.types import TensorType, tensors
-from tirlite.ir import PrimFunc, Var
+from tirlite.ir import PrimFunc, Var, i64
 from tirlite.ir import TensorType as KernelType
 from tirlite.kernels.operators import (
     arrange,
     conv,
     elementwise,
+    fill,
     gather,
     join,
     matmul,
@@ -24,11 +26,15 @@ from tirlite.kernels.operators import (
     order,
     pad,
     pool,
+    quantize,
     reduce,
+    resize,
+    scatter,
+    sequence,
     softmax,
 )
 from tirlite.kernels.operators.formulas import FORMULAS
-from tirlite.sizes import Dim, Poly
+from tirlite.sizes import Dim, Poly, Size, dims_of
 
 Factory: TypeAlias = Callable[..., PrimFunc]
 
@@ -75,16 +81,32 @@ _WITH_ATTRS: Mapping[str, Factory] = {
     "argmax": order.argmax,
     "argmin": order.argmin,
     "cumsum": order.cumsum,
+    "topk": order.topk,
+    "gather_elements": gather.gather_elements,
+    "gather_nd": gather.gather_nd,
+    "scatter_elements": scatter.scatter_elements,
+    "scatter_nd": scatter.scatter_nd,
+    "one_hot": fill.one_hot,
+    "range": fill.range_,
+    "resize": resize.resize,
+    "quantize_linear": quantize.quantize_linear,
+    "dequantize_linear": quantize.dequantize_linear,
+    "matmul_integer": quantize.matmul_integer,
+    "lstm": sequence.lstm,
+    "gru": sequence.gru,
+    "rnn": sequence.rnn,
 }
+# What the types of the results say already.
+_SAID = frozenset({("topk", "count"), ("one_hot", "depth"), ("range", "count"), ("resize", "shape")}) | frozenset(
+    {("quantize_linear", "dtype"), ("dequantize_linear", "dtype")}
+)
 _GLOBAL = {"global_max_pool": "reduce_max", "global_average_pool": "reduce_mean"}
 
 
 class OperatorFunctions:
     """The functions of operators that were asked for so far, by operator, types and attributes."""
 
-    def __init__(self, variables: Mapping[Dim, Var]) -> None:
-        """`variables` stand for the dims in types and attributes."""
-        self._variables = variables
+    def __init__(self) -> None:
         self._made: dict[tuple[object, ...], PrimFunc] = {}
 
     def of(self, call: Call) -> PrimFunc:
@@ -99,14 +121,20 @@ class OperatorFunctions:
         """The function that copies a tensor."""
         key = ("copy", of)
         if key not in self._made:
-            kind = self._type(of)
+            kind = _Own(of.shape).type(of)
             self._made[key] = elementwise.elementwise("identity", kind, kind)
         return self._made[key]
 
     def _make(self, call: Call, op: Op) -> PrimFunc:
-        given: list[KernelType | None] = [self._type(arg.tensor) for arg in call.args]
-        results = [self._type(each) for each in tensors(call.type)]
-        attrs = {each.name: self._value(getattr(call.attrs, each.name)) for each in fields(call.attrs)}
+        kinds = [arg.tensor for arg in call.args], list(tensors(call.type))
+        own = _Own(extent for part in kinds for of in part for extent in of.shape)
+        given: list[KernelType | None] = [own.type(each) for each in kinds[0]]
+        results = [own.type(each) for each in kinds[1]]
+        attrs = {
+            each.name: own.value(getattr(call.attrs, each.name), call)
+            for each in fields(call.attrs)
+            if (op.name, each.name) not in _SAID
+        }
         if op.name in _WITH_ATTRS:
             absent = [None] * ((op.most or len(given)) - len(given))
             return _WITH_ATTRS[op.name](*given, *absent, *results, **attrs)
@@ -123,11 +151,48 @@ class OperatorFunctions:
             return reduce.reduce(_GLOBAL[op.name], *given, *results, axes=axes, keepdims=True)
         raise NoKernelFor(op.name, span=call.span).error()
 
-    def _type(self, of: TensorType) -> KernelType:
-        return KernelType(of.dtype, tuple(self._value(extent) for extent in of.shape))
 
-    def _value(self, value: object) -> object:
-        """An attribute as factories take it: sizes as integers, or as expressions of the dims of main."""
+class UnboundSize(Message):
+    """An attribute of an operator depends on a dim that no extent of its operands and results tells.
+
+    Example: `g.slice(x, [n], [n + 4])` of an `x` that is `f32[64]`.
+    Fix: Hand over something that has the dim as an extent, or compute the operator's result in another way.
+    """
+
+    code = "operator-dim-unbound"
+    raises = GraphError
+    title = "operator `{op}`: its attribute {size} depends on more than the extents of its operands and results"
+    label = "called here"
+
+    op: str
+    size: str
+
+
+class _Own:
+    """The types and attributes of one operator, as factories take them: over dims that its arguments tell."""
+
+    def __init__(self, extents: Iterable[Size]) -> None:
+        self._plain = PlainDims(extents)
+        self._variables: dict[Dim, Var] = {}
+
+    def type(self, of: TensorType) -> KernelType:
+        return KernelType(of.dtype, tuple(self._expr(self._plain(extent)) for extent in of.shape))
+
+    def value(self, value: object, call: Call) -> object:
+        """An attribute: sizes as integers, or as expressions of dims."""
         if isinstance(value, tuple):
-            return tuple(map(self._value, value))
-        return expr_of(value, self._variables) if isinstance(value, Poly) else value
+            return tuple(self.value(each, call) for each in value)
+        if not isinstance(value, Poly):
+            return value
+        made = self._plain(value)
+        if not self._plain.is_bound(made):
+            assert isinstance(call.op, Op)
+            raise UnboundSize(call.op.name, str(value), span=call.span).error()
+        return self._expr(made)
+
+    def _expr(self, size: Size) -> object:
+        if isinstance(size, int):
+            return size
+        for dim in dims_of(size):
+            self._variables.setdefault(dim, Var(dim.name, i64, dim))
+        return expr_of(size, self._variables)

@@ -8,16 +8,16 @@ in the other one, which stands behind it in time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from tirlite.graph.expr import Call, Expr, If
 from tirlite.graph.memory.values import Value, Values
 from tirlite.graph.program import Block, Program
 from tirlite.ir import Steps, run
 from tirlite.plan.request import Interval
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Lifetimes:
     """When each tensor lives, as half-open intervals, and at which time each call, If and end of a branch stands.
 

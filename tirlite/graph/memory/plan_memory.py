@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from tirlite.diag import GraphError, Message, public
@@ -14,6 +13,7 @@ from tirlite.graph.memory.tokens import storages
 from tirlite.graph.memory.values import Value, Values, values_of
 from tirlite.graph.program import program
 from tirlite.plan import Plan, Problem, solve
+from tirlite.record import record
 from tirlite.sizes import Size
 
 _MATCH_RANGE = 16
@@ -37,7 +37,7 @@ class PartlyAnnotated(Message):
     first: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class MemoryPlan:
     """The numbers of the storages of each expression, and their devices, one for each tensor in it.
 

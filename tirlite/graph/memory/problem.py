@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tirlite.diag import public
-from tirlite.graph.expr import Call, Expr, FunctionNode
-from tirlite.graph.extents import is_equal
+from tirlite.graph.expr import FunctionNode
+from tirlite.graph.memory.lenders import lenders
 from tirlite.graph.memory.lifetimes import Lifetimes, lifetimes
-from tirlite.graph.memory.values import Value, Values, values_of
-from tirlite.graph.op import Op
+from tirlite.graph.memory.values import Values, values_of
 from tirlite.graph.program import Program, program
-from tirlite.graph.types import TensorType
 from tirlite.plan import Pool, Problem, Request
 
 
@@ -21,7 +19,7 @@ def memory_problem(function: FunctionNode, *, views: bool = False, in_place: boo
 
     Parameters and constants are among them, and live for ever. Each device is a pool of its own. With `views`,
     operators that only change the shape have no tensor of their own. With `in_place`, the result of an element-wise
-    operator may take the place of an operand of its shape that dies there.
+    operator or a normalization may take the place of an operand of its shape that dies there.
     """
     made = program(function)
     return problem_of(made, values_of(made, views=views), in_place=in_place)
@@ -43,24 +41,9 @@ def _pool(device: int) -> str:
 
 
 def _pairs(made: Program, values: Values, found: Lifetimes) -> Iterator[tuple[str, str]]:
-    """(result, operand) of each element-wise call whose operand dies there."""
+    """(result, operand) of each call in the place of an operand that dies there."""
     for step in made.steps():
-        if values.is_computed(step) and isinstance(step.op, Op) and step.op.is_elementwise:
-            (result,) = values.of[step]
-            for source in dict.fromkeys(values.args(step)):
-                if found.dies(source, step) and _is_read_in_step(step, source, values):
-                    yield result.id, source.id
-
-
-def _is_read_in_step(call: Call, source: Value, values: Values) -> bool:
-    """Whether the call reads each element of the tensor just where it writes: never by another shape, or spread."""
-    reads = [arg for arg in call.args if source in values.of[arg]]
-    return all(_is_alike(arg, call) for arg in reads)
-
-
-def _is_alike(arg: Expr, call: Call) -> bool:
-    a, b = arg.type, call.type
-    if not isinstance(a, TensorType) or not isinstance(b, TensorType):
-        return False
-    alike = a.dtype.bytes == b.dtype.bytes and a.rank == b.rank
-    return alike and all(map(is_equal, a.shape, b.shape))
+        if values.is_computed(step):
+            for source in lenders(step, values):
+                if found.dies(source, step):
+                    yield values.of[step][0].id, source.id

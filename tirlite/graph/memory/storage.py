@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from tirlite.graph.extents import is_at_most, is_equal
+from tirlite.record import record
 from tirlite.sizes import Size, maximum
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Token:
     """A storage: its number, its bytes, its device, and how many uses of what lies in it are still to come."""
 
@@ -24,7 +25,7 @@ class Token:
     uses: int = 0
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class FreeList:
     """The free storages of one device.
 

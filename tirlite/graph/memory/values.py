@@ -8,7 +8,7 @@ that branch, it is computed right there, else it is copied when the branch ends.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeGuard
 
 from tirlite.diag import GraphError, Message
@@ -16,6 +16,7 @@ from tirlite.graph.expr import Call, Constant, Expr, If, Let, Tuple, TupleGetIte
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program
 from tirlite.graph.types import TensorType, TupleType, all_nonnegative, tensors
+from tirlite.record import record
 from tirlite.sizes import Size
 
 
@@ -35,7 +36,7 @@ class NegativeStorage(Message):
     type: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Value:
     """A tensor that needs `size` bytes on a device. A pinned one, a parameter or a constant, keeps them for ever."""
 
@@ -45,7 +46,7 @@ class Value:
     pinned: bool = False
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Values:
     """The tensors behind each expression, and in which ones the branches of an If leave their results.
 

@@ -1,0 +1,68 @@
+"""The order of a graph's operators that takes the least memory: what it gains, and that nothing else changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from graph.random_graphs import random_graph
+
+import tirlite as tl
+from tirlite.graph import Builder, Function, compile, evaluate, program  # noqa: A004
+from tirlite.graph.gallery.networks import SMALL
+from tirlite.graph.order.memory_order import memory_order
+
+
+def two_towers(rows: object) -> Function:
+    """Two wide tensors that are reduced to one column each, both computed before either is reduced."""
+    g = Builder("towers")
+    x = g.input("x", tl.f32[rows, 8])
+    left, right = (
+        g.let(name, g.matmul(x, np.full((8, 64), value, np.float32))) for name, value in (("a", 1), ("b", 2))
+    )
+    ends = [g.reduce_sum(each, 1, keepdims=True) for each in (left, right)]
+    return g.function(g.matmul(g.concat(ends, axis=1), np.ones((2, 3), np.float32)))
+
+
+@pytest.mark.parametrize("rows", [16, tl.dim("rows")])
+def test_one_tower_is_reduced_before_the_other_is_built(rows: object) -> None:
+    f = two_towers(rows)
+    plain, ordered = compile(f), compile(f, order="memory")
+    at = dict.fromkeys(ordered.plan.problem.dims, 16)
+    assert plain.plan.at(at).total == 16 * (64 + 64 + 1) * 4
+    assert ordered.plan.at(at).total == 16 * (64 + 1 + 1) * 4
+    x = np.arange(16 * 8, dtype=np.float32).reshape(16, 8)
+    np.testing.assert_array_equal(ordered(x), plain(x))
+
+
+def test_both_orders_are_told() -> None:
+    ordered = compile(two_towers(16), order="memory")
+    assert str(ordered.order) == "4224 bytes between operators, which no order beats; 8256 in program order"
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_peaks_are_those_of_the_plans(name: str) -> None:
+    f = SMALL[name]().function
+    plain, ordered = compile(f), compile(f, order="memory")
+    assert ordered.order.proved
+    assert ordered.order.peak == ordered.plan.at(ordered.order.at).lower_bound
+    assert ordered.order.program_peak == plain.plan.at(ordered.order.at).lower_bound
+
+
+def test_no_order_of_a_random_graph_is_worse_than_the_given_one() -> None:
+    for seed in range(60):
+        ordered = memory_order(program(random_graph(seed, symbolic=seed % 2 == 1).function))
+        assert ordered.peak <= ordered.program_peak
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_graphs_compute_the_same(seed: int) -> None:
+    sample = random_graph(seed, symbolic=seed % 3 == 2, most=15)
+    net = compile(sample.function, order="memory")
+    for arguments in sample.arguments:
+        wanted = leaves(evaluate(sample.function, *arguments))
+        for got, expected in zip(leaves(net(*arguments)), wanted, strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+
+def leaves(value: object) -> list[np.ndarray]:
+    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, tuple) else [value]

@@ -1,0 +1,74 @@
+"""Sizes of an operator's tensors in, the same sizes over dims that each stand alone as an extent somewhere out.
+
+A function binds its dims by the extents of its arguments, and only an extent that is a dim by itself binds it. Where
+`x` is `f32[n + 1]` and no other tensor has the extent n, the operator's function gets a dim for n + 1, and n is that
+dim less 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tirlite.sizes import Dim, Size, dims_of, lower_bound, substitute
+
+
+class PlainDims:
+    """The rewriting for one operator. `extents` are all that its operands and results have."""
+
+    def __init__(self, extents: Iterable[Size]) -> None:
+        self._solved: dict[Dim, Size] = {}
+        self._whole: list[tuple[Size, Dim]] = []
+        given = list(dict.fromkeys(extents))
+        bound = {dims_of(each)[0] for each in given if _is_plain(each)}
+        for extent in given:
+            size = self(extent)
+            free = [dim for dim in dims_of(size) if dim not in bound]
+            if not free:
+                continue
+            low = lower_bound(extent)
+            fresh = Dim(f"extent{len(bound)}", min=0 if low is None else max(0, low))
+            bound.add(fresh)
+            if (found := _linear(size, free)) is None:
+                self._whole.append((size, fresh))
+                continue
+            dim, factor = found
+            if factor > 1:
+                self._whole.append((size, fresh))
+            value = (fresh - (size - factor * dim)) // factor
+            self._solved = {each: substitute(of, {dim: value}) for each, of in self._solved.items()}
+            self._solved[dim] = value
+        self._bound = bound
+
+    def __call__(self, size: Size) -> Size:
+        """The size over dims that stand alone."""
+        for whole, fresh in self._whole:
+            size = _divided(size, whole, fresh)
+        return substitute(size, self._solved) if self._solved else size
+
+    def is_bound(self, size: Size) -> bool:
+        """Whether the arguments tell all dims of a rewritten size."""
+        return all(dim in self._bound for dim in dims_of(size))
+
+
+def _is_plain(size: Size) -> bool:
+    dims = dims_of(size)
+    return len(dims) == 1 and size == dims[0] + 0
+
+
+def _linear(size: Size, free: Iterable[Dim]) -> tuple[Dim, int] | None:
+    """A free dim that is the only one, and the number that the size grows by with it, whatever the others are."""
+    dims = tuple(free)
+    if len(dims) != 1:
+        return None
+    growth = substitute(size, {dims[0]: dims[0] + 1}) - size
+    return (dims[0], growth) if isinstance(growth, int) and growth > 0 else None
+
+
+def _divided(size: Size, whole: Size, fresh: Dim) -> Size:
+    """The size with a multiple of `whole` in it as one of `fresh`."""
+    if isinstance(size, int):
+        return size
+    if size == whole:
+        return fresh + 0
+    quotient = size // whole
+    return quotient * fresh if size == quotient * whole else size

@@ -1,0 +1,1 @@
+"""The order of operators that takes the least memory."""
