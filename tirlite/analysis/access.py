@@ -10,7 +10,7 @@ tracked, and a view stands for the allocation at its root.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from tirlite.analysis.param_uses import ParamUses, Use
@@ -36,10 +36,12 @@ from tirlite.ir import (
     SeqStmt,
     Stmt,
     Store,
+    Var,
     View,
     While,
     walk,
 )
+from tirlite.record import record
 
 
 class AccessKind(Enum):
@@ -51,7 +53,7 @@ class AccessKind(Enum):
     OPAQUE = "opaque"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Access:
     """One touch of the allocation at the root of a buffer."""
 
@@ -59,7 +61,7 @@ class Access:
     kind: AccessKind
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Entry:
     """One point of the sequence.
 
@@ -81,7 +83,7 @@ class Entry:
         return line + (f": {', '.join(touched)}" if touched else "")
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Region:
     """A body: where allocations can stand. `before` and `after` are the positions of its composite's two entries."""
 
@@ -99,7 +101,7 @@ class Region:
         return isinstance(self.composite, For) and self.composite.kind is ForKind.THREAD
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Touch:
     """An access and its place: the innermost region, and the position of the leaf.
 
@@ -116,7 +118,7 @@ class Touch:
     param: Buffer | None = None
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Allocation:
     """One Allocate as it stands at one place: its buffer, the body that it stands in, and all touches in order.
 
@@ -130,7 +132,7 @@ class Allocation:
     visibility: Visibility | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LinearSequence:
     """The entries, and the allocations, both in program order."""
 
@@ -158,6 +160,10 @@ def parameter_touches(func: PrimFunc) -> dict[Buffer, Allocation]:
     return params
 
 
+# What most programs are made of: told apart by one look.
+_LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
+_ATOMS: frozenset[type[Node]] = frozenset((IntImm, Var))
+
 _KINDS = {Use.READ: AccessKind.READ, Use.WRITE: AccessKind.WRITE, Use.OPAQUE: AccessKind.OPAQUE}
 
 
@@ -179,7 +185,9 @@ class _Finder:
         todo: list[tuple[Stmt, str]] = [(stmt, "visit") for stmt in reversed(func.body.stmts)]
         while todo:
             stmt, step = todo.pop()
-            if step == "leave":
+            if type(stmt) in _LEAVES:
+                self.leaf(stmt)
+            elif step == "leave":
                 self.leave(stmt)
             elif step == "else":
                 self.open_else(stmt)
@@ -192,7 +200,7 @@ class _Finder:
                     todo += [(s, "visit") for s in reversed(stmt.then_body.stmts)]
                 else:
                     todo += [(s, "visit") for s in reversed(_body(stmt).stmts)]
-            elif isinstance(stmt, For | AttrStmt):  # a thread-bound loop inside another, a remark: no scope of its own
+            elif isinstance(stmt, (For, AttrStmt)):  # a thread-bound loop inside another, a remark: no scope of its own
                 todo += [(s, "visit") for s in reversed(stmt.body.stmts)]
             else:
                 self.leaf(stmt)
@@ -206,7 +214,9 @@ class _Finder:
     def opens_scope(self, stmt: Stmt) -> bool:
         if isinstance(stmt, For):
             return stmt.kind is not ForKind.THREAD or not self.in_thread()
-        return isinstance(stmt, While | IfThenElse) or (isinstance(stmt, AttrStmt) and stmt.key is AttrKey.EXTERN_SCOPE)
+        return isinstance(stmt, (While, IfThenElse)) or (
+            isinstance(stmt, AttrStmt) and stmt.key is AttrKey.EXTERN_SCOPE
+        )
 
     def in_thread(self) -> bool:
         attach = self.open[-1].attach
@@ -251,14 +261,18 @@ class _Finder:
         region = self.open[-1]
         position = self.tick()
         self.pending.append([])  # a leaf collects what stands at its own level
-        if isinstance(stmt, Allocate | View):
+        if isinstance(stmt, (Allocate, View)):
             for extent in stmt.buffer.shape:
-                if not isinstance(extent, IntImm):
-                    self.touch(extent, region, position)
-        if isinstance(stmt, Allocate):
+                self.touch(extent, region, position)
+        if isinstance(stmt, Store):
+            for index in stmt.indices:
+                self.touch(index, region, position)
+            self.touch(stmt.value, region, position)
+            self.record(stmt.buffer, AccessKind.WRITE, region, position, stmt)
+        elif isinstance(stmt, Allocate):
             visibility = self.visible.get(stmt) if self.in_thread() else None
-            self.roots[stmt.buffer] = Allocation(stmt.buffer, region, visibility=visibility)
-            self.allocations.append(self.roots[stmt.buffer])
+            allocation = self.roots[stmt.buffer] = Allocation(stmt.buffer, region, visibility=visibility)
+            self.allocations.append(allocation)
             self.pending[-1].append(Access(stmt.buffer, AccessKind.ALLOC))
         elif isinstance(stmt, View):
             if stmt.source in self.roots:
@@ -272,8 +286,6 @@ class _Finder:
             for child in stmt.children():
                 assert isinstance(child, Expr)
                 self.touch(child, region, position)
-            if isinstance(stmt, Store):
-                self.record(stmt.buffer, AccessKind.WRITE, region, position, stmt)
         if accesses := self.pending.pop():
             self.entries.append(Entry(stmt, position, region.depth, accesses=accesses))
 
@@ -289,7 +301,11 @@ class _Finder:
 
     def touch(self, expr: Expr, region: Region, position: int) -> None:
         """Record the reads and opaque uses in an expression."""
+        if type(expr) in _ATOMS:
+            return
         for node in walk(expr):
+            if type(node) in _ATOMS:
+                continue
             if isinstance(node, Load):
                 self.record(node.buffer, AccessKind.READ, region, position, node)
             elif isinstance(node, BufferRef):

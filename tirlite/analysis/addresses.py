@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.analysis.exactness import stays_exact
 from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.linear import Linear, Unknown
 from tirlite.ir import Buffer, Expr, Load, Store, Var
+from tirlite.record import record
 from tirlite.sizes import Size
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Window:
     """The place of a buffer in its allocation: the byte where it begins, and its inner extents (all but the first).
 
@@ -40,7 +39,7 @@ class Window:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Address:
     """The index of an access along each axis of `window`; a vector access also varies with its lane."""
 

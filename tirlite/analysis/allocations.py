@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.analysis.extents import Extents
 from tirlite.ir import Allocate, DType, PrimFunc, statements
+from tirlite.record import record
 from tirlite.sizes import Size
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AllocationSize:
     """One Allocate: its buffer's name, element type and scope, its extents, and its bytes.
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.shape_plan import shape_plan
 from tirlite.ir import Allocate, Buffer, PrimFunc, View, statements
+from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_le
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ByteRange:
     """`size` bytes of `root` from `offset` on; the whole of `root` where either is not known on entry to the function.
 

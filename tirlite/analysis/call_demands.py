@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from tirlite.analysis.extents import Extents
 from tirlite.ir import (
@@ -23,13 +22,14 @@ from tirlite.ir import (
     text,
     walk,
 )
+from tirlite.record import record
 from tirlite.sizes import Dim, Proof, Size, prove_divides, prove_eq, prove_le
 
 # Stands for the extent that is given, in the condition of a demand.
 GIVEN = Var("given")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Demand:
     """`axis` of parameter `param` takes an extent for which `condition` holds.
 

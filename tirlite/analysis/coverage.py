@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tirlite.analysis.access import AccessKind, Region, Touch
 from tirlite.analysis.exactness import stays_exact
 from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.linear import Linear, Unknown
 from tirlite.ir import GE, GT, LE, LT, And, Buffer, Expr, For, ForKind, IfThenElse, Load, Store, Var
+from tirlite.record import record
 from tirlite.sizes import Proof, Size, ceildiv, prove_eq, prove_le
 
 # Stores of one nest that are tried, the first ones.
@@ -36,7 +36,7 @@ def overwrites(touches: Sequence[Touch], around: Region, buffer: Buffer, space: 
     return False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class _Nest:
     """A store, the loops around it with how often each runs, the conditions around it, and its index."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tirlite.ir import (
@@ -21,11 +20,12 @@ from tirlite.ir import (
     While,
     walk,
 )
+from tirlite.record import record
 
 Loop: TypeAlias = For | While
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Definition:
     """What a variable is: the variable of `loop`, or bound to `value`.
 

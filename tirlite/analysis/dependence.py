@@ -8,7 +8,6 @@ touch the same byte: the difference of their addresses is a linear equation over
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tirlite.analysis.access import Region, Touch
@@ -18,12 +17,13 @@ from tirlite.analysis.equations import solve
 from tirlite.analysis.instances import Instances
 from tirlite.analysis.linear import Linear
 from tirlite.ir import Buffer, For, ForKind, IfThenElse, IntImm, Load, Store, While
+from tirlite.record import record
 from tirlite.sizes import Dim, Size, dims_of
 
 _UNORDERED = (ForKind.PARALLEL, ForKind.THREAD, ForKind.VECTORIZED)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reversal:
     """`late` may run after `early` has touched the same byte: in another iteration of `loop`, or, with None, in one."""
 

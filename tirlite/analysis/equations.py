@@ -8,16 +8,17 @@ rest can reach has one possible value. That settles indices that are digits of a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import gcd
 
 from tirlite.analysis.linear import Ends, is_positive, multiple
+from tirlite.record import record
 from tirlite.sizes import Dim, Proof, Size, prove_divides, substitute
 
 Name = int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Equation:
     """`constant` + the sum of `coefficient * variable` = 0. No coefficient is 0."""
 
@@ -25,7 +26,7 @@ class Equation:
     terms: dict[Name, Size]
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class System:
     """Equations, and the bounds of their variables, which are numbered."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tirlite.analysis.equations import solve
 from tirlite.analysis.exactness import stays_exact
@@ -11,10 +10,11 @@ from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.instances import Instances
 from tirlite.analysis.linear import Linear, Unknown, is_nonnegative
 from tirlite.ir import Expr, For, Var
+from tirlite.record import record
 from tirlite.sizes import Proof, Size
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class AffineMap:
     """From the iterations of loops to indices: for each axis a sum over loop counters, and over quotients and
     remainders of such sums, which `space` relates to what is divided.

@@ -12,16 +12,15 @@ of them pass, and from the last one before its first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch, linear_sequence
 from tirlite.analysis.visibility import Visibility
 from tirlite.ir import Buffer, For, IfThenElse, PrimFunc, While
+from tirlite.record import record
 
 Interval = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lifetime:
     """When one allocation lives: disjoint half-open intervals of positions, in order; none where it is never touched.
 

@@ -6,16 +6,17 @@ A Linear is exact: its value is that of the expression in the integers, not modu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from tirlite.ir import For, While
+from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_le
 
 Ends: TypeAlias = "tuple[Size | None, Size | None]"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Unknown:
     """An integer from `low` to `high`, both included, that is not known on entry; None where no bound is known.
 
@@ -33,7 +34,7 @@ class Unknown:
     steady: bool = True
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Linear:
     """`constant` + the sum of `terms[u] * u`. No coefficient is 0."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
@@ -12,9 +11,10 @@ from tirlite.analysis.trial_points import Points
 from tirlite.analysis.trial_values import Array, constant, trial_value
 from tirlite.diag import Span
 from tirlite.ir import Load, Store
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Access:
     """What an access touches: for each point that runs it, and each lane, the first byte in the allocation."""
 

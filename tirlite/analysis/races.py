@@ -8,7 +8,6 @@ out, and what happens only at other sizes is not seen: the interpreter looks at 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -40,6 +39,7 @@ from tirlite.ir import (
     View,
     statements,
 )
+from tirlite.record import record
 from tirlite.sizes import Dim
 
 # How many iterations are tried: of the loop that is looked at, of each loop inside it, and of those around it.
@@ -53,7 +53,7 @@ _STATEMENTS = 20_000
 _SIZES = (66, 4)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RacingAccess:
     """One of two accesses that meet: its iteration, by the loop's variable, and the element as text."""
 
@@ -63,7 +63,7 @@ class RacingAccess:
     span: Span | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Race:
     """Two accesses of one element in two iterations of `loop`, the first of them a write; `sizes` is where."""
 

@@ -8,16 +8,16 @@ in one, where views are declared. The attribute lists the places that lie apart.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.most_bytes import MostBytes
 from tirlite.ir import Allocate, AttrKey, AttrStmt, Buffer, Expr, IntImm, Load, PrimFunc, SeqStmt, Var, View, statements
 from tirlite.plan import Conditions
+from tirlite.record import record
 from tirlite.sizes import Dim, Size, dims_of, maximum
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class ShapePlan:
     """The parameter, the rows of entries whose places share no byte, and the body for which that holds."""
 
@@ -49,7 +49,7 @@ def shape_plan(func: PrimFunc) -> ShapePlan | None:
     return ShapePlan(last, outer.value, outer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlanDemands:
     """What every plan must keep, and the bytes of the places, by entry, over dims that stand for variables."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tirlite.analysis.access import AccessKind, Allocation, Region, Touch, linear_sequence
 from tirlite.analysis.addresses import Addresses
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.index_space import IndexSpace
 from tirlite.ir import Allocate, AttrKey, AttrStmt, IntImm, Load, Node, PrimFunc, Store, Var, View, statements, walk
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Temporaries:
     """The allocations that a pass may move and reshape, and what their indices can be.
 

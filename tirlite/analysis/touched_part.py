@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tirlite.analysis.access import Allocation, Region, Touch
 from tirlite.analysis.linear import Linear, Unknown, multiple
 from tirlite.analysis.temporaries import Temporaries
 from tirlite.ir import Load, Store
+from tirlite.record import record
 from tirlite.sizes import Size, maximum, minimum
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Span:
     """All indices along one axis: from `start`, which stands still while the body runs, so many."""
 

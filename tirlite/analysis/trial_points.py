@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from tirlite.analysis.trial_values import Array, constant, trial_value
 from tirlite.ir import Buffer, Expr, For, Var
+from tirlite.record import record
 
 _Values: TypeAlias = "dict[Var | Buffer, Array]"
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Points:
     """So many points. Each belongs to a `context`, one iteration of all loops outside of the one that is looked at, and
     has the variable of that loop in `iteration`.

@@ -9,19 +9,20 @@ Source of the idea: the webs of register allocation (Muchnick, Advanced Compiler
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tirlite.analysis.access import Allocation, Region, Touch
 from tirlite.analysis.coverage import overwrites
 from tirlite.analysis.index_space import IndexSpace
 from tirlite.ir import Buffer, For, ForKind, IfThenElse, Node, Steps, While, run
+from tirlite.record import record
 
 # What may be in the buffer: values of these webs. Nothing was written where it is empty.
 _State = frozenset[int]
 _ORDERED = (ForKind.SERIAL, ForKind.UNROLLED)
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Web:
     """Some touches of an allocation, in program order, and the innermost body in which all of it can be allocated."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 
 from tirlite.cli.plan_instances import Instance, cut
@@ -12,6 +11,7 @@ from tirlite.cli.symbolic_quality import Quality, Replanned, bindings, quality, 
 from tirlite.diag import TirliteError
 from tirlite.plan import Plan, Problem, solve
 from tirlite.plan.search.engine import Engine
+from tirlite.record import record
 from tirlite.sizes import Size
 
 # Seconds at which the gap is told, and how often sizes are bound.
@@ -24,7 +24,7 @@ _OVERDRAFT = 1.25
 _SECONDS, _MANY, _MANY_GAP = 60.0, 10_000, 0.01
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Row:
     """One instance with constant sizes. `gaps` are those at each of MOMENTS, None where there was no plan yet."""
 
@@ -51,7 +51,7 @@ class Row:
         return self.total <= self.total_bar and self.seconds <= self.seconds_bar
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SymbolicRow:
     """One instance with symbolic sizes: its one plan for all bindings, beside the policy to reuse equal expressions
     alone, and beside a plan for each binding.
@@ -68,7 +68,7 @@ class SymbolicRow:
     shapes: Replanned
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Failure:
     """An instance that has no plan, and what was said about it."""
 

@@ -6,13 +6,14 @@ import json
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import version
 
+from tirlite.record import record
 from tirlite.show import table
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Figure:
     """One thing measured: smaller is better, and `bar` is where it is good enough. `value` is None where it failed."""
 

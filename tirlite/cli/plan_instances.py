@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -12,6 +11,7 @@ from random import Random
 from tirlite.cli.command_error import CommandError
 from tirlite.diag import Message
 from tirlite.plan import Problem, Request, read_csv
+from tirlite.record import record
 from tirlite.sizes import Dim, Size
 
 _CAPACITY = re.compile(r"\.(?:cap)?(\d+)\.csv")
@@ -38,7 +38,7 @@ class NoInstances(Message):
     folder: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Instance:
     """A problem by name, the folder or kind that it belongs to, and who plans it unless told otherwise.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import exp, log
 from random import Random
 from statistics import fmean, median
@@ -13,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.plan import PerShape, Plan, Problem
+from tirlite.record import record
 from tirlite.sizes import Dim, Size, evaluate
 
 Binding = Mapping[Dim, int]
 _LARGEST = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Quality:
     """Bytes over the lower bound at the same binding: on average, and where it is worst."""
 
@@ -27,7 +27,7 @@ class Quality:
     worst: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Replanned:
     """The quality of plans for one binding each, and the milliseconds that a new binding takes: median and most."""
 

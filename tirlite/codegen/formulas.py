@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tirlite.codegen.text import FunctionText
@@ -32,6 +31,7 @@ from tirlite.ir import (
     i64,
 )
 from tirlite.ir.formula import Kind, Term
+from tirlite.record import record
 
 Formula: TypeAlias = Callable[..., Term]
 
@@ -57,7 +57,7 @@ _OPERATORS: dict[Kind, tuple[str, str]] = {  # on integers and bools, on floats
 _INTRINSICS = {Op.SQRT: "sqrt", Op.ABS: "fabs", Op.FLOOR: "floor", Op.ROUND: "roundeven"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class TextMachine:
     """Writes the instructions of a formula for so many lanes."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 from tirlite.analysis import (
@@ -28,6 +27,7 @@ from tirlite.codegen.memory import natural_alignment
 from tirlite.codegen.types import register_type
 from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, Var, callees, calls_in
 from tirlite.ir.faults import CallExtent
+from tirlite.record import record
 from tirlite.sizes import Proof
 
 # A function that is called more often is not copied into its callers: LLVM's time would grow with their number.
@@ -35,7 +35,7 @@ _MOST_COPIES = 3
 _LAST = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Version:
     """A function, and for each of its parameters what its callers promise.
 

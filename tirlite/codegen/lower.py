@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tirlite.analysis import shape_plan
 from tirlite.codegen.aliases import Aliases
@@ -27,9 +26,10 @@ from tirlite.codegen.types import register_type
 from tirlite.codegen.workspace import Workspace, workspace_layout, write_size_function
 from tirlite.diag import Message
 from tirlite.ir import Buffer, DType, PrimFunc, Var, f32
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lowered:
     """An LLVM module as text.
 

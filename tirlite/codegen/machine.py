@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING
+
+from tirlite.record import record
 
 if TYPE_CHECKING:
     from llvmlite.binding import ModuleRef, TargetMachine
@@ -36,7 +37,7 @@ class Effort(Enum):
     NONE = (0, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ObjectCode:
     """A relocatable object for this machine, and how it came about: the seconds of each stage."""
 

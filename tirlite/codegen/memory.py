@@ -6,16 +6,16 @@ one inside cannot overflow, as no buffer is larger than 2^62 bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd
 
 from tirlite.codegen.refused import Refused
 from tirlite.codegen.text import FunctionText
 from tirlite.codegen.types import element_type, memory_type, register_type
 from tirlite.ir import Buffer, DType
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """Where a buffer lies: its first byte, the strides of its axes in elements, and the proved alignment in bytes.
 

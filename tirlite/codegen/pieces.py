@@ -7,7 +7,6 @@ therefore cut, and its parts are called one after the other.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tirlite.codegen.storage import Home, Storage
 from tirlite.ir import (
@@ -27,13 +26,14 @@ from tirlite.ir import (
     While,
     walk,
 )
+from tirlite.record import record
 
 LOOP_WEIGHT = 20  # what a loop costs LLVM, in statements
 LARGEST = 1000
 SMALLEST = 100  # less is not worth a call
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Part:
     """`declarations`, which are written where the block stands, and the statements after them.
 

@@ -8,7 +8,7 @@ The rest are allocated where they are declared.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from tirlite.analysis import ShapePlan, shape_plan
@@ -16,6 +16,7 @@ from tirlite.analysis.distribution import distributed_loops
 from tirlite.codegen.refused import BufferTooLarge
 from tirlite.ir import Allocate, Buffer, Call, Expr, For, IntImm, LetExpr, Load, PrimFunc, Var, statements, walk
 from tirlite.plan.scope import Rank, StorageScope
+from tirlite.record import record
 
 STACK_BYTES = 64 * 1024  # of a whole function
 SMALL_BYTES = 1024  # the most for a buffer that is not marked as local
@@ -31,7 +32,7 @@ class Home(Enum):
     HEAP = "heap"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Storage:
     """The home of each buffer, in the order of the program.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from tirlite.diag import Message
 from tirlite.ir import Assert, DType, failure, shown
+from tirlite.record import record
 
 Number: TypeAlias = bool | int | float
 
@@ -26,7 +26,7 @@ class Told(Protocol):
         """The same where there was no memory for the values."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AssertTold:
     """An assert that did not hold, with what its message tells and what its condition compared."""
 

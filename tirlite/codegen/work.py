@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.text import FunctionText
 from tirlite.ir import (
@@ -25,6 +23,7 @@ from tirlite.ir import (
     statements,
     walk,
 )
+from tirlite.record import record
 
 # What stands in for the iterations of a loop whose bounds are known inside alone.
 _SOME = 16.0
@@ -32,7 +31,7 @@ _SOME = 16.0
 _CALL = 16.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Work:
     """A number, plus an operand of type double."""
 

@@ -7,7 +7,6 @@ part for each of these with the ranges of the buffers inside the loop.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tirlite.codegen.expressions import Expressions
@@ -15,9 +14,10 @@ from tirlite.codegen.faults import any_of, checked_bytes
 from tirlite.codegen.storage import LARGEST_BYTES, Storage, padded_bytes
 from tirlite.codegen.text import FunctionText
 from tirlite.ir import Buffer, For
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Workspace:
     """What the caller must provide: `bytes`, and where `buffers` is not empty, as much more as the size function says.
 

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from tirlite.diag.message import Message
+from tirlite.record import record
 from tirlite.show import Piece, Role, Styled
 
 _CAUSE, _EXAMPLE, _FIX = "Cause", "Example", "Fix"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Entry:
     """What there is to say about one code. `raises` is the name of the error that carries it."""
 

@@ -12,13 +12,13 @@ error[unknown-name]: `colour` is not defined
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tirlite.diag.source import Span
+from tirlite.record import record
 from tirlite.show import Piece, Role, Styled
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """A span to show, what to write under it, and whether it is the main place or a related one."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Source:
     """The text of a file, or of the part of it that was read.
 
@@ -27,7 +29,7 @@ class Source:
         return self.lines[index] if 0 <= index < len(self.lines) else None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Span:
     """A stretch of source text. Lines count from 1, columns from 0 in characters; the end is exclusive."""
 

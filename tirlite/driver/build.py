@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from threading import RLock
 from time import perf_counter
@@ -12,6 +11,7 @@ from tirlite.codegen import Effort, Lowered, assembly, compile_module, lower, op
 from tirlite.driver.options import Options
 from tirlite.ir import PrimFunc
 from tirlite.plan import Plan
+from tirlite.record import record
 from tirlite.rewrite import ByShape, Step, default_pipeline, run_pipeline
 from tirlite.rewrite.collection import collection_paused
 from tirlite.runtime import Executable, ShapePlans, Signature, signature_of
@@ -20,7 +20,7 @@ from tirlite.runtime import Executable, ShapePlans, Signature, signature_of
 _SEARCHED = ("exact", "per_shape")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rewritten:
     """A function after the passes, and the storage plan that one of them followed, or who makes one for each call."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from time import perf_counter
 from types import FunctionType
 from typing import TypeAlias, Unpack, overload
@@ -14,6 +13,7 @@ from tirlite.driver.kernel import Kernel
 from tirlite.driver.options import Choices, Options
 from tirlite.ir import PrimFunc, validate
 from tirlite.plan.search.engine import Engine
+from tirlite.record import record
 
 Function: TypeAlias = Callable[..., object]
 
@@ -33,7 +33,7 @@ class NoKernel(Message):
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Compiler:
     """What makes kernels. `engine` makes what runs the searches of strategy `exact`, where a kernel is given none."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypedDict
 
 from tirlite.diag import nearest
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.solve import STRATEGIES, Strategy, UnknownStrategy
+from tirlite.record import record
 from tirlite.rewrite import Observer, Pass
 from tirlite.target import Target
 
@@ -27,7 +28,7 @@ class Choices(TypedDict, total=False):
     engine: Callable[[], Engine] | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Options:
     """How a kernel is compiled.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from tirlite.diag import Message, Span, nearest
 from tirlite.dsl.convert import condition, constant, integer, is_literal, number, together
@@ -15,6 +14,7 @@ from tirlite.ir import expr as e
 from tirlite.ir.dtype import DType, bool_, dtype_of, f64, handle, i32, i64
 from tirlite.ir.expr import Buffer, BufferRef, Call, Expr, IntImm, Load, StringImm, widened
 from tirlite.ir.op import Op
+from tirlite.record import record
 
 
 class ArgumentCount(Message):
@@ -78,7 +78,7 @@ class MisplacedWord(Message):
     advice: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CallSite:
     """A call: what is called, the values of its arguments and keywords, and where they stand."""
 

@@ -8,15 +8,16 @@ types, once with them.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tirlite.dsl.scope import Cell
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Buffer
 from tirlite.ir.promote import literal_type, promote
+from tirlite.record import record
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class CellTypes:
     """The type of each scalar, by its first assignment. While `learning`, mistakes of the function are not its own."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -31,6 +30,7 @@ from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Buffer, FloatImm, IntImm, LetExpr, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.trampoline import Steps, run
+from tirlite.record import record
 
 
 class NotCallable(Message):
@@ -72,7 +72,7 @@ class Position(Enum):
     CONDITIONAL = "a part that is computed on a condition, or again and again"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AsFunction:
     """A kernel that stays a function of its own where it is called."""
 

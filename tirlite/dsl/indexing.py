@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tirlite.diag import Message, Span
 from tirlite.dsl.convert import number
 from tirlite.dsl.parameters import described
 from tirlite.ir.dtype import DType, TensorType
 from tirlite.ir.expr import Buffer, Expr, IntImm, Load
+from tirlite.record import record
 
 
 class IndexCount(Message):
@@ -92,7 +92,7 @@ class TupleIndex(Message):
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shape:
     """`x.shape`, before it is indexed."""
 

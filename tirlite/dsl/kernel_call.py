@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import cast
 
 from tirlite.analysis import GIVEN, Demand, Extents, ParamUses, Use, demands
@@ -21,6 +21,7 @@ from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import Allocate, Assert, For, Let, SeqStmt, Stmt, View
 from tirlite.ir.substitute import Substitution, substitute
 from tirlite.ir.walk import walk
+from tirlite.record import record
 from tirlite.sizes import Proof
 
 
@@ -76,7 +77,7 @@ class CallAlias(Message):
     second: str
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Call:
     """One call on its way into the caller."""
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
+
+from tirlite.record import record
 
 
 class Use(Enum):
@@ -24,7 +26,7 @@ class Use(Enum):
     UPDATE = "an updated scalar"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Block:
     """A body of statements. The function's has no parent.
 
@@ -47,7 +49,7 @@ class Block:
             block = block.parent
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Mention:
     """A name in a block: `node` is the assignment, or None for a read."""
 
@@ -56,7 +58,7 @@ class Mention:
     node: ast.stmt | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Home:
     """Where a scalar lives: as a Let or, where it changes, as a buffer declared in `block`."""
 
@@ -64,7 +66,7 @@ class Home:
     is_let: bool
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class LocalNames:
     """The names that a function assigns, each with its kind, the homes of its scalars, and the blocks of statements."""
 

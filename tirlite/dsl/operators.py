@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tirlite.diag import Message, Span
@@ -14,6 +13,7 @@ from tirlite.ir import expr as e
 from tirlite.ir.dtype import DType, f64
 from tirlite.ir.expr import Call, Expr
 from tirlite.ir.op import Op
+from tirlite.record import record
 
 
 class OperandType(Message):
@@ -58,7 +58,7 @@ class IntegerPower(Message):
     help = "write the product, as in `i * i`, or cast the base to a float, as in `tl.f64(i) ** 2`"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Operator:
     """An operator: its sign, its node, what Python does on literals, and the types that it takes."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tirlite.diag import Message, PlanError, Span
 from tirlite.dsl.inline import Inline
@@ -11,6 +11,7 @@ from tirlite.ir.dtype import DType, TensorType, i64
 from tirlite.ir.expr import Buffer, Expr, IntImm, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.plan.scope import StorageScope
+from tirlite.record import record
 
 
 class BadAnnotation(Message):
@@ -90,7 +91,7 @@ class BadOption(Message):
     wanted: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ParamType:
     """A tensor type with what a parameter may promise beyond it."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from tirlite.diag import Source, Span
+from tirlite.record import record
 
 # Python ends lines at these alone; str.splitlines knows more.
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
@@ -18,7 +19,7 @@ def lines_of(text: str) -> tuple[str, ...]:
     return tuple(_LINE_ENDS.split(text))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Places:
     """Where the nodes of one tree stand: line 1 of the tree is line `1 + shift` of the source."""
 

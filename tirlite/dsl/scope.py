@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tirlite.diag import Message, Span
 from tirlite.dsl.local_names import Block
 from tirlite.ir.expr import Buffer, Load, Var
 from tirlite.ir.stmt import Stmt
+from tirlite.record import record
 
 
 class PossiblyUnassigned(Message):
@@ -48,7 +49,7 @@ class AlreadyReported(Exception):
     """Something depends on a statement that was wrong; nothing more is to be said."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cell:
     """A scalar that changes: a buffer without axes.
 
@@ -61,12 +62,12 @@ class Cell:
     origin: ast.stmt | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Wrong:
     """What a name is bound to by a statement that was wrong."""
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Frame:
     """A block that is being translated."""
 

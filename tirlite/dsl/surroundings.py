@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import FunctionType, ModuleType
 
 from tirlite.diag import KernelError, Message, Span, nearest
@@ -16,6 +16,7 @@ from tirlite.dsl.vocabulary import BUILTINS, MATH, NAMES, TL, Namespace, Word, n
 from tirlite.ir.dtype import DType, TensorType, bool_, dtype_of
 from tirlite.ir.expr import Expr, FloatImm, IntImm
 from tirlite.ir.func import PrimFunc
+from tirlite.record import record
 
 
 class UnknownName(Message):
@@ -83,7 +84,7 @@ class NoAttribute(Message):
     advice: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Surroundings:
     """The names around a kernel, innermost first.
 

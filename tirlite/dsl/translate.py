@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import FunctionType
 
 from tirlite.diag import KernelError, Message, public
@@ -25,9 +24,10 @@ from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.trampoline import run
 from tirlite.ir.validate import validate
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Translation:
     """A kernel, and the constants from around it that went into it, under their names."""
 

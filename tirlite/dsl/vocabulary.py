@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NoReturn
 
 from tirlite.diag import KernelError, Message
 from tirlite.ir.dtype import SCALARS, bool_, dtype_of, f64, i64
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import ForKind
+from tirlite.record import record
 
 
 class OutsideKernel(Message):
@@ -28,7 +28,7 @@ class OutsideKernel(Message):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Word:
     """A name that means something inside kernels alone. Those of math have an `op`."""
 

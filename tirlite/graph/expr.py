@@ -7,7 +7,7 @@ where it is used, see `program`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Self, cast
 
 import numpy as np
@@ -18,6 +18,7 @@ from tirlite.graph.matching import matched
 from tirlite.graph.op import Attrs, Op, Site
 from tirlite.graph.types import TensorType, TupleType, Type, same_type
 from tirlite.ir import DType
+from tirlite.record import record
 
 
 class NoSuchField(Message):
@@ -67,7 +68,7 @@ class BranchTypes(Message):
     other: str
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class Expr(ABC):
     """A value in a graph. `span` is the place it came from; `device` a DLPack device type, 0 where none is given.
 
@@ -111,7 +112,7 @@ class Expr(ABC):
         object.__setattr__(self, "type", found)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class Var(Expr):
     """A parameter, or the name that a Let gives to a value."""
 
@@ -126,7 +127,7 @@ class Var(Expr):
         return ()
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class Constant(Expr):
     """A tensor whose elements are known. `value` may not be written to; for bfloat16 it holds the bits as uint16."""
 
@@ -151,13 +152,13 @@ def constant(array: npt.NDArray[Any], dtype: DType, *, name: str = "", span: Spa
     return Constant(kept.reshape(array.shape), dtype, name=name, span=span)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class Call(Expr):
     """An operator, or a function, applied to values."""
 
     op: Op | FunctionNode
     args: tuple[Expr, ...]
-    attrs: Attrs = Attrs()  # noqa: RUF009  # frozen, and equal by value
+    attrs: Attrs = Attrs()  # frozen, and equal by value
     name: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
@@ -172,7 +173,7 @@ class Call(Expr):
         return self.args
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class Tuple(Expr):
     """Several values as one."""
 
@@ -186,7 +187,7 @@ class Tuple(Expr):
         return self.fields
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class TupleGetItem(Expr):
     """One of the values of a tuple."""
 
@@ -204,7 +205,7 @@ class TupleGetItem(Expr):
         return (self.value,)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class Let(Expr):
     """`body`, in which `var` is `value`."""
 
@@ -220,7 +221,7 @@ class Let(Expr):
         return (self.value, self.body)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class If(Expr):
     """`then` where the condition holds, else `other`. What only one of them uses is computed only there."""
 
@@ -242,7 +243,7 @@ class If(Expr):
         return (self.condition, self.then, self.other)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class FunctionNode:
     """Parameters and a body over them: what a `Function` is, without its text.
 

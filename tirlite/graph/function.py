@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.graph.expr import FunctionNode
 from tirlite.graph.printer import text
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class Function(FunctionNode):
     """Parameters and a body over them; `print` shows one line for each expression, in the order of computation.
 

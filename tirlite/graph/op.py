@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, fields, replace
 from typing import Self
 
 from tirlite.diag import GraphError, Message, Span, TirliteError
 from tirlite.graph.types import TensorType, Type
 from tirlite.ir import DType
+from tirlite.record import record
 from tirlite.sizes import Dim, Poly, Size, evaluate, substitute
 
 
@@ -95,7 +96,7 @@ class BadAttribute(Message):
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Attrs:
     """Attributes of a call: none. Operators that have some take a subclass. Equal by value."""
 
@@ -151,7 +152,7 @@ def _text(value: object) -> str:
     return str(value) if isinstance(value, Poly | DType) else repr(value)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Site:
     """Where a type is inferred: the operator's name, the types of its operands, its attributes, and its place.
 
@@ -213,7 +214,7 @@ class Site:
         return f"{name}{self.op}({', '.join([*map(str, self.args), *filter(None, [str(self.attrs)])])})"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class Op:
     """An operator. `rule(site, attrs)` gives the type of its result, or raises one of the errors of `site`.
 

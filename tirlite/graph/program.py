@@ -7,12 +7,12 @@ one branch of an `If` needs is computed in that branch; one that is needed in bo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
 from tirlite.diag import GraphError, Message
 from tirlite.graph.expr import Constant, Expr, FunctionNode, If, Let, Var
+from tirlite.record import record
 
 
 class UnboundGraphVar(Message):
@@ -48,7 +48,7 @@ class BoundTwice(Message):
     function: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Block:
     """What is computed one after another: each expression after its operands. Variables are not among them."""
 
@@ -63,7 +63,7 @@ class Branches(NamedTuple):
     other: Block
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Program:
     """A function as a sequence. `branches` holds the blocks of each If, `bound` the value of each variable of a Let."""
 

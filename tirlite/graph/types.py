@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from tirlite.diag import GraphError, Message, Span
 from tirlite.graph.extents import Extent, Shape, is_equal, product, shape_of
 from tirlite.ir import DType
 from tirlite.ir import TensorType as Annotation
+from tirlite.record import record
 from tirlite.sizes import Dim, Proof, Size, maximum, prove_le, substitute
 
 
@@ -29,7 +29,7 @@ class NegativeGraphExtent(Message):
     type: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TensorType:
     """A tensor: its extents, which are sizes over dims, and its element type. Equal by value."""
 
@@ -57,7 +57,7 @@ class TensorType:
         return f"{self.dtype}[{', '.join(map(str, self.shape)) or '()'}]"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TupleType:
     """A tuple of values of these types."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from tirlite.diag import KernelRunError, Message, Span
@@ -11,6 +11,7 @@ from tirlite.interp.memory import owner_of
 from tirlite.interp.poison import refuse
 from tirlite.interp.program import Block, Marks, Program, Step, Values
 from tirlite.ir import Buffer, Function, Steps, Var
+from tirlite.record import record
 
 # What translates one type of node. An expression's rule returns the register of its value.
 Rule: TypeAlias = "Callable[[Code, Any], Steps[Any]]"
@@ -31,7 +32,7 @@ class NotInterpretable(Message):
     what: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Subroutine:
     """Where a function that is called begins, the register that holds the block in which its caller goes on, and those
     of its names: its dims may be the caller's, with other values.
@@ -42,7 +43,7 @@ class Subroutine:
     registers: dict[Var | Buffer, int]
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Code:
     """The program so far. Steps go to the end of `block` and report faults at `span`."""
 

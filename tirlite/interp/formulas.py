@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,12 @@ from tirlite.interp.arithmetic import FUNCTIONS, Function
 from tirlite.ir import DType, Op
 from tirlite.ir.formula import Kind, Term
 from tirlite.ir.functions.table import Formula
+from tirlite.record import record
 
 _CALLS: dict[Op, Function] = {Op.ROUND: np.rint, Op.SQRT: np.sqrt, Op.ABS: np.abs}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArrayMachine:
     """Carries out a formula on arrays of any length."""
 

@@ -7,7 +7,7 @@ one after the other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,12 +19,13 @@ from tirlite.interp.place import element
 from tirlite.interp.program import Marks, Values
 from tirlite.ir import Buffer, For
 from tirlite.ir.faults import IterationConflict
+from tirlite.record import record
 
 # An iteration, by the loop's variable, and the place of its access.
 Visit: TypeAlias = "tuple[int, Span | None]"
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Iterations:
     """The iterations of one run of a parallel loop, of which `current` runs.
 

@@ -6,7 +6,6 @@ buffer that shares its bytes with others, one after the other, is still seen to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from tirlite.interp.bfloat import from_bits, is_bfloat, to_bits
 from tirlite.interp.poison import Poison
 from tirlite.ir import Buffer, DType
+from tirlite.record import record
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
@@ -25,7 +25,7 @@ _FILL = 0xCD
 _OWNERS = 255
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Window:
     """A buffer that exists.
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import Span
 from tirlite.ir.faults import UninitialisedRead
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Poison:
     """A mark on a value (no mark: all lanes are good).
 

@@ -7,12 +7,13 @@ a running loop. Beside each stands its poison mark. Nothing nests, so that no de
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from tirlite.diag import Span
 from tirlite.interp.poison import Poison
 from tirlite.ir import Buffer, Var
+from tirlite.record import record
 
 Values: TypeAlias = list[Any]
 Marks: TypeAlias = list[Poison | None]
@@ -25,7 +26,7 @@ def finish(_values: Values, _marks: Marks) -> Block | None:
     return None
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Block:
     """Steps that run in order, and what chooses the next block."""
 
@@ -36,7 +37,7 @@ class Block:
         self.exit = lambda _values, _marks: target
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Fork(Block):
     """Where a thread waits for as many threads as register `extent` says, which run `body` with `variable` counted.
 
@@ -51,7 +52,7 @@ class Fork(Block):
     span: Span | None = None
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Meeting(Block):
     """Where each thread of a block waits for all others, and then goes on at `after`."""
 
@@ -59,7 +60,7 @@ class Meeting(Block):
     span: Span | None = None
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Program:
     """A translated function. `values` are the registers at the start: constants are in place, the rest is None.
 

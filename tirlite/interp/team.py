@@ -7,7 +7,7 @@ order in which the threads run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from tirlite.diag import KernelRunError, Message, Span
 from tirlite.interp.memory import Window
 from tirlite.interp.program import THREAD, Block, Fork, Marks, Meeting, Program, Values, advance
+from tirlite.record import record
 
 # The way to a thread from the first: for each fork on it, which fork of its thread it is, and which of its threads is
 # taken. The last number is -1 for several of them.
@@ -58,7 +59,7 @@ class BarrierMissed(Message):
     instead: str
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Thread:
     """A thread: its registers, where it goes on, and the threads that it waits for.
 
@@ -92,7 +93,7 @@ def execute(program: Program, values: Values) -> None:
         pause = advance(pause.after, values, marks)
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Team:
     """The threads of one block while they run.
 

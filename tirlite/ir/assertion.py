@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tirlite.diag import Message
 from tirlite.ir.dtype import DType, f32
@@ -28,6 +27,7 @@ from tirlite.ir.printer import text
 from tirlite.ir.stmt import Assert
 from tirlite.ir.substitute import substitute
 from tirlite.ir.walk import walk
+from tirlite.record import record
 
 # More values make no message clearer.
 MOST_SHOWN = 6
@@ -36,7 +36,7 @@ MOST_SHOWN = 6
 PLACE = "{}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shown:
     """What a failed Assert tells: the values in its message, then those that its condition compared, by their text."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING
+
+from tirlite.record import record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +26,7 @@ class TypeCode(Enum):
 _SHORT = {TypeCode.INT: "i", TypeCode.UINT: "u", TypeCode.FLOAT: "f", TypeCode.BFLOAT: "bf"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DType:
     """A scalar type of `bits` bits, or a vector of `lanes` of them. Equal by value.
 
@@ -106,7 +107,7 @@ class DType:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TensorType:
     """An element type with a shape: `f32[n, 4]`. `f32[()]` has no axis and one element.
 

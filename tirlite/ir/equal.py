@@ -8,7 +8,6 @@ function that is called is one token, a digest of its own stream.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b
 from math import isnan
@@ -20,9 +19,10 @@ from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, StringImm, Var
 from tirlite.ir.kernel_call import Function
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import SeqStmt
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Equality:
     """Whether two trees are equal, for use in a condition; if not, the first difference and the path to it."""
 

@@ -7,7 +7,7 @@ expressions (`a + 1`, `x[i] * y[j]`, `i < n`) promote first, as NumPy 2 does, wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import copysign, frexp, inf, isfinite, ldexp
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
@@ -15,6 +15,7 @@ from tirlite.ir.dtype import DType, TypeCode, bool_, f64, handle, i64
 from tirlite.ir.node import Node, node
 from tirlite.ir.op import Op
 from tirlite.ir.promote import literal_type, promote
+from tirlite.record import record
 
 if TYPE_CHECKING:
     from tirlite.sizes import Dim
@@ -316,7 +317,7 @@ class Select(Expr):
         object.__setattr__(self, "dtype", self.if_true.dtype)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class Buffer:
     """A typed window with `len(shape)` axes on storage, row-major and dense. Compared by identity.
 

@@ -7,7 +7,6 @@ last bit. There is no branch and no table: each lane of a vector takes the same 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from tirlite.ir.dtype import DType, TypeCode, bool_, f64
@@ -33,6 +32,7 @@ from tirlite.ir.expr import (
     rounded,
 )
 from tirlite.ir.op import Op
+from tirlite.record import record
 
 Kind: TypeAlias = type[Binary] | type[Compare] | type[Neg]
 
@@ -59,7 +59,7 @@ class Machine(Protocol):
         """The same bits as another type of as many."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Term:
     """A value within a formula. Numbers beside it take its type."""
 

@@ -7,7 +7,6 @@ functions) and `validate_names` (definitions and uses). `RULES` lists what they 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 from typing import TypeAlias
@@ -25,6 +24,7 @@ from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import SeqStmt, Stmt
 from tirlite.plan.scope import UnknownScope
+from tirlite.record import record
 
 MOST_REPORTED = 20
 
@@ -93,7 +93,7 @@ def validate(func: PrimFunc) -> None:
         raise KernelError(*found)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Define:
     """From here on `name` is defined, by the node `by`."""
 

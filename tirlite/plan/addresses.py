@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tirlite.plan.layout import Layout
+from tirlite.record import record
 from tirlite.sizes import Size, round_up
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Addresses:
     """`of[id]` is the address of a request in its memory, `ends[memory]` the bytes in use there, both from 0."""
 

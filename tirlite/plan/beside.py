@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 
 from tirlite.plan.drawing import chart_of
 from tirlite.plan.plan import Plan
 from tirlite.plan.solve import solve
+from tirlite.record import record
 from tirlite.show import Chart, chart_svg, chart_text, picture
 from tirlite.show.rectangle import extent
 from tirlite.sizes import Dim
@@ -16,7 +17,7 @@ from tirlite.sizes import Dim
 _GAP = "    "
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Comparison:
     """Two plans, and how they look beside each other. `str` of it is the chart in letters."""
 

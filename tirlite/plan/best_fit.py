@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappop, heappush
 from itertools import islice
 
@@ -16,6 +16,7 @@ from tirlite.plan.items import Item
 from tirlite.plan.occupancy import Occupancy
 from tirlite.plan.order import Order
 from tirlite.plan.slots import Slot
+from tirlite.record import record
 from tirlite.sizes import Size, maximum
 
 # How many candidates are looked at where a proof may fail, and where a lifetime has gaps.
@@ -25,7 +26,7 @@ _GAPS = 64
 _WIDE = 8
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Track:
     number: int
     size: Size

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from tirlite.plan.in_place import Handover, grouped, handovers
 from tirlite.plan.layout import total_of
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Interval, Request
 from tirlite.plan.samples import samples
+from tirlite.record import record
 from tirlite.sizes import Dim, Size, evaluate, maximum, minimum
 
 _SAMPLES = 8
 _FEW = 16
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Peak:
     """The most bytes that are live at one point, and one such point where that is decided."""
 
@@ -25,7 +25,7 @@ class Peak:
     time: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Stretch:
     """Bytes that are needed over some time, in one of some memories; fewer than none where something is saved."""
 

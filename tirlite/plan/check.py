@@ -10,19 +10,19 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from tirlite.plan.check_pairs import pair_faults, takeover, without
 from tirlite.plan.layout import Layout, Region
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Interval, Request
 from tirlite.plan.verdict import Counterexample, Fault, Ok
+from tirlite.record import record
 from tirlite.sizes import Dim, Proof, Size, alternatives, evaluate, prove_divides, prove_eq, prove_le, round_up
 
 _Entry = tuple[tuple[int, int], int]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Block:
     """Bytes of one request, or of two that are live together in place, over some time: from `low` to the `highs`."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from tirlite.diag import Message, PlanError, nearest
 from tirlite.plan.facts_text import parse_facts
 from tirlite.plan.size_text import names_in
+from tirlite.record import record
 from tirlite.sizes import Dim, Size
 
 
@@ -46,7 +46,7 @@ class BadBinding(Message):
     told: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Names:
     """What the names stand for: in `sizes` dims with their facts, or values; in `plain` any positive integer."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import lcm
 
 from tirlite.diag import KernelError, Message, PlanError, Source, Span
+from tirlite.record import record
 from tirlite.sizes import Dim
 
 _NAME = r"(?P<name>[^\W\d]\w*)"
@@ -51,7 +51,7 @@ class ContraryFacts(Message):
     told: str
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Known:
     """What has been told of one dim so far."""
 

@@ -7,14 +7,14 @@ stretch of time that ends the source's life and begins the destination's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Interval, Request
+from tirlite.record import record
 from tirlite.sizes import Size, maximum
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Handover:
     """A pair that may be taken, and the stretch of time at which both are live."""
 
@@ -28,7 +28,7 @@ class Handover:
         return self.destination.id, self.source.id
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Group:
     """Requests at one offset, each taking the place of the one before, and the bytes of each stretch of time."""
 
@@ -103,6 +103,7 @@ def grouped(requests: Sequence[Request], taken: Sequence[Handover]) -> list[Grou
     """The requests in groups, each in order of time, for pairs of which each source and each destination is in one."""
     to_source = {each.destination.id: each for each in taken}
     to_destination = {each.source.id: each for each in taken}
+    most: dict[tuple[Size, Size], Size] = {}  # of two sizes: the same few are compared over and over
     groups = []
     for request in requests:
         if request.id in to_source:
@@ -111,11 +112,13 @@ def grouped(requests: Sequence[Request], taken: Sequence[Handover]) -> list[Grou
         while members[-1].id in to_destination:
             steps.append(to_destination[members[-1].id])
             members.append(steps[-1].destination)
-        groups.append(Group(tuple(members), tuple(_pieces(members, steps))))
+        groups.append(Group(tuple(members), tuple(_pieces(members, steps, most))))
     return groups
 
 
-def _pieces(members: Sequence[Request], steps: Sequence[Handover]) -> list[tuple[Interval, Size]]:
+def _pieces(
+    members: Sequence[Request], steps: Sequence[Handover], most: dict[tuple[Size, Size], Size]
+) -> list[tuple[Interval, Size]]:
     pieces: list[tuple[Interval, Size]] = []
     for number, request in enumerate(members):
         born = steps[number - 1].at[1] if number else request.live[0][0]
@@ -124,5 +127,8 @@ def _pieces(members: Sequence[Request], steps: Sequence[Handover]) -> list[tuple
             if max(low, born) < min(high, dies):
                 pieces.append(((max(low, born), min(high, dies)), request.size))
         if number < len(steps):
-            pieces.append((steps[number].at, maximum(request.size, steps[number].destination.size)))
+            pair = request.size, steps[number].destination.size
+            if pair not in most:
+                most[pair] = maximum(*pair)
+            pieces.append((steps[number].at, most[pair]))
     return pieces

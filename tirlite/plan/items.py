@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from tirlite.plan.decision import Choice, Decision
@@ -11,10 +10,11 @@ from tirlite.plan.in_place import Group
 from tirlite.plan.order import Order
 from tirlite.plan.request import Interval, Request, joined
 from tirlite.plan.slots import Slot
+from tirlite.record import record
 from tirlite.sizes import Size
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Item:
     """Requests that take the same storage in turn. `value` is the size in bytes at middling values of the dims."""
 

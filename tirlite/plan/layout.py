@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.problem import Problem
+from tirlite.record import record
 from tirlite.sizes import Dim, Size, evaluate, maximum
 
 
@@ -20,7 +21,7 @@ class Placement(NamedTuple):
     offset: Size
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Region:
     """A pool of a plan: one contiguous address space of `size` bytes in `memory`, a pool of the problem."""
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.diag import Message, PlanError
 from tirlite.plan.request import BadAlignment, is_alignment
+from tirlite.record import record
 from tirlite.sizes import Size
 
 
@@ -25,7 +24,7 @@ class BadCapacity(Message):
     capacity: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pool:
     """A memory of the problem.
 

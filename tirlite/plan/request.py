@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from tirlite.diag import Message, PlanError
+from tirlite.record import record
 from tirlite.sizes import Dim, Poly, Size
 
 Interval = tuple[int, int]
@@ -126,7 +126,7 @@ class BadFixed(Message):
     align: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Request:
     """A wish for storage.
 

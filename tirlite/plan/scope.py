@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 from tirlite.diag import Message, PlanError, nearest
+from tirlite.record import record
 
 
 class Rank(IntEnum):
@@ -37,7 +37,7 @@ class UnknownScope(Message):
     ranks: str = ", ".join(f"`{name}`" for name in _RANKS)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StorageScope:
     """A rank and a tag; equal means the same memory."""
 
@@ -47,6 +47,8 @@ class StorageScope:
     @classmethod
     def parse(cls, text: str) -> StorageScope:
         """The scope that `text` spells, as "global" or "local.UB". Raises PlanError for any other rank or no tag."""
+        if (plain := _RANKS.get(text)) is not None:
+            return cls(plain)
         name, dot, tag = text.partition(".")
         rank = _RANKS.get(name)
         if rank is None or (dot and not tag):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import NamedTuple
 
 from tirlite.diag import KernelError, Message, PlanError
+from tirlite.record import record
 from tirlite.sizes import Proof, Size, SizeLike, as_size, ceildiv, maximum, minimum, prove_divides
 
 _TOKEN = re.compile(r"\s*(\d+|[^\W\d]\w*|//|\*\*|[-+*/%(),])")
@@ -146,7 +147,7 @@ _FUNCTIONS: Mapping[str, tuple[int, int | None, Callable[..., Size]]] = {
 }
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Reader:
     """Operator-precedence parsing with two stacks, as sums may have ten thousand terms."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.layout import Placement, Region
@@ -11,10 +11,11 @@ from tirlite.plan.plan import Plan
 from tirlite.plan.pool import Pool
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
+from tirlite.record import record
 from tirlite.sizes import Size, maximum
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Slot:
     """The requests that take one stretch of storage in turn, the decision for each of them, and the pairs in place."""
 

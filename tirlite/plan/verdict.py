@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from tirlite.record import record
 from tirlite.sizes import Size
 
 
@@ -25,7 +25,7 @@ class Fault(Enum):
     IN_PLACE = "in-place"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ok:
     """The plan is safe for all values of its dims. True."""
 
@@ -33,7 +33,7 @@ class Ok:
         return True
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Counterexample:
     """What is wrong with a plan: the requests, the time, the bytes [low, high) and the memory concerned. False."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tirlite.diag import CapacityError, Message
 from tirlite.plan.bound import peak
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
+from tirlite.record import record
 from tirlite.sizes import lower_bound
 
 _SHOWN = 12
@@ -34,7 +34,7 @@ class CannotFit(Message):
     largest: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Witness:
     """A memory, a time, the bytes live then, and the requests that are."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.analysis.races import Race, find_race
 from tirlite.diag import KernelError
 from tirlite.ir import PrimFunc
 from tirlite.ir.faults import IterationConflict
+from tirlite.record import record
 
 
 class ParallelRace(IterationConflict):
@@ -24,7 +23,7 @@ class ParallelRace(IterationConflict):
     sizes: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CheckRaces:
     """Refuses a function in normal form in whose parallel loops two iterations are seen to conflict.
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tirlite.analysis.access import Allocation
 from tirlite.analysis.linear import is_nonnegative
 from tirlite.analysis.temporaries import Temporaries, temporaries
 from tirlite.analysis.touched_part import Span, touched_part
 from tirlite.ir import Broadcast, Expr, Load, PrimFunc, Ramp, Store, Sub
+from tirlite.record import record
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
 from tirlite.rewrite.affine_exprs import index_expr
 from tirlite.sizes import Proof, Size, maximum, prove_lt
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CompactBuffers:
     """Shrinks each temporary to what one execution of the body that it is allocated in touches.
 

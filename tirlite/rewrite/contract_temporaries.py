@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tirlite.analysis.access import AccessKind, Allocation
 from tirlite.analysis.blocks import Blocks
 from tirlite.analysis.temporaries import temporaries
 from tirlite.ir import Allocate, Buffer, IntImm, Let, Load, Node, PrimFunc, Rule, Stmt, Store, Var, rewrite
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ContractTemporaries:
     """Turns temporaries of one element into scalars, which take no memory.
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tirlite.analysis.access import Allocation
 from tirlite.analysis.line_window import line_window
 from tirlite.analysis.temporaries import Temporaries, common_regions, temporaries
 from tirlite.ir import Expr, FloorMod, For, ForKind, IfThenElse, IntImm, Load, PrimFunc, Store, const, i64
+from tirlite.record import record
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
 
 # A window of more lines is left alone: its lines no longer stay close to the processor.
 _MOST_LINES = 16
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FoldStorage:
     """Cuts a temporary down to the lines that one iteration of a loop sees, which are used in turn.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tirlite.analysis.extents import Extents
@@ -30,6 +29,7 @@ from tirlite.ir import (
     substitute,
     walk,
 )
+from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.joined_range import JoinedRange, joined_range
 
@@ -44,7 +44,7 @@ _MOST_LATER = 8
 _MOST_STATEMENTS = 64
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FuseLoops:
     """Makes one loop of two in a row, where the second reads a temporary that the first fills.
 

@@ -6,12 +6,11 @@ be under way while others compute.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.analysis.thread_nesting import check_thread_nesting
 from tirlite.diag import KernelError, Message
 from tirlite.ir import For, Node, PrimFunc, Stmt, rewrite, statements
 from tirlite.ir.thread_tag import ThreadRole, thread_role
+from tirlite.record import record
 from tirlite.rewrite.divide_threads import divided
 
 
@@ -32,7 +31,7 @@ class VirtualThreadsLeft(Message):
     tag: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InjectVirtualThreads:
     """Interleaves virtual threads: each statement is done for all of them before the next one.
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tirlite.analysis.exactness import stays_exact
 from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.linear import Linear, is_nonnegative
 from tirlite.ir import LE, LT, And, Call, Expr, For, IfThenElse, Load, Max, Min, SeqStmt, Stmt, Var, walk
+from tirlite.record import record
 from tirlite.rewrite.affine_exprs import shifted
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JoinedRange:
     """From `start` to `stop`, which holds both ranges; `first` and `second` are None where a loop runs all along.
 

@@ -8,7 +8,7 @@ counts and places the scratch of all.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tirlite.ir import (
     Allocate,
@@ -33,6 +33,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.plan import Rank, StorageScope
+from tirlite.record import record
 from tirlite.rewrite.fit_callees import fit_callees
 from tirlite.rewrite.pipeline import Pass
 
@@ -40,7 +41,7 @@ from tirlite.rewrite.pipeline import Pass
 SMALL_BYTES = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LowerCallees:
     """Runs `passes` on each function that is called, callees first, and lets callers allocate its scratch.
 
@@ -63,7 +64,7 @@ class LowerCallees:
         return _with_scratch(func, lowered)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Lowered:
     """A function as it is, and as one that is given its `scratch` as its last parameters."""
 

@@ -7,7 +7,7 @@ A statement object may stand in a program twice; passes that keep a table by buf
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tirlite.ir import (
     Allocate,
@@ -28,11 +28,12 @@ from tirlite.ir import (
     substitute,
     walk,
 )
+from tirlite.record import record
 
 _MOVED = (AttrKey.STORAGE_SCOPE, AttrKey.VOLATILE_SCOPE)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Normalize:
     """Makes definitions unique, and storage_scope and volatile_scope fields of their buffers."""
 
@@ -65,9 +66,9 @@ def _attributes_to_fields(func: PrimFunc) -> PrimFunc:
 
 def _definitions(root: Node) -> Iterator[Buffer | Var]:
     for node in walk(root):
-        if isinstance(node, Allocate | View):
+        if isinstance(node, (Allocate, View)):
             yield node.buffer
-        elif isinstance(node, Let | LetExpr | For):
+        elif isinstance(node, (Let, LetExpr, For)):
             yield node.var
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 from tirlite.ir import PrimFunc, validate
+from tirlite.record import record
 from tirlite.rewrite.pipeline import Step
 from tirlite.show import python_text, write
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PrintAfter:
     """Prints the program after the passes called `names`, or after every pass, to `file` (standard output).
 
@@ -26,7 +26,7 @@ class PrintAfter:
             write(python_text(f"{_heading(step)}\n{step.after}\n"), self.file)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DumpFolder:
     """Writes `00-input.py`, `01-PASS.py` ... into a folder, which is made where it is missing."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol, TypeAlias
 
 from tirlite.ir import PrimFunc
+from tirlite.record import record
 from tirlite.rewrite.collection import collection_paused
 
 
@@ -20,7 +20,7 @@ class Pass(Protocol):
     def __call__(self, func: PrimFunc) -> PrimFunc: ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Step:
     """One pass that has run. `number` counts from 1."""
 

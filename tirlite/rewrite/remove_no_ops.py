@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.analysis.definitions import Definitions
 from tirlite.ir import (
     Allocate,
@@ -28,9 +26,10 @@ from tirlite.ir import (
     statements,
     walk,
 )
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RemoveNoOps:
     """Takes out stores to temporaries that nothing reads, then lets, views and allocations without a use, then loops
     and branches that are left empty, until nothing changes.

@@ -7,17 +7,17 @@ view at `plan[i]`; the attribute `disjoint` around the body lists what lies apar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tirlite.analysis import Lifetime
 from tirlite.diag import Span
 from tirlite.ir import Allocate, AttrKey, AttrStmt, Buffer, Load, PrimFunc, SeqStmt, Var, View, const, i64, u8
 from tirlite.plan import PerShape
 from tirlite.plan.search.engine import Engine
+from tirlite.record import record
 from tirlite.rewrite.storage_problem import StorageProblem, attach_loop
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ByShape:
     """Plans that are made at each call with a new shape. `variables` are those whose values `plans.dims` stand for."""
 
@@ -31,7 +31,7 @@ class ByShape:
         return cls(plans, tuple(found.extents.variables[dim] for dim in plans.dims))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Declarations:
     """The parameter, each arena with the loop that it is attached to, and what replaces the Allocate of each buffer."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
 from tirlite.analysis.dependence import may_carry
@@ -25,12 +24,13 @@ from tirlite.ir import (
     While,
     rewrite,
 )
+from tirlite.record import record
 
 # Pairs of a store and a load that are compared for one allocation and one loop.
 _MOST_PAIRS = 256
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SinkAllocations:
     """Moves each allocation to the begin of the innermost body that holds all of its uses.
 

@@ -7,17 +7,16 @@ SPMD-threaded Programs for Multicore CPUs" (Stratton et al., 2010).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.analysis.thread_nesting import check_thread_nesting
 from tirlite.ir import Evaluate, For, ForKind, Node, PrimFunc, Stmt, rewrite, statements
 from tirlite.ir.thread_tag import ThreadRole, thread_role
+from tirlite.record import record
 from tirlite.rewrite.divide_threads import divided
 from tirlite.rewrite.inject_virtual_threads import demand_injected
 from tirlite.rewrite.thread_phases import is_barrier
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SplitThreads:
     """Makes loops over blocks parallel, and loops over threads serial, one for each stretch between two barriers.
 

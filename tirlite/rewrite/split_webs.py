@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from tirlite.analysis import Extents, IndexSpace, lifetimes_of, linear_sequence
@@ -30,10 +30,11 @@ from tirlite.ir import (
     statements,
     walk,
 )
+from tirlite.record import record
 from tirlite.rewrite.storage_problem import left_alone
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SplitWebs:
     """Splits buffers that are overwritten as a whole, so that each lifetime can be planned by itself.
 

@@ -6,7 +6,6 @@ The finder of the loop-nest level. What stays where it is, and why, is told besi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tirlite.analysis import (
     Extents,
@@ -23,6 +22,7 @@ from tirlite.analysis.visibility import Visibility
 from tirlite.diag import Message, PlanError, Span
 from tirlite.ir import Allocate, Buffer, For, PrimFunc, TypeCode, Var, statements
 from tirlite.plan import Pool, Problem, Rank, Request, StorageScope
+from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_le, round_up, upper_bound
 from tirlite.target import MemoryInfo, Target
 
@@ -53,7 +53,7 @@ class UnboundedInTaggedMemory(Message):
     dim: str = "n"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StorageProblem:
     """The problem, the lifetime behind each request by its id, and the allocations outside it with the reason why.
 

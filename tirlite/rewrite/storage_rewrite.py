@@ -8,7 +8,7 @@ stay as they are. Source: TVM's storage_rewrite (2017), with the plan made by `t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from tirlite.analysis import StorageFault, check_storage
@@ -32,6 +32,7 @@ from tirlite.ir import (
 )
 from tirlite.plan import Plan, StorageScope, Strategy, solve
 from tirlite.plan.search.engine import Engine
+from tirlite.record import record
 from tirlite.rewrite.inject_virtual_threads import demand_injected
 from tirlite.rewrite.shape_rewrite import ByShape, Declarations, declarations
 from tirlite.rewrite.split_webs import SplitWebs
@@ -66,7 +67,7 @@ class UnsafeRewrite(Message):
     fault: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StorageRewrite:
     """Plans the storage of a function in normal form by a strategy of `tirlite.plan`, and rewrites it.
 

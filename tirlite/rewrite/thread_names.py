@@ -8,7 +8,7 @@ than loaded and stored, the axes stay with its storage, and the buffer becomes a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import gcd
 from typing import TypeAlias
 
@@ -37,6 +37,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.thread_tag import ThreadRole
 from tirlite.plan import Rank, StorageScope
+from tirlite.record import record
 from tirlite.rewrite.thread_phases import Item, Phase, Phases, is_plain, items_in_order
 
 # What is computed once more instead of kept: so many nodes, those of the variables that it is made of included.
@@ -65,7 +66,7 @@ Name: TypeAlias = Var | Buffer
 Declaration: TypeAlias = Allocate | View | Let
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Declared:
     """Where a name is declared: its phase, and the how-manieth of all declarations it is."""
 
@@ -74,7 +75,7 @@ class Declared:
     order: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Copies:
     """Storage with a copy for each thread of `axes`. `is_window` says that the buffer becomes a view of its part."""
 
@@ -83,7 +84,7 @@ class Copies:
     is_window: bool = False
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Names:
     """What happens to names.
 

@@ -7,7 +7,6 @@ All threads are to have ended a phase before the first of them begins the next o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tirlite.analysis.uniformity import Uniformity
@@ -41,6 +40,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.callees import closure_of
 from tirlite.ir.thread_tag import ThreadRole, thread_role
+from tirlite.record import record
 
 
 class DivergentBarrier(Message):
@@ -78,7 +78,7 @@ class BarrierInside(Message):
     where: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Phase:
     """Statements that each thread runs before any thread runs what follows."""
 
@@ -86,7 +86,7 @@ class Phase:
     stmts: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Around:
     """A statement with phases in its bodies, or, without bodies, one that is run once for all threads."""
 
@@ -127,7 +127,7 @@ def is_plain(expr: Expr) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Obstacle:
     """What cannot be run once for all threads: the innermost statement around, and why."""
 

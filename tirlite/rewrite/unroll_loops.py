@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.ir import For, ForKind, IntImm, PrimFunc, Stmt, const, i64, rewrite, statements, substitute
+from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
 
@@ -12,7 +11,7 @@ from tirlite.rewrite.normalize import Normalize
 _MOST_STATEMENTS = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UnrollLoops:
     """Writes out each `tl.unroll` loop with constant bounds and at most `most` iterations; others stay as they are.
 

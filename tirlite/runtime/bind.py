@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from tirlite.analysis.exact_value import value_of
 from tirlite.ir import Var
 from tirlite.ir.faults import OverlappingArguments
+from tirlite.record import record
 from tirlite.runtime import explain
 from tirlite.runtime.scalars import scalar_value
 from tirlite.runtime.signature import ArrayParam, Signature
@@ -30,7 +30,7 @@ class _Omitted:
 OMITTED = _Omitted()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Binding:
     """A call whose arguments have passed all checks.
 

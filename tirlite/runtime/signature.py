@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tirlite.ir import Buffer, Expr, IntImm, PrimFunc, Var
 from tirlite.ir.printer import text
+from tirlite.record import record
 from tirlite.runtime.extents import check_extent
 from tirlite.runtime.writes import written_params
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArrayParam:
     """An array among the parameters.
 
@@ -43,7 +43,7 @@ class ArrayParam:
         return (*self.buffer.shape, lanes) if lanes > 1 else self.buffer.shape
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScalarParam:
     """A number among the parameters."""
 
@@ -55,7 +55,7 @@ class ScalarParam:
         return self.var.name
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Signature:
     """The parameters of a function, and its dims in the order in which a kernel takes them."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, groupby
 
+from tirlite.record import record
 from tirlite.show.rectangle import Rectangle
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Grid:
     """`rows` x `columns` cells over [left, right) x [bottom, top)."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rectangle:
     """[left, right) x [bottom, top), what is written in it, and what is told when the pointer stands on it."""
 
@@ -17,7 +17,7 @@ class Rectangle:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Chart:
     """Rectangles, what the axes mean, and a title.
 

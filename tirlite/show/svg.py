@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil
 
+from tirlite.record import record
 from tirlite.show.density import Grid, runs
 from tirlite.show.rectangle import Chart, Rectangle, extent
 
@@ -21,7 +21,7 @@ _MOST_MARKS = 50
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Frame:
     """From the chart's units to pixels, and the edges of the plane in pixels."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bounds:
     """`low <= value <= high`, where None means that no bound is known."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 
 from tirlite.diag import KernelError, Message
+from tirlite.record import record
 from tirlite.sizes.bounds import Bounds
 from tirlite.sizes.poly import Atom, Size
 
@@ -29,7 +30,7 @@ class BadFacts(Message):
     why: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Dim(Atom):
     """A symbolic extent: any integer from `min` to `max` that is a multiple of `multiple_of`.
 

@@ -6,16 +6,16 @@ All functions hold for every value of the factors; those that divide by a sum ho
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import gcd
 from typing import Generic, TypeVar
 
+from tirlite.record import record
 from tirlite.sizes.terms import Factor, accumulate, add, without
 
 F = TypeVar("F", bound=Factor)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Division(Generic[F]):
     """A quotient or remainder, taken apart.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd, lcm
 from typing import TYPE_CHECKING
 
 from tirlite.diag import KernelError, Message
+from tirlite.record import record
 from tirlite.sizes.dim import Dim
 from tirlite.sizes.evaluate import dims_of
 from tirlite.sizes.extrema import Maximum, maximum, minimum
@@ -89,7 +89,7 @@ def _sum(terms: Terms, images: Mapping[Atom, sympy.Expr]) -> sympy.Expr:
     return sympy.Add(*(sympy.Mul(coefficient, *(images[a] for a in product)) for product, coefficient in terms.items()))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Ratio:
     """`above / below`: what a sympy subexpression is before it is made whole."""
 

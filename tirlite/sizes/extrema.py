@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import gcd
 from operator import ge, le
 
 from tirlite.diag import KernelError
+from tirlite.record import record
 from tirlite.sizes.bounds import Bounds, of_maximum, of_minimum
 from tirlite.sizes.division import divisor_of
 from tirlite.sizes.evaluate import dims_of, evaluate, sample_bindings
@@ -60,7 +61,7 @@ def _split(size: Size) -> list[Size]:
     return []
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class _Candidate:
     """A size that may matter, the argument that it came with, and its values at a few bindings."""
 
@@ -69,7 +70,7 @@ class _Candidate:
     samples: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class _Extremum(Composite):
     """What maxima and minima have in common: several sizes, none of which is proved to be beyond another."""
 

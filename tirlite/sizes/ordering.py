@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
 
+from tirlite.record import record
 from tirlite.sizes.bounds import Bounds
 from tirlite.sizes.box import minimum_in_box
 from tirlite.sizes.terms import Factor, replace
@@ -20,13 +20,13 @@ F = TypeVar("F", bound=Factor)
 _MOST_PAIRS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Distance(Factor):
     """How far the greater of two factors is from the other one."""
 
     ident: int = -1
     divisor: int = 1
-    bounds: Bounds = Bounds(0, None)  # noqa: RUF009
+    bounds: Bounds = Bounds(0, None)
 
 
 def minimum_by_order(terms: Mapping[tuple[F, ...], int]) -> int | None:

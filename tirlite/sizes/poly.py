@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import gcd
 from operator import index
 from typing import NoReturn, Self, SupportsIndex, TypeAlias, TypeVar
 
 from tirlite.diag import KernelError, Message
+from tirlite.record import record
 from tirlite.sizes.bounds import Bounds, of_quotient, of_remainder
 from tirlite.sizes.box import bounds_in_box
 from tirlite.sizes.division import divisor_of, quotient_by_int, quotient_by_sum, remainder_by_int, remainder_by_sum
@@ -101,7 +102,7 @@ class Arithmetic:
         return NotImplemented if terms is None else remainder(of_terms(terms), self + 0)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Relaxation:
     """A bound of an atom by a simpler size: `scale * by * atom` is at least, or at most, `size`; `scale > 0`."""
 
@@ -166,7 +167,7 @@ class Composite(Atom):
         return hash(self.ident)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class Poly(Arithmetic):
     """A size that is not constant, in normal form. Made by arithmetic on dims, never directly.
 
@@ -174,13 +175,20 @@ class Poly(Arithmetic):
     """
 
     terms: Terms
+    # Sizes are keys of many tables.
+    _hash: int = field(default=0, init=False)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Poly):
-            return self.terms == other.terms
+            return self is other or self.terms == other.terms
         return isinstance(other, Atom) and self.terms == {(other,): 1}
 
     def __hash__(self) -> int:
+        if not self._hash:
+            object.__setattr__(self, "_hash", self._hashed())
+        return self._hash
+
+    def _hashed(self) -> int:
         if len(self.terms) == 1:
             ((product, coefficient),) = self.terms.items()
             if coefficient == 1 and len(product) == 1:
@@ -198,7 +206,7 @@ class Poly(Arithmetic):
     __repr__ = __str__
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class _Division(Composite):
     """What quotients and remainders have in common."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 
 from tirlite.diag import Message, PlanError, Span, nearest, public
 from tirlite.plan import StorageScope
+from tirlite.record import record
 
 
 class BadMemory(Message):
@@ -80,7 +81,7 @@ class BadWorkers(Message):
 MOST_WORKERS = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MemoryInfo:
     """What is known of a tagged memory, in bits.
 
@@ -104,7 +105,7 @@ class MemoryInfo:
         return self.max_num_bits // 8
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Target:
     """A machine by name, with its tagged memories by scope.
 

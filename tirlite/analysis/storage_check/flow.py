@@ -8,16 +8,15 @@ region is looked at once, however deep it lies.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.analysis.storage_check.resident import Event, Flow, Happening, Region, Resident
 from tirlite.ir import Stmt
+from tirlite.record import record
 
 _FRESH, _HOLDS, _CLOBBERED = range(3)
 _STATES = range(3)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Misread:
     """`reader` reads the victim after `writer` has written to the rival."""
 
@@ -25,7 +24,7 @@ class Misread:
     reader: Stmt
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Effect:
     """For each state before: the states after, who clobbered on the way, and what is misread on the way."""
 
@@ -40,7 +39,7 @@ _DECLARED = _Effect((_SAME[_FRESH],) * 3)
 _WRITTEN = _Effect((_SAME[_HOLDS], _SAME[_HOLDS], _SAME[_CLOBBERED]))
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Open:
     """A region on the way through it: its effect so far, and for a choice how many branches that joins."""
 
@@ -49,7 +48,7 @@ class _Open:
     branches: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Spared:
     """A statement, from its first position to its last, that is proved to let neither harm the other.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.analysis import demands_of
 from tirlite.codegen.debug.expressions import CheckedExpressions
 from tirlite.codegen.debug.marks import Mark, Read, settled
@@ -12,9 +10,10 @@ from tirlite.codegen.faults import Faults
 from tirlite.codegen.kernel_calls import Calls, Version
 from tirlite.codegen.types import register_type
 from tirlite.ir import Buffer, KernelCall, Var, walk
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CheckedVersion(Version):
     """A function, and which of its buffers come with a shadow (`shadowed`).
 

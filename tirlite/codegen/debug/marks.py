@@ -6,15 +6,15 @@ where a fault needs it, from the tree of reads that the value was made of.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tirlite.codegen.text import FunctionText
 from tirlite.codegen.types import register_type
 from tirlite.ir import bool_
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Flag:
     """Which of so many lanes are poisoned: an `i1`, or a vector of them."""
 
@@ -26,7 +26,7 @@ class Flag:
         return register_type(bool_.with_lanes(self.lanes) if self.lanes > 1 else bool_)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Read:
     """A load that may have read poison: the number of its buffer among those of the module, and the indices."""
 
@@ -35,14 +35,14 @@ class Read:
     indices: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Either:
     """The first of several origins that has poison."""
 
     origins: tuple[Origin, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Guarded:
     """An origin that counts in the lanes that were chosen."""
 
@@ -53,7 +53,7 @@ class Guarded:
 Origin: TypeAlias = Read | Either | Guarded
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Mark:
     """The poisoned lanes of a value, and their origin."""
 

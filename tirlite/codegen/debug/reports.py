@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from tirlite.codegen.told import Number
@@ -11,9 +10,10 @@ from tirlite.diag import Message, Span
 from tirlite.ir import Assert, Binary, Buffer, DType, failure, i64, shown
 from tirlite.ir.faults import IndexOutOfBounds, NegativeExtent, OutOfMemory, UninitialisedRead, ViewOutOfBounds
 from tirlite.ir.traps import trap_of
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Report:
     """What the faults of this module have in common."""
 
@@ -23,7 +23,7 @@ class Report:
         return OutOfMemory("the values of another fault, which would stand here", 8, span=self.span)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IndexReport(Report):
     """The indices of an access that lies outside of its buffer, each followed by the extent of its axis."""
 
@@ -41,7 +41,7 @@ class IndexReport(Report):
         return IndexOutOfBounds(self.buffer, axis, *pairs[axis], span=self.span)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AxisReport(IndexReport):
     """The same of one axis alone."""
 
@@ -51,7 +51,7 @@ class AxisReport(IndexReport):
         return IndexOutOfBounds(self.buffer, self.axis, int(values[0]), int(values[1]), span=self.span)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PoisonReport(Report):
     """The number of the buffer that poison was read from, and the indices, as many as any buffer has there."""
 
@@ -70,7 +70,7 @@ class PoisonReport(Report):
         return UninitialisedRead(self.use, buffer.name, element, span=self.span)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TrapReport(Report):
     """The operands of an integer operation that has no value for them."""
 
@@ -89,7 +89,7 @@ class TrapReport(Report):
         return message
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExtentReport(Report):
     """The extents of a declaration, one of them negative."""
 
@@ -105,7 +105,7 @@ class ExtentReport(Report):
         return NegativeExtent(self.buffer.name, axis, extent, span=self.span)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MemoryReport(Report):
     """The extents of an allocation for which there is no memory."""
 
@@ -119,7 +119,7 @@ class MemoryReport(Report):
         return OutOfMemory(self.buffer.name, _bytes(self.buffer, values), span=self.span)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ViewReport(Report):
     """The byte offset of a view, its extents, and then those of its source, in which it does not lie."""
 
@@ -137,7 +137,7 @@ class ViewReport(Report):
         return ViewOutOfBounds(self.buffer.name, self.source.name, first, last, available, span=self.span)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AssertReport(Report):
     """The values of an assert that did not hold, each followed by whether it is poisoned."""
 

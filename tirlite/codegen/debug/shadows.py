@@ -9,7 +9,6 @@ go unseen, but none is made up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd
 
 from tirlite.codegen import memory
@@ -18,11 +17,12 @@ from tirlite.codegen.environment import Environment
 from tirlite.codegen.memory import Place
 from tirlite.codegen.text import FunctionText
 from tirlite.ir import Buffer, DType
+from tirlite.record import record
 
 _OWNERS = 255
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Window:
     """What is known of a buffer beside its place: extents, bytes, and its shadow, if it has one.
 

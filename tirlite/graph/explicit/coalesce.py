@@ -7,7 +7,7 @@ strategy of the planner does that.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
 from tirlite.diag import public
@@ -27,10 +27,11 @@ from tirlite.graph.explicit.lifetimes import Scope, Storage, storage_problem, st
 from tirlite.graph.explicit.lift import LiftConstants
 from tirlite.ir import Steps, run
 from tirlite.plan import Plan, Problem, solve
+from tirlite.record import record
 from tirlite.sizes import Dim, Size, round_up
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StorageCoalesce:
     """One region for each scope - a routine's body, each side of a branch - and element type, allocated at its entry.
 

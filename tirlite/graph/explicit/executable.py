@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy.typing as npt
 
 from tirlite.diag import public
@@ -13,9 +11,10 @@ from tirlite.graph.explicit.printer import text
 from tirlite.graph.explicit.serialise import from_text, text_of
 from tirlite.graph.explicit.verify import verify
 from tirlite.graph.out_variants import Library, OutVariants, numpy_variant
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(eq=False, repr=False)
 class Executable:
     """Routines, each behind those that it invokes; the last one is run. `print` shows the instructions.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,6 +34,7 @@ from tirlite.graph.out_variants import OutVariants
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, Steps
 from tirlite.ir import run as run_steps
+from tirlite.record import record
 from tirlite.sizes import Dim, evaluate
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -74,7 +75,7 @@ class NoOutVariant(Message):
     op: str
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Frame:
     """The names of one running routine."""
 
@@ -83,7 +84,7 @@ class Frame:
     storages: dict[str, Array] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Run:
     """What a run made, and the bytes of the storages that it allocated, in order.
 

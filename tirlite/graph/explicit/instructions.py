@@ -7,7 +7,6 @@ What an operator makes is written to tensors that it is handed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy.typing as npt
@@ -15,10 +14,11 @@ import numpy.typing as npt
 from tirlite.graph.op import Attrs
 from tirlite.graph.types import TensorType, Type, tensors
 from tirlite.ir import DType
+from tirlite.record import record
 from tirlite.sizes import Dim, Size
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class AllocStorage:
     """`size` bytes at an address that is a multiple of `alignment`; the element type says what it is meant for."""
 
@@ -29,7 +29,7 @@ class AllocStorage:
     device: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class AllocTensor:
     """A tensor on a storage from byte `offset` on."""
 
@@ -40,7 +40,7 @@ class AllocTensor:
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class ReshapeTensor:
     """The bytes of a tensor under another shape."""
 
@@ -49,7 +49,7 @@ class ReshapeTensor:
     shape: tuple[Size, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class LoadConstant:
     """A tensor whose elements are known."""
 
@@ -58,7 +58,7 @@ class LoadConstant:
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class LetSize:
     """A number of bytes that gets a name; `dim` stands for it in the sizes behind."""
 
@@ -66,7 +66,7 @@ class LetSize:
     value: Size
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class ReadSize:
     """A size that is known only when a tensor of one integer is: `dim` stands for it in the sizes behind."""
 
@@ -74,7 +74,7 @@ class ReadSize:
     tensor: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class InvokeOperator:
     """An operator reads the tensors `args` and writes the tensors `outs`."""
 
@@ -84,7 +84,7 @@ class InvokeOperator:
     outs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class InvokeRoutine:
     """Another routine of the executable reads the tensors `args`; its results are written to `outs`."""
 
@@ -93,7 +93,7 @@ class InvokeRoutine:
     outs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Branch:
     """One of two bodies, as a tensor of one bool says. Names given inside mean nothing outside."""
 
@@ -110,7 +110,7 @@ Body: TypeAlias = tuple[Instruction, ...]
 Result: TypeAlias = "str | tuple[Result, ...]"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Parameter:
     """A value that a routine is called with: the names of its tensors, one for a tensor, and their type."""
 
@@ -124,7 +124,7 @@ class Parameter:
         return tuple(zip(self.names, tensors(self.type), strict=True))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Routine:
     """Instructions over parameters. A primitive one stands for one kernel, and passes leave it as it is."""
 

@@ -7,7 +7,6 @@ from the first touch of a tensor on it to the last one; those of the results liv
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tirlite.graph.explicit.instructions import (
@@ -25,6 +24,7 @@ from tirlite.graph.explicit.instructions import (
 )
 from tirlite.ir import Steps, run
 from tirlite.plan import Pool, Problem, Request
+from tirlite.record import record
 from tirlite.sizes import Dim, Size, dims_of, substitute
 from tirlite.sizes.poly import atom_of
 
@@ -36,7 +36,7 @@ class Scope(NamedTuple):
     side: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Storage:
     """What is known of a storage: `size` is over dims known when its scope is entered, None where it is over others."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tirlite.graph.explicit.executable import Executable
 from tirlite.graph.explicit.instructions import Body, Branch, Instruction, LoadConstant, Routine, walk
 from tirlite.ir import Steps, run
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LiftConstants:
     """Constants are loaded before all else, in the order in which they stood; those of branches too.
 

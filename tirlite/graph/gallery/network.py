@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,11 @@ import numpy.typing as npt
 from tirlite.graph.extents import values
 from tirlite.graph.function import Function
 from tirlite.graph.types import TensorType
+from tirlite.record import record
 from tirlite.sizes import Dim, dims_of
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Network:
     """A function, and values for all of its dims, in several sets; an empty set where it has no dims."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from tirlite.diag import Span
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.onnx.contents import contents
 from tirlite.ir import DType
+from tirlite.record import record
 from tirlite.sizes import Size
 
 
@@ -20,14 +20,14 @@ class Unsupported(Exception):  # it says why a node has no counterpart; the user
     """Why a node cannot become a part of a graph."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Body:
     """A graph that is an attribute: of an If, a Loop, a Scan. `proto` is a GraphProto."""
 
     proto: Any
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Node:
     """A node: its operator, the version of the operators that the model asks for, operands and attributes.
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tirlite.record import record
+
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Resampling:
     """As ONNX's Resize spells it."""
 

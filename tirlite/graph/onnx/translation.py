@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -15,6 +15,7 @@ from tirlite.graph.onnx.attributes import attributes_of
 from tirlite.graph.onnx.folding import Folding
 from tirlite.graph.onnx.node import Body, Node, Unsupported
 from tirlite.graph.onnx.tensors import TensorReader
+from tirlite.record import record
 
 Results: TypeAlias = "Expr | Sequence[Expr | None]"
 Importer: TypeAlias = "Callable[[Translation, Node], Results]"
@@ -47,7 +48,7 @@ class UnknownOnnxValue(Message):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Missing:
     """A node that has no counterpart: its number from 1 on (0: it is none), its text, and why."""
 
@@ -56,7 +57,7 @@ class Missing:
     why: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Dialect:
     """What operators mean where a node stands: the version for each domain, and the functions that the model brings."""
 
@@ -173,7 +174,7 @@ class Translation:
         return [None if each is None else self.fold(each) for each in results]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Holder:
     """Something with attributes."""
 

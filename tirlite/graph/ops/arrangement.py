@@ -2,44 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.graph.extents import Shape, is_equal, product
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.ops.linear import broadcast_into
 from tirlite.graph.types import TensorType
+from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_eq, prove_le
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reshape(Attrs):
     """The extents of the result, all of them."""
 
     shape: Shape
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Transpose(Attrs):
     """The axes of the operand in the order of the result."""
 
     axes: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Broadcast(Attrs):
     """The extents of the result."""
 
     shape: Shape
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tile(Attrs):
     """How often the operand is repeated along each axis."""
 
     repeats: tuple[Size, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Slice(Attrs):
     """For each axis: the first index, how many there are, and the step from one to the next, which may be negative."""
 
@@ -48,7 +47,7 @@ class Slice(Attrs):
     steps: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pad(Attrs):
     """What is added before and behind each axis, and of which elements.
 

@@ -6,16 +6,15 @@ before each spatial axis and then what is added behind each, as in ONNX.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.graph.extents import Shape, is_equal
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.ops.linear import contracted
 from tirlite.graph.types import TensorType
+from tirlite.record import record
 from tirlite.sizes import Proof, Size, ceildiv, minimum, prove_le
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Conv(Attrs):
     """Steps of the window, padding, distance between its elements, and how many groups of channels stand apart."""
 
@@ -25,14 +24,14 @@ class Conv(Attrs):
     groups: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConvTranspose(Conv):
     """As of the convolution that it is the transpose of, and what is added behind each spatial axis of the result."""
 
     output_padding: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pool(Attrs):
     """The window, its steps, padding and dilations; whether a last window may reach beyond; whether padding counts."""
 

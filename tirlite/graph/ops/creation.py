@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, i64
+from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_le
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sizes(Attrs):
     """The elements of the result in order, its extents, and its element type."""
 
@@ -20,7 +19,7 @@ class Sizes(Attrs):
     dtype: DType = i64
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Count(Attrs):
     """The number of elements of the result."""
 

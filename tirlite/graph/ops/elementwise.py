@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, bool_
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cast(Attrs):
     """The element type of the result."""
 
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Clip(Attrs):
     """The least and the greatest value; None is no limit."""
 
@@ -24,14 +23,14 @@ class Clip(Attrs):
     high: float | int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Alpha(Attrs):
     """The slope of what is below zero."""
 
     alpha: float = 0.01
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HardSigmoid(Attrs):
     """`max(0, min(1, alpha * x + beta))`."""
 
@@ -39,7 +38,7 @@ class HardSigmoid(Attrs):
     beta: float = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Selu(Attrs):
     """`gamma * (x if x > 0 else alpha * (exp(x) - 1))`."""
 
@@ -47,7 +46,7 @@ class Selu(Attrs):
     gamma: float = 1.0507009873554805
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Gelu(Attrs):
     """Whether the formula with tanh stands for the one with erf."""
 

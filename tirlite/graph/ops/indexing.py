@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.graph.extents import is_at_most, is_equal
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.ops.normalization import Axis
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import i32, i64
+from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_eq, prove_le
 
 REDUCTIONS = ("none", "add", "mul", "max", "min")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BatchDims(Attrs):
     """How many axes both operands have in common before the indices count."""
 
     batch_dims: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scatter(Attrs):
     """The axis that indices count along, and what is done with the element that stands there already.
 
@@ -32,14 +31,14 @@ class Scatter(Attrs):
     reduction: str = "none"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScatterNd(Attrs):
     """What is done with the element that stands there already; see Scatter."""
 
     reduction: str = "none"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OneHot(Attrs):
     """The number of classes, and the place of their axis in the result."""
 
@@ -47,7 +46,7 @@ class OneHot(Attrs):
     axis: int = -1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TopK(Attrs):
     """How many elements, along which axis, and whether the greatest or the least."""
 

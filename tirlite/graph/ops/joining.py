@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.graph.extents import is_equal
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.ops.normalization import Axis
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import i32, i64
+from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_eq
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Split(Attrs):
     """The extents of the parts along an axis."""
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.graph.extents import is_equal
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.ops.broadcast import broadcast
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType
+from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_eq
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Gemm(Attrs):
     """`alpha * A' @ B' + beta * C`, where A' is A or its transpose, and B' likewise."""
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.graph.extents import Shape, is_equal
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.ops.linear import broadcast_into
 from tirlite.graph.types import TensorType
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Epsilon(Attrs):
     """What is added to a variance before the root is taken."""
 
     epsilon: float = 1e-5
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LayerNorm(Attrs):
     """The first of the axes that are normalised together, and what is added to the variance."""
 
@@ -25,7 +24,7 @@ class LayerNorm(Attrs):
     epsilon: float = 1e-5
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lrn(Attrs):
     """`x / (bias + alpha / size * s) ** beta`, where s sums the squares of `size` neighbouring channels."""
 
@@ -35,7 +34,7 @@ class Lrn(Attrs):
     bias: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Axis(Attrs):
     """The axis that the operator works along; negative ones count from the end."""
 

@@ -6,21 +6,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.graph.extents import Shape, is_equal
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.types import TensorType, TupleType
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Steps(Attrs):
     """Whether the sequence is gone through from its end."""
 
     reverse: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GruSteps(Attrs):
     """Whether the sequence is gone through from its end; whether the product of the state comes before its reset."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, i64
+from tirlite.record import record
 from tirlite.sizes import Proof, prove_le
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reduce(Attrs):
     """The axes that are gone through, and whether they stay with extent 1."""
 
@@ -20,7 +20,7 @@ class Reduce(Attrs):
     keepdims: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Arg(Attrs):
     """The axis, whether it stays with extent 1, and whether the last of equal elements counts."""
 
@@ -29,7 +29,7 @@ class Arg(Attrs):
     last: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CumSum(Attrs):
     """The axis; whether an element itself is left out of its sum; whether sums begin at the end."""
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.graph.extents import Shape, is_equal
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.ops.broadcast import broadcast
 from tirlite.graph.ops.linear import contracted
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, i32
+from tirlite.record import record
 from tirlite.sizes import Proof, prove_le
 
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Resize(Attrs):
     """The extents of the result; over those of the operand as they were given, where they were (else None); the way.
 
@@ -30,7 +29,7 @@ class Resize(Attrs):
     rounding: str = "round_prefer_floor"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Quantize(Attrs):
     """The axis that scales and zero points count along, where there are several, and the type of the result."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from tirlite.plan.in_place import Group, Handover, chosen, grouped
 from tirlite.plan.order import Order
@@ -12,10 +11,11 @@ from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.pack.symbolic import Slots, pack_groups
 from tirlite.plan.request import Request
 from tirlite.plan.samples import Binding
+from tirlite.record import record
 from tirlite.sizes import Size
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Arena:
     """The offset of each request, the bytes of all, and the pairs that are in place.
 
@@ -28,7 +28,7 @@ class Arena:
     is_known: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shared:
     """Slots: the sizes of all, the number of the slot that each request is in, and whether pairs are in place there."""
 
@@ -37,7 +37,7 @@ class Shared:
     has_pairs: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Packer:
     """How to pack: the sample bindings for symbolic sizes, and looks at requests that may be spent on each memory."""
 

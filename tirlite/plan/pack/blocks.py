@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from tirlite.record import record
 
 
 class Piece(NamedTuple):
@@ -15,7 +16,7 @@ class Piece(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Block:
     """Bytes over time, placed at one offset, a multiple of `align`, or at `fixed`.
 
@@ -41,7 +42,7 @@ class Block:
         return self.pieces[-1].high
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sections:
     """Time cut into as few sections as tell conflicts: two blocks are live at one time iff they share a section.
 

@@ -6,20 +6,21 @@ Each block rests on what was placed before it, or on the ground; what lies below
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heapify, heappop, heapreplace
 
 from tirlite.plan.pack.blocks import Piece, Sections
+from tirlite.record import record
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Work:
     """Looks at blocks that may still be spent."""
 
     left: int
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Skyline:
     """A state of the skyline: the height of each section, and the bytes that are still to be placed there."""
 

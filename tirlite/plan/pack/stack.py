@@ -7,11 +7,11 @@ order makes a safe plan, and only what it costs depends on the dims.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tirlite.plan.order import Order
 from tirlite.plan.pack.blocks import Sections
+from tirlite.record import record
 from tirlite.sizes import Size, maximum, round_up
 
 # Sizes of which an offset is the maximum; an order that needs more is given up.
@@ -29,7 +29,7 @@ class Bytes(NamedTuple):
     size: Size
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tower:
     """A block of symbolic sizes, over sections."""
 
@@ -37,7 +37,7 @@ class Tower:
     align: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Stack:
     """The offset of each tower, and the bytes of all."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from math import gcd
 
 from tirlite.plan.in_place import Group
@@ -12,6 +11,7 @@ from tirlite.plan.pack.blocks import Block, Piece, Sections, sections_of, top_of
 from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.pack.stack import Bytes, Stack, Tower, height_of, stack
 from tirlite.plan.samples import Binding
+from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_divides
 
 # Groups, and sections that they live in, beyond which only multiples of one size are packed.
@@ -23,7 +23,7 @@ _BUDGET = 4000
 _TRIES = 3
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Slots:
     """Storage shared whole: the number of the slot of each group, and the bytes of all at each sample binding."""
 

@@ -6,8 +6,10 @@ is also kernel language: loops, branches, integers and arrays. They run as they 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Protocol
+
+from tirlite.record import record
 
 
 class Array(Protocol):
@@ -32,7 +34,7 @@ TRAIL_ENTRY = 5
 PASSES = 4
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Cells:
     """All arrays of one search. Buffers, sections and levels are numbers from 0; -1 means none.
 

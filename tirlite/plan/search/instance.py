@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import gcd
 
 from tirlite.plan.request import Interval
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Item:
     """A buffer: bytes, a power of two that divides its offset, its offset if that is given, and when it lives."""
 
@@ -19,7 +19,7 @@ class Item:
     live: tuple[Interval, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Instance:
     """Buffers that a chain of overlaps connects, with sizes, alignments and offsets in multiples of `unit` bytes.
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import perf_counter
 
+from tirlite.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Progress:
     """How far a search is: nodes visited, seconds, bytes of the best plan of the memory at hand, and their bound."""
 
@@ -20,7 +22,7 @@ class Progress:
 Listener = Callable[[Progress], None]
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Limits:
     """`nodes` that are left, seconds after which to stop, and who wants to know in between.
 

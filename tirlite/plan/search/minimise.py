@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tirlite.plan.search.descent import Descent
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.instance import Item, instances
 from tirlite.plan.search.limits import Limits
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Packing:
     """The offset of each item in bytes, the bytes in all, and bytes that every packing needs.
 

@@ -8,7 +8,6 @@ needed; where none of them reaches the floor at some sizes, these are packed and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from threading import Lock
 
 from tirlite.plan.pack.blocks import Block, Piece, sections_of
@@ -18,6 +17,7 @@ from tirlite.plan.search.engine import Engine, PythonEngine
 from tirlite.plan.search.instance import Item
 from tirlite.plan.search.limits import Limits
 from tirlite.plan.search.minimise import minimise
+from tirlite.record import record
 
 # Looks at places while an order is sought, and while sizes are packed by themselves.
 _BUDGET = 20_000
@@ -25,7 +25,7 @@ _BUDGET = 20_000
 _PAIRS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """What lies at one offset: when it lives, its alignment, and its offset if that is given."""
 
@@ -34,7 +34,7 @@ class Place:
     fixed: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Order:
     """An order of stacking: (number of a place, its alignment, those before it that it may rest on) for each."""
 

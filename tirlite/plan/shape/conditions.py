@@ -7,12 +7,12 @@ numbers is looked at in time that grows with the sum of the rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tirlite.plan.request import Interval
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Conditions:
     """What the entries of a plan must keep. Each entry is the size of an arena, or the offset of a place in one.
 

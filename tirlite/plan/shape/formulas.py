@@ -6,8 +6,8 @@ The text is Python and kernel language alike: one assignment a line, made of int
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from tirlite.record import record
 from tirlite.sizes import Dim, Size, evaluate
 from tirlite.sizes.poly import Atom, inside_out, terms_of
 from tirlite.sizes.terms import spell
@@ -15,7 +15,7 @@ from tirlite.sizes.terms import spell
 Values = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Formulas:
     """`lines` compute over the names `params`, one for each dim in order; `results` are names or integers, as text."""
 

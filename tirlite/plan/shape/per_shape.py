@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 
 from tirlite.diag import InternalError, Message, PlanError, public
@@ -21,6 +21,7 @@ from tirlite.plan.shape.arena import Place, ShapeArena
 from tirlite.plan.shape.conditions import Conditions, rows_of
 from tirlite.plan.shape.formulas import Values, evaluator
 from tirlite.plan.solve import solve
+from tirlite.record import record
 from tirlite.sizes import Dim, Proof, Size, evaluate, prove_eq
 
 # Sample bindings at which orders are sought, and plans that are kept, of the bindings asked for last.
@@ -63,7 +64,7 @@ class UnsafeShape(Message):
     fault: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Kept:
     """How often a plan was there already, how often one was made, and how many are kept."""
 

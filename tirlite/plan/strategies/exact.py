@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.in_place import Group, grouped, handovers
@@ -17,6 +17,7 @@ from tirlite.plan.search.instance import Item, overlaps
 from tirlite.plan.search.limits import Limits, Listener
 from tirlite.plan.search.minimise import Packing, minimise
 from tirlite.plan.strategies.pack import pack
+from tirlite.record import record
 from tirlite.sizes import Proof, prove_le
 
 # Nodes of the search where neither nodes nor seconds are given: some seconds of Python.
@@ -84,7 +85,7 @@ def improved(
     return replace(plan, proved=max(plan.proved, sum(known)) if is_whole else plan.proved, deterministic=deterministic)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Memory:
     """One memory of a plan: its requests, in groups that share one offset; these as items, unless sizes vary; and where
     they lie, if all regions there stand in a row, unless an offset is fixed in a region that is not the first.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 
 from tirlite.plan.bound import peak
@@ -19,11 +19,12 @@ from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
 from tirlite.plan.samples import samples
 from tirlite.plan.strategies.share import share
+from tirlite.record import record
 from tirlite.sizes import Proof, Size, alternatives, prove_le
 
 _SAMPLES = 8
 # Of more requests than this in one memory, what whole slots need is not worked out for comparison.
-_MANY = 100_000
+_MANY = 10_000
 
 
 def pack(problem: Problem, budget: int = BUDGET) -> Plan:
@@ -77,7 +78,7 @@ class _Slots:
         return Shared([region.size for region in regions.values()], numbers, bool(self.shared.in_place))
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Parts:
     """A plan, memory by memory."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.in_place import Handover, among, handovers
@@ -17,6 +17,7 @@ from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
 from tirlite.plan.scope import Rank, StorageScope
 from tirlite.plan.slots import Slot, slot_plan
+from tirlite.record import record
 
 _MATCH_RANGE = 16
 _REGISTER_BITS = 32
@@ -68,7 +69,7 @@ def tvm_slots(requests: Sequence[Request], pairs: Sequence[Handover] = ()) -> li
     return slots
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _FreeList:
     """Free slots of one kind: constant ones by size in bits and then by when they became free, and symbolic ones."""
 
