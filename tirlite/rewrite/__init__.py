@@ -3,6 +3,7 @@
 from tirlite.rewrite.check_races import CheckRaces
 from tirlite.rewrite.compact_buffers import CompactBuffers
 from tirlite.rewrite.contract_temporaries import ContractTemporaries
+from tirlite.rewrite.double_buffer import DoubleBuffer
 from tirlite.rewrite.fold_storage import FoldStorage
 from tirlite.rewrite.fuse_loops import FuseLoops
 from tirlite.rewrite.inject_virtual_threads import InjectVirtualThreads
@@ -27,6 +28,7 @@ __all__ = [
     "CheckRaces",
     "CompactBuffers",
     "ContractTemporaries",
+    "DoubleBuffer",
     "DumpFolder",
     "FoldStorage",
     "FuseLoops",

@@ -1,0 +1,243 @@
+"""A function in, the same with buffers that are marked as double out: filled for the next iteration, read in this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tirlite.analysis.access import AccessKind, Allocation, Region, linear_sequence
+from tirlite.analysis.addresses import Addresses
+from tirlite.analysis.definitions import Definitions
+from tirlite.analysis.dependence import may_carry
+from tirlite.analysis.extents import Extents
+from tirlite.analysis.fusion import can_be_reordered
+from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.webs import webs_of
+from tirlite.diag import KernelError, Message
+from tirlite.ir import (
+    GT,
+    LT,
+    Add,
+    Allocate,
+    AttrKey,
+    AttrStmt,
+    Buffer,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    Load,
+    Node,
+    PrimFunc,
+    Rule,
+    SeqStmt,
+    Stmt,
+    Store,
+    Sub,
+    Var,
+    View,
+    const,
+    i64,
+    rewrite,
+    statements,
+    substitute,
+    walk,
+)
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.normalize import Normalize
+
+
+class NotDouble(Message):
+    """A buffer is marked as double, and cannot be filled ahead of its use.
+
+    Example: `with tl.attr(t, "double_buffer"):` around a loop whose fill of `t` reads what the rest of it writes.
+    Fix: Let each iteration of one serial loop first fill the whole buffer, then only read it; else drop the mark.
+    """
+
+    code = "not-double"
+    raises = KernelError
+    title = "buffer `{buffer}` cannot be filled one iteration ahead: {reason}"
+    label = "marked here"
+    help = "each iteration of the loop must first fill the buffer, all of it that is read, and then only read it"
+
+    buffer: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DoubleBuffer:
+    """Gives each buffer under `with tl.attr(X, "double_buffer"):` two copies, used in turn by the loop inside.
+
+    The first fill comes before the loop. Then iteration k fills the copy for iteration k + 1, and works on its own one:
+    a memory that loads by itself does so while the rest runs. The body of the loop begins with the statements that
+    fill X; the others read it, and write nothing that the fill touches. It costs a second copy of X, and processors
+    with caches gain nothing, so this is no pass of the default pipeline. For functions in normal form (see
+    `Normalize`), which the result is in too.
+
+    Raises KernelError where a marked buffer cannot be filled ahead.
+    """
+
+    name: str = "double-buffer"
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        while marked := list(_marked(func)):
+            # The last one has no other inside.
+            func = Normalize()(_doubled(func, marked[-1]))
+        return func
+
+
+def _marked(func: PrimFunc) -> Iterator[AttrStmt]:
+    return (s for s in statements(func.body) if isinstance(s, AttrStmt) and s.key is AttrKey.DOUBLE_BUFFER)
+
+
+def _doubled(func: PrimFunc, marked: AttrStmt) -> PrimFunc:
+    assert marked.buffer is not None
+    buffer = marked.buffer
+    loop, count = _loop_in(marked, buffer)
+    _check_uses(func, marked, loop, count)
+    pair = replace(buffer, shape=(const(2, i64), *buffer.shape))
+    steps = loop.body.stmts
+    fill, work = steps[:count], steps[count:]
+    following = Add(loop.var, const(loop.step, i64))
+    is_before = LT if loop.step > 0 else GT
+    mine = FloorMod(_turn(loop), const(2, i64))
+    first = _filling(fill, pair, buffer, loop, loop.start, const(0, i64))
+    ahead = _filling(fill, pair, buffer, loop, following, FloorMod(Add(_turn(loop), const(1, i64)), const(2, i64)))
+    body = (
+        *_redirected([stmt for stmt in fill if isinstance(stmt, Let)], pair, buffer, mine),
+        IfThenElse(is_before(following, loop.stop), SeqStmt(ahead)),
+        *_redirected(work, pair, buffer, mine),
+    )
+    stmts: list[Stmt] = [IfThenElse(is_before(loop.start, loop.stop), SeqStmt(first))]
+    stmts.append(loop.replaced(body=SeqStmt(tuple(body))))
+    done = [each for stmt in marked.body.stmts for each in (stmts if stmt is loop else [stmt])]
+
+    def attribute(node: AttrStmt) -> Stmt | tuple[Stmt, ...]:
+        return tuple(done) if node is marked else node
+
+    def allocate(node: Allocate) -> Stmt:
+        return node.replaced(buffer=pair) if node.buffer is buffer else node
+
+    result = rewrite(func, {AttrStmt: attribute, Allocate: allocate})
+    assert isinstance(result, PrimFunc)
+    return result
+
+
+def _loop_in(marked: AttrStmt, buffer: Buffer) -> tuple[For, int]:
+    """The one loop in the block that touches the buffer, and how many of its statements fill it."""
+    users = [stmt for stmt in marked.body.stmts if _touches(stmt, buffer)]
+    loop = users[0] if len(users) == 1 else None
+    if not isinstance(loop, For) or loop.kind is not ForKind.SERIAL:
+        raise NotDouble(buffer.name, "its uses are not in one serial loop", span=marked.span).error()
+    stores = [number for number, stmt in enumerate(loop.body.stmts) if _writes(stmt, buffer)]
+    if not stores:
+        raise NotDouble(buffer.name, "nothing in the loop fills it", span=marked.span).error()
+    return loop, stores[-1] + 1
+
+
+def _check_uses(func: PrimFunc, marked: AttrStmt, loop: For, count: int) -> None:
+    """Raises KernelError where the fill of the next iteration cannot come before the work of this one."""
+    buffer = marked.buffer
+    assert buffer is not None
+    definitions = Definitions(func)
+    fill, work = loop.body.stmts[:count], loop.body.stmts[count:]
+    reason = None
+    if any(isinstance(stmt, Allocate | View) for stmt in fill):
+        reason = "something is declared in between"
+    elif not all(can_be_reordered(stmt) for stmt in loop.body.stmts):
+        reason = "something in the loop cannot be moved: a call, an assert, an attribute, a volatile access"
+    elif any(isinstance(node, Load) for end in (loop.start, loop.stop) for node in walk(end)):
+        reason = "the bounds of the loop are loaded"
+    elif (shared := _shared(fill, work, buffer, definitions)) is not None:
+        reason = f"`{shared.name}` is touched by the fill and by the rest, and written"
+    elif not _is_fresh(func, buffer, loop):
+        reason = "a value may be read in a later iteration than it was written, or outside the loop"
+    if reason is not None:
+        raise NotDouble(buffer.name, reason, span=marked.span).error()
+
+
+def _shared(fill: Sequence[Stmt], work: Sequence[Stmt], buffer: Buffer, definitions: Definitions) -> Buffer | None:
+    """Another buffer that both parts touch, one of them writing, or one that the fill writes for the next iteration."""
+    filled = {definitions.root(node.buffer) for node in _accesses(fill)}
+    written = (definitions.root(node.buffer) for node in _accesses((*fill, *work)) if isinstance(node, Store))
+    return next((each for each in written if each is not buffer and each in filled), None)
+
+
+def _accesses(stmts: Sequence[Stmt]) -> Iterator[Load | Store]:
+    return (node for stmt in stmts for node in walk(stmt) if isinstance(node, Load | Store))
+
+
+def _is_fresh(func: PrimFunc, buffer: Buffer, loop: For) -> bool:
+    """Whether all uses are in the loop, and what an iteration reads it has written."""
+    space = IndexSpace(func, Extents(func))
+    addresses = Addresses(space)
+    found = [each for each in linear_sequence(func).allocations if each.buffer is buffer]
+    if len(found) != 1 or any(view.source is buffer for view in space.definitions.views.values()):
+        return False
+    (allocation,) = found
+    region = _region_of(loop, allocation)
+    if region is None or not all(isinstance(touch.node, Load | Store) for touch in allocation.touches):
+        return False
+    webs = webs_of(allocation, space, {})
+    if len(webs) == 1 and _holds(region, webs[0].home):
+        return True
+    writes = [touch for touch in allocation.touches if touch.kind is AccessKind.WRITE]
+    reads = [touch for touch in allocation.touches if touch.kind is not AccessKind.WRITE]
+    return not any(may_carry(addresses, write, read, region) for write in writes for read in reads)
+
+
+def _region_of(loop: For, allocation: Allocation) -> Region | None:
+    """The body of a loop that holds all touches."""
+    found: Region | None = None
+    for touch in allocation.touches:
+        region: Region | None = touch.region
+        while region is not None and region.composite is not loop:
+            region = region.parent
+        if region is None:
+            return None
+        found = region
+    return found
+
+
+def _holds(region: Region, inner: Region | None) -> bool:
+    while inner is not None and inner is not region:
+        inner = inner.parent
+    return inner is region
+
+
+def _turn(loop: For) -> Expr:
+    """How many iterations lie behind."""
+    distance = Sub(loop.var, loop.start)
+    return folded(distance if loop.step == 1 else FloorDiv(distance, const(loop.step, i64)))
+
+
+def _filling(
+    fill: Sequence[Stmt], pair: Buffer, buffer: Buffer, loop: For, value: Expr, copy: Expr
+) -> tuple[Stmt, ...]:
+    """The fill for the iteration at `value`, into a copy."""
+    # What the work uses keeps its variables; the copies get their own.
+    own = {stmt.var: Var(stmt.var.name, stmt.var.dtype) for stmt in fill if isinstance(stmt, Let)}
+    stmts = folded(substitute(SeqStmt(tuple(fill)), {loop.var: value, **own})).stmts
+    copies = [stmt.replaced(var=own[stmt.var]) if isinstance(stmt, Let) else stmt for stmt in stmts]
+    return _redirected(copies, pair, buffer, copy)
+
+
+def _redirected(stmts: Sequence[Stmt], pair: Buffer, buffer: Buffer, copy: Expr) -> tuple[Stmt, ...]:
+    def access(node: Load | Store) -> Node:
+        return node.replaced(buffer=pair, indices=(copy, *node.indices)) if node.buffer is buffer else node
+
+    rules: dict[type[Node], Rule] = {Load: access, Store: access}
+    result = rewrite(SeqStmt(tuple(stmts)), rules)
+    assert isinstance(result, SeqStmt)
+    return result.stmts
+
+
+def _touches(stmt: Stmt, buffer: Buffer) -> bool:
+    return any(node.buffer is buffer for node in _accesses((stmt,)))
+
+
+def _writes(stmt: Stmt, buffer: Buffer) -> bool:
+    return any(isinstance(node, Store) and node.buffer is buffer for node in _accesses((stmt,)))
