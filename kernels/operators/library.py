@@ -17,12 +17,13 @@ from tirlite.kernels.operators import (
     reduce,
     resize,
     scatter,
+    sequence,
     softmax,
 )
 from tirlite.kernels.operators.case import Case
 
 FAMILIES = (
     *(elementwise_cases, matmul, conv_cases, pool_cases, reduce, softmax, normalize),
-    *(arrange_cases, gather, scatter, order, fill, resize, quantize, recurrent),
+    *(arrange_cases, gather, scatter, order, fill, resize, quantize, recurrent, sequence),
 )
 CASES: tuple[Case, ...] = tuple(case for family in FAMILIES for case in family.CASES)

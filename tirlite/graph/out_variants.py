@@ -54,7 +54,7 @@ def _by_ufunc(ufunc: np.ufunc, args: Sequence[Array], outs: Sequence[Array]) -> 
 def native_variant(call: Call) -> OutVariant | None:
     """The operator's kernel, compiled for the call's shapes at its first use; None where it has no kernel."""
     try:
-        kernel = Kernel(OperatorFunctions({}).of(call), Options())
+        kernel = Kernel(OperatorFunctions().of(call), Options())
     except TirliteError as error:
         if error.code == NoKernelFor.code:
             return None

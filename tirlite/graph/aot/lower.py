@@ -7,7 +7,6 @@ the AOT lowering of TVM's Relay, with branches, symbolic shapes and views beyond
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from tirlite.analysis.extents import expr_of
 from tirlite.diag import public
@@ -41,11 +40,12 @@ from tirlite.ir import (
     validate,
 )
 from tirlite.ir import Var as Scalar
+from tirlite.record import record
 from tirlite.sizes import Dim
 from tirlite.sizes.poly import inside_out
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lowered:
     """A function of the IR, the constants that its parameters behind the inputs stand for, and what it keeps.
 

@@ -1,0 +1,223 @@
+"""Recurrent layers along a sequence, behind the products of their inputs and weights: LSTM, GRU and the plain cell.
+
+`sums` are `[time, batch, gates * width]`, `recurrence` is `[width, gates * width]`, states are `[batch, width]`; the
+gates come in ONNX's order. The rows of `recurrence` are gone through one by one, so that all sums of a step grow
+together, in vectors.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tirlite as tl
+from tirlite.ir import PrimFunc, TensorType
+from tirlite.kernels.operators.case import Case, normal
+from tirlite.kernels.operators.elementwise import computed_in
+from tirlite.kernels.operators.factory import factory
+from tirlite.kernels.operators.shapes import extents
+
+
+@factory
+def lstm(
+    G: TensorType,
+    R: TensorType,
+    H: TensorType,
+    C: TensorType,
+    Y: TensorType,
+    LH: TensorType,
+    LC: TensorType,
+    *,
+    reverse: bool = False,
+) -> PrimFunc:
+    """All outputs y, the last output h and the last state c of a layer with initial output and state."""
+    kind = computed_in(G.dtype)
+    time, batches, _ = extents(G)
+    width = extents(R)[0]
+
+    @tl.kernel
+    def lstm(sums: G, recurrence: R, hidden: H, cell: C, y: tl.out[Y], last_hidden: tl.out[LH], last_cell: tl.out[LC]):
+        gates = tl.alloc(kind[4 * width])
+        for b in range(batches):
+            for j in range(width):
+                last_hidden[b, j] = hidden[b, j]
+                last_cell[b, j] = cell[b, j]
+        for step in range(time):
+            t = time - 1 - step if tl.static(reverse) else step
+            for b in range(batches):
+                for j in range(4 * width):
+                    gates[j] = kind(sums[t, b, j])
+                for k in range(width):
+                    for j in range(4 * width):
+                        gates[j] = gates[j] + kind(last_hidden[b, k]) * kind(recurrence[k, j])
+                for j in range(width):
+                    kept = tl.sigmoid(gates[2 * width + j]) * kind(last_cell[b, j])
+                    state = kept + tl.sigmoid(gates[j]) * tl.tanh(gates[3 * width + j])
+                    output = tl.sigmoid(gates[width + j]) * tl.tanh(state)
+                    last_cell[b, j] = last_cell.dtype(state)
+                    last_hidden[b, j] = last_hidden.dtype(output)
+                    y[t, b, j] = y.dtype(output)
+
+    return lstm.ir
+
+
+@factory
+def gru(
+    G: TensorType,
+    R: TensorType,
+    B: TensorType,
+    H: TensorType,
+    Y: TensorType,
+    LH: TensorType,
+    *,
+    reverse: bool = False,
+    linear_before_reset: bool = False,
+) -> PrimFunc:
+    """All outputs y and the last one h of a layer with an initial output.
+
+    Where `linear_before_reset`, the product of the state is reset, else the state before its product.
+    """
+    kind = computed_in(G.dtype)
+    time, batches, _ = extents(G)
+    width = extents(R)[0]
+
+    @tl.kernel
+    def gru(sums: G, recurrence: R, bias: B, hidden: H, y: tl.out[Y], last: tl.out[LH]):
+        gates = tl.alloc(kind[3 * width])
+        state = tl.alloc(kind[width])
+        for b in range(batches):
+            for j in range(width):
+                last[b, j] = hidden[b, j]
+        for step in range(time):
+            t = time - 1 - step if tl.static(reverse) else step
+            for b in range(batches):
+                for j in range(3 * width):
+                    gates[j] = kind(bias[j])
+                for k in range(width):
+                    for j in range(2 * width):
+                        gates[j] = gates[j] + kind(last[b, k]) * kind(recurrence[k, j])
+                for j in range(2 * width):
+                    gates[j] = tl.sigmoid(gates[j] + kind(sums[t, b, j]))
+                for j in range(width):
+                    reset = kind(1) if tl.static(linear_before_reset) else gates[width + j]
+                    state[j] = reset * kind(last[b, j])
+                for k in range(width):
+                    for j in range(width):
+                        gates[2 * width + j] = gates[2 * width + j] + state[k] * kind(recurrence[k, 2 * width + j])
+                for j in range(width):
+                    after = gates[width + j] if tl.static(linear_before_reset) else kind(1)
+                    candidate = tl.tanh(kind(sums[t, b, 2 * width + j]) + after * gates[2 * width + j])
+                    output = (1 - gates[j]) * candidate + gates[j] * kind(last[b, j])
+                    last[b, j] = last.dtype(output)
+                    y[t, b, j] = y.dtype(output)
+
+    return gru.ir
+
+
+@factory
+def rnn(
+    G: TensorType, R: TensorType, H: TensorType, Y: TensorType, LH: TensorType, *, reverse: bool = False
+) -> PrimFunc:
+    """All outputs y and the last one h of a layer with an initial output: the tanh of the sums."""
+    kind = computed_in(G.dtype)
+    time, batches, _ = extents(G)
+    width = extents(R)[0]
+
+    @tl.kernel
+    def rnn(sums: G, recurrence: R, hidden: H, y: tl.out[Y], last: tl.out[LH]):
+        gates = tl.alloc(kind[width])
+        for b in range(batches):
+            for j in range(width):
+                last[b, j] = hidden[b, j]
+        for step in range(time):
+            t = time - 1 - step if tl.static(reverse) else step
+            for b in range(batches):
+                for j in range(width):
+                    gates[j] = kind(sums[t, b, j])
+                for k in range(width):
+                    for j in range(width):
+                        gates[j] = gates[j] + kind(last[b, k]) * kind(recurrence[k, j])
+                for j in range(width):
+                    last[b, j] = last.dtype(tl.tanh(gates[j]))
+                    y[t, b, j] = last[b, j]
+
+    return rnn.ir
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def times(count: int, reverse: bool) -> range:
+    return range(count - 1, -1, -1) if reverse else range(count)
+
+
+def lstm_reference(reverse: bool):
+    def reference(sums, recurrence, hidden, cell):
+        y = np.zeros((*sums.shape[:2], len(recurrence)))
+        for t in times(len(sums), reverse):
+            write, read, keep, candidate = np.split(sums[t] + hidden @ recurrence, 4, 1)
+            cell = sigmoid(keep) * cell + sigmoid(write) * np.tanh(candidate)
+            hidden = y[t] = sigmoid(read) * np.tanh(cell)
+        return tuple(each.astype(np.float32) for each in (y, hidden, cell))
+
+    return reference
+
+
+def gru_reference(reverse: bool, before: bool):
+    def reference(sums, recurrence, bias, hidden):
+        width = len(recurrence)
+        y = np.zeros((*sums.shape[:2], width))
+        for t in times(len(sums), reverse):
+            both = sigmoid((hidden @ recurrence + bias + sums[t])[:, : 2 * width])
+            update, reset = both[:, :width], both[:, width:]
+            last, own, x = recurrence[:, 2 * width :], bias[2 * width :], sums[t][:, 2 * width :]
+            inner = reset * (hidden @ last + own) if before else (reset * hidden) @ last + own
+            hidden = y[t] = (1 - update) * np.tanh(x + inner) + update * hidden
+        return y.astype(np.float32), hidden.astype(np.float32)
+
+    return reference
+
+
+def rnn_reference(sums, recurrence, hidden):
+    y = np.zeros((*sums.shape[:2], len(recurrence)))
+    for t in range(len(sums)):
+        hidden = y[t] = np.tanh(sums[t] + hidden @ recurrence)
+    return y.astype(np.float32), hidden.astype(np.float32)
+
+
+s, n, m = tl.dims("s n m")
+
+
+def types(gates: int) -> tuple[TensorType, ...]:
+    return tl.f32[s, n, gates * m], tl.f32[m, gates * m], tl.f32[n, m], tl.f32[s, n, m]
+
+
+def lstm_case(name: str, reverse: bool) -> Case:
+    sums, recurrence, state, y = types(4)
+    inputs = normal((5, 3, 28), (7, 28), (3, 7), (3, 7))
+    made = (sums, recurrence, state, state, y, state, state)
+    return Case(name, lambda: lstm(*made, reverse=reverse), inputs, lstm_reference(reverse), 1e-5)
+
+
+def gru_case(name: str, reverse: bool, before: bool) -> Case:
+    sums, recurrence, state, y = types(3)
+    inputs = normal((5, 3, 21), (7, 21), (21,), (3, 7))
+    made = (sums, recurrence, tl.f32[3 * m], state, y, state)
+    attrs = {"reverse": reverse, "linear_before_reset": before}
+    return Case(name, lambda: gru(*made, **attrs), inputs, gru_reference(reverse, before), 1e-5)
+
+
+def rnn_case() -> Case:
+    sums, recurrence, state, y = types(1)
+    made = (sums, recurrence, state, y, state)
+    return Case("rnn", lambda: rnn(*made), normal((5, 3, 7), (7, 7), (3, 7)), rnn_reference, 1e-5)
+
+
+CASES = (
+    lstm_case("lstm", False),
+    lstm_case("lstm-reverse", True),
+    gru_case("gru", False, False),
+    gru_case("gru-before", False, True),
+    gru_case("gru-reverse", True, False),
+    rnn_case(),
+)
