@@ -41,6 +41,7 @@ y = Dim("y", max=3)
         (8, round_up(n, 8)),
         (round_up(n, 8), n + 7),
         (ceildiv(n, 8), n),
+        (8 * ceildiv(z, 8), 12 * z),
         (n // 8, (n + 7) // 8),
         (m * (n // m), n),
         (n, m * ceildiv(n, m)),

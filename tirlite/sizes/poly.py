@@ -286,7 +286,10 @@ class Quotient(_Division):
 
     def above(self) -> tuple[Relaxation, ...]:
         if isinstance(self.by, int):
-            return (Relaxation(self.dividend, self.by),)
+            # A quotient that is rounded up of what is not negative is no more than that, at 0 too.
+            whole = self.dividend - (self.by - 1)
+            is_at_most = self.by > 1 and bounds_of(whole).nonnegative
+            return (Relaxation(self.dividend, self.by), *[Relaxation(whole)] * is_at_most)
         y = bounds_of(self.by)
         if y.low is None or not y.positive:
             return ()
