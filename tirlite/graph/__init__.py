@@ -21,6 +21,8 @@ from tirlite.graph.op import Attrs, Op, Site
 from tirlite.graph.ops import OPS
 from tirlite.graph.out_variants import OutVariants, native_variant, numpy_variant
 from tirlite.graph.program import Block, Branches, Program, program
+from tirlite.graph.static_runtime.runtime import Figures, StaticRuntime
+from tirlite.graph.static_runtime.runtime import Options as RuntimeOptions
 from tirlite.graph.types import TensorType, TupleType, Type, tensor_type
 from tirlite.graph.validate import validate
 
@@ -34,6 +36,7 @@ __all__ = [
     "Constant",
     "Executable",
     "Expr",
+    "Figures",
     "Function",
     "FunctionNode",
     "If",
@@ -47,7 +50,9 @@ __all__ = [
     "Program",
     "Routine",
     "Run",
+    "RuntimeOptions",
     "Site",
+    "StaticRuntime",
     "StorageCoalesce",
     "TensorType",
     "Tuple",

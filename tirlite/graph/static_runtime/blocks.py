@@ -1,0 +1,204 @@
+"""A node list in, what carries it out: each node in turn, on the memory that the list's planner gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from tirlite.graph.evaluate import apply, evaluate
+from tirlite.graph.expr import Call, TupleGetItem
+from tirlite.graph.extents import values as shape_at
+from tirlite.graph.op import Op
+from tirlite.graph.out_variants import OutVariant, OutVariants, numpy_variant
+from tirlite.graph.static_runtime.checks import check_overlap, check_storages
+from tirlite.graph.static_runtime.nodes import Kind, Node, NodeList, Register
+from tirlite.graph.static_runtime.planner import MemoryPlanner
+from tirlite.graph.static_runtime.ranges import Roots, ranges_of
+from tirlite.graph.static_runtime.storage import Array, Tensor
+from tirlite.graph.static_runtime.values import Borrowed, Frame, Value, arrays_of, loaded
+from tirlite.graph.types import TensorType
+from tirlite.ir import Steps
+from tirlite.sizes import Dim
+
+# Reads the first tensors and writes the second ones, which have their shapes already.
+TensorOperator: TypeAlias = Callable[[Sequence[Tensor], Sequence[Tensor]], None]
+Binding: TypeAlias = Mapping[Dim, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What all node lists of a runtime have in common."""
+
+    roots: Roots
+    variants: OutVariants
+    operators: Mapping[str, TensorOperator]
+    reuse: bool
+    debug: bool
+
+
+@dataclass(slots=True)
+class _Prepared:
+    """What nodes do at one binding of the dims."""
+
+    binding: tuple[int, ...] = ()
+    variants: dict[Node, tuple[OutVariant, tuple[tuple[int, ...], ...]]] = field(default_factory=dict)
+
+
+class BlockRunner:
+    """The runner of one node list, and of those inside. Each has a planner of its own."""
+
+    def __init__(self, block: NodeList, setup: Setup, *, manage_outputs: bool = False) -> None:
+        self.block = block
+        self.setup = setup
+        self.planner = MemoryPlanner(ranges_of(block, setup.roots, manage_outputs=manage_outputs), reuse=setup.reuse)
+        self.inner: dict[Node, tuple[BlockRunner, ...]] = {}
+        self._prepared = _Prepared()
+
+    @classmethod
+    def made(cls, block: NodeList, setup: Setup, *, manage_outputs: bool = False) -> Steps[BlockRunner]:
+        """The runner of a list, with runners for the branches in it."""
+        runner = cls(block, setup, manage_outputs=manage_outputs)
+        for node in block.nodes:
+            if node.blocks:
+                inner = []
+                for each in node.blocks:
+                    inner.append((yield cls.made(each, setup)))
+                runner.inner[node] = tuple(inner)
+        return runner
+
+    def run(self, frame: Frame, binding: Binding) -> Steps[Value]:
+        """The result of one run. Whatever happens, the memory of the run is freed at its end."""
+        key = tuple(binding.values())
+        if self._prepared.binding != key:
+            self._prepared = _Prepared(key)
+        self.planner.allocate()
+        try:
+            for node in self.block.nodes:
+                if node.kind is Kind.IF:
+                    condition = frame.tensor(node.inputs[0]).array
+                    chosen = self.inner[node][0 if condition else 1]
+                    frame.held[node.outputs[0]] = yield chosen.run(frame, binding)
+                else:
+                    self.node(node, frame, binding)
+                if self.setup.debug and isinstance(node.step, Call):
+                    check_storages(node.step.op.name, self.planner)
+            return frame.result(self.block.result)
+        finally:
+            # A borrowed value is forgotten; what it was borrowed from goes with its own register.
+            for node in self.block.nodes:
+                for register in node.outputs:
+                    frame.held.pop(register, None)
+            self.planner.deallocate()
+
+    def node(self, node: Node, frame: Frame, binding: Binding) -> None:
+        if node.kind is Kind.OUT or node.kind is Kind.COPY:
+            self.written(node, frame, binding)
+        elif node.kind is Kind.TUPLE:
+            frame.held[node.outputs[0]] = tuple(map(frame.value, node.inputs))
+        elif node.kind is Kind.ITEM:
+            assert isinstance(node.step, TupleGetItem)
+            frame.held[node.outputs[0]] = Borrowed(node.inputs[0], node.step.index)
+        elif node.kind is Kind.VIEW:
+            source, (output,) = frame.tensor(node.inputs[0]), node.outputs
+            seen = source.array.reshape(_shape(output, binding))
+            frame.held[output] = Tensor(source.dtype, source.storage, seen)
+        else:
+            self.plain(node, frame, binding)
+
+    def plain(self, node: Node, frame: Frame, binding: Binding) -> None:
+        """An operator that allocates its results, or a function."""
+        assert isinstance(node.step, Call)
+        args = [arrays_of(frame.value(register)) for register in node.inputs]
+        if isinstance(node.step.op, Op):
+            made = apply(node.step, args, binding)
+        else:
+            made = evaluate(node.step.op, *args)
+        results = made if len(node.outputs) > 1 else (made,)
+        for register, result in zip(node.outputs, results, strict=True):
+            frame.held[register] = loaded(result, register.type)
+
+    def written(self, node: Node, frame: Frame, binding: Binding) -> None:
+        """An operator that writes where it is told."""
+        assert isinstance(node.step, Call)
+        args = [frame.tensor(register) for register in node.inputs]
+        variant, shapes = self.variant(node, args, binding)
+        outs = [self.output(register) for register in node.outputs]
+        for out, shape in zip(outs, shapes, strict=True):
+            out.resize(shape)
+        name = node.step.op.name
+        if name in self.setup.operators:
+            self.setup.operators[name](args, outs)
+            self.note_changes(node, args, outs)
+        else:
+            variant([arg.array for arg in args], [out.array for out in outs])
+        for register, out in zip(node.outputs, outs, strict=True):
+            frame.held[register] = out
+        if self.setup.debug:
+            inputs = [(register, arg.array) for register, arg in zip(node.inputs, args, strict=True)]
+            check_overlap(name, inputs, [(r, out.array) for r, out in zip(node.outputs, outs, strict=True)])
+
+    def output(self, register: Register) -> Tensor:
+        """The planner's tensor of a register, or one with memory of its own."""
+        known = self.planner.tensors.get(register) or self.planner.outputs.get(register)
+        if known is not None:
+            return known
+        assert isinstance(register.type, TensorType)
+        return Tensor.empty(register.type.dtype)
+
+    def variant(
+        self, node: Node, args: Sequence[Tensor], binding: Binding
+    ) -> tuple[OutVariant, tuple[tuple[int, ...], ...]]:
+        known = self._prepared.variants.get(node)
+        if known is None:
+            shapes = tuple(_shape(register, binding) for register in node.outputs)
+            known = self._prepared.variants[node] = (self.found(node, args, binding), shapes)
+        return known
+
+    def found(self, node: Node, args: Sequence[Tensor], binding: Binding) -> OutVariant:
+        """The library's out-variant; NumPy's where the library has none."""
+        step = node.step
+        assert isinstance(step, Call)
+        assert isinstance(step.op, Op)
+        if node.kind is Kind.COPY:
+            return lambda arrays, outs: _copy(arrays[0], outs[0])
+        types = tuple(TensorType(arg.array.shape, arg.dtype) for arg in args)
+        variant, call = self.setup.variants.of(step.op, step.attrs.at(binding), types)
+        return variant or numpy_variant(call)
+
+    def note_changes(self, node: Node, args: Sequence[Tensor], outs: Sequence[Tensor]) -> None:
+        """Tells the planner of outputs that were made to share the storage of an operand.
+
+        A group's storage is taken again when its values die, which does not wait for an output that shares it against
+        the plan: that one gets bytes of its own in this run.
+        """
+        for register, out in zip(node.outputs, outs, strict=True):
+            planned = self.planner.storage_of(register)
+            if planned is None or out.storage is planned:
+                continue
+            for owner, tensor in self.planner.tensors.items():
+                if tensor.storage is out.storage and tensor is not out and any(arg is tensor for arg in args):
+                    self.planner.note_shared(register, owner)
+            if any(arg.storage is out.storage for arg in args) and self.planner.plan is not None:
+                out.assign(out.array.copy())
+
+
+def _copy(source: Array, out: Array) -> None:
+    """Fills an array with the elements of another one, in order."""
+    np.copyto(out, source.reshape(out.shape))
+
+
+def _shape(register: Register, binding: Binding) -> tuple[int, ...]:
+    assert isinstance(register.type, TensorType)
+    return shape_at(register.type.shape, binding)
+
+
+def runners(main: BlockRunner) -> Iterator[BlockRunner]:
+    """A runner and all inside, in the order of nodes."""
+    stack = [main]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack += reversed([each for pair in top.inner.values() for each in pair])

@@ -1,0 +1,196 @@
+"""A function in, a list of nodes out: operators over registers, with the lists of its branches inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
+from tirlite.graph.op import Op
+from tirlite.graph.program import Block, Program, program
+from tirlite.graph.types import TensorType, TupleType, Type, tensors
+from tirlite.ir import Steps, run
+
+
+class Kind(Enum):
+    """What a node does about the memory of its outputs."""
+
+    OUT = "out-variant"  # writes them where it is told
+    COPY = "copied view"  # copies its operand into another shape
+    VIEW = "view"  # they are its operand's bytes
+    PLAIN = "plain"  # makes them itself
+    TUPLE = "tuple"  # gathers values
+    ITEM = "item"  # lends one of several values
+    IF = "if"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Register:
+    """A place for a value."""
+
+    name: str
+    type: Type
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether the value has no axes."""
+        return isinstance(self.type, TensorType) and not self.type.shape
+
+    def __repr__(self) -> str:
+        return f"<Register {self.name}: {self.type}>"
+
+
+# A register, or several values as one result.
+Result: TypeAlias = "Register | tuple[Result, ...]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One step. The inputs of an `if` are its condition and what its branches use from outside."""
+
+    kind: Kind
+    step: Expr
+    inputs: tuple[Register, ...]
+    outputs: tuple[Register, ...]
+    blocks: tuple[NodeList, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeList:
+    """Nodes in the order in which they run, and the result."""
+
+    nodes: tuple[Node, ...]
+    result: Result
+
+    @property
+    def results(self) -> tuple[Register, ...]:
+        """All registers in the result, from left to right."""
+        return tuple(_registers(self.result))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """A function as nodes, and the registers that have values before it runs."""
+
+    body: NodeList
+    params: tuple[Register, ...]
+    constants: tuple[tuple[Register, Constant], ...]
+
+
+# The kind of node that a call of an operator is.
+KindOf: TypeAlias = Callable[[Call], Kind]
+
+
+def graph_of(function: FunctionNode, kind_of: KindOf) -> Graph:
+    """The nodes of a function. Lets are seen through; functions that it calls are nodes."""
+    maker = _Maker(program(function), kind_of)
+    params = tuple(maker.define(param, param.name) for param in function.params)
+    body = run(maker.block(maker.made.body))
+    return Graph(body, params, tuple(maker.constants))
+
+
+@dataclass(slots=True)
+class _Maker:
+    made: Program
+    kind_of: KindOf
+    registers: dict[Expr, Register] = field(default_factory=dict)
+    parts: dict[Expr, tuple[Register, ...]] = field(default_factory=dict)  # of calls with several results
+    constants: list[tuple[Register, Constant]] = field(default_factory=list)
+    names: dict[str, int] = field(default_factory=dict)
+    gathered: frozenset[Expr] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.gathered = frozenset(self.used_whole())
+
+    def used_whole(self) -> Iterator[Expr]:
+        """Tuples that some node uses as one value; those that are only results need no node."""
+        for step in self.made.steps():
+            operands = (step.condition,) if isinstance(step, If) else () if isinstance(step, Let) else step.operands
+            for operand in map(self.made.resolved, operands):
+                is_picked = isinstance(step, TupleGetItem) and _has_parts(operand)
+                if isinstance(operand.type, TupleType) and not is_picked:
+                    yield operand
+
+    def block(self, block: Block) -> Steps[NodeList]:
+        nodes: list[Node] = []
+        for step in block.steps:
+            if isinstance(step, If):
+                inner = []
+                for each in self.made.branches[step]:
+                    inner.append((yield self.block(each)))
+                inputs = dict.fromkeys((self.register(step.condition), *_captured(inner)))
+                nodes.append(Node(Kind.IF, step, tuple(inputs), (self.define(step, step.name or "if"),), tuple(inner)))
+            else:
+                nodes += self.step(step)
+        return NodeList(tuple(nodes), self.result(block.result))
+
+    def step(self, step: Expr) -> Iterator[Node]:
+        if isinstance(step, Constant):
+            self.constants.append((self.define(step, step.name or "constant"), step))
+        elif isinstance(step, Tuple):
+            if step in self.gathered:
+                yield Node(Kind.TUPLE, step, tuple(map(self.register, step.fields)), (self.define(step, "tuple"),))
+        elif isinstance(step, TupleGetItem):
+            value = self.made.resolved(step.value)
+            if value in self.parts:
+                self.registers[step] = self.parts[value][step.index]
+            else:
+                yield Node(Kind.ITEM, step, (self.register(value),), (self.define(step, "item"),))
+        elif isinstance(step, Call):
+            yield from self.call(step)
+
+    def call(self, step: Call) -> Iterator[Node]:
+        kind = self.kind_of(step) if isinstance(step.op, Op) else Kind.PLAIN
+        inputs = tuple(map(self.register, step.args))
+        name = step.name or step.op.name or "call"
+        if not _has_parts(step):
+            yield Node(kind, step, inputs, (self.define(step, name),))
+            return
+        self.parts[step] = tuple(Register(self.unique(name), of) for of in tensors(step.type))
+        yield Node(kind, step, inputs, self.parts[step])
+        if step in self.gathered:
+            yield Node(Kind.TUPLE, step, self.parts[step], (self.define(step, "tuple"),))
+
+    def result(self, expr: Expr) -> Result:
+        expr = self.made.resolved(expr)
+        if isinstance(expr, Tuple):
+            return tuple(map(self.result, expr.fields))
+        return self.parts[expr] if expr in self.parts else self.register(expr)
+
+    def register(self, expr: Expr) -> Register:
+        return self.registers[self.made.resolved(expr)]
+
+    def define(self, expr: Expr | Var, name: str) -> Register:
+        self.registers[expr] = Register(self.unique(name), expr.type)
+        return self.registers[expr]
+
+    def unique(self, name: str) -> str:
+        made = name
+        while made in self.names:
+            self.names[name] += 1
+            made = f"{name}_{self.names[name]}"
+        self.names[made] = 0
+        return made
+
+
+def _has_parts(expr: Expr) -> bool:
+    """Whether it is a call of an operator with several results."""
+    return isinstance(expr, Call) and isinstance(expr.op, Op) and isinstance(expr.type, TupleType)
+
+
+def _captured(blocks: list[NodeList]) -> Iterator[Register]:
+    """What lists use that they do not make."""
+    for block in blocks:
+        inside = {output for node in block.nodes for output in node.outputs}
+        used = [*(each for node in block.nodes for each in node.inputs), *block.results]
+        yield from (each for each in used if each not in inside)
+
+
+def _registers(result: Result) -> Iterator[Register]:
+    if isinstance(result, Register):
+        yield result
+    else:
+        for each in result:
+            yield from _registers(each)
