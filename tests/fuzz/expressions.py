@@ -68,6 +68,11 @@ TYPES = (f32, f32, f32, f64, f16, i32, i32, i64, i8, u8, i16, u16, u32, u64, boo
 INSIDE = (*TYPES, bf16)
 COMPARISONS: tuple[type[Compare], ...] = (EQ, NE, LT, LE, GT, GE)
 ROUNDINGS = (Op.FLOOR, Op.CEIL, Op.ROUND, Op.TRUNC)
+# Elementary functions, by the number of their arguments.
+FUNCTIONS = {
+    1: tuple(op for op in Op if op.is_math and op.arity == 1 and op not in (*ROUNDINGS, Op.ABS, Op.SQRT, Op.ISNAN)),
+    2: (Op.ATAN2, Op.POW),
+}
 
 
 class Expressions:
@@ -166,6 +171,10 @@ class Expressions:
             return Neg(a)
         if draw < 0.83:
             return Call(dtype, Op.FMA, (a, *self._pair(scope, dtype, depth)))
+        if draw < 0.87:
+            return Call(dtype, self._random.choice(FUNCTIONS[1]), (a,))
+        if draw < 0.88:
+            return Call(dtype, self._random.choice(FUNCTIONS[2]), (a, self.value(scope, dtype, depth - 1)))
         return Call(dtype, self._random.choice((Op.SQRT, Op.ABS, *ROUNDINGS)), (a,))
 
     def _integer(self, scope: Scope, dtype: DType, depth: int) -> Expr:
@@ -231,7 +240,11 @@ class Expressions:
         return self._random.choice(options) if options else None
 
     def _wrapped(self, scope: Scope, axis: Extent) -> Expr:
-        """Any integer modulo the extent of an axis that is not empty."""
+        """Any integer modulo the extent of an axis that is not empty: a name, or what memory holds."""
+        if self._random.random() < 0.15:
+            element = self.element(scope, i64)
+            if element is not None and not element.dtype.is_float:
+                return FloorMod(element.astype(i64), axis.expr)
         scalars = [*scope.scalars, *(counter.var for counter in scope.counters)]
         source: Expr = self._random.choice(scalars) if scalars else self.constant(i64)
         return FloorMod(source.astype(i64), axis.expr)
@@ -252,6 +265,8 @@ class Expressions:
         if dtype.is_integer and draw < 0.7:
             divisor = BitAnd(b, const(7, wide)) + const(1, wide)
             return self._random.choice((FloorDiv, FloorMod, TruncDiv, TruncMod))(a, divisor)
+        if dtype.is_float and draw < 0.66:
+            return Call(wide, self._random.choice((*FUNCTIONS[1], Op.SQRT, *ROUNDINGS)), (a,))
         return self._random.choice((Add, Sub, Mul, Min, Max))(a, b)
 
     def _vector_leaf(self, scope: Scope, dtype: DType, lanes: int) -> Expr:

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 from tirlite.ir import Expr, Var, const, i64
 
+# What stands in for a size that is not known.
+USUAL_SIZE = 3
+
 
 @dataclass(frozen=True)
 class Extent:
-    """`scale * base + plus`, or just `plus`."""
+    """`scale * base + plus`, or just `plus`. The base is a dim, or the variable of a loop around."""
 
     base: Var | None
     scale: int
@@ -27,11 +30,12 @@ class Extent:
         """The least value that it has for any binding."""
         if self.base is None:
             return self.plus
-        assert self.base.dim is not None
-        return self.scale * self.base.dim.low + self.plus
+        low = 0 if self.base.dim is None else self.base.dim.low
+        return self.scale * low + self.plus
 
     def value(self, sizes: dict[Var, int]) -> int:
-        return self.plus if self.base is None else self.scale * sizes[self.base] + self.plus
+        """The value for one binding; the variables of loops count as `USUAL_SIZE`."""
+        return self.plus if self.base is None else self.scale * sizes.get(self.base, USUAL_SIZE) + self.plus
 
     def fits(self, other: Extent, spare: int = 0) -> bool:
         """Whether `self + spare <= other` for all bindings."""

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from random import Random
 
-from fuzz.expressions import TYPES
+from fuzz.calls import Callee, call, new_target
+from fuzz.chains import chain, chain_link, copy
+from fuzz.expressions import INSIDE, TYPES
 from fuzz.extents import Counter, Extent, constant
 from fuzz.program import Program
 from fuzz.scope import Scope, Slot
@@ -21,6 +23,7 @@ from fuzz.writer import MOST_ITERATIONS, Writer, estimate
 from tirlite.ir import (
     AttrKey,
     Buffer,
+    DType,
     Expr,
     ExprLike,
     ForKind,
@@ -29,6 +32,7 @@ from tirlite.ir import (
     Or,
     Var,
     bool_,
+    f16,
     f32,
     f64,
     i8,
@@ -51,7 +55,7 @@ def generate(seed: int) -> Program:
     """The program of a seed: always the same."""
     random = Random(seed)
     dims = [_dim(name, random) for name in ("n", "m")[: random.choice((0, 1, 2, 2))]]
-    return _Generator(seed, dims, random).program(seed)
+    return _Generator(f"program_{seed}", dims, random).program(seed)
 
 
 def _dim(name: str, random: Random) -> Var:
@@ -59,6 +63,10 @@ def _dim(name: str, random: Random) -> Var:
 
 
 class _Generator(Writer):
+    def __init__(self, name: str, dims: list[Var], random: Random) -> None:
+        super().__init__(name, dims, random)
+        self.callees: list[Callee] = []
+
     def program(self, seed: int) -> Program:
         scope, shapes = Scope(), {}
         for dim in self.dims:
@@ -66,7 +74,7 @@ class _Generator(Writer):
         for _ in range(self.random.randint(1, 2)):
             shapes |= self._parameter(scope, "x", self.extents())
         scope.frozen |= scope.full
-        for dtype in self.random.sample((i32, f32, f64, u8), self.random.choice((0, 0, 1, 2))):
+        for dtype in self.random.sample((i32, f32, f64, u8, i64, f16, bool_), self.random.choice((0, 0, 1, 2))):
             scope.scalars.append(self.builder.param(self.name("s"), dtype))
         outputs: dict[Buffer, tuple[Extent, ...]] = {}
         for _ in range(self.random.randint(1, 2)):
@@ -113,6 +121,10 @@ class _Generator(Writer):
             self.repeat: 3,
             self.parallel: 3,
             self.threads: 1,
+            self.call: 2,
+            self.chain: 2,
+            self.copy: 1,
+            self.triangle: 2,
             self.vectorized: 2,
             self.store_vector: 2,
             self.branch: 3,
@@ -208,10 +220,64 @@ class _Generator(Writer):
 
     def attribute(self, scope: Scope) -> None:
         """A block of which something is said that changes nothing."""
-        if scope.depth < DEEPEST:
-            self.features.add("attribute")
-            with self.builder.attr(AttrKey.PRAGMA, value="none"):
-                self.statements(scope.child(), 2)
+        if scope.depth >= DEEPEST:
+            return
+        self.features.add("attribute")
+        said = self.random.choice(
+            (
+                self.builder.attr(AttrKey.PRAGMA, value="none"),
+                self.builder.attr(AttrKey.EXTERN_SCOPE),
+                self.builder.attr(AttrKey.DOUBLE_BUFFER, self.random.choice(scope.slots).buffer),
+            )
+        )
+        with said:
+            self.statements(scope.child(), 2)
+
+    def triangle(self, scope: Scope) -> None:
+        """A temporary that is as long as the loops around it have got."""
+        if not scope.counters or scope.depth > DEEPEST or scope.in_threads:
+            return
+        extent = Extent(self.random.choice(scope.counters).var, 1, self.random.choice((0, 1, 1)))
+        slot = new_target(self, scope, (extent,), self.random.choice(INSIDE))
+        self.features.add("sizes of loop variables")
+        if self.nest(scope, slot, self.store):
+            self.accumulate_from(scope, slot)
+
+    def accumulate_from(self, scope: Scope, source: Slot) -> None:
+        """A sum of all elements of a buffer of one axis, into an element of another one."""
+        slots = [slot for slot in scope.writable() if slot.storage in scope.full and not slot.buffer.dtype.is_bool]
+        slots = [slot for slot in slots if slot is not source]
+        if not slots:
+            return
+        target = self.random.choice(slots)
+        indices = self.draw.indices(scope, target)
+        if indices is not None:
+            with self.loop(scope, source.extents[0]) as inner:
+                term = source.buffer[inner.counters[-1].var].astype(target.buffer.dtype)
+                self.builder.store(target.buffer, indices, Load(target.buffer, indices) + term)
+
+    def call(self, scope: Scope) -> None:
+        call(self, scope, self.callees, self._callee)
+
+    def _callee(self, source: DType, target: DType, scalar: DType, in_threads: bool) -> Callee:
+        k = Var("k", i64, Dim("k", min=0))
+        inner = _Generator(self.name("callee"), [k], self.random)
+        scope = Scope(depth=DEEPEST - 2, cost=8, in_threads=in_threads)
+        extents = (Extent(k, 1, 0),)
+        given, made = (Slot(inner.builder.param(name, of[k]), extents) for name, of in (("a", source), ("b", target)))
+        scope.scalars.append(inner.builder.param("s", scalar))
+        scope.slots += (given, made)
+        scope.full[given] = scope.frozen[given] = None
+        chain_link(inner, scope, given, made)
+        inner.statements(scope, 3)
+        self.features |= inner.features
+        return Callee(inner.builder.build(), in_threads)
+
+    def chain(self, scope: Scope) -> None:
+        chain(self, scope)
+
+    def copy(self, scope: Scope) -> None:
+        copy(self, scope)
 
     def parallel(self, scope: Scope) -> None:
         self._independent(scope, ForKind.PARALLEL)

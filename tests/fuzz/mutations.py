@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from fuzz.generator import generate
+from fuzz.setups import target_of
 
 import tirlite as tl
 from tirlite.kernels import gallery
@@ -104,7 +105,7 @@ class TooSlow(BaseException):
 def texts() -> list[str]:
     """A kernel as an author writes it; the gallery and some random programs as printed, before and after the passes."""
     kernels = list(dict.fromkeys(case.kernel for case in gallery.CASES))
-    kernels += [tl.compile(generate(seed).func) for seed in range(4)]
+    kernels += [tl.compile(generate(seed).func, target=target_of(1)) for seed in range(4)]
     return [WRITTEN, *(str(func) for kernel in kernels for func in (kernel.ir, kernel.lowered))]
 
 

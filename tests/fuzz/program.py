@@ -1,17 +1,15 @@
-"""A random program with arguments for it, what it computes, and what a set of programs covers."""
+"""A random program with arguments for it, and what it computes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from fuzz.extents import Extent
 
-from tirlite.analysis import lifetimes
 from tirlite.interp import interpret
-from tirlite.ir import Allocate, Buffer, For, ForKind, IfThenElse, IntImm, PrimFunc, Var, View, While, walk
+from tirlite.ir import Buffer, PrimFunc, Var
 
 Arguments = dict[Var | Buffer, object]
 Run = Callable[[PrimFunc, Arguments], None]
@@ -57,12 +55,17 @@ def _values(draw: np.random.Generator, item: np.dtype, shape: tuple[int, ...]) -
 def outcomes(program: Program, run: Run = interpret, func: PrimFunc | None = None) -> dict[str, np.ndarray]:
     """What each array holds after each run, by name and number of the run.
 
-    `func` runs in the place of the program's own function: the same after passes, with the same parameters.
+    `func` runs in the place of the program's own function: the same after passes, or as another one with the same
+    parameters.
     """
     found: dict[str, np.ndarray] = {}
+    runs = func or program.func
     for number in range(len(program.bindings)):
         arguments = program.arguments(number)
-        run(func or program.func, arguments)
+        sizes = {var.name: value for var, value in arguments.items()}
+        given = {dim: sizes[dim.name] for dim in runs.dims}
+        given |= zip(runs.params, (arguments[param] for param in program.func.params), strict=True)
+        run(runs, given)
         arrays = [(param.name, arguments[param]) for param in program.func.params if isinstance(param, Buffer)]
         found |= {f"{name} of run {number}": array for name, array in arrays if isinstance(array, np.ndarray)}
     return found
@@ -78,43 +81,3 @@ def assert_same(wanted: dict[str, np.ndarray], given: dict[str, np.ndarray]) -> 
         if array.dtype.kind == "f":
             zeros = array == 0
             np.testing.assert_array_equal(np.signbit(other[zeros]), np.signbit(array[zeros]), err_msg=name)
-
-
-def coverage(programs: Sequence[Program]) -> dict[str, float]:
-    """The share of the programs that have each feature."""
-    counts: dict[str, int] = {}
-    for program in programs:
-        for feature in sorted(_features(program)):
-            counts[feature] = counts.get(feature, 0) + 1
-    return {feature: count / len(programs) for feature, count in sorted(counts.items())}
-
-
-def _features(program: Program) -> set[str]:
-    nodes = list(walk(program.func))
-    found = set(program.features)
-    kinds = {node.kind for node in nodes if isinstance(node, For)}
-    found |= {f"{kind.name.lower()} loop" for kind in kinds if kind is not ForKind.SERIAL}
-    names = {IfThenElse: "if", While: "while", View: "view"}
-    found |= {name for kind, name in names.items() if any(isinstance(node, kind) for node in nodes)}
-    buffers = [node.buffer for node in nodes if isinstance(node, Allocate)]
-    found |= {f"{buffer.dtype} temporaries" for buffer in buffers if buffer.dtype.is_float and buffer.dtype.bits == 16}
-    if len({buffer.dtype.scalar for buffer in buffers}) > 1:
-        found.add("mixed types")
-    if any(not isinstance(extent, IntImm) for buffer in buffers for extent in buffer.shape):
-        found.add("symbolic temporaries")
-    sizes = {extent.value(dict(sizes)) for sizes in program.bindings for s in program.shapes.values() for extent in s}
-    found |= {f"extent {size}" for size in (0, 1) if size in sizes}
-    if _reuse_possible(program.func):
-        found.add("reuse possible")
-    return found
-
-
-def _reuse_possible(func: PrimFunc) -> bool:
-    """Whether two temporaries of one scope are never live at the same time."""
-    lives = [each for each in lifetimes(func).values() if each.live and each.buffer.scope in ("global", "shared")]
-    return any(
-        a.buffer.scope == b.buffer.scope
-        and a.attach is b.attach
-        and not any(lo < end and start < hi for lo, hi in a.live for start, end in b.live)
-        for a, b in combinations(lives, 2)
-    )

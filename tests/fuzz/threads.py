@@ -74,7 +74,10 @@ class _Launch:
     def write(self, owned: list[Slot]) -> None:
         """The loop over the threads. `owned` are buffers from outside of which each thread writes its own part."""
         writer, random = self.writer, self.writer.random
-        with writer.builder.thread(writer.name("t"), "threadIdx.x", self.extent.expr) as var:
+        tag = random.choice(("threadIdx.x", "threadIdx.x", "threadIdx.y", "vthread"))
+        if tag == "vthread":
+            writer.features.add("virtual threads")
+        with writer.builder.thread(writer.name("t"), tag, self.extent.expr) as var:
             scope = _only_reading(self.outside.child(Counter(var, self.extent), cost=estimate(self.extent)))
             scope.in_threads = True
             scope.slots += self.shared

@@ -6,28 +6,38 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from random import Random
+from typing import TypedDict
 
 from fuzz.expressions import INSIDE, TYPES, Expressions
-from fuzz.extents import Counter, Extent, constant
+from fuzz.extents import USUAL_SIZE, Counter, Extent, constant
 from fuzz.scope import Scope, Slot
 
 from tirlite.ir import Buffer, Builder, DType, Expr, ExprLike, ForKind, Ramp, TensorType, Var, const, i64
 
 # An estimate of how many iterations of the innermost loop a statement may have.
 MOST_ITERATIONS = 400
-USUAL_SIZE = 3
+# The tagged memory that all programs may use.
+TAGGED = "local.UB"
 
 # Writes what happens at one element: the scope in the loops, the buffer, the indices.
 Body = Callable[[Scope, Slot, tuple[Expr, ...]], None]
 
 
+class Promises(TypedDict, total=False):
+    """What is said of a buffer."""
+
+    scope: str
+    alignment: int
+    volatile: bool
+
+
 class Writer:
     """Adds to one function, and remembers what the program shows off in `features`."""
 
-    def __init__(self, seed: int, dims: list[Var], random: Random) -> None:
+    def __init__(self, name: str, dims: list[Var], random: Random) -> None:
         self.random = random
         self.dims = dims
-        self.builder = Builder(f"program_{seed}")
+        self.builder = Builder(name)
         self.draw = Expressions(random)
         self.features: set[str] = set()
         self.nests: list[tuple[Extent, ...]] = []  # for each loop its extent and those of the loops around it
@@ -58,7 +68,20 @@ class Writer:
         places = ("global", "global", "global", "local", "shared")
         # What threads declare as shared is one for all of them.
         place = self.random.choice(places[:-1] if scope.in_threads else places)
-        slot = self.slot(self.extents(), lambda of: self.builder.alloc(self.name("t"), of, scope=place), INSIDE)
+        extents = self.extents()
+        # Where each thread has its own, how much that is may depend on dims.
+        is_bounded = all(extent.base is None for extent in extents) and not scope.in_threads
+        if is_bounded and self.random.random() < 0.3:
+            place = TAGGED
+            self.features.add("tagged memory")
+        promises: Promises = {"scope": place}
+        if self.random.random() < 0.1:
+            self.features.add("alignment")
+            promises["alignment"] = self.random.choice((16, 64, 128))
+        if self.random.random() < 0.03:
+            self.features.add("volatile")
+            promises["volatile"] = True
+        slot = self.slot(extents, lambda of: self.builder.alloc(self.name("t"), of, **promises), INSIDE)
         scope.slots.append(slot)
         if scope.depth:
             self.features.add("allocation in a block")

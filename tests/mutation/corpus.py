@@ -11,6 +11,7 @@ import numpy as np
 from fuzz.extents import Extent
 from fuzz.generator import generate
 from fuzz.program import Program, outcomes
+from fuzz.setups import target_of
 
 import tirlite as tl
 from tirlite.ir import Builder, PrimFunc, SeqStmt, f32
@@ -382,7 +383,7 @@ def library() -> Iterator[Subject]:
 def random_programs(first: int, count: int) -> Iterator[Subject]:
     for seed in range(first, first + count):
         program = generate(seed)
-        yield Subject(f"seed {seed}", Normalize()(program.func), program.func, partial(_outcome, program))
+        yield Subject(f"seed {seed}", Normalize()(program.func), program.func, partial(_outcome, program), target_of(2))
 
 
 def _outcome(program: Program, func: PrimFunc) -> Outcome:

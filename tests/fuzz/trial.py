@@ -1,0 +1,92 @@
+"""A random program and a setup in, what goes wrong with it out: text, passes, native code against the interpreter."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fuzz.program import Program, assert_same, outcomes
+from fuzz.setups import FORMS, Setup, target_of
+
+import tirlite as tl
+from tirlite.diag import TirliteError
+from tirlite.interp import interpret
+from tirlite.ir import PrimFunc, structural_equal, validate
+from tirlite.rewrite import default_pipeline, run_pipeline
+
+# What a trial may take, in seconds; most take a tenth of one.
+PATIENCE = 120
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The step that failed, the kind of failure, and all that is known of it."""
+
+    step: str
+    kind: str
+    told: str
+
+    def is_like(self, other: Failure | None) -> bool:
+        """Whether another failure shows the same mistake, as far as that can be seen from outside."""
+        return other is not None and (self.step, self.kind) == (other.step, other.kind)
+
+
+def trial(program: Program, setup: Setup) -> Failure | None:
+    """The first failure of a program: None if it means the same printed, rewritten, and compiled."""
+    step = "validate"
+    try:
+        validate(program.func)
+        step = "print"
+        assert structural_equal(tl.parse(str(program.func)), program.func)
+        step = "interpret"
+        wanted = outcomes(program)
+        step = "form"
+        func = FORMS[setup.form](program.func)
+        validate(func)
+        step = "passes"
+        if setup.form != "externs" and setup.strategy != "per_shape" and program.seed % 3 == 0:
+            assert_same(wanted, outcomes(program, interpret, func=_rewritten(func, setup)))
+        step = "compile"
+        with setup.applied() as run:
+            assert_same(wanted, outcomes(program, run, func=func))
+    except Exception as error:
+        kind = error.code if isinstance(error, TirliteError) else type(error).__name__
+        return Failure(step, kind, "".join(traceback.format_exception(error)))
+    return None
+
+
+def _rewritten(func: PrimFunc, setup: Setup) -> PrimFunc:
+    """The function after all passes."""
+    passes = default_pipeline(setup.strategy, None, target_of(setup.workers), in_place=setup.in_place)
+    return run_pipeline(func, passes)
+
+
+def apart(work: Callable[[], Failure | None]) -> Failure | None:
+    """What `work` gives in a process of its own: what crashes or hangs there is a failure like others."""
+    receiver, sender = os.pipe()
+    with warnings.catch_warnings():
+        # The child runs none of the threads that a warning is about.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        signal.alarm(PATIENCE)
+        os.close(receiver)
+        with os.fdopen(sender, "wb") as out:
+            pickle.dump(work(), out)
+            out.flush()
+            os._exit(0)
+    os.close(sender)
+    with os.fdopen(receiver, "rb") as source:
+        data = source.read()
+    _, status = os.waitpid(child, 0)
+    if not data:
+        name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else str(status)
+        return Failure("process", name, f"the process ended by {name}")
+    found = pickle.loads(data)
+    assert found is None or isinstance(found, Failure)
+    return found
