@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain as chained
 
 from tirlite.plan.check_pairs import pair_faults, takeover, without
 from tirlite.plan.layout import Layout, Region
@@ -161,8 +162,7 @@ def _sweep(proofs: _Proofs, blocks: Sequence[_Block]) -> Iterator[Counterexample
 def _gap(proofs: _Proofs, blocks: Sequence[_Block], chain: Sequence[_Entry], entry: _Entry) -> int:
     """The place in the chain where the new block is proved to fit, or -1."""
     new = blocks[entry[1]]
-    places: list[int] = [bisect_left(chain, entry), *range(len(chain) + 1)]
-    for place in places:
+    for place in chained((bisect_left(chain, entry),), range(len(chain) + 1)):
         left = blocks[chain[place - 1][1]] if place > 0 else None
         right = blocks[chain[place][1]] if place < len(chain) else None
         if (left is None or proofs.below(left, new)) and (right is None or proofs.below(new, right)):

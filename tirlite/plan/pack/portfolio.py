@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from random import Random
 
 from tirlite.plan.pack.blocks import Block, Sections, sections_of, top_of
 from tirlite.plan.pack.first_fit import first_fit, meetings
 from tirlite.plan.pack.skyline import Skyline, Work
+from tirlite.plan.pack.split import split
 from tirlite.plan.pack.sweep import sweep
 
 # Looks at blocks, all heuristics and their improvement together. About a microsecond each.
@@ -16,8 +18,12 @@ BUDGET = 60_000
 _PAIRS = 300_000
 _SKYLINE = 2_000_000
 # Tightness and direction of sweeps, and how many blocks are swept, all sweeps together; two are made in any case.
-_SWEEPS = ((0, False), (1, False), (0.1, False), (0, True), (0.1, True), (1, True))
-_SWEPT = 200_000
+_SWEEPS = ((0, False), (0.1, True), (1, False), (0.1, False), (0, True), (1, True))
+_SWEPT = 150_000
+# Sections that blocks live in, all together, beyond which large and small blocks are not told apart.
+_SPLIT = 40_000_000
+# Of more blocks than this, plans that are over the floor by less than this part of it are good enough.
+_MANY, _GOOD = 10_000, 0.001
 # Of more blocks than this one sweep is made, and nothing else.
 _HUGE = 200_000
 # Where the floor cannot be reached, small problems give up early.
@@ -36,13 +42,14 @@ def pack_blocks(blocks: Sequence[Block], budget: int = BUDGET) -> list[int]:
         return sweep(blocks, _SWEEPS[0][0])
     sections = sections_of(blocks)
     floor = max(sections.floor, *(block.fixed + block.size for block in blocks if block.fixed is not None), 0)
+    goal = floor + (int(floor * _GOOD) if len(blocks) > _MANY else 0)
     best: list[int] = []
     least = -1
     for offsets in _attempts(blocks, sections, Work(min(budget, _LOOKS_PER_BLOCK * len(blocks)))):
         top = top_of(blocks, offsets)
         if least < 0 or top < least:
             best, least = offsets, top
-        if least == floor:
+        if least <= goal:
             break
     return best
 
@@ -64,8 +71,11 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work) -> Iterat
     if near is not None:
         yield from _by_orders(blocks, sections, near, pressed, work)
     if is_free and count > 1:
-        for tightness, backward in _SWEEPS[: max(2, _SWEPT // count)]:
-            yield sweep(blocks, tightness, backward=backward)
+        sweeps = (sweep(blocks, tightness, backward=backward) for tightness, backward in _SWEEPS)
+        yield from islice(sweeps, 2)
+        if near is None and crowd <= _SPLIT:
+            yield from split(blocks, sections)
+        yield from islice(sweeps, max(0, _SWEPT // count - 2))
         if crowd <= _SKYLINE:
             yield from _squeaky_wheel(blocks, sections, aligns, work)
 

@@ -37,44 +37,55 @@ class Skyline:
         """Offsets of all blocks. At equal height the least rank goes first.
 
         If `pressed`, the bytes still to be placed where the block lives, at most, are taken off its rank. Heights only
-        grow, and those bytes only shrink, so a rank in the heap that is out of date is too good, and it is enough to
-        look again at the best.
+        grow, and those bytes only shrink, so what is out of date in the heap is too good, and it is enough to look
+        again at the best.
         """
-        spans, aligns = self.sections.spans, self.aligns
+        spans, aligns, height, left = self.sections.spans, self.aligns, self.height, self.left
         offsets = [0] * len(spans)
-        area = [-sum(size * (high - low) for low, high, size in rows) for rows in spans]
-        heap = [(0, self.rank(rows, ranks[i], pressed=pressed), area[i], i) for i, rows in enumerate(spans)]
-        heapify(heap)
+        heap = self._heap(ranks, pressed=pressed)
+        looks = 0
         while heap:
-            offset, rank, _, number = heap[0]
+            offset, rank, area, number = heap[0]
             rows = spans[number]
-            lowest = self.lowest(rows)
+            looks += 1
+            low, high, _ = rows[0]
+            lowest = max(height[low:high]) if len(rows) == 1 else self.lowest(rows)
             if aligns[number] > 1:
                 lowest = -(-lowest // aligns[number]) * aligns[number]
-            current = self.rank(rows, ranks[number], pressed=pressed) if pressed else rank
-            work.left -= 1
+            current = rank
+            if pressed:
+                current = ranks[number] - (max(left[low:high]) if len(rows) == 1 else self.pressure(rows))
             if lowest != offset or current != rank:
-                heapreplace(heap, (lowest, current, area[number], number))
+                heapreplace(heap, (lowest, current, area, number))
                 continue
             heappop(heap)
             offsets[number] = offset
             self.place(rows, offset)
+        work.left -= looks
         return offsets
+
+    def _heap(self, ranks: Sequence[float], *, pressed: bool) -> list[tuple[int, float, int, int]]:
+        """(offset, rank, area, number) of each block at the start: all lie on the ground."""
+        spans = self.sections.spans
+        heap = [
+            (
+                0,
+                ranks[number] - (self.pressure(rows) if pressed else 0),
+                -sum(size * (high - low) for low, high, size in rows),
+                number,
+            )
+            for number, rows in enumerate(spans)
+        ]
+        heapify(heap)
+        return heap
 
     def lowest(self, rows: Sequence[Piece]) -> int:
         """The height above all that stands where the block lives."""
-        if len(rows) == 1:
-            ((low, high, _),) = rows
-            return max(self.height[low:high])
         return max(max(self.height[low:high]) for low, high, _ in rows)
 
-    def rank(self, rows: Sequence[Piece], rank: float, *, pressed: bool) -> float:
-        if not pressed:
-            return rank
-        if len(rows) == 1:
-            ((low, high, _),) = rows
-            return rank - max(self.left[low:high])
-        return rank - max(max(self.left[low:high]) for low, high, _ in rows)
+    def pressure(self, rows: Sequence[Piece]) -> int:
+        """The most bytes that are still to be placed at some time at which the block lives."""
+        return max(max(self.left[low:high]) for low, high, _ in rows)
 
     def place(self, rows: Sequence[Piece], offset: int) -> None:
         height, left = self.height, self.left

@@ -1,0 +1,62 @@
+"""The split: large blocks from the ground up, all others upside down above them."""
+
+from random import Random
+
+from tirlite.plan.pack.blocks import Block, Piece, sections_of, top_of
+from tirlite.plan.pack.split import split
+from tirlite.plan.pack.sweep import sweep
+
+
+def mixed(count: int, seed: int, aligns: tuple[int, ...] = (1,), *, with_gaps: bool = False) -> list[Block]:
+    """Most blocks small and short-lived, few large; with gaps, some that live twice."""
+    random = Random(seed)
+    blocks = []
+    for low in range(count):
+        size = random.randrange(1, 100) if random.random() < 0.9 else random.randrange(1_000, 50_000)
+        high = low + 1 + random.randrange(10 if random.random() < 0.9 else count // 4)
+        pieces = [Piece(low, high, size)]
+        if with_gaps and random.random() < 0.2:
+            pieces.append(Piece(high + 3, high + 5, size))
+        blocks.append(Block(tuple(pieces), random.choice(aligns)))
+    return blocks
+
+
+def overlapping(blocks: list[Block], offsets: list[int]) -> list[tuple[int, int]]:
+    """The pairs of blocks that share a byte at some time."""
+    return [
+        (i, j)
+        for i, one in enumerate(blocks)
+        for j, other in enumerate(blocks[:i])
+        if offsets[i] < offsets[j] + other.size and offsets[j] < offsets[i] + one.size
+        if any(a.low < b.high and b.low < a.high for a in one.pieces for b in other.pieces)
+    ]
+
+
+def test_no_two_blocks_share_a_byte_at_one_time() -> None:
+    for seed in range(3):
+        blocks = mixed(600, seed, with_gaps=True)
+        found = list(split(blocks, sections_of(blocks)))
+        assert found
+        for offsets in found:
+            assert min(offsets) >= 0
+            assert overlapping(blocks, offsets) == []
+
+
+def test_what_hangs_upside_down_is_aligned() -> None:
+    blocks = mixed(600, 4, aligns=(1, 8, 64))
+    for offsets in split(blocks, sections_of(blocks)):
+        assert overlapping(blocks, offsets) == []
+        assert all(offset % block.align == 0 for offset, block in zip(offsets, blocks, strict=True))
+
+
+def test_a_few_large_blocks_among_many_small_ones_need_less_than_in_sweeps() -> None:
+    blocks = mixed(3_000, 5)
+    sections = sections_of(blocks)
+    best = min(top_of(blocks, offsets) for offsets in split(blocks, sections))
+    swept = min(top_of(blocks, sweep(blocks, tight, backward=back)) for tight, back in ((0, False), (0.1, True)))
+    assert sections.floor <= best < swept
+
+
+def test_too_few_blocks_to_tell_large_from_small_are_left_alone() -> None:
+    blocks = mixed(100, 6)
+    assert list(split(blocks, sections_of(blocks))) == []
