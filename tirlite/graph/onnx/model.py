@@ -8,6 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy.typing as npt
+
 from tirlite.diag import GraphError, Message, public
 from tirlite.graph.aot.names import identifier
 from tirlite.graph.builder.builder import Builder
@@ -20,8 +22,8 @@ from tirlite.graph.onnx.translation import Dialect, Missing, Names, Translation
 from tirlite.graph.types import TensorType
 from tirlite.sizes import Dim, Size, SizeLike
 
-# The types of ONNX's functions of operators; version 7 fixed the rules of broadcasting.
-_OLDEST = 7
+# Before version 6, operators differ in more than the rules of broadcasting.
+_OLDEST = 6
 _MOST_BYTES = 1 << 62
 
 
@@ -77,18 +79,20 @@ def from_onnx(
     *,
     outputs: Sequence[str] | None = None,
     shapes: Mapping[str, Sequence[SizeLike]] | None = None,
+    constants: Mapping[str, npt.ArrayLike] | None = None,
 ) -> Function:
     """The model as a function: its inputs are parameters, its initializers constants, its outputs the result.
 
     `source` is a path, a model's bytes, or an onnx.ModelProto. Named extents become dims, one for each name; unnamed
     ones dims of their own. `outputs` picks other values than the model's outputs, by their names; `shapes` gives
-    inputs other extents. Constants and what is computed from shapes are folded.
+    inputs other extents; `constants` gives the values of inputs, which then are no parameters. Constants and what is
+    computed from shapes are folded.
 
     Raises GraphError: for a file that is no model, for tensors that contradict themselves or lie outside of the
     model's folder, and, naming all of them at once, for nodes that have no counterpart.
     """
     model, name, folder = _loaded(source)
-    return _Import(model, name, folder).function(outputs, shapes or {})
+    return _Import(model, name, folder, shapes or {}, constants or {}).function(outputs)
 
 
 def _loaded(source: object) -> tuple[Any, str, Path | None]:
@@ -114,8 +118,17 @@ def _loaded(source: object) -> tuple[Any, str, Path | None]:
 class _Import:
     """One model on its way."""
 
-    def __init__(self, model: Any, name: str, folder: Path | None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        name: str,
+        folder: Path | None,
+        shapes: Mapping[str, Sequence[SizeLike]],
+        constants: Mapping[str, npt.ArrayLike],
+    ) -> None:
         self.model = model
+        self.shapes = shapes
+        self.constants = constants
         self.name = name
         graph = model.graph
         self.builder = Builder(identifier(graph.name or Path(name).stem or "model"))
@@ -123,17 +136,18 @@ class _Import:
         self.dims: dict[str, Dim] = {}
         self.missing: list[Missing] = []
 
-    def function(self, outputs: Sequence[str] | None, shapes: Mapping[str, Sequence[SizeLike]]) -> Function:
+    def function(self, outputs: Sequence[str] | None) -> Function:
         graph = self.model.graph
         versions = {"" if each.domain == "ai.onnx" else each.domain: each.version for each in self.model.opset_import}
-        if not graph.output or versions.get("", _OLDEST) < _OLDEST:
-            why = f"operators of version {versions['']}, before {_OLDEST}" if graph.output else "it has no outputs"
-            raise BadOnnxModel(self.name, why).error()
+        if not graph.output:
+            raise BadOnnxModel(self.name, "it has no outputs").error()
+        if versions.get("", _OLDEST) < _OLDEST:
+            self.missing.append(Missing(0, "all nodes", f"operators of version {versions['']}, before {_OLDEST}"))
         names: Names = {}
         known = {each.name for each in graph.initializer}
         for each in graph.input:
             if each.name not in known:
-                names[each.name] = self._input(each, shapes.get(each.name))
+                names[each.name] = self._input(each)
         self._check_missing()
         functions = {(each.domain, each.name): each for each in self.model.functions}
         translation = Translation(self.builder, IMPORTERS, self.read)
@@ -165,13 +179,16 @@ class _Import:
             count = f"{len(lines)} part{'s' if len(lines) > 1 else ''}"
             raise UnsupportedOnnx(self.name, count, "\n".join(lines)).error()
 
-    def _input(self, proto: Any, shape: Sequence[SizeLike] | None) -> Var | None:
+    def _input(self, proto: Any) -> Expr | None:
+        shape = self.shapes.get(proto.name)
         kind = proto.type.WhichOneof("value")
         given = proto.type.tensor_type
         if kind != "tensor_type" or given.elem_type not in DTYPES:
             what = kind if kind != "tensor_type" else f"tensor of {dtype_name(given.elem_type)}"
             self.missing.append(Missing(0, f"input `{proto.name}`", f"it is a {what}"))
             return None
+        if proto.name in self.constants:
+            return self.builder.constant(self.constants[proto.name], DTYPES[given.elem_type], proto.name)
         if shape is None and not given.HasField("shape"):
             self.missing.append(Missing(0, f"input `{proto.name}`", "its number of axes is not known; give `shapes`"))
             return None

@@ -14,6 +14,7 @@ from tirlite.graph.expr import Expr
 from tirlite.graph.onnx.attributes import attributes_of
 from tirlite.graph.onnx.folding import Folding
 from tirlite.graph.onnx.node import Body, Node, Unsupported
+from tirlite.graph.onnx.standard import standard_function
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.record import record
 
@@ -167,6 +168,8 @@ class Translation:
         if own is not None:
             return self.function(own, node)
         importer = self._importers.get((node.domain, node.op))
+        if importer is None and (defined := standard_function(node)) is not None:
+            return self.function(defined, node)
         if importer is None:
             raise Unsupported(f"there is no operator {node.domain or 'ai.onnx'}.{node.op} here")
         made = importer(self, node)

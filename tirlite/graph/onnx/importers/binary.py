@@ -31,11 +31,21 @@ _PLAIN = {
 
 
 def _plain(name: str) -> Importer:
-    return lambda t, node: t.b.call(name, *node.all())
+    return lambda t, node: t.b.call(name, *_aligned(t, node))
+
+
+def _aligned(t: Translation, node: Node) -> list[Expr]:
+    """The operands; before version 7, the second one may name the axis of the first at which its own axes begin."""
+    operands = node.all()
+    if node.version < 7 and "axis" in node.attributes and len(operands) == 2:
+        x, y = operands
+        behind = x.tensor.rank - node.axis() - y.tensor.rank
+        return [x, t.b.reshape(y, (*y.shape, *(1 for _ in range(behind))))]
+    return operands
 
 
 def _div(t: Translation, node: Node) -> Expr:
-    x, y = node.x(0), node.x(1)
+    x, y = _aligned(t, node)
     return t.b.divide(x, y) if x.dtype.is_float else t.b.trunc_divide(x, y)
 
 
@@ -45,7 +55,7 @@ def _mod(t: Translation, node: Node) -> Expr:
 
 
 def _pow(t: Translation, node: Node) -> Expr:
-    x, y = node.x(0), node.x(1)
+    x, y = _aligned(t, node)
     if x.dtype == y.dtype:
         return t.b.power(x, y)
     if x.dtype.is_float:
@@ -78,6 +88,8 @@ def _mean(t: Translation, node: Node) -> Expr:
 
 def _prelu(t: Translation, node: Node) -> Expr:
     x, slope = node.x(0), node.x(1)
+    if node.version < 7 and slope.tensor.rank == 1:
+        slope = t.b.reshape(slope, (*slope.shape, *(1 for _ in x.shape[2:])))
     if not x.dtype.is_float:
         return t.b.where(t.b.less(x, 0), t.b.multiply(x, slope), x)
     return t.b.prelu(x, slope)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tirlite.graph.expr import Expr
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.sizes import Proof, prove_eq
 
 _NAMES = {
     "ReduceSum": "sum",
@@ -34,6 +35,8 @@ def _reduce(t: Translation, node: Node) -> Expr:
     function = getattr(t.b, f"reduce_{_NAMES[node.op]}")
     places = [axis_of(axis, node.rank) for axis in axes]
     keepdims = node.flag("keepdims", 1)
+    if node.op in _EMPTY and any(prove_eq(x.shape[place], 0) is Proof.YES for place in places):
+        return _of_nothing(t, node, places, keepdims=keepdims)
     if x.dtype.is_bool and node.op in ("ReduceMax", "ReduceMin"):
         either = t.b.reduce_any if node.op == "ReduceMax" else t.b.reduce_all
         return either(x, places, keepdims=keepdims)
@@ -48,6 +51,20 @@ def _reduce(t: Translation, node: Node) -> Expr:
         return t.b.trunc_divide(total, count)
     made: Expr = function(x, places, keepdims=keepdims)
     return made
+
+
+# What the operators that need an element give where there is none.
+_EMPTY = {"ReduceMax": -np.inf, "ReduceMin": np.inf, "ReduceLogSumExp": -np.inf, "ReduceLogSum": -np.inf}
+
+
+def _of_nothing(t: Translation, node: Node, places: Sequence[int], *, keepdims: bool) -> Expr:
+    dtype, value = node.dtype, _EMPTY[node.op]
+    if dtype.is_float:
+        fill: Expr = t.b.cast(t.b.constant(np.float32(value)), dtype)
+    else:
+        fill = t.b.constant(dtype.min if value < 0 else dtype.max, dtype)
+    kept = [axis for axis in range(node.rank) if keepdims or axis not in places]
+    return t.b.broadcast_to(fill, [1 if axis in places else node.first.shape[axis] for axis in kept])
 
 
 def _alone(t: Translation, node: Node, x: Expr) -> Expr:

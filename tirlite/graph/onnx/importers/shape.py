@@ -159,7 +159,8 @@ def _space_to_depth(t: Translation, node: Node) -> Expr:
     n, c, h, w = node.first.shape
     b = node.integer("blocksize")
     apart = t.b.reshape(node.first, (n, c, h // b, b, w // b, b))
-    return t.b.reshape(t.b.transpose(apart, (0, 3, 5, 1, 2, 4)), (n, c * b * b, h // b, w // b))
+    order = (0, 3, 5, 1, 2, 4) if node.text("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+    return t.b.reshape(t.b.transpose(apart, order), (n, c * b * b, h // b, w // b))
 
 
 def _constant(t: Translation, node: Node) -> Expr:

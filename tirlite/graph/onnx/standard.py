@@ -1,0 +1,87 @@
+"""A node in, the function by which the standard defines its operator out: for operators without an importer."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from tirlite.graph.extents import Shape
+from tirlite.graph.onnx.dtypes import NUMBERS
+from tirlite.graph.onnx.node import Node
+
+
+def standard_function(node: Node) -> Any | None:
+    """The FunctionProto, whose attributes have their defaults; None where the standard has none."""
+    defs = import_module("onnx.defs")
+    try:
+        schema = defs.get_schema(node.op, node.version, node.domain)
+    except defs.SchemaError:
+        return None
+    found = _plain(schema, node.version) or _for_types(schema, node)
+    if found is None:
+        return None
+    declared = {each.name for each in found.attribute_proto}
+    for name, attribute in schema.attributes.items():
+        if name in found.attribute and name not in declared and attribute.default_value.name:
+            found.attribute_proto.add().CopyFrom(attribute.default_value)
+    if not found.opset_import:
+        found.opset_import.add(domain=node.domain, version=node.version)
+    return found
+
+
+def _plain(schema: Any, version: int) -> Any | None:
+    if not schema.has_function:
+        return None
+    known = [each for each in schema.function_opset_versions if each <= version]
+    data = schema.get_function_with_opset_version(max(known)) if known else None
+    return _parsed(data) if data else _parsed(schema.function_body)
+
+
+def _for_types(schema: Any, node: Node) -> Any | None:
+    """A function that depends on the types of the operands, and on which of them are there."""
+    if not schema.has_context_dependent_function:
+        return None
+    known = [each for each in schema.context_dependent_function_opset_versions if each <= node.version]
+    if not known:
+        return None
+    types = [_type(None if each is None else (NUMBERS[each.dtype], each.shape)) for each in node.operands]
+    proto = _with_attributes(node).SerializeToString()
+    data = schema.get_context_dependent_function_with_opset_version(max(known), proto, types)
+    return _parsed(data) if data else None
+
+
+def _with_attributes(node: Node) -> Any:
+    """The node, with values in the place of attributes of the function that it stands in."""
+    onnx, helper = import_module("onnx"), import_module("onnx.helper")
+    made = onnx.NodeProto()
+    made.CopyFrom(node.proto)
+    inherited = [each.name for each in made.attribute if each.ref_attr_name]
+    kept = [each for each in node.proto.attribute if not each.ref_attr_name]
+    del made.attribute[:]
+    made.attribute.extend(kept)
+    values = {name: node.attributes[name] for name in inherited if name in node.attributes}
+    made.attribute.extend(helper.make_attribute(name, value) for name, value in values.items())
+    return made
+
+
+def _parsed(data: Any) -> Any:
+    onnx = import_module("onnx")
+    if not isinstance(data, bytes):
+        data = data.SerializeToString()
+    return onnx.FunctionProto.FromString(data)
+
+
+def _type(given: tuple[int, Shape] | None) -> bytes:
+    onnx = import_module("onnx")
+    made = onnx.TypeProto()
+    if given is not None:
+        made.tensor_type.elem_type = given[0]
+        made.tensor_type.shape.SetInParent()
+        for extent in given[1]:
+            dim = made.tensor_type.shape.dim.add()
+            if isinstance(extent, int):
+                dim.dim_value = extent
+            else:
+                dim.dim_param = str(extent)
+    data: bytes = made.SerializeToString()
+    return data
