@@ -45,6 +45,22 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parallel.add_argument("--json", action="store_true", help="print one object for machines")
     parallel.add_argument("--quick", action="store_true", help="small arrays and few runs, to see that it works")
     parallel.set_defaults(run=run_parallel)
+    graphs = benches.add_parser(
+        "graphs",
+        help="networks: bytes under each planner beside the lower bounds, seconds to compile, milliseconds to run",
+        description="Compiles the networks of the gallery, plans their storage in all ways, and runs them.",
+    )
+    graphs.add_argument("--json", action="store_true", help="print one object for machines")
+    graphs.add_argument("--quick", action="store_true", help="small networks and few runs, to see that it works")
+    graphs.set_defaults(run=run_graphs)
+    passes = benches.add_parser(
+        "passes",
+        help="the passes that take storage away: bytes and times of the gallery's kernels with and without them",
+        description="Calls kernels without these passes, with all, and with all but one in turn: the ratios.",
+    )
+    passes.add_argument("--json", action="store_true", help="print one object for machines")
+    passes.add_argument("--quick", action="store_true", help="small arrays and few runs, to see that it works")
+    passes.set_defaults(run=run_passes)
     plans = benches.add_parser(
         "plans",
         help="the planner: bytes over the lower bound, proofs, seconds, memory, on generated problems or a folder's",
@@ -77,6 +93,28 @@ def run_parallel(arguments: argparse.Namespace) -> int:
     from tirlite.cli.bench_parallel import parallel_figures
 
     return _told(parallel_figures(arguments.workers, quick=arguments.quick), as_json=arguments.json)
+
+
+def run_graphs(arguments: argparse.Namespace) -> int:
+    """Measures and prints."""
+    from tirlite.cli.bench_graphs import graph_rows, graphs_json, graphs_text
+    from tirlite.graph.gallery.networks import LARGE, SMALL
+
+    rows = []
+    networks = SMALL if arguments.quick else {**SMALL, **LARGE}
+    for row in graph_rows(networks.values(), runs=1 if arguments.quick else 11):
+        rows.append(row)
+        if sys.stderr.isatty():
+            print(f"measured: {row.name}", file=sys.stderr)
+    print(graphs_json(rows) if arguments.json else graphs_text(rows))
+    return 0
+
+
+def run_passes(arguments: argparse.Namespace) -> int:
+    """Measures and prints."""
+    from tirlite.cli.bench_passes import passes_figures
+
+    return _told(passes_figures(quick=arguments.quick), as_json=arguments.json)
 
 
 def _told(measured: Iterable[Figure], *, as_json: bool) -> int:

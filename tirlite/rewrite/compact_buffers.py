@@ -12,7 +12,10 @@ from tirlite.ir import Broadcast, Expr, Load, PrimFunc, Ramp, Store, Sub
 from tirlite.record import record
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
 from tirlite.rewrite.affine_exprs import index_expr
-from tirlite.sizes import Proof, Size, maximum, prove_lt
+from tirlite.sizes import Proof, Size, maximum, prove_le, prove_lt
+
+# So many elements less are no gain for a symbolic extent.
+_LITTLE = 64
 
 
 @record
@@ -48,7 +51,7 @@ def _worthwhile(allocation: Allocation, found: Temporaries) -> list[Span | None]
 def _is_less(new: Size, old: Size | None) -> bool:
     if isinstance(new, int) and not isinstance(old, int):
         return True
-    if old is None or (not isinstance(old, int) and isinstance(old - new, int)):
+    if old is None or (not isinstance(old, int) and prove_le(old, new + _LITTLE) is Proof.YES):
         return False
     return prove_lt(new, old) is Proof.YES
 

@@ -1,0 +1,18 @@
+"""`tirlite bench passes`: the passes that take storage away, on the gallery. No test asserts a time."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tirlite.cli.main import main
+from tirlite.rewrite import CONTRACTION
+
+
+def test_quick_figures_of_kernels_with_storage_and_of_each_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "passes", "--quick", "--json"]) == 0
+    figures = {figure["name"]: figure for figure in json.loads(capsys.readouterr().out)["figures"]}
+    assert {"smoothstep", "softmax", "harris", "all passes"} <= figures.keys()
+    assert {f"without {each.name}" for each in CONTRACTION} <= figures.keys()
+    assert figures["smoothstep"]["note"].startswith("8*n bytes -> 0;")

@@ -1,0 +1,106 @@
+"""Random programs keep their meaning through the passes next to the storage rewrite, in any choice of these.
+
+`python -m pytest tests/fuzz/test_passes.py --programs 20000` runs more of them.
+"""
+
+from functools import partial
+from random import Random
+
+import numpy as np
+import pytest
+from fuzz.generator import generate
+from fuzz.program import Arguments, assert_same, outcomes
+from fuzz.stages import generate_stages
+
+import tirlite as tl
+from tirlite.interp import interpret
+from tirlite.ir import validate
+from tirlite.rewrite import (
+    CONTRACTION,
+    CompactBuffers,
+    ContractTemporaries,
+    FoldStorage,
+    FuseLoops,
+    Normalize,
+    Pass,
+    RemoveNoOps,
+    SinkAllocations,
+    UnrollLoops,
+    VectorizeLoops,
+    run_pipeline,
+)
+
+GROUP = 10
+PASSES: tuple[Pass, ...] = (
+    UnrollLoops(),
+    FuseLoops(),
+    SinkAllocations(),
+    CompactBuffers(),
+    FoldStorage(),
+    ContractTemporaries(),
+    RemoveNoOps(),
+    VectorizeLoops(),
+)
+TARGET = tl.Target.host().with_memory("local.UB", tl.MemoryInfo(8, 256, 8 << 24, None))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "first" in metafunc.fixturenames:
+        metafunc.parametrize("first", range(0, metafunc.config.getoption("--programs") // 2, GROUP))
+
+
+def drawn(seed: int) -> tuple[Pass, ...]:
+    """Some passes in some order: most often in that of the list."""
+    random = Random(seed)
+    chosen = [each for each in PASSES if random.random() < 0.7]
+    if random.random() < 0.3:
+        random.shuffle(chosen)
+    return (Normalize(), *chosen)
+
+
+def test_programs_of_all_kinds_keep_their_meaning(first: int) -> None:
+    for seed in range(first, first + GROUP):
+        program = generate(seed)
+        wanted = outcomes(program)
+        after = run_pipeline(program.func, drawn(seed))
+        validate(after)
+        assert_same(wanted, outcomes(program, func=after))
+        if seed % 5 == 0:
+            kernel = tl.compile(after, strategy=("share", "pack")[seed % 2], target=TARGET)
+            assert_same(wanted, outcomes(program, partial(call, kernel), func=after))
+
+
+def call(kernel: tl.Kernel, func: tl.PrimFunc, values: Arguments) -> None:
+    kernel(*(values[param] for param in func.params))
+
+
+def test_programs_of_stages_keep_their_meaning(first: int) -> None:
+    for seed in range(first, first + GROUP):
+        before = Normalize()(generate_stages(seed))
+        after = run_pipeline(before, CONTRACTION if seed % 2 else drawn(seed))
+        validate(after)
+        kernel = tl.compile(after, strategy="share", target=TARGET) if seed % 5 == 0 else None
+        for n, m in ((0, 2), (1, 3), (2, 1), (3, 2), (4, 3), (7, 2)):
+            arrays = [np.random.default_rng([seed, k]).standard_normal((n, m), np.float32) for k in (1, 2)]
+            found = []
+            for func in (before, after):
+                x, y = (array.copy() for array in arrays)
+                interpret(func, dict(zip((*func.params, *func.dims), (x, y, n, m), strict=True)))
+                found.append(y)
+            np.testing.assert_array_equal(found[1], found[0], err_msg=f"seed {seed}, n = {n}, m = {m}")
+            if kernel is not None:
+                x, y = (array.copy() for array in arrays)
+                kernel(x, y)
+                np.testing.assert_array_equal(y, found[0], err_msg=f"seed {seed}, compiled, n = {n}, m = {m}")
+
+
+def test_stages_are_fused_and_contracted() -> None:
+    counts = dict.fromkeys((each.name for each in CONTRACTION), 0)
+    for seed in range(60):
+        func = Normalize()(generate_stages(seed))
+        for each in CONTRACTION:
+            after = each(func)
+            counts[each.name] += after is not func
+            func = after
+    print(counts)
+    assert all(count >= 5 for name, count in counts.items() if name != "remove-no-ops")
