@@ -124,19 +124,12 @@ def _solved(problem: Problem, engine: Engine, strategy: str, time_limit: float) 
 
 
 def _gaps(plan: Plan, seconds: float, engine: Engine, strategy: str) -> Iterator[float | None]:
-    """The gap at each of MOMENTS, each reached in a run of its own, which may overdraw its time by a quarter.
-
-    A search begins with a packing, which is what there is until it ends.
-    """
+    """The gap at each of MOMENTS, each reached in a run of its own, which may overdraw its time by a quarter."""
     bound = _constant(plan.lower_bound)
     known = [(seconds, plan)]
-    is_search = strategy in SEARCHES and seconds > MOMENTS[0]
-    if is_search:
-        packed, needed = _solved(plan.problem, engine, "pack", 0)
-        known.append((needed, packed))
     for moment in MOMENTS:
-        if is_search and needed < moment and seconds > moment * _OVERDRAFT:
-            found, took = _solved(plan.problem, engine, strategy, moment - needed)
+        if strategy in SEARCHES and seconds > moment * _OVERDRAFT:
+            found, took = _solved(plan.problem, engine, strategy, moment)
             known.append((took, found))
         totals = [_constant(found.total) for took, found in known if took <= moment * _OVERDRAFT]
         yield None if not totals else min(totals) / bound - 1 if bound else 0.0

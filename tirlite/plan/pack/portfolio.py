@@ -75,7 +75,8 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work) -> Iterat
         yield from islice(sweeps, 2)
         if near is None and crowd <= _SPLIT:
             yield from split(blocks, sections)
-        yield from islice(sweeps, max(0, _SWEPT // count - 2))
+        if near is None or work.left > 0:
+            yield from islice(sweeps, max(0, _SWEPT // count - 2))
         if crowd <= _SKYLINE:
             yield from _squeaky_wheel(blocks, sections, aligns, work)
 

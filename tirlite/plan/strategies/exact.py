@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from time import perf_counter
 
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.in_place import Group, grouped, handovers
@@ -41,7 +42,10 @@ def exact(
     `plan.proved_optimal` says which. Never more than `pack`, unless the clock ended it. See `improved`.
     """
     # The search betters a plan faster than the heuristics do; these have their full budget where it ends without proof.
-    found = improved(pack(problem, _FIRST_LOOK), budget, time_limit, engine, listener)
+    start = perf_counter()
+    first = pack(problem, _FIRST_LOOK)
+    left = None if time_limit is None else max(time_limit - (perf_counter() - start), 0.0)
+    found = improved(first, budget, left, engine, listener)
     if not found.proved_optimal and found.deterministic:
         packed = pack(problem)
         if prove_le(found.total, packed.total) is not Proof.YES:

@@ -23,7 +23,7 @@ from tirlite.record import record
 from tirlite.sizes import Proof, Size, alternatives, prove_le
 
 _SAMPLES = 8
-# Of more requests than this in one memory, what whole slots need is not worked out for comparison.
+# Of more requests than this in one memory, what whole slots need is not asked.
 _MANY = 10_000
 
 
@@ -33,7 +33,8 @@ def pack(problem: Problem, budget: int = BUDGET) -> Plan:
     Requests of constant size get offsets by first fit in several orders, by filling the lowest place of the skyline,
     and by improving on that within `budget`, counted in looks at requests. Symbolic ones are stacked, each on those
     below it, in an order that is good at several bindings; the offsets hold for all. Pairs in place are taken where
-    that lowers the total. A request that may live in several memories goes to the first that has room for it.
+    that lowers the total. A request that may live in several memories goes to the first that has room for it. With
+    less than the full budget, or very many requests, what `share` needs is not worked out for comparison.
     """
     settled = _settled(problem)
     slots = _Slots(settled)
@@ -44,9 +45,9 @@ def pack(problem: Problem, budget: int = BUDGET) -> Plan:
         memory = settled.memories[name]
         inside = [each for each in pairs if each.source.memories[0] == name]
         # Where nothing can need less, or asking would take longest, what slots need is not asked.
-        floor = 0 if inside or len(requests) > _MANY else peak(settled, requests).size
-        ceiling = partial(slots.size, name)
-        fits = partial(_fits, floor=floor, ceiling=ceiling if len(requests) <= _MANY else None)
+        is_asked = len(requests) <= _MANY and budget >= BUDGET
+        floor = 0 if inside or not is_asked else peak(settled, requests).size
+        fits = partial(_fits, floor=floor, ceiling=partial(slots.size, name) if is_asked else None)
         arena = packer.arena(requests, memory.align, inside, partial(slots.shares, name), fits)
         if arena is None:
             plan.add_slots(slots.regions(name), slots.shared, requests)
