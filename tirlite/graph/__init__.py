@@ -19,7 +19,7 @@ from tirlite.graph.memory.problem import memory_problem
 from tirlite.graph.onnx.model import from_onnx
 from tirlite.graph.op import Attrs, Op, Site
 from tirlite.graph.ops import OPS
-from tirlite.graph.out_variants import OutVariants, native_variant, numpy_variant
+from tirlite.graph.out_variants import NATIVE, NUMPY, Library, OutVariants
 from tirlite.graph.program import Block, Branches, Program, program
 from tirlite.graph.static_runtime.runtime import Figures, StaticRuntime
 from tirlite.graph.static_runtime.runtime import Options as RuntimeOptions
@@ -41,8 +41,11 @@ __all__ = [
     "FunctionNode",
     "If",
     "Let",
+    "Library",
     "LiftConstants",
     "Lowered",
+    "NATIVE",
+    "NUMPY",
     "OPS",
     "MemoryPlan",
     "Op",
@@ -68,8 +71,6 @@ __all__ = [
     "explicit_allocation",
     "lower",
     "memory_problem",
-    "native_variant",
-    "numpy_variant",
     "plan_memory",
     "program",
     "storage_problem",

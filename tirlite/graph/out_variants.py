@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -12,17 +13,17 @@ import numpy.typing as npt
 from tirlite.diag import TirliteError
 from tirlite.driver import Kernel
 from tirlite.driver.options import Options
-from tirlite.graph.aot.operators import NoKernelFor, OperatorFunctions
+from tirlite.graph.aot.operators import NoKernelFor, OperatorFunctions, UnboundSize
 from tirlite.graph.evaluate import apply
 from tirlite.graph.expr import Call, Var
+from tirlite.graph.extents import values
 from tirlite.graph.op import Attrs, Op
 from tirlite.graph.types import TensorType
+from tirlite.sizes import Dim
 
 Array: TypeAlias = npt.NDArray[Any]
 # Reads the first arrays and fills the second ones, which overlap none of the first.
 OutVariant: TypeAlias = Callable[[Sequence[Array], Sequence[Array]], None]
-# The out-variant of a call without dims, or None where it has none.
-Library: TypeAlias = Callable[[Call], "OutVariant | None"]
 
 _NAMES = (
     *("add", "subtract", "multiply", "maximum", "minimum", "exp", "tanh", "sqrt", "negative"),
@@ -52,11 +53,11 @@ def _by_ufunc(ufunc: np.ufunc, args: Sequence[Array], outs: Sequence[Array]) -> 
 
 
 def native_variant(call: Call) -> OutVariant | None:
-    """The operator's kernel, compiled for the call's shapes at its first use; None where it has no kernel."""
+    """The operator's kernel, compiled at its first use, for all values of the dims; None where it has no kernel."""
     try:
         kernel = Kernel(OperatorFunctions().of(call), Options())
     except TirliteError as error:
-        if error.code == NoKernelFor.code:
+        if error.code in (NoKernelFor.code, UnboundSize.code):
             return None
         raise
     return lambda args, outs: _by_kernel(kernel, args, outs)
@@ -66,17 +67,41 @@ def _by_kernel(kernel: Kernel, args: Sequence[Array], outs: Sequence[Array]) -> 
     kernel(*args, *outs)
 
 
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Where out-variants come from: `variant` gives that of a call, or None where it has none.
+
+    With `takes_dims` it is asked first for one that serves all values of the dims, and then, if it has none, for one at
+    each value; else at each value only.
+    """
+
+    variant: Callable[[Call], OutVariant | None]
+    takes_dims: bool = False
+
+
+NUMPY = Library(numpy_variant)
+NATIVE = Library(native_variant, takes_dims=True)
+
+
 class OutVariants:
     """The out-variants of a library that were asked for so far, one for all equal calls."""
 
-    def __init__(self, library: Library = numpy_variant) -> None:
+    def __init__(self, library: Library = NUMPY) -> None:
         self._library = library
-        self._made: dict[tuple[str, Attrs, tuple[TensorType, ...]], tuple[OutVariant | None, Call]] = {}
+        self._made: dict[tuple[str, Attrs, tuple[TensorType, ...]], OutVariant | None] = {}
 
-    def of(self, op: Op, attrs: Attrs, args: tuple[TensorType, ...]) -> tuple[OutVariant | None, Call]:
-        """The out-variant for operands of these types, which have no dims, and the call that it was made for."""
+    def of(self, op: Op, attrs: Attrs, args: tuple[TensorType, ...], binding: Mapping[Dim, int]) -> OutVariant | None:
+        """The out-variant for operands of these types, at the values that their dims have."""
+        found = self._at(op, attrs, args) if self._library.takes_dims else None
+        return found or self._at(op, attrs.at(binding), types_at(args, binding))
+
+    def _at(self, op: Op, attrs: Attrs, args: tuple[TensorType, ...]) -> OutVariant | None:
         key = (op.name, attrs, args)
         if key not in self._made:
-            call = Call(op, tuple(Var("", each) for each in args), attrs)
-            self._made[key] = (self._library(call), call)
+            self._made[key] = self._library.variant(Call(op, tuple(Var("", each) for each in args), attrs))
         return self._made[key]
+
+
+def types_at(types: Iterable[TensorType], binding: Mapping[Dim, int]) -> tuple[TensorType, ...]:
+    """The types with integers for their extents."""
+    return tuple(TensorType(values(each.shape, binding), each.dtype) for each in types)

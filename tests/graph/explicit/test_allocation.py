@@ -7,7 +7,7 @@ import pytest
 from graph.random_graphs import random_graph
 
 import tirlite as tl
-from tirlite.graph import Builder, Executable, evaluate, explicit_allocation, native_variant
+from tirlite.graph import Builder, Executable, evaluate, explicit_allocation
 
 
 def leaves(value):
@@ -94,15 +94,6 @@ def test_random_graphs_compute_the_same(block: int):
             wanted = evaluate(sample.function, *arguments)
             for a, b in zip(leaves(net(*arguments)), leaves(wanted), strict=True):
                 assert np.array_equal(a, b, equal_nan=True)
-
-
-def test_operators_may_be_compiled_kernels():
-    sample = random_graph(3, most=8)
-    net = explicit_allocation(sample.function)
-    arguments = sample.arguments[0]
-    got, wanted = net(*arguments, library=native_variant), evaluate(sample.function, *arguments)
-    for a, b in zip(leaves(got), leaves(wanted), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 def test_half_precision_is_rounded_as_it_is_meant():

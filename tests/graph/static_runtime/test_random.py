@@ -9,7 +9,7 @@ import pytest
 from graph.random_graphs import random_graph
 
 import tirlite as tl
-from tirlite.graph import Builder, RuntimeOptions, StaticRuntime, evaluate, native_variant
+from tirlite.graph import Builder, RuntimeOptions, StaticRuntime, evaluate
 
 
 def leaves(value):
@@ -64,14 +64,6 @@ def test_results_are_never_scratch(block: int):
         for arrays, arguments in zip(kept, sample.arguments * 2, strict=True):
             for a, b in zip(arrays, leaves(evaluate(sample.function, *arguments)), strict=True):
                 assert np.array_equal(a, b, equal_nan=True)
-
-
-def test_operators_may_be_compiled_kernels():
-    sample = random_graph(3, most=8)
-    runtime = StaticRuntime(sample.function, library=native_variant)
-    for arguments in sample.arguments[:1] * 3:
-        for a, b in zip(leaves(runtime(*arguments)), leaves(evaluate(sample.function, *arguments)), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 def test_a_thousand_nested_branches_run():

@@ -10,7 +10,7 @@ from tirlite.graph.explicit.instructions import Routine
 from tirlite.graph.explicit.printer import text
 from tirlite.graph.explicit.serialise import from_text, text_of
 from tirlite.graph.explicit.verify import verify
-from tirlite.graph.out_variants import Library, OutVariants, numpy_variant
+from tirlite.graph.out_variants import NUMPY, Library, OutVariants
 from tirlite.record import record
 
 
@@ -31,7 +31,7 @@ class Executable:
         return self.routines[-1]
 
     @public
-    def __call__(self, *arrays: npt.ArrayLike, library: Library = numpy_variant) -> Value:
+    def __call__(self, *arrays: npt.ArrayLike, library: Library = NUMPY) -> Value:
         """The result: an array, or a tuple. Results lie in the storages that the run allocated."""
         return execute(self.routines, arrays, OutVariants(library)).result
 

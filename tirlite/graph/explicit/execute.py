@@ -32,7 +32,7 @@ from tirlite.graph.extents import values
 from tirlite.graph.ops import OPS
 from tirlite.graph.out_variants import OutVariants
 from tirlite.graph.types import TensorType
-from tirlite.ir import DType, Steps
+from tirlite.ir import Steps
 from tirlite.ir import run as run_steps
 from tirlite.record import record
 from tirlite.sizes import Dim, evaluate
@@ -63,8 +63,8 @@ class TensorOutside(Message):
 class NoOutVariant(Message):
     """A program with explicit allocation invokes an operator that cannot write where it is told.
 
-    Example: Running a program with `native_variant`, where an operator has no kernel.
-    Fix: Run it with `numpy_variant`, or compose the operator of others.
+    Example: Running a program with `library=tl.graph.NATIVE`, where an operator has no kernel.
+    Fix: Run it with `tl.graph.NUMPY`, or compose the operator of others.
     """
 
     code = "no-out-variant"
@@ -80,7 +80,7 @@ class Frame:
     """The names of one running routine."""
 
     binding: dict[Dim, int]
-    tensors: dict[str, tuple[Array, DType]] = field(default_factory=dict)
+    tensors: dict[str, tuple[Array, TensorType]] = field(default_factory=dict)
     storages: dict[str, Array] = field(default_factory=dict)
 
 
@@ -143,7 +143,7 @@ class _Machine:
         given, binding = bind(signature, arrays)
         frame = Frame(dict(binding))
         for param, array in zip(signature.params, given, strict=True):
-            frame.tensors[param.name] = (array, param.dtype)
+            frame.tensors[param.name] = (array, param.tensor)
         yield self.body(routine.body, frame)
         return frame
 
@@ -180,12 +180,13 @@ class _Machine:
                 self.live += size
                 self.run.peak = max(self.run.peak, self.live)
             case AllocTensor():
-                frame.tensors[step.name] = (_tensor(step, frame), step.dtype)
+                frame.tensors[step.name] = (_tensor(step, frame), TensorType(step.shape, step.dtype))
             case ReshapeTensor():
-                source, dtype = frame.tensors[step.source]
-                frame.tensors[step.name] = (source.reshape(values(step.shape, frame.binding)), dtype)
+                source, of = frame.tensors[step.source]
+                seen = source.reshape(values(step.shape, frame.binding))
+                frame.tensors[step.name] = (seen, TensorType(step.shape, of.dtype))
             case LoadConstant():
-                frame.tensors[step.name] = (step.value, step.dtype)
+                frame.tensors[step.name] = (step.value, TensorType(step.value.shape, step.dtype))
             case LetSize():
                 frame.binding[step.dim] = evaluate(step.value, frame.binding)
             case ReadSize():
@@ -195,8 +196,7 @@ class _Machine:
 
     def operator(self, step: InvokeOperator, frame: Frame) -> None:
         args = [frame.tensors[name] for name in step.args]
-        types = tuple(TensorType(array.shape, dtype) for array, dtype in args)
-        variant, _ = self.variants.of(OPS[step.op], step.attrs.at(frame.binding), types)
+        variant = self.variants.of(OPS[step.op], step.attrs, tuple(of for _, of in args), frame.binding)
         if variant is None:
             raise NoOutVariant(step.op).error()
         variant([array for array, _ in args], [frame.tensors[name][0] for name in step.outs])

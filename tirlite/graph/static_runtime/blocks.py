@@ -11,8 +11,8 @@ import numpy as np
 from tirlite.graph.evaluate import apply, evaluate
 from tirlite.graph.expr import Call, TupleGetItem
 from tirlite.graph.extents import values as shape_at
-from tirlite.graph.op import Op
-from tirlite.graph.out_variants import OutVariant, OutVariants, numpy_variant
+from tirlite.graph.op import Attrs, Op
+from tirlite.graph.out_variants import OutVariant, OutVariants
 from tirlite.graph.static_runtime.checks import check_overlap, check_storages
 from tirlite.graph.static_runtime.nodes import Kind, Node, NodeList, Register
 from tirlite.graph.static_runtime.planner import MemoryPlanner
@@ -124,7 +124,7 @@ class BlockRunner:
         """An operator that writes where it is told."""
         assert isinstance(node.step, Call)
         args = [frame.tensor(register) for register in node.inputs]
-        variant, shapes = self.variant(node, args, binding)
+        variant, shapes = self.variant(node, binding)
         outs = [self.output(register) for register in node.outputs]
         for out, shape in zip(outs, shapes, strict=True):
             out.resize(shape)
@@ -148,25 +148,24 @@ class BlockRunner:
         assert isinstance(register.type, TensorType)
         return Tensor.empty(register.type.dtype)
 
-    def variant(
-        self, node: Node, args: Sequence[Tensor], binding: Binding
-    ) -> tuple[OutVariant, tuple[tuple[int, ...], ...]]:
+    def variant(self, node: Node, binding: Binding) -> tuple[OutVariant, tuple[tuple[int, ...], ...]]:
+        """What the node does, and the shapes of its outputs."""
         known = self._prepared.variants.get(node)
         if known is None:
             shapes = tuple(_shape(register, binding) for register in node.outputs)
-            known = self._prepared.variants[node] = (self.found(node, args, binding), shapes)
+            known = self._prepared.variants[node] = (self.found(node, binding), shapes)
         return known
 
-    def found(self, node: Node, args: Sequence[Tensor], binding: Binding) -> OutVariant:
+    def found(self, node: Node, binding: Binding) -> OutVariant:
         """The library's out-variant; NumPy's where the library has none."""
         step = node.step
         assert isinstance(step, Call)
         assert isinstance(step.op, Op)
         if node.kind is Kind.COPY:
             return lambda arrays, outs: _copy(arrays[0], outs[0])
-        types = tuple(TensorType(arg.array.shape, arg.dtype) for arg in args)
-        variant, call = self.setup.variants.of(step.op, step.attrs.at(binding), types)
-        return variant or numpy_variant(call)
+        types = tuple(arg.tensor for arg in step.args)
+        found = self.setup.variants.of(step.op, step.attrs, types, binding)
+        return found or _numpy(step.op, step.attrs, types, binding)
 
     def note_changes(self, node: Node, args: Sequence[Tensor], outs: Sequence[Tensor]) -> None:
         """Tells the planner of outputs that were made to share the storage of an operand.
@@ -183,6 +182,12 @@ class BlockRunner:
                     self.planner.note_shared(register, owner)
             if any(arg.storage is out.storage for arg in args) and self.planner.plan is not None:
                 out.assign(out.array.copy())
+
+
+def _numpy(op: Op, attrs: Attrs, types: tuple[TensorType, ...], binding: Binding) -> OutVariant:
+    found = OutVariants().of(op, attrs, types, binding)
+    assert found is not None
+    return found
 
 
 def _copy(source: Array, out: Array) -> None:

@@ -11,7 +11,7 @@ from tirlite.diag import CallValueError, Message, public
 from tirlite.graph.arguments import bind
 from tirlite.graph.expr import Call, FunctionNode
 from tirlite.graph.op import Op
-from tirlite.graph.out_variants import Library, OutVariants, numpy_variant
+from tirlite.graph.out_variants import NUMPY, Library, OutVariants
 from tirlite.graph.static_runtime.blocks import BlockRunner, Setup, TensorOperator, runners
 from tirlite.graph.static_runtime.nodes import Kind, graph_of
 from tirlite.graph.static_runtime.planner import MemoryPlanner
@@ -111,7 +111,7 @@ class StaticRuntime:
         function: FunctionNode,
         options: Options | None = None,
         *,
-        library: Library = numpy_variant,
+        library: Library = NUMPY,
         operators: Mapping[str, TensorOperator] | None = None,
     ) -> None:
         """`library` has the out-variants; `operators` are some of your own, by the operator's name, on tensors.
