@@ -67,6 +67,51 @@ def test_a_branch_computes_right_into_the_result():
         np.testing.assert_allclose(net(condition, x_value), evaluate(f, condition, x_value), rtol=1e-6)
 
 
+def test_callers_give_no_constants():
+    g = Builder("net")
+    net = compile(g.function(g.add(g.input("x", tl.f32[2]), np.array([1, 2], np.float32))))
+    x = np.ones(2, np.float32)
+    assert net(x).tolist() == net.interpret(x).tolist() == [2, 3]
+    with pytest.raises(tl.CallTypeError):
+        net(x, x, x)
+    with pytest.raises(tl.CallTypeError):
+        net()
+
+
+def test_what_constants_alone_make_is_known_before():
+    g = Builder("net")
+    x, ones = g.input("x", tl.f32[2, 3]), g.constant(np.ones((3, 2), np.float32))
+    f = g.function([g.add(x, g.transpose(ones)), g.exp(ones)])
+    net = compile(f)
+    assert "transpose" not in str(net.ir)
+    for got, wanted in zip(net(np.ones((2, 3), np.float32)), evaluate(f, np.ones((2, 3), np.float32)), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_kept_tensors_are_what_they_were_when_they_were_computed():
+    g = Builder("net")
+    a = g.exp(g.input("x", tl.f32[2]))
+    b = g.negative(a)
+    net = compile(g.function(g.relu(b)), keep=[a, b])
+    traced = net.trace(np.zeros(2, np.float32))
+    assert traced[a].tolist() == [1, 1]
+    assert traced[b].tolist() == [-1, -1]
+    assert net(np.zeros(2, np.float32)).tolist() == [0, 0]
+
+
+def test_a_function_that_is_called_brings_its_constants_and_its_dims():
+    n, m = tl.dims("n m")
+    inner = Builder("inner")
+    scaled = inner.function(inner.multiply(inner.input("v", tl.f32[m]), inner.constant(np.full(1, 3, np.float32))))
+    g = Builder("net")
+    x = g.input("x", tl.f32[n])
+    once = g.invoke(scaled, x)
+    f = g.function(g.invoke(scaled, g.concat([once, x])))
+    net = compile(f)
+    value = np.arange(4, dtype=np.float32)
+    assert net(value).tolist() == evaluate(f, value).tolist() == [0, 9, 18, 27, 0, 3, 6, 9]
+
+
 def test_names_that_clash_are_refused():
     g = Builder("net")
     x = g.add(g.input("a.b", tl.f32[3]), g.input("a_b", tl.f32[3]))

@@ -49,9 +49,11 @@ class Kernel:
         seconds: float = 0.0,
         doc: str | None = None,
         captures: Mapping[str, object] | None = None,
+        fixed: Mapping[str, Array] | None = None,
     ) -> None:
         """`seconds` is what the front end took, `captures` are the constants that went in.
 
+        `fixed` are arrays for some parameters, by name, that serve all calls; callers leave them out.
         Raises KernelError for a shape that cannot be checked.
         """
         self.ir = func
@@ -61,7 +63,8 @@ class Kernel:
         self.__doc__ = doc
         self._captures = dict(captures or {})
         self._front_end = seconds
-        self._binder = Binder(signature_of(func))
+        self._fixed = fixed
+        self._binder = Binder(signature_of(func), fixed)
         self._version = Version(func, options)
         self._empty: Version | None = None
         self._lock = Lock()
@@ -79,7 +82,9 @@ class Kernel:
 
     def with_options(self, options: Options) -> Kernel:
         """The same function, compiled anew with other options."""
-        return Kernel(self.ir, options, seconds=self._front_end, doc=self.__doc__, captures=self._captures)
+        return Kernel(
+            self.ir, options, seconds=self._front_end, doc=self.__doc__, captures=self._captures, fixed=self._fixed
+        )
 
     def interpret(self, *args: object, **named: object) -> Array | tuple[Array, ...] | None:
         """As a call, but run by the reference interpreter on the function as it was written: slow, with all checks."""

@@ -47,13 +47,18 @@ class Binding:
 
 
 class Binder:
-    """Binds the arguments of calls of one function."""
+    """Binds the arguments of calls of one function.
 
-    def __init__(self, signature: Signature) -> None:
+    `fixed` are arrays for some parameters, by name, that serve all calls: they are checked here, once, and callers
+    leave them out. The function reads them only, and computes none of their extents.
+    """
+
+    def __init__(self, signature: Signature, fixed: Mapping[str, Array] | None = None) -> None:
         self.signature = signature
-        self._arrays = signature.arrays
         self._count = len(signature.names)
         self._unbound = [-1] * len(signature.dims)
+        self._fix(fixed or {})
+        self._outputs = {array.position for array in signature.arrays if array.is_output}
         self._has_computed = any(array.computed for array in signature.arrays)
         self._facts = tuple(
             (slot, var.dim.min, var.dim.max, var.dim.multiple_of)
@@ -61,11 +66,29 @@ class Binder:
             if var.dim is not None
         )
 
+    def _fix(self, fixed: Mapping[str, Array]) -> None:
+        """Sets what is known before any call: arguments, operands, dims, and the bytes that no output may lie in."""
+        signature = self.signature
+        self._given: list[object] = [OMITTED] * self._count
+        self._operands: list[Any] = [OMITTED] * self._count
+        self._fixed_extents: list[tuple[int, int, bool, str]] = []
+        by_name = {param.name: param for param in signature.arrays}
+        for name, array in fixed.items():
+            param = by_name[name]
+            assert not param.is_written
+            assert not param.computed
+            start = self._bound(param, array, self._unbound)
+            self._given[param.position], self._operands[param.position] = array, start
+            self._fixed_extents.append((start, start + array.nbytes, False, name))
+        self._arrays = tuple(param for param in signature.arrays if param.name not in fixed)
+        self._free = [position for position, value in enumerate(self._given) if value is OMITTED]
+
     def bind(self, args: Sequence[object], named: Mapping[str, object]) -> Binding:
         """Raises CallTypeError or CallValueError; nothing has been written then."""
-        given = list(args) if len(args) == self._count and not named else self._arranged(args, named)
+        whole = len(args) == self._count and not named and not self._fixed_extents
+        given = list(args) if whole else self._arranged(args, named)
         dims = self._unbound.copy()
-        operands: list[Any] = given.copy()
+        operands = self._operands.copy()
         extents: list[tuple[int, int, bool, str]] = []
         omitted = []
         for param in self._arrays:
@@ -82,6 +105,8 @@ class Binder:
         is_empty = self._check_facts(given, dims, omitted)
         if self._has_computed or omitted:
             self._check_computed(given, operands, dims)
+        if self._fixed_extents and any(is_written for _, _, is_written, _ in extents):
+            extents += self._fixed_extents
         _refuse_overlap(extents)
         results = self._allocate(omitted, given, operands, dims) if omitted else ()
         return Binding(operands + dims, dims, given, results, is_empty)
@@ -160,13 +185,12 @@ class Binder:
 
         Fewer by position than there are parameters are meant for those that are no outputs, as far as these go.
         """
-        signature = self.signature
-        outputs = {array.position for array in signature.arrays if array.is_output}
-        inputs = [position for position in range(self._count) if position not in outputs]
-        order = inputs if len(args) <= len(inputs) else list(range(self._count))
-        if len(args) > self._count:
+        signature, outputs = self.signature, self._outputs
+        inputs = [position for position in self._free if position not in outputs]
+        order = inputs if len(args) <= len(inputs) else self._free
+        if len(args) > len(self._free):
             explain.refuse_count(signature, len(args))
-        given: list[object] = [OMITTED] * self._count
+        given = self._given.copy()
         for position, value in zip(order, args, strict=False):
             given[position] = value
         for name, value in named.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import Any, Literal, TypeAlias, Unpack
 
@@ -16,6 +16,7 @@ from tirlite.driver.timing import Timing
 from tirlite.graph.aot.by_tokens import by_tokens
 from tirlite.graph.aot.keeping import tensors_to_keep
 from tirlite.graph.aot.lower import Lowered, lower_program
+from tirlite.graph.arguments import GraphArgumentCount
 from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.order.memory_order import Ordered, memory_order
 from tirlite.graph.program import program
@@ -25,6 +26,8 @@ from tirlite.plan import Plan
 
 Array: TypeAlias = npt.NDArray[Any]
 Result: TypeAlias = "Array | tuple[Result, ...]"
+# An array for each parameter, or a tuple of them where that is one.
+Argument: TypeAlias = "npt.ArrayLike | tuple[Argument, ...]"
 
 
 class UnknownOrder(Message):
@@ -61,23 +64,23 @@ class CompiledGraph:
         """`order` is the one of the operators, if it was chosen; `seconds` is what it took to lower the function."""
         self.function = function
         self.order = order
-        self.kernel = Kernel(lowered.func, options, seconds=seconds)
-        self._constants = {buffer.name: constant.value for constant, buffer in lowered.constants.items()}
+        constants = {buffer.name: constant.value for constant, buffer in lowered.constants.items()}
+        self.kernel = Kernel(lowered.func, options, seconds=seconds, fixed=constants)
         self._kept = tuple(lowered.kept)
 
-    def __call__(self, *arrays: npt.ArrayLike) -> Result:
+    def __call__(self, *arrays: Argument) -> Result:
         """Raises CallTypeError and CallValueError for arguments that do not fit."""
-        return self._structured(self._leaves(self.kernel(*map(np.asarray, arrays), **self._constants)))
+        return self._structured(_leaves(self.kernel(*self._inputs(arrays))))
 
-    def trace(self, *arrays: npt.ArrayLike) -> Mapping[Expr, Result]:
+    def trace(self, *arrays: Argument) -> Mapping[Expr, Result]:
         """As a call: the values of what is kept, and of the function's body."""
-        leaves = self._leaves(self.kernel(*map(np.asarray, arrays), **self._constants))
+        leaves = _leaves(self.kernel(*self._inputs(arrays)))
         kept = dict(zip(self._kept, leaves[len(leaves) - len(self._kept) :], strict=True))
         return {**kept, self.function.body: self._structured(leaves)}
 
-    def interpret(self, *arrays: npt.ArrayLike) -> Result:
+    def interpret(self, *arrays: Argument) -> Result:
         """As a call, but run by the reference interpreter on `ir`."""
-        return self._structured(self._leaves(self.kernel.interpret(*map(np.asarray, arrays), **self._constants)))
+        return self._structured(_leaves(self.kernel.interpret(*self._inputs(arrays))))
 
     @property
     def ir(self) -> PrimFunc:
@@ -103,9 +106,11 @@ class CompiledGraph:
         """Seconds of each stage of compilation that has run."""
         return self.kernel.timing
 
-    @staticmethod
-    def _leaves(given: Array | tuple[Array, ...] | None) -> tuple[Array, ...]:
-        return given if isinstance(given, tuple) else () if given is None else (given,)
+    def _inputs(self, arrays: Sequence[Argument]) -> list[Array]:
+        if len(arrays) != len(self.function.params):
+            with boundary:
+                raise GraphArgumentCount(self.function.name, len(self.function.params), len(arrays)).error()
+        return [np.asarray(leaf) for leaf in _leaves(tuple(arrays))]
 
     def _structured(self, leaves: Iterable[Array]) -> Result:
         return _built(self.function.result, iter(leaves))
@@ -143,6 +148,11 @@ def _is_by_memory(order: str) -> bool:
     if order not in ("program", "memory"):
         raise UnknownOrder(repr(order)).error()
     return order == "memory"
+
+
+def _leaves(given: Any) -> tuple[Any, ...]:
+    """What stands in tuples in tuples, from left to right."""
+    return tuple(leaf for each in given for leaf in _leaves(each)) if isinstance(given, tuple) else (given,)
 
 
 def _built(of: Type, leaves: Iterator[Any]) -> Result:

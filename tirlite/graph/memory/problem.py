@@ -14,24 +14,30 @@ from tirlite.plan import Pool, Problem, Request
 
 
 @public
-def memory_problem(function: FunctionNode, *, views: bool = False, in_place: bool = False) -> Problem:
+def memory_problem(
+    function: FunctionNode, *, views: bool = False, in_place: bool = False, inner: bool = False
+) -> Problem:
     """One request for each tensor of the function, those of functions that it calls apart.
 
     Parameters and constants are among them, and live for ever. Each device is a pool of its own. With `views`,
     operators that only change the shape have no tensor of their own. With `in_place`, the result of an element-wise
-    operator or a normalization may take the place of an operand of its shape that dies there.
+    operator or a normalization may take the place of an operand of its shape that dies there. With `inner`, only what
+    lies between operators is counted: neither parameters and constants, nor results.
     """
     made = program(function)
-    return problem_of(made, values_of(made, views=views), in_place=in_place)
+    return problem_of(made, values_of(made, views=views), in_place=in_place, inner=inner)
 
 
-def problem_of(made: Program, values: Values, *, in_place: bool = False) -> Problem:
+def problem_of(made: Program, values: Values, *, in_place: bool = False, inner: bool = False) -> Problem:
     """The problem of a program whose tensors are known."""
     found = lifetimes(made, values)
     order = dict.fromkeys(value for group in values.of.values() for value in group)
+    if inner:
+        order = {v: None for v in order if not v.pinned and v not in values.of[made.function.body]}
     requests = tuple(Request(v.id, v.size, found.live[v], pools=(_pool(v.device),)) for v in order)
     devices = sorted({value.device for value in order})
-    pairs = tuple(_pairs(made, values, found)) if in_place else ()
+    known = {value.id for value in order}
+    pairs = tuple(pair for pair in _pairs(made, values, found) if known.issuperset(pair)) if in_place else ()
     return Problem(requests, tuple(Pool(_pool(device)) for device in devices), pairs)
 
 

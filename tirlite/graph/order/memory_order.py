@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from tirlite.graph.expr import Call, Expr, If
@@ -14,10 +14,11 @@ from tirlite.graph.order.tasks import Task, Tasks
 from tirlite.graph.program import Block, Branches, Program
 from tirlite.ir import Steps, run
 from tirlite.plan.samples import samples
+from tirlite.record import record
 from tirlite.sizes import Dim, Size, dims_of, evaluate
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ordered:
     """A program in a new order. Peaks are the bytes between operators that live at one time, at the sizes `at`.
 
@@ -53,7 +54,7 @@ def memory_order(made: Program) -> Ordered:
     return Ordered(program, body.peak, body.program_peak, body.proved, binding)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _OrderedBlock:
     block: Block
     peak: int

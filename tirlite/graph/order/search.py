@@ -8,13 +8,13 @@ alive than there were is run at once: whatever comes before it in some order may
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple
 
 from tirlite.graph.order.stretches import stretches
 from tirlite.graph.order.tasks import Tasks
+from tirlite.record import record
 
 # Tasks that are looked at for a stretch, over all states, before the search gives up.
 _LOOKS = 1_000_000
@@ -41,7 +41,7 @@ class _Way(NamedTuple):
     rest: _Way | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Found:
     """An order of some tasks, its peak, and whether no order has a smaller one."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tirlite.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Task:
     """One operator. `reads` and `writes` are numbers of tensors, each once.
 
@@ -20,7 +22,7 @@ class Task:
     inside: int = 0
 
 
-@dataclass(frozen=True)
+@record
 class Tasks:
     """All tasks in an order in which they can run, and the bytes of each tensor: none where these are not counted.
 
