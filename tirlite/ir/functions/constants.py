@@ -89,6 +89,7 @@ def _short(x: Fraction) -> Fraction:
     return Fraction(int(x * _ONE), _ONE)
 
 
+@cache
 def parts(value: Fraction, count: int, digits: int = 53) -> tuple[float, ...]:
     """`count` floats whose sum is `value`, each but the last of so many binary digits."""
     result = []

@@ -8,10 +8,11 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import cache
 from math import factorial, inf, nan
+from typing import NamedTuple
 
 from tirlite.ir.dtype import f32, f64
 from tirlite.ir.formula import Term
-from tirlite.ir.functions.constants import ln2, parts
+from tirlite.ir.functions.constants import ln2, ln10, parts
 from tirlite.ir.functions.exponential import clamped
 from tirlite.ir.functions.series import economised, polynomial
 
@@ -52,35 +53,96 @@ def _power_of_two(n: Term) -> Term:
     return ((n + 127) << 23).as_type(f32)
 
 
-def _exp_in_double(x: Term) -> Term:
-    """e^x to about 2^-38, for an f64 at most 700 in size."""
+class _Grown(NamedTuple):
+    """e^x as `power * (1 + more)`, for an f64."""
+
+    power: Term
+    more: Term
+
+    @property
+    def value(self) -> Term:
+        return self.power * self.more + self.power
+
+    @property
+    def less_one(self) -> Term:
+        return (self.power - 1.0) + self.power * self.more
+
+
+def _grown(x: Term) -> _Grown:
+    """e^x to about 2^-38, for an f64 at most 700 in size; `more` as good of itself."""
     shifted = x * float(1 / ln2()) + _ROUNDER
-    r = x - (shifted - _ROUNDER) * float(ln2())
+    return _of_count(shifted, x - (shifted - _ROUNDER) * float(ln2()))
+
+
+def _of_count(shifted: Term, r: Term) -> _Grown:
+    """2^n e^r, of n added to the rounder."""
     power = (((shifted.bits - _BITS) + 1023) << 52).as_type(f64)
-    return (1.0 + (r + r * r * polynomial(_exponential(7), r))) * power
+    return _Grown(power, r + r * r * polynomial(_exponential(7), r))
+
+
+def exp2(x: Term) -> Term:
+    wide = clamped(x.to(f64), -160.0, 140.0)
+    shifted = wide + _ROUNDER
+    return _of_count(shifted, (wide - (shifted - _ROUNDER)) * float(ln2())).value.to(f32)
+
+
+def expm1(x: Term) -> Term:
+    return x.equals(0.0).where(x, _grown(clamped(x.to(f64), -60.0, 100.0)).less_one.to(f32))
+
+
+def sinh(x: Term) -> Term:
+    wide = x.to(f64)
+    e = _grown(clamped(abs(wide), -1.0, 100.0)).less_one
+    size = (0.5 * (e + e / (e + 1.0))).to(f32)
+    return x.equals(0.0).where(x, (x < 0.0).where(-size, size))
+
+
+def cosh(x: Term) -> Term:
+    e = _grown(clamped(x.to(f64), -100.0, 100.0)).value
+    return (0.5 * (e + 1.0 / e)).to(f32)
 
 
 def tanh(x: Term) -> Term:
-    wide = x.to(f64)
-    e = _exp_in_double(2.0 * clamped(wide, -20.0, 20.0))
-    result = (e - 1.0) / (e + 1.0)
-    # Near zero the difference has no digits.
-    near = wide - wide * wide * wide * (1.0 / 3)
-    result = (abs(wide) < 2.0**-8).where(near, result).to(f32)
-    return x.equals(0.0).where(x, result)
+    e = _grown(2.0 * clamped(x.to(f64), -20.0, 20.0)).less_one
+    return x.equals(0.0).where(x, (e / (e + 2.0)).to(f32))
 
 
 def sigmoid(x: Term) -> Term:
-    wide = clamped(x.to(f64), -200.0, 200.0)
-    return (1.0 / (1.0 + _exp_in_double(-wide))).to(f32)
+    e = _grown(-clamped(x.to(f64), -200.0, 200.0)).value
+    return (1.0 / (1.0 + e)).to(f32)
 
 
 def log(x: Term) -> Term:
-    bits = x.to(f64).bits
+    return _edges(x, _logarithm(x.to(f64)).to(f32))
+
+
+def log2(x: Term) -> Term:
+    return _edges(x, _logarithm(x.to(f64), float(1 / ln2())).to(f32))
+
+
+def log10(x: Term) -> Term:
+    return _edges(x, _logarithm(x.to(f64), float(1 / ln10())).to(f32))
+
+
+def log1p(x: Term) -> Term:
+    wide = x.to(f64)
+    above = wide + 1.0
+    # What the sum has lost matters where the logarithm is near zero, and has the slope 1.
+    result = _logarithm(above) + (wide - (above - 1.0))
+    return x.equals(0.0).where(x, _edges(above.to(f32), result.to(f32)))
+
+
+def _logarithm(x: Term, unit: float = 1.0) -> Term:
+    """`unit` times the natural logarithm of a positive f64 that is no subnormal number."""
+    bits = x.bits
     exponent = (bits - _ROOT_OF_HALF) >> 52
     f = (bits - (exponent << 52)).as_type(f64) - 1.0
     s = f / (f + 2.0)
     k = (exponent + _BITS).as_type(f64) - _ROUNDER
-    result = (k * float(ln2()) + s * polynomial(_arctangent(), s * s)).to(f32)
+    return k * (unit * float(ln2())) + s * unit * polynomial(_arctangent(), s * s)
+
+
+def _edges(x: Term, result: Term) -> Term:
+    """What a logarithm is at 0, below it, at infinity and of nan."""
     result = (x <= 0.0).where(x.equals(0.0).where(x.like(-inf), nan), result)
     return ((x < inf) | (x <= 0.0)).where(result, x - 0.0)

@@ -7,7 +7,16 @@ from typing import TypeAlias
 
 from tirlite.ir.dtype import DType, f32, f64
 from tirlite.ir.formula import Term
-from tirlite.ir.functions import error_function, exponential, inverse, logarithm, root, single, trigonometry
+from tirlite.ir.functions import (
+    error_function,
+    exponential,
+    inverse,
+    logarithm,
+    root,
+    single,
+    single_angles,
+    trigonometry,
+)
 from tirlite.ir.op import Op
 
 Formula: TypeAlias = Callable[..., Term]
@@ -37,9 +46,23 @@ _FORMULAS: dict[Op, Formula] = {
 }
 _OF_F32: dict[Op, Formula] = {
     Op.EXP: single.exp,
+    Op.EXP2: single.exp2,
+    Op.EXPM1: single.expm1,
+    Op.SINH: single.sinh,
+    Op.COSH: single.cosh,
     Op.TANH: single.tanh,
     Op.SIGMOID: single.sigmoid,
     Op.LOG: single.log,
+    Op.LOG2: single.log2,
+    Op.LOG10: single.log10,
+    Op.LOG1P: single.log1p,
+    Op.SIN: single_angles.sin,
+    Op.COS: single_angles.cos,
+    Op.TAN: single_angles.tan,
+    Op.ASIN: single_angles.asin,
+    Op.ACOS: single_angles.acos,
+    Op.ATAN: single_angles.atan,
+    Op.ATAN2: single_angles.atan2,
 }
 
 
