@@ -17,7 +17,7 @@ import tirlite as tl
 from tirlite.ir import Builder, PrimFunc, SeqStmt, f32
 from tirlite.kernels.case import Case
 from tirlite.kernels.gallery import CASES
-from tirlite.rewrite import Normalize
+from tirlite.rewrite import InjectVirtualThreads, Normalize
 
 Outcome = dict[str, np.ndarray]
 HEADER = (
@@ -383,7 +383,8 @@ def library() -> Iterator[Subject]:
 def random_programs(first: int, count: int) -> Iterator[Subject]:
     for seed in range(first, first + count):
         program = generate(seed)
-        yield Subject(f"seed {seed}", Normalize()(program.func), program.func, partial(_outcome, program), target_of(2))
+        func = InjectVirtualThreads()(Normalize()(program.func))
+        yield Subject(f"seed {seed}", func, func, partial(_outcome, program), target_of(2))
 
 
 def _outcome(program: Program, func: PrimFunc) -> Outcome:
