@@ -127,6 +127,11 @@ def power(x: Term, y: Term) -> Term:
     high = clamped(product.high, -800.0, 800.0)
     is_moderate = high.equals(product.high) & low.equals(low) & (edge ^ True)
     result = exp_of(reduced(high, is_moderate.where(low, 0.0)))
+    return power_at_edges(x, y, result)
+
+
+def power_at_edges(x: Term, y: Term, result: Term) -> Term:
+    """x^y, of |x|^y: with its sign, and what it is where the logarithm of |x| does not tell."""
     whole = y.round()
     is_whole = whole.equals(y)
     half = 0.5 * y
@@ -134,5 +139,5 @@ def power(x: Term, y: Term) -> Term:
     is_negative = (x < 0.0) | (1.0 / x < 0.0)
     result = (is_negative & is_odd).where(-result, result)
     result = (((x < 0.0) & (x > -inf) & (is_whole ^ True)) | x.differs(x)).where(nan, result)
-    is_one = x.equals(1.0) | y.equals(0.0) | (size.equals(1.0) & abs(y).equals(inf))
+    is_one = x.equals(1.0) | y.equals(0.0) | (abs(x).equals(1.0) & abs(y).equals(inf))
     return is_one.where(1.0, result)

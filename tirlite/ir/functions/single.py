@@ -14,6 +14,7 @@ from tirlite.ir.dtype import f32, f64
 from tirlite.ir.formula import Term
 from tirlite.ir.functions.constants import ln2, ln10, parts
 from tirlite.ir.functions.exponential import clamped
+from tirlite.ir.functions.logarithm import power_at_edges
 from tirlite.ir.functions.series import economised, polynomial
 
 _ROUNDER_OF_F32 = 1.5 * 2.0**23
@@ -130,6 +131,14 @@ def log1p(x: Term) -> Term:
     # What the sum has lost matters where the logarithm is near zero, and has the slope 1.
     result = _logarithm(above) + (wide - (above - 1.0))
     return x.equals(0.0).where(x, _edges(above.to(f32), result.to(f32)))
+
+
+def power(x: Term, y: Term) -> Term:
+    base, exponent = x.to(f64), y.to(f64)
+    size = abs(base)
+    logarithm = _edges(size, _logarithm(size))
+    result = _grown(clamped(exponent * logarithm, -200.0, 200.0)).value
+    return power_at_edges(base, exponent, result).to(f32)
 
 
 def _logarithm(x: Term, unit: float = 1.0) -> Term:

@@ -56,6 +56,7 @@ _OF_F32: dict[Op, Formula] = {
     Op.LOG2: single.log2,
     Op.LOG10: single.log10,
     Op.LOG1P: single.log1p,
+    Op.POW: single.power,
     Op.SIN: single_angles.sin,
     Op.COS: single_angles.cos,
     Op.TAN: single_angles.tan,
