@@ -112,6 +112,18 @@ def test_a_function_that_is_called_brings_its_constants_and_its_dims():
     assert net(value).tolist() == evaluate(f, value).tolist() == [0, 9, 18, 27, 0, 3, 6, 9]
 
 
+def test_functions_that_are_called_share_the_kernels_of_equal_operators():
+    def inner(name: str) -> Function:
+        g = Builder(name)
+        return g.function(g.exp(g.input("v", tl.f32[4])))
+
+    g = Builder("net")
+    first, second = inner("first"), inner("second")
+    func = lower(g.function(g.invoke(first, g.invoke(second, g.input("x", tl.f32[4]))))).func
+    one, other = (stmt.callee for stmt in func.body.stmts if isinstance(stmt, tl.ir.KernelCall))
+    assert one.body.stmts[0].callee is other.body.stmts[0].callee
+
+
 def test_names_that_clash_are_refused():
     g = Builder("net")
     x = g.add(g.input("a.b", tl.f32[3]), g.input("a_b", tl.f32[3]))

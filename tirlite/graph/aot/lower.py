@@ -69,13 +69,22 @@ def lower(function: FunctionNode, *, keep: Iterable[Expr] = ()) -> Lowered:
 
 def lower_program(made: Program, keep: Iterable[Expr] = ()) -> Lowered:
     """The same of a program, whose order is that of the calls."""
-    return run(_Lowering(made, {}, keep).lowered())
+    return run(_Lowering(made, {}, OperatorFunctions(), keep).lowered())
 
 
 class _Lowering:
-    """The way from one function to the other. `callees` are those that were lowered for calls before."""
+    """The way from one function to the other.
 
-    def __init__(self, made: Program, callees: dict[FunctionNode, Lowered], keep: Iterable[Expr] = ()) -> None:
+    `callees` are those that were lowered for calls before, `functions` those of operators: all share them.
+    """
+
+    def __init__(
+        self,
+        made: Program,
+        callees: dict[FunctionNode, Lowered],
+        functions: OperatorFunctions,
+        keep: Iterable[Expr] = (),
+    ) -> None:
         function = made.function
         self.made = made
         self.callees = callees
@@ -83,7 +92,7 @@ class _Lowering:
         self.folded = folded_calls(made)
         self.names = Names(function.name)
         self.variables = _variables(function)
-        self.functions = OperatorFunctions()
+        self.functions = functions
         self.constants: dict[Constant, Buffer] = {}
         self.kept: dict[Expr, Buffer] = {}
         self.homes: dict[Expr, tuple[Buffer, ...]] = {}
@@ -196,7 +205,7 @@ class _Lowering:
 
     def _callee(self, function: FunctionNode) -> Steps[Lowered]:
         if function not in self.callees:
-            self.callees[function] = yield _Lowering(program(function), self.callees).lowered()
+            self.callees[function] = yield _Lowering(program(function), self.callees, self.functions).lowered()
         return self.callees[function]
 
     def _if(self, step: If, body: list[Stmt]) -> Steps[None]:
