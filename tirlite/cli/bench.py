@@ -36,6 +36,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     debug.add_argument("--json", action="store_true", help="print one object for machines")
     debug.add_argument("--quick", action="store_true", help="small arrays and few runs, to see that it works")
     debug.set_defaults(run=run_debug)
+    _add_math(benches)
     parallel = benches.add_parser(
         "parallel",
         help="parallel loops: each kernel of the gallery on one worker and on several, and the cost of a fork",
@@ -74,6 +75,17 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     plans.set_defaults(run=run_plans)
 
 
+def _add_math(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    math = benches.add_parser(
+        "math",
+        help="the elementary functions: the worst error against mpmath, and the time of an element beside NumPy",
+        description="Tries each elementary function on a sample with corners, and times it and NumPy in turn.",
+    )
+    math.add_argument("--json", action="store_true", help="print one object for machines")
+    math.add_argument("--quick", action="store_true", help="small samples and few runs, to see that it works")
+    math.set_defaults(run=run_math)
+
+
 def run_compile(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
     from tirlite.cli.bench_compile import compiler_figures
@@ -86,6 +98,13 @@ def run_debug(arguments: argparse.Namespace) -> int:
     from tirlite.cli.bench_debug import debug_figures
 
     return _told(debug_figures(quick=arguments.quick), as_json=arguments.json)
+
+
+def run_math(arguments: argparse.Namespace) -> int:
+    """Measures and prints."""
+    from tirlite.cli.bench_math import math_figures
+
+    return _told(math_figures(quick=arguments.quick), as_json=arguments.json)
 
 
 def run_parallel(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,16 @@
+"""`tirlite bench math`: each function and type with its worst error, and the time of an element."""
+
+import json
+
+import pytest
+
+from tirlite.cli.bench_math import FUNCTIONS
+from tirlite.cli.main import main
+
+
+def test_each_function_is_measured_in_both_types_and_is_within_one_ulp(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "math", "--quick", "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)["figures"]
+    assert [each["name"] for each in figures] == [f"{op.label} {kind}" for op in FUNCTIONS for kind in ("f32", "f64")]
+    assert all(each["unit"] == "ULP" and 0 < each["value"] <= 1 for each in figures)
+    assert all("ns an element" in each["note"] for each in figures)

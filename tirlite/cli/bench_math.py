@@ -1,0 +1,94 @@
+"""The elementary functions: nothing in, nanoseconds an element beside NumPy and the largest error of each out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from tirlite import driver
+from tirlite.cli.figures import Figure
+from tirlite.cli.math_samples import samples, worst_error
+from tirlite.ir import Builder, Call, DType, Op, Var, f32, f64
+from tirlite.sizes import Dim
+from tirlite.target import Target
+
+# In ULP, which are the unit of the bar; the time is told beside it.
+BAR = 1.0
+_ELEMENTS = 1 << 14
+
+# What NumPy has no one function for is done in several, without arrays in between.
+_NUMPY: dict[Op, Callable[..., object] | None] = {
+    Op.ASIN: np.arcsin,
+    Op.ACOS: np.arccos,
+    Op.ATAN: np.arctan,
+    Op.ATAN2: np.arctan2,
+    Op.POW: np.power,
+    Op.ERF: None,
+    Op.RSQRT: lambda x, out: np.divide(1, np.sqrt(x, out=out), out=out),
+    Op.SIGMOID: lambda x, out: np.divide(1, np.add(1, np.exp(np.negative(x, out=out), out=out), out=out), out=out),
+}
+# Where arguments of common size lie, for the time.
+_RANGES: dict[Op, tuple[float, float]] = {
+    **dict.fromkeys((Op.LOG, Op.LOG2, Op.LOG10, Op.SQRT, Op.RSQRT, Op.POW), (0.01, 10.0)),
+    **dict.fromkeys((Op.ASIN, Op.ACOS), (-1.0, 1.0)),
+    **dict.fromkeys((Op.SIN, Op.COS, Op.TAN), (-100.0, 100.0)),
+    Op.LOG1P: (-0.9, 10.0),
+}
+FUNCTIONS = (
+    *(Op.SQRT, Op.RSQRT, Op.EXP, Op.EXP2, Op.EXPM1, Op.LOG, Op.LOG2, Op.LOG10, Op.LOG1P, Op.POW, Op.SIGMOID, Op.TANH),
+    *(Op.SINH, Op.COSH, Op.SIN, Op.COS, Op.TAN, Op.ASIN, Op.ACOS, Op.ATAN, Op.ATAN2, Op.ERF),
+)
+
+
+def math_figures(*, quick: bool = False) -> Iterator[Figure]:
+    """For each function and type the worst error in ULP, with the time of an element, tirlite's and NumPy's."""
+    for op in FUNCTIONS:
+        for dtype in (f32, f64):
+            kernel = _mapping(op, dtype)
+            arguments = samples(op, dtype, 30 if quick else 600)
+            results = np.empty_like(arguments[0])
+            kernel(*arguments, results)
+            error, where = worst_error(op, dtype, arguments, results)
+            ours, theirs = _seconds(op, dtype, kernel, 3 if quick else 101)
+            beside = "" if theirs is None else f", NumPy {_nanoseconds(theirs)}, ratio {ours / theirs:.2f}"
+            place = ", ".join(f"{value:.9g}" for value in where)
+            note = f"{_nanoseconds(ours)} an element{beside}; worst at {place}"
+            yield Figure(f"{op.label} {dtype}", error, "ULP", BAR, note)
+
+
+def _nanoseconds(seconds: float) -> str:
+    return f"{1e9 * seconds / _ELEMENTS:.2f} ns"
+
+
+def _mapping(op: Op, dtype: DType) -> driver.Kernel:
+    builder, n = Builder(op.label), Var("n", dim=Dim("n"))
+    assert op.arity is not None
+    sources = [builder.param(f"x{number}", dtype[n]) for number in range(op.arity)]
+    target = builder.param("y", dtype[n])
+    with builder.for_("i", 0, n) as i:
+        builder.store(target, i, Call(dtype, op, tuple(source[i] for source in sources)))
+    return driver.compile(builder.build(), target=Target.host(workers=1))
+
+
+def _seconds(op: Op, dtype: DType, kernel: driver.Kernel, runs: int) -> tuple[float, float | None]:
+    """The least time of a call of both, called in turn: whatever else runs only adds to it."""
+    random, (low, high) = np.random.default_rng(0), _RANGES.get(op, (-8.0, 8.0))
+    assert op.arity is not None
+    arguments = [random.uniform(low, high, _ELEMENTS).astype(dtype.numpy) for _ in range(op.arity)]
+    result = np.empty_like(arguments[0])
+    peer = _NUMPY[op] if op in _NUMPY else getattr(np, op.label)
+    ours, theirs = [], []
+    for _ in range(runs):
+        ours.append(_timed(lambda: kernel(*arguments, result)))
+        if peer is not None:
+            theirs.append(_timed(lambda: peer(*arguments, out=result)))
+    return min(ours), min(theirs, default=None)
+
+
+def _timed(work: Callable[[], Any]) -> float:
+    start = perf_counter()
+    work()
+    return perf_counter() - start
