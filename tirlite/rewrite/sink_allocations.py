@@ -28,6 +28,8 @@ from tirlite.record import record
 
 # Pairs of a store and a load that are compared for one allocation and one loop.
 _MOST_PAIRS = 256
+# In deeper nests no store is looked for that overwrites a whole buffer: that is tried anew at each level.
+_MOST_LOOPS = 64
 
 
 @record
@@ -56,26 +58,25 @@ def _sunk_home(allocation: Allocation, found: Temporaries) -> Region:
     common = common_regions(allocation.touches, home)
     if not common:
         return home
-    overwritten = _overwritten(allocation, found)
     writes = [touch for touch in allocation.touches if touch.kind is AccessKind.WRITE]
     reads = [touch for touch in allocation.touches if touch.kind is not AccessKind.WRITE]
+    overwritten: Region | None = None  # the innermost body in which the whole buffer is written before it is read
     for region in common:
-        if isinstance(region.composite, For | While) and not (
-            region in overwritten or _is_private(region, writes, reads, found)
-        ):
-            break
+        is_loop = isinstance(region.composite, For | While)
+        if is_loop and not _is_private(region, writes, reads, found):
+            overwritten = overwritten or _overwritten(allocation, found)
+            if not _is_around(region, overwritten):
+                break
         home = region
     return home
 
 
-def _overwritten(allocation: Allocation, found: Temporaries) -> Sequence[Region]:
-    """The bodies in which the whole buffer is written before it is read."""
+def _overwritten(allocation: Allocation, found: Temporaries) -> Region:
+    """The innermost body in which the whole buffer is written before it is read; its home where there is none."""
+    if max(touch.region.depth for touch in allocation.touches) > _MOST_LOOPS:
+        return allocation.home
     webs = webs_of(allocation, found.space, {})
-    if len(webs) != 1:
-        return ()
-    return [
-        region for region in common_regions(allocation.touches, allocation.home) if _is_around(region, webs[0].home)
-    ]
+    return webs[0].home if len(webs) == 1 else allocation.home
 
 
 def _is_around(region: Region, inner: Region | None) -> bool:

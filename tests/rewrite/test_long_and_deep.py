@@ -1,0 +1,44 @@
+"""The passes beside the storage rewrite take long and deep programs: no recursion, no work that grows squared."""
+
+from contextlib import ExitStack
+
+import pytest
+
+import tirlite as tl
+from tirlite.ir import Builder, f32
+from tirlite.rewrite import CONTRACTION, Normalize, Pass, UnrollLoops, VectorizeLoops
+
+PASSES: tuple[Pass, ...] = (*CONTRACTION, UnrollLoops(), VectorizeLoops())
+
+
+def long(count: int) -> tl.PrimFunc:
+    """Statements in a row, each with a temporary."""
+    builder = Builder("long")
+    last = builder.param("x", f32[4])
+    y = builder.param("y", f32[4])
+    for number in range(count):
+        t = builder.alloc(f"t{number}", f32[4])
+        builder.store(t, 0, last[0] * 2)
+        last = t
+    builder.store(y, 0, last[0])
+    return builder.build()
+
+
+def deep(count: int) -> tl.PrimFunc:
+    """Loops inside one another around the only use of a temporary."""
+    builder = Builder("deep")
+    x, y = builder.param("x", f32[2]), builder.param("y", f32[2])
+    t = builder.alloc("t", f32[2])
+    with ExitStack() as loops:
+        for _ in range(count):
+            var = loops.enter_context(builder.for_("i", 0, 2))
+        builder.store(t, var, x[var])
+        builder.store(y, var, t[var])
+    return builder.build()
+
+
+@pytest.mark.parametrize("each", PASSES, ids=lambda each: each.name)
+@pytest.mark.parametrize("func", [long(2000), deep(2000)], ids=["long", "deep"])
+def test_passes_end(func: tl.PrimFunc, each: Pass) -> None:
+    after = each(Normalize()(func))
+    assert after.params == func.params
