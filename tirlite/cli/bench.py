@@ -62,6 +62,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     passes.add_argument("--json", action="store_true", help="print one object for machines")
     passes.add_argument("--quick", action="store_true", help="small arrays and few runs, to see that it works")
     passes.set_defaults(run=run_passes)
+    _add_plans(benches)
+
+
+def _add_plans(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     plans = benches.add_parser(
         "plans",
         help="the planner: bytes over the lower bound, proofs, seconds, memory, on generated problems or a folder's",
