@@ -162,6 +162,34 @@ def test_regions_overlap_with_pack():
     assert StorageCoalesce("pack")(raw).run(x).allocated == [2 * 128]
 
 
+@pytest.mark.parametrize("strategy", ["coalesce", "pack", "share"])
+def test_arrays_may_be_empty_where_a_dim_has_no_facts(strategy: str):
+    n = tl.dim("n")
+    g = Builder("empty")
+    y = g.exp(g.concat([g.exp(g.input("x", tl.f32[n, 20])), g.input("one", tl.f32[1, 20])]))
+    f = g.function([g.reduce_max(y, 1), g.exp(g.exp(g.slice(y, [0, 0], [1, 20])))])
+    net = StorageCoalesce(strategy)(explicit_allocation(f))
+    for rows in (0, 1, 3):
+        arguments = np.zeros((rows, 20), np.float32), np.zeros((1, 20), np.float32)
+        for a, b in zip(net(*arguments), evaluate(f, *arguments), strict=True):
+            assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("strategy", ["coalesce", "pack"])
+def test_what_grows_where_arrays_are_empty_stays_out_of_regions(strategy: str):
+    n = tl.dim("n", max=8)
+    g = Builder("shrinking")
+    x, rest = g.input("x", tl.f32[n]), g.input("rest", tl.f32[10])
+    y = g.exp(g.exp(g.slice(rest, [0], [10 - n])))
+    f = g.function([g.reduce_sum(y, keepdims=True), g.exp(g.exp(x)), y])
+    net = StorageCoalesce(strategy)(explicit_allocation(f))
+    assert len(lines(net, "alloc_storage")) == 4
+    for count in (0, 1, 8):
+        arguments = np.zeros(count, np.float32), np.arange(10, dtype=np.float32) / 10
+        for a, b in zip(net(*arguments), evaluate(f, *arguments), strict=True):
+            assert np.array_equal(a, b)
+
+
 def test_the_result_is_never_scratch():
     problem = storage_problem(explicit_allocation(chain()).main)
     assert problem.by_id["storage_2"].live == ((3, 5),)

@@ -35,7 +35,7 @@ from tirlite.graph.types import TensorType
 from tirlite.ir import Steps
 from tirlite.ir import run as run_steps
 from tirlite.record import record
-from tirlite.sizes import Dim, evaluate
+from tirlite.sizes import Dim, Size, dims_of, evaluate
 
 Array: TypeAlias = npt.NDArray[Any]
 Value: TypeAlias = "Array | tuple[Value, ...]"
@@ -188,7 +188,7 @@ class _Machine:
             case LoadConstant():
                 frame.tensors[step.name] = (step.value, TensorType(step.value.shape, step.dtype))
             case LetSize():
-                frame.binding[step.dim] = evaluate(step.value, frame.binding)
+                frame.binding[step.dim] = evaluate(step.value, _within_facts(step.value, frame.binding))
             case ReadSize():
                 frame.binding[step.dim] = int(frame.tensors[step.tensor][0].item())
             case InvokeOperator():
@@ -207,6 +207,11 @@ def aligned(size: int, alignment: int) -> Array:
     memory = np.empty(size + alignment, np.uint8)
     start = -memory.ctypes.data % alignment
     return memory[start : start + size]
+
+
+def _within_facts(size: Size, binding: Mapping[Dim, int]) -> dict[Dim, int]:
+    """The values of the dims of a size, where those that their facts exclude are the least that they allow."""
+    return {dim: max(binding[dim], dim.bounds.low or 0) for dim in dims_of(size)}
 
 
 def _tensor(step: AllocTensor, frame: Frame) -> Array:

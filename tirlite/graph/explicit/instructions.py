@@ -60,7 +60,11 @@ class LoadConstant:
 
 @record(eq=False)
 class LetSize:
-    """A number of bytes that gets a name; `dim` stands for it in the sizes behind."""
+    """A number of bytes that gets a name; `dim` stands for it in the sizes behind.
+
+    A dim that is 0 where its facts say at least 1, since arrays may be empty, counts as the least that they allow: what
+    was planned on the ground of the facts has room then for what is smaller.
+    """
 
     dim: Dim
     value: Size

@@ -25,7 +25,7 @@ from tirlite.graph.explicit.instructions import (
 from tirlite.ir import Steps, run
 from tirlite.plan import Pool, Problem, Request
 from tirlite.record import record
-from tirlite.sizes import Dim, Size, dims_of, substitute
+from tirlite.sizes import Dim, Proof, Size, dims_of, prove_le, substitute
 from tirlite.sizes.poly import atom_of
 
 
@@ -38,7 +38,7 @@ class Scope(NamedTuple):
 
 @record(eq=False)
 class Storage:
-    """What is known of a storage: `size` is over dims known when its scope is entered, None where it is over others."""
+    """What is known of a storage: `size` is None where it is not known, or not bounded, when its scope is entered."""
 
     alloc: AllocStorage
     scope: Scope
@@ -99,7 +99,7 @@ class _Walk:
     def step(self, step: Instruction, scope: Scope, at_entry: frozenset[Dim]) -> None:
         if isinstance(step, AllocStorage):
             size = substitute(step.size, self.sizes)
-            is_known = at_entry.issuperset(dims_of(size))
+            is_known = at_entry.issuperset(dims_of(size)) and _counts_as_one(size)
             self.found[step.name] = (step, scope, size if is_known else None, self.memory(step, scope))
             self.last[step.name] = self.time
         elif isinstance(step, AllocTensor):
@@ -134,3 +134,17 @@ class _Walk:
             name: Storage(alloc, scope, size, (self.first.get(name, self.last[name]), self.last[name] + 1), memory)
             for name, (alloc, scope, size, memory) in self.found.items()
         }
+
+
+def _counts_as_one(size: Size) -> bool:
+    """Whether no empty array makes the size larger than arrays of one element would, as a plan for these allows for.
+
+    Plans hold for what the facts of dims allow; those at least 1 by default may be 0, and count as 1 in a `LetSize`.
+    """
+    loose = {dim: Dim(dim.name, 0, dim.max, dim.multiple_of) for dim in dims_of(size) if dim.min == 1}
+    stand_ins = {dim: other + 0 for dim, other in loose.items()}
+    weak = substitute(size, stand_ins)
+    return all(
+        prove_le(substitute(weak, {dim: 0}), substitute(weak, {dim: dim.multiple_of})) is Proof.YES
+        for dim in loose.values()
+    )

@@ -136,7 +136,12 @@ class StaticRuntime:
         frame = Frame(dict(self._constants))
         for register, value in zip(self.graph.params, values, strict=True):
             frame.held[register] = loaded(value, register.type)
-        return arrays_of(run(self._main.run(frame, binding)))
+        try:
+            return arrays_of(run(self._main.run(frame, binding)))
+        except BaseException:
+            # Nobody has results to release.
+            self.planner.release_outputs()
+            raise
 
     @property
     def planner(self) -> MemoryPlanner:
