@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with get_context("fork").Pool(arguments.jobs) as pool:
         tasks = [(group, arguments.full_cross) for group in groups]
         for number, failures in enumerate(pool.imap_unordered(_group, tasks), 1):
-            if not number % 50:
+            if not number % 10:
                 print(f"{number * GROUP} programs, {perf_counter() - start:.0f} s", flush=True)
             for seed, setup, failure in failures:
                 kinds[f"{failure.step}: {failure.kind}"] += 1
