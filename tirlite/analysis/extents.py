@@ -59,6 +59,8 @@ class Extents:
 
     def size(self, expr: Expr) -> Size | None:
         """The value of an i64 expression as a size; None where it is not known on entry."""
+        if type(expr) is IntImm and expr.dtype == i64:  # the usual case
+            return expr.value
         return run(_size(expr, self.sizes))
 
     def bytes(self, buffer: Buffer) -> Size | None:

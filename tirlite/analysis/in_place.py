@@ -13,13 +13,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, linear_sequence
 from tirlite.analysis.extents import Extents
-from tirlite.analysis.in_place_proof import InPlaceProof, Interval
-from tirlite.analysis.in_place_prover import Callees, Prover, touches_during
 from tirlite.analysis.lifetimes import Lifetime, lifetimes_of
 from tirlite.ir import PrimFunc, Stmt, run
+
+if TYPE_CHECKING:
+    from tirlite.analysis.in_place_proof import InPlaceProof
+    from tirlite.analysis.in_place_prover import Prover
+
+Interval = tuple[int, int]
 
 # Where many buffers die in the statement in which one is born, those are looked at whose last use is nearest.
 _NEAREST = 6
@@ -45,6 +50,8 @@ def in_place_candidates(
     pairs = list(_Meetings(sequence, lifetimes or lifetimes_of(sequence)).pairs())
     if not pairs:
         return ()
+    from tirlite.analysis.in_place_prover import Callees, Prover  # most functions have no such pairs
+
     prover = Prover(func, extents, Callees(), _COMPARED_AT_LEAST + _COMPARED_ON_AVERAGE * len(pairs))
     return tuple(_proof(prover, *pair) for pair in pairs)
 
@@ -53,6 +60,9 @@ _Pair = tuple[Allocation, Allocation, Stmt, Interval]
 
 
 def _proof(prover: Prover, destination: Allocation, source: Allocation, at: Stmt, during: Interval) -> InPlaceProof:
+    from tirlite.analysis.in_place_proof import InPlaceProof
+    from tirlite.analysis.in_place_prover import touches_during
+
     touches = touches_during(destination, during), touches_during(source, during)
     obstacle = run(prover.obstacle(destination, source, during))
     return InPlaceProof(destination.buffer, source.buffer, at, during, obstacle, touches)

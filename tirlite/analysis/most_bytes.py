@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
+from typing import TYPE_CHECKING
 
 from tirlite.analysis.extents import Extents
-from tirlite.analysis.index_map import is_computed
-from tirlite.analysis.index_space import IndexSpace
-from tirlite.analysis.room import Room
 from tirlite.ir import Buffer, Expr, PrimFunc
 from tirlite.sizes import Proof, Size, maximum, prove_le
+
+if TYPE_CHECKING:
+    from tirlite.analysis.index_space import IndexSpace
+    from tirlite.analysis.room import Room
 
 
 class MostBytes:
@@ -44,6 +46,10 @@ class MostBytes:
             yield most if prove_le(0, most) is Proof.YES else maximum(0, most)
 
     def _bound(self, extent: Expr) -> Size | None:
+        from tirlite.analysis.index_map import is_computed
+        from tirlite.analysis.index_space import IndexSpace
+        from tirlite.analysis.room import Room
+
         if self._space is None or self._room is None:
             self._space, self._room = IndexSpace(self._func, self._extents), Room(self._func, self._extents)
         linear = self._space.linear(extent)

@@ -7,7 +7,6 @@ from tirlite.codegen.halves import fused, is_half, narrow, widen
 from tirlite.codegen.text import FunctionText
 from tirlite.codegen.types import constant, register_type
 from tirlite.ir import DType, Op, f32, u16
-from tirlite.ir.functions import formula_of
 
 _INTRINSICS = {
     Op.SQRT: "sqrt",
@@ -31,6 +30,8 @@ def math(out: FunctionText, op: Op, dtype: DType, operands: list[str]) -> str:
         return _absolute(out, dtype, operands[0])
     if op is Op.ISNAN:
         return out.value(f"fcmp uno {kind} {operands[0]}, {operands[0]}") if dtype.is_float else "false"
+    from tirlite.ir.functions import formula_of  # for kernels with elementary functions alone
+
     formula = formula_of(op, dtype.scalar)
     if formula is not None:
         return call_formula(out, f"{op.label}.{dtype.scalar}", formula, dtype, [(dtype, each) for each in operands])

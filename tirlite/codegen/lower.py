@@ -8,9 +8,6 @@ from collections.abc import Mapping
 from tirlite.analysis import shape_plan
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.callee import write_callees
-from tirlite.codegen.debug.callee import write_checked_callees
-from tirlite.codegen.debug.kernel_calls import CheckedCalls
-from tirlite.codegen.debug.statements import CheckedStatements
 from tirlite.codegen.environment import Environment
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.halves import is_half, narrow
@@ -68,7 +65,11 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
     values = statements.values
     try:
         _write_kernel(func, statements)
-        if isinstance(statements, CheckedStatements):
+        if debug:
+            from tirlite.codegen.debug.callee import write_checked_callees
+            from tirlite.codegen.debug.statements import CheckedStatements
+
+            assert isinstance(statements, CheckedStatements)
             write_checked_callees(versions, statements)
         else:
             write_callees(versions, statements, workers)
@@ -98,6 +99,9 @@ def _statements(
 ) -> Statements:
     out, weights = FunctionText(module), Weights(func.body)
     if debug:
+        from tirlite.codegen.debug.kernel_calls import CheckedCalls
+        from tirlite.codegen.debug.statements import CheckedStatements
+
         heap = storage.of(Home.HEAP)
         aliases = (Aliases(func, heap, module), Aliases(func, heap, module))
         return CheckedStatements(out, func.span, name, storage, weights, aliases, CheckedCalls(func, versions))

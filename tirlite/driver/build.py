@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from threading import RLock
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from tirlite.analysis import plan_demands
 from tirlite.codegen import Effort, Lowered, assembly, compile_module, lower, optimised_text
@@ -12,9 +13,13 @@ from tirlite.driver.options import Options
 from tirlite.ir import PrimFunc
 from tirlite.plan import Plan
 from tirlite.record import record
-from tirlite.rewrite import ByShape, Step, default_pipeline, run_pipeline
+from tirlite.rewrite import Step, default_pipeline, run_pipeline
 from tirlite.rewrite.collection import collection_paused
-from tirlite.runtime import Executable, ShapePlans, Signature, signature_of
+from tirlite.runtime import Executable, Signature, signature_of
+
+if TYPE_CHECKING:
+    from tirlite.rewrite.shape_rewrite import ByShape
+    from tirlite.runtime import ShapePlans
 
 # Strategies whose searches may be long.
 _SEARCHED = ("exact", "per_shape")
@@ -115,8 +120,10 @@ class Version:
     def _shape_plans(self, signature: Signature) -> ShapePlans | None:
         """Who makes a plan for each shape that the function is called with, if it takes one."""
         chosen, demands = self.rewritten.plan, plan_demands(self.rewritten.func)
-        if not isinstance(chosen, ByShape) or demands is None:
+        if isinstance(chosen, Plan) or demands is None:
             return None
+        from tirlite.runtime import ShapePlans
+
         return ShapePlans(chosen.plans, chosen.variables, demands, signature)
 
     @cached_property

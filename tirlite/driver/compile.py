@@ -6,14 +6,16 @@ import sys
 from collections.abc import Callable, Mapping
 from time import perf_counter
 from types import FunctionType
-from typing import TypeAlias, Unpack, overload
+from typing import TYPE_CHECKING, TypeAlias, Unpack, overload
 
 from tirlite.diag import CallTypeError, Message, boundary, public
 from tirlite.driver.kernel import Kernel
 from tirlite.driver.options import Choices, Options
 from tirlite.ir import PrimFunc, validate
-from tirlite.plan.search.engine import Engine
 from tirlite.record import record
+
+if TYPE_CHECKING:
+    from tirlite.plan.search.engine import Engine
 
 Function: TypeAlias = Callable[..., object]
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import field
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from tirlite.diag import nearest
-from tirlite.plan.search.engine import Engine
 from tirlite.plan.solve import STRATEGIES, Strategy, UnknownStrategy
 from tirlite.record import record
 from tirlite.rewrite import Observer, Pass
 from tirlite.target import Target
+
+if TYPE_CHECKING:
+    from tirlite.plan.search.engine import Engine
 
 
 class Choices(TypedDict, total=False):

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from tirlite.diag import CallTypeError, Message, PlanError, nearest
 from tirlite.driver.build import Rewritten
 from tirlite.plan import Plan
-from tirlite.rewrite import ByShape
 from tirlite.runtime import Signature
 from tirlite.runtime.explain import refuse_fact
 
@@ -64,7 +63,7 @@ class PlanByShape(Message):
 
 def one_plan(signature: Signature, rewritten: Rewritten) -> Plan:
     """The plan that serves all shapes. Raises PlanError where each has its own."""
-    if isinstance(rewritten.plan, ByShape):
+    if not isinstance(rewritten.plan, Plan):
         names = {var.name: 4 for var in rewritten.plan.variables}
         raise PlanByShape(signature.name, _example(signature, names)).error()
     return rewritten.plan
@@ -107,10 +106,10 @@ def is_empty_at(signature: Signature, sizes: Mapping[str, int]) -> bool:
 def plan_at(signature: Signature, rewritten: Rewritten, sizes: Mapping[str, int]) -> Plan:
     """The plan with constant sizes and offsets at a shape. Raises CallTypeError for a dim without a value."""
     plan = rewritten.plan
-    dims = plan.plans.dims if isinstance(plan, ByShape) else plan.problem.dims
+    dims = plan.problem.dims if isinstance(plan, Plan) else plan.plans.dims
     missing = [dim.name for dim in dims if dim.name not in sizes]
     if missing:
         values = {dim.name: sizes.get(dim.name, 4) for dim in dims}
         raise MissingSize(signature.name, missing[0], _example(signature, values)).error()
     binding = {dim: sizes[dim.name] for dim in dims}
-    return plan.plans.plan_at(binding) if isinstance(plan, ByShape) else plan.at(binding)
+    return plan.at(binding) if isinstance(plan, Plan) else plan.plans.plan_at(binding)

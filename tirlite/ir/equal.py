@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from hashlib import blake2b
 from math import isnan
 from typing import Any, NamedTuple, TypeAlias
 
@@ -77,6 +76,8 @@ def _enter_digests(func: Function, digests: dict[Function, bytes]) -> None:
 
 
 def _digest(stream: Iterable[_Token], size: int) -> bytes:
+    from hashlib import blake2b  # it loads a library
+
     digest = blake2b(digest_size=size)
     texts: dict[tuple[object, ...], bytes] = {}
     for token in stream:

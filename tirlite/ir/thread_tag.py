@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
-from tirlite.ir.stmt import For, ForKind, Stmt
+from tirlite.ir.expr import Call
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import Evaluate, For, ForKind, Stmt
 
 
 class ThreadRole(Enum):
@@ -30,3 +32,8 @@ def thread_role(stmt: Stmt) -> ThreadRole | None:
     if name == "blockIdx":
         return ThreadRole.BLOCK
     return ThreadRole.VIRTUAL if name in ("vthread", "cthread", "virtual_thread") else ThreadRole.THREAD
+
+
+def is_barrier(stmt: Stmt) -> bool:
+    """Whether the threads of a block wait for one another here."""
+    return isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is Op.BARRIER

@@ -1,23 +1,40 @@
 """Storage planning: a Problem in, a checked Plan out. Knows no IR."""
 
+from typing import TYPE_CHECKING
+
+from tirlite.late import late_names
 from tirlite.plan.beside import Comparison, beside
 from tirlite.plan.bound import lower_bound
 from tirlite.plan.check import check
-from tirlite.plan.csv_read import read_csv
-from tirlite.plan.csv_write import write_csv
 from tirlite.plan.decision import Choice, Decision
-from tirlite.plan.facts_text import parse_facts
 from tirlite.plan.layout import Layout, Placement, Region
 from tirlite.plan.plan import Plan
 from tirlite.plan.pool import Pool
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
 from tirlite.plan.scope import Rank, StorageScope
-from tirlite.plan.shape.conditions import Conditions
-from tirlite.plan.shape.offsets import offset_evaluator
-from tirlite.plan.shape.per_shape import PerShape
 from tirlite.plan.solve import STRATEGIES, Strategy, solve
 from tirlite.plan.verdict import Counterexample, Fault, Ok
+
+if TYPE_CHECKING:
+    from tirlite.plan.csv_read import read_csv
+    from tirlite.plan.csv_write import write_csv
+    from tirlite.plan.facts_text import parse_facts
+    from tirlite.plan.shape.conditions import Conditions
+    from tirlite.plan.shape.offsets import offset_evaluator
+    from tirlite.plan.shape.per_shape import PerShape
+else:
+    __getattr__ = late_names(
+        __name__,
+        {
+            "csv_read": "read_csv",
+            "csv_write": "write_csv",
+            "facts_text": "parse_facts",
+            "shape.conditions": "Conditions",
+            "shape.offsets": "offset_evaluator",
+            "shape.per_shape": "PerShape",
+        },
+    )
 
 __all__ = [
     "Choice",

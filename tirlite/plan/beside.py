@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import zip_longest
 
-from tirlite.plan.drawing import chart_of
 from tirlite.plan.plan import Plan
 from tirlite.plan.solve import solve
 from tirlite.record import record
@@ -41,6 +40,8 @@ class Comparison:
         return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n{moved}</svg>\n'
 
     def _charts(self) -> tuple[Chart, Chart]:
+        from tirlite.plan.drawing import chart_of
+
         charts = [chart_of(plan, plan.lower_bound, self.binding) for plan in (self.before, self.after)]
         top = max(extent(chart)[3] for chart in charts)
         one, other = (replace(chart, least_top=top) for chart in charts)

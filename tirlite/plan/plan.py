@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 from tirlite.diag import public
-from tirlite.plan import bound, drawing, layout, plan_json, report
+from tirlite.plan import bound, layout
 from tirlite.plan.layout import Layout
 from tirlite.plan.problem import Problem
 from tirlite.show import Piece, Styled, block, chart_svg, chart_text, folded, picture
@@ -81,35 +81,49 @@ class Plan(Layout):
     @public
     def explain(self, first: str | None = None, second: str | None = None) -> str:
         """Who shares with whom and why; or, with two ids, why these two share or do not."""
+        from tirlite.plan.report import explain_all, explain_pair
+
         if first is not None and second is not None:
-            return report.explain_pair(self, first, second)
-        return report.explain_all(self, first)
+            return explain_pair(self, first, second)
+        return explain_all(self, first)
 
     def to_text(self, binding: Mapping[Dim, int] | None = None, *, width: int = 72, height: int = 20) -> str:
         """A chart of offsets over time, in letters. Symbolic sizes are drawn at `binding`, or at middling values."""
-        return chart_text(drawing.chart_of(self, self.lower_bound, binding), width, height)
+        from tirlite.plan.drawing import chart_of
+
+        return chart_text(chart_of(self, self.lower_bound, binding), width, height)
 
     def to_svg(self, binding: Mapping[Dim, int] | None = None) -> str:
         """A chart of offsets over time, as SVG. Symbolic sizes are drawn at `binding`, or at middling values."""
-        return chart_svg(drawing.chart_of(self, self.lower_bound, binding))
+        from tirlite.plan.drawing import chart_of
+
+        return chart_svg(chart_of(self, self.lower_bound, binding))
 
     def to_json(self) -> str:
         """The plan as JSON, with its problem and its figures."""
+        from tirlite.plan.plan_json import layout_to_json
+
         sizes = {"total": self.total, "lower_bound": self.lower_bound, "open_bound": self.open_bound}
-        return plan_json.layout_to_json(self, sizes, {"gap": self.gap, "proved_optimal": self.proved_optimal})
+        return layout_to_json(self, sizes, {"gap": self.gap, "proved_optimal": self.proved_optimal})
 
     @classmethod
     @public
     def from_json(cls, text: str) -> Plan:
         """The plan that `to_json` wrote. Its dims are new ones, of the same names and facts."""
-        return cls.from_layout(plan_json.layout_from_json(text))
+        from tirlite.plan.plan_json import layout_from_json
+
+        return cls.from_layout(layout_from_json(text))
 
     def __str__(self) -> str:
-        return report.summary(self, self.lower_bound, self.gap)
+        from tirlite.plan.report import summary
+
+        return summary(self, self.lower_bound, self.gap)
 
     def styled(self) -> Styled:
         """What `print` shows, in pieces with roles: `tirlite.show.write` colours it where the terminal has colours."""
-        return report.styled(str(self))
+        from tirlite.plan.report import styled
+
+        return styled(str(self))
 
     def _repr_html_(self) -> str:
         """For notebooks: the figures and the table, the chart, and the reasons."""

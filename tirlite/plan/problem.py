@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from tirlite.diag import Message, PlanError, nearest, public
-from tirlite.plan.csv_table import CsvTable
 from tirlite.plan.pool import Pool
-from tirlite.plan.problem_json import Parts, from_text, text_of
 from tirlite.plan.request import BadFixed, NegativeSize, Request
 from tirlite.plan.scope import StorageScope
 from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, from_sympy, maximum, prove_le
+
+if TYPE_CHECKING:
+    from tirlite.plan.csv_table import CsvTable
 
 
 class DuplicateRequest(Message):
@@ -141,18 +144,22 @@ class Problem:
 
         The values are told by their `str`. For explanations alone; not part of the JSON form.
         """
-        problem = replace(self)
+        problem = copy(self)
         object.__setattr__(problem, "refusals", MappingProxyType(dict(refusals)))
         return problem
 
     def to_json(self) -> str:
         """The problem as JSON: sizes are numbers, or text over the dims, which are listed with their facts."""
+        from tirlite.plan.problem_json import Parts, text_of
+
         return text_of(Parts(self.requests, self.pools, self.in_place, self.facts), self.dims)
 
     @classmethod
     @public
     def from_json(cls, text: str) -> Problem:
         """The problem that `to_json` wrote. Its dims are new ones, of the same names and facts."""
+        from tirlite.plan.problem_json import from_text
+
         return cls(*from_text(text))
 
     def __str__(self) -> str:

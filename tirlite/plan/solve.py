@@ -5,43 +5,42 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from time import perf_counter
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from tirlite.diag import CapacityError, InternalError, Message, PlanError, nearest, public
 from tirlite.plan.bound import peak
 from tirlite.plan.check import check
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
-from tirlite.plan.search.engine import Engine
-from tirlite.plan.search.limits import Listener
-from tirlite.plan.strategies.auto import auto
-from tirlite.plan.strategies.coalesce import coalesce
-from tirlite.plan.strategies.exact import exact
-from tirlite.plan.strategies.group import group
-from tirlite.plan.strategies.none import none
-from tirlite.plan.strategies.pack import pack
-from tirlite.plan.strategies.per_shape import per_shape
-from tirlite.plan.strategies.share import share
-from tirlite.plan.strategies.tvm import tvm
 from tirlite.plan.verdict import Counterexample, Fault
-from tirlite.plan.witness import largest_of
+from tirlite.record import record
+
+if TYPE_CHECKING:
+    from tirlite.plan.search.engine import Engine
+    from tirlite.plan.search.limits import Listener
 
 Strategy = Callable[[Problem], Plan]
 
-STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
-    {
-        "auto": auto,
-        "coalesce": coalesce,
-        "exact": exact,
-        "group": group,
-        "none": none,
-        "pack": pack,
-        "per_shape": per_shape,
-        "share": share,
-        "tvm": tvm,
-    }
-)
+_NAMES = ("auto", "coalesce", "exact", "group", "none", "pack", "per_shape", "share", "tvm")
+# Those that take limits, an engine and a listener.
+_SEARCHES = ("auto", "exact")
+
+
+@record
+class _Named:
+    """The strategy of this name, in the module of this name, which is loaded when it is first used."""
+
+    name: str
+
+    def __call__(self, problem: Problem, **searching: object) -> Plan:
+        strategy: Callable[..., Plan] = getattr(import_module(f"tirlite.plan.strategies.{self.name}"), self.name)
+        return strategy(problem, **searching)
+
+
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType({name: _Named(name) for name in _NAMES})
 
 
 class UnknownStrategy(Message):
@@ -148,9 +147,8 @@ def solve(
     plan of your own; CapacityError where the plan does not fit.
     """
     make = _strategy(strategy) if isinstance(strategy, str) else strategy
-    if make in (auto, exact):
-        searching = auto if make is auto else exact
-        make = partial(searching, budget=budget, time_limit=time_limit, engine=engine, listener=listener)
+    if isinstance(make, _Named) and make.name in _SEARCHES:
+        make = partial(make, budget=budget, time_limit=time_limit, engine=engine, listener=listener)
     start = perf_counter()
     made = make(problem)
     plan = replace(made, seconds=perf_counter() - start)
@@ -178,6 +176,8 @@ def _complaint(problem: Problem, plan: Plan, verdict: Counterexample, *, ours: b
 
 
 def _over_capacity(problem: Problem, plan: Plan, verdict: Counterexample) -> Message:
+    from tirlite.plan.witness import largest_of
+
     memory = verdict.memory
     inside = [r for r in problem.requests if plan.pools[plan.placements[r.id].pool].memory == memory]
     most = peak(problem, inside)

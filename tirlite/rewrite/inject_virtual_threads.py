@@ -6,12 +6,10 @@ be under way while others compute.
 
 from __future__ import annotations
 
-from tirlite.analysis.thread_nesting import check_thread_nesting
 from tirlite.diag import KernelError, Message
 from tirlite.ir import For, Node, PrimFunc, Stmt, rewrite, statements
 from tirlite.ir.thread_tag import ThreadRole, thread_role
 from tirlite.record import record
-from tirlite.rewrite.divide_threads import divided
 
 
 class VirtualThreadsLeft(Message):
@@ -46,6 +44,8 @@ class InjectVirtualThreads:
     def __call__(self, func: PrimFunc) -> PrimFunc:
         if not any(thread_role(stmt) is ThreadRole.VIRTUAL for stmt in statements(func.body)):
             return func
+        from tirlite.analysis.thread_nesting import check_thread_nesting
+
         check_thread_nesting(func)
         return _Injector().inject(func)
 
@@ -68,7 +68,11 @@ class _Injector:
         if thread_role(loop) is not ThreadRole.VIRTUAL:
             return loop
         self.depth -= 1
-        return loop if self.depth else divided(loop).stmts
+        if self.depth:
+            return loop
+        from tirlite.rewrite.divide_threads import divided  # most functions have no threads
+
+        return divided(loop).stmts
 
 
 def demand_injected(func: PrimFunc, pass_name: str) -> None:

@@ -34,7 +34,6 @@ from tirlite.ir import (
 )
 from tirlite.plan import Rank, StorageScope
 from tirlite.record import record
-from tirlite.rewrite.fit_callees import fit_callees
 from tirlite.rewrite.pipeline import Pass
 
 # Scratch of constant size up to here stays where it is, on the stack.
@@ -54,6 +53,8 @@ class LowerCallees:
     def __call__(self, func: PrimFunc) -> PrimFunc:
         if not calls_in(func.body):
             return func
+        from tirlite.rewrite.fit_callees import fit_callees
+
         func = fit_callees(func)
         lowered: dict[Function, _Lowered] = {}
         for callee in callees(func):

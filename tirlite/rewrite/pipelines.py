@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from tirlite.plan import Plan, Strategy
-from tirlite.plan.search.engine import Engine
 from tirlite.rewrite.check_races import CheckRaces
-from tirlite.rewrite.compact_buffers import CompactBuffers
-from tirlite.rewrite.contract_temporaries import ContractTemporaries
-from tirlite.rewrite.fold_storage import FoldStorage
-from tirlite.rewrite.fuse_loops import FuseLoops
 from tirlite.rewrite.inject_virtual_threads import InjectVirtualThreads
 from tirlite.rewrite.lower_callees import LowerCallees
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import Pass
-from tirlite.rewrite.remove_no_ops import RemoveNoOps
-from tirlite.rewrite.shape_rewrite import ByShape
-from tirlite.rewrite.sink_allocations import SinkAllocations
 from tirlite.rewrite.split_threads import SplitThreads
 from tirlite.rewrite.storage_rewrite import StorageRewrite
 from tirlite.target import Target
 
-# What takes storage away before any is planned: see docs/inspecting.md for when it pays.
-CONTRACTION: tuple[Pass, ...] = (
-    FuseLoops(),
-    SinkAllocations(),
-    CompactBuffers(),
-    FoldStorage(),
-    ContractTemporaries(),
-    RemoveNoOps(),
-)
+if TYPE_CHECKING:
+    from tirlite.plan.search.engine import Engine
+    from tirlite.rewrite.shape_rewrite import ByShape
 
 
 def default_pipeline(

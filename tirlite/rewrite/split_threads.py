@@ -7,13 +7,10 @@ SPMD-threaded Programs for Multicore CPUs" (Stratton et al., 2010).
 
 from __future__ import annotations
 
-from tirlite.analysis.thread_nesting import check_thread_nesting
 from tirlite.ir import Evaluate, For, ForKind, Node, PrimFunc, Stmt, rewrite, statements
-from tirlite.ir.thread_tag import ThreadRole, thread_role
+from tirlite.ir.thread_tag import ThreadRole, is_barrier, thread_role
 from tirlite.record import record
-from tirlite.rewrite.divide_threads import divided
 from tirlite.rewrite.inject_virtual_threads import demand_injected
-from tirlite.rewrite.thread_phases import is_barrier
 
 
 @record
@@ -33,6 +30,8 @@ class SplitThreads:
     def __call__(self, func: PrimFunc) -> PrimFunc:
         if not any(thread_role(stmt) is not None or is_barrier(stmt) for stmt in statements(func.body)):
             return func
+        from tirlite.analysis.thread_nesting import check_thread_nesting
+
         check_thread_nesting(func)
         demand_injected(func, self.name)
         return _Splitter().split(func)
@@ -63,4 +62,8 @@ class _Splitter:
         if role is None:
             return loop
         self.depth -= 1
-        return loop if self.depth else divided(loop).stmts
+        if self.depth:
+            return loop
+        from tirlite.rewrite.divide_threads import divided  # most functions have no threads
+
+        return divided(loop).stmts

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from tirlite.analysis import Extents, IndexSpace, lifetimes_of, linear_sequence
+from tirlite.analysis import Extents, lifetimes_of, linear_sequence
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region
-from tirlite.analysis.webs import Web, webs_of
 from tirlite.ir import (
     Allocate,
     AttrKey,
@@ -33,6 +33,10 @@ from tirlite.ir import (
 from tirlite.record import record
 from tirlite.rewrite.storage_problem import left_alone
 
+if TYPE_CHECKING:
+    from tirlite.analysis.index_space import IndexSpace
+    from tirlite.analysis.webs import Web
+
 
 @record
 class SplitWebs:
@@ -51,6 +55,9 @@ class SplitWebs:
         reused = [each for each in sequence.allocations if _is_reused(each)]
         if not reused:
             return func
+        from tirlite.analysis.index_space import IndexSpace
+        from tirlite.analysis.webs import webs_of
+
         space = IndexSpace(func, Extents(func))
         in_shapes = frozenset(_loads_in_shapes(func))
         views_of = _views(space)

@@ -6,10 +6,10 @@ The finder of the loop-nest level. What stays where it is, and why, is told besi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tirlite.analysis import (
     Extents,
-    InPlaceProof,
     Lifetime,
     Region,
     in_place_candidates,
@@ -25,6 +25,9 @@ from tirlite.plan import Pool, Problem, Rank, Request, StorageScope
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_le, round_up, upper_bound
 from tirlite.target import MemoryInfo, Target
+
+if TYPE_CHECKING:
+    from tirlite.analysis import InPlaceProof
 
 # A constant-size buffer this small is left to the registers.
 REGISTER_BYTES = 4

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import field, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from tirlite.analysis import StorageFault, check_storage
 from tirlite.diag import CapacityError, InternalError, Message, TirliteError
 from tirlite.ir import (
     Allocate,
@@ -31,14 +30,16 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.plan import Plan, StorageScope, Strategy, solve
-from tirlite.plan.search.engine import Engine
 from tirlite.record import record
 from tirlite.rewrite.inject_virtual_threads import demand_injected
-from tirlite.rewrite.shape_rewrite import ByShape, Declarations, declarations
 from tirlite.rewrite.split_webs import SplitWebs
 from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, storage_problem
 from tirlite.sizes import Proof, Size, ceildiv, prove_lt, round_up
 from tirlite.target import Target
+
+if TYPE_CHECKING:
+    from tirlite.plan.search.engine import Engine
+    from tirlite.rewrite.shape_rewrite import ByShape, Declarations
 
 # Strategies that give each slot an allocation of its own, and so need no alignment beyond the natural one.
 _WHOLE_SLOTS = ("none", "tvm", "share")
@@ -106,7 +107,7 @@ class StorageRewrite:
             self.on_plan(plan)
         merge = self.strategy != "none"
         result = _Merger(func, found, plan).rewrite() if merge else _without(func, found.dead)
-        if self.check:
+        if self.check and result is not func:
             self._demand_safe(func, result, found, plan.strategy, plan.in_place)
         return result
 
@@ -118,6 +119,8 @@ class StorageRewrite:
         found = self._found(func)
         if not found.problem.dims:
             return None
+        from tirlite.rewrite.shape_rewrite import ByShape, declarations
+
         shapes = ByShape.of(found, self.budget, self.engine)
         split = SplitWebs()(func) if self.webs else func
         if split is not func:
@@ -169,6 +172,8 @@ class StorageRewrite:
     ) -> None:
         taken = {tuple(found.lifetimes[name].buffer for name in pair) for pair in in_place}
         proofs = [proof for proof in found.in_place if proof.allowed and (proof.destination, proof.source) in taken]
+        from tirlite.analysis import StorageFault, check_storage
+
         verdict = check_storage(func, result, proofs)
         if isinstance(verdict, StorageFault):
             spans = {"span": verdict.span, "related": verdict.related}

@@ -15,7 +15,6 @@ from tirlite.ir import (
     Allocate,
     AttrStmt,
     Call,
-    Evaluate,
     Expr,
     For,
     ForKind,
@@ -39,7 +38,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.callees import closure_of
-from tirlite.ir.thread_tag import ThreadRole, thread_role
+from tirlite.ir.thread_tag import ThreadRole, is_barrier, thread_role
 from tirlite.record import record
 
 
@@ -105,10 +104,6 @@ def items_in_order(items: Iterable[Item]) -> Iterator[Item]:
         yield item
         if isinstance(item, Around):
             stack += (each for body in reversed(item.bodies) for each in reversed(body))
-
-
-def is_barrier(stmt: Stmt) -> bool:
-    return isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is Op.BARRIER
 
 
 def is_plain(expr: Expr) -> bool:

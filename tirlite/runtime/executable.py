@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from math import prod
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from tirlite.analysis import shape_plan
 from tirlite.analysis.exact_value import is_arithmetic, value_of
@@ -15,9 +15,11 @@ from tirlite.runtime.fault_record import told_by
 from tirlite.runtime.load import CType, Library, scalar_type
 from tirlite.runtime.messages import NegativeTemporary, NoWorkspace, WorkspaceTooLarge
 from tirlite.runtime.pool import pool_address
-from tirlite.runtime.shape_plans import ShapePlans
 from tirlite.runtime.signature import Signature
 from tirlite.runtime.workspace import Workspaces, process_workspaces
+
+if TYPE_CHECKING:
+    from tirlite.runtime.shape_plans import ShapePlans
 
 
 class Executable:

@@ -6,7 +6,6 @@ polynomial (a quotient, a remainder, a maximum). Equal sums have equal normal fo
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
@@ -474,6 +473,8 @@ def composite_ident(kind: str, operands: Sequence[Size], *, ordered: bool = True
     prints = [repr(fingerprint(terms_of(operand))) for operand in operands]
     if not ordered:
         prints.sort()
-    digest = hashlib.blake2b("\n".join([kind, *prints]).encode(), digest_size=16).digest()
+    from hashlib import blake2b  # quotients and maxima are rare, and it loads a library
+
+    digest = blake2b("\n".join([kind, *prints]).encode(), digest_size=16).digest()
     # Idents of dims are small; the top bit keeps the two apart.
     return int.from_bytes(digest) | 1 << 128

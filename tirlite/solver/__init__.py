@@ -3,12 +3,27 @@
 `compile` and `kernel` are those of the driver, with this engine for searches that are long enough.
 """
 
+from typing import TYPE_CHECKING
+
 from tirlite.driver import Compiler
-from tirlite.solver.engine import CompiledEngine
-from tirlite.solver.late import LateEngine
+from tirlite.late import late_names
+
+if TYPE_CHECKING:
+    from tirlite.plan.search.engine import Engine
+    from tirlite.solver.engine import CompiledEngine
+    from tirlite.solver.late import LateEngine
+else:
+    __getattr__ = late_names(__name__, {"engine": "CompiledEngine", "late": "LateEngine"})
 
 __all__ = ["CompiledEngine", "LateEngine", "compile", "kernel"]
 
-_COMPILER = Compiler(LateEngine)
+
+def _engine() -> "Engine":
+    from tirlite.solver.late import LateEngine
+
+    return LateEngine()
+
+
+_COMPILER = Compiler(_engine)
 compile = _COMPILER.compile  # noqa: A001
 kernel = _COMPILER.kernel

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
-from tirlite.plan.search.engine import Engine
-from tirlite.plan.search.limits import Listener
-from tirlite.plan.strategies.exact import improved
-from tirlite.plan.strategies.pack import pack
 from tirlite.plan.strategies.share import share
+
+if TYPE_CHECKING:
+    from tirlite.plan.search.engine import Engine
+    from tirlite.plan.search.limits import Listener
 
 # Of more requests than this whole slots are not tried first.
 _MANY = 256
@@ -37,6 +38,10 @@ def auto(
     slots = share(problem) if is_small else None
     if slots is not None and slots.proved_optimal:
         return slots
+    # Most kernels come no further, and need not load these.
+    from tirlite.plan.strategies.exact import improved
+    from tirlite.plan.strategies.pack import pack
+
     packed = pack(problem)
     plan = slots if slots is not None and slots.total == packed.total else packed
     nodes = _WORK // max(count, 1) if budget is None and time_limit is None else budget
