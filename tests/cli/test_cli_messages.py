@@ -39,6 +39,7 @@ COMMANDS = {
     "cannot-write": "demo dot.pgm --out nowhere/corners.pgm",
     "failed-file": "show failing.py:smooth",
     "bad-plan-option": "plan lifetimes.csv --align 3",
+    "bad-run-option": "run net.onnx --dim batch=many",
     "needs-pillow": "demo dot.pgm --out corners.png",
     "no-kernel-file": "show won.py:smooth",
     "no-lifetimes-file": "plan lifetime.csv",

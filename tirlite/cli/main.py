@@ -10,12 +10,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tirlite.cli import bench, demo, explain, plan, show
+from tirlite.cli import bench, demo, explain, onnx_coverage, plan, run, show
 from tirlite.cli.command_error import CommandError
 from tirlite.diag import CapacityError, TirliteError
 from tirlite.show import write
 
-_COMMANDS = (demo, show, explain, plan, bench)
+_COMMANDS = (demo, show, explain, plan, run, bench, onnx_coverage)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -80,19 +80,20 @@ def from_onnx(
     outputs: Sequence[str] | None = None,
     shapes: Mapping[str, Sequence[SizeLike]] | None = None,
     constants: Mapping[str, npt.ArrayLike] | None = None,
+    dims: Mapping[str, int] | None = None,
 ) -> Function:
     """The model as a function: its inputs are parameters, its initializers constants, its outputs the result.
 
     `source` is a path, a model's bytes, or an onnx.ModelProto. Named extents become dims, one for each name; unnamed
     ones dims of their own. `outputs` picks other values than the model's outputs, by their names; `shapes` gives
     inputs other extents; `constants` gives the values of inputs, which then are no parameters. Constants and what is
-    computed from shapes are folded.
+    computed from shapes are folded. `dims` gives named extents a number, where a model's shapes say too little else.
 
     Raises GraphError: for a file that is no model, for tensors that contradict themselves or lie outside of the
     model's folder, and, naming all of them at once, for nodes that have no counterpart.
     """
     model, name, folder = _loaded(source)
-    return _Import(model, name, folder, shapes or {}, constants or {}).function(outputs)
+    return _Import(model, name, folder, shapes or {}, constants or {}, dims or {}).function(outputs)
 
 
 def _loaded(source: object) -> tuple[Any, str, Path | None]:
@@ -125,6 +126,7 @@ class _Import:
         folder: Path | None,
         shapes: Mapping[str, Sequence[SizeLike]],
         constants: Mapping[str, npt.ArrayLike],
+        bound: Mapping[str, int],
     ) -> None:
         self.model = model
         self.shapes = shapes
@@ -134,6 +136,8 @@ class _Import:
         self.builder = Builder(identifier(graph.name or Path(name).stem or "model"))
         self.read = TensorReader(name, folder)
         self.dims: dict[str, Dim] = {}
+        self.bound = bound
+        self.seen: dict[str, None] = {}
         self.missing: list[Missing] = []
 
     def function(self, outputs: Sequence[str] | None) -> Function:
@@ -149,6 +153,10 @@ class _Import:
             if each.name not in known:
                 names[each.name] = self._input(each)
         self._check_missing()
+        unknown = [name for name in self.bound if name not in self.seen]
+        if unknown:
+            known = ", ".join(self.seen) or "no named extents"
+            raise BadOnnxModel(self.name, f"there is no dim `{unknown[0]}`; it has {known}").error()
         functions = {(each.domain, each.name): each for each in self.model.functions}
         translation = Translation(self.builder, IMPORTERS, self.read)
         wanted = [each.name for each in graph.output] if outputs is None else list(outputs)
@@ -209,4 +217,7 @@ class _Import:
                 raise BadOnnxModel(self.name, f"input `{name}` has extent {proto.dim_value} along axis {axis}").error()
             return int(proto.dim_value)
         called = identifier(proto.dim_param or f"{name}_{axis}")
+        self.seen[called] = None
+        if called in self.bound:
+            return self.bound[called]
         return self.dims.setdefault(called, Dim(called)) + 0

@@ -56,8 +56,7 @@ def _squeeze(t: Translation, node: Node) -> Expr:
     axes = _axes(node)
     if axes is not None:
         axes = tuple(axis_of(axis, node.rank) for axis in axes)
-    elif any(not isinstance(each, int) for each in node.first.shape):
-        raise Unsupported("which axes have extent 1 depends on dims")
+    # Without axes, those of extent 1 go. A dim keeps its axis: the number of axes cannot depend on its value.
     return t.b.squeeze(node.first, axes)
 
 
@@ -109,11 +108,17 @@ def _slice(t: Translation, node: Node) -> Expr:
         starts, stops, axes = (node.integers(name) for name in ("starts", "ends", "axes"))
         if starts is None or stops is None:
             raise Unsupported("its starts or ends are left out")
-        return t.b.slice(node.first, starts, stops, axes)
+        return t.b.slice(node.first, starts, [_open(stop) for stop in stops], axes)
     count = len(node.sizes(1))
     axes = node.known(3) if node.has(3) else tuple(range(count))
     steps = node.known(4) if node.has(4) else (1,) * count
-    return t.b.slice(node.first, node.sizes(1), node.sizes(2), [axis_of(axis, rank) for axis in axes], steps)
+    stops = [_open(stop) for stop in node.sizes(2)]
+    return t.b.slice(node.first, node.sizes(1), stops, [axis_of(axis, rank) for axis in axes], steps)
+
+
+def _open(stop: Size) -> Size | None:
+    """The stop of a slice; None for those that exporters write for "to the end", beyond what an axis can have."""
+    return None if isinstance(stop, int) and abs(stop) >= 1_000_000_000 else stop
 
 
 def _pad(t: Translation, node: Node) -> Expr:

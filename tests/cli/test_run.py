@@ -1,0 +1,59 @@
+"""`tirlite run`: a model on given and on random inputs, and `tirlite onnx-coverage`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tirlite.cli.main import main
+
+onnx = pytest.importorskip("onnx")
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    x, y = (helper.make_tensor_value_info(name, kind, ["n", 3]) for name in "xy")
+    nodes = [helper.make_node("Exp", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["y"])]
+    graph = helper.make_graph(nodes, "net", [x], [y])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    path = tmp_path / "net.onnx"
+    path.write_bytes(made.SerializeToString())
+    return path
+
+
+def test_outputs_memory_and_time_are_shown(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(model), "--dim", "n=2"]) == 0
+    shown = capsys.readouterr().out
+    assert "(2, 3)" in shown
+    assert "planned" in shown
+
+
+def test_inputs_come_from_files(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.arange(12, dtype=np.float32).reshape(4, 3) / 8
+    np.save(model.with_name("x.npy"), x)
+    assert main(["run", str(model), "--input", f"x={model.with_name('x.npy')}", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    np.testing.assert_allclose(told["outputs"]["y"]["elements"], -np.exp(x).reshape(-1), 1e-6)
+    assert told["dims"] == {"n": 4}
+    assert told["total"] >= told["lower_bound"]
+
+
+@pytest.mark.parametrize(
+    "option", [["--dim", "n=two"], ["--dim", "n"], ["--input", "z=x.npy"], ["--input", "x=no.npy"]]
+)
+def test_options_that_do_not_fit_are_refused(model: Path, option: list[str]) -> None:
+    assert main(["run", str(model), *option]) == 2
+
+
+def test_a_dim_that_the_model_does_not_have_is_named(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(model), "--dim", "m=2"]) == 1
+    assert "there is no dim `m`; it has n" in capsys.readouterr().err
+
+
+def test_the_package_s_cases_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["onnx-coverage", "--only", "test_softmax_axis"]) == 0
+    assert "unsupported" in capsys.readouterr().out

@@ -1,0 +1,85 @@
+"""The outputs of a model and its plan in, text for people or JSON for machines out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.plan import Plan
+from tirlite.record import record
+from tirlite.show import table
+from tirlite.sizes import Dim, evaluate
+
+
+@record
+class Report:
+    """What a run gave: outputs by name, bytes at the values of the dims, seconds to compile and of one run."""
+
+    outputs: Mapping[str, npt.NDArray[Any]]
+    total: int
+    lower_bound: int
+    dims: Mapping[str, int]
+    strategy: str
+    compile_seconds: float
+    run_seconds: float
+
+    @staticmethod
+    def of(
+        outputs: Mapping[str, Any], plan: Plan, binding: Mapping[Dim, int], compile_seconds: float, run_seconds: float
+    ) -> Report:
+        """The report of a plan whose sizes may depend on dims."""
+        total, bound = evaluate(plan.total, binding), evaluate(plan.lower_bound, binding)
+        dims = {dim.name: value for dim, value in binding.items()}
+        return Report(dict(outputs), total, bound, dims, plan.strategy, compile_seconds, run_seconds)
+
+    @property
+    def gap(self) -> float:
+        """How much more than the bound was planned, as a share of the bound."""
+        return (self.total - self.lower_bound) / self.lower_bound if self.lower_bound else 0.0
+
+
+def report_text(report: Report) -> str:
+    """A table of the outputs, then lines about memory and time."""
+    rows = [
+        (name, str(array.dtype), str(array.shape), *_summary(array), _first(array))
+        for name, array in report.outputs.items()
+    ]
+    dims = ", ".join(f"{name}={value}" for name, value in report.dims.items())
+    planned = f"{report.total:,} bytes by {report.strategy}, bound {report.lower_bound:,}, gap {report.gap:.1%}"
+    return "\n".join(
+        [
+            table(("output", "type", "shape", "least", "mean", "greatest", "first elements"), rows),
+            "",
+            *([f"dims      {dims}"] if dims else []),
+            f"planned   {planned}",
+            f"compiled  {report.compile_seconds:.2f} s, with the first run",
+            f"run       {report.run_seconds * 1000:.3f} ms",
+        ]
+    )
+
+
+def _summary(array: npt.NDArray[Any]) -> tuple[str, str, str]:
+    if not array.size:
+        return ("", "", "")
+    wide = array.astype(np.float64)
+    return (f"{wide.min():.6g}", f"{wide.mean():.6g}", f"{wide.max():.6g}")
+
+
+def _first(array: npt.NDArray[Any]) -> str:
+    shown = " ".join(f"{each:.6g}" for each in array.reshape(-1)[:4].astype(np.float64))
+    return f"{shown} ..." if array.size > 4 else shown
+
+
+def report_json(report: Report) -> str:
+    """One object."""
+    outputs = {
+        name: {"dtype": str(each.dtype), "shape": each.shape, "elements": each.reshape(-1)[:16].tolist()}
+        for name, each in report.outputs.items()
+    }
+    planned = {"total": report.total, "lower_bound": report.lower_bound, "gap": report.gap}
+    seconds = {"compile_seconds": report.compile_seconds, "run_seconds": report.run_seconds}
+    return json.dumps({"outputs": outputs, **planned, "strategy": report.strategy, "dims": report.dims, **seconds})

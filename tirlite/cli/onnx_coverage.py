@@ -1,0 +1,66 @@
+"""`tirlite onnx-coverage`: how many of the onnx package's own cases run, and why others do not."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tirlite.cli.onnx_cases import Outcome
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command to those of the program."""
+    parser = commands.add_parser(
+        "onnx-coverage",
+        help="run the onnx package's own cases: how many pass, and why others cannot be read",
+        description="Runs the cases of onnx.backend.test, and counts what passes, what cannot be read, and why.",
+    )
+    parser.add_argument("--compiled", action="store_true", help="as native code (minutes), not by the meaning")
+    parser.add_argument("--only", metavar="TEXT", default="", help="the cases with this in their name")
+    parser.add_argument("--list", action="store_true", help="name each case that does not pass")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs and prints; exit code 1 where a case gave other numbers or failed."""
+    from tirlite.cli.onnx_cases import FAILED, KINDS, WRONG, outcomes
+
+    found: list[Outcome] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for each in outcomes(KINDS, pattern=arguments.only, compiled=arguments.compiled):
+            found.append(each)
+            if sys.stderr.isatty() and len(found) % 50 == 0:
+                print(f"{len(found)} cases", file=sys.stderr)
+    print(_text(found, listed=arguments.list))
+    return 1 if any(each.state in (WRONG, FAILED) for each in found) else 0
+
+
+def _text(found: Sequence[Outcome], *, listed: bool) -> str:
+    from tirlite.cli.onnx_cases import FAILED, KINDS, PASS, UNSUPPORTED, WRONG
+    from tirlite.show import table
+
+    rows = []
+    for kind in (*KINDS, "all"):
+        of = [each for each in found if kind in (each.kind, "all")]
+        counts = Counter(each.state for each in of)
+        bound = sum(each.is_bound for each in of if each.state == PASS)
+        rows.append((kind, len(of), counts[PASS], bound, counts[UNSUPPORTED], counts[WRONG], counts[FAILED]))
+    heading = ("cases", "run", "pass", "with shapes given", "unsupported", "wrong", "failed")
+    parts = [table(heading, rows)]
+    reasons = Counter(_reason(each) for each in found if each.state == UNSUPPORTED)
+    if reasons:
+        parts.append(table(("cases", "unsupported because"), [(n, why) for why, n in reasons.most_common()]))
+    if listed:
+        parts += [f"{each.state}: {each.name}: {each.why}" for each in found if each.state != PASS]
+    return "\n\n".join(parts)
+
+
+def _reason(each: Outcome) -> str:
+    """Why, without the node that it was met at."""
+    return each.why.rpartition("`: ")[2]
