@@ -1,6 +1,7 @@
-"""The table of planted bugs: which check catches each, on how many programs. A command for any number of programs.
+"""The tables of planted bugs: what catches each, on how many programs. A command for any number of programs.
 
-From the root: `PYTHONPATH=tests:. python -m mutation.table --programs 100 --mutants 10000 --good 2000`.
+From the root: `PYTHONPATH=tests:. python -m mutation.table --programs 100 --mutants 10000 --good 2000`. The first table
+is of bugs of the storage rewrite alone, the second of all else on the way from a kernel or a graph to its result.
 """
 
 from __future__ import annotations
@@ -12,41 +13,81 @@ from collections.abc import Iterable, Sequence
 
 from mutation.corpus import Subject, library, provoking, random_programs
 from mutation.finder_bugs import FINDER_BUGS
+from mutation.graph_bugs import GRAPH_BUGS, found
+from mutation.pass_bugs import PASS_BUGS
 from mutation.plan_mutants import Tally, try_mutants
 from mutation.planner_bugs import PLANNER_BUGS
+from mutation.scale_bugs import SCALE_BUGS, is_seen
+from mutation.shape_mutants import try_shape_mutants
 from mutation.trial import Bug, Fate, fates
+from mutation.whole_trial import Catcher, catchers
 
 from tirlite.diag import TirliteError
-from tirlite.rewrite import StorageRewrite
+from tirlite.plan import Plan
+from tirlite.rewrite import ByShape, SplitThreads, StorageRewrite
 
 BUGS = (*FINDER_BUGS, *PLANNER_BUGS)
 STRATEGIES = ("share", "pack", "tvm")
+GOOD_STRATEGIES = (*STRATEGIES, "per_shape")
+# Graphs on which a bug of a graph planner is tried.
+GRAPHS = range(40)
 
 
 def tried(bug: Bug, subjects: Sequence[Subject]) -> Counter[Fate]:
     """How often each fate met the bug: on all `subjects`, each under one strategy, the first 40 under all."""
-    found: Counter[Fate] = Counter()
+    counts: Counter[Fate] = Counter()
     for number, subject in enumerate(subjects):
         if subject.only is not None and bug.name not in subject.only:
             continue
         few = bug.strategies if number < 40 else (bug.strategies[number % len(bug.strategies)],)
         for strategy in few:
             for fate in fates(bug, subject, strategy):
-                found[fate] += 1
+                counts[fate] += 1
                 if fate is Fate.MISSED:
                     print(f"missed: {bug.name} in {subject.name} under {strategy}", file=sys.stderr)
-    return found
+    return counts
 
 
 def false_alarms(subjects: Iterable[Subject]) -> list[str]:
-    """The programs whose good plans are refused."""
-    found = []
+    """The programs whose good plans are refused. In every second one, blocks of threads are loops already."""
+    alarms = []
     for number, subject in enumerate(subjects):
+        strategy = GOOD_STRATEGIES[number % len(GOOD_STRATEGIES)]
         try:
-            StorageRewrite(STRATEGIES[number % len(STRATEGIES)], target=subject.target)(subject.func)
+            func = SplitThreads()(subject.func) if number // len(GOOD_STRATEGIES) % 2 else subject.func
+            StorageRewrite(strategy, target=subject.target, on_plan=_at_some_shapes)(func)
         except TirliteError as error:
-            found.append(f"{subject.name}: {str(error).splitlines()[0]}")
-    return found
+            alarms.append(f"{subject.name} under {strategy}: {str(error).splitlines()[0]}")
+    return alarms
+
+
+def _at_some_shapes(plan: Plan | ByShape) -> None:
+    """Plans for shapes are checked when they are made."""
+    if isinstance(plan, ByShape):
+        for step in range(3):
+            plan.plans.entries_at(tuple(dim.nth(2 * step + number) for number, dim in enumerate(plan.plans.dims)))
+
+
+def caught() -> list[tuple[str, str, str]]:
+    """Each bug beside the storage rewrite, its classes, and what catches it; nothing, if that is so."""
+    lines = []
+    for bug in PASS_BUGS:
+        who = catchers(bug)
+        lines.append((bug.name, bug.classes, ", ".join(each.value for each in Catcher if each in who)))
+    for bug in GRAPH_BUGS:
+        number = found(bug, GRAPHS)
+        lines.append((bug.name, bug.classes, f"{bug.caught_by}, on {number} of {len(GRAPHS)} graphs" if number else ""))
+    lines += [(bug.name, bug.classes, bug.caught_by if is_seen(bug) else "") for bug in SCALE_BUGS]
+    return lines
+
+
+def classes() -> dict[int, list[str]]:
+    """The names of the bugs of each class of what goes wrong in planners."""
+    named: dict[int, list[str]] = {}
+    for bug in (*BUGS, *PASS_BUGS, *GRAPH_BUGS, *SCALE_BUGS):
+        for each in bug.classes.split(", "):
+            named.setdefault(int(each), []).append(bug.name)
+    return dict(sorted(named.items()))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,17 +108,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         lines.append((bug.name, bug.classes, *(str(counts[kind]) for kind in kinds)))
         print(f"{bug.name}: {', '.join(f'{kind.value} {counts[kind]}' for kind in kinds)}", file=sys.stderr, flush=True)
     print(_text(("planted bug", "class", *(kind.value for kind in kinds)), lines))
-    print(f"{len(subjects)} programs")
-    tally = Tally()
-    for number, subject in enumerate(subjects * 1_000):
-        if tally.tried >= given.mutants:
-            break
-        try_mutants(subject, STRATEGIES[number % 3], number, 20, tally)
-    print(tally)
+    print(f"{len(subjects)} programs\n")
+    others = caught()
+    missed += sum(not who for _, _, who in others)
+    print(_text(("planted bug", "class", "caught by"), others))
+    print("\n" + "\n".join(f"class {number}: {'; '.join(names)}" for number, names in classes().items()) + "\n")
+    tally, of_shapes = _mutants(subjects, given.mutants)
+    print(f"{tally}\nat some shapes: {of_shapes}")
     alarms = false_alarms(random_programs(given.first, given.good))
     print(f"{given.good} good plans of random programs: {len(alarms)} false alarms")
     print("\n".join(alarms))
-    return 1 if missed or tally.missed or alarms else 0
+    return 1 if missed or tally.missed or of_shapes.missed or alarms else 0
+
+
+def _mutants(subjects: Sequence[Subject], count: int) -> tuple[Tally, Tally]:
+    """What becomes of so many mutants of plans, and of a third as many of plans for shapes."""
+    tally, of_shapes = Tally(), Tally()
+    for number, subject in enumerate(subjects * 1_000):
+        if tally.tried >= count:
+            break
+        try_mutants(subject, STRATEGIES[number % 3], number, 20, tally)
+        if of_shapes.tried < count // 3:
+            try_shape_mutants(subject, number, 20, of_shapes)
+    return tally, of_shapes
 
 
 def _text(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

@@ -1,4 +1,4 @@
-"""Planted bugs are caught by a check or do no harm, mutants of plans too, and good plans raise no alarm."""
+"""Planted bugs are caught or do no harm, mutants of plans too, and good plans raise no alarm."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from functools import cache
 
 import pytest
 from mutation.corpus import Subject, library, provoking, random_programs
+from mutation.graph_bugs import GRAPH_BUGS, GraphBug, alarms, found
+from mutation.pass_bugs import PASS_BUGS
 from mutation.plan_mutants import Tally, try_mutants
-from mutation.table import BUGS, STRATEGIES, false_alarms, tried
+from mutation.scale_bugs import SCALE_BUGS, ScaleBug, is_seen
+from mutation.shape_mutants import try_shape_mutants
+from mutation.table import BUGS, GRAPHS, STRATEGIES, classes, false_alarms, tried
 from mutation.trial import Bug, Fate
+from mutation.whole_trial import WholeBug, catchers, is_right_without
 
-FIRST, RANDOM = 20, 16
+FIRST, RANDOM = 0, 16
 GOOD = 400
 GROUP = 50
 
@@ -30,8 +35,31 @@ def test_a_planted_bug_is_caught(bug: Bug) -> None:
 
 
 def test_there_are_enough_of_them() -> None:
-    assert len(BUGS) >= 30
-    assert len({bug.name for bug in BUGS}) == len(BUGS)
+    names = [bug.name for bug in (*BUGS, *PASS_BUGS, *GRAPH_BUGS, *SCALE_BUGS)]
+    assert len(names) >= 60
+    assert len(set(names)) == len(names)
+
+
+def test_there_is_one_of_each_class() -> None:
+    assert [*classes()] == [*range(1, 23)]
+
+
+@pytest.mark.parametrize("bug", PASS_BUGS, ids=lambda bug: bug.name)
+def test_a_bug_of_a_pass_is_caught(bug: WholeBug) -> None:
+    assert is_right_without(bug)
+    assert catchers(bug)
+
+
+@pytest.mark.parametrize("bug", GRAPH_BUGS, ids=lambda bug: bug.name)
+def test_a_bug_of_a_planner_of_graphs_is_caught(bug: GraphBug) -> None:
+    assert found(bug, GRAPHS) > 0
+    assert alarms(bug, GRAPHS) == 0
+
+
+@pytest.mark.parametrize("bug", SCALE_BUGS, ids=lambda bug: bug.name)
+def test_a_bug_that_takes_more_than_one_small_program_is_caught(bug: ScaleBug) -> None:
+    assert bug.is_right()
+    assert is_seen(bug)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -39,6 +67,14 @@ def test_mutants_of_plans_are_rejected_or_harmless(strategy: str) -> None:
     tally = Tally()
     for seed, subject in enumerate(subjects()):
         try_mutants(subject, strategy, seed, 10, tally)
+    assert tally.missed == []
+    assert tally.rejected > tally.tried / 3
+
+
+def test_mutants_of_plans_for_shapes_are_rejected_or_harmless() -> None:
+    tally = Tally()
+    for seed, subject in enumerate(subjects()):
+        try_shape_mutants(subject, seed, 10, tally)
     assert tally.missed == []
     assert tally.rejected > tally.tried / 3
 

@@ -1,0 +1,374 @@
+"""Bugs of the passes around the storage rewrite, of calls, threads and code: each with a kernel that offers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib import import_module
+
+import pytest
+from mutation.finder_bugs import by_view, without_touches
+from mutation.trial import Plant
+from mutation.whole_trial import WholeBug
+
+from tirlite.analysis import access, in_place_prover
+from tirlite.analysis.access import LinearSequence
+from tirlite.analysis.in_place_prover import Callees
+from tirlite.analysis.param_uses import ParamUses, Use
+from tirlite.codegen import aliases, parallel, workspace
+from tirlite.codegen import statements as code_of_statements
+from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, SeqStmt
+from tirlite.plan.shape import formulas
+from tirlite.plan.shape.per_shape import PerShape
+from tirlite.rewrite import shape_rewrite, storage_rewrite, thread_names
+from tirlite.rewrite.thread_phases import Phases, is_barrier
+
+# The packages have functions of these names.
+most_bytes = import_module("tirlite.analysis.most_bytes")
+per_shape = import_module("tirlite.plan.shape.per_shape")
+storage_problem = import_module("tirlite.rewrite.storage_problem")
+webs = import_module("tirlite.analysis.webs")
+
+
+def put(target: object, name: str, value: object) -> Plant:
+    return lambda patch: patch.setattr(target, name, value)
+
+
+def changed(target: object, name: str, change: Callable[[object], object]) -> Plant:
+    """What a function or method gives is changed."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        right = getattr(target, name)
+        patch.setattr(target, name, lambda *given, **options: change(right(*given, **options)))
+
+    return plant
+
+
+def half(size: object) -> object:
+    return size // 2 if size is not None else None
+
+
+def without_a_pair(rows: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Each row of what lives together lacks its last entry."""
+    return [row[:-1] for row in rows]
+
+
+def beside_its_place(entries: Sequence[int]) -> tuple[int, ...]:
+    """The last offset of a plan is one byte off."""
+    return (*entries[:-1], entries[-1] + 1)
+
+
+def over_another(entries: Sequence[int]) -> tuple[int, ...]:
+    """All places lie at the begin of their arena."""
+    return (entries[0], *(0 for _ in entries[1:]))
+
+
+def barriers_passed(patch: pytest.MonkeyPatch) -> None:
+    """Threads are not parted at barriers."""
+    right = Phases._items
+    patch.setattr(
+        Phases,
+        "_items",
+        lambda self, body, axes: right(self, SeqStmt([s for s in body.stmts if not is_barrier(s)]), axes),
+    )
+
+
+def one_for_all_threads(patch: pytest.MonkeyPatch) -> None:
+    """What a thread carries over a barrier has one copy, which all threads share."""
+
+    def outlives(self: object, declared: object) -> None:
+        buffer = getattr(declared.stmt, "buffer", None)
+        if buffer is not None and buffer not in self.copies:
+            self.copies[buffer] = thread_names.Copies(replace(buffer, scope="global"), ())
+
+    patch.setattr(thread_names.Names, "_outlives", outlives)
+
+
+def writes_of_callees(who: object) -> Plant:
+    """`who` does not see that a callee writes to a buffer that it also reads, or to the first one that it is given."""
+
+    class Blind(ParamUses):
+        def of(self, func: Function) -> dict[Buffer, Use]:
+            return {buffer: use & ~Use.WRITE for buffer, use in super().of(func).items()}
+
+    return put(who, "ParamUses", Blind)
+
+
+def calls_end_early(patch: pytest.MonkeyPatch) -> None:
+    """What a call is given dies before the call."""
+
+    def found(func: PrimFunc) -> LinearSequence:
+        sequence = access.linear_sequence(func)
+        for allocation in sequence.allocations:
+            allocation.touches[:] = [
+                replace(t, position=t.position - 1)
+                if isinstance(t.node, KernelCall) and allocation.buffer.name == "scratch"
+                else t
+                for t in allocation.touches
+            ]
+        return sequence
+
+    patch.setattr(storage_problem, "linear_sequence", found)
+
+
+def no_obstacle_in_callees(patch: pytest.MonkeyPatch) -> None:
+    def none(self: object, func: object, destination: object, source: object) -> object:
+        yield from ()
+
+    patch.setattr(Callees, "obstacle", none)
+
+
+def workers_share(patch: pytest.MonkeyPatch) -> None:
+    """Each worker has the storage of the first one. Loops go to workers however little they do."""
+    right = workspace.worker_addresses
+    patch.setattr(parallel, "_WORTHWHILE", 0.0)
+    patch.setattr(
+        code_of_statements,
+        "worker_addresses",
+        lambda values, storage, loop, part: right(values, storage, loop, part._replace(bytes="0")),
+    )
+
+
+def half_of_the_sizes(patch: pytest.MonkeyPatch) -> None:
+    """Places get half of the bytes that they need."""
+    right = formulas.evaluator
+
+    def evaluator(sizes: Sequence[Size], dims: Sequence[object]) -> Callable[..., object]:
+        return right([size // 2 for size in sizes], dims)
+
+    patch.setattr(per_shape, "evaluator", evaluator)
+
+
+def stale_views(patch: pytest.MonkeyPatch) -> None:
+    """A buffer that moved in with another one is taken to hold what that has written."""
+    for module in (storage_rewrite, shape_rewrite):
+        right = module.View
+        patch.setattr(module, "View", lambda *given, right=right, fresh=False, **options: right(*given, **options))
+
+
+def always(value: object) -> Callable[..., object]:
+    return lambda *given, **options: value
+
+
+CHAIN = """
+    a = tl.alloc(tl.f32[n, m])
+    b = tl.alloc(tl.f32[n, m])
+    c = tl.alloc(tl.f32[m, m])
+    for i in range(n):
+        for j in range(m):
+            a[i, j] = x[i, j] + 1
+    for i in range(m):
+        for j in range(m):
+            c[i, j] = x[0, j] * a[0, i]
+    for i in range(n):
+        for j in range(m):
+            b[i, j] = a[i, m - 1 - j] + c[j, j]
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = b[n - 1 - i, j]
+"""
+FLOWS = """
+    a = tl.alloc(tl.f32[n, m])
+    for i in range(n):
+        for j in range(m):
+            a[i, j] = x[i, j]
+    for j in range(m):
+        y[0, j] = a[n - 1, j]
+    b = tl.alloc(tl.f32[n, m])
+    for i in range(n):
+        for j in range(m):
+            b[i, j] = x[i, j] + 1
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = b[i, m - 1 - j]
+    for j in range(m):
+        a[0, j] = 1
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = a[i, m - 1 - j] + y[i, j]
+"""
+GROWING = """
+    for i in range(n):
+        a = tl.alloc(tl.f32[2 * i + 20])
+        for j in range(2 * i + 20):
+            a[j] = x[i, j % m]
+        y[i, 0] = a[2 * i + 19] + a[3]
+"""
+OVER_A_BARRIER = """
+    for b in tl.thread("blockIdx.x", n):
+        shared = tl.alloc(tl.f32[8], scope="shared")
+        for t in tl.thread("threadIdx.x", 8):
+            own = tl.alloc(tl.f32[4], scope="local")
+            own[1] = x[b, t] + tl.f32(t)
+            shared[t] = x[b, t]
+            tl.barrier("shared")
+            y[b, t] = shared[7 - t] + own[1]
+"""
+PARALLEL = """
+    for i in tl.parallel(n):
+        t = tl.alloc(tl.f32[m])
+        for j in range(m):
+            t[j] = x[i, j] + 1
+        for k in range(6):
+            for j in range(1, m):
+                t[j] = t[j] + t[j - 1] * 0.5
+        for j in range(m):
+            y[i, j] = t[m - 1 - j]
+"""
+REVERSING = """
+@tl.kernel
+def turned(a: tl.f32[n, m], b: tl.f32[n, m]):
+    for i in range(n):
+        for j in range(m):
+            b[i, j] = a[i, m - 1 - j]
+
+"""
+CALLING = """
+    a = tl.alloc(tl.f32[n, m])
+    b = tl.alloc(tl.f32[n, m])
+    for i in range(n):
+        for j in range(m):
+            a[i, j] = x[i, j] + 1
+    tl.call(turned, a, b)
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = b[i, j]
+"""
+WRITING = """
+    a = tl.alloc(tl.f32[n, m])
+    b = tl.alloc(tl.f32[n, m])
+    c = tl.alloc(tl.f32[n, m])
+    for i in range(n):
+        for j in range(m):
+            a[i, j] = x[i, j] + 1
+            b[i, j] = x[i, j] + 2
+    tl.call(turned, b, c)
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = a[i, m - 1 - j] + c[i, j]
+"""
+WITH_SCRATCH = """
+@tl.kernel
+def turned(a: tl.f32[n, m], b: tl.f32[n, m]):
+    scratch = tl.alloc(tl.f32[n, m])
+    for i in range(n):
+        for j in range(m):
+            scratch[i, j] = a[i, m - 1 - j]
+    for i in range(n):
+        for j in range(m):
+            b[i, j] = scratch[n - 1 - i, j] + a[i, m - 1 - j]
+
+"""
+OVERLAPPING = """
+    a = tl.alloc(tl.f32[4 * n + 64])
+    v = tl.view(a, tl.f32[2 * n])
+    w = tl.view(a, tl.f32[2 * n], byte_offset=4)
+    for i in range(4 * n + 64):
+        a[i] = x[0, 0]
+    a[0] = x[1, 1]
+    for i in range(2 * n):
+        w[i] = v[i] + 1
+    for i in range(n):
+        y[i, 0] = a[i]
+"""
+SLIDING = """
+    a = tl.alloc(tl.f32[n + 64])
+    b = tl.alloc(tl.f32[n + 64])
+    for i in range(n + 64):
+        a[i] = x[0, 1]
+        b[i] = 1
+    a[0] = x[1, 1]
+    for i in range(n):
+        v = tl.view(a, tl.f32[1], byte_offset=4 * i)
+        w = tl.view(a, tl.f32[1], byte_offset=4 * i + 4)
+        w[0] = v[0] + b[i]
+    for i in range(n):
+        y[i, 0] = a[i]
+"""
+UNWRITTEN = """
+    a = tl.alloc(tl.f32[n, m])
+    b = tl.alloc(tl.f32[n, m])
+    for i in range(n):
+        for j in range(m):
+            a[i, j] = x[i, j]
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = a[i, m - 1 - j]
+    b[0, 0] = 1
+    for i in range(n):
+        y[i, 0] = b[i, 0]
+"""
+SHARED = """
+    for b in tl.thread("blockIdx.x", n):
+        for t in tl.thread("threadIdx.x", 8):
+            one = tl.alloc(tl.f32[8], scope="shared")
+            two = tl.alloc(tl.f32[8], scope="shared")
+            one[t] = x[b, t]
+            tl.barrier("shared")
+            y[b, t] = one[7 - t]
+            two[t] = x[b, t] + 1
+            tl.barrier("shared")
+            y[b, t] = y[b, t] + two[7 - t]
+"""
+TURNED = """
+    a = tl.alloc(tl.f32[n, m])
+    b = tl.alloc(tl.f32[n, m])
+    for i in range(n):
+        for j in range(m):
+            a[i, j] = x[i, j]
+    for i in range(n):
+        for j in range(m):
+            b[i, j] = a[i, m - 1 - j]
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = b[i, j]
+"""
+
+THROUGH_A_VIEW = """
+    a = tl.alloc(tl.f32[n, m])
+    seen = tl.view(a, tl.f32[n, m])
+    b = tl.alloc(tl.f32[n, m])
+    for i in range(n):
+        for j in range(m):
+            a[i, j] = x[i, j]
+    for i in range(n):
+        for j in range(m):
+            b[i, j] = a[i, j] + seen[i, m - 1 - j]
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = b[i, j]
+"""
+
+PASS_BUGS = (
+    WholeBug("proofs do not know of views", "1, 2", without_touches(by_view), THROUGH_A_VIEW, "pack"),
+    WholeBug("a web is cut although a value flows", "14", put(webs, "overwrites", always(True)), FLOWS),
+    WholeBug("a bound over a loop is too small", "3, 15", changed(most_bytes.MostBytes, "_bound", half), GROWING),
+    WholeBug(
+        "a pair is left out of what is disjoint",
+        "21",
+        changed(per_shape, "rows_of", without_a_pair),
+        CHAIN,
+        "per_shape",
+    ),
+    WholeBug("an offset is off by a byte", "5", changed(PerShape, "_made", beside_its_place), CHAIN, "per_shape"),
+    WholeBug("all places of a shape are one", "16", changed(PerShape, "_made", over_another), CHAIN, "per_shape"),
+    WholeBug("places of a shape are half as large", "9, 16", half_of_the_sizes, CHAIN, "per_shape"),
+    WholeBug("threads are not parted at a barrier", "22", barriers_passed, OVER_A_BARRIER),
+    WholeBug("threads share what each carries over a barrier", "12", one_for_all_threads, OVER_A_BARRIER),
+    WholeBug("workers share their storage", "12", workers_share, PARALLEL, sizes=(512, 2049), is_racy=True),
+    WholeBug("writes of callees are not seen", "14", writes_of_callees(access), WRITING, others=REVERSING),
+    WholeBug("in place across a call at other indices", "1", no_obstacle_in_callees, CALLING, others=REVERSING),
+    WholeBug("scratch is free before the call", "17", calls_end_early, CALLING, others=WITH_SCRATCH),
+    WholeBug(
+        "overlapping views are told apart", "21", put(aliases, "are_disjoint", always(True)), OVERLAPPING, sizes=(64, 9)
+    ),
+    WholeBug(
+        "views that move with a loop are told apart",
+        "21",
+        put(aliases, "are_disjoint", always(True)),
+        SLIDING,
+        sizes=(64, 9),
+    ),
+    WholeBug("a buffer that moves in keeps what was there", "2", stale_views, UNWRITTEN),
+    WholeBug("no access is ever reversed", "1", put(in_place_prover, "find_reversal", always(None)), TURNED),
+)
