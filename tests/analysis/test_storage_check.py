@@ -229,6 +229,19 @@ def test_an_address_that_is_handed_on_is_good_to_the_end_of_the_body(use: str) -
     assert verdict(body, "a", "b") == "`a` and `b` share bytes, and not all that happens there is known"
 
 
+def test_what_is_declared_in_an_extern_scope_ends_with_it() -> None:
+    body = """
+        with tl.attr("extern_scope"):
+            a = tl.alloc(tl.f32[8], volatile=True)
+            a[0] = x[0, 0]
+            y[0, 0] = a[0]
+        b = tl.alloc(tl.f32[8])
+        b[0] = x[0, 0]
+        y[0, 1] = b[0]
+    """
+    assert verdict(body, "a", "b") == ""
+
+
 def test_iterations_of_a_parallel_loop_do_not_share() -> None:
     body = """
         for i in tl.parallel(n):

@@ -14,6 +14,7 @@ from tirlite.analysis.shape_plan import ShapePlan, shape_plan
 from tirlite.analysis.storage_check.resident import Event, Flow, Happening, Region, Resident, Root, Window, Wrong
 from tirlite.ir import (
     Allocate,
+    AttrKey,
     AttrStmt,
     Buffer,
     BufferRef,
@@ -229,7 +230,11 @@ class Walk:
             choice.end = self._tick()
         elif isinstance(old, AttrStmt):
             assert isinstance(new, AttrStmt)
-            yield self._body(old.body, new.body, region)
+            if old.key is AttrKey.EXTERN_SCOPE:
+                # What is declared here ends here, be its uses known or not.
+                yield self._inside(old.body, new.body, self._open(Flow.ONCE, region))
+            else:
+                yield self._body(old.body, new.body, region)
         else:
             assert isinstance(new, For | While)
             yield self._loop(old, new, region)
