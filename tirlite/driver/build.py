@@ -12,9 +12,9 @@ from tirlite.codegen import Effort, Lowered, assembly, compile_module, lower, op
 from tirlite.driver.options import Options
 from tirlite.ir import PrimFunc
 from tirlite.plan import Plan
+from tirlite.plan.collection import collection_paused
 from tirlite.record import record
 from tirlite.rewrite import Step, default_pipeline, run_pipeline
-from tirlite.rewrite.collection import collection_paused
 from tirlite.runtime import Executable, Signature, signature_of
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain as chained
 
 from tirlite.plan.check_pairs import pair_faults, takeover, without
+from tirlite.plan.collection import collection_paused
 from tirlite.plan.layout import Layout, Region
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Interval, Request
@@ -34,6 +35,7 @@ class _Block:
     key: tuple[int, int]
 
 
+@collection_paused()
 def check(problem: Problem, plan: Layout) -> Ok | Counterexample:
     """Whether `plan` is a safe plan for `problem`, for all values of the dims.
 

@@ -7,8 +7,8 @@ from time import perf_counter
 from typing import Protocol, TypeAlias
 
 from tirlite.ir import PrimFunc
+from tirlite.plan.collection import collection_paused
 from tirlite.record import record
-from tirlite.rewrite.collection import collection_paused
 
 
 class Pass(Protocol):

@@ -7,6 +7,7 @@ from dataclasses import field, replace
 from functools import cached_property, partial
 
 from tirlite.plan.bound import peak
+from tirlite.plan.collection import collection_paused
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.in_place import handovers
 from tirlite.plan.layout import Placement, Region, total_of
@@ -27,6 +28,7 @@ _SAMPLES = 8
 _MANY = 10_000
 
 
+@collection_paused()
 def pack(problem: Problem, budget: int = BUDGET) -> Plan:
     """The plan with the fewest bytes that a portfolio of heuristics finds; never more than `share`, at any binding.
 

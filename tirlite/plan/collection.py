@@ -11,9 +11,9 @@ from contextlib import contextmanager
 def collection_paused() -> Iterator[None]:
     """Pauses the cyclic collector, which is the process's, where it was running.
 
-    A compilation makes hundreds of thousands of objects that live until its end, and hardly a cycle: a collector that
-    walks over all of them again and again takes up to half of the time, and finds nothing. Where several threads
-    compile at once, the first one that ends lets the collector run again.
+    A compilation, or a plan for many requests, makes hundreds of thousands of objects that live until its end, and
+    hardly a cycle: a collector that walks over all of them again and again takes up to half of the time, and finds
+    nothing. Where several threads are at it at once, the first one that ends lets the collector run again.
     """
     if not gc.isenabled():
         yield
