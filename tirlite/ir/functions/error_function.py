@@ -1,11 +1,13 @@
-"""erf: an f64 Term in, an f64 Term out."""
+"""erf: a Term in, a Term of its type out; from 1/2 on by a table and a series."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
 from math import factorial
+from typing import NamedTuple
 
+from tirlite.ir.dtype import f32, f64
 from tirlite.ir.formula import Term
 from tirlite.ir.functions.constants import erf as exact_erf
 from tirlite.ir.functions.constants import exp as exact_exp
@@ -19,14 +21,15 @@ _ROUNDER_BITS = 0x4338000000000000
 _STEPS = 16  # of the table, from one integer to the next
 _LAST = 6  # erf is 1 from here on
 _TERMS = 10
+_TERMS_OF_F32 = 5
 
 
 @cache
-def _near_zero() -> tuple[float, ...]:
+def _near_zero(terms: int) -> tuple[float, ...]:
     """(erf(x) / x - 1) in x^2, up to 1/4."""
     series = [two_over_root_pi() * Fraction((-1) ** k, factorial(k) * (2 * k + 1)) for k in range(20)]
     series[0] -= 1
-    return economised(series, Fraction(0), Fraction(2501, 10000), 10)
+    return economised(series, Fraction(0), Fraction(2501, 10000), terms)
 
 
 @cache
@@ -38,15 +41,20 @@ def _table() -> tuple[tuple[float, ...], ...]:
     return tuple(value[0] for value in values), tuple(value[1] for value in values), tuple(slopes)
 
 
-def erf(x: Term) -> Term:
-    """From 1/2 on, by the series about the nearest step c.
+class _Step(NamedTuple):
+    """erf at a step in two parts, and what is added to it on the way to an argument from 1/2 on."""
+
+    high: Term
+    low: Term
+    more: Term
+
+
+def _about_step(size: Term, terms: int) -> _Step:
+    """By the series about the nearest step c.
 
     The derivative at c + h is that at c times e^(-2ch - h^2), whose coefficients b_k in powers of h follow from each
     other: b_(k+1) = -2 (c b_k + b_(k-1)) / (k + 1).
     """
-    size = abs(x)
-    z = size * size
-    small = size + size * polynomial(_near_zero(), z)
     bounded = (size > float(_LAST)).where(float(_LAST), size)
     shifted = bounded * float(_STEPS) + _ROUNDER
     c = (shifted - _ROUNDER) * (1.0 / _STEPS)
@@ -54,15 +62,30 @@ def erf(x: Term) -> Term:
     row = (shifted.bits - _ROUNDER_BITS) & 127
     row = (row > _LAST * _STEPS).where(_LAST * _STEPS, row)
     high, low, slope = (row.lookup(column) for column in _table())
-    before, current = x.like(0.0), x.like(1.0)
+    before, current = size.like(0.0), size.like(1.0)
     coefficients = [current]
-    for k in range(_TERMS):
+    for k in range(terms):
         before, current = current, (c * current + before) * (-2.0 / (k + 1))
         coefficients.append(current)
-    integral = coefficients[-1] * (1.0 / (_TERMS + 1))
-    for k in range(_TERMS - 1, -1, -1):
+    integral = coefficients[-1] * (1.0 / (terms + 1))
+    for k in range(terms - 1, -1, -1):
         integral = integral * h + coefficients[k] * (1.0 / (k + 1))
-    start = sum_of_larger(high, slope * h * integral)
-    large = start.high + (start.low + low)
-    result = (size < 0.5).where(small, large)
-    return with_sign(result, x)
+    return _Step(high, low, slope * h * integral)
+
+
+def erf(x: Term) -> Term:
+    size = abs(x)
+    small = size + size * polynomial(_near_zero(10), size * size)
+    step = _about_step(size, _TERMS)
+    start = sum_of_larger(step.high, step.more)
+    large = start.high + (start.low + step.low)
+    return with_sign((size < 0.5).where(small, large), x)
+
+
+def single_erf(x: Term) -> Term:
+    """Of an f32, computed in f64 with fewer terms."""
+    wide = x.to(f64)
+    size = abs(wide)
+    small = size + size * polynomial(_near_zero(6), size * size)
+    step = _about_step(size, _TERMS_OF_F32)
+    return with_sign((size < 0.5).where(small, step.high + step.more), wide).to(f32)

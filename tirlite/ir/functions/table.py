@@ -64,6 +64,7 @@ _OF_F32: dict[Op, Formula] = {
     Op.ACOS: single_angles.acos,
     Op.ATAN: single_angles.atan,
     Op.ATAN2: single_angles.atan2,
+    Op.ERF: error_function.single_erf,
 }
 
 
