@@ -51,7 +51,10 @@ class SplitWebs:
     name: str = "split-webs"
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
-        sequence = linear_sequence(func)
+        return self.split(func, linear_sequence(func))
+
+    def split(self, func: PrimFunc, sequence: LinearSequence) -> PrimFunc:
+        """The same for a function whose access sequence is known."""
         reused = [each for each in sequence.allocations if _is_reused(each)]
         if not reused:
             return func

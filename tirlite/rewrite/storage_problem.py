@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tirlite.analysis import (
     Extents,
     Lifetime,
+    LinearSequence,
     Region,
     in_place_candidates,
     lifetimes_of,
@@ -72,13 +73,21 @@ class StorageProblem:
     extents: Extents
 
 
-def storage_problem(func: PrimFunc, target: Target, *, lines: bool = False, in_place: bool = True) -> StorageProblem:
+def storage_problem(
+    func: PrimFunc,
+    target: Target,
+    *,
+    lines: bool = False,
+    in_place: bool = True,
+    sequence: LinearSequence | None = None,
+) -> StorageProblem:
     """The storage problem of a function in normal form (see `Normalize`).
 
     Memories are pairs of a scope and the loop that its allocations are attached to: buffers of different memories never
     share. Where that loop is run by the target's workers, or stands in one that is, there are as many copies. With
     `lines`, buffers of 64 bytes or more are aligned to 64 bytes, for strategies that choose offsets. With `in_place`,
-    pairs that are proved to be safe in one place are candidates of the problem.
+    pairs that are proved to be safe in one place are candidates of the problem. `sequence` is that of `func`, where it
+    is known already.
     Raises PlanError for tagged memory that `target` does not describe, and for a size there without a constant bound.
     """
     extents = Extents(func)
@@ -88,7 +97,7 @@ def storage_problem(func: PrimFunc, target: Target, *, lines: bool = False, in_p
     lifetimes: dict[str, Lifetime] = {}
     kept: dict[Buffer, str] = {}
     dead: list[Buffer] = []
-    sequence = linear_sequence(func)
+    sequence = sequence or linear_sequence(func)
     all_lifetimes = lifetimes_of(sequence)
     for allocation, lifetime in zip(sequence.allocations, all_lifetimes, strict=True):
         buffer = lifetime.buffer

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from tirlite.analysis import LinearSequence, linear_sequence
 from tirlite.diag import CapacityError, InternalError, Message, TirliteError
 from tirlite.ir import (
     Allocate,
@@ -22,6 +23,7 @@ from tirlite.ir import (
     Rule,
     SeqStmt,
     Stmt,
+    Store,
     Var,
     View,
     While,
@@ -140,27 +142,28 @@ class StorageRewrite:
 
     def _planned(self, func: PrimFunc) -> _Planned:
         """The function to be rewritten, as it is or with its webs split: whichever takes less, its problem and plan."""
-        split = func if not self.webs or self.strategy in _AS_GIVEN else SplitWebs()(func)
+        sequence = linear_sequence(func)
+        split = func if not self.webs or self.strategy in _AS_GIVEN else SplitWebs().split(func, sequence)
         if split is func:
-            return self._plan_of(func)
+            return self._plan_of(func, sequence)
         try:
-            whole = self._plan_of(func)
+            whole = self._plan_of(func, sequence)
         except CapacityError:
             return self._plan_of(split)
         parts = self._plan_of(split)
         return parts if prove_lt(parts[2].total, whole[2].total) is Proof.YES else whole
 
-    def _plan_of(self, func: PrimFunc) -> _Planned:
-        found = self._found(func)
+    def _plan_of(self, func: PrimFunc, sequence: LinearSequence | None = None) -> _Planned:
+        found = self._found(func, sequence)
         try:
             plan = solve(found.problem, self.strategy, self.budget, self.time_limit, self.engine)
         except CapacityError as error:
             raise _placed(error, func, found) from None
         return func, found, plan
 
-    def _found(self, func: PrimFunc) -> StorageProblem:
+    def _found(self, func: PrimFunc, sequence: LinearSequence | None = None) -> StorageProblem:
         lines, in_place = self.strategy not in _WHOLE_SLOTS, self.in_place and self.strategy != "none"
-        return storage_problem(func, self.target, lines=lines, in_place=in_place)
+        return storage_problem(func, self.target, lines=lines, in_place=in_place, sequence=sequence)
 
     def _demand_safe(
         self,
@@ -216,9 +219,11 @@ def _repeated(func: PrimFunc) -> set[Buffer]:
         stmt, repeats = stack.pop()
         if isinstance(stmt, Allocate) and repeats:
             found.add(stmt.buffer)
+        if isinstance(stmt, (Store, Allocate)):
+            continue
         if isinstance(stmt, For) and stmt.kind in (ForKind.PARALLEL, ForKind.THREAD):
             repeats = False
-        elif isinstance(stmt, For | While):
+        elif isinstance(stmt, (For, While)):
             repeats = True
         stack += [(child, repeats) for child in stmt.children() if isinstance(child, Stmt)]
     return found
