@@ -19,7 +19,18 @@ from tirlite.plan.problem import Problem
 from tirlite.plan.request import Interval, Request
 from tirlite.plan.verdict import Counterexample, Fault, Ok
 from tirlite.record import record
-from tirlite.sizes import Dim, Proof, Size, alternatives, evaluate, prove_divides, prove_eq, prove_le, round_up
+from tirlite.sizes import (
+    Dim,
+    Proof,
+    Size,
+    alternatives,
+    evaluate,
+    prove_divides,
+    prove_eq,
+    prove_le,
+    prove_le_by_cases,
+    round_up,
+)
 
 _Entry = tuple[tuple[int, int], int]
 
@@ -241,8 +252,13 @@ class _Proofs:
             return low <= high
         pair = (low, high)
         if pair not in self._known:
-            self._known[pair] = low == high or prove_le(low, high) is Proof.YES or self._by_parts(low, high)
+            self._known[pair] = low == high or self._proved(low, high)
         return self._known[pair]
+
+    def _proved(self, low: Size, high: Size) -> bool:
+        if prove_le(low, high) is Proof.YES or self._by_parts(low, high):
+            return True
+        return prove_le_by_cases(low, high) is Proof.YES
 
     def _by_parts(self, low: Size, high: Size) -> bool:
         """Whether each of the sizes that `low` is the maximum of is at most one of those that `high` is one of."""

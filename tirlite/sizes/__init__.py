@@ -1,5 +1,6 @@
 """Integers and symbolic extents: facts, proofs, maxima."""
 
+from tirlite.sizes.cases import prove_le_by_cases
 from tirlite.sizes.dim import Dim
 from tirlite.sizes.evaluate import dims_of, evaluate, substitute
 from tirlite.sizes.exchange import from_sympy, to_sympy
@@ -26,6 +27,7 @@ __all__ = [
     "prove_divides",
     "prove_eq",
     "prove_le",
+    "prove_le_by_cases",
     "prove_lt",
     "round_up",
     "substitute",

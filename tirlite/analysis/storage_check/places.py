@@ -10,7 +10,7 @@ from tirlite.analysis.room import Room
 from tirlite.analysis.shape_plan import ShapePlan, alignment_at
 from tirlite.analysis.storage_check.resident import Bytes, Resident, Root, Window, Wrong
 from tirlite.ir import Buffer, Expr, IntImm, PrimFunc, View
-from tirlite.sizes import Proof, Size, maximum, prove_divides, prove_le
+from tirlite.sizes import Proof, Size, maximum, prove_divides, prove_le_by_cases
 
 
 class Places:
@@ -58,7 +58,7 @@ class Places:
             return low <= high
         pair = (low, high)
         if pair not in self._proved:
-            self._proved[pair] = low == high or prove_le(low, high) is Proof.YES
+            self._proved[pair] = low == high or prove_le_by_cases(low, high) is Proof.YES
         return self._proved[pair]
 
     def _settled(self, resident: Resident, root: Root, room: Size | None) -> Bytes:

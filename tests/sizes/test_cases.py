@@ -1,0 +1,26 @@
+"""Proofs by cases: what holds of integers alone, where a dim may be 0."""
+
+from __future__ import annotations
+
+import pytest
+
+from tirlite.sizes import Dim, Proof, Size, ceildiv, evaluate, maximum, prove_le, prove_le_by_cases
+
+n, m = Dim("n", min=0), Dim("m", min=0)
+cut = maximum(2 * n - 1, 0)
+room = maximum(2 * m * n + 4 * n * n, 4 * n * n + 4 * cut, 4 * n * n + n)
+
+
+@pytest.mark.parametrize(
+    ("less", "more"),
+    [(n + 0, 4 * cut), (8 * cut, 3 * maximum(8 * n - 4, n)), (8 * n * n + 2 * n, 8 * ceildiv(room, 4))],
+)
+def test_what_is_cut_off_at_nought_is_proved_from_one_on_and_at_nought(less: Size, more: Size) -> None:
+    assert prove_le(less, more) is Proof.UNKNOWN
+    assert prove_le_by_cases(less, more) is Proof.YES
+
+
+@pytest.mark.parametrize(("less", "more"), [(n + 1, 4 * cut), (3 * n, 2 * n), (m + 0, 4 * cut)])
+def test_what_does_not_hold_is_not_proved(less: Size, more: Size) -> None:
+    assert any(evaluate(less, {n: a, m: b}) > evaluate(more, {n: a, m: b}) for a in range(3) for b in range(3))
+    assert prove_le_by_cases(less, more) is Proof.UNKNOWN
