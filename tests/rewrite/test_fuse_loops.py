@@ -169,6 +169,53 @@ def test_what_would_change_the_order_stays(second: str) -> None:
     assert len(outer) == 2
 
 
+def test_a_longer_loop_has_a_variable_with_another_range() -> None:
+    # Beside the second outer loop alone, j goes up to 7: what holds up to 3 is no ground to fuse the loops inside.
+    PASS.rewritten(
+        kernel(
+            """
+            t = tl.alloc(tl.f32[16])
+            u = tl.alloc(tl.f32[16])
+            for i in range(16):
+                t[i] = tl.f32(i)
+                u[i] = 0
+            for i in range(4):
+                for j in range(1):
+                    t[i] = t[i] + 1
+            for i in range(8):
+                for j in range(i):
+                    u[j] = t[i] * 2
+                for j in range(3):
+                    t[i] = u[j] + t[i]
+            for i in range(min(n, 8)):
+                y[i, 0] = t[i] + u[i]
+            """
+        )
+    )
+
+
+def test_a_view_that_was_declared_anew_is_not_taken_for_another_buffer() -> None:
+    PASS.rewritten(
+        kernel(
+            """
+            t = tl.alloc(tl.f32[16])
+            for i in range(8):
+                for j in range(1):
+                    t[i] = tl.f32(i)
+                    t[i + 8] = 1
+            for k in range(8):
+                front = tl.view(t, tl.f32[k + 1])
+                for j in range(k + 1):
+                    t[j] = t[j] * 2
+                for j in range(k + 1):
+                    t[j + 8] = front[k - j]
+            for i in range(min(n, 8)):
+                y[i, 0] = t[i] + t[i + 8]
+            """
+        )
+    )
+
+
 def test_rows_from_other_iterations_of_a_parallel_loop_keep_two_loops() -> None:
     PASS.expect_unchanged(
         """

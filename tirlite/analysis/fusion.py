@@ -43,6 +43,8 @@ class Fusion:
     def __init__(self, func: PrimFunc) -> None:
         self._func = func
         self._definitions = Definitions(func)
+        self._known = {each for each in func.params if isinstance(each, Buffer)}
+        self._known |= {node.buffer for node in statements(func.body) if isinstance(node, Allocate | View)}
 
     def root(self, buffer: Buffer) -> Buffer:
         """The buffer whose storage this one lies in."""
@@ -73,6 +75,9 @@ class Fusion:
         views: dict[Buffer, View] = {}
         roots = dict.fromkeys(each for each in self._func.params if isinstance(each, Buffer))
         for buffer in self._used(loop, declared):
+            if buffer not in self._known:
+                # Declared anew when a loop around it was fused: where it lies was not looked at.
+                return None
             views |= {view.buffer: view for view in reversed(self._definitions.path(buffer))}
             roots[self.root(buffer)] = None
         known: set[object] = {*self._func.dims, *self._func.params}

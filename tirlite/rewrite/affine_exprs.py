@@ -61,6 +61,8 @@ def _sum(terms: dict[Var, Size], constant: Size, space: IndexSpace) -> Expr:
 
 def shifted(index: Expr, by: int) -> Expr:
     """`index + by`, with the constant terms at the end of it as one."""
+    if by == 0:
+        return index
     while isinstance(index, Add | Sub) and isinstance(index.b, IntImm) and abs(index.b.value) < _SMALL > abs(by):
         by += index.b.value if isinstance(index, Add) else -index.b.value
         index = index.a

@@ -22,6 +22,7 @@ from tirlite.ir import (
     Steps,
     Stmt,
     Store,
+    Var,
     While,
     run,
     statements,
@@ -177,7 +178,12 @@ def _joined(first: For, second: For, joined: JoinedRange) -> tuple[For, int]:
     mine = joined.guarded(first.body.stmts, joined.first)
     body = folded(substitute(second.body, {second.var: joined.second_var}))
     others = joined.guarded(body.stmts, joined.second)
-    return first.replaced(start=joined.start, stop=joined.stop, body=SeqStmt((*mine, *others))), len(mine)
+    loop = first.replaced(start=joined.start, stop=joined.stop, body=SeqStmt((*mine, *others)))
+    if joined.start is not first.start or joined.stop is not first.stop:
+        # What was known of the variable of the first loop does not hold in a longer one.
+        var = Var(first.var.name, first.var.dtype)
+        loop = substitute(loop, {first.var: var}).replaced(var=var)
+    return loop, len(mine)
 
 
 def _with_branches_joined(fused: For, count: int) -> For:
