@@ -78,6 +78,18 @@ def test_outputs_may_be_picked_by_name() -> None:
     assert steps(f) == ["relu"]
 
 
+@pytest.mark.parametrize("given", [{"shapes": {"z": [3]}}, {"constants": {"z": 1}}, {"dims": {"z": 3}}], ids=str)
+def test_names_that_the_model_does_not_have_are_refused(given: dict[str, Any]) -> None:
+    node = helper.make_node("Relu", ["x"], ["y"])
+    with pytest.raises(tl.GraphError, match="onnx-bad-model"):
+        tl.from_onnx(model([node], {"x": ["n"]}, ["y"]), **given)
+
+
+def test_dims_may_be_bound() -> None:
+    f = tl.from_onnx(model([helper.make_node("Relu", ["x"], ["y"])], {"x": ["n", "m"]}, ["y"]), dims={"n": 3})
+    assert str(f.result) == "f32[3, m]"
+
+
 def test_all_that_is_missing_is_named_at_once() -> None:
     nodes = [
         helper.make_node("Unique", ["x"], ["a"]),

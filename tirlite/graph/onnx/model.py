@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -153,10 +153,7 @@ class _Import:
             if each.name not in known:
                 names[each.name] = self._input(each)
         self._check_missing()
-        unknown = [name for name in self.bound if name not in self.seen]
-        if unknown:
-            known = ", ".join(self.seen) or "no named extents"
-            raise BadOnnxModel(self.name, f"there is no dim `{unknown[0]}`; it has {known}").error()
+        self._check_names(names)
         functions = {(each.domain, each.name): each for each in self.model.functions}
         translation = Translation(self.builder, IMPORTERS, self.read)
         wanted = [each.name for each in graph.output] if outputs is None else list(outputs)
@@ -164,6 +161,17 @@ class _Import:
         self.missing += translation.missing
         self._check_missing()
         return self._finished(names, wanted)
+
+    def _check_names(self, inputs: Iterable[str]) -> None:
+        """Raises GraphError for shapes, constants and dims of names that the model does not have."""
+        for what, given, known in (
+            ("input", (*self.shapes, *self.constants), list(inputs)),
+            ("dim", tuple(self.bound), list(self.seen)),
+        ):
+            for name in given:
+                if name not in known:
+                    has = ", ".join(known) or "none"
+                    raise BadOnnxModel(self.name, f"there is no {what} `{name}`; it has {has}").error()
 
     def _finished(self, names: Names, wanted: Sequence[str]) -> Function:
         results: dict[str, Expr] = {}

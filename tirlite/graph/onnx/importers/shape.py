@@ -112,8 +112,8 @@ def _slice(t: Translation, node: Node) -> Expr:
     count = len(node.sizes(1))
     axes = node.known(3) if node.has(3) else tuple(range(count))
     steps = node.known(4) if node.has(4) else (1,) * count
-    stops = [_open(stop) for stop in node.sizes(2)]
-    return t.b.slice(node.first, node.sizes(1), stops, [axis_of(axis, rank) for axis in axes], steps)
+    ends = [_open(stop) for stop in node.sizes(2)]
+    return t.b.slice(node.first, node.sizes(1), ends, [axis_of(axis, rank) for axis in axes], steps)
 
 
 def _open(stop: Size) -> Size | None:
