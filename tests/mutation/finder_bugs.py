@@ -15,7 +15,7 @@ from tirlite.ir import Buffer, Call, For, IfThenElse, Load, PrimFunc, Store, Vie
 
 # The packages have functions of these names.
 lifetimes = import_module("tirlite.analysis.lifetimes")
-storage_problem = import_module("tirlite.rewrite.storage_problem")
+storage_rewrite = import_module("tirlite.rewrite.storage_rewrite")
 
 Live = tuple[tuple[int, int], ...]
 
@@ -23,15 +23,26 @@ Live = tuple[tuple[int, int], ...]
 def without_touches(unseen: Callable[[PrimFunc], Callable[[Allocation, Touch], bool]]) -> Plant:
     """The finder does not see some touches."""
 
-    def plant(patch: pytest.MonkeyPatch) -> None:
-        def found(func: PrimFunc) -> LinearSequence:
-            sequence = access.linear_sequence(func)
-            is_unseen = unseen(func)
-            for allocation in sequence.allocations:
-                allocation.touches[:] = [t for t in allocation.touches if not is_unseen(allocation, t)]
-            return sequence
+    def found(func: PrimFunc) -> LinearSequence:
+        sequence = access.linear_sequence(func)
+        is_unseen = unseen(func)
+        for allocation in sequence.allocations:
+            allocation.touches[:] = [t for t in allocation.touches if not is_unseen(allocation, t)]
+        return sequence
 
-        patch.setattr(storage_problem, "linear_sequence", found)
+    return with_sequence(found)
+
+
+def with_sequence(found: Callable[[PrimFunc], LinearSequence]) -> Plant:
+    """Storage problems are made of what `found` says is touched."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        right = storage_rewrite.storage_problem
+
+        def problem(func: PrimFunc, *given: object, **options: object) -> object:
+            return right(func, *given, **{**options, "sequence": found(func)})
+
+        patch.setattr(storage_rewrite, "storage_problem", problem)
 
     return plant
 

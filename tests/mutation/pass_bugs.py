@@ -7,7 +7,8 @@ from dataclasses import replace
 from importlib import import_module
 
 import pytest
-from mutation.finder_bugs import by_view, without_touches
+from mutation.finder_bugs import by_view, with_sequence, without_touches
+from mutation.planner_bugs import both
 from mutation.trial import Plant
 from mutation.whole_trial import WholeBug
 
@@ -15,6 +16,7 @@ from tirlite.analysis import access, in_place_prover
 from tirlite.analysis.access import LinearSequence
 from tirlite.analysis.in_place_prover import Callees
 from tirlite.analysis.param_uses import ParamUses, Use
+from tirlite.analysis.storage_check import walk as storage_walk
 from tirlite.codegen import aliases, parallel, workspace
 from tirlite.codegen import statements as code_of_statements
 from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, SeqStmt
@@ -26,7 +28,6 @@ from tirlite.rewrite.thread_phases import Phases, is_barrier
 # The packages have functions of these names.
 most_bytes = import_module("tirlite.analysis.most_bytes")
 per_shape = import_module("tirlite.plan.shape.per_shape")
-storage_problem = import_module("tirlite.rewrite.storage_problem")
 webs = import_module("tirlite.analysis.webs")
 
 
@@ -85,7 +86,7 @@ def one_for_all_threads(patch: pytest.MonkeyPatch) -> None:
 
 
 def writes_of_callees(who: object) -> Plant:
-    """`who` does not see that a callee writes to a buffer that it also reads, or to the first one that it is given."""
+    """`who`, a module, does not see that a callee writes to what it is given."""
 
     class Blind(ParamUses):
         def of(self, func: Function) -> dict[Buffer, Use]:
@@ -94,21 +95,17 @@ def writes_of_callees(who: object) -> Plant:
     return put(who, "ParamUses", Blind)
 
 
-def calls_end_early(patch: pytest.MonkeyPatch) -> None:
-    """What a call is given dies before the call."""
-
-    def found(func: PrimFunc) -> LinearSequence:
-        sequence = access.linear_sequence(func)
-        for allocation in sequence.allocations:
-            allocation.touches[:] = [
-                replace(t, position=t.position - 1)
-                if isinstance(t.node, KernelCall) and allocation.buffer.name == "scratch"
-                else t
-                for t in allocation.touches
-            ]
-        return sequence
-
-    patch.setattr(storage_problem, "linear_sequence", found)
+def with_calls_that_end_early(func: PrimFunc) -> LinearSequence:
+    """What a call is given as scratch dies before the call."""
+    sequence = access.linear_sequence(func)
+    for allocation in sequence.allocations:
+        allocation.touches[:] = [
+            replace(t, position=t.position - 1)
+            if isinstance(t.node, KernelCall) and allocation.buffer.name == "scratch"
+            else t
+            for t in allocation.touches
+        ]
+    return sequence
 
 
 def no_obstacle_in_callees(patch: pytest.MonkeyPatch) -> None:
@@ -357,8 +354,17 @@ PASS_BUGS = (
     WholeBug("threads share what each carries over a barrier", "12", one_for_all_threads, OVER_A_BARRIER),
     WholeBug("workers share their storage", "12", workers_share, PARALLEL, sizes=(512, 2049), is_racy=True),
     WholeBug("writes of callees are not seen", "14", writes_of_callees(access), WRITING, others=REVERSING),
+    WholeBug(
+        "nobody sees writes of callees",
+        "14",
+        both(writes_of_callees(access), writes_of_callees(storage_walk)),
+        WRITING,
+        others=REVERSING,
+    ),
     WholeBug("in place across a call at other indices", "1", no_obstacle_in_callees, CALLING, others=REVERSING),
-    WholeBug("scratch is free before the call", "17", calls_end_early, CALLING, others=WITH_SCRATCH),
+    WholeBug(
+        "scratch is free before the call", "17", with_sequence(with_calls_that_end_early), CALLING, others=WITH_SCRATCH
+    ),
     WholeBug(
         "overlapping views are told apart", "21", put(aliases, "are_disjoint", always(True)), OVERLAPPING, sizes=(64, 9)
     ),

@@ -9,6 +9,7 @@ from importlib import import_module
 import pytest
 from mutation.trial import Bug, Plant
 
+from tirlite import analysis
 from tirlite.analysis import Extents
 from tirlite.ir import Buffer, For, PrimFunc, statements
 from tirlite.plan import Plan, in_place, slots
@@ -131,11 +132,9 @@ def all_pairs(patch: pytest.MonkeyPatch) -> None:
 
     right = storage_problem.in_place_candidates
     patch.setattr(storage_problem, "in_place_candidates", pairs)
-    right_check = storage_rewrite.check_storage
+    right_check = analysis.check_storage
     # The check is given the proofs as they are.
-    patch.setattr(
-        storage_rewrite, "check_storage", lambda a, b, proofs: right_check(a, b, [p for p in proofs if p.fair])
-    )
+    patch.setattr(analysis, "check_storage", lambda a, b, proofs: right_check(a, b, [p for p in proofs if p.fair]))
 
 
 class _Allowed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
 from textwrap import dedent, indent
@@ -50,7 +50,6 @@ class WholeBug:
     others: str = ""
     sizes: tuple[int, int] = (8, 9)
     is_racy: bool = False
-    expected: frozenset[Catcher] = field(default_factory=frozenset)
 
     @property
     def func(self) -> PrimFunc:
@@ -95,7 +94,7 @@ def _refused(bug: WholeBug) -> set[Catcher]:
 
 def _blind(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(import_module("tirlite.plan.solve"), "check", lambda *given: Ok())
-    patch.setattr(import_module("tirlite.rewrite.storage_rewrite"), "check_storage", lambda *given: Ok())
+    patch.setattr(import_module("tirlite.analysis"), "check_storage", lambda *given: Ok())
 
 
 _Outcome = Mapping[str, np.ndarray] | str
