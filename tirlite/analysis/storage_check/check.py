@@ -9,7 +9,7 @@ declared anew in between.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis.storage_check.flow import Spared, misread
 from tirlite.analysis.storage_check.handovers import is_plain, speaks_of_all, within
@@ -17,10 +17,12 @@ from tirlite.analysis.storage_check.hulls import hull_of, is_whole, may_meet
 from tirlite.analysis.storage_check.meetings import meetings, unlisted
 from tirlite.analysis.storage_check.places import Places
 from tirlite.analysis.storage_check.resident import Event, Handover, Region, Resident, Root, StorageFault, Wrong
-from tirlite.analysis.storage_check.trials import Trials
 from tirlite.analysis.storage_check.walk import Walk
 from tirlite.ir import Buffer, PrimFunc
 from tirlite.plan import Ok
+
+if TYPE_CHECKING:
+    from tirlite.analysis.storage_check.trials import Trials
 
 _Run: TypeAlias = tuple[int, int, Region]
 
@@ -103,6 +105,9 @@ class _Check:
             holds = speaks_of_all(proof, touches, uses)
             writes = [each for each in touches if each.event is Event.STORE]
             if holds and not is_plain(destination, source, writes, uses):
+                # Few programs need trials, and these are loaded then.
+                from tirlite.analysis.storage_check.trials import Trials
+
                 self.trials = self.trials or Trials(self.original)
                 holds = self.trials.refuted(writes, uses, destination.region) is None
             self.holds[pair] = holds
