@@ -173,3 +173,9 @@ def test_one_shape_is_planned_by_itself(tmp_path: Path, capsys: pytest.CaptureFi
     assert sorted(found["offsets"]) == ["a", "b", "c"]
     assert main(["plan", str(file), "--strategy", "per_shape"]) == 2
     assert "or give values with `--bind`" in capsys.readouterr().err
+
+
+def test_dims_of_models_are_refused_for_tables(folder: Path, capsys: Shown) -> None:
+    code, _, err = run("symbolic.csv --dim N=4", capsys)
+    assert code == 2
+    assert "--bind gives values to the names in a table" in err

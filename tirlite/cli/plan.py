@@ -1,4 +1,4 @@
-"""`tirlite plan FILE`: lifetimes in a CSV file to a checked storage plan."""
+"""`tirlite plan FILE`: lifetimes in a CSV file, or an ONNX model, to a checked storage plan."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ _DESCRIPTION = """\
 Plans storage for buffers with known lifetimes: a CSV file with the columns id, lower, upper, size, and optionally
 alignment, gaps and offset. In place of size there may be size_expr, an expression over names of positive integers;
 then the plan holds for all their values. Every plan is checked before anything is printed or written.
+
+Of a model, *.onnx, the tensors between its operators are planned, as tl.graph.compile does. --dim shows the plan for
+all values of its dims at one of each, --bind makes them numbers before anything is planned.
 """
 _EPILOG = """\
 exit codes:
@@ -27,7 +30,10 @@ examples:
   tirlite plan lifetimes.csv --capacity 1048576 --strategy exact --time-limit 60 --out offsets.csv
   tirlite plan lifetimes.csv --facts 'N<=64, N%8==0' --html plan.html
   tirlite plan lifetimes.csv --bind N=4 --json
+  tirlite plan encoder.onnx --dim batch=4 --html plan.html
 """
+# What speaks of a table, and has no meaning for a model; None or empty where it was not given.
+_OF_TABLES = ("capacity", "facts", "out")
 # Strategies that search, and for how many nodes where nothing is told: some seconds.
 _SEARCHES = ("auto", "exact")
 _BUDGET = 1_000_000
@@ -69,12 +75,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command to those of the program."""
     parser = commands.add_parser(
         "plan",
-        help="plan storage for the lifetimes in a CSV file",
+        help="plan storage for the lifetimes in a CSV file, or for the tensors of an ONNX model",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", metavar="FILE", type=Path, help="the CSV file")
+    parser.add_argument("file", metavar="FILE", type=Path, help="the CSV file, or a model, *.onnx")
     parser.add_argument("--capacity", metavar="N", type=int, help="bytes that there are; without it, no limit")
     parser.add_argument("--strategy", metavar="S", default="auto", help="who plans, auto unless told otherwise")
     parser.add_argument("--time-limit", metavar="S", type=float, help="seconds to search; Ctrl-C ends it too")
@@ -85,6 +91,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--facts", metavar="F", default="", help="what is known of the names in sizes: 'N<=64, N%%8==0'"
     )
     parser.add_argument("--bind", metavar="N=4", default="", help="values for names in sizes, with commas between")
+    parser.add_argument("--dim", metavar="NAME=4", action="append", default=[], help="a value for a dim of a model")
     parser.add_argument("--out", metavar="FILE", type=Path, help="write the table with a column of offsets")
     parser.add_argument("--json", action="store_true", help="print one object for machines")
     parser.add_argument("--svg", metavar="FILE", type=Path, help="write a picture of offsets over time")
@@ -94,12 +101,25 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Plans, writes what was asked for, and prints."""
-    from tirlite.cli.plan_report import failure_json, plan_json, plan_text
-    from tirlite.plan.witness import refuse_impossible
+    from tirlite.cli.plan_report import plan_json, plan_text
 
     for path in (arguments.out, arguments.svg, arguments.html):
         if path is not None:
             refuse_unwritable(path)
+    _refuse_senseless(arguments)
+    make = _of_model if arguments.file.suffix.lower() == ".onnx" else _of_table
+    problem, plan = make(arguments)
+    _write(problem, plan, arguments)
+    print(plan_json(plan) if arguments.json else plan_text(plan, str(arguments.file)))
+    return 0
+
+
+def _of_table(arguments: argparse.Namespace) -> tuple[Problem, Plan]:
+    from tirlite.cli.plan_report import failure_json
+    from tirlite.plan.witness import refuse_impossible
+
+    if arguments.dim:
+        raise BadPlanOption("--dim", arguments.dim[0], "--bind gives values to the names in a table").error()
     try:
         problem = _problem(arguments)
         refuse_impossible(problem)
@@ -114,18 +134,35 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     except TirliteError as error:  # there is no kernel here: whatever is wrong is wrong with the input
         raise CommandError(*error.messages) from None
-    _write(problem, plan, arguments)
-    print(plan_json(plan) if arguments.json else plan_text(plan, str(arguments.file)))
-    return 0
+    return problem, plan
+
+
+def _of_model(arguments: argparse.Namespace) -> tuple[Problem, Plan]:
+    from tirlite.cli.plan_model import model_plan
+
+    for name in _OF_TABLES:
+        if getattr(arguments, name) not in (None, ""):
+            raise BadPlanOption(f"--{name}", str(getattr(arguments, name)), "it is for tables, not for models").error()
+    if arguments.align != 1:
+        raise BadPlanOption("--align", str(arguments.align), "the tensors of a model have their alignment").error()
+    try:
+        bound = _binding("--bind", arguments.bind)
+        sizes = _binding("--dim", ", ".join(arguments.dim))
+        budget = _budget(arguments) if arguments.strategy == "exact" else arguments.budget
+        plan = model_plan(arguments.file, arguments.strategy, bound, sizes, budget, arguments.time_limit)
+    except (CapacityError, InternalError):
+        raise
+    except TirliteError as error:
+        raise CommandError(*error.messages) from None
+    return plan.problem, plan
 
 
 def _problem(arguments: argparse.Namespace) -> Problem:
     from tirlite.plan import Pool, read_csv
 
-    _refuse_senseless(arguments)
     pool = Pool("global", capacity=arguments.capacity, align=arguments.align)
     try:
-        return read_csv(arguments.file, pools=[pool], facts=arguments.facts, bind=_binding(arguments.bind))
+        return read_csv(arguments.file, pools=[pool], facts=arguments.facts, bind=_binding("--bind", arguments.bind))
     except OSError as error:
         raise NoSuchFile(str(arguments.file), error.strerror or str(error)).error() from None
 
@@ -143,14 +180,14 @@ def _refuse_senseless(arguments: argparse.Namespace) -> None:
         raise BadPlanOption("--threads", str(arguments.threads), "give a number of threads, one or more").error()
 
 
-def _binding(text: str) -> dict[str, int]:
+def _binding(option: str, text: str) -> dict[str, int]:
     """The values in `N=4, M=8`."""
     from tirlite.plan import parse_facts
 
     values = {}
     for name, dim in parse_facts(text).items():
         if dim.low != dim.high:
-            raise BadPlanOption("--bind", text, f"give `{name}` one value, as in `--bind {name}=4`").error()
+            raise BadPlanOption(option, text, f"give `{name}` one value, as in `{option} {name}=4`").error()
         values[name] = dim.low
     return values
 
@@ -163,11 +200,15 @@ def _plan(problem: Problem, arguments: argparse.Namespace) -> Plan:
     from tirlite.cli.progress import showing
     from tirlite.solver import LateEngine
 
-    budget = arguments.budget
-    if budget is None and arguments.time_limit is None:
-        budget = _BUDGET
+    budget = _budget(arguments)
     with showing(sys.stderr) as listener:
         return solve(problem, arguments.strategy, budget, arguments.time_limit, LateEngine(), listener)
+
+
+def _budget(arguments: argparse.Namespace) -> int | None:
+    """What was told; some seconds where nothing limits the search."""
+    told: int | None = arguments.budget
+    return _BUDGET if told is None and arguments.time_limit is None else told
 
 
 def _write(problem: Problem, plan: Plan, arguments: argparse.Namespace) -> None:

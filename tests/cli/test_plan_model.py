@@ -1,0 +1,90 @@
+"""`tirlite plan MODEL.onnx`: a model in; its plan, files and exit codes out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import tirlite as tl
+from tirlite.cli.main import main
+
+onnx = pytest.importorskip("onnx")
+
+Shown = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three tensors between four operators, of 12 n bytes each: one storage does for all."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    x, y = (helper.make_tensor_value_info(name, kind, ["n", 3]) for name in "xy")
+    names = "xabcy"
+    nodes = [helper.make_node("Exp", [names[i]], [names[i + 1]]) for i in range(4)]
+    graph = helper.make_graph(nodes, "net", [x], [y])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    path = tmp_path / "net.onnx"
+    path.write_bytes(made.SerializeToString())
+    return path
+
+
+def planned(line: str, shown: Shown) -> dict[str, object]:
+    assert main(["plan", "net.onnx", "--json", *line.split()]) == 0
+    found: dict[str, object] = json.loads(shown.readouterr().out)
+    return found
+
+
+def test_the_plan_is_the_compiler_s(model: Path, capsys: Shown) -> None:
+    plan = tl.graph.compile(tl.from_onnx(model)).plan
+    found = planned("", capsys)
+    assert (found["total"], found["lower_bound"]) == (str(plan.total), str(plan.lower_bound))
+    assert found["total"] == "12*n"
+    assert found["buffers"] == 3
+
+
+@pytest.mark.parametrize("option", ["--dim n=5", "--bind n=5", "--dim n=5 --strategy per_shape"])
+def test_values_of_dims_make_it_concrete(model: Path, capsys: Shown, option: str) -> None:
+    found = planned(option, capsys)
+    assert (found["total"], found["lower_bound"], found["gap"], found["proved_optimal"]) == (60, 60, 0, True)
+
+
+def test_strategies_differ(model: Path, capsys: Shown) -> None:
+    assert planned("--dim n=5 --strategy none", capsys)["total"] == 180
+    assert planned("--dim n=5 --strategy exact", capsys)["total"] == 60
+
+
+def test_a_chart_a_picture_and_a_page(model: Path, capsys: Shown) -> None:
+    assert main(["plan", "net.onnx", "--dim", "n=5", "--svg", "plan.svg", "--html", "plan.html"]) == 0
+    out, err = capsys.readouterr()
+    assert "net.onnx: 3 buffers" in out
+    assert "60 |" in out
+    assert err.splitlines() == ["wrote plan.svg", "wrote plan.html"]
+    assert model.with_name("plan.svg").read_text().startswith("<svg")
+    assert "The plan: 60 bytes" in model.with_name("plan.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("net.onnx --dim m=5", "unknown-size"),
+        ("net.onnx --bind m=5", "onnx-bad-model"),
+        ("net.onnx --dim n<=5", "bad-plan-option"),
+        ("net.onnx --strategy per_shape", "plan-by-shape"),
+        ("net.onnx --strategy shar", "unknown-strategy"),
+        ("net.onnx --capacity 60", "bad-plan-option"),
+        ("net.onnx --align 16", "bad-plan-option"),
+        ("net.onnx --facts n<=5", "bad-plan-option"),
+        ("net.onnx --out out.csv", "bad-plan-option"),
+        ("nowhere.onnx", "onnx-bad-model"),
+        ("empty.onnx", "onnx-bad-model"),
+    ],
+)
+def test_what_does_not_fit_has_code_two(model: Path, capsys: Shown, line: str, code: str) -> None:
+    model.with_name("empty.onnx").write_bytes(b"")
+    assert main(["plan", *line.split()]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"error[{code}]: ")
