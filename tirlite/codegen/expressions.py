@@ -117,7 +117,9 @@ class Expressions:
         decided = "false" if type(expr) is And else "true"
         out.branch_if(a, *((more, done) if type(expr) is And else (done, more)))
         out.start(more)
+        out.conditions += 1
         b = self._leaf(expr.b) or (yield self.steps(expr.b))
+        out.conditions -= 1
         after = out.block
         out.branch(done)
         out.start(done)
@@ -143,11 +145,13 @@ class Expressions:
         then, otherwise, done = out.label("then"), out.label("else"), out.label("done")
         incoming = []
         out.branch_if(test, then, otherwise)
+        out.conditions += 1
         for label, side in ((then, if_true), (otherwise, if_false)):
             out.start(label)
             value = self._leaf(side) or (yield self.steps(side))
             incoming.append((value, out.block))
             out.branch(done)
+        out.conditions -= 1
         out.start(done)
         return out.phi(expr.dtype, *incoming)
 

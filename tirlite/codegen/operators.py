@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tirlite.codegen import integers, reals
+from tirlite.codegen.divisions import Rule, by_function
 from tirlite.codegen.halves import is_half, narrow, widen
 from tirlite.codegen.text import FunctionText
 from tirlite.codegen.types import constant, register_type
@@ -54,11 +55,13 @@ _PLAIN: dict[type[Expr], tuple[str, str, str]] = {  # on integers, on floats, on
     And: ("", "", "and"),
     Or: ("", "", "or"),
 }
-_GUARDED: dict[type[Expr], Callable[[FunctionText, DType, str, str, int | None], str]] = {
+_DIVISIONS: dict[type[Expr], Rule] = {
     FloorDiv: integers.floor_div,
     FloorMod: integers.floor_mod,
     TruncDiv: integers.trunc_div,
     TruncMod: integers.trunc_mod,
+}
+_SHIFTS: dict[type[Expr], Rule] = {
     ShiftLeft: integers.shift_left,
     ShiftRight: integers.shift_right,
 }
@@ -84,8 +87,12 @@ def binary(out: FunctionText, kind: type[Expr], dtype: DType, a: str, b: str, kn
         return _binary_of_halves(out, kind, dtype, a, b)
     if dtype.is_float and kind in _REAL:
         return _REAL[kind](out, dtype, a, b)
-    if kind in _GUARDED:
-        return _GUARDED[kind](out, dtype, a, b, known)
+    if kind in _SHIFTS:
+        return _SHIFTS[kind](out, dtype, a, b, known)
+    if kind in _DIVISIONS:
+        if out.conditions and known is None and dtype.lanes == 1:
+            return by_function(out, kind.__name__, _DIVISIONS[kind], dtype, a, b)
+        return _DIVISIONS[kind](out, dtype, a, b, known)
     if kind in (Min, Max) and dtype.is_integer:
         return out.intrinsic(("s" if dtype.is_signed else "u") + ("min" if kind is Min else "max"), dtype, a, b)
     on_integers, on_floats, on_bools = _PLAIN[kind]

@@ -266,6 +266,7 @@ class Statements:
         then, done = out.label("then"), out.label("done")
         otherwise = out.label("else") if stmt.else_body.stmts else done
         out.branch_if(condition, then, otherwise)
+        out.conditions += 1
         out.start(then)
         yield self.block(stmt.then_body)
         out.branch(done)
@@ -273,6 +274,7 @@ class Statements:
             out.start(otherwise)
             yield self.block(stmt.else_body)
             out.branch(done)
+        out.conditions -= 1
         out.start(done)
 
     def nest(self, stmt: For | While) -> Steps[None]:

@@ -54,6 +54,7 @@ class FunctionText:
         self.lines: list[str] = []
         self.inlined_lines = 0  # of functions that will be inlined into it
         self.block = "entry"
+        self.conditions = 0  # that are open around what is being written
 
     def value(self, instruction: str) -> str:
         """The name of the result of `instruction`, which is written down."""
