@@ -401,3 +401,23 @@ def test_what_is_not_safe_in_place_stands_apart() -> None:
         """
     )
     assert len(tl.allocations(run_pipeline(func, default_pipeline("share", in_place=True)))) == 2
+
+
+@pytest.mark.parametrize("strategy", ["pack", "auto"])
+def test_what_is_cut_off_at_nought_is_proved_to_lie_inside_the_largest(strategy: str) -> None:
+    body = """
+        a = tl.alloc(tl.f32[13 * m])
+        a[0] = x[0, 0]
+        y[0, 0] = a[0]
+        b = tl.alloc(tl.f32[257 * m * max(n - 2, 0)])
+        c = tl.alloc(tl.f32[64 * m * max(n - 2, 0)])
+        for i in range(m * max(n - 2, 0)):
+            b[i] = x[0, 0]
+            c[i] = x[0, 1]
+            y[0, 0] = b[i] + c[i]
+        d = tl.alloc(tl.f32[32 * m * max(n - 6, 0)])
+        for i in range(32 * m * max(n - 6, 0)):
+            d[i] = x[0, 0]
+            y[0, 0] = d[i]
+    """
+    assert left(body, strategy) == ["a: f32[max(13*m, 32*m*max(n - 6, 0), 321*m*max(n - 2, 0))] in global"]

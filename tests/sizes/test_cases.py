@@ -20,6 +20,37 @@ def test_what_is_cut_off_at_nought_is_proved_from_one_on_and_at_nought(less: Siz
     assert prove_le_by_cases(less, more) is Proof.YES
 
 
+frames, batch = Dim("frames"), Dim("batch")
+taps = batch * maximum(frames - 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("less", "more"),
+    [
+        (257 * taps, maximum(13 * batch, 321 * taps)),
+        (maximum(257 * taps, 12 * batch), 3 * batch + maximum(13 * batch, 321 * taps)),
+        (4 * 257 * taps, 8 * ceildiv(3 * batch + maximum(13 * batch, 321 * taps), 2)),
+    ],
+)
+def test_one_operand_of_a_maximum_is_enough_whatever_is_cut_off_in_it(less: Size, more: Size) -> None:
+    assert prove_le(less, more) is Proof.UNKNOWN
+    assert prove_le_by_cases(less, more) is Proof.YES
+
+
+@pytest.mark.parametrize(
+    ("less", "more"),
+    [
+        (322 * taps, maximum(13 * batch, 321 * taps)),
+        (maximum(257 * taps, 14 * batch), maximum(13 * batch, 321 * taps)),
+        (4 * 257 * taps, 6 * ((3 * batch + maximum(13 * batch, 321 * taps)) // 2)),
+        (257 * taps, 40000 - maximum(13 * batch, 321 * taps)),
+    ],
+)
+def test_an_operand_is_not_enough_where_it_is_too_small_or_subtracted(less: Size, more: Size) -> None:
+    assert any(evaluate(less, {frames: k, batch: 2}) > evaluate(more, {frames: k, batch: 2}) for k in (1, 9, 999))
+    assert prove_le_by_cases(less, more) is Proof.UNKNOWN
+
+
 @pytest.mark.parametrize(("less", "more"), [(n + 1, 4 * cut), (3 * n, 2 * n), (m + 0, 4 * cut)])
 def test_what_does_not_hold_is_not_proved(less: Size, more: Size) -> None:
     assert any(evaluate(less, {n: a, m: b}) > evaluate(more, {n: a, m: b}) for a in range(3) for b in range(3))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from math import gcd
 from operator import ge, le
@@ -14,7 +14,9 @@ from tirlite.sizes.bounds import Bounds, of_maximum, of_minimum
 from tirlite.sizes.division import divisor_of
 from tirlite.sizes.evaluate import dims_of, evaluate, sample_bindings
 from tirlite.sizes.poly import (
+    Atom,
     Composite,
+    Quotient,
     Relaxation,
     Size,
     SizeLike,
@@ -42,7 +44,10 @@ def minimum(first: SizeLike, *rest: SizeLike) -> Size:
 
 
 def alternatives(size: SizeLike) -> tuple[Size, ...]:
-    """Sizes whose maximum `size` is: `a + k*b` and `a + k*c` for `a + k*max(b, c)`; a few dozen at most."""
+    """Sizes whose maximum `size` is: `a + k*b` and `a + k*c` for `a + k*max(b, c)`; a few dozen at most.
+
+    `max(b, c) // d` is taken apart likewise, as division by a positive number keeps the order.
+    """
     found = [as_size(size)]
     while len(found) < _ALTERNATIVES:
         split = next(((i, parts) for i, each in enumerate(found) if (parts := _split(each))), None)
@@ -53,12 +58,31 @@ def alternatives(size: SizeLike) -> tuple[Size, ...]:
 
 
 def _split(size: Size) -> list[Size]:
-    terms = terms_of(size)
-    for product, factor in terms.items():
-        if factor > 0 and len(product) == 1 and isinstance(product[0], Maximum):
-            rest = size - factor * product[0]
-            return [rest + factor * inner for inner in product[0].sizes]
+    for atom, factor in _rising_atoms(size):
+        parts: Sequence[Size] = ()
+        if isinstance(atom, Maximum):
+            parts = atom.sizes
+        elif isinstance(atom, Quotient) and isinstance(atom.by, int) and atom.by > 0:
+            parts = [part // atom.by for part in _split_maximum(atom.dividend)]
+        if parts:
+            rest = size - factor * atom
+            return [rest + factor * part for part in parts]
     return []
+
+
+def _split_maximum(size: Size) -> list[Size]:
+    for atom, factor in _rising_atoms(size):
+        if isinstance(atom, Maximum):
+            rest = size - factor * atom
+            return [rest + factor * part for part in atom.sizes]
+    return []
+
+
+def _rising_atoms(size: Size) -> Iterator[tuple[Atom, int]]:
+    """The atoms that are terms by themselves, with their positive factors."""
+    for product, factor in terms_of(size).items():
+        if factor > 0 and len(product) == 1:
+            yield product[0], factor
 
 
 @record(eq=False)
