@@ -9,7 +9,7 @@ from tirlite.graph.gallery.lstm import lstm
 
 
 def test_a_network_is_measured_at_each_of_its_sizes() -> None:
-    rows = list(graph_rows([lstm], runs=1))
+    rows = list(graph_rows([lstm()], runs=1))
     assert [row.sizes for row in rows] == [{"batch": 1}, {"batch": 5}]
     for row in rows:
         assert row.in_place <= row.views <= row.raw <= row.naive

@@ -46,14 +46,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parallel.add_argument("--json", action="store_true", help="print one object for machines")
     parallel.add_argument("--quick", action="store_true", help="small arrays and few runs, to see that it works")
     parallel.set_defaults(run=run_parallel)
-    graphs = benches.add_parser(
-        "graphs",
-        help="networks: bytes under each planner beside the lower bounds, seconds to compile, milliseconds to run",
-        description="Compiles the networks of the gallery, plans their storage in all ways, and runs them.",
-    )
-    graphs.add_argument("--json", action="store_true", help="print one object for machines")
-    graphs.add_argument("--quick", action="store_true", help="small networks and few runs, to see that it works")
-    graphs.set_defaults(run=run_graphs)
+    _add_graphs(benches)
     passes = benches.add_parser(
         "passes",
         help="the passes that take storage away: bytes and times of the gallery's kernels with and without them",
@@ -63,6 +56,23 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     passes.add_argument("--quick", action="store_true", help="small arrays and few runs, to see that it works")
     passes.set_defaults(run=run_passes)
     _add_plans(benches)
+
+
+def _add_graphs(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    graphs = benches.add_parser(
+        "graphs",
+        help="networks: bytes under each planner beside the lower bounds, seconds to compile, milliseconds to run",
+        description="Compiles the networks of the gallery, or models, plans their storage in all ways, and runs them.",
+    )
+    graphs.add_argument(
+        "models", metavar="MODEL", type=Path, nargs="*", help="*.onnx, in place of the gallery, beside onnxruntime"
+    )
+    graphs.add_argument(
+        "--dim", metavar="NAME=N", action="append", default=[], help="a value for a model's dim, else 1"
+    )
+    graphs.add_argument("--json", action="store_true", help="print one object for machines")
+    graphs.add_argument("--quick", action="store_true", help="small networks and few runs, to see that it works")
+    graphs.set_defaults(run=run_graphs)
 
 
 def _add_plans(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -121,11 +131,19 @@ def run_parallel(arguments: argparse.Namespace) -> int:
 def run_graphs(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
     from tirlite.cli.bench_graphs import graph_rows, graphs_json, graphs_text
+    from tirlite.cli.bench_models import model_rows
+    from tirlite.cli.run import told_dims
     from tirlite.graph.gallery.networks import LARGE, SMALL
 
     rows = []
     networks = SMALL if arguments.quick else {**SMALL, **LARGE}
-    for row in graph_rows(networks.values(), runs=1 if arguments.quick else 11):
+    runs = 1 if arguments.quick else 11
+    sizes = told_dims(arguments.dim)
+    if arguments.models or sizes:  # a dim without a model is refused there
+        measured = model_rows(arguments.models, sizes, runs)
+    else:
+        measured = graph_rows((make() for make in networks.values()), runs)
+    for row in measured:
         rows.append(row)
         if sys.stderr.isatty():
             print(f"measured: {row.name}", file=sys.stderr)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, field
 from statistics import median
 from time import perf_counter
 
@@ -31,7 +31,8 @@ class GraphRow:
     `raw`, `views` and `in_place` are lower bounds: the most that is live at one time, where a change of shape makes a
     tensor of its own, where it costs nothing, and where results may also take the place of what dies. `planned` are
     the bytes of main's storage under each planner, with what kernels need for themselves; `ordered` those of `auto`
-    with the operators in the order that takes the least memory.
+    with the operators in the order that takes the least memory. `onnxruntime` are its milliseconds by the number of its
+    threads, where it was measured.
     """
 
     name: str
@@ -45,6 +46,7 @@ class GraphRow:
     ordered: int
     compile_seconds: float
     milliseconds: float
+    onnxruntime: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def gap(self) -> float:
@@ -57,10 +59,10 @@ class GraphRow:
         return self.gap <= 0 and self.compile_seconds <= COMPILE_BAR
 
 
-def graph_rows(networks: Iterable[Callable[[], Network]], runs: int) -> Iterator[GraphRow]:
+def graph_rows(networks: Iterable[Network], runs: int) -> Iterator[GraphRow]:
     """A row for each network and each of its sets of sizes; a call is timed `runs` times."""
-    for make in networks:
-        yield from _rows(make(), runs)
+    for network in networks:
+        yield from _rows(network, runs)
 
 
 def _rows(network: Network, runs: int) -> Iterator[GraphRow]:
@@ -91,7 +93,7 @@ def _rows(network: Network, runs: int) -> Iterator[GraphRow]:
             {name: _planned(each, network, sizes) for name, each in graphs.items()},
             _planned(ordered, network, sizes),
             seconds,
-            _milliseconds(compiled, network, sizes, runs),
+            _call_time(compiled, network, sizes, runs),
         )
 
 
@@ -108,13 +110,18 @@ def _planned(compiled: CompiledGraph, network: Network, sizes: Mapping[str, int]
     return plan.total
 
 
-def _milliseconds(compiled: CompiledGraph, network: Network, sizes: Mapping[str, int], runs: int) -> float:
+def _call_time(compiled: CompiledGraph, network: Network, sizes: Mapping[str, int], runs: int) -> float:
     arguments = network.arguments(sizes)
-    compiled(*arguments)
+    return milliseconds(lambda: compiled(*arguments), runs)
+
+
+def milliseconds(call: Callable[[], object], runs: int) -> float:
+    """The median of `runs` calls, after one that is not timed."""
+    call()
     seconds = []
     for _ in range(runs):
         start = perf_counter()
-        compiled(*arguments)
+        call()
         seconds.append(perf_counter() - start)
     return 1e3 * median(seconds)
 
@@ -126,15 +133,19 @@ def graphs_json(rows: Sequence[GraphRow]) -> str:
 
 
 def graphs_text(rows: Sequence[GraphRow]) -> str:
-    """The machine, and a table of all rows."""
+    """The machine, and a table of all rows; with columns of onnxruntime where some row has them."""
     heading = ("network", "sizes", "tensors", "naive", "bound: raw", "views", "in place", *PLANNERS, "ordered", "gap")
-    return "\n\n".join([machine_text(), table((*heading, "compile s", "ms"), [_cells(row) for row in rows])])
+    threads = list(dict.fromkeys(count for row in rows for count in row.onnxruntime))
+    others = [f"onnxruntime ms, {count} thread{'s' if count > 1 else ''}" for count in threads]
+    cells = [_cells(row, threads) for row in rows]
+    return "\n\n".join([machine_text(), table((*heading, "compile s", "ms", *others), cells)])
 
 
-def _cells(row: GraphRow) -> tuple[str, ...]:
+def _cells(row: GraphRow, threads: Sequence[int]) -> tuple[str, ...]:
     sizes = ", ".join(f"{name} {value}" for name, value in row.sizes.items())
     numbers = (row.intermediates, row.naive, row.raw, row.views, row.in_place, *row.planned.values(), row.ordered)
     return (
         *(row.name, sizes, *map(str, numbers)),
         *(f"{row.gap:.2%}", f"{row.compile_seconds:.2f}", f"{row.milliseconds:.2f}"),
+        *(f"{row.onnxruntime[count]:.2f}" if count in row.onnxruntime else "" for count in threads),
     )

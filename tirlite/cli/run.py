@@ -28,7 +28,7 @@ examples:
 
 
 class BadRunOption(Message):
-    """An option of `tirlite run` does not fit the model.
+    """An option of `tirlite run` or `tirlite bench graphs` does not fit the model.
 
     Example: `tirlite run net.onnx --dim batch=many`.
     Fix: Write `--dim NAME=NUMBER` and `--input NAME=FILE.npy` with names that the model has.
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tirlite.graph.arguments import bind
 
     started = perf_counter()
-    function = from_onnx(arguments.model, dims={name: _count(name, n) for name, n in _pairs("--dim", arguments.dim)})
+    function = from_onnx(arguments.model, dims=told_dims(arguments.dim))
     arrays = _arrays(function, dict(_pairs("--input", arguments.input)), np.random.default_rng(arguments.seed))
     graph: CompiledGraph = compile(function, strategy=arguments.planner)
     found = graph(*arrays)
@@ -84,6 +84,11 @@ def run(arguments: argparse.Namespace) -> int:
     report = Report.of(outputs, plan, binding, first - started, seconds)
     print(report_json(report) if arguments.json else report_text(report))
     return 0
+
+
+def told_dims(given: list[str]) -> dict[str, int]:
+    """The values of `--dim NAME=N`, by name. Raises CommandError for what is not written so."""
+    return {name: _count(name, count) for name, count in _pairs("--dim", given)}
 
 
 def _pairs(option: str, given: list[str]) -> list[tuple[str, str]]:

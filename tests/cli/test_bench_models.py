@@ -1,0 +1,55 @@
+"""`bench graphs MODEL.onnx`: rows for models, beside onnxruntime where it is installed."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tirlite.cli.main import main
+
+onnx = pytest.importorskip("onnx")
+
+Shown = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """Three tensors between four operators, of 12 n bytes each: one storage does for all."""
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    x, y = (helper.make_tensor_value_info(name, kind, ["n", 3]) for name in "xy")
+    names = "xabcy"
+    nodes = [helper.make_node("Tanh", [names[i]], [names[i + 1]]) for i in range(4)]
+    graph = helper.make_graph(nodes, "net", [x], [y])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    path = tmp_path / "chain.onnx"
+    path.write_bytes(made.SerializeToString())
+    return path
+
+
+def test_a_model_is_measured_in_place_of_the_gallery(model: Path, capsys: Shown) -> None:
+    assert main(["bench", "graphs", str(model), "--dim", "n=5", "--quick", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["graphs"]
+    assert (row["name"], row["sizes"], row["intermediates"]) == ("chain.onnx", {"n": 5}, 3)
+    assert (row["naive"], row["in_place"], row["planned"]["auto"], row["gap"]) == (180, 60, 60, 0)
+    assert list(row["onnxruntime"]) == (["1", "2"] if find_spec("onnxruntime") else [])
+
+
+def test_dims_are_one_unless_told(model: Path, capsys: Shown) -> None:
+    assert main(["bench", "graphs", str(model), "--quick"]) == 0
+    shown = capsys.readouterr().out
+    assert "n 1" in shown
+    assert ("onnxruntime ms, 2 threads" in shown) == (find_spec("onnxruntime") is not None)
+
+
+@pytest.mark.parametrize("dim", ["m=2", "n=two"])
+def test_a_dim_that_no_model_has_is_refused(model: Path, capsys: Shown, dim: str) -> None:
+    assert main(["bench", "graphs", str(model), "--dim", dim, "--quick"]) == 2
+    assert "error[bad-run-option]" in capsys.readouterr().err
+
+
+def test_the_gallery_has_its_own_dims(capsys: Shown) -> None:
+    assert main(["bench", "graphs", "--dim", "n=2", "--quick"]) == 2
+    assert "the dims are none" in capsys.readouterr().err
