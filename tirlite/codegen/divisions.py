@@ -26,4 +26,6 @@ def by_function(out: FunctionText, name: str, rule: Rule, dtype: DType, a: str, 
         functions[full] = body.definition(
             f"internal {kind} @{full}({kind} %a, {kind} %b) noinline nounwind willreturn speculatable memory(none)"
         )
+        # From what holds where it is called LLVM would conclude what never divides, and run it elsewhere nonetheless.
+        out.module.kept.append(full)
     return out.value(f"call {kind} @{full}({kind} {a}, {kind} {b})")

@@ -19,6 +19,7 @@ class ModuleText:
         self.functions: list[str] = []
         self.inlined: dict[str, str] = {}  # name -> a function of a formula, which others call
         self.tables: dict[str, tuple[str, str]] = {}  # elements -> name, definition
+        self.kept: list[str] = []  # functions of which LLVM must not know all callers
         self.metadata: list[str] = []
         self.values = count(1)
         self.blocks = count(1)
@@ -41,6 +42,10 @@ class ModuleText:
     def text(self, name: str) -> str:
         """The whole module."""
         parts = [f'source_filename = "{name}"', *self.functions, *self.inlined.values(), *self.declarations.values()]
+        if self.kept:
+            names = ", ".join(f"ptr @{name}" for name in self.kept)
+            used = f"appending global [{len(self.kept)} x ptr] [{names}]"
+            parts.append(f'@llvm.compiler.used = {used}, section "llvm.metadata"')
         parts += [*(line for _, line in self.tables.values()), *self.metadata]
         return "\n".join(parts) + "\n"
 
