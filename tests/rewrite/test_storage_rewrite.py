@@ -8,7 +8,8 @@ import pytest
 
 import tirlite as tl
 from tirlite.ir import Builder, SeqStmt, f32
-from tirlite.rewrite import default_pipeline, run_pipeline, verify_after
+from tirlite.rewrite import Normalize, StorageRewrite, default_pipeline, run_pipeline, verify_after
+from tirlite.sizes import Proof, SizeLike, prove_le_by_cases
 
 HEADER = 'n, m = tl.dims("n m")\n\n@tl.kernel\ndef f(x: tl.f32[n, m], y: tl.f32[n, m]):\n'
 
@@ -421,3 +422,32 @@ def test_what_is_cut_off_at_nought_is_proved_to_lie_inside_the_largest(strategy:
             y[0, 0] = d[i]
     """
     assert left(body, strategy) == ["a: f32[max(13*m, 32*m*max(n - 6, 0), 321*m*max(n - 2, 0))] in global"]
+
+
+@pytest.mark.parametrize("strategy", ["pack", "auto"])
+def test_where_only_the_proof_is_missing_a_weaker_plan_is_taken(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = """
+        a = tl.alloc(tl.f32[2 * n + 3 * m])
+        a[0] = x[0, 0]
+        y[0, 0] = a[0]
+        b = tl.alloc(tl.f32[2 * n])
+        c = tl.alloc(tl.f32[3 * m])
+        b[0] = x[0, 0]
+        c[0] = x[0, 1]
+        y[0, 0] = b[0] + c[0]
+    """
+    assert len(left(body, strategy)) == 1
+    proved = prove_le_by_cases
+
+    def forgets_offsets(low: SizeLike, high: SizeLike) -> Proof:
+        return Proof.UNKNOWN if low == 0 and not isinstance(high, int) else proved(low, high)
+
+    monkeypatch.setattr("tirlite.analysis.storage_check.places.prove_le_by_cases", forgets_offsets)
+    plans: list[object] = []
+    StorageRewrite(strategy, on_plan=plans.append)(Normalize()(kernel(body)))
+    assert [getattr(plan, "strategy", None) for plan in plans] == ["share"]
+    assert left(body, strategy) == left(body, "share")
+
+    monkeypatch.setattr("tirlite.analysis.storage_check.places.prove_le_by_cases", lambda *given: Proof.UNKNOWN)
+    StorageRewrite(strategy, on_plan=plans.append)(Normalize()(kernel(body)))
+    assert [getattr(plan, "strategy", None) for plan in plans] == ["share", "none"]

@@ -40,6 +40,7 @@ from tirlite.sizes import Proof, Size, ceildiv, prove_lt, round_up
 from tirlite.target import Target
 
 if TYPE_CHECKING:
+    from tirlite.analysis import StorageFault
     from tirlite.plan.search.engine import Engine
     from tirlite.rewrite.shape_rewrite import ByShape, Declarations
 
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 _WHOLE_SLOTS = ("none", "tvm", "share")
 # Strategies that take the buffers as they are.
 _AS_GIVEN = ("none", "tvm")
+# What is tried next where a proof is missing: with `share` all offsets are 0, with `none` nothing is to be proved.
+_WEAKER = {"auto": "share", "exact": "share", "pack": "share", "share": "none"}
 
 _Planned: TypeAlias = tuple[PrimFunc, StorageProblem, Plan]
 
@@ -81,8 +84,11 @@ class StorageRewrite:
     where the plan takes less for it; not under `tvm`, which does as TVM does. `on_plan` is told the plan. With strategy
     `per_shape` the result takes a plan with each call as its last parameter, if some size is symbolic, and `on_plan` is
     told who makes these plans.
-    With `check` the result is proved to read what `func` would have read, see `analysis.check_storage`. `budget` and
-    `time_limit` bound the search of strategy `exact`, in nodes and in seconds; `engine` runs it, by default in Python.
+    With `check` the result is proved to read what `func` would have read, see `analysis.check_storage`. Where only the
+    proof is missing that a plan of `auto`, `exact` or `pack` is safe, the plan is that of `share`, and after that of
+    `none`; what is wrong for some sample of the dims is an error. `on_plan` is told the plan that is taken.
+    `budget` and `time_limit` bound the search of strategy `exact`, in nodes and in seconds; `engine` runs it, by
+    default in Python.
 
     Raises PlanError for an unknown strategy or memory, CapacityError where a tagged memory is too small, KernelError
     where virtual threads are left.
@@ -104,13 +110,17 @@ class StorageRewrite:
         rewritten = self._by_shape(func) if self.strategy == "per_shape" else None
         if rewritten is not None:
             return rewritten
+        given = func
         func, found, plan = self._planned(func)
-        if self.on_plan is not None:
-            self.on_plan(plan)
         merge = self.strategy != "none"
         result = _Merger(func, found, plan).rewrite() if merge else _without(func, found.dead)
         if self.check and result is not func:
-            self._demand_safe(func, result, found, plan.strategy, plan.in_place)
+            fault = self._fault(func, result, found, plan.in_place)
+            if fault is not None and fault.is_doubt and isinstance(self.strategy, str) and self.strategy in _WEAKER:
+                return replace(self, strategy=_WEAKER[self.strategy])(given)
+            _demand_none(fault, func, plan.strategy)
+        if self.on_plan is not None:
+            self.on_plan(plan)
         return result
 
     def _by_shape(self, func: PrimFunc) -> PrimFunc | None:
@@ -137,7 +147,8 @@ class StorageRewrite:
         declared = declarations(found, plans, merger.spans)
         result = declared.wrapped(merger.rewrite(declared), plans)
         if self.check:
-            self._demand_safe(func, result, found, "per_shape", (*plans.constant.in_place, *plans.in_place))
+            taken = (*plans.constant.in_place, *plans.in_place)
+            _demand_none(self._fault(func, result, found, taken), func, "per_shape")
         return result
 
     def _planned(self, func: PrimFunc) -> _Planned:
@@ -165,22 +176,20 @@ class StorageRewrite:
         lines, in_place = self.strategy not in _WHOLE_SLOTS, self.in_place and self.strategy != "none"
         return storage_problem(func, self.target, lines=lines, in_place=in_place, sequence=sequence)
 
-    def _demand_safe(
-        self,
-        func: PrimFunc,
-        result: PrimFunc,
-        found: StorageProblem,
-        strategy: str,
-        in_place: Iterable[tuple[str, str]],
-    ) -> None:
+    def _fault(
+        self, func: PrimFunc, result: PrimFunc, found: StorageProblem, in_place: Iterable[tuple[str, str]]
+    ) -> StorageFault | None:
         taken = {tuple(found.lifetimes[name].buffer for name in pair) for pair in in_place}
         proofs = [proof for proof in found.in_place if proof.allowed and (proof.destination, proof.source) in taken]
         from tirlite.analysis import StorageFault, check_storage
 
         verdict = check_storage(func, result, proofs)
-        if isinstance(verdict, StorageFault):
-            spans = {"span": verdict.span, "related": verdict.related}
-            raise UnsafeRewrite(func.name, strategy, verdict.text, **spans).error()
+        return verdict if isinstance(verdict, StorageFault) else None
+
+
+def _demand_none(fault: StorageFault | None, func: PrimFunc, strategy: str) -> None:
+    if fault is not None:
+        raise UnsafeRewrite(func.name, strategy, fault.text, span=fault.span, related=fault.related).error()
 
 
 def _placed(error: CapacityError, func: PrimFunc, found: StorageProblem) -> TirliteError:

@@ -1,6 +1,6 @@
 """Integers and symbolic extents: facts, proofs, maxima."""
 
-from tirlite.sizes.cases import prove_le_by_cases
+from tirlite.sizes.cases import fails_at_a_sample, prove_le_by_cases
 from tirlite.sizes.dim import Dim
 from tirlite.sizes.evaluate import dims_of, evaluate, substitute
 from tirlite.sizes.exchange import from_sympy, to_sympy
@@ -20,6 +20,7 @@ __all__ = [
     "ceildiv",
     "dims_of",
     "evaluate",
+    "fails_at_a_sample",
     "from_sympy",
     "lower_bound",
     "maximum",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tirlite.analysis.storage_check.flow import Spared, misread
 from tirlite.analysis.storage_check.handovers import is_plain, speaks_of_all, within
 from tirlite.analysis.storage_check.hulls import hull_of, is_whole, may_meet
-from tirlite.analysis.storage_check.meetings import meetings, unlisted
+from tirlite.analysis.storage_check.meetings import meetings, seem_apart, unlisted
 from tirlite.analysis.storage_check.places import Places
 from tirlite.analysis.storage_check.resident import Event, Handover, Region, Resident, Root, StorageFault, Wrong
 from tirlite.analysis.storage_check.walk import Walk
@@ -72,7 +72,10 @@ class _Check:
             if places is not None and len(places) > 1:
                 hulls = [hull_of(each, self.outermost) for each in root.residents]
                 for one, other in meetings(places, hulls, self.places.at_most):
-                    self.compare(root.residents[one], root.residents[other])
+                    try:
+                        self.compare(root.residents[one], root.residents[other])
+                    except Wrong as wrong:
+                        raise wrong.marked(is_doubt=seem_apart(places[one], places[other])) from None
 
     def compare(self, one: Resident, other: Resident, *, together: bool = True) -> None:
         """Two that may meet on the same bytes; unless `together`, perhaps on a part of them."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tirlite.analysis.storage_check.hulls import Hull
 from tirlite.analysis.storage_check.resident import Bytes
-from tirlite.sizes import Dim, Size, dims_of, evaluate
+from tirlite.sizes import Dim, Size, dims_of, evaluate, fails_at_a_sample
 
 AtMost = Callable[[Size, Size], bool]
 
@@ -52,6 +52,11 @@ def meetings(places: Sequence[Bytes], hulls: Sequence[Hull | None], at_most: AtM
             insort(chain, keys[index])
         else:
             beside[index] = None
+
+
+def seem_apart(one: Bytes, other: Bytes) -> bool:
+    """Whether one of the two ends before the other begins at all samples of the dims."""
+    return not fails_at_a_sample(one.high, other.low) or not fails_at_a_sample(other.high, one.low)
 
 
 def unlisted(

@@ -10,7 +10,7 @@ from tirlite.analysis.room import Room
 from tirlite.analysis.shape_plan import ShapePlan, alignment_at
 from tirlite.analysis.storage_check.resident import Bytes, Resident, Root, Window, Wrong
 from tirlite.ir import Buffer, Expr, IntImm, PrimFunc, View
-from tirlite.sizes import Proof, Size, maximum, prove_divides, prove_le_by_cases
+from tirlite.sizes import Proof, Size, fails_at_a_sample, maximum, prove_divides, prove_le_by_cases
 
 
 class Places:
@@ -69,7 +69,8 @@ class Places:
             raise _wrong(resident, root, "is not known on entry to the function: its size, its offset, or the storage")
         high = low + size
         if not self.at_most(0, low) or not self.at_most(high, room):
-            raise _wrong(resident, root, f"takes the bytes [{low}, {high}) of {room}")
+            is_doubt = not fails_at_a_sample(0, low) and not fails_at_a_sample(high, room)
+            raise _wrong(resident, root, f"takes the bytes [{low}, {high}) of {room}").marked(is_doubt=is_doubt)
         need = max(buffer.alignment, _natural_alignment(buffer))
         given = max(root.stmt.buffer.alignment, _natural_alignment(root.stmt.buffer))
         if given % need or not _divides(need, low):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Protocol
 
@@ -147,13 +147,14 @@ class Handover(Protocol):
 @dataclass(frozen=True, slots=True)
 class StorageFault:
     """What is wrong with a rewritten program. `span` is the statement that goes wrong, `related` the one that is to
-    blame. False.
+    blame. `is_doubt` says that no bytes were found at which it goes wrong: only the proof is missing. False.
     """
 
     text: str
     buffers: tuple[str, ...] = ()
     span: Span | None = None
     related: Span | None = None
+    is_doubt: bool = False
 
     def __bool__(self) -> bool:
         return False
@@ -167,8 +168,13 @@ class Wrong(Exception):
 
     def __init__(self, text: str, buffers: Sequence[Buffer] = (), at: Stmt | None = None, by: Stmt | None = None):
         super().__init__(text)
-        spans = (None if stmt is None else stmt.span for stmt in (at, by))
-        self.fault = StorageFault(text, tuple(buffer.name for buffer in buffers), *spans)
+        span, related = (None if stmt is None else stmt.span for stmt in (at, by))
+        self.fault = StorageFault(text, tuple(buffer.name for buffer in buffers), span, related)
+
+    def marked(self, *, is_doubt: bool) -> Wrong:
+        """The same, with that said of the fault."""
+        self.fault = replace(self.fault, is_doubt=is_doubt)
+        return self
 
 
 @dataclass(frozen=True, slots=True)
