@@ -105,6 +105,13 @@ def test_all_that_is_missing_is_named_at_once() -> None:
     assert "StringNormalizer" in text
 
 
+def test_a_recurrent_layer_wants_three_axes() -> None:
+    weights = [onnx.numpy_helper.from_array(np.zeros((1, 8, 2), np.float32), name) for name in ("w", "r")]
+    node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=2)
+    with pytest.raises(tl.GraphError, match="its input has 2 axes, and must have 3"):
+        tl.from_onnx(model([node], {"x": [5, 2]}, ["y"], *weights))
+
+
 def external(location: str, **more: str) -> Any:
     weights = helper.make_tensor("w", FLOAT, [4], bytes(16), raw=True)
     weights.ClearField("raw_data")

@@ -19,6 +19,8 @@ def _layer(states: int, defaults: tuple[str, ...], step: Step) -> Importer:
     def importer(t: Translation, node: Node) -> Sequence[Expr | None]:
         _check(node, defaults)
         x, weights, recurrence, bias = node.x(0), node.x(1), node.x(2), node.maybe(3)
+        if (rank := len(x.shape)) != 3:
+            raise Unsupported(f"its input has {rank} axes, and must have 3")
         if node.integer("layout"):
             x = t.b.transpose(x, (1, 0, 2))
         time, batch, _ = x.shape
