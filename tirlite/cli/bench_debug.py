@@ -36,6 +36,9 @@ SIZES: dict[str, tuple[int, ...]] = {
     "histogram": (1 << 16,),
     "histogram_split": (1 << 16,),
     "harris": (256, 256),
+    "block_matmul": (64, 64, 64),
+    "block_sum": (1 << 16,),
+    "block_transpose": (256, 256),
 }
 
 
