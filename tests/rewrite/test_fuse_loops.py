@@ -58,6 +58,30 @@ def test_a_serial_loop_runs_behind_the_rows_that_it_needs() -> None:
     )
 
 
+def test_rows_that_are_clamped_at_the_ends() -> None:
+    ALL.expect(
+        """
+        t = tl.alloc(tl.f32[n, m])
+        for i in range(n):
+            for j in range(m):
+                t[i, j] = 2 * x[i, j]
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = t[min(max(i - 1, 0), n - 1), j] + t[min(i + 1, n - 1), j]
+        """,
+        """
+        t = tl.alloc(tl.f32[3, m])
+        for i in range(n + 1):
+            if i < n:
+                for j in range(m):
+                    t[i % 3, j] = 2 * x[i, j]
+            if 1 <= i:
+                for j in range(m):
+                    y[i - 1, j] = t[min(max(i - 2, 0), n - 1) % 3, j] + t[min(i, n - 1) % 3, j]
+        """,
+    )
+
+
 def test_loops_inside_of_what_runs_behind_are_fused_too() -> None:
     ALL.expect(
         """
@@ -144,6 +168,8 @@ for i in range(n):
         "for i in range(n):\n    for j in range(m):\n        y[i, j] = t[n - 1 - i, j]",
         "for i in range(n):\n    for j in range(m):\n        y[i, j] = t[(i * i) % n, j]",
         "for i in range(n - 5):\n    for j in range(m):\n        y[i, j] = t[i + 5, j]",
+        "for i in range(n):\n    for j in range(m):\n        y[i, j] = t[min(i + 5, n - 1), j]",
+        "for i in range(n):\n    for j in range(m):\n        y[i, j] = t[max(i - 1, n - 1), j]",
         # another kind, another step, another direction
         "for i in tl.parallel(n):\n    for j in range(m):\n        y[i, j] = t[i, j]",
         "for i in range(0, n, 2):\n    for j in range(m):\n        y[i, j] = t[i, j]",
@@ -189,6 +215,31 @@ def test_a_longer_loop_has_a_variable_with_another_range() -> None:
                     t[i] = u[j] + t[i]
             for i in range(min(n, 8)):
                 y[i, 0] = t[i] + u[i]
+            """
+        )
+    )
+
+
+def test_a_range_that_holds_for_the_first_loop_alone_drops_no_condition() -> None:
+    # i goes up to 3 in the first loop, and up to 7 in both. Below 4, the loops inside would both end by 3.
+    PASS.rewritten(
+        kernel(
+            """
+            s = tl.alloc(tl.f32[4])
+            t = tl.alloc(tl.f32[8, 2])
+            u = tl.alloc(tl.f32[8, 2])
+            for i in range(4):
+                for j in range(2):
+                    s[i] = tl.f32(i)
+            for i in range(8):
+                for j in range(i):
+                    for k in range(2):
+                        t[j, k] = tl.f32(i + j)
+                for j in range(3):
+                    for k in range(2):
+                        u[j, k] = s[0] if i <= j else t[j, k]
+            for i in range(min(n, 7)):
+                y[i, 0] = t[i, 0]
             """
         )
     )

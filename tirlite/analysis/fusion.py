@@ -43,8 +43,6 @@ class Fusion:
     def __init__(self, func: PrimFunc) -> None:
         self._func = func
         self._definitions = Definitions(func)
-        self._known = {each for each in func.params if isinstance(each, Buffer)}
-        self._known |= {node.buffer for node in statements(func.body) if isinstance(node, Allocate | View)}
 
     def root(self, buffer: Buffer) -> Buffer:
         """The buffer whose storage this one lies in."""
@@ -75,11 +73,10 @@ class Fusion:
         views: dict[Buffer, View] = {}
         roots = dict.fromkeys(each for each in self._func.params if isinstance(each, Buffer))
         for buffer in self._used(loop, declared):
-            if buffer not in self._known:
-                # Declared anew when a loop around it was fused: where it lies was not looked at.
-                return None
             views |= {view.buffer: view for view in reversed(self._definitions.path(buffer))}
             roots[self.root(buffer)] = None
+        # What was declared anew when a loop around it was fused has that loop's variable in its shape: where it lies
+        # was not looked at.
         known: set[object] = {*self._func.dims, *self._func.params}
         if not all(_is_over(extent, known) for root in roots for extent in root.shape):
             return None

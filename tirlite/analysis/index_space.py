@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tirlite.analysis.definitions import Definition, Definitions, Loop
 from tirlite.analysis.exactness import stays_exact
 from tirlite.analysis.extents import Extents
-from tirlite.analysis.linear import Ends, Linear, Unknown, is_nonnegative, is_positive
+from tirlite.analysis.extrema import extremum, operand_forms, picked_operand
+from tirlite.analysis.linear import Linear, Unknown, is_nonnegative, is_positive
 from tirlite.ir import (
     Add,
     Binary,
@@ -30,7 +29,7 @@ from tirlite.ir import (
     i64,
     run,
 )
-from tirlite.sizes import Size, maximum, minimum
+from tirlite.sizes import Size, minimum
 
 # A sum of more unknowns than this is taken as one unknown: no index that a proof can use is as long.
 _MOST_TERMS = 32
@@ -42,13 +41,15 @@ class IndexSpace:
 
     `linear` says it as a sum over loop counters, each from 0 to its last; `for v in range(s, e, k)` makes v equal to
     s + k * counter. What is no sum becomes an unknown of its own, with what is known of it; a quotient or remainder
-    also leaves a relation: `relations[u]` is a sum that is always 0.
+    also leaves a relation: `relations[u]` is a sum that is always 0. A minimum or maximum leaves `forms`: sums that are
+    equal to it.
     """
 
     def __init__(self, func: PrimFunc, extents: Extents | None = None) -> None:
         self.extents = extents or Extents(func)
         self.definitions = Definitions(func)
         self.relations: dict[Unknown, Linear] = {}
+        self.forms: dict[Unknown, tuple[Linear, Linear]] = {}
         self._values: dict[Var, Linear] = {}
         self._counters: dict[For, Unknown] = {}
         self._quotients: dict[object, tuple[Unknown, Unknown]] = {}
@@ -106,10 +107,18 @@ class IndexSpace:
         if not (_is_exact(a) and _is_exact(b)):
             return _opaque("a value that may wrap around", owner)
         if isinstance(expr, Min | Max):
-            return _extremum(expr, a, b)
+            return self._extremum(type(expr), a, b)
         if not (b.is_constant and is_positive(b.constant)):
             return _opaque("a quotient", owner)
         return self._division(a, b.constant, wants_quotient=isinstance(expr, FloorDiv))
+
+    def _extremum(self, kind: type[Min | Max], a: Linear, b: Linear) -> Linear:
+        operand = picked_operand(kind, a, b)
+        if operand is not None:
+            return operand
+        unknown = extremum(kind, a, b)
+        self.forms[unknown] = operand_forms(kind, a, b)
+        return Linear(0, {unknown: 1})
 
     def _division(self, x: Linear, by: Size, *, wants_quotient: bool) -> Linear:
         """`x // by` or `x % by`: whole multiples of `by` come out, and of the rest both are unknowns, related to it."""
@@ -228,26 +237,6 @@ def _opaque(name: str, definition: Definition | None, low: Size | None = None, h
     """A value of which no more is known: evaluated at each mention, or once where it is part of a definition."""
     loop: Loop | None = None if definition is None else definition.owner
     return Linear(0, {Unknown(name, low, high, loop, steady=definition is not None and definition.is_statement): 1})
-
-
-def _extremum(expr: Min | Max, a: Linear, b: Linear) -> Linear:
-    low, high = a.plus(b, -1).ends()
-    takes_less = isinstance(expr, Min)
-    if low is not None and is_nonnegative(low):
-        return b if takes_less else a
-    if high is not None and is_nonnegative(-high):
-        return a if takes_less else b
-    (low_a, high_a), (low_b, high_b) = a.ends(), b.ends()
-    pick = minimum if takes_less else maximum
-    ends: Ends = _picked(pick, low_a, low_b, one=not takes_less), _picked(pick, high_a, high_b, one=takes_less)
-    return Linear(0, {Unknown("min" if takes_less else "max", *ends, depends=(*a.terms, *b.terms)): 1})
-
-
-def _picked(pick: Callable[[Size, Size], Size], a: Size | None, b: Size | None, *, one: bool) -> Size | None:
-    """The end of an extremum; `one` says that the end of one operand alone is a bound too."""
-    if a is None or b is None:
-        return (b if a is None else a) if one else None
-    return pick(a, b)
 
 
 def _times(coefficient: Size, by: Size) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from tirlite.analysis.definitions import Loop
 from tirlite.analysis.equations import Name, System
+from tirlite.analysis.extrema import forms_of
 from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.linear import Linear, Unknown
 from tirlite.ir import For
@@ -43,6 +44,11 @@ class Instances:
 
     def equate(self, a: Linear, b: Linear, slack: tuple[int, int] = (0, 0)) -> None:
         """Demand that `a` of the first instance - `b` of the second lies between the ends of `slack`."""
+        for mine in forms_of(a, self.space.forms):
+            for other in forms_of(b, self.space.forms):
+                self._equate(mine, other, slack)
+
+    def _equate(self, a: Linear, b: Linear, slack: tuple[int, int]) -> None:
         terms: dict[Name, Size] = {}
         for unknown in dict.fromkeys((*a.terms, *b.terms)):
             self.met[unknown] = None
