@@ -67,6 +67,7 @@ class Version:
             budget=chosen.budget,
             time_limit=chosen.time_limit,
             engine=chosen.engine() if chosen.engine is not None and chosen.strategy in _SEARCHED else None,
+            cache=chosen.cache,
             passes=chosen.passes,
         )
         stages: list[tuple[str, float]] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from time import perf_counter
 from types import FunctionType
 from typing import TYPE_CHECKING, TypeAlias, Unpack, overload
@@ -12,6 +13,7 @@ from tirlite.diag import CallTypeError, Message, boundary, public
 from tirlite.driver.kernel import Kernel
 from tirlite.driver.options import Choices, Options
 from tirlite.ir import PrimFunc, validate
+from tirlite.plan.cache import PlanCache
 from tirlite.record import record
 
 if TYPE_CHECKING:
@@ -37,24 +39,29 @@ class NoKernel(Message):
 
 @record
 class Compiler:
-    """What makes kernels. `engine` makes what runs the searches of strategy `exact`, where a kernel is given none."""
+    """What makes kernels. `engine` makes what runs the searches of strategy `exact`, where a kernel is given none.
+
+    It keeps the plans of its kernels, so that the same storage problem is planned once.
+    """
 
     engine: Callable[[], Engine] | None = None
+    cache: PlanCache = field(default_factory=PlanCache, compare=False)
 
-    def _options(self, choices: Choices) -> Options:
-        given: Choices = {"engine": self.engine, **choices}
+    def options(self, choices: Choices) -> Options:
+        """What was chosen, and the engine and the cache of this compiler."""
+        given: Choices = {"engine": self.engine, "cache": self.cache, **choices}
         return Options.of(given)
 
     def compile(self, func: PrimFunc | Kernel | Function, **choices: Unpack[Choices]) -> Kernel:
         """A kernel made of `func`, with options of its own: `tl.compile(f, strategy="exact", in_place=False)`.
 
         The options are the fields of `driver.options.Options`: strategy, in_place, debug, target, budget, time_limit,
-        observers, passes. The passes run, and native code is made, when they are first needed.
+        observers, passes, cache. The passes run, and native code is made, when they are first needed.
 
         Raises KernelError for a function that is no kernel or is ill-formed, PlanError for an unknown strategy.
         """
         with boundary:
-            options = self._options(choices)
+            options = self.options(choices)
             if isinstance(func, Kernel):
                 return func.with_options(options)
             if isinstance(func, FunctionType):
@@ -79,7 +86,7 @@ class Compiler:
         options are those of `compile`. Raises KernelError.
         """
         with boundary:
-            options = self._options(choices)
+            options = self.options(choices)
             names = sys._getframe(1).f_locals
             if function is not None:
                 return _translated(function, names, options)

@@ -13,6 +13,7 @@ from tirlite.rewrite import Observer, Pass
 from tirlite.target import Target
 
 if TYPE_CHECKING:
+    from tirlite.plan import PlanCache
     from tirlite.plan.search.engine import Engine
 
 
@@ -28,6 +29,7 @@ class Choices(TypedDict, total=False):
     observers: Iterable[Observer]
     passes: Iterable[Pass]
     engine: Callable[[], Engine] | None
+    cache: PlanCache | None
 
 
 @record
@@ -38,8 +40,9 @@ class Options:
     `plan.Plan`. With `in_place`, a buffer may take over the bytes of one that dies where it is born. With
     `debug`, the code checks itself as it runs, see docs/debugging.md. `target` describes tagged memory. `budget` (in
     search nodes) and `time_limit` (seconds) bound strategy `exact`; `engine` makes what runs its search, and the plan
-    does not depend on it. Each of `observers` is called with every pass's `Step`. `passes` run before storage is
-    planned, as in `tl.compile(f, passes=tl.passes.CONTRACTION)`. Raises PlanError for an unknown strategy.
+    does not depend on it. Plans are kept in `cache`, and taken from there for the same storage problem; None plans
+    anew. Each of `observers` is called with every pass's `Step`. `passes` run before storage is planned, as in
+    `tl.compile(f, passes=tl.passes.CONTRACTION)`. Raises PlanError for an unknown strategy.
     """
 
     strategy: str | Strategy = "auto"
@@ -51,6 +54,7 @@ class Options:
     observers: tuple[Observer, ...] = ()
     passes: tuple[Pass, ...] = ()
     engine: Callable[[], Engine] | None = None
+    cache: PlanCache | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "observers", tuple(self.observers))

@@ -17,6 +17,7 @@ from tirlite.plan.solve import STRATEGIES, Strategy, solve
 from tirlite.plan.verdict import Counterexample, Fault, Ok
 
 if TYPE_CHECKING:
+    from tirlite.plan.cache import PlanCache, Repeatable
     from tirlite.plan.csv_read import read_csv
     from tirlite.plan.csv_write import write_csv
     from tirlite.plan.facts_text import parse_facts
@@ -27,6 +28,7 @@ else:
     __getattr__ = late_names(
         __name__,
         {
+            "cache": "PlanCache Repeatable",
             "csv_read": "read_csv",
             "csv_write": "write_csv",
             "facts_text": "parse_facts",
@@ -48,10 +50,12 @@ __all__ = [
     "PerShape",
     "Placement",
     "Plan",
+    "PlanCache",
     "Pool",
     "Problem",
     "Rank",
     "Region",
+    "Repeatable",
     "Request",
     "STRATEGIES",
     "StorageScope",

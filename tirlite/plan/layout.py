@@ -37,6 +37,7 @@ class Layout:
 
     `in_place` are the pairs (destination id, source id), out of the problem's candidates, that share their place.
     `proved` are bytes that the strategy has shown every plan with these pairs to need, 0 where it has shown nothing.
+    `cached` says that it was made before, for the same problem, and `seconds` then are those of finding it.
     """
 
     problem: Problem
@@ -48,6 +49,7 @@ class Layout:
     seconds: float = field(default=0.0, compare=False)
     in_place: tuple[tuple[str, str], ...] = ()
     proved: int = 0
+    cached: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("placements", "pools", "decisions"):

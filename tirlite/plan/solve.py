@@ -19,12 +19,15 @@ from tirlite.plan.verdict import Counterexample, Fault
 from tirlite.record import record
 
 if TYPE_CHECKING:
+    from tirlite.plan.cache import PlanCache
     from tirlite.plan.search.engine import Engine
     from tirlite.plan.search.limits import Listener
 
 Strategy = Callable[[Problem], Plan]
 
 _NAMES = ("auto", "coalesce", "exact", "group", "none", "pack", "per_shape", "share", "tvm")
+# Those that are as fast as looking into a cache.
+_SWIFT = ("none", "tvm", "share", "group", "coalesce")
 # Those that take limits, an engine and a listener.
 _SEARCHES = ("auto", "exact")
 
@@ -138,19 +141,23 @@ def solve(
     time_limit: float | None = None,
     engine: Engine | None = None,
     listener: Listener | None = None,
+    cache: PlanCache | None = None,
 ) -> Plan:
     """A plan for `problem`, checked.
 
     `strategy` is a name out of STRATEGIES, or a function of your own from a problem to a plan. `auto` and
     `exact` search for `budget` nodes, or `time_limit` seconds, on `engine`, and tell `listener` of progress; other
-    strategies do without these. Raises PlanError for an unknown strategy, clashing fixed offsets, or an unsafe
-    plan of your own; CapacityError where the plan does not fit.
+    strategies do without these. What `cache` has is taken from there, and what is made is kept there.
+
+    Raises PlanError for an unknown strategy, clashing fixed offsets, or an unsafe plan of your own; CapacityError where
+    the plan does not fit.
     """
     make = _strategy(strategy) if isinstance(strategy, str) else strategy
     if isinstance(make, _Named) and make.name in _SEARCHES:
         make = partial(make, budget=budget, time_limit=time_limit, engine=engine, listener=listener)
     start = perf_counter()
-    made = make(problem)
+    kept = None if cache is None or strategy in _SWIFT else cache
+    made = make(problem) if kept is None else kept.plan(problem, make, strategy, budget, time_limit)
     plan = replace(made, seconds=perf_counter() - start)
     verdict = check(problem, plan)
     if isinstance(verdict, Counterexample):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tirlite.plan import Plan, Strategy
@@ -16,6 +17,7 @@ from tirlite.rewrite.storage_rewrite import StorageRewrite
 from tirlite.target import Target
 
 if TYPE_CHECKING:
+    from tirlite.plan import PlanCache
     from tirlite.plan.search.engine import Engine
     from tirlite.rewrite.shape_rewrite import ByShape
 
@@ -29,6 +31,7 @@ def default_pipeline(
     budget: int | None = None,
     time_limit: float | None = None,
     engine: Engine | None = None,
+    cache: PlanCache | None = None,
     passes: tuple[Pass, ...] = (),
 ) -> tuple[Pass, ...]:
     """What `tirlite.compile` runs before code is generated.
@@ -46,6 +49,6 @@ def default_pipeline(
     )
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
     within = "auto" if strategy == "per_shape" else strategy
-    inner = StorageRewrite(within, in_place, memory, budget=budget, time_limit=time_limit, engine=engine)
-    outer = StorageRewrite(strategy, in_place, memory, on_plan, budget=budget, time_limit=time_limit, engine=engine)
+    inner = StorageRewrite(within, in_place, memory, budget=budget, time_limit=time_limit, engine=engine, cache=cache)
+    outer = replace(inner, strategy=strategy, on_plan=on_plan)
     return (*prepare, LowerCallees((*prepare, inner)), outer)

@@ -41,6 +41,7 @@ from tirlite.target import Target
 
 if TYPE_CHECKING:
     from tirlite.analysis import StorageFault
+    from tirlite.plan import PlanCache
     from tirlite.plan.search.engine import Engine
     from tirlite.rewrite.shape_rewrite import ByShape, Declarations
 
@@ -88,7 +89,7 @@ class StorageRewrite:
     proof is missing that a plan of `auto`, `exact` or `pack` is safe, the plan is that of `share`, and after that of
     `none`; what is wrong for some sample of the dims is an error. `on_plan` is told the plan that is taken.
     `budget` and `time_limit` bound the search of strategy `exact`, in nodes and in seconds; `engine` runs it, by
-    default in Python.
+    default in Python. Plans that `cache` has are taken from there, but for those that differ by shape.
 
     Raises PlanError for an unknown strategy or memory, CapacityError where a tagged memory is too small, KernelError
     where virtual threads are left.
@@ -103,6 +104,7 @@ class StorageRewrite:
     budget: int | None = field(default=None, kw_only=True)
     time_limit: float | None = field(default=None, kw_only=True)
     engine: Engine | None = field(default=None, kw_only=True)
+    cache: PlanCache | None = field(default=None, kw_only=True)
     name: str = "storage-rewrite"
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
@@ -167,7 +169,7 @@ class StorageRewrite:
     def _plan_of(self, func: PrimFunc, sequence: LinearSequence | None = None) -> _Planned:
         found = self._found(func, sequence)
         try:
-            plan = solve(found.problem, self.strategy, self.budget, self.time_limit, self.engine)
+            plan = solve(found.problem, self.strategy, self.budget, self.time_limit, self.engine, cache=self.cache)
         except CapacityError as error:
             raise _placed(error, func, found) from None
         return func, found, plan

@@ -1,6 +1,7 @@
 """The compiled search engine of strategy `exact`: its rules, compiled by tirlite itself; and the compiler that has it.
 
-`compile` and `kernel` are those of the driver, with this engine for searches that are long enough.
+`compile` and `kernel` are those of the driver, with this engine for searches that are long enough; `options` gives
+the same to other compilers.
 """
 
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 else:
     __getattr__ = late_names(__name__, {"engine": "CompiledEngine", "late": "LateEngine"})
 
-__all__ = ["CompiledEngine", "LateEngine", "compile", "kernel"]
+__all__ = ["CompiledEngine", "LateEngine", "compile", "kernel", "options"]
 
 
 def _engine() -> "Engine":
@@ -27,3 +28,4 @@ def _engine() -> "Engine":
 _COMPILER = Compiler(_engine)
 compile = _COMPILER.compile  # noqa: A001
 kernel = _COMPILER.kernel
+options = _COMPILER.options

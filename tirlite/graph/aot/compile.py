@@ -23,6 +23,7 @@ from tirlite.graph.program import program
 from tirlite.graph.types import TensorType, Type
 from tirlite.ir import PrimFunc
 from tirlite.plan import Plan
+from tirlite.solver import options as default_options
 
 Array: TypeAlias = npt.NDArray[Any]
 Result: TypeAlias = "Array | tuple[Result, ...]"
@@ -136,7 +137,7 @@ def compile(  # noqa: A001
     with boundary:
         if choices.get("strategy") == "graph":
             choices["strategy"] = by_tokens
-        options = Options.of(choices)
+        options = default_options(choices)
         start = perf_counter()
         made = program(function)
         ordered = memory_order(made) if _is_by_memory(order) else None

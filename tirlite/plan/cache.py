@@ -1,0 +1,185 @@
+"""Problems and how they are to be planned in, plans that were made for the same before out."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from threading import Lock
+from time import perf_counter
+
+from tirlite.plan.decision import Decision
+from tirlite.plan.layout import Placement, Region
+from tirlite.plan.plan import Plan
+from tirlite.plan.problem import Problem
+from tirlite.record import record
+from tirlite.sizes import Dim, Size, substitute
+
+# Requests in all plans together that are kept unless told otherwise.
+_REQUESTS = 100_000
+
+
+@record
+class Repeatable:
+    """A strategy of your own whose plans depend on the problem alone, so that they may be kept: see `PlanCache`.
+
+    `tl.compile(f, strategy=tl.plan.Repeatable(mine))` calls `mine` once for each problem.
+    """
+
+    strategy: Callable[[Problem], Plan]
+
+    def __call__(self, problem: Problem) -> Plan:
+        return self.strategy(problem)
+
+
+@record
+class CacheCounts:
+    """How often a plan was found, how often none was, and how many are kept."""
+
+    found: int
+    missed: int
+    plans: int
+
+
+class PlanCache:
+    """Keeps plans by problem, so that the same problem is not planned twice: `plan.solve(problem, cache=cache)`.
+
+    Problems are the same where all is but the names of requests and dims: sizes, lifetimes, alignments, scopes, fixed
+    offsets, pools, pairs in place and facts; and they are planned in the same way where strategy and limits are the
+    same. What is found is a plan for the problem that was asked about, with its names, and is checked like any other;
+    `plan.cached` tells it. Plans of the named strategies are kept, and of a strategy of your own that is `Repeatable`;
+    not that of a search that Ctrl-C ended.
+
+    Those found last are kept, of at most so many `requests` together. May be used by several threads.
+    """
+
+    def __init__(self, requests: int = _REQUESTS) -> None:
+        self._most = requests
+        self._size = 0
+        self._found = self._missed = 0
+        self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
+        self._lock = Lock()
+
+    @property
+    def counts(self) -> CacheCounts:
+        """What became of the problems that were asked about."""
+        with self._lock:
+            return CacheCounts(self._found, self._missed, len(self._plans))
+
+    def plan(
+        self,
+        problem: Problem,
+        make: Callable[[Problem], Plan],
+        strategy: str | Callable[[Problem], Plan],
+        budget: int | None = None,
+        time_limit: float | None = None,
+    ) -> Plan:
+        """The plan of that strategy within these limits; what `make` gives where it is not there."""
+        if not isinstance(strategy, (str, Repeatable)):
+            return make(problem)
+        key = key_of(problem, (strategy, budget, time_limit))
+        found = self._find(key)
+        if found is not None:
+            return transferred(found, problem)
+        start = perf_counter()
+        plan = make(problem)
+        # A search that was ended before its time, and without an end of its own, was ended by the user.
+        if plan.deterministic or (time_limit is not None and perf_counter() - start >= time_limit):
+            self._keep(key, plan)
+        return plan
+
+    def _find(self, key: Hashable) -> Plan | None:
+        with self._lock:
+            plan = self._plans.get(key)
+            if plan is None:
+                self._missed += 1
+                return None
+            self._found += 1
+            self._plans.move_to_end(key)
+            return plan
+
+    def _keep(self, key: Hashable, plan: Plan) -> None:
+        """Keeps the plan, unless it is too large by itself, in the place of those that were not asked for longest."""
+        count = _weight(plan)
+        if count > self._most:
+            return
+        with self._lock:
+            if key in self._plans:
+                return
+            self._plans[key] = plan
+            self._size += count
+            while self._size > self._most:
+                _, old = self._plans.popitem(last=False)
+                self._size -= _weight(old)
+
+
+def _weight(plan: Plan) -> int:
+    return len(plan.problem.requests) + 1
+
+
+def key_of(problem: Problem, how: Hashable) -> Hashable:
+    """What problems have in common that differ in names alone and are planned in the same way."""
+    numbers = {request.id: number for number, request in enumerate(problem.requests)}
+    pairs = tuple((numbers[dst], numbers[src]) for dst, src in problem.in_place)
+    copies = [pool.copies for pool in problem.pools]
+    spelled, facts = _spelled([*(r.size for r in problem.requests), *copies], problem.dims)
+    requests = tuple(
+        (spelled.get(r.size, r.size), r.live, r.align, r.fixed, r.scope, r.pools, r.kind) for r in problem.requests
+    )
+    pools = tuple((p.name, p.scope, p.capacity, p.align, spelled.get(p.copies, p.copies)) for p in problem.pools)
+    return how, requests, pools, pairs, facts
+
+
+def _spelled(sizes: list[Size], dims: tuple[Dim, ...]) -> tuple[Mapping[Size, str], Hashable]:
+    """Each symbolic size in names of ours for the dims; and what is known of these, their order among it.
+
+    What is made of sizes may depend on the order of dims by name and by age.
+    """
+    if not dims:
+        return {}, ()
+    from tirlite.plan.shape.formulas import formulas
+
+    symbolic = list(dict.fromkeys(size for size in sizes if not isinstance(size, int)))
+    made = formulas(symbolic, dims)
+    by_name = sorted(range(len(dims)), key=lambda i: (dims[i].name, dims[i].ident))
+    by_age = sorted(range(len(dims)), key=lambda i: dims[i].ident)
+    facts = tuple((dim.low, dim.high, dim.multiple_of) for dim in dims)
+    return dict(zip(symbolic, made.results, strict=True)), (made.lines, facts, tuple(by_name), tuple(by_age))
+
+
+def transferred(plan: Plan, problem: Problem) -> Plan:
+    """The plan for a problem that differs from the plan's own in names alone."""
+    old = plan.problem
+    names = {a.id: b.id for a, b in zip(old.requests, problem.requests, strict=True)}
+    dims = dict(zip(old.dims, problem.dims, strict=True))
+    pools = _pool_names(plan, names)
+
+    def renamed(size: Size) -> Size:
+        return size if isinstance(size, int) else substitute(size, dims)
+
+    return replace(
+        plan,
+        problem=problem,
+        placements={names[i]: Placement(pools[p.pool], renamed(p.offset)) for i, p in plan.placements.items()},
+        pools={pools[n]: Region(r.memory, r.scope, renamed(r.size), r.align) for n, r in plan.pools.items()},
+        decisions={
+            names[i]: Decision(d.choice, None if d.before is None else renamed(d.before))
+            for i, d in plan.decisions.items()
+        },
+        in_place=tuple((names[dst], names[src]) for dst, src in plan.in_place),
+        cached=True,
+    )
+
+
+def _pool_names(plan: Plan, names: Mapping[str, str]) -> dict[str, str]:
+    """The pools' names in a problem with other names: slots are called after a request, and no arena is."""
+    taken = set(names.values())
+    found = {pool: names[pool] for pool in plan.pools if pool in names}
+    for pool, region in plan.pools.items():
+        if pool not in names:
+            name = region.memory if pool.rstrip("'") == region.memory else pool
+            while name in taken:
+                name += "'"
+            taken.add(name)
+            found[pool] = name
+    return {pool: found[pool] for pool in plan.pools}
