@@ -1,5 +1,6 @@
 """Native code: a PrimFunc in, LLVM text and object code out."""
 
+from tirlite.codegen.entry import MOST_PARAMETERS, SLOT_BYTES
 from tirlite.codegen.lower import Lowered, lower
 from tirlite.codegen.machine import Effort, ObjectCode, assembly, compile_module, compile_text, optimised_text
 from tirlite.codegen.pool import FORK_JOIN, RESET, pool_text
@@ -10,8 +11,10 @@ __all__ = [
     "Effort",
     "FORK_JOIN",
     "Lowered",
+    "MOST_PARAMETERS",
     "ObjectCode",
     "RESET",
+    "SLOT_BYTES",
     "Told",
     "Workspace",
     "assembly",

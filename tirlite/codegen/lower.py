@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from tirlite.analysis import shape_plan
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.callee import write_callees
+from tirlite.codegen.entry import define_entry
 from tirlite.codegen.environment import Environment
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.halves import is_half, narrow
@@ -34,7 +35,8 @@ class Lowered:
     the workspace where that is not empty. It returns 0, or the number of the fault that stopped it, counted from 1, or
     the address, negated, of a record from malloc with that number and what belongs to it.
     The function `size_name`, if not empty, takes the scalars among the parameters, the plan if the function has one
-    (see `analysis.shape_plan`), and the dims; see `Workspace`.
+    (see `analysis.shape_plan`), and the dims; see `Workspace`. A function with more than `MOST_PARAMETERS` takes a
+    pointer to a record of them instead, see `codegen.entry`.
     """
 
     text: str
@@ -75,7 +77,7 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
             write_callees(versions, statements, workers)
     except Refused as refused:
         raise NotCompiled(refused.what, refused.instead, span=statements.at or func.span).error() from None
-    values.out.define(f"i64 @{name}({_parameters(func, workspace, storage.line)})")
+    define_entry(values.out, name, _parameters(func, workspace, storage.line))
     size_name = f"{name}_workspace" if workspace.buffers else ""
     if size_name:
         _write_size_function(func, size_name, workspace, storage.line, module)
@@ -144,7 +146,7 @@ def _received(dtype: DType, name: str, out: FunctionText) -> str:
     return out.value(f"icmp ne i8 {name}, 0") if dtype.is_bool else name
 
 
-def _parameters(func: PrimFunc, workspace: Workspace, line: int) -> str:
+def _parameters(func: PrimFunc, workspace: Workspace, line: int) -> list[str]:
     parameters = []
     for number, param in enumerate(func.params):
         if isinstance(param, Buffer):
@@ -155,7 +157,7 @@ def _parameters(func: PrimFunc, workspace: Workspace, line: int) -> str:
     parameters += dim_parameters(func)
     if not workspace.is_empty:
         parameters.append(f"ptr noalias align {line} %workspace")
-    return ", ".join(parameters)
+    return parameters
 
 
 def _scalar(number: int, param: Var) -> str:
@@ -175,4 +177,4 @@ def _write_size_function(func: PrimFunc, name: str, workspace: Workspace, line: 
         values.environment.put(Place(plan.buffer, pointer, ("1",), align, extents), pointer)
         parameters.append(f"ptr noalias align {align} {pointer}")
     write_size_function(values, workspace, line)
-    values.out.define(f"i64 @{name}({', '.join([*parameters, *dim_parameters(func)])})")
+    define_entry(values.out, name, [*parameters, *dim_parameters(func)])

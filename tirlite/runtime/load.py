@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from struct import Struct
 from typing import Any, TypeAlias
 
+from tirlite.codegen import MOST_PARAMETERS, SLOT_BYTES
 from tirlite.diag import KernelError, Message
 from tirlite.ir import DType, TypeCode
 
@@ -79,7 +81,26 @@ class Library:
 
     def function(self, symbol: str, parameters: Sequence[CType]) -> Native:
         """The function `symbol`, which returns an i64. Calls of it let other Python threads run."""
-        return ctypes.CFUNCTYPE(ctypes.c_int64, *parameters)(self._code[symbol])
+        if len(parameters) <= MOST_PARAMETERS:
+            return ctypes.CFUNCTYPE(ctypes.c_int64, *parameters)(self._code[symbol])
+        native: Callable[[bytes], int] = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)(self._code[symbol])
+        record = Struct("=" + "".join(map(_slot, parameters)))
+
+        def packed(*operands: int | float) -> int:
+            return native(record.pack(*operands))
+
+        return packed
+
+
+def _slot(kind: CType) -> str:
+    """How `struct` packs a value of this type into a slot of its own."""
+    size = ctypes.sizeof(kind)
+    if issubclass(kind, (ctypes.c_float, ctypes.c_double)):
+        code = {4: "f", 8: "d"}[size]
+    else:
+        code = {1: "b", 2: "h", 4: "i", 8: "q"}[size]
+        code = code if kind(-1).value == -1 else code.upper()
+    return f"{code}{SLOT_BYTES - size}x"
 
 
 def scalar_type(dtype: DType) -> CType:
