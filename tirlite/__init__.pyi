@@ -140,67 +140,67 @@ def abs(x: Number) -> Expr:
 def sqrt(x: Number) -> Expr:
     """The square root, correctly rounded."""
 
-def rsqrt(x: Number) -> Expr:
+def rsqrt(x: Number, *, fast: bool = False) -> Expr:
     """1 / sqrt(x)."""
 
-def exp(x: Number) -> Expr:
+def exp(x: Number, *, fast: bool = False) -> Expr:
     """e to the power x."""
 
-def exp2(x: Number) -> Expr:
+def exp2(x: Number, *, fast: bool = False) -> Expr:
     """2 to the power x."""
 
-def expm1(x: Number) -> Expr:
+def expm1(x: Number, *, fast: bool = False) -> Expr:
     """e to the power x, less 1; exact near 0."""
 
-def log(x: Number) -> Expr:
+def log(x: Number, *, fast: bool = False) -> Expr:
     """The natural logarithm."""
 
-def log2(x: Number) -> Expr:
+def log2(x: Number, *, fast: bool = False) -> Expr:
     """The logarithm to base 2."""
 
-def log10(x: Number) -> Expr:
+def log10(x: Number, *, fast: bool = False) -> Expr:
     """The logarithm to base 10."""
 
-def log1p(x: Number) -> Expr:
+def log1p(x: Number, *, fast: bool = False) -> Expr:
     """The natural logarithm of 1 + x; exact near 0."""
 
-def sin(x: Number) -> Expr:
+def sin(x: Number, *, fast: bool = False) -> Expr:
     """The sine of radians."""
 
-def cos(x: Number) -> Expr:
+def cos(x: Number, *, fast: bool = False) -> Expr:
     """The cosine of radians."""
 
-def tan(x: Number) -> Expr:
+def tan(x: Number, *, fast: bool = False) -> Expr:
     """The tangent of radians."""
 
-def asin(x: Number) -> Expr:
+def asin(x: Number, *, fast: bool = False) -> Expr:
     """The arc sine, in radians."""
 
-def acos(x: Number) -> Expr:
+def acos(x: Number, *, fast: bool = False) -> Expr:
     """The arc cosine, in radians."""
 
-def atan(x: Number) -> Expr:
+def atan(x: Number, *, fast: bool = False) -> Expr:
     """The arc tangent, in radians."""
 
-def atan2(y: Number, x: Number) -> Expr:
+def atan2(y: Number, x: Number, *, fast: bool = False) -> Expr:
     """The angle of the point (x, y), in radians."""
 
-def sinh(x: Number) -> Expr:
+def sinh(x: Number, *, fast: bool = False) -> Expr:
     """The hyperbolic sine."""
 
-def cosh(x: Number) -> Expr:
+def cosh(x: Number, *, fast: bool = False) -> Expr:
     """The hyperbolic cosine."""
 
-def tanh(x: Number) -> Expr:
+def tanh(x: Number, *, fast: bool = False) -> Expr:
     """The hyperbolic tangent."""
 
-def erf(x: Number) -> Expr:
+def erf(x: Number, *, fast: bool = False) -> Expr:
     """The error function."""
 
-def sigmoid(x: Number) -> Expr:
+def sigmoid(x: Number, *, fast: bool = False) -> Expr:
     """1 / (1 + exp(-x))."""
 
-def pow(x: Number, y: Number) -> Expr:
+def pow(x: Number, y: Number, *, fast: bool = False) -> Expr:
     """x to the power y."""
 
 def floor(x: Number) -> Expr:

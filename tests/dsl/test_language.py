@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -259,3 +260,35 @@ def test_whether_a_view_is_fresh_is_true_or_false() -> None:
     text = "n = tl.dim('n')\n\n@tl.kernel\ndef f(x: tl.f32[n]):\n    v = tl.view(x, tl.f32[n], fresh=1)"
     with pytest.raises(tl.KernelError, match=r"`?fresh`? is True or False|fresh=1"):
         tl.parse(text)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+def test_fast_functions_print_parse_and_run_as_they_are_interpreted(dtype: str) -> None:
+    kind = getattr(tl, dtype)
+    by_request = True
+
+    @tl.kernel
+    def some(x: kind[9], y: tl.out[kind[9]]):
+        for i in range(9):
+            y[i] = tl.sin(x[i], fast=True) + tl.atan2(x[i], 2, fast=by_request) - tl.exp(x[i], fast=False)
+
+    text = str(some.ir)
+    assert "tl.sin(x[i], fast=True)" in text
+    assert "tl.exp(x[i])" in text
+    assert tl.structural_equal(tl.parse(text), some.ir)
+    assert not tl.structural_equal(tl.parse(text.replace(", fast=True", "")), some.ir)
+    x = np.linspace(-3, 3, 9).astype(kind.numpy)
+    assert some(x).tobytes() == some.interpret(x).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("tl.sin(x[0], fast=x[0])", "tl.sin takes `fast=True` or `fast=False` here, not an expression of type f32"),
+        ("tl.sin(x[0], fats=True)", "did you mean `fast`?"),
+        ("tl.sqrt(x[0], fast=True)", "tl.sqrt has no keyword `fast`"),
+    ],
+)
+def test_what_cannot_be_asked_for_fast_is_refused(call: str, told: str) -> None:
+    with pytest.raises(tl.KernelError, match=re.escape(told)):
+        tl.parse(f"@tl.kernel\ndef f(x: tl.f32[4]):\n    x[1] = {call}\n")

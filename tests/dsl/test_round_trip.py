@@ -342,7 +342,7 @@ class Mixer:
         return made if dtype.is_bool else ir.BitNot(made)
 
     def math(self, dtype: ir.DType, depth: int) -> ir.Expr:
-        op = self.random.choice([ir.Op.EXP, ir.Op.POW, ir.Op.FMA, ir.Op.ABS])
+        op = self.random.choice([ir.Op.EXP, ir.Op.FAST_SIN, ir.Op.POW, ir.Op.FMA, ir.Op.ABS])
         return call(dtype, op, *(self.expr(dtype, depth) for _ in range(op.arity or 0)))
 
     def stmts(self, depth: int) -> ir.SeqStmt:

@@ -71,7 +71,7 @@ ROUNDINGS = (Op.FLOOR, Op.CEIL, Op.ROUND, Op.TRUNC)
 # Elementary functions, by the number of their arguments.
 FUNCTIONS = {
     1: tuple(op for op in Op if op.is_math and op.arity == 1 and op not in (*ROUNDINGS, Op.ABS, Op.SQRT, Op.ISNAN)),
-    2: (Op.ATAN2, Op.POW),
+    2: (Op.ATAN2, Op.FAST_ATAN2, Op.POW),
 }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -17,6 +18,7 @@ from tirlite.target import Target
 
 # In ULP, which are the unit of the bar; the time is told beside it.
 BAR = 1.0
+BAR_OF_FAST = 4.0
 _ELEMENTS = 1 << 14
 
 # What NumPy has no one function for is done in several, without arrays in between.
@@ -44,19 +46,36 @@ FUNCTIONS = (
 
 
 def math_figures(*, quick: bool = False) -> Iterator[Figure]:
-    """For each function and type the worst error in ULP, with the time of an element, tirlite's and NumPy's."""
+    """For each function and type the worst error in ULP, with the time of an element, tirlite's and NumPy's.
+
+    A fast variant has a row of its own behind that of the exact function.
+    """
+    from tirlite.ir.functions import has_fast
+
     for op in FUNCTIONS:
         for dtype in (f32, f64):
             kernel = _mapping(op, dtype)
-            arguments = samples(op, dtype, 30 if quick else 600)
-            results = np.empty_like(arguments[0])
-            kernel(*arguments, results)
-            error, where = worst_error(op, dtype, arguments, results)
-            ours, theirs = _seconds(op, dtype, kernel, 3 if quick else 101)
-            beside = "" if theirs is None else f", NumPy {_nanoseconds(theirs)}, ratio {ours / theirs:.2f}"
-            place = ", ".join(f"{value:.9g}" for value in where)
-            note = f"{_nanoseconds(ours)} an element{beside}; worst at {place}"
-            yield Figure(f"{op.label} {dtype}", error, "ULP", BAR, note)
+            if not has_fast(op, dtype):
+                yield _figure(op, dtype, {"": kernel}, quick=quick)
+                continue
+            fast = _mapping(op.fast, dtype)
+            yield _figure(op, dtype, {"": kernel}, quick=quick)
+            yield _figure(op.fast, dtype, {"": fast, "exact ": kernel}, quick=quick)
+
+
+def _figure(op: Op, dtype: DType, kernels: Mapping[str, driver.Kernel], *, quick: bool) -> Figure:
+    """The row of the first of these kernels; the others are timed beside it."""
+    arguments = samples(op, dtype, 30 if quick else 600)
+    results = np.empty_like(arguments[0])
+    first = next(iter(kernels.values()))
+    first(*arguments, results)
+    error, where = worst_error(op, dtype, arguments, results)
+    seconds = _seconds(op.exact, dtype, kernels, 3 if quick else 101)
+    ours = seconds.pop("")
+    told = ", ".join(f"{name}{_nanoseconds(each)}, ratio {ours / each:.2f}" for name, each in seconds.items())
+    place = ", ".join(f"{value:.9g}" for value in where)
+    note = f"{_nanoseconds(ours)} an element{told and ', '}{told}; worst at {place}"
+    return Figure(f"{op.label} {dtype}{' fast' * op.is_fast}", error, "ULP", BAR_OF_FAST if op.is_fast else BAR, note)
 
 
 def _nanoseconds(seconds: float) -> str:
@@ -73,19 +92,23 @@ def _mapping(op: Op, dtype: DType) -> driver.Kernel:
     return driver.compile(builder.build(), target=Target.host(workers=1))
 
 
-def _seconds(op: Op, dtype: DType, kernel: driver.Kernel, runs: int) -> tuple[float, float | None]:
-    """The least time of a call of both, called in turn: whatever else runs only adds to it."""
+def _seconds(op: Op, dtype: DType, kernels: Mapping[str, driver.Kernel], runs: int) -> dict[str, float]:
+    """The least time of a call of each and of NumPy, called in turn: whatever else runs only adds to it."""
     random, (low, high) = np.random.default_rng(0), _RANGES.get(op, (-8.0, 8.0))
     assert op.arity is not None
     arguments = [random.uniform(low, high, _ELEMENTS).astype(dtype.numpy) for _ in range(op.arity)]
     result = np.empty_like(arguments[0])
     peer = _NUMPY[op] if op in _NUMPY else getattr(np, op.label)
-    ours, theirs = [], []
+    calls: dict[str, Callable[[], object]] = {}
+    for name, kernel in kernels.items():
+        calls[name] = partial(kernel, *arguments, result)
+    if peer is not None:
+        calls["NumPy "] = partial(peer, *arguments, out=result)
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(runs):
-        ours.append(_timed(lambda: kernel(*arguments, result)))
-        if peer is not None:
-            theirs.append(_timed(lambda: peer(*arguments, out=result)))
-    return min(ours), min(theirs, default=None)
+        for name, call in calls.items():
+            seconds[name].append(_timed(call))
+    return {name: min(each) for name, each in seconds.items()}
 
 
 def _timed(work: Callable[[], Any]) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.ir import DType, Op, f32
+from tirlite.ir.functions.fast_angles import LARGEST
 
 if TYPE_CHECKING:
     import mpmath  # type: ignore[import-untyped]
@@ -31,6 +32,7 @@ _WIDEST = {
     Op.SIN: 1e300,
     Op.COS: 1e300,
     Op.TAN: 1e300,
+    **dict.fromkeys((Op.FAST_SIN, Op.FAST_COS, Op.FAST_TAN), LARGEST),
 }
 _CORNERS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 10.0, 89.0, 100.0, 700.0, 1e-40, 1e-310, 1e10, 1e20, 1e30)
 
@@ -47,13 +49,14 @@ def exact(op: Op) -> Callable[..., mpmath.mpf]:
         Op.POW: mpmath.power,
         Op.RSQRT: lambda x: 1 / mpmath.sqrt(x),
     }
-    return named.get(op) or getattr(mpmath, op.label)
+    return named.get(op.exact) or getattr(mpmath, op.label)
 
 
 def samples(op: Op, dtype: DType, count: int) -> list[Floats]:
     """About `count` arguments each, corners among them, at which the function has a value; the same at each call."""
     random = np.random.default_rng(0)
-    first = _spread(_WIDEST.get(op, 1e300), random, count)
+    widest = _WIDEST.get(op, _WIDEST.get(op.exact, 1e300))
+    op, first = op.exact, _spread(widest, random, count)
     arrays = [first]
     if op is Op.POW:
         base = np.exp(random.uniform(-30, 30, len(first)))

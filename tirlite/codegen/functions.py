@@ -34,7 +34,9 @@ def math(out: FunctionText, op: Op, dtype: DType, operands: list[str]) -> str:
 
     formula = formula_of(op, dtype.scalar)
     if formula is not None:
-        return call_formula(out, f"{op.label}.{dtype.scalar}", formula, dtype, [(dtype, each) for each in operands])
+        return call_formula(
+            out, f"{op.name.lower()}.{dtype.scalar}", formula, dtype, [(dtype, each) for each in operands]
+        )
     return out.intrinsic(_INTRINSICS[op], dtype, *operands)
 
 

@@ -122,7 +122,7 @@ def call(site: CallSite) -> object:
         rule = _math
     if rule is None:
         raise misplaced(site.word, site.span)
-    site.only()
+    site.only(*(("fast",) if site.word.op is not None and site.word.op.takes_fast else ()))
     return rule(site)
 
 
@@ -161,7 +161,18 @@ def _math(site: CallSite) -> object:
     if not args[0].dtype.is_float:
         args = tuple(arg.astype(f64.with_lanes(arg.dtype.lanes)) for arg in args)
     dtype = args[0].dtype
+    op = op.fast if _is_fast(site) else op
     return Call(bool_.with_lanes(dtype.lanes) if op is Op.ISNAN else dtype, op, args)
+
+
+def _is_fast(site: CallSite) -> bool:
+    """Whether `fast=True` is asked for; the value is known when the kernel is translated."""
+    if "fast" not in site.keywords:
+        return False
+    value, span = site.keywords["fast"]
+    if not isinstance(value, bool):
+        raise WrongArgument(site.name, "`fast=True` or `fast=False`", described(value), span=span).error()
+    return value
 
 
 def _f64(literal: object, span: Span) -> Expr:

@@ -48,7 +48,7 @@ _FORMS = ("attr", "static", "let", "select", "if_then_else", "ramp", "broadcast"
 _CALLS = ("call", "address_of", "access_ptr", "call_extern", "barrier")
 _HEADER = ("dim", "dims", "out", "buffer", "kernel", "inline")
 
-MATH: Mapping[str, Word] = {op.label: Word(op.label, op) for op in Op if op.is_math}
+MATH: Mapping[str, Word] = {op.label: Word(op.label, op) for op in Op if op.is_math and not op.is_fast}
 RANGE, MIN, MAX = Word("range"), Word("min"), Word("max")
 WORDS: Mapping[str, Word] = {
     **{name: Word(name) for name in (*LOOPS, *DECLARATIONS, *_FORMS, *_CALLS) if name != RANGE.name},

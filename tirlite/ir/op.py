@@ -6,7 +6,10 @@ from enum import Enum
 
 
 class Op(Enum):
-    """An operation: its DSL name under `tl.` and its number of arguments (None: any)."""
+    """An operation: its DSL name under `tl.`, its number of arguments (None: any), whether it is a fast variant.
+
+    `tl.sin(x, fast=True)` is one.
+    """
 
     ABS = ("abs", 1)
     SQRT = ("sqrt", 1)
@@ -31,6 +34,25 @@ class Op(Enum):
     ERF = ("erf", 1)
     SIGMOID = ("sigmoid", 1)
     POW = ("pow", 2)
+    FAST_RSQRT = ("rsqrt", 1, True)
+    FAST_EXP2 = ("exp2", 1, True)
+    FAST_EXPM1 = ("expm1", 1, True)
+    FAST_LOG = ("log", 1, True)
+    FAST_LOG2 = ("log2", 1, True)
+    FAST_LOG10 = ("log10", 1, True)
+    FAST_LOG1P = ("log1p", 1, True)
+    FAST_SIN = ("sin", 1, True)
+    FAST_COS = ("cos", 1, True)
+    FAST_TAN = ("tan", 1, True)
+    FAST_ASIN = ("asin", 1, True)
+    FAST_ACOS = ("acos", 1, True)
+    FAST_ATAN = ("atan", 1, True)
+    FAST_ATAN2 = ("atan2", 2, True)
+    FAST_SINH = ("sinh", 1, True)
+    FAST_COSH = ("cosh", 1, True)
+    FAST_TANH = ("tanh", 1, True)
+    FAST_ERF = ("erf", 1, True)
+    FAST_SIGMOID = ("sigmoid", 1, True)
     FLOOR = ("floor", 1)
     CEIL = ("ceil", 1)
     ROUND = ("round", 1)
@@ -43,14 +65,30 @@ class Op(Enum):
     CALL_EXTERN = ("call_extern", None)
     BARRIER = ("barrier", 1)
 
-    def __init__(self, label: str, arity: int | None) -> None:
+    def __init__(self, label: str, arity: int | None, is_fast: bool = False) -> None:
         self.label = label
         self.arity = arity
+        self.is_fast = is_fast
 
     @property
     def is_math(self) -> bool:
         """A pure function of its arguments alone."""
         return self not in _NOT_MATH
+
+    @property
+    def takes_fast(self) -> bool:
+        """Whether `fast=True` may be asked for: of the elementary functions."""
+        return self.fast is not self or self.is_fast or self in (Op.EXP, Op.POW)
+
+    @property
+    def fast(self) -> Op:
+        """The variant with an error of up to 4 ULP; the operation itself where that would gain nothing."""
+        return self if self.is_fast else Op.__members__.get(f"FAST_{self.name}", self)
+
+    @property
+    def exact(self) -> Op:
+        """The operation of which this is the fast variant, else itself."""
+        return Op[self.name.removeprefix("FAST_")]
 
 
 _NOT_MATH = frozenset({Op.IF_THEN_ELSE, Op.ADDRESS_OF, Op.ACCESS_PTR, Op.CALL_EXTERN, Op.BARRIER})

@@ -200,7 +200,8 @@ def _call(call: Call, names: Names) -> tuple[int, Sequence[Piece]]:
         args = (f'"{call.dtype}"', *args)
     # Functions of several numbers bring them to one type, so that one constant must say it if all are constants.
     typed = call.op.is_math and all(type(arg) in _CONSTANTS for arg in call.args) and call.dtype != f64
-    return ATOM, [*_listed(f"tl.{call.op.label}(", args, typed=typed), ")"]
+    end = ", fast=True)" if call.op.is_fast else ")"
+    return ATOM, [*_listed(f"tl.{call.op.label}(", args, typed=typed), end]
 
 
 def _select(select: Select, names: Names) -> tuple[int, Sequence[Piece]]:

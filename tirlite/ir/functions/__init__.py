@@ -3,6 +3,6 @@
 The interpreter and the compiled code both carry these out, so that they agree to the last bit, scalar or vector.
 """
 
-from tirlite.ir.functions.table import formula_of
+from tirlite.ir.functions.table import formula_of, has_fast
 
-__all__ = ["formula_of"]
+__all__ = ["formula_of", "has_fast"]

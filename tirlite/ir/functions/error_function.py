@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
-from math import factorial
+from math import cos, factorial, pi
 from typing import NamedTuple
 
 from tirlite.ir.dtype import f32, f64
@@ -14,7 +14,8 @@ from tirlite.ir.functions.constants import exp as exact_exp
 from tirlite.ir.functions.constants import parts, two_over_root_pi
 from tirlite.ir.functions.inverse import with_sign
 from tirlite.ir.functions.pairs import sum_of_larger
-from tirlite.ir.functions.series import economised, polynomial
+from tirlite.ir.functions.series import economised, interpolated, polynomial
+from tirlite.ir.functions.single import exp as single_exp
 
 _ROUNDER = 1.5 * 2.0**52
 _ROUNDER_BITS = 0x4338000000000000
@@ -25,11 +26,11 @@ _TERMS_OF_F32 = 5
 
 
 @cache
-def _near_zero(terms: int) -> tuple[float, ...]:
-    """(erf(x) / x - 1) in x^2, up to 1/4."""
+def _near_zero(terms: int, end: Fraction = Fraction(2501, 10000)) -> tuple[float, ...]:
+    """(erf(x) / x - 1) in x^2, up to 1/4 or another end."""
     series = [two_over_root_pi() * Fraction((-1) ** k, factorial(k) * (2 * k + 1)) for k in range(20)]
     series[0] -= 1
-    return economised(series, Fraction(0), Fraction(2501, 10000), terms)
+    return economised(series, Fraction(0), end, terms)
 
 
 @cache
@@ -89,3 +90,21 @@ def single_erf(x: Term) -> Term:
     small = size + size * polynomial(_near_zero(6), size * size)
     step = _about_step(size, _TERMS_OF_F32)
     return with_sign((size < 0.5).where(small, step.high + step.more), wide).to(f32)
+
+
+@cache
+def _far_from_zero() -> tuple[float, ...]:
+    """e^(x^2) (1 - erf(x)) from 1 to 4, by interpolation."""
+    nodes = [Fraction(5, 2) + Fraction(3, 2) * Fraction(cos((2 * k + 1) * pi / 20)) for k in range(10)]
+    values = [(1 - exact_erf(node)) / exact_exp(-node * node) for node in nodes]
+    return tuple(float(c) for c in interpolated(nodes, values))
+
+
+def fast_erf(x: Term) -> Term:
+    """Of an f32, all in f32, without a table."""
+    size = abs(x)
+    z = size * size
+    small = x + x * polynomial(_near_zero(7, Fraction(1)), z)
+    bounded = (size > 4.0).where(4.0, size)
+    far = 1.0 - single_exp(-bounded * bounded) * polynomial(_far_from_zero(), bounded)
+    return (size < 1.0).where(small, (x < 0.0).where(-far, far))

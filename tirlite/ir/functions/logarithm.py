@@ -27,6 +27,7 @@ from tirlite.ir.functions.series import economised, polynomial
 _ROOT_OF_HALF = 0x3FE6A09E667F3BCD  # the bits of the square root of 1/2
 _LEAST_NORMAL = 2.0**-1022
 _ROUNDER = 1.5 * 2.0**52
+_UPPER_DIGITS = -(1 << 27)
 
 
 class Split(NamedTuple):
@@ -75,7 +76,7 @@ def _log_pair(k: Term, f: Pair) -> Pair:
 
 def log(x: Term) -> Term:
     parted = split(x)
-    return _edges(x, _log(parted.k, parted.m - 1.0, x.like(0.0)))
+    return at_edges(x, _log(parted.k, parted.m - 1.0, x.like(0.0)))
 
 
 def _log(k: Term, f: Term, missing: Term) -> Term:
@@ -89,7 +90,7 @@ def _log(k: Term, f: Term, missing: Term) -> Term:
     return k * first - ((square - (s * (square + rest) + (k * second + missing))) - f)
 
 
-def _edges(x: Term, result: Term) -> Term:
+def at_edges(x: Term, result: Term) -> Term:
     """What a logarithm is at 0, below it, at infinity and of nan."""
     result = (x <= 0.0).where(x.equals(0.0).where(x.like(-inf), nan), result)
     return ((x < inf) | (x <= 0.0)).where(result, (x - x.like(0.0)))
@@ -99,21 +100,34 @@ def log1p(x: Term) -> Term:
     total = sum_of(1.0, x)
     parted = split(total.high)
     result = _log(parted.k, parted.m - 1.0, total.low / total.high)
-    result = _edges(total.high, result)
+    result = at_edges(total.high, result)
     return (abs(x) < 2.0**-54).where(x, result)
 
 
 def log2(x: Term) -> Term:
-    return _in_base(x, ln2())
+    return _in_base(x, 1 / ln2(), Fraction(1))
 
 
 def log10(x: Term) -> Term:
-    return _in_base(x, ln10())
+    return _in_base(x, 1 / ln10(), ln2() / ln10())
 
 
-def _in_base(x: Term, log_of_base: Fraction) -> Term:
-    factor = constant(x, parts(1 / log_of_base, 2))
-    return _edges(x, multiply(log_pair(x), factor).value)
+def _in_base(x: Term, unit: Fraction, doubling: Fraction) -> Term:
+    """`unit` times the natural logarithm, of which that of 2 is `doubling`.
+
+    log(1 + f) is summed as in `_log`, in two parts, the first of which has few digits: its product is exact.
+    """
+    parted = split(x)
+    k, f = parted.k, parted.m - 1.0
+    s = f / (f + 2.0)
+    z = s * s
+    square = 0.5 * f * f
+    high = ((f - square).bits & _UPPER_DIGITS).as_type(f64)
+    low = (f - high) - square + s * (square + z * polynomial(_coefficients(1, 8), z))
+    first, second = parts(unit, 2, 26)
+    whole, missing = parts(doubling, 2, 40)
+    start = sum_of_larger(k * whole, high * first)
+    return at_edges(x, start.high + (start.low + (k * missing + ((high + low) * second + low * first))))
 
 
 def power(x: Term, y: Term) -> Term:

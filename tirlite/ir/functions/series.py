@@ -22,6 +22,22 @@ def economised(series: Sequence[Fraction], low: Fraction, high: Fraction, terms:
     return tuple(float(c) for c in _shifted(back, -middle / radius, 1 / radius))
 
 
+def interpolated(nodes: Sequence[Fraction], values: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    """The polynomial through these points: the coefficients, the constant first. By Newton's divided differences."""
+    differences = list(values)
+    for order in range(1, len(nodes)):
+        for k in range(len(nodes) - 1, order - 1, -1):
+            differences[k] = (differences[k] - differences[k - 1]) / (nodes[k] - nodes[k - order])
+    result: list[Fraction] = []
+    for node, difference in zip(reversed(nodes), reversed(differences), strict=True):
+        grown = [Fraction(0), *result]
+        for place, c in enumerate(result):
+            grown[place] -= c * node
+        grown[0] += difference
+        result = grown
+    return tuple(result)
+
+
 def _shifted(series: Sequence[Fraction], middle: Fraction, radius: Fraction) -> list[Fraction]:
     """The coefficients of p(middle + radius * t) in t."""
     result: list[Fraction] = []

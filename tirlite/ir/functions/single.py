@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
-from math import factorial, inf, nan
+from math import factorial, inf
 from typing import NamedTuple
 
 from tirlite.ir.dtype import f32, f64
 from tirlite.ir.formula import Term
 from tirlite.ir.functions.constants import ln2, ln10, parts
 from tirlite.ir.functions.exponential import clamped
-from tirlite.ir.functions.logarithm import power_at_edges
+from tirlite.ir.functions.logarithm import at_edges, power_at_edges
 from tirlite.ir.functions.series import economised, polynomial
 
 _ROUNDER_OF_F32 = 1.5 * 2.0**23
@@ -114,15 +114,15 @@ def sigmoid(x: Term) -> Term:
 
 
 def log(x: Term) -> Term:
-    return _edges(x, _logarithm(x.to(f64)).to(f32))
+    return at_edges(x, _logarithm(x.to(f64)).to(f32))
 
 
 def log2(x: Term) -> Term:
-    return _edges(x, _logarithm(x.to(f64), float(1 / ln2())).to(f32))
+    return at_edges(x, _logarithm(x.to(f64), float(1 / ln2())).to(f32))
 
 
 def log10(x: Term) -> Term:
-    return _edges(x, _logarithm(x.to(f64), float(1 / ln10())).to(f32))
+    return at_edges(x, _logarithm(x.to(f64), float(1 / ln10())).to(f32))
 
 
 def log1p(x: Term) -> Term:
@@ -130,15 +130,22 @@ def log1p(x: Term) -> Term:
     above = wide + 1.0
     # What the sum has lost matters where the logarithm is near zero, and has the slope 1.
     result = _logarithm(above) + (wide - (above - 1.0))
-    return x.equals(0.0).where(x, _edges(above.to(f32), result.to(f32)))
+    return x.equals(0.0).where(x, at_edges(above.to(f32), result.to(f32)))
 
 
 def power(x: Term, y: Term) -> Term:
-    base, exponent = x.to(f64), y.to(f64)
-    size = abs(base)
-    logarithm = _edges(size, _logarithm(size))
-    result = _grown(clamped(exponent * logarithm, -200.0, 200.0)).value
-    return power_at_edges(base, exponent, result).to(f32)
+    size = abs(x).to(f64)
+    logarithm = at_edges(size, _logarithm(size))
+    result = _grown(clamped(y.to(f64) * logarithm, -200.0, 200.0)).value
+    return power_at_edges(x, y, result.to(f32))
+
+
+def rsqrt(x: Term) -> Term:
+    """1 / sqrt(x), whose error is seen in f64, where squares are exact."""
+    near = 1.0 / x.sqrt()
+    wide, start = x.to(f64), near.to(f64)
+    better = (start + start * (0.5 - 0.5 * (wide * start) * start)).to(f32)
+    return ((x > 0.0) & (x < inf)).where(better, near)
 
 
 def _logarithm(x: Term, unit: float = 1.0) -> Term:
@@ -149,9 +156,3 @@ def _logarithm(x: Term, unit: float = 1.0) -> Term:
     s = f / (f + 2.0)
     k = (exponent + _BITS).as_type(f64) - _ROUNDER
     return k * (unit * float(ln2())) + s * unit * polynomial(_arctangent(), s * s)
-
-
-def _edges(x: Term, result: Term) -> Term:
-    """What a logarithm is at 0, below it, at infinity and of nan."""
-    result = (x <= 0.0).where(x.equals(0.0).where(x.like(-inf), nan), result)
-    return ((x < inf) | (x <= 0.0)).where(result, x - 0.0)

@@ -1,0 +1,196 @@
+"""Exponentials, logarithms and erf at up to 4 ULP: a Term of f32 or f64 in, one of its type out, all in that type.
+
+What the exact functions do more is to carry the error of each step along, or to go by way of f64. Infinities, nan,
+denormals and signed zeros are as there.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+from math import factorial
+from typing import NamedTuple
+
+from tirlite.ir.dtype import DType, f32, f64
+from tirlite.ir.formula import Term
+from tirlite.ir.functions.constants import ln2, ln10, parts
+from tirlite.ir.functions.exponential import clamped
+from tirlite.ir.functions.logarithm import at_edges
+from tirlite.ir.functions.series import economised, polynomial
+
+
+class Format(NamedTuple):
+    """What formulas need to know of a type."""
+
+    dtype: DType
+    digits: int  # behind the point
+    bias: int
+    rounder: float  # added to a number that is small enough, it leaves the nearest integer in the last digits
+    rounder_bits: int
+    short: int  # digits of a constant whose product with an exponent is exact
+    root_of_half: int  # its bits
+    exponential: int  # terms of polynomials
+    logarithm: int
+    odd: int
+    below: float  # the exponential of what is less rounds to 0
+    above: float  # and of what is more overflows
+
+    def power_of_two(self, n: Term) -> Term:
+        """2^n, where that is a normal number."""
+        return ((n + self.bias) << self.digits).as_type(self.dtype)
+
+
+_F32 = Format(f32, 23, 127, 1.5 * 2.0**23, 0x4B400000, 15, 0x3F3504F3, 5, 4, 4, -105.0, 90.0)
+_F64 = Format(f64, 52, 1023, 1.5 * 2.0**52, 0x4338000000000000, 40, 0x3FE6A09E667F3BCD, 11, 8, 8, -750.0, 720.0)
+
+
+def format_of(x: Term) -> Format:
+    return _F32 if x.dtype == f32 else _F64
+
+
+@cache
+def _exponential(terms: int) -> tuple[float, ...]:
+    """(e^r - 1 - r) / r^2 for |r| <= ln 2 / 2."""
+    end = Fraction(347, 1000)
+    return economised([Fraction(1, factorial(k + 2)) for k in range(20)], -end, end, terms)
+
+
+@cache
+def _arctangent(terms: int) -> tuple[float, ...]:
+    """(2 atanh(s) - 2 s) / s^3 in s^2, for s up to 3 - 2 sqrt(2)."""
+    return economised([Fraction(2, 2 * k + 3) for k in range(24)], Fraction(0), Fraction(295, 10000), terms)
+
+
+@cache
+def _hyperbolic(terms: int) -> tuple[float, ...]:
+    """(sinh(x) - x) / x^3 in x^2, up to 1."""
+    return economised([Fraction(1, factorial(2 * k + 3)) for k in range(14)], Fraction(0), Fraction(1), terms)
+
+
+class _Grown(NamedTuple):
+    """e^x as `2^n (1 + more)`."""
+
+    n: Term
+    more: Term
+
+
+def _grown(x: Term) -> _Grown:
+    """Of an x whose exponential is a number."""
+    form = format_of(x)
+    first, second = parts(ln2(), 2, form.short)
+    shifted = x * float(1 / ln2()) + form.rounder
+    count = shifted - form.rounder
+    r = (x - count * first) - count * second
+    return _Grown(shifted.bits - form.rounder_bits, r + r * r * polynomial(_exponential(form.exponential), r))
+
+
+def _scaled(value: Term, n: Term) -> Term:
+    """`value * 2^n`, rounded once where that is a denormal number."""
+    form, half = format_of(value), n >> 1
+    return value * form.power_of_two(half) * form.power_of_two(n - half)
+
+
+def exp2(x: Term) -> Term:
+    form = format_of(x)
+    x = clamped(x, form.below * 1.45, form.above * 1.45)
+    shifted = x + form.rounder
+    r = (x - (shifted - form.rounder)) * float(ln2())
+    more = r + r * r * polynomial(_exponential(form.exponential), r)
+    return _scaled(1.0 + more, shifted.bits - form.rounder_bits)
+
+
+def expm1(x: Term) -> Term:
+    form = format_of(x)
+    e = _grown(clamped(x, -45.0, form.above))
+    half = e.n >> 1
+    rest = e.n - half
+    power = form.power_of_two(half)
+    less = power - form.power_of_two(half - e.n)
+    return x.equals(0.0).where(x, (less + power * e.more) * form.power_of_two(rest))
+
+
+def _half_of_exp(size: Term) -> Term:
+    """e^x / 2, of an x that is not negative."""
+    e = _grown(clamped(size, -1.0, format_of(size).above))
+    return _scaled(1.0 + e.more, e.n - 1)
+
+
+def sinh(x: Term) -> Term:
+    size, z = abs(x), x * x
+    half = _half_of_exp(size)
+    near = x + x * z * polynomial(_hyperbolic(format_of(x).odd), z)
+    far = half - 0.25 / half
+    return (size < 1.0).where(near, (x < 0.0).where(-far, far))
+
+
+def cosh(x: Term) -> Term:
+    half = _half_of_exp(abs(x))
+    return half + 0.25 / half
+
+
+def tanh(x: Term) -> Term:
+    form, size = format_of(x), abs(x)
+    e = _grown(2.0 * (size > 20.0).where(20.0, size))
+    power = form.power_of_two(e.n)
+    less = (power - 1.0) + power * e.more
+    result = less / (less + 2.0)
+    return x.equals(0.0).where(x, (x < 0.0).where(-result, result))
+
+
+def sigmoid(x: Term) -> Term:
+    e = _grown(-clamped(abs(x), -1.0, -format_of(x).below))
+    small = _scaled(1.0 + e.more, e.n)
+    return (x < 0.0).where(small, 1.0) / (1.0 + small)
+
+
+class _Parted(NamedTuple):
+    """The logarithm of a positive number as `k ln 2 + rest`."""
+
+    k: Term
+    rest: Term
+
+
+def _parted(x: Term, *, tiny: bool = True) -> _Parted:
+    form = format_of(x)
+    up = form.digits + 1
+    is_tiny = x < 2.0 ** (1 - form.bias)
+    bits = (is_tiny.where(x * 2.0**up, x) if tiny else x).bits
+    exponent = (bits - form.root_of_half) >> form.digits
+    f = (bits - (exponent << form.digits)).as_type(form.dtype) - 1.0
+    s = f / (f + 2.0)
+    z = s * s
+    k = (exponent + form.rounder_bits).as_type(form.dtype) - form.rounder
+    if tiny:
+        k = is_tiny.where(k - float(up), k)
+    # 2 s is f - s f, so that f, which is exact, comes last.
+    return _Parted(k, f - s * (f - z * polynomial(_arctangent(form.logarithm), z)))
+
+
+def _sum(x: _Parted, k: Fraction, rest: Fraction) -> Term:
+    """`k` times the number of doublings, and `rest` times the logarithm of the rest."""
+    first, second = parts(k, 2, format_of(x.k).short)
+    scaled = x.rest if rest == 1 else x.rest * float(rest)
+    return x.k * first + (x.k * second + scaled) if second else x.k * first + scaled
+
+
+def log(x: Term) -> Term:
+    return at_edges(x, _sum(_parted(x), ln2(), Fraction(1)))
+
+
+def log2(x: Term) -> Term:
+    return at_edges(x, _sum(_parted(x), Fraction(1), 1 / ln2()))
+
+
+def log10(x: Term) -> Term:
+    return at_edges(x, _sum(_parted(x), ln2() / ln10(), 1 / ln10()))
+
+
+def log1p(x: Term) -> Term:
+    above = 1.0 + x
+    missing = (x - (above - 1.0)) / above
+    result = _sum(_parted(above, tiny=False), ln2(), Fraction(1)) + missing
+    return (abs(x) < 2.0**-60).where(x, at_edges(above, result))
+
+
+def rsqrt(x: Term) -> Term:
+    return 1.0 / x.sqrt()
