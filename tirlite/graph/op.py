@@ -10,7 +10,7 @@ from tirlite.diag import GraphError, Message, Span, TirliteError
 from tirlite.graph.types import TensorType, Type
 from tirlite.ir import DType
 from tirlite.record import record
-from tirlite.sizes import Dim, Poly, Size, evaluate, substitute
+from tirlite.sizes import Dim, Poly, Proof, Size, evaluate, prove_eq, substitute
 
 
 class OperandCount(Message):
@@ -44,6 +44,7 @@ class ShapeMismatch(Message):
 
     call: str
     why: str
+    unequal: tuple[tuple[Size, Size], ...] = ()  # extents that would have to be equal
 
 
 class ShapeUndecided(Message):
@@ -61,6 +62,7 @@ class ShapeUndecided(Message):
 
     call: str
     why: str
+    unequal: tuple[tuple[Size, Size], ...] = ()  # extents that would have to be equal
 
 
 class OperandType(Message):
@@ -197,11 +199,19 @@ class Site:
             raise self.bad_attribute(f"an axis stands twice in {axes}")
         return tuple(found)
 
-    def mismatch(self, why: str) -> TirliteError:
-        return ShapeMismatch(str(self), why, span=self.span).error()
+    def mismatch(self, why: str, *unequal: tuple[Size, Size]) -> TirliteError:
+        """`unequal` are extents that would have to be equal."""
+        return ShapeMismatch(str(self), why, unequal, span=self.span).error()
 
-    def undecided(self, why: str) -> TirliteError:
-        return ShapeUndecided(str(self), why, span=self.span).error()
+    def undecided(self, why: str, *unequal: tuple[Size, Size]) -> TirliteError:
+        """As `mismatch`."""
+        return ShapeUndecided(str(self), why, unequal, span=self.span).error()
+
+    def unequal(self, why: str, a: Size, b: Size) -> TirliteError:
+        """For two extents that must be equal, and are not proved to be."""
+        if prove_eq(a, b) is Proof.NO:
+            return self.mismatch(why, (a, b))
+        return self.undecided(f"{why}: are they equal?", (a, b))
 
     def wrong_type(self, why: str) -> TirliteError:
         return OperandType(str(self), why, span=self.span).error()

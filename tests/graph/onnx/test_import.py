@@ -160,3 +160,25 @@ def test_tensors_that_contradict_themselves_are_refused(dims: list[int]) -> None
 def test_inputs_whose_size_wraps_are_refused() -> None:
     with pytest.raises(tl.GraphError, match="onnx-bad-model"):
         tl.from_onnx(model([helper.make_node("Relu", ["x"], ["y"])], {"x": [1 << 40, 1 << 40]}, ["y"]))
+
+
+def test_dims_that_must_be_equal_become_one() -> None:
+    nodes = [helper.make_node("MatMul", ["x", "y"], ["p"]), helper.make_node("Concat", ["p", "z"], ["out"], axis=1)]
+    f = tl.from_onnx(model(nodes, {"x": ["batch", "n"], "y": [None, 3], "z": ["rows", "k"]}, ["out"]))
+    assert [str(param.type) for param in f.params] == ["f32[batch, n]", "f32[n, 3]", "f32[batch, k]"]
+    assert str(f.result) == "f32[batch, k + 3]"
+
+
+def test_a_dim_that_must_be_a_number_becomes_one() -> None:
+    weight = onnx.numpy_helper.from_array(np.ones((4, 3, 3, 3), np.float32), "w")
+    node = helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])
+    f = tl.from_onnx(model([node], {"x": ["batch", "channels", "h", None]}, ["y"], weight))
+    assert str(f.result) == "f32[batch, 4, h, x_3]"
+
+
+def test_what_dims_cannot_mend_is_told_as_it_was_met_first() -> None:
+    nodes = [helper.make_node("Add", ["x", "y"], ["s"]), helper.make_node("MatMul", ["s", "s"], ["p"])]
+    nodes += [helper.make_node("Reshape", ["p", "shape"], ["out"])]
+    given = model(nodes, {"x": ["n", "n"], "y": ["m", 4]}, ["out"], integers("shape", [5, 5]))
+    with pytest.raises(tl.GraphError, match="are they equal"):
+        tl.from_onnx(given)

@@ -10,17 +10,18 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tirlite.diag import GraphError, Message, public
+from tirlite.diag import GraphError, Message, TirliteError, public
 from tirlite.graph.aot.names import identifier
 from tirlite.graph.builder.builder import Builder
 from tirlite.graph.expr import Expr, Var
 from tirlite.graph.function import Function
 from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
+from tirlite.graph.onnx.equal_dims import demanded
 from tirlite.graph.onnx.importers.table import IMPORTERS
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.onnx.translation import Dialect, Missing, Names, Translation
 from tirlite.graph.types import TensorType
-from tirlite.sizes import Dim, Size, SizeLike
+from tirlite.sizes import Dim, Size, SizeLike, substitute
 
 # Before version 6, operators differ in more than the rules of broadcasting.
 _OLDEST = 6
@@ -85,15 +86,29 @@ def from_onnx(
     """The model as a function: its inputs are parameters, its initializers constants, its outputs the result.
 
     `source` is a path, a model's bytes, or an onnx.ModelProto. Named extents become dims, one for each name; unnamed
-    ones dims of their own. `outputs` picks other values than the model's outputs, by their names; `shapes` gives
-    inputs other extents; `constants` gives the values of inputs, which then are no parameters. Constants and what is
-    computed from shapes are folded. `dims` gives named extents a number, where a model's shapes say too little else.
+    ones dims of their own; what operators demand to be equal becomes one dim, or a number. `outputs` picks other values
+    than the model's outputs, by their names; `shapes` gives inputs other extents; `constants` gives the values of
+    inputs, which then are no parameters. Constants and what is computed from shapes are folded. `dims` gives named
+    extents a number, where a model's shapes say too little else.
 
     Raises GraphError: for a file that is no model, for tensors that contradict themselves or lie outside of the
     model's folder, and, naming all of them at once, for nodes that have no counterpart.
     """
     model, name, folder = _loaded(source)
-    return _Import(model, name, folder, shapes or {}, constants or {}, dims or {}).function(outputs)
+    known: dict[str, Dim] = {}
+    merged: dict[Dim, Size] = {}
+    first: TirliteError | None = None
+    while True:
+        try:
+            made = _Import(model, name, folder, shapes or {}, constants or {}, dims or {}, known, merged)
+            return made.function(outputs)
+        except TirliteError as error:
+            first = first or error
+            found = demanded(error, known.values())
+        if found is None:
+            raise first
+        dim, size = found
+        merged = {each: substitute(other, {dim: size}) for each, other in merged.items()} | {dim: size}
 
 
 def _loaded(source: object) -> tuple[Any, str, Path | None]:
@@ -127,7 +142,10 @@ class _Import:
         shapes: Mapping[str, Sequence[SizeLike]],
         constants: Mapping[str, npt.ArrayLike],
         bound: Mapping[str, int],
+        known: dict[str, Dim],
+        merged: Mapping[Dim, Size],
     ) -> None:
+        """`known` are the dims by name, to which new ones are added, `merged` what some of them must be."""
         self.model = model
         self.shapes = shapes
         self.constants = constants
@@ -135,7 +153,8 @@ class _Import:
         graph = model.graph
         self.builder = Builder(identifier(graph.name or Path(name).stem or "model"))
         self.read = TensorReader(name, folder)
-        self.dims: dict[str, Dim] = {}
+        self.dims = known
+        self.merged = merged
         self.bound = bound
         self.seen: dict[str, None] = {}
         self.missing: list[Missing] = []
@@ -228,4 +247,6 @@ class _Import:
         self.seen[called] = None
         if called in self.bound:
             return self.bound[called]
-        return self.dims.setdefault(called, Dim(called)) + 0
+        if called not in self.dims:
+            self.dims[called] = Dim(called)
+        return substitute(self.dims[called], self.merged)

@@ -75,7 +75,9 @@ def _reshape(site: Site, attrs: Reshape) -> TensorType:
     before, after = product(x.shape), product(attrs.shape)
     if not is_equal(before, after):
         why = f"{before} elements become {after}"
-        raise site.mismatch(why) if prove_eq(before, after) is Proof.NO else site.undecided(f"{why}: are they as many?")
+        if prove_eq(before, after) is Proof.NO:
+            raise site.mismatch(why, (before, after))
+        raise site.undecided(f"{why}: are they as many?", (before, after))
     return TensorType(attrs.shape, x.dtype)
 
 

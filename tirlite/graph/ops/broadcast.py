@@ -27,6 +27,7 @@ def _extent(site: Site, axis: int, column: Sequence[Size]) -> Size:
         elif extent != 1 and not is_equal(result, extent):
             differ = prove_eq(result, extent) is Proof.NO
             if differ and all(is_at_most(2, each) or each == 0 for each in (result, extent)):
-                raise site.mismatch(f"axis {axis} is {result} in one operand and {extent} in another")
-            raise site.undecided(f"axis {axis} is {result} in one operand and {extent} in another: are they equal?")
+                raise site.mismatch(f"axis {axis} is {result} in one operand and {extent} in another", (result, extent))
+            why = f"axis {axis} is {result} in one operand and {extent} in another: are they equal?"
+            raise site.undecided(why, (result, extent))
     return result

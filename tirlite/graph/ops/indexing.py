@@ -76,7 +76,9 @@ def _check_inside(site: Site, given: int, x: TensorType, indices: TensorType) ->
     for other, (extent, limit) in enumerate(zip(indices.shape, x.shape, strict=True)):
         if other != axis and not is_at_most(extent, limit):
             why = f"axis {other} is {limit} in operand 0 and {extent} in operand 1"
-            raise site.mismatch(why) if prove_le(extent, limit) is Proof.NO else site.undecided(why)
+            unequal = (extent, limit)
+            is_wrong = prove_le(extent, limit) is Proof.NO
+            raise site.mismatch(why, unequal) if is_wrong else site.undecided(why, unequal)
 
 
 def _depth(site: Site, indices: TensorType, most: int) -> int:
@@ -92,7 +94,8 @@ def _gather_nd(site: Site, attrs: BatchDims) -> TensorType:
     if not 0 <= batch < min(x.rank, indices.rank):
         raise site.bad_attribute(f"there are no {batch} axes before those that count")
     if not all(map(is_equal, x.shape[:batch], indices.shape[:batch])):
-        raise site.mismatch(f"the first {batch} axes differ")
+        unequal = zip(x.shape[:batch], indices.shape[:batch], strict=True)
+        raise site.mismatch(f"the first {batch} axes differ", *unequal)
     depth = _depth(site, indices, x.rank - batch)
     return TensorType(indices.shape[:-1] + x.shape[batch + depth :], x.dtype)
 
@@ -111,7 +114,8 @@ def _scatter_elements(site: Site, attrs: Scatter) -> TensorType:
     _check_scatter(site, attrs.reduction, x, updates)
     _check_inside(site, attrs.axis, x, indices)
     if updates.rank != indices.rank or not all(map(is_equal, updates.shape, indices.shape)):
-        raise site.mismatch("there must be as many updates as indices")
+        unequal = zip(updates.shape, indices.shape, strict=False)
+        raise site.mismatch("there must be as many updates as indices", *unequal)
     return x
 
 
@@ -120,7 +124,8 @@ def _scatter_nd(site: Site, attrs: ScatterNd) -> TensorType:
     _check_scatter(site, attrs.reduction, x, updates)
     wanted = indices.shape[:-1] + x.shape[_depth(site, indices, x.rank) :]
     if updates.rank != len(wanted) or not all(map(is_equal, updates.shape, wanted)):
-        raise site.mismatch(f"the updates must be {TensorType(wanted, x.dtype)}")
+        unequal = zip(updates.shape, wanted, strict=False)
+        raise site.mismatch(f"the updates must be {TensorType(wanted, x.dtype)}", *unequal)
     return x
 
 

@@ -8,7 +8,7 @@ from tirlite.graph.ops.normalization import Axis
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import i32, i64
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, prove_eq
+from tirlite.sizes import Size
 
 
 @record
@@ -37,7 +37,7 @@ def _check_equal(site: Site, axis: int, other: int, first: TensorType, each: Ten
     a, b = first.shape[other], each.shape[other]
     if other != axis and not is_equal(a, b):
         why = f"axis {other} is {a} in operand 0 and {b} in operand {number}"
-        raise site.mismatch(why) if prove_eq(a, b) is Proof.NO else site.undecided(f"{why}: are they equal?")
+        raise site.unequal(why, a, b)
 
 
 def _split(site: Site, attrs: Split) -> TupleType:

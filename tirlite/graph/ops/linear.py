@@ -8,7 +8,7 @@ from tirlite.graph.ops.broadcast import broadcast
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, prove_eq
+from tirlite.sizes import Size
 
 
 @record
@@ -24,8 +24,7 @@ class Gemm(Attrs):
 def contracted(site: Site, a: Size, b: Size) -> None:
     """Raises GraphError where two extents that are summed over are not the same."""
     if not is_equal(a, b):
-        why = f"the extents summed over are {a} and {b}"
-        raise site.mismatch(why) if prove_eq(a, b) is Proof.NO else site.undecided(f"{why}: are they equal?")
+        raise site.unequal(f"the extents summed over are {a} and {b}", a, b)
 
 
 def _matmul(site: Site, attrs: Attrs) -> TensorType:
@@ -60,7 +59,8 @@ def broadcast_into(site: Site, operand: TensorType, shape: tuple[Size, ...]) -> 
     """Raises GraphError where an operand does not broadcast to exactly this shape."""
     made = broadcast(site, [operand.shape, shape])
     if len(made) != len(shape) or not all(map(is_equal, made, shape)):
-        raise site.mismatch(f"{operand} does not broadcast to {TensorType(shape, operand.dtype)}")
+        unequal = zip(made[-len(shape) :], shape, strict=True)
+        raise site.mismatch(f"{operand} does not broadcast to {TensorType(shape, operand.dtype)}", *unequal)
 
 
 def _numbers(site: Site) -> DType:

@@ -54,7 +54,8 @@ def _channels(site: Site, x: TensorType) -> None:
         raise site.mismatch("operand 0 must have a batch axis and a channel axis")
     for number, each in enumerate(site.tensors()[1:], 1):
         if each.rank != 1 or not is_equal(each.shape[0], x.shape[1]):
-            raise site.mismatch(f"operand {number} must have one element for each of {x.shape[1]} channels")
+            unequal = zip(each.shape[:1], x.shape[1:2], strict=False)
+            raise site.mismatch(f"operand {number} must have one element for each of {x.shape[1]} channels", *unequal)
 
 
 def _batch_norm(site: Site, attrs: Epsilon) -> TensorType:

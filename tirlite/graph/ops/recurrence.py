@@ -43,7 +43,8 @@ def _cell(site: Site, gates: int, states: tuple[int, ...], bias: int | None = No
     for number, shape in wanted:
         given = site.tensor(number)
         if given.rank != len(shape) or not all(map(is_equal, given.shape, shape)):
-            raise site.mismatch(f"operand {number} must be {TensorType(shape, dtype)}")
+            unequal = zip(given.shape, shape, strict=False)
+            raise site.mismatch(f"operand {number} must be {TensorType(shape, dtype)}", *unequal)
     return TensorType((time, batch, hidden), dtype), TensorType((batch, hidden), dtype)
 
 
