@@ -33,6 +33,15 @@ def test_a_wrong_command_line_is_told_and_has_code_2(capsys: pytest.CaptureFixtu
     assert shown.out == ""
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["parallel", "--workers", "0"], ["parallel", "--workers", "two"], ["plans", "--time-limit", "-1"]],
+)
+def test_numbers_out_of_their_range_are_refused(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    assert main(["bench", *arguments]) == 2
+    assert f"`{arguments[-1]}` is not a" in capsys.readouterr().err
+
+
 def test_help_loads_nothing_that_can_wait() -> None:
     program = "import sys; from tirlite.cli.main import main; main(['--help']); print(*sys.modules)"
     shown = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)

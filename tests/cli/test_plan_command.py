@@ -110,6 +110,20 @@ def test_pictures_and_a_page(folder: Path, capsys: Shown) -> None:
     assert "Before, with storage of its own for each buffer: 20 bytes" in page
 
 
+@pytest.mark.parametrize("options", ["--svg input.csv", "--svg plan --html ./plan", "--out plan.svg --svg plan.svg"])
+def test_no_output_takes_the_place_of_the_input_or_of_another(folder: Path, capsys: Shown, options: str) -> None:
+    code, _, err = run(f"input.csv {options}", capsys)
+    assert code == 2
+    assert "error[bad-plan-option]" in err
+    assert [each.name for each in sorted(folder.iterdir())] == ["input.csv", "symbolic.csv"]
+    assert (folder / "input.csv").read_text() == EXAMPLE
+
+
+def test_the_table_may_take_its_offsets(folder: Path, capsys: Shown) -> None:
+    assert run("input.csv --out input.csv", capsys)[0] == 0
+    assert (folder / "input.csv").read_text().startswith("id,lower,upper,size,offset\n")
+
+
 def test_what_is_impossible_has_a_witness_and_code_three(folder: Path, capsys: Shown) -> None:
     code, out, err = run("input.csv --capacity 11", capsys)
     assert (code, out) == (3, "")

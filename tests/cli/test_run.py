@@ -43,15 +43,30 @@ def test_inputs_come_from_files(model: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    "option", [["--dim", "n=two"], ["--dim", "n"], ["--input", "z=x.npy"], ["--input", "x=no.npy"]]
+    "option",
+    [
+        ["--dim", "n=two"],
+        ["--dim", "n"],
+        ["--input", "z=x.npy"],
+        ["--input", "x=no.npy"],
+        ["--seed", "-1"],
+        ["--planner", "best"],
+    ],
 )
 def test_options_that_do_not_fit_are_refused(model: Path, option: list[str]) -> None:
     assert main(["run", str(model), *option]) == 2
 
 
 def test_a_dim_that_the_model_does_not_have_is_named(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", str(model), "--dim", "m=2"]) == 1
+    assert main(["run", str(model), "--dim", "m=2"]) == 2
     assert "there is no dim `m`; it has n" in capsys.readouterr().err
+
+
+def test_what_is_no_model_is_told_with_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"no model")
+    for command in (["run"], ["plan"], ["bench", "graphs"]):
+        assert main([*command, str(tmp_path / "net.onnx")]) == 2
+        assert "it is no ONNX model" in capsys.readouterr().err
 
 
 def test_the_package_s_cases_are_counted(capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,7 +124,7 @@ def test_misspelt_names_are_answered_with_the_nearest(
 
 
 def test_unknown_strategy(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", "smoothing.py:smooth", "--strategy", "shore"]) == 1
+    assert main(["show", "smoothing.py:smooth", "--strategy", "shore"]) == 2
     assert "did you mean `share`?" in capsys.readouterr().err
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tirlite.cli.numbers import seconds, whole
 
 if TYPE_CHECKING:
     from tirlite.cli.figures import Figure
@@ -25,37 +27,38 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="the speed of the compiler: import, first result, calls, passes, extreme programs",
         description="Measures the speed of the compiler, in a minute or so. Leave the machine idle meanwhile.",
     )
-    compiler.add_argument("--json", action="store_true", help="print one object for machines")
-    compiler.add_argument("--quick", action="store_true", help="small programs and few runs, to see that it works")
-    compiler.set_defaults(run=run_compile)
+    _finish(compiler, run_compile, "small programs and few runs")
     debug = benches.add_parser(
         "debug",
         help="the price of checked code: how much slower each kernel of the gallery is with debug=True",
         description="Calls each kernel of the gallery with and without checks in turn, and prints the ratio.",
     )
-    debug.add_argument("--json", action="store_true", help="print one object for machines")
-    debug.add_argument("--quick", action="store_true", help="small arrays and few runs, to see that it works")
-    debug.set_defaults(run=run_debug)
-    _add_math(benches)
-    parallel = benches.add_parser(
-        "parallel",
-        help="parallel loops: each kernel of the gallery on one worker and on several, and the cost of a fork",
-        description="Calls each kernel with parallel loops on one worker and on several in turn, and prints the ratio.",
+    _finish(debug, run_debug, "small arrays and few runs")
+    math = benches.add_parser(
+        "math",
+        help="the elementary functions: the worst error against mpmath, and the time of an element beside NumPy",
+        description="Tries each elementary function on a sample with corners, and times it and NumPy in turn.",
     )
-    parallel.add_argument("--workers", metavar="N", type=int, default=2, help="how many (%(default)d)")
-    parallel.add_argument("--json", action="store_true", help="print one object for machines")
-    parallel.add_argument("--quick", action="store_true", help="small arrays and few runs, to see that it works")
-    parallel.set_defaults(run=run_parallel)
+    _finish(math, run_math, "small samples and few runs")
+    _add_parallel(benches)
     _add_graphs(benches)
     passes = benches.add_parser(
         "passes",
         help="the passes that take storage away: bytes and times of the gallery's kernels with and without them",
         description="Calls kernels without these passes, with all, and with all but one in turn: the ratios.",
     )
-    passes.add_argument("--json", action="store_true", help="print one object for machines")
-    passes.add_argument("--quick", action="store_true", help="small arrays and few runs, to see that it works")
-    passes.set_defaults(run=run_passes)
+    _finish(passes, run_passes, "small arrays and few runs")
     _add_plans(benches)
+
+
+def _add_parallel(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parallel = benches.add_parser(
+        "parallel",
+        help="parallel loops: each kernel of the gallery on one worker and on several, and the cost of a fork",
+        description="Calls each kernel with parallel loops on one worker and on several in turn, and prints the ratio.",
+    )
+    parallel.add_argument("--workers", metavar="N", type=whole(1, 1024), default=2, help="how many (%(default)d)")
+    _finish(parallel, run_parallel, "small arrays and few runs")
 
 
 def _add_graphs(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -70,9 +73,7 @@ def _add_graphs(benches: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     graphs.add_argument(
         "--dim", metavar="NAME=N", action="append", default=[], help="a value for a model's dim, else 1"
     )
-    graphs.add_argument("--json", action="store_true", help="print one object for machines")
-    graphs.add_argument("--quick", action="store_true", help="small networks and few runs, to see that it works")
-    graphs.set_defaults(run=run_graphs)
+    _finish(graphs, run_graphs, "small networks and few runs")
 
 
 def _add_plans(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -83,21 +84,15 @@ def _add_plans(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     plans.add_argument("--instances", metavar="DIR", type=Path, help="CSV files in this folder and below")
     plans.add_argument("--strategy", metavar="S", help="who plans: exact, and auto for traces, unless told otherwise")
-    plans.add_argument("--time-limit", metavar="S", type=float, default=10, help="seconds a problem (%(default)g)")
-    plans.add_argument("--json", action="store_true", help="print one object for machines")
-    plans.add_argument("--quick", action="store_true", help="small problems, to see that it works")
-    plans.set_defaults(run=run_plans)
+    plans.add_argument("--time-limit", metavar="S", type=seconds, default=10, help="seconds a problem (%(default)g)")
+    _finish(plans, run_plans, "small problems")
 
 
-def _add_math(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    math = benches.add_parser(
-        "math",
-        help="the elementary functions: the worst error against mpmath, and the time of an element beside NumPy",
-        description="Tries each elementary function on a sample with corners, and times it and NumPy in turn.",
-    )
-    math.add_argument("--json", action="store_true", help="print one object for machines")
-    math.add_argument("--quick", action="store_true", help="small samples and few runs, to see that it works")
-    math.set_defaults(run=run_math)
+def _finish(bench: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int], quick: str) -> None:
+    """Adds what all benches have: `quick` says what is less when they only show that they work."""
+    bench.add_argument("--json", action="store_true", help="print one object for machines")
+    bench.add_argument("--quick", action="store_true", help=f"{quick}, to see that it works")
+    bench.set_defaults(run=run)
 
 
 def run_compile(arguments: argparse.Namespace) -> int:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
-from time import perf_counter
 
 import numpy as np
 
 from tirlite import driver
 from tirlite.cli.figures import Figure
+from tirlite.cli.turns import medians
 from tirlite.kernels.gallery import CASES
 from tirlite.target import Target
 
@@ -52,18 +51,6 @@ def debug_figures(*, quick: bool = False) -> Iterator[Figure]:
         size = case.sizes[-1] if quick else SIZES[kernel.name]
         arguments = case.inputs(np.random.default_rng(0), *size)
         builds = [driver.compile(kernel, target=target, debug=debug) for debug in (False, True)]
-        plain, checked = _medians(builds, arguments, 3 if quick else 51)
+        plain, checked = medians(builds, arguments, 3 if quick else 51)
         note = f"{1e6 * plain:.0f} us, with checks {1e6 * checked:.0f} us; size {' x '.join(map(str, size))}"
         yield Figure(kernel.name, checked / plain, "x", BAR, note)
-
-
-def _medians(builds: list[driver.Kernel], arguments: tuple[object, ...], runs: int) -> list[float]:
-    seconds: list[list[float]] = [[] for _ in builds]
-    for build in builds:
-        build(*arguments)
-    for _ in range(runs):
-        for build, own in zip(builds, seconds, strict=True):
-            start = perf_counter()
-            build(*arguments)
-            own.append(perf_counter() - start)
-    return [median(own) for own in seconds]

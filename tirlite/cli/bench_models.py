@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tirlite.cli.bench_graphs import GraphRow, graph_rows, milliseconds
+from tirlite.cli.command_error import input_at_fault
 from tirlite.cli.run import BadRunOption
 from tirlite.graph import from_onnx
 from tirlite.graph.gallery.network import Network
@@ -20,9 +21,10 @@ _THREADS = (1, 2)
 def model_rows(paths: Sequence[Path], sizes: Mapping[str, int], runs: int) -> Iterator[GraphRow]:
     """A row for each model: its dims have the values in `sizes`, or 1; a call is timed `runs` times.
 
-    Raises GraphError for what cannot be imported, CommandError for a name in `sizes` that no model has.
+    Raises CommandError for what cannot be imported, and for a name in `sizes` that no model has.
     """
-    networks = [(path, _network(path, sizes)) for path in paths]
+    with input_at_fault():
+        networks = [(path, _network(path, sizes)) for path in paths]
     known = dict.fromkeys(name for _, network in networks for name in network.dims)
     for name, value in sizes.items():
         if name not in known:

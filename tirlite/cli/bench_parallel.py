@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
-from time import perf_counter
 
 import numpy as np
 
 from tirlite import driver
 from tirlite.cli.figures import Figure
 from tirlite.cli.probes.forks import forks
+from tirlite.cli.turns import medians
 from tirlite.kernels.gallery import CASES
 from tirlite.target import Target
 
@@ -49,7 +48,7 @@ def parallel_figures(workers: int, *, quick: bool = False) -> Iterator[Figure]:
             continue
         size = case.sizes[-1] if quick else SIZES[kernel.name]
         arguments = case.inputs(np.random.default_rng(0), *size)
-        alone, together = _medians(builds, arguments, 3 if quick else 31)
+        alone, together = medians(builds, arguments, 3 if quick else 31)
         note = (
             f"{1e3 * alone:.2f} ms alone, {1e3 * together:.2f} ms with {workers} workers; {' x '.join(map(str, size))}"
         )
@@ -61,19 +60,6 @@ def _fork(targets: list[Target], *, quick: bool) -> Figure:
     builds = [driver.compile(forks, target=target) for target in targets]
     times = 10 if quick else TIMES
     arguments = (np.zeros(1, np.int64), times, np.zeros(16, np.int64))
-    alone, together = _medians(builds, arguments, 3 if quick else 31)
+    alone, together = medians(builds, arguments, 3 if quick else 31)
     workers = targets[1].workers
     return Figure("fork and join", 1e6 * (together - alone) / times, "us", FORK_BAR, f"a loop for {workers} workers")
-
-
-def _medians(builds: list[driver.Kernel], arguments: tuple[object, ...], runs: int) -> list[float]:
-    """The median seconds of calls of each build, made in turn."""
-    seconds: list[list[float]] = [[] for _ in builds]
-    for build in builds:
-        build(*arguments)
-    for _ in range(runs):
-        for build, own in zip(builds, seconds, strict=True):
-            start = perf_counter()
-            build(*arguments)
-            own.append(perf_counter() - start)
-    return [median(own) for own in seconds]

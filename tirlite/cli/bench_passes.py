@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from statistics import median
-from time import perf_counter
 
 import numpy as np
 
 from tirlite import driver
 from tirlite.cli.bench_parallel import SIZES
 from tirlite.cli.figures import Figure
+from tirlite.cli.turns import medians
 from tirlite.kernels.case import Case
 from tirlite.kernels.gallery import CASES
 from tirlite.rewrite import CONTRACTION
@@ -27,7 +26,7 @@ def passes_figures(*, quick: bool = False) -> Iterator[Figure]:
     ratios: dict[str, list[float]] = {}
     for case in chosen:
         builds = _builds(case)
-        seconds = _medians(list(builds.values()), _arguments(case, quick=quick), 3 if quick else 31)
+        seconds = medians(list(builds.values()), _arguments(case, quick=quick), 3 if quick else 31)
         alone, together = seconds[0], seconds[1]
         for name, own in zip(builds, seconds, strict=True):
             ratios.setdefault(name, []).append(own / alone)
@@ -51,16 +50,3 @@ def _builds(case: Case) -> dict[str, driver.Kernel]:
 def _arguments(case: Case, *, quick: bool) -> tuple[object, ...]:
     size = case.sizes[-1] if quick else SIZES[case.kernel.name]
     return case.inputs(np.random.default_rng(0), *size)
-
-
-def _medians(builds: list[driver.Kernel], arguments: tuple[object, ...], runs: int) -> list[float]:
-    """The median seconds of calls of each build, made in turn."""
-    seconds: list[list[float]] = [[] for _ in builds]
-    for build in builds:
-        build(*arguments)
-    for _ in range(runs):
-        for build, own in zip(builds, seconds, strict=True):
-            start = perf_counter()
-            build(*arguments)
-            own.append(perf_counter() - start)
-    return [median(own) for own in seconds]

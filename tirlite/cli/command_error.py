@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
-from tirlite.diag import TirliteError
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tirlite.diag import CapacityError, InternalError, TirliteError
 
 
 class CommandError(TirliteError):
     """The command line is wrong: whoever typed it must change it."""
+
+
+@contextmanager
+def input_at_fault() -> Iterator[None]:
+    """Raises CommandError with the same words for an error inside: what was read or told is wrong, no kernel of ours.
+
+    Memory that is too small, and faults of tirlite, stay what they are.
+    """
+    try:
+        yield
+    except (CapacityError, InternalError, CommandError):
+        raise
+    except TirliteError as error:
+        raise CommandError(*error.messages) from None

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tirlite.cli.command_error import CommandError
+from tirlite.cli.command_error import CommandError, input_at_fault
 from tirlite.cli.output_file import refuse_unwritable, write_file
-from tirlite.diag import CapacityError, InternalError, Message, TirliteError
+from tirlite.diag import CapacityError, Message
 
 if TYPE_CHECKING:
     from tirlite.plan import Plan, Problem
@@ -103,10 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Plans, writes what was asked for, and prints."""
     from tirlite.cli.plan_report import plan_json, plan_text
 
-    for path in (arguments.out, arguments.svg, arguments.html):
-        if path is not None:
-            refuse_unwritable(path)
     _refuse_senseless(arguments)
+    _refuse_outputs(arguments)
     make = _of_model if arguments.file.suffix.lower() == ".onnx" else _of_table
     problem, plan = make(arguments)
     _write(problem, plan, arguments)
@@ -120,20 +118,17 @@ def _of_table(arguments: argparse.Namespace) -> tuple[Problem, Plan]:
 
     if arguments.dim:
         raise BadPlanOption("--dim", arguments.dim[0], "--bind gives values to the names in a table").error()
-    try:
+    with input_at_fault():
         problem = _problem(arguments)
-        refuse_impossible(problem)
-        plan = _plan(problem, arguments)
-        if arguments.out is not None:
-            _refuse_unsafe(problem, plan)
-    except CapacityError as error:
-        if arguments.json:
-            print(failure_json(problem, arguments.strategy, error))
-        raise
-    except InternalError:
-        raise
-    except TirliteError as error:  # there is no kernel here: whatever is wrong is wrong with the input
-        raise CommandError(*error.messages) from None
+        try:
+            refuse_impossible(problem)
+            plan = _plan(problem, arguments)
+            if arguments.out is not None:
+                _refuse_unsafe(problem, plan)
+        except CapacityError as error:
+            if arguments.json:
+                print(failure_json(problem, arguments.strategy, error))
+            raise
     return problem, plan
 
 
@@ -145,15 +140,11 @@ def _of_model(arguments: argparse.Namespace) -> tuple[Problem, Plan]:
             raise BadPlanOption(f"--{name}", str(getattr(arguments, name)), "it is for tables, not for models").error()
     if arguments.align != 1:
         raise BadPlanOption("--align", str(arguments.align), "the tensors of a model have their alignment").error()
-    try:
+    with input_at_fault():
         bound = _binding("--bind", arguments.bind)
         sizes = _binding("--dim", ", ".join(arguments.dim))
         budget = _budget(arguments) if arguments.strategy == "exact" else arguments.budget
         plan = model_plan(arguments.file, arguments.strategy, bound, sizes, budget, arguments.time_limit)
-    except (CapacityError, InternalError):
-        raise
-    except TirliteError as error:
-        raise CommandError(*error.messages) from None
     return plan.problem, plan
 
 
@@ -178,6 +169,25 @@ def _refuse_senseless(arguments: argparse.Namespace) -> None:
         raise BadPlanOption("--budget", str(arguments.budget), "give a number of nodes, zero or more").error()
     if arguments.threads < 1:
         raise BadPlanOption("--threads", str(arguments.threads), "give a number of threads, one or more").error()
+
+
+def _refuse_outputs(arguments: argparse.Namespace) -> None:
+    """Raises CommandError where an output cannot be written, or would take the place of the input or of another one.
+
+    The table with offsets may take the place of the table.
+    """
+    taken = {arguments.file.resolve(): "the input is"}
+    if arguments.out is not None:
+        taken[arguments.out.resolve()] = "--out writes"
+    for option, path in (("--svg", arguments.svg), ("--html", arguments.html)):
+        if path is None:
+            continue
+        if path.resolve() in taken:
+            raise BadPlanOption(option, str(path), f"give another name: {taken[path.resolve()]} there").error()
+        taken[path.resolve()] = f"{option} writes"
+    for path in (arguments.out, arguments.svg, arguments.html):
+        if path is not None:
+            refuse_unwritable(path)
 
 
 def _binding(option: str, text: str) -> dict[str, int]:

@@ -8,7 +8,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from tirlite.cli.command_error import CommandError
+from tirlite.cli.command_error import CommandError, input_at_fault
+from tirlite.cli.numbers import whole
 from tirlite.diag import Message
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--input", metavar="NAME=FILE", action="append", default=[], help="an input, as *.npy")
     parser.add_argument("--dim", metavar="NAME=N", action="append", default=[], help="a number for a named extent")
     parser.add_argument("--planner", metavar="P", default="auto", help="who plans, auto unless told otherwise")
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the random inputs (%(default)d)")
+    parser.add_argument("--seed", metavar="N", type=whole(0), default=0, help="of the random inputs (%(default)d)")
     parser.add_argument("--json", action="store_true", help="print one object for machines")
     parser.set_defaults(run=run)
 
@@ -70,10 +71,11 @@ def run(arguments: argparse.Namespace) -> int:
     from tirlite.graph.arguments import bind
 
     started = perf_counter()
-    function = from_onnx(arguments.model, dims=told_dims(arguments.dim))
-    arrays = _arrays(function, dict(_pairs("--input", arguments.input)), np.random.default_rng(arguments.seed))
-    graph: CompiledGraph = compile(function, strategy=arguments.planner)
-    found = graph(*arrays)
+    with input_at_fault():
+        function = from_onnx(arguments.model, dims=told_dims(arguments.dim))
+        arrays = _arrays(function, dict(_pairs("--input", arguments.input)), np.random.default_rng(arguments.seed))
+        graph: CompiledGraph = compile(function, strategy=arguments.planner)
+        found = graph(*arrays)
     first = perf_counter()
     graph(*arrays)
     seconds = perf_counter() - first

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tirlite.cli.command_error import CommandError
+from tirlite.cli.command_error import CommandError, input_at_fault
 from tirlite.cli.output_file import CannotWrite, write_file
 from tirlite.diag import Message, nearest
 from tirlite.show import Piece, Role, Styled, python_text, write
@@ -62,8 +62,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--plan", action="store_true", help="where each temporary lies and why, with a chart")
     parser.add_argument("--llvm", action="store_true", help="the LLVM IR")
     parser.add_argument("--asm", action="store_true", help="the assembly for this machine")
-    strategies = "plan by auto, exact, pack, per_shape, share, tvm or none"
-    parser.add_argument("--strategy", metavar="S", default="auto", help=strategies)
+    parser.add_argument("--strategy", metavar="S", default="auto", help="who plans, auto unless told otherwise")
     parser.set_defaults(run=run)
 
 
@@ -73,7 +72,9 @@ def run(arguments: argparse.Namespace) -> int:
     from tirlite.cli.kernel_file import load_kernel
     from tirlite.rewrite import default_pipeline
 
-    kernel = driver.compile(load_kernel(arguments.kernel), strategy=arguments.strategy)
+    written = load_kernel(arguments.kernel)
+    with input_at_fault():
+        kernel = driver.compile(written, strategy=arguments.strategy)
     passes = default_pipeline(arguments.strategy)
     if arguments.after is not None:
         _refuse_unknown(arguments.after, [each.name for each in passes])
