@@ -242,6 +242,29 @@ def test_what_is_declared_in_an_extern_scope_ends_with_it() -> None:
     assert verdict(body, "a", "b") == ""
 
 
+IN_ONE_BRANCH = """
+b = tl.alloc(tl.f32[8])
+if n > m:
+    b[0] = x[0, 0]
+    if b[0] > 1:
+        a = tl.alloc(tl.f32[8], volatile=True)
+        a[0] = x[0, 0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "said"),
+    [
+        ("else:\n    y[0, 0] = b[0]", ""),
+        ("    y[0, 0] = b[0]", "`b` is read after `a` was stored over its bytes"),
+        ("        y[0, 0] = b[0]", "`b` and `a` share bytes, and not all that happens there is known"),
+    ],
+    ids=["in the other branch", "behind", "beside"],
+)
+def test_what_is_volatile_takes_no_more_than_its_body(then: str, said: str) -> None:
+    assert verdict(IN_ONE_BRANCH + then, "a", "b") == said
+
+
 def test_iterations_of_a_parallel_loop_do_not_share() -> None:
     body = """
         for i in tl.parallel(n):

@@ -9,11 +9,11 @@ declared anew in between.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tirlite.analysis.storage_check.flow import Spared, misread
 from tirlite.analysis.storage_check.handovers import is_plain, speaks_of_all, within
-from tirlite.analysis.storage_check.hulls import hull_of, is_whole, may_meet
+from tirlite.analysis.storage_check.hulls import hull_of, is_elsewhere, is_whole, may_meet, used_all_along
 from tirlite.analysis.storage_check.meetings import meetings, seem_apart, unlisted
 from tirlite.analysis.storage_check.places import Places
 from tirlite.analysis.storage_check.resident import Event, Handover, Region, Resident, Root, StorageFault, Wrong
@@ -80,8 +80,9 @@ class _Check:
     def compare(self, one: Resident, other: Resident, *, together: bool = True) -> None:
         """Two that may meet on the same bytes; unless `together`, perhaps on a part of them."""
         if (is_whole(one) or is_whole(other)) and (_is_written(one) or _is_written(other)) and may_meet(one, other):
-            text = f"`{one.buffer.name}` and `{other.buffer.name}` share bytes, and not all that happens there is known"
-            raise Wrong(text, [one.buffer, other.buffer], one.opaque or other.opaque or one.stmt, other.stmt)
+            if not (is_elsewhere(one, other) and is_elsewhere(other, one)):
+                _refuse(one, other)
+            one, other = used_all_along(one), used_all_along(other)
         for victim, rival in ((one, other), (other, one)):
             found = misread(victim, rival, self.handover(victim, rival) if together else None)
             if found is not None:
@@ -115,6 +116,11 @@ class _Check:
                 holds = self.trials.refuted(writes, uses, destination.region) is None
             self.holds[pair] = holds
         return self.holds[pair]
+
+
+def _refuse(one: Resident, other: Resident) -> NoReturn:
+    text = f"`{one.buffer.name}` and `{other.buffer.name}` share bytes, and not all that happens there is known"
+    raise Wrong(text, [one.buffer, other.buffer], one.opaque or other.opaque or one.stmt, other.stmt)
 
 
 def _is_written(resident: Resident) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tirlite.analysis.storage_check.resident import Event, Flow, Happening, Region, Resident
 
 Hull = tuple[int, int]
@@ -44,6 +46,25 @@ def _touched(home: Region, touches: list[Happening], outermost: dict[tuple[Regio
 def is_whole(resident: Resident) -> bool:
     """Whether it takes its hull wholly, so that nothing else may be stored there meanwhile."""
     return resident.opaque is not None or resident.is_seen_by_several
+
+
+def is_elsewhere(one: Resident, other: Resident) -> bool:
+    """Whether nothing happens to `other` in the body that `one` takes wholly, if it does; False for threads."""
+    if not is_whole(one):
+        return True
+    low, high = one.position, one.region.end
+    return not one.is_seen_by_several and not any(low <= each.position <= high for each in other.happenings)
+
+
+def used_all_along(resident: Resident) -> Resident:
+    """One whose address is handed on, as if it was first written and last read: no more can happen to it there."""
+    if resident.opaque is None:
+        return resident
+    first, *rest = resident.happenings
+    last = max(each.position for each in resident.happenings)
+    begin = replace(first, event=Event.STORE)
+    end = replace(first, event=Event.LOAD, position=last)
+    return replace(resident, happenings=[first, begin, *rest, end])
 
 
 def may_meet(one: Resident, other: Resident) -> bool:
