@@ -19,6 +19,7 @@ from tirlite.ir import Buffer, PrimFunc
 from tirlite.plan import Ok
 from tirlite.rewrite import default_pipeline, run_pipeline
 
+WORKERS = tl.Target.host(workers=2)
 HEADER = 'n, m = tl.dims("n m")\n\n'
 KERNEL = "@tl.kernel\ndef f(x: tl.f32[n, m], y: tl.f32[n, m]):\n"
 
@@ -82,7 +83,7 @@ def _refused(bug: WholeBug) -> set[Catcher]:
         func = bug.func
         run_pipeline(func, default_pipeline(bug.strategy))
         if bug.strategy == "per_shape":
-            tl.compile(func, strategy=bug.strategy)(*_arguments(bug, func).values())
+            tl.compile(func, strategy=bug.strategy, cache=None)(*_arguments(bug, func).values())
     except TirliteError as error:
         if error.code in (*PLAN_CODES, "unsafe-shape"):
             return {Catcher.PLAN_CHECK}
@@ -113,7 +114,7 @@ def _computed(bug: WholeBug, wanted: _Outcome, tries: int = 20) -> set[Catcher]:
             found.add(Catcher.INTERPRETER)
     for debug in (True, False):
         if debug or not (found or isinstance(wanted, str)):
-            kernel = tl.compile(bug.func, strategy=bug.strategy, debug=debug, target=tl.Target.host(workers=2))
+            kernel = tl.compile(bug.func, strategy=bug.strategy, debug=debug, target=WORKERS, cache=None)
             outcomes = (_native(bug, kernel) for _ in range(tries if bug.is_racy else 1))
             if not all(_same(each, wanted) for each in outcomes):
                 found.add(Catcher.DEBUG if debug else Catcher.RUN)
