@@ -103,7 +103,6 @@ BINARY_REFERENCES: dict[str, Callable[..., np.ndarray]] = {
     "shift_right": lambda x, y: np.where(y < 32, x >> (y % 32), np.where(x < 0, -1, 0)).astype(x.dtype),
 }
 COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
-OF_BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right")
 ON_BOOL = ("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "equal")
 
 

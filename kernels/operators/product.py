@@ -15,7 +15,6 @@ from tirlite.kernels.operators.shapes import Extent
 ROWS = 4  # of a tile
 CHUNK = 32  # tiles below each other that share a panel
 VECTOR = 64  # bytes of the vectors that a tile is made of; narrower machines cut them
-COLUMNS_OF_DOTS = 4
 
 
 def lanes_of(kind: DType) -> int:

@@ -90,8 +90,8 @@ def _rows(network: Network, runs: int) -> Iterator[GraphRow]:
             at(raw),
             at(views),
             at(in_place),
-            {name: _planned(each, network, sizes) for name, each in graphs.items()},
-            _planned(ordered, network, sizes),
+            {name: _planned(each, sizes) for name, each in graphs.items()},
+            _planned(ordered, sizes),
             seconds,
             _call_time(compiled, network, sizes, runs),
         )
@@ -104,7 +104,7 @@ def _sum(problem: Problem) -> Size:
     return total
 
 
-def _planned(compiled: CompiledGraph, network: Network, sizes: Mapping[str, int]) -> int:
+def _planned(compiled: CompiledGraph, sizes: Mapping[str, int]) -> int:
     plan: Plan = compiled.plan_at(**sizes)
     assert isinstance(plan.total, int)
     return plan.total

@@ -38,10 +38,6 @@ def constant(value: bool | int | float, dtype: DType) -> str:
     return scalar if dtype.lanes == 1 else f"splat ({_scalar(dtype)} {scalar})"
 
 
-def typed_constant(value: bool | int | float, dtype: DType) -> str:
-    return f"{register_type(dtype)} {constant(value, dtype)}"
-
-
 def _scalar(dtype: DType) -> str:
     if dtype.is_bool:
         return "i1"

@@ -102,7 +102,7 @@ class Binder:
         for scalar in self.signature.scalars:
             number = scalar_value(scalar.name, scalar.var.dtype, given[scalar.position])
             operands[scalar.position] = given[scalar.position] = number
-        is_empty = self._check_facts(given, dims, omitted)
+        is_empty = self._check_facts(dims, omitted)
         if self._has_computed or omitted:
             self._check_computed(given, operands, dims)
         if self._fixed_extents and any(is_written for _, _, is_written, _ in extents):
@@ -141,7 +141,7 @@ class Binder:
             explain.refuse_alignment(param)
         return address
 
-    def _check_facts(self, given: list[object], dims: list[int], omitted: list[ArrayParam]) -> bool:
+    def _check_facts(self, dims: list[int], omitted: list[ArrayParam]) -> bool:
         if omitted and -1 in dims:
             explain.refuse_unbound(self.signature, omitted, dims)
         is_empty = False

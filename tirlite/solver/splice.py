@@ -43,7 +43,7 @@ class Splicer:
         self.copies += 1
         tree = _syntax(function)
         cells, *params = (argument.arg for argument in tree.args.args)
-        aliases, body = _without_aliases(tree.body, cells)
+        aliases, body = _without_aliases(tree.body)
         meanings: dict[str, ast.expr] = {alias: ast.Name(array) for alias, array in aliases.items()}
         for node in ast.walk(ast.Module(body, [])):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -71,7 +71,7 @@ class Splicer:
         yield stmt
 
 
-def _without_aliases(body: Sequence[ast.stmt], cells: str) -> tuple[dict[str, str], list[ast.stmt]]:
+def _without_aliases(body: Sequence[ast.stmt]) -> tuple[dict[str, str], list[ast.stmt]]:
     """The locals that stand for arrays of the cells, as in `size, base = s.size, s.base`; and the other statements."""
     aliases: dict[str, str] = {}
     rest: list[ast.stmt] = []

@@ -15,7 +15,7 @@ def einsum(b: Builder, equation: str, operands: Sequence[Expr]) -> Expr | None:
     terms = left.split(",")
     if len(terms) != len(operands):
         return None
-    spelled = [_without_dots(term, each.tensor.rank, operands) for term, each in zip(terms, operands, strict=True)]
+    spelled = [_without_dots(term, each.tensor.rank) for term, each in zip(terms, operands, strict=True)]
     if any(term is None or len(set(term)) != len(term) for term in spelled):
         return None
     letters = [term for term in spelled if term is not None]
@@ -38,7 +38,7 @@ def _dots(term: str, operand: Expr) -> int:
     return operand.tensor.rank - len(term.replace("...", "")) if "..." in term else 0
 
 
-def _without_dots(term: str, rank: int, operands: Sequence[Expr]) -> str | None:
+def _without_dots(term: str, rank: int) -> str | None:
     if "..." not in term:
         return term
     count = rank - len(term.replace("...", ""))

@@ -115,10 +115,6 @@ class Node:
             raise Unsupported(f"input {number} is computed from data, and must be known from the shapes")
         return tuple(found.reshape(-1).tolist())
 
-    def maybe_sizes(self, number: int) -> tuple[Size, ...] | None:
-        """As `sizes`; None where the operand is left out."""
-        return self.sizes(number) if self.has(number) else None
-
     def known(self, number: int) -> tuple[int, ...]:
         """The elements of an operand that holds integers, and no dims."""
         found = self.sizes(number)

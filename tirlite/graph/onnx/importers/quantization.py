@@ -60,7 +60,7 @@ def _conv_integer(t: Translation, node: Node) -> Expr:
         t.b.subtract(t.b.cast(x, i32), _channels(t, t.b.cast(_zero(t, node, 2 + number, x), i32), x, number))
         for number, x in enumerate((node.x(0), node.x(1)))
     ]
-    return t.b.call("conv", *from_zero, attrs=_conv_attrs(node, node.x(1)))
+    return t.b.call("conv", *from_zero, attrs=_conv_attrs(node))
 
 
 def _channels(t: Translation, each: Expr, x: Expr, number: int) -> Expr:
@@ -74,7 +74,7 @@ def _channels(t: Translation, each: Expr, x: Expr, number: int) -> Expr:
     return t.b.reshape(each, (each.shape[0], *(1 for _ in x.shape[1:])))
 
 
-def _conv_attrs(node: Node, weight: Expr) -> Conv:
+def _conv_attrs(node: Node) -> Conv:
     axes = node.rank - 2
     ones = (1,) * axes
     if node.text("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
@@ -99,7 +99,7 @@ def _qlinear_conv(t: Translation, node: Node) -> Expr:
         for number, (each, point) in enumerate(((x, zero_x), (w, zero_w)))
     ]
     bias = () if node.maybe(8) is None else (node.x(8),)
-    total = t.b.call("conv", *parts, *bias, attrs=_conv_attrs(node, w))
+    total = t.b.call("conv", *parts, *bias, attrs=_conv_attrs(node))
     factor = t.b.multiply(_single(t, scale_x), scale_w)
     if factor.tensor.rank and factor.shape[0] != 1:
         factor_shape = (factor.shape[0], *(1 for _ in x.shape[2:]))
