@@ -114,7 +114,9 @@ def _place(index: Expr, before: Extent, after: Extent, scale: float | None, coor
     if coordinates == "asymmetric":
         return at / ratio
     if coordinates == "align_corners":
-        return at * (old - 1) / Max(new - 1, as_expr(1.0))
+        # The corners are those before the extent was cut to a whole number.
+        whole = new if scale is None else old * ratio
+        return at * (old - 1) / Max(whole - 1, as_expr(1.0))
     half = (at + 0.5) / ratio - 0.5
     if coordinates == "pytorch_half_pixel":
         return Call(f64, Op.IF_THEN_ELSE, (new > 1, half, as_expr(0.0)))
@@ -135,7 +137,7 @@ def place_of(index: int, before: int, after: int, scale: float, coordinates: str
     if coordinates == "asymmetric":
         return index / scale
     if coordinates == "align_corners":
-        return index * (before - 1) / max(after - 1, 1)
+        return index * (before - 1) / max(scale * before - 1, 1)
     if coordinates == "pytorch_half_pixel" and after == 1:
         return 0.0
     return (index + 0.5) / scale - 0.5
@@ -188,6 +190,7 @@ def case(
 n = tl.dim("n")
 
 CASES = (
+    case("linear-fraction", (2, 5), (2, 13), scales=(None, 2.7), coordinates="align_corners", mode="linear"),
     *(
         case(
             f"nearest-{coordinates}-{rounding}", (1, 2, 4, 5), (1, 2, 7, 3), coordinates=coordinates, rounding=rounding

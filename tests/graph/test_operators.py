@@ -64,6 +64,20 @@ def test_bfloat16_is_rounded_after_each_operator() -> None:
     np.testing.assert_array_equal(tl.graph.evaluate(f, bits), np.array([2.015625, np.inf], np.float32))
 
 
+def test_numbers_beside_bfloat16_are_rounded_to_it() -> None:
+    g = tl.graph.Builder("brain")
+    x = g.input("x", tl.bf16[1])
+    f = g.function(g.cast(g.multiply(x, 1.5), tl.f32))
+    np.testing.assert_array_equal(tl.graph.evaluate(f, np.array([0x4000], np.uint16)), [3.0])
+
+
+def test_an_index_for_each_axis_picks_a_single_element() -> None:
+    g = tl.graph.Builder("pick")
+    f = g.function(g.gather_nd(g.input("x", tl.f32[2, 3]), g.input("i", tl.i64[2])))
+    result = tl.graph.evaluate(f, np.arange(6, dtype=np.float32).reshape(2, 3), np.array([1, 2]))
+    assert (result.shape, result.item()) == ((), 5)
+
+
 def test_integers_divide_as_asked() -> None:
     x, y = np.array([-7, 7, -8], np.int32), np.array([2, -2, 2], np.int32)
     g = tl.graph.Builder("division")

@@ -51,7 +51,7 @@ class Linear:
         for unknown, coefficient in other.terms.items():
             total = terms.get(unknown, 0) + coefficient * scale
             if total == 0:
-                del terms[unknown]
+                terms.pop(unknown, None)  # with a scale of 0 it may not stand there
             else:
                 terms[unknown] = total
         return Linear(self.constant + other.constant * scale, terms)

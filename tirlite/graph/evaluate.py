@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tirlite.diag import public
 from tirlite.graph.arguments import bind
+from tirlite.graph.bfloat import bfloat_bits, bfloat_values
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program, program
@@ -90,7 +91,7 @@ def _widened(value: Value, of: Type) -> Value:
     if isinstance(value, tuple):
         return value
     if of.dtype.code is TypeCode.BFLOAT:
-        return np.asarray((value.astype(np.uint32) << 16).view(np.float32))
+        return bfloat_values(value)
     return value.astype(np.float32) if _is_half(of.dtype) else value
 
 
@@ -105,13 +106,6 @@ def _rounded(value: Any, of: Type) -> Value:
         return array.astype(np.float16)
     assert array.dtype == of.dtype.numpy, f"{array.dtype} for {of}"
     return array
-
-
-def bfloat_bits(array: Array) -> Array:
-    """The bits of the bfloat16 next to each f32, the even one of two as near."""
-    bits = array.view(np.uint32)
-    up = (bits >> 16 & 1) + np.uint32(0x7FFF)
-    return np.where(np.isnan(array), np.uint32(0x7FC0), bits + up >> 16).astype(np.uint16)
 
 
 def _is_half(dtype: DType) -> bool:

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import GraphError, Message, Span, nearest
+from tirlite.graph.bfloat import bfloat_bits
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, Tuple, TupleGetItem, constant
 from tirlite.graph.op import Attrs
 from tirlite.graph.ops import OPS
 from tirlite.graph.places import user_line
-from tirlite.ir import SCALARS, DType, literal_type
+from tirlite.ir import SCALARS, DType, TypeCode, literal_type
 
 Exprs: TypeAlias = "tuple[Expr, ...]"
 Operand: TypeAlias = "Expr | npt.NDArray[Any] | np.generic | bool | int | float"
@@ -151,10 +152,17 @@ class CallBuilder:
         if dtype is None and isinstance(value, bool | int | float):
             dtype = literal_type(value, None)
         try:
-            array = np.asarray(value, None if dtype is None else dtype.stored)
+            array = _array(value, dtype)
         except (OverflowError, TypeError, ValueError) as error:
             raise BadConstant(repr(value), f": {error}", span=span).error() from None
         found = dtype or next((each for each in SCALARS if each.stored == array.dtype), None)
         if found is None:
             raise BadConstant(f"an array of {array.dtype}", span=span).error()
         return constant(array, found, name=name, span=span)
+
+
+def _array(value: object, dtype: DType | None) -> npt.NDArray[Any]:
+    """The elements as they are stored: a number as the bits of the bfloat16 next to it, where that is the type."""
+    if dtype is not None and dtype.code is TypeCode.BFLOAT and isinstance(value, bool | int | float):
+        return bfloat_bits(np.asarray(value, np.float32))
+    return np.asarray(value, None if dtype is None else dtype.stored)

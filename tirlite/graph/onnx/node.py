@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import Span
+from tirlite.graph.bfloat import bfloat_values
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.onnx.contents import contents
 from tirlite.ir import DType
@@ -159,5 +160,5 @@ def axis_of(axis: int, rank: int) -> int:
 def wide(constant: Constant) -> npt.NDArray[Any]:
     """The elements of a constant as numbers of NumPy: those of bfloat16 as f32."""
     if constant.dtype.stored == np.uint16 and constant.dtype.is_float:
-        return (constant.value.astype(np.uint32) << 16).view(np.float32)
+        return bfloat_values(constant.value)
     return constant.value

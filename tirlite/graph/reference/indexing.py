@@ -29,7 +29,7 @@ def _gather_nd(attrs: BatchDims, x: Array, indices: Array) -> Array:
     rows, places = x.reshape(count, *x.shape[batch:]), indices.reshape(count, *indices.shape[batch:])
     made = [row[tuple(np.moveaxis(place, -1, 0))] for row, place in zip(rows, places, strict=True)]
     rest = indices.shape[batch:-1] + x.shape[batch + indices.shape[-1] :]
-    return np.asarray(made, x.dtype).reshape(*x.shape[:batch], *rest)
+    return np.asarray(made, x.dtype).reshape((*x.shape[:batch], *rest))
 
 
 def _scattered(x: Array, where: tuple[Any, ...], updates: Array, reduction: str) -> Array:

@@ -17,7 +17,7 @@ def _resize(attrs: Resize, x: Array) -> Array:
         assert isinstance(new, int)
         if (old, scale or 1.0) == (new, 1.0):
             continue
-        place = _places(attrs.coordinates, old, new, new / old if scale is None else scale)
+        place = _places(attrs.coordinates, old, new, scale)
         if attrs.mode == "nearest":
             y = np.take(y, np.clip(_rounded(place, attrs.rounding), 0, old - 1).astype(np.int64), axis)
             continue
@@ -28,13 +28,15 @@ def _resize(attrs: Resize, x: Array) -> Array:
     return np.asarray(y).astype(x.dtype)
 
 
-def _places(coordinates: str, old: int, new: int, ratio: float) -> Array:
+def _places(coordinates: str, old: int, new: int, scale: float | None) -> Array:
     """Where each index of the result lies in the operand."""
     at = np.arange(new, dtype=np.float64)
+    ratio = new / old if scale is None else scale
     if coordinates == "asymmetric":
         return at / ratio
     if coordinates == "align_corners":
-        return at * (old - 1) / max(new - 1, 1)
+        # The corners are those before the extent was cut to a whole number.
+        return at * (old - 1) / max((new if scale is None else old * scale) - 1, 1)
     if coordinates == "pytorch_half_pixel" and new <= 1:
         return at * 0
     return (at + 0.5) / ratio - 0.5

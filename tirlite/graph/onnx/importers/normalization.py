@@ -9,6 +9,7 @@ from tirlite.graph.extents import product
 from tirlite.graph.onnx.dtypes import DTYPES
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.sizes import Proof, prove_eq
 
 
 def _batch_norm(t: Translation, node: Node) -> Expr:
@@ -96,6 +97,8 @@ def _hardmax(t: Translation, node: Node) -> Expr:
     if node.version < 13:
         x = t.b.reshape(x, (product(shape[:axis]), product(shape[axis:])))
         axis = 1
+    if prove_eq(x.shape[axis], 0) is Proof.YES:
+        return node.first
     values = t.b.cast(t.b.constant([0, 1]), x.dtype)
     return t.b.reshape(t.b.one_hot(t.b.argmax(x, axis), x.shape[axis], values, axis=axis), shape)
 

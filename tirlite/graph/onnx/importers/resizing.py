@@ -82,8 +82,6 @@ def _resized(
 ) -> Expr:
     antialias = node.flag("antialias") and mode != "nearest"
     is_plain = mode in ("nearest", "linear") and not antialias and not node.flag("exclude_outside")
-    if coordinates == "align_corners" and any(map(_is_fraction, x.shape, scales)):
-        is_plain = False  # the corners are those before the extents were cut to whole numbers
     if is_plain and coordinates in COORDINATES and rounding in ROUNDINGS:
         return t.b.resize(x, shape, scales=scales, mode=mode, coordinates=coordinates, rounding=rounding)
     if coordinates == "tf_crop_and_resize" and not node.has(1):
@@ -107,10 +105,6 @@ def _resized(
             raise Unsupported(f"mode {mode} with coordinates {coordinates}")
         x = _applied(t, x, t.b.constant(weights.astype(x.dtype.numpy)), axis)
     return x
-
-
-def _is_fraction(extent: Size, scale: float | None) -> bool:
-    return scale is not None and isinstance(extent, int) and not float(extent * scale).is_integer()
 
 
 def _applied(t: Translation, x: Expr, weights: Constant, axis: int) -> Expr:
