@@ -205,3 +205,12 @@ def test_offsets_of_one_plan_at_many_bindings():
         bound = made.at(binding)
         expected = tuple(bound.placements[request.id].offset for request in problem.requests)
         assert offsets_at(tuple(binding[dim] for dim in problem.dims)) == expected
+
+
+def test_padding_between_an_odd_size_and_aligned_ones_is_avoided():
+    whole = [Request(f"w{k}", 64 * n, (k, k + 2), align=64) for k in range(6)]
+    odd = [Request(f"o{k}", 4 * n * n, (k, k + 3), align=4) for k in range(0, 6, 3)]
+    plans = PerShape(Problem((*odd, *whole)))
+    for value in (1, 3, 7, 33, 101):
+        plan = plans.plan_at({n: value})
+        assert plan.total == plan.lower_bound

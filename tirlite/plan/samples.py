@@ -11,13 +11,16 @@ Binding = dict[Dim, int]
 _NOMINAL = 256
 
 
-def samples(dims: Iterable[Dim], count: int) -> tuple[Binding, ...]:
-    """`count` bindings: middling values first, then small ones, then others; the same ones in every process."""
+def samples(dims: Iterable[Dim], count: int, more: int = 0) -> tuple[Binding, ...]:
+    """`count` bindings: middling values first, then small ones, then others; the same ones in every process.
+
+    Values are powers of two, with `more` on top, as far as the facts allow.
+    """
     known = tuple(dims)
     if not known:
         return ({},)
     return tuple(
-        {dim: _allowed(dim, _wish(number, place)) for place, dim in enumerate(known)} for number in range(count)
+        {dim: _allowed(dim, _wish(number, place) + more) for place, dim in enumerate(known)} for number in range(count)
     )
 
 

@@ -112,8 +112,7 @@ class ShapeArena:
     def packed(self, sizes: Sequence[int]) -> tuple[list[int], int]:
         """The offsets and the bytes of all."""
         tops = [place.fixed + size for place, size in zip(self.places, sizes, strict=True) if place.fixed is not None]
-        # Padding that a search might save, of less than one alignment, is not worth its time.
-        floor = max([self.floor(sizes), *tops]) + max([place.align for place in self.places], default=1) - 1
+        floor = max([self.floor(sizes), *tops])
         best: list[int] = []
         least = -1
         for number in range(len(self._samples) if self._is_free else 0):
@@ -131,7 +130,9 @@ class ShapeArena:
         top = max(map(int.__add__, offsets, sizes), default=0)
         if least < 0 or top < least:
             best, least = offsets, top
-        if least <= floor or not self._nodes or sum(map(len, self._near)) > _PAIRS:
+        # Padding that a search might save, of less than one alignment, is not worth its time.
+        padding = max([place.align for place in self.places], default=1) - 1
+        if least <= floor + padding or not self._nodes or sum(map(len, self._near)) > _PAIRS:
             return best, least
         items = [Item(size, p.align, p.fixed, p.live) for size, p in zip(sizes, self.places, strict=True)]
         engine = self._engine if sum(sizes) < self._engine.largest else PythonEngine()

@@ -27,6 +27,8 @@ from tirlite.sizes import Dim, Proof, Size, evaluate, prove_eq
 # Sample bindings at which orders are sought, and plans that are kept, of the bindings asked for last.
 _SAMPLES = 12
 _TYPICAL = 4
+# Further ones with odd values: only there an order can show that it leaves no padding.
+_ODD = 4
 _KEPT = 4096
 # Nodes of a search times places, as in strategy `auto`.
 _WORK = 250_000
@@ -127,7 +129,8 @@ class PerShape:
         nodes = _WORK // max(len(self.places), 1) if budget is None else budget
         count = len(self.arenas)
         self._numbers = [[n for n, home in enumerate(self._homes) if home == arena] for arena in range(count)]
-        bindings = [tuple(binding[dim] for dim in self.dims) for binding in samples(self.dims, _SAMPLES)]
+        (first, *others), odd = samples(self.dims, _SAMPLES), samples(self.dims, _ODD, 1)
+        bindings = [tuple(binding[dim] for dim in self.dims) for binding in (first, *odd, *others)]
         self._shape_arenas = []
         for numbers in self._numbers:
             looks = [partial(self._sizes_of, numbers, values) for values in dict.fromkeys(bindings)]

@@ -117,9 +117,13 @@ def _single(t: Translation, each: Expr) -> Expr:
 
 
 def _requantized(t: Translation, total: Expr, factor: Expr, scale: Expr, zero: Expr) -> Expr:
-    """Sums of products, in units of `factor`, as small integers in units of `scale`."""
-    real = t.b.multiply(t.b.cast(total, f32), t.b.cast(factor, f32))
-    return t.b.quantize_linear(real, t.b.cast(_single(t, scale), f32), _single(t, zero), axis=0, dtype=zero.dtype)
+    """Sums of products, in units of `factor`, as small integers in units of `scale`.
+
+    They are multiplied by the quotient of the two, as the standard has it: another order rounds other halves up.
+    """
+    quotient = t.b.divide(t.b.cast(factor, f32), t.b.cast(_single(t, scale), f32))
+    real = t.b.multiply(t.b.cast(total, f32), quotient)
+    return t.b.quantize_linear(real, t.b.constant(np.float32(1)), _single(t, zero), axis=0, dtype=zero.dtype)
 
 
 def _dynamic_quantize(t: Translation, node: Node) -> list[Expr]:
