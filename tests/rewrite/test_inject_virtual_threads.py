@@ -174,3 +174,31 @@ def test_later_passes_name_the_one_that_is_missing(later: tl.passes.Pass) -> Non
 def test_a_kernel_without_virtual_threads_stays_as_it_is() -> None:
     func = Normalize()(kernel("for i in range(n):\n    y[i] = x[i]"))
     assert InjectVirtualThreads()(func) is func
+
+
+def test_windows_on_memory_that_all_see() -> None:
+    # What each thread reads at a place of its own differs; what all read at one place is declared for all of them.
+    expect_injected(
+        """
+        for v in tl.thread("vthread", 2):
+            all = tl.view(x, tl.i64[1], byte_offset=8)
+            own = tl.view(x, tl.i64[1], byte_offset=v * 8)
+            if all[0] == 2:
+                y[v] = own[0]
+            if own[0] == 2:
+                y[v + 4] = all[0]
+        """,
+        """
+        all = tl.view(x, tl.i64[1], byte_offset=8)
+        for v in range(2):
+            own = tl.view(x, tl.i64[1], byte_offset=v * 8)
+        if all[0] == 2:
+            for v in range(2):
+                own = tl.view(x, tl.i64[1], byte_offset=v * 8)
+                y[v] = own[0]
+        for v in range(2):
+            own = tl.view(x, tl.i64[1], byte_offset=v * 8)
+            if own[0] == 2:
+                y[v + 4] = all[0]
+        """,
+    )

@@ -343,6 +343,7 @@ def test_two_launches_one_after_the_other() -> None:
     ("body", "code"),
     [
         ("if x[t] > 3:\n    tl.barrier('shared')", "divergent-barrier"),
+        ("w = tl.view(x, tl.i64[1], byte_offset=t * 8)\nif w[0] > 3:\n    tl.barrier('shared')", "divergent-barrier"),
         ("k = t + 1\nfor i in range(k):\n    tl.barrier('shared')", "divergent-barrier"),
         (
             "a = tl.alloc(tl.i64[1], scope='local')\na[0] = 3\nfor i in range(a[0]):\n    tl.barrier('shared')",

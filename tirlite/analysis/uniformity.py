@@ -11,7 +11,7 @@ class Uniformity:
     """What differs between the threads of `launch`, the outermost of some loops over threads.
 
     `private` are the buffers of which each thread has a copy of its own: those allocated inside, but for shared memory,
-    and views of them. For virtual threads all that is allocated inside is private.
+    views of them, and windows on the memory of all that lie elsewhere in each thread. For virtual threads all that is allocated inside is private.
     """
 
     def __init__(self, launch: For) -> None:
@@ -49,7 +49,9 @@ class Uniformity:
         return None
 
     def _is_own(self, stmt: Allocate | View) -> bool:
-        return stmt.source in self.private if isinstance(stmt, View) else self.is_private(stmt.buffer)
+        if isinstance(stmt, Allocate):
+            return self.is_private(stmt.buffer)
+        return stmt.source in self.private or self.cause(stmt.byte_offset, *stmt.buffer.shape) is not None
 
     def _note(self, var: Var, cause: str | None) -> None:
         if cause is not None:

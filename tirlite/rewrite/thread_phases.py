@@ -14,6 +14,7 @@ from tirlite.diag import KernelError, Message
 from tirlite.ir import (
     Allocate,
     AttrStmt,
+    Buffer,
     Call,
     Expr,
     For,
@@ -143,22 +144,29 @@ class Phases:
         self.launch = launch
         self.uniform = Uniformity(launch)
         self.opened: set[Stmt] = {launch}
-        self.wanted: set[Var] = set()  # what must have its value before the threads begin
+        self.wanted: set[Var | Buffer] = set()  # variables and views that must be there before the threads begin
         self.closed: set[Var] = set()  # what gets its value inside a statement of a phase
-        self.lets: list[Let] = []
+        self.declarations: list[Let | View] = []
 
     def divide(self) -> tuple[Item, ...]:
         """Raises KernelError for a barrier that not all threads come to alike."""
         for stmt in self.launch.body.stmts:
             run(self._look(stmt, None))
         self._want(self.launch.stop)
-        for let in reversed(self.lets):
-            if let.var in self.wanted:
-                self._want(let.value)
+        for each in reversed(self.declarations):
+            if isinstance(each, Let) and each.var in self.wanted:
+                self._want(each.value)
+            elif isinstance(each, View) and each.buffer in self.wanted:
+                self.wanted.add(each.source)
+                self._want(each.byte_offset, *each.buffer.shape)
         return tuple(run(self._opened(self.launch, ())))
 
     def _want(self, *exprs: Expr) -> None:
-        self.wanted.update(node for expr in exprs for node in walk(expr) if isinstance(node, Var))
+        for node in (node for expr in exprs for node in walk(expr)):
+            if isinstance(node, Var):
+                self.wanted.add(node)
+            elif isinstance(node, Load):
+                self.wanted.add(node.buffer)
 
     def _look(self, stmt: Stmt, obstacle: _Obstacle | None) -> Steps[bool]:
         """Find what stands around barriers, and what is computed for it; the result is whether a barrier is inside."""
@@ -180,8 +188,8 @@ class Phases:
                 raise BarrierInside("an expression", span=stmt.span).error()
             _refuse(stmt, obstacle)
             return True
-        if isinstance(stmt, Let):
-            self.lets.append(stmt)
+        if isinstance(stmt, Let | View):
+            self.declarations.append(stmt)
         elif isinstance(stmt, Allocate) and self.uniform.cause(*stmt.buffer.shape) is None:
             self._want(*stmt.buffer.shape)
         return False
@@ -214,8 +222,8 @@ class Phases:
                 close()
                 if self.role is ThreadRole.VIRTUAL:
                     items.append(Around(stmt))
-            elif isinstance(stmt, Let) and stmt.var in self.wanted and self.uniform.cause(stmt.value) is None:
-                if not is_plain(stmt.value):
+            elif isinstance(stmt, Let | View) and self._is_for_all(stmt):
+                if not is_plain(stmt.value if isinstance(stmt, Let) else stmt.byte_offset):
                     close()
                 items.append(Around(stmt))
             else:
@@ -226,6 +234,12 @@ class Phases:
                     close()
         close()
         return items
+
+    def _is_for_all(self, stmt: Let | View) -> bool:
+        """Whether a declaration stands before the threads, the same for all of them."""
+        if isinstance(stmt, Let):
+            return stmt.var in self.wanted and self.uniform.cause(stmt.value) is None
+        return stmt.buffer in self.wanted and stmt.buffer not in self.uniform.private
 
     def _opened(self, stmt: Stmt, axes: tuple[For, ...]) -> Steps[list[Item]]:
         if isinstance(stmt, For) and thread_role(stmt) is self.role:
