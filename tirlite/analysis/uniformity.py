@@ -11,7 +11,8 @@ class Uniformity:
     """What differs between the threads of `launch`, the outermost of some loops over threads.
 
     `private` are the buffers of which each thread has a copy of its own: those allocated inside, but for shared memory,
-    views of them, and windows on the memory of all that lie elsewhere in each thread. For virtual threads all that is allocated inside is private.
+    views of them, and windows on the memory of all that lie elsewhere in each thread. For virtual threads all that is
+    allocated inside is private.
     """
 
     def __init__(self, launch: For) -> None:
