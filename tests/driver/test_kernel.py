@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
+import sys
 import threading
 import traceback
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -49,6 +53,15 @@ def test_a_kernel_shows_each_stage_of_its_way() -> None:
     assert smooth.llvm.startswith('source_filename = "tirlite_smooth"')
     assert "define noundef i64 @tirlite_smooth(" in smooth.optimised_llvm
     assert "tirlite_smooth:" in smooth.asm
+
+
+def test_a_kernel_is_pickled_by_name_as_functions_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (smooth.__module__, smooth.__qualname__) == (__name__, "smooth")
+    monkeypatch.setitem(sys.modules, __name__, SimpleNamespace(smooth=smooth))
+    assert pickle.loads(pickle.dumps(smooth)) is smooth
+    assert copy.copy(smooth) is copy.deepcopy(smooth) is smooth
+    with pytest.raises(pickle.PicklingError):
+        pickle.dumps(tl.compile(smooth))
 
 
 def test_timing_names_each_stage_in_order() -> None:

@@ -66,3 +66,19 @@ def test_exact_takes_a_budget() -> None:
 def test_an_option_that_does_not_exist_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="strat"):
         tl.compile(chain, strat="share")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [{"strategy": 3}, {"target": "host"}, {"budget": "9"}, {"time_limit": "9"}, {"passes": 1}, {"observers": [1]}],
+    ids=lambda choice: next(iter(choice)),
+)
+def test_an_option_of_the_wrong_type_is_named(choice: dict[str, object]) -> None:
+    (name,) = choice
+    with pytest.raises(tl.CallTypeError, match=f"option-type.*`{name}` takes"):
+        tl.compile(chain, **choice)
+
+
+def test_an_option_that_is_misspelt_is_answered_with_the_nearest() -> None:
+    with pytest.raises(tl.CallTypeError, match=r"unknown-option(.|\n)*did you mean `in_place`\?"):
+        tl.kernel(inplace=True)

@@ -101,7 +101,9 @@ def _translated(function: Function, names: Mapping[str, object], options: Option
     start = perf_counter()
     made = translate(function, names)
     seconds = perf_counter() - start
-    return Kernel(made.func, options, seconds=seconds, doc=function.__doc__, captures=made.captures)
+    kernel = Kernel(made.func, options, seconds=seconds, doc=function.__doc__, captures=made.captures)
+    kernel.__module__, kernel.__qualname__ = function.__module__, function.__qualname__
+    return kernel
 
 
 _COMPILER = Compiler()

@@ -59,7 +59,7 @@ class Kernel:
         self.ir = func
         self.options = options
         self.name = func.name
-        self.__name__ = func.name
+        self.__name__ = self.__qualname__ = func.name
         self.__doc__ = doc
         self._captures = dict(captures or {})
         self._front_end = seconds
@@ -171,6 +171,10 @@ class Kernel:
         except TirliteError as error:
             return "".join([*parts, block(error.styled())])
         return "".join([*parts, folded(f"storage plan: {plan.total} bytes", plan._repr_html_())])
+
+    def __reduce__(self) -> str:
+        """As functions are pickled: by name, for processes that import the module. A copy is the kernel itself."""
+        return self.__qualname__
 
     def _version_for_empty(self) -> Version:
         with self._lock:

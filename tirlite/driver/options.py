@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
-from typing import TYPE_CHECKING, TypedDict
+from dataclasses import field, fields
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from tirlite.diag import nearest
+from tirlite.diag import CallTypeError, Message, nearest
 from tirlite.plan.solve import STRATEGIES, Strategy, UnknownStrategy
 from tirlite.record import record
 from tirlite.rewrite import Observer, Pass
@@ -15,6 +16,39 @@ from tirlite.target import Target
 if TYPE_CHECKING:
     from tirlite.plan import PlanCache
     from tirlite.plan.search.engine import Engine
+
+
+class UnknownOption(Message):
+    """There is no option of this name.
+
+    Example: `tl.compile(f, strategie="exact")`.
+    Fix: Correct the name; the help lists all of them.
+    """
+
+    code = "unknown-option"
+    raises = CallTypeError
+    title = "a kernel has no option `{name}`"
+    help = "the options are {known}{hint}"
+
+    name: str
+    known: str
+    hint: str
+
+
+class OptionType(Message):
+    """An option is given something of another kind than it takes.
+
+    Example: `tl.compile(f, target="host")`.
+    Fix: Give what the message asks for.
+    """
+
+    code = "option-type"
+    raises = CallTypeError
+    title = "option `{name}` takes {wanted}, and is given {given}"
+
+    name: str
+    wanted: str
+    given: str
 
 
 class Choices(TypedDict, total=False):
@@ -42,7 +76,8 @@ class Options:
     search nodes) and `time_limit` (seconds) bound strategy `exact`; `engine` makes what runs its search, and the plan
     does not depend on it. Plans are kept in `cache`, and taken from there for the same storage problem; None plans
     anew. Each of `observers` is called with every pass's `Step`. `passes` run before storage is planned, as in
-    `tl.compile(f, passes=tl.passes.CONTRACTION)`. Raises PlanError for an unknown strategy.
+    `tl.compile(f, passes=tl.passes.CONTRACTION)`. Raises PlanError for an unknown strategy, CallTypeError for an option
+    of the wrong type.
     """
 
     strategy: str | Strategy = "auto"
@@ -57,13 +92,39 @@ class Options:
     cache: PlanCache | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "observers", tuple(self.observers))
-        object.__setattr__(self, "passes", tuple(self.passes))
+        object.__setattr__(self, "observers", _callables("observers", self.observers))
+        object.__setattr__(self, "passes", _callables("passes", self.passes))
+        _demand("strategy", self.strategy, isinstance(self.strategy, str) or callable(self.strategy), _STRATEGY)
+        _demand("target", self.target, isinstance(self.target, Target), "a Target, as in tl.Target.host(workers=2)")
+        _demand("budget", self.budget, self.budget is None or isinstance(self.budget, Integral), "a number of nodes")
+        limit = self.time_limit
+        _demand("time_limit", limit, limit is None or isinstance(limit, Real), "a number of seconds")
         if isinstance(self.strategy, str) and self.strategy not in STRATEGIES:
             near = nearest(self.strategy, STRATEGIES)
             raise UnknownStrategy(self.strategy, f"; did you mean {near}?" if near else "").error()
 
     @classmethod
     def of(cls, choices: Choices) -> Options:
-        """The options with what was chosen, and the defaults of the rest."""
+        """The options with what was chosen, and the defaults of the rest. Raises CallTypeError for an unknown name."""
+        known = [each.name for each in fields(cls)]
+        for name in choices:
+            if name not in known:
+                near = nearest(name, known)
+                listed = ", ".join(f"`{each}`" for each in known)
+                raise UnknownOption(name, listed, f"; did you mean {near}?" if near else "").error()
         return cls(**choices)  # type: ignore[arg-type]
+
+
+_STRATEGY = "the name of a strategy, or a function from a Problem to a Plan"
+
+
+def _demand(name: str, given: object, fits: bool, wanted: str) -> None:
+    if not fits:
+        raise OptionType(name, wanted, f"{given!r:.60}").error()
+
+
+def _callables(name: str, given: object) -> tuple[Any, ...]:
+    """What is given, as a tuple."""
+    listed = tuple(given) if isinstance(given, Iterable) else (given,)
+    _demand(name, given, isinstance(given, Iterable) and all(map(callable, listed)), f"a list of {name}")
+    return listed

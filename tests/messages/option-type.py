@@ -1,0 +1,8 @@
+import tirlite as tl
+
+func = tl.parse("""
+@tl.kernel
+def scale(x: tl.f32[4]):
+    x[0] = 2
+""")
+tl.compile(func, target="host")
