@@ -11,6 +11,7 @@ import pytest
 from tirlite.cli import bench_plans
 from tirlite.cli.bench_plans import Failure, Row, SymbolicRow, measured
 from tirlite.cli.main import main
+from tirlite.cli.offset_speed import OffsetSpeed
 from tirlite.cli.plan_figures import overall, plans_json, plans_text
 from tirlite.cli.plan_instances import Instance, cut, generated, instances_in, network, trace, transformer
 from tirlite.cli.symbolic_quality import Quality, Replanned, bindings, quality, replanned
@@ -132,7 +133,9 @@ def test_figures_over_all_tell_of_groups_that_are_not_solved_at_once() -> None:
 
 def test_tables_have_each_bar_beside_its_figure() -> None:
     shapes = Replanned(Quality(1.0, 1.0), 0.25, 4.0)
-    symbolic = SymbolicRow("s", "pack", 7, ("N", "M"), 0.5, None, Quality(1.1, 1.25), Quality(2.0, 3.0), shapes)
+    symbolic = SymbolicRow(
+        "s", "pack", 7, ("N", "M"), 0.5, None, Quality(1.1, 1.25), Quality(2.0, 3.0), shapes, OffsetSpeed(2500, 400)
+    )
     text = plans_text([row("a", 110, 105, (None, 0.2, 0.1)), symbolic, Failure("f", "what went wrong")])
     a = next(line.split() for line in text.splitlines() if line.startswith("a "))
     assert a == ["a", "exact", "5", "100", "110", "105", "10.00%", "1.000", "60", "NO", "50", "-", "20.00%", "10.00%"]

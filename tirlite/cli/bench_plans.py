@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from time import perf_counter
 
+from tirlite.cli.offset_speed import OffsetSpeed, offset_speed
 from tirlite.cli.plan_instances import Instance, cut
 from tirlite.cli.symbolic_quality import Quality, Replanned, bindings, quality, replanned
 from tirlite.diag import TirliteError
@@ -54,7 +55,7 @@ class Row:
 @record
 class SymbolicRow:
     """One instance with symbolic sizes: its one plan for all bindings, beside the policy to reuse equal expressions
-    alone, and beside a plan for each binding.
+    alone, and beside a plan for each binding; and how long the offsets of a binding take.
     """
 
     name: str
@@ -66,6 +67,7 @@ class SymbolicRow:
     ours: Quality
     equal: Quality
     shapes: Replanned
+    offsets: OffsetSpeed
 
 
 @record
@@ -105,7 +107,8 @@ def _measured(instance: Instance, engine: Engine, strategy: str, time_limit: flo
         ours, equal = quality(plan, samples)
         shapes = replanned(problem, samples)
         names = tuple(dim.name for dim in problem.dims)
-        return SymbolicRow(instance.name, strategy, count, names, seconds, _megabytes(), ours, equal, shapes)
+        speed = offset_speed(plan, samples)
+        return SymbolicRow(instance.name, strategy, count, names, seconds, _megabytes(), ours, equal, shapes, speed)
     total, bound = _constant(plan.total), _constant(plan.lower_bound)
     gap = instance.gap if instance.gap is not None else _MANY_GAP if count > _MANY else 0.0
     bar = instance.capacity if instance.capacity is not None else int(bound * (1 + gap))

@@ -21,6 +21,7 @@ _HEADING = (
 _SYMBOLIC_HEADING = (
     *("instance", "strategy", "buffers", "names", "seconds", "MB", "mean", "bar", "met", "worst"),
     *("equal: mean", "worst", "per shape: mean", "worst", "ms", "most"),
+    *("offsets: ns", "native"),
 )
 _VERDICT = {True: "yes", False: "NO"}
 
@@ -67,6 +68,9 @@ def overall(results: Iterable[Result]) -> Iterator[Figure]:
         yield Figure("symbolic: worst peak over the bound", max(row.ours.worst for row in symbolic), "")
         yield Figure("per shape: worst over the bound", max(row.shapes.quality.worst for row in symbolic), "", 1)
         yield Figure("per shape: plan for a new binding, median", max(r.shapes.milliseconds for r in symbolic), "ms")
+        yield Figure(
+            "all offsets at a binding, by native code, most", max(r.offsets.native for r in symbolic), "ns", 1000
+        )
         yield Figure("reuse of equal expressions: mean", fmean(row.equal.mean for row in symbolic), "")
         yield Figure("reuse of equal expressions: worst", max(row.equal.worst for row in symbolic), "")
 
@@ -116,6 +120,8 @@ def _symbolic_cells(row: SymbolicRow) -> tuple[object, ...]:
         f"{row.shapes.quality.worst:.3f}",
         f"{row.shapes.milliseconds:.2f}",
         f"{row.shapes.most:.1f}",
+        round(row.offsets.python),
+        round(row.offsets.native),
     )
 
 

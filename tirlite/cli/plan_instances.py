@@ -82,7 +82,7 @@ def generated(*, quick: bool = False) -> Iterator[Instance]:
     for count in _TRACES[: 1 if quick else None]:
         seconds = _TRACE_BARS.get(count)
         yield Instance(f"trace {count:,}", "trace", partial(trace, count), gap=0.01, seconds=seconds, strategy="auto")
-    for layers in (2,) if quick else (2, 8):
+    for layers in (2,) if quick else (2, 8, 20):
         yield Instance(f"transformer {layers}", "transformer", partial(transformer, layers))
 
 

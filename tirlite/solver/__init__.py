@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from tirlite.plan.search.engine import Engine
     from tirlite.solver.engine import CompiledEngine
     from tirlite.solver.late import LateEngine
+    from tirlite.solver.offsets import compiled_offsets
 else:
-    __getattr__ = late_names(__name__, {"engine": "CompiledEngine", "late": "LateEngine"})
+    __getattr__ = late_names(
+        __name__, {"engine": "CompiledEngine", "late": "LateEngine", "offsets": "compiled_offsets"}
+    )
 
-__all__ = ["CompiledEngine", "LateEngine", "compile", "kernel", "options"]
+__all__ = ["CompiledEngine", "LateEngine", "compile", "compiled_offsets", "kernel", "options"]
 
 
 def _engine() -> "Engine":
