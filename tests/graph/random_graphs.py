@@ -9,6 +9,7 @@ import numpy as np
 
 import tirlite as tl
 from tirlite.graph import Builder, Expr, Function
+from tirlite.sizes import Dim
 
 UNARY = ("exp", "tanh", "relu", "sigmoid", "negative", "abs")
 BINARY = ("add", "subtract", "multiply", "maximum", "minimum")
@@ -22,33 +23,49 @@ class Sample:
     arguments: tuple[tuple[np.ndarray, ...], ...]
 
 
-def random_graph(seed: int, *, symbolic: bool = False, branches: bool = True, most: int = 25) -> Sample:
-    """The graph of a seed: up to about `most` operators on matrices of a few shapes that go together."""
-    made = _Maker(Random(seed), symbolic=symbolic, branches=branches)
+def random_graph(
+    seed: int,
+    *,
+    symbolic: bool = False,
+    branches: bool = True,
+    most: int = 25,
+    prefix: str = "",
+    dims: tuple[Dim, Dim] | None = None,
+) -> Sample:
+    """The graph of a seed: up to about `most` operators on matrices of a few shapes that go together.
+
+    `prefix` stands before the names of its parameters; `dims` are those of a symbolic one, if not its own.
+    """
+    rows = [*(dims or (tl.dim("n"), tl.dim("m", min=2))), 3] if symbolic else [2, 3, 5]
+    made = _Maker(Random(seed), rows, branches=branches, prefix=prefix)
     return made.sample(made.random.randint(1, most))
 
 
 class _Maker:
-    def __init__(self, random: Random, *, symbolic: bool, branches: bool) -> None:
+    def __init__(self, random: Random, rows: list[object], *, branches: bool, prefix: str) -> None:
         self.random = random
         self.branches = branches
+        self.prefix = prefix
         self.g = Builder(f"random_{random.randint(0, 999)}")
-        self.rows = [tl.dim("n"), tl.dim("m", min=2), 3] if symbolic else [2, 3, 5]
+        self.rows = rows
         self.columns = [1, 4, 6]
         self.values: list[Expr] = []
 
     def sample(self, count: int) -> Sample:
-        inputs = [self.g.input(f"x{i}", tl.f32[self.random.choice(self.rows), self.random.choice(self.columns)])
+        inputs = [self.input(f"x{i}", self.random.choice(self.rows), self.random.choice(self.columns))
                   for i in range(self.random.randint(1, 3))]  # fmt: skip
         # Each dim is the extent of some input.
-        inputs += [self.g.input(f"d{i}", tl.f32[row, 1]) for i, row in enumerate(self.rows)]
-        condition = self.g.input("c", tl.bool_)
+        inputs += [self.input(f"d{i}", row, 1) for i, row in enumerate(self.rows)]
+        condition = self.g.input(f"{self.prefix}c", tl.bool_)
         self.values += inputs
         for _ in range(count):
             self.values.append(self.step(condition))
         outputs = self.random.sample(self.values, min(len(self.values), self.random.randint(1, 3)))
         function = self.g.function([*outputs, self.values[-1]])
         return Sample(function, tuple(self.arguments(function, *sizes) for sizes in ((2, 3), (5, 2), (1, 7))))
+
+    def input(self, name: str, rows: object, columns: int) -> Expr:
+        return self.g.input(f"{self.prefix}{name}", tl.f32[rows, columns])
 
     def arguments(self, function: Function, n: int, m: int) -> tuple[np.ndarray, ...]:
         rng = np.random.default_rng(n * 8 + m)

@@ -34,7 +34,9 @@ def replay(function: tl.graph.Function, plan: tl.plan.Plan, choose: Callable[[],
     made = tl.graph.program(function)
     values = values_of(made, views=views)
     where = {name: (place.pool, place.offset) for name, place in plan.placements.items()}
-    places = {v: (where[v.id][0], where[v.id][1], where[v.id][1] + v.size) for g in values.of.values() for v in g}
+    sizes = {request.id: request.size for request in plan.problem.requests}
+    tensors = (value for group in values.of.values() for value in group)
+    places = {v: (where[v.id][0], where[v.id][1], where[v.id][1] + sizes[v.id]) for v in tensors}
     run = _Run(made, values, places, choose, set(plan.in_place))
     for param in function.params:
         run.write(param, param.name)

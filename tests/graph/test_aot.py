@@ -131,11 +131,10 @@ def test_names_that_clash_are_refused():
         compile(g.function(x))
 
 
-@pytest.mark.parametrize("strategy", ["none", "share", "auto"])
 @pytest.mark.parametrize("seed", range(8))
-def test_random_graphs_compute_what_they_mean(seed: int, strategy: str):
+def test_random_graphs_compute_what_they_mean(seed: int):
     sample = random_graph(seed, symbolic=seed % 2 == 1, most=12)
-    net = compile(sample.function, strategy=strategy)
+    net = compile(sample.function, strategy=("none", "share", "auto")[seed % 3])
     for arguments in sample.arguments:
         got, wanted = net(*arguments), evaluate(sample.function, *arguments)
         for a, b in zip(leaves(got), leaves(wanted), strict=True):

@@ -231,19 +231,22 @@ def test_symbolic_sizes_share_by_proof_and_grow_to_the_maximum() -> None:
     assert plan.total == sum(plan.sizes)
 
 
-@pytest.mark.parametrize("block", range(10))
-def test_every_tensor_of_a_random_graph_is_there_when_it_is_read(block: int) -> None:
+@pytest.mark.parametrize("block", range(20))
+def test_every_tensor_of_a_thousand_graphs_is_there_when_it_is_read(block: int) -> None:
     for seed in range(50 * block, 50 * block + 50):
-        function = random_graph(seed).function
-        ours = plan_memory(function).plan
-        packed = tl.plan.solve(ours.problem, "pack")
-        assert ours.lower_bound <= packed.total <= ours.total
-        for plan, choices in product((ours, packed), (1, 2, 3)):
-            random = Random(choices)
-            replay(function, plan, lambda random=random: random.random() < 0.5)
+        function = random_graph(seed, symbolic=seed % 5 == 4).function
+        memory = plan_memory(function)
+        ours = memory.plan
+        assert tl.plan.check(ours.problem, ours) == tl.plan.Ok()
+        for at in bound(ours):
+            packed = tl.plan.solve(at.problem, "pack")
+            assert at.lower_bound <= packed.total <= at.total
+            for plan, choices in product((at, packed), (1, 2)):
+                random = Random(choices)
+                replay(function, plan, lambda random=random: random.random() < 0.5)
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", range(20))
 def test_views_and_results_in_place_are_there_when_they_are_read(block: int) -> None:
     for seed in range(50 * block, 50 * block + 50):
         function = random_graph(seed).function
@@ -251,9 +254,16 @@ def test_views_and_results_in_place_are_there_when_they_are_read(block: int) -> 
         problem = tl.graph.memory_problem(function, views=True, in_place=True)
         plan = tl.plan.solve(problem, "pack")
         assert plan.lower_bound <= tl.plan.lower_bound(raw)
-        for choices in (1, 2, 3):
+        for choices in (1, 2):
             random = Random(choices)
             replay(function, plan, lambda random=random: random.random() < 0.5, views=True)
+
+
+def bound(plan: tl.plan.Plan) -> list[tl.plan.Plan]:
+    """The plan with numbers for its dims."""
+    if not plan.problem.dims:
+        return [plan]
+    return [tl.plan.Plan.from_layout(plan.at(dict.fromkeys(plan.problem.dims, value))) for value in (2, 9)]
 
 
 def test_views_and_elementwise_operators_cost_nothing() -> None:
@@ -268,14 +278,3 @@ def test_views_and_elementwise_operators_cost_nothing() -> None:
     ]
     # Beside the input and the matrix, the product and all that is behind it takes two tensors at last.
     assert [str(total) for total in totals] == ["96*n + 144", "96*n + 144", "72*n + 144"]
-
-
-@pytest.mark.parametrize("block", range(5))
-def test_symbolic_plans_hold_at_each_binding(block: int) -> None:
-    for seed in range(20 * block, 20 * block + 20):
-        function = random_graph(seed, symbolic=True).function
-        plan = plan_memory(function).plan
-        for value in (2, 9):
-            binding = dict.fromkeys(plan.problem.dims, value)
-            at = tl.plan.Plan.from_layout(plan.at(binding))
-            assert tl.plan.check(at.problem, at) == tl.plan.Ok()

@@ -1,0 +1,75 @@
+"""A thousand random graphs as programs with explicit allocation, which the planners lay over one another.
+
+Every operator writes what the graph means, to the bit, and what a plan promises is looked at step by step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from graph.random_graphs import random_graph
+from graph.recorder import Recorder, written_by_meaning
+
+import tirlite as tl
+from tirlite.graph import Executable, OutVariants, StorageCoalesce, evaluate, explicit_allocation
+from tirlite.graph.explicit.instructions import AllocStorage, AllocTensor, Body, Branch, Routine, walk
+
+OTHERS = ("pack", "share", "pack", "group", "pack", "tvm", "pack", "auto")
+
+
+def leaves(value: object) -> list[np.ndarray]:
+    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, tuple) else [value]
+
+
+@pytest.mark.parametrize("block", range(20))
+def test_fifty_graphs_give_what_they_mean_operator_by_operator(block: int) -> None:
+    for seed in range(50 * block, 50 * block + 50):
+        sample = random_graph(seed, symbolic=seed % 4 == 1, most=14)
+        raw = explicit_allocation(sample.function)
+        plans = [StorageCoalesce(strategy).plan(raw.main) for strategy in ("coalesce", OTHERS[seed % 8])]
+        programs = [raw, StorageCoalesce()(raw), StorageCoalesce(OTHERS[seed % 8])(raw)]
+        for plan, program in zip(plans, programs[1:], strict=True):
+            assert tl.plan.check(plan.problem, plan) == tl.plan.Ok(), f"seed {seed}"
+            check_regions(raw.main, program.main, plan)
+        for program in programs:
+            check_allocated_before_use(program.main.body, frozenset())
+            for arguments in sample.arguments[:2]:
+                compare(program, sample.function, arguments)
+
+
+def compare(program: Executable, function: tl.graph.Function, arguments: tuple[np.ndarray, ...]) -> None:
+    recorder = Recorder()
+    result = program.run(*arguments, variants=OutVariants(recorder.library)).result
+    pairs = [
+        *zip(recorder.written, written_by_meaning(function, arguments), strict=True),
+        *zip(leaves(result), leaves(evaluate(function, *arguments)), strict=True),
+    ]
+    for got, wanted in pairs:
+        assert got.dtype == wanted.dtype
+        assert np.array_equal(got, wanted, equal_nan=True)
+
+
+def check_regions(raw: Routine, made: Routine, plan: tl.plan.Plan) -> None:
+    """One region for each scope and element type, and results in bytes that nothing else takes while they live."""
+    regions = [step for step in walk(made.body) if isinstance(step, AllocStorage)]
+    assert len(regions) == len(plan.problem.pools)
+    if all(isinstance(step.size, int) for step in regions):
+        # Several pools of one memory stand one behind the other, each aligned.
+        assert 0 <= sum(step.size for step in regions) - plan.total <= 63 * (len(plan.pools) - len(regions))
+    end = max((high for request in plan.problem.requests for _, high in request.live), default=0)
+    storage_of = {step.name: step.storage for step in walk(raw.body) if isinstance(step, AllocTensor)}
+    for name in raw.results:
+        if name in storage_of:
+            assert plan.problem.by_id[storage_of[name]].live[-1][1] == end
+
+
+def check_allocated_before_use(body: Body, known: frozenset[str]) -> None:
+    """Each tensor lies on a storage from before it, of the same body or of one around it."""
+    for step in body:
+        if isinstance(step, AllocStorage):
+            known |= {step.name}
+        elif isinstance(step, AllocTensor):
+            assert step.storage in known
+        elif isinstance(step, Branch):
+            check_allocated_before_use(step.then, known)
+            check_allocated_before_use(step.other, known)
