@@ -141,6 +141,6 @@ def test_tables_have_each_bar_beside_its_figure() -> None:
     assert a == ["a", "exact", "5", "100", "110", "105", "10.00%", "1.000", "60", "NO", "50", "-", "20.00%", "10.00%"]
     s = next(line.split() for line in text.splitlines() if line.startswith("s "))
     assert s[:12] == ["s", "pack", "7", "N", "M", "0.500", "1.100", "1.2", "yes", "1.250", "2.000", "3.000"]
-    assert s[12:] == ["1.000", "1.000", "0.25", "4.0"]
+    assert s[12:] == ["1.000", "1.000", "0.25", "4.0", "2500", "400"]
     assert "f: what went wrong" in text
     assert json.loads(plans_json([symbolic]))["symbolic"][0]["ours"] == {"mean": 1.1, "worst": 1.25}

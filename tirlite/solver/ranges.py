@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 Range = tuple[int, int]
 
 
-class UnboundedRange(Exception):  # noqa: N818
+class UnboundedRange(Exception):
     """A divisor may be zero."""
 
 
@@ -34,7 +34,7 @@ class _Ranges:
         self.largest = 0
 
     def of(self, expr: ast.expr) -> Range:
-        """The range of an expression. A long sum leans to the left, so its operands are taken from that side in turn."""
+        """The range of an expression. A long sum leans to the left, so operands are taken from there in turn."""
         spine: list[ast.BinOp] = []
         while isinstance(expr, ast.BinOp):
             spine.append(expr)
