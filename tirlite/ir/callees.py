@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TypeVar, cast
 
 from tirlite.ir.kernel_call import Function, KernelCall
-from tirlite.ir.stmt import Stmt
+from tirlite.ir.stmt import Allocate, Stmt, Store
 from tirlite.ir.walk import statements
 
 F = TypeVar("F", bound=Function)
+
+# What most programs are made of, and what calls nothing.
+_LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
 
 
 def calls_in(body: Stmt) -> list[KernelCall]:
@@ -34,6 +37,21 @@ def closure_of(func: F) -> tuple[F, ...]:
             done[each] = None
         elif each not in done:
             stack.append((each, True))
-            called = dict.fromkeys(call.callee for call in calls_in(each.body))
-            stack += [(callee, False) for callee in reversed(called) if callee not in done]
+            stack += [(callee, False) for callee in reversed(_called(each.body)) if callee not in done]
     return cast("tuple[F, ...]", tuple(done))
+
+
+def _called(body: Stmt) -> dict[Function, None]:
+    """What a statement calls, in the order in which it is first met. A shared statement is entered once."""
+    called: dict[Function, None] = {}
+    entered: set[Stmt] = set()
+    stack = [body]
+    while stack:
+        stmt = stack.pop()
+        if isinstance(stmt, KernelCall):
+            called[stmt.callee] = None
+        elif stmt not in entered:
+            entered.add(stmt)
+            inside = [each for each in stmt.children() if isinstance(each, Stmt) and type(each) not in _LEAVES]
+            stack.extend(reversed(inside))
+    return called

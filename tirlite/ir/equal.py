@@ -17,6 +17,7 @@ from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, StringImm, Var
 from tirlite.ir.kernel_call import Function
 from tirlite.ir.node import Node
+from tirlite.ir.repeats import ALWAYS_FINE, demand_few_repeats
 from tirlite.ir.stmt import SeqStmt
 from tirlite.record import record
 
@@ -146,12 +147,17 @@ class _Stream:
         self._digests = {} if digests is None else digests
         self._numbers: dict[Var | Buffer, int] = {}
         self._count = 0
+        self._root = root
         self._tasks: list[_Task] = [_Enter(root, None, False)]
 
     def __iter__(self) -> Iterator[_Token]:
         tasks = self._tasks
+        steps = 0
         while tasks:
             task = tasks.pop()
+            steps += 1
+            if steps == ALWAYS_FINE:
+                demand_few_repeats(self._root)
             if isinstance(task, _Enter):
                 yield from self._enter(task)
             elif isinstance(task, _Token):

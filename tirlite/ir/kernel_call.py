@@ -15,7 +15,7 @@ from tirlite.diag import Span
 from tirlite.ir.expr import Buffer, BufferRef, Expr, Var
 from tirlite.ir.node import Node, node
 from tirlite.ir.stmt import SeqStmt, Stmt
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import distinct
 
 
 class Function(Node):
@@ -34,7 +34,7 @@ class Function(Node):
         found: dict[Var, None] = {}
         for param in self.params:
             for extent in param.shape if isinstance(param, Buffer) else ():
-                found.update((each, None) for each in walk(extent) if isinstance(each, Var))
+                found.update((each, None) for each in distinct(extent) if isinstance(each, Var))
         return tuple(var for var in found if var not in self.params)
 
     @property

@@ -17,6 +17,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.printer_expr import expr_text
 from tirlite.ir.printer_names import Names, legal
 from tirlite.ir.printer_stmt import Line, StatementPrinter, promises, tensor_text
+from tirlite.ir.repeats import demand_few_repeats
 from tirlite.ir.stmt import Stmt
 
 # Deeper nests are printed as an outline.
@@ -24,7 +25,11 @@ _MOST_LEVELS = 90
 
 
 def text(node: Node) -> str:
-    """`node` as DSL source. Variables and buffers that are not defined in it have their names all the same."""
+    """`node` as DSL source. Variables and buffers that are not defined in it have their names all the same.
+
+    Raises KernelError where the same parts stand in it so often that the text would not end.
+    """
+    demand_few_repeats(node)
     if isinstance(node, Expr):
         return expr_text(node, Names())[0]
     if isinstance(node, Stmt):
@@ -35,8 +40,13 @@ def text(node: Node) -> str:
 
 
 def function_text(func: Function, mark: Node | Buffer | None = None) -> str:
-    """A whole function, behind those that it calls, each once. What `mark` prints as is framed."""
+    """A whole function, behind those that it calls, each once. What `mark` prints as is framed.
+
+    Raises KernelError where the same parts stand in it so often that the text would not end.
+    """
     functions = closure_of(func)
+    for each in functions:
+        demand_few_repeats(each)
     names: dict[Function, str] = {}
     if len(functions) == 1:
         return _layout(_function_lines(func, names, mark))

@@ -22,6 +22,7 @@ from tirlite.ir.expr import Buffer, Call, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.node import Node
+from tirlite.ir.repeats import ALWAYS_FINE, demand_few_repeats
 from tirlite.ir.stmt import SeqStmt, Stmt
 from tirlite.plan.scope import UnknownScope
 from tirlite.record import record
@@ -86,7 +87,7 @@ _NODE_RULES: Mapping[type[Node], tuple[types.Rule, ...]] = {
 @public
 def validate(func: PrimFunc) -> None:
     """Returns if `func` and all that it calls is well-formed; else raises KernelError with the violations in program
-    order, at most 20.
+    order, at most 20. Where the same nodes stand in it too often to be gone through, that is what the error tells.
     """
     found = tuple(islice(violations(func), MOST_REPORTED))
     if found:
@@ -126,8 +127,12 @@ def _own_violations(func: PrimFunc) -> Iterator[Message]:
     for var in (*func.dims, *(param for param in func.params if isinstance(param, Var))):
         scope.define(var, func, span)
     stack: list[_Step] = [func]
+    steps = 0
     while stack:
         step = stack.pop()
+        steps += 1
+        if steps == ALWAYS_FINE:
+            demand_few_repeats(func)
         broken: list[Message] = []
         if isinstance(step, Node):
             if isinstance(step, Stmt):

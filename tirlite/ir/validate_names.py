@@ -10,7 +10,7 @@ from __future__ import annotations
 from tirlite.diag import Message, Span
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.node import Node
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import distinct
 
 
 class Undefined(Message):
@@ -110,7 +110,7 @@ class Names:
             return None
         if name in self._ever:
             return OutOfScope(kind_of(name), name.name, related=self._ever[name])
-        later = next((node for node in walk(self._root) if _defines(node, name)), None)
+        later = next((node for node in distinct(self._root) if _defines(node, name)), None)
         if later is None:
             return Undefined(kind_of(name), name.name)
         return UsedBeforeDefinition(kind_of(name), name.name, related=getattr(later, "span", None))

@@ -28,7 +28,7 @@ from tirlite.ir.stmt import (
     While,
 )
 from tirlite.ir.validate_types import ACCESS, Rule, let_type, no_stray_argument
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import distinct
 from tirlite.plan.scope import StorageScope
 
 
@@ -465,7 +465,7 @@ def function_violations(func: PrimFunc) -> Iterator[Message]:
             yield OutputNotParameter(output.name)
     buffers = [param for param in seen if isinstance(param, Buffer)]
     for buffer in buffers:
-        for node in (part for extent in buffer.shape for part in walk(extent)):
+        for node in (part for extent in buffer.shape for part in distinct(extent)):
             if isinstance(node, (Load, Call, LetExpr)):
                 yield ShapeNotFixed(buffer.name, type(node).__name__)
     bare = {extent for buffer in buffers for extent in buffer.shape}

@@ -23,6 +23,18 @@ def walk(root: Node) -> Iterator[Node]:
             stack.extend(node.children()[::-1])
 
 
+def distinct(root: Node) -> Iterator[Node]:
+    """As `walk`, but each node only once, where it is first met: that ends soon however often nodes are shared."""
+    met: set[Node] = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node not in met:
+            met.add(node)
+            yield node
+            stack.extend(node.children()[::-1])
+
+
 def statements(root: Stmt) -> Iterator[Stmt]:
     """`root` and all statements below it but the SeqStmts, each before those inside it. Expressions are not entered."""
     stack = [root]

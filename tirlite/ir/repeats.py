@@ -1,0 +1,87 @@
+"""A tree in, nothing out, or an error where the same parts stand in it so often that no walk over it would end.
+
+Nodes may be shared: `v = v + v`, sixty times, makes sixty nodes, which a walk through the tree meets 2 ** 60 times.
+"""
+
+from __future__ import annotations
+
+from tirlite.diag import KernelError, Message, Span
+from tirlite.ir.expr import Buffer
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import Stmt
+from tirlite.record import record
+
+# As many nodes a tree may have, whatever they are: the walks of a compilation take half a second for them.
+ALWAYS_FINE = 50_000
+# A larger tree may have as many nodes for each place that a node has in another: rows of one statement are fine, and
+# so is what is written out; doubling again and again is not.
+_MOST_FOR_A_PLACE = 256
+
+
+class RepeatedParts(Message):
+    """The same expressions or statements stand in a function so often that it cannot be gone through.
+
+    Example: `v = v + v`, sixty times in Python, and then `b.store(y, 0, v)`: the expression holds x[0] 2 ** 60 times.
+    Fix: Bind what is used more than once to a variable of the IR, `v = b.let("v", v + v)`.
+    """
+
+    code = "repeated-parts"
+    title = "the same parts stand here again and again: more than {count:,} nodes, only {distinct:,} of them different"
+    help = 'bind what is used more than once to a variable, `v = b.let("v", value)`'
+
+    count: int
+    distinct: int
+
+
+def demand_few_repeats(root: Node) -> None:
+    """Returns if a walk through `root` ends soon; else raises KernelError.
+
+    Takes time for each different node only. A walk that may go through many has to ask only when it has met
+    `ALWAYS_FINE` of them.
+    """
+    found = _too_many(root)
+    if found is not None:
+        raise KernelError(found)
+
+
+@record
+class _Visit:
+    """A node to be counted, after its parts if these have been `pushed`, and the place of the statement around it."""
+
+    node: Node
+    span: Span | None
+    pushed: bool = False
+
+
+def _too_many(root: Node) -> Message | None:
+    sizes: dict[Node, int] = {}
+    places = 0
+    stack = [_Visit(root, None)]
+    while stack:
+        visit = stack.pop()
+        node = visit.node
+        if node in sizes:
+            continue
+        parts = _parts(node)
+        if visit.pushed or not parts:
+            sizes[node] = 1 + sum([sizes[part] for part in parts])
+            places += len(parts)
+            most = ALWAYS_FINE + _MOST_FOR_A_PLACE * places
+            if sizes[node] > most:
+                return RepeatedParts(most, len(sizes), span=visit.span)
+            continue
+        span = node.span if isinstance(node, Stmt) and node.span is not None else visit.span
+        stack.append(_Visit(node, span, pushed=True))
+        stack += [_Visit(part, span) for part in reversed(parts)]
+    return None
+
+
+def _parts(node: Node) -> tuple[Node, ...]:
+    """The children of a node, and the extents of the buffers that it defines."""
+    parts = node.children()
+    for name in node.DEFINES:
+        value = getattr(node, name)
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, Buffer):
+                parts += each.shape
+    return parts
