@@ -13,6 +13,7 @@ from tirlite.rewrite import Normalize
 
 n, m = tl.dims("n m")
 k = tl.dim("k", max=8)
+eights = tl.dim("eights", multiple_of=8)
 
 
 def race(kernel: tl.Kernel) -> Race | None:
@@ -112,6 +113,50 @@ def test_lanes_of_vectors() -> None:
 
 
 @tl.kernel
+def copy_row(x: tl.f32[m], y: tl.f32[m], first: tl.i64):
+    row = tl.alloc(tl.f32[m])
+    view = tl.view(row, tl.f32[m])
+    for j in range(m):
+        view[j] = x[j]
+    for j in range(first, m):
+        y[j] = row[j]
+
+
+@tl.kernel
+def copy_all(x: tl.f32[m], y: tl.f32[m]):
+    tl.call(copy_row, x, y, 0)
+
+
+@tl.kernel
+def in_eights(y: tl.f32[eights]):
+    for j in range(eights):
+        y[j] = j
+
+
+def test_what_a_kernel_that_is_called_writes() -> None:
+    @tl.kernel
+    def shifted(x: tl.f32[n, m], y: tl.f32[n, m]):
+        for i in tl.parallel(n):
+            source = tl.view(x, tl.f32[m], byte_offset=i * m * 4)
+            target = tl.view(y, tl.f32[m], byte_offset=i * 4)
+            tl.call(copy_all, source, target)
+
+    assert told(shifted) == "y[1] written at i = 0, written at 1"
+
+
+def test_what_is_written_in_a_later_round_of_a_while() -> None:
+    @tl.kernel
+    def rounds(x: tl.f32[n], y: tl.f32[n]):
+        for i in tl.parallel(n - 1):
+            at = 0
+            while at < 2:
+                y[i + at] = x[i]
+                at += 1
+
+    assert told(rounds) == "y[1] written at i = 0, written at 1"
+
+
+@tl.kernel
 def private(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
     for i in tl.parallel(n):
         row = tl.alloc(tl.f32[m])
@@ -163,7 +208,65 @@ def only_read(x: tl.f32[n], y: tl.out[tl.f32[n]]):
         y[i] = x[0]
 
 
-@pytest.mark.parametrize("kernel", [private, in_steps, blocks, one_alone, asserted, few, only_read], ids=str)
+@tl.kernel
+def rows_called(x: tl.f32[n, m], y: tl.f32[n, m]):
+    for i in tl.parallel(n):
+        source = tl.view(x, tl.f32[m], byte_offset=i * m * 4)
+        target = tl.view(y, tl.f32[m], byte_offset=i * m * 4)
+        kept = tl.alloc(tl.f32[m])
+        tl.call(copy_all, source, kept)
+        tl.call(copy_row, kept, target, 1)
+        first = tl.view(y, tl.f32[m])
+        tl.call(copy_row, kept, first, m if i > 0 else m - 1)
+
+
+@tl.kernel
+def call_that_does_not_fit(y: tl.f32[n]):
+    for _ in tl.parallel(n):
+        tl.call(in_eights, y)
+
+
+@tl.kernel
+def rounds_of_its_own(x: tl.f32[n, m], y: tl.f32[n, m]):
+    for i in tl.parallel(n):
+        at = 0
+        while at < m:
+            y[i, at] = x[i, at]
+            at += 1
+        while at < 1:
+            y[0, 0] = 1
+            at += 1
+
+
+@tl.kernel
+def rounds_that_memory_ends(x: tl.f32[n], y: tl.f32[n]):
+    for i in tl.parallel(n):
+        at = 0
+        if x[i] > 0:
+            at = 1
+        while at < 1:
+            y[0] = 1
+            at += 1
+        while x[i] < y[i]:
+            y[0] = 2
+
+
+RIGHT = [
+    private,
+    in_steps,
+    blocks,
+    one_alone,
+    asserted,
+    few,
+    only_read,
+    rows_called,
+    call_that_does_not_fit,
+    rounds_of_its_own,
+    rounds_that_memory_ends,
+]
+
+
+@pytest.mark.parametrize("kernel", RIGHT, ids=str)
 def test_what_is_right_passes(kernel: tl.Kernel) -> None:
     assert race(kernel) is None
 

@@ -1,8 +1,9 @@
 """A function in, two iterations of a parallel loop that touch the same element out, at least one of them writing it.
 
 Found by trying: at some sizes that the facts of the dims allow, and in some iterations of the loops, what is accessed
-is computed, and compared. So what is reported does happen. What depends on memory, or on a condition that does, is left
-out, and what happens only at other sizes is not seen: the interpreter looks at all iterations of the call that it runs.
+is computed, and compared, in functions that are called too. So what is reported does happen. What depends on memory
+other than local counters, or on a condition that does, is left out, and what happens only at other sizes is not seen:
+the interpreter looks at all iterations of the call that it runs.
 """
 
 from __future__ import annotations
@@ -13,26 +14,22 @@ import numpy as np
 
 from tirlite.analysis.meeting import Access, access_at, meeting
 from tirlite.analysis.trial_points import Points, one_point
-from tirlite.analysis.trial_values import constant, trial_value
+from tirlite.analysis.trial_run import TrialRun
+from tirlite.analysis.trial_values import trial_value
 from tirlite.diag import Span
 from tirlite.ir import (
     Allocate,
     And,
-    Assert,
-    AttrStmt,
     Buffer,
     Call,
     Expr,
     For,
     ForKind,
-    IfThenElse,
-    Let,
     Load,
     Node,
     Op,
     Or,
     PrimFunc,
-    SeqStmt,
     Stmt,
     Store,
     Var,
@@ -46,9 +43,7 @@ from tirlite.sizes import Dim
 _ITERATIONS = 130
 _INSIDE = 16
 _AROUND = 2
-_POINTS = 8192
 _ACCESSES = 400
-_STATEMENTS = 20_000
 # The sizes that are tried: the first dim is at least so large, each further one larger by one, as far as facts allow.
 _SIZES = (66, 4)
 
@@ -85,7 +80,7 @@ def find_race(func: PrimFunc) -> Race | None:
             start = one_point(values)
             if not all(_is_possible(param, start) for param in func.params if isinstance(param, Buffer)):
                 continue
-            for loop, points in _Search(sources).loops(func.body, start):
+            for loop, points in _loops(func, start, sources):
                 if (race := _Trial(loop, sources).race(points)) is not None:
                     return Race(loop, *race, sizes)
     return None
@@ -108,61 +103,13 @@ def _is_possible(param: Buffer, start: Points) -> bool:
     return all(extent is None or extent[0, 0] >= 0 for extent in found)
 
 
-class _Search:
-    """Runs the statements of a body at some points. `sources` are those of the function's views."""
-
-    def __init__(self, sources: Mapping[Buffer, Buffer]) -> None:
-        self.sources = sources
-        self.left = _STATEMENTS
-
-    def loops(self, body: SeqStmt, start: Points) -> Iterator[tuple[For, Points]]:
-        """The parallel loops, and iterations of each."""
-        for stmt, points in self.steps(body, start, _AROUND):
-            if isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL:
-                inside = points.as_contexts().iterations(stmt, _ITERATIONS)
-                if inside is not None and inside.count:
-                    yield stmt, inside.as_iteration(stmt.var)
-
-    def steps(self, body: SeqStmt, start: Points, most: int) -> Iterator[tuple[Stmt, Points]]:
-        """Each statement that is run for sure, with the points that run it, before what it declares."""
-        stack: list[tuple[tuple[Stmt, ...], int, Points]] = [(body.stmts, 0, start)]
-        while stack and self.left:
-            stmts, at, points = stack.pop()
-            if at == len(stmts):
-                continue
-            self.left -= 1
-            stmt = stmts[at]
-            yield stmt, points
-            stack.append((stmts, at + 1, self.behind(stmt, points)))
-            stack += [(inner.stmts, 0, those) for inner, those in self.inside(stmt, points, most) if those.count]
-
-    def behind(self, stmt: Stmt, points: Points) -> Points:
-        """The points that run what follows."""
-        if isinstance(stmt, Let):
-            points.declare(stmt.var, stmt.value)
-        elif isinstance(stmt, View):
-            self.place(stmt, points)
-        elif isinstance(stmt, Assert) and (holds := trial_value(stmt.condition, points.values)) is not None:
-            return points.where(holds)
-        return points
-
-    def place(self, view: View, points: Points) -> None:
-        """Notes where a view begins in its allocation, if that is known."""
-        offset = trial_value(view.byte_offset, points.values)
-        base = points.values.get(view.source) if view.source in self.sources else constant(0)
-        if offset is not None and base is not None:
-            points.values[view.buffer] = base + offset
-
-    def inside(self, stmt: Stmt, points: Points, most: int) -> Iterator[tuple[SeqStmt, Points]]:
-        if isinstance(stmt, AttrStmt):
-            yield stmt.body, points
-        elif isinstance(stmt, For):
-            inner = points.iterations(stmt, max(1, min(most, _POINTS // max(1, points.count))))
-            if inner is not None:
-                yield stmt.body, inner
-        elif isinstance(stmt, IfThenElse) and (holds := trial_value(stmt.condition, points.values)) is not None:
-            yield stmt.else_body, points.where(~holds)
-            yield stmt.then_body, points.where(holds)
+def _loops(func: PrimFunc, start: Points, sources: dict[Buffer, Buffer]) -> Iterator[tuple[For, Points]]:
+    """The parallel loops, and iterations of each. Those of functions that are called are looked at there."""
+    for stmt, points in TrialRun(sources).steps(func.body, start, _AROUND):
+        if isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL:
+            inside = points.as_contexts().iterations(stmt, _ITERATIONS)
+            if inside is not None and inside.count:
+                yield stmt, inside.as_iteration(stmt.var)
 
 
 class _Trial:
@@ -170,13 +117,15 @@ class _Trial:
 
     def __init__(self, loop: For, sources: Mapping[Buffer, Buffer]) -> None:
         self.loop = loop
-        self.sources = sources
+        # Calls add to it.
+        self.run = TrialRun(dict(sources))
         self.private = {stmt.buffer for stmt in statements(loop.body) if isinstance(stmt, Allocate)}
         self.touched: dict[Buffer, list[Access]] = {}
         self.count = 0
 
     def race(self, start: Points) -> tuple[RacingAccess, RacingAccess] | None:
-        for stmt, points in _Search(self.sources).steps(self.loop.body, start, _INSIDE):
+        self.run.follow_counters(self.loop.body)
+        for stmt, points in self.run.steps(self.loop.body, start, _INSIDE, calls=True):
             for node in _sure_accesses(stmt):
                 self.touch(node, stmt.span, points)
             if self.count > _ACCESSES:
@@ -189,13 +138,11 @@ class _Trial:
         return None
 
     def touch(self, node: Load | Store, span: Span | None, points: Points) -> None:
-        root = node.buffer
-        while root in self.sources:
-            root = self.sources[root]
-        if root in self.private:
+        root = self.run.root(node.buffer)
+        if root in self.private or root in self.run.allocated:
             return
         self.count += 1
-        is_placed = node.buffer not in self.sources or node.buffer in points.values
+        is_placed = node.buffer not in self.run.sources or node.buffer in points.values
         access = access_at(node, span, points) if is_placed else None
         if access is not None and access.points.count:
             self.touched.setdefault(root, []).append(access)

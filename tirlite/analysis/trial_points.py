@@ -6,11 +6,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tirlite.analysis.trial_values import Array, constant, trial_value
+from tirlite.analysis.trial_values import Array, Cell, constant, trial_value
 from tirlite.ir import Buffer, Expr, For, Var
 from tirlite.record import record
 
-_Values: TypeAlias = "dict[Var | Buffer, Array]"
+_Values: TypeAlias = "dict[Var | Buffer | Cell, Array]"
 
 
 @record(frozen=False, eq=False)
@@ -63,10 +63,12 @@ class Points:
         """A value with an entry for each point."""
         return np.broadcast_to(value, (self.count, value.shape[1]))
 
-    def declare(self, name: Var | Buffer, value: Expr) -> None:
-        """Gives a variable its value, or a view the byte where it begins, where that is known."""
+    def declare(self, name: Var | Buffer | Cell, value: Expr) -> None:
+        """Gives a variable or a cell its value, or a view the byte where it begins; none where that is not known."""
         known = trial_value(value, self.values)
-        if known is not None:
+        if known is None:
+            self.values.pop(name, None)
+        else:
             self.values[name] = known
 
     def _chosen(self, places: Array) -> Points:

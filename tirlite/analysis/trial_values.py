@@ -27,6 +27,7 @@ from tirlite.ir import (
     FloorDiv,
     FloorMod,
     IntImm,
+    Load,
     Max,
     Min,
     Mul,
@@ -40,10 +41,20 @@ from tirlite.ir import (
     Var,
     run,
 )
+from tirlite.record import record
 
 Array: TypeAlias = npt.NDArray[Any]
-# Variables by their values, and views by the bytes where they begin in their allocations.
-Environment: TypeAlias = "Mapping[Var | Buffer, Array]"
+
+
+@record
+class Cell:
+    """What is in a buffer of one element."""
+
+    buffer: Buffer
+
+
+# Variables and cells by their values, and views by the bytes where they begin in their allocations.
+Environment: TypeAlias = "Mapping[Var | Buffer | Cell, Array]"
 
 _FUNCTIONS: dict[type[Expr], Callable[..., Array]] = {
     Add: np.add,
@@ -80,6 +91,8 @@ def trial_value(expr: Expr, values: Environment) -> Array | None:
 def _value(expr: Expr, values: Environment) -> Steps[Array | None]:
     if isinstance(expr, Var):
         return values.get(expr)
+    if isinstance(expr, Load):
+        return values.get(Cell(expr.buffer))
     if not (expr.dtype.is_integer or expr.dtype.is_bool):
         return None
     if isinstance(expr, IntImm):
