@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 
 from tirlite.diag import CallTypeError, Message, PlanError, nearest
 from tirlite.driver.build import Rewritten
@@ -26,6 +27,22 @@ class UnknownSize(Message):
     kernel: str
     name: str
     advice: str
+
+
+class SizeType(Message):
+    """A plan for one shape is asked for with a value that is no integer.
+
+    Example: `smooth.plan_at(n="4")`.
+    Fix: Give the extent as an integer.
+    """
+
+    code = "size-type"
+    raises = CallTypeError
+    title = "`{name}` of {kernel}() must be an integer, and is {given}"
+
+    kernel: str
+    name: str
+    given: str
 
 
 class MissingSize(Message):
@@ -77,13 +94,20 @@ def _example(signature: Signature, values: Mapping[str, int]) -> str:
     return ", ".join(f"{name}={values[name]}" for name in _names(signature) if name in values)
 
 
+def _is_integer(given: object) -> bool:
+    return isinstance(given, Integral)
+
+
 def is_empty_at(signature: Signature, sizes: Mapping[str, int]) -> bool:
     """Whether a dim that was declared to be at least 1 is 0, as in a call with an empty array.
 
-    Raises CallTypeError for a name that the kernel does not have, CallValueError for a value against the facts.
+    Raises CallTypeError for a name that the kernel does not have, and for a value that is no integer, CallValueError
+    for a value against the facts.
     """
     known = _names(signature)
-    for name in sizes:
+    for name, value in sizes.items():
+        if not _is_integer(value):
+            raise SizeType(signature.name, name, f"{value!r:.60}").error()
         if name not in known:
             near = nearest(name, known)
             advice = f"did you mean {near}?" if near else f"it has {', '.join(f'`{each}`' for each in known) or 'none'}"

@@ -32,8 +32,7 @@ class UnknownRequest(Message):
 def summary(layout: Layout, bound: Size, gap: float | None) -> str:
     """One line of figures, and a table of the pools with who is in them."""
     told = "depends on the dims" if gap is None else f"{gap:.1%}"
-    source = ", from the cache" if layout.cached else ""
-    head = f"{layout.strategy}{source}: {layout.total} bytes, lower bound {bound}, gap {told}"
+    head = f"{layout.strategy}: {layout.total} bytes, lower bound {bound}, gap {told}"
     rows = [
         (name, region.memory, _bytes(layout, region), region.align, " ".join(layout.residents[name]))
         for name, region in layout.pools.items()
