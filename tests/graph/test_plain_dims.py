@@ -42,3 +42,12 @@ def test_graphs_of_compound_extents_run() -> None:
     arrays = rng.random((3, 4, 8), np.float32), rng.random((8, 5), np.float32)
     for mine, meant in zip(tl.graph.compile(f)(*arrays), tl.graph.evaluate(f, *arrays), strict=True):
         np.testing.assert_allclose(mine, meant, 1e-5)
+
+
+def test_what_is_appended_to_nothing_may_be_turned() -> None:
+    g = tl.graph.Builder("cache")
+    past, now = g.input("past", tl.f32[n, 2]), g.input("now", tl.f32[1, 2])
+    net = tl.graph.compile(g.function(g.transpose(g.concat([past, now], 0))))
+    for count in (3, 0):
+        x, y = np.ones((count, 2), np.float32), np.zeros((1, 2), np.float32)
+        np.testing.assert_array_equal(net(x, y), np.concatenate([x, y]).T)

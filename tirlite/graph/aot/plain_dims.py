@@ -25,8 +25,7 @@ class PlainDims:
             free = [dim for dim in dims_of(size) if dim not in bound]
             if not free:
                 continue
-            low = lower_bound(extent)
-            fresh = Dim(f"extent{len(bound)}", min=0 if low is None else max(0, low))
+            fresh = Dim(f"extent{len(bound)}", min=_least(extent))
             bound.add(fresh)
             if (found := _linear(size, free)) is None:
                 self._whole.append((size, fresh))
@@ -48,6 +47,13 @@ class PlainDims:
     def is_bound(self, size: Size) -> bool:
         """Whether the arguments tell all dims of a rewritten size."""
         return all(dim in self._bound for dim in dims_of(size))
+
+
+def _least(extent: Size) -> int:
+    """What an extent is at least, also where dims are 0 that count as at least 1: calls with empty arrays may come."""
+    empty = {dim: Dim(dim.name, 0, dim.max, dim.multiple_of) + 0 for dim in dims_of(extent) if dim.min == 1}
+    least, usual = (lower_bound(each) or 0 for each in (substitute(extent, empty), extent))
+    return max(least, min(usual, 1), 0)
 
 
 def _is_plain(size: Size) -> bool:
