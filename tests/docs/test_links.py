@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tirlite.cli.main import main
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -46,3 +48,15 @@ def test_the_index_leads_to_every_page() -> None:
 def test_the_architecture_names_every_package() -> None:
     packages = {file.parent.name for file in (ROOT / "tirlite").glob("*/__init__.py")}
     assert packages <= set(re.findall(r"^\| `(\w+)/` ", prose(ROOT / "docs" / "architecture.md"), re.MULTILINE))
+
+
+def test_the_index_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    named = set(re.findall(r"^\| `python -m tirlite ([\w -]*\w)", prose(ROOT / "docs" / "index.md"), re.MULTILINE))
+    listed = re.compile(r"^    ([a-z][\w-]*)\b", re.MULTILINE)
+    main(["--help"])
+    commands = set(listed.findall(capsys.readouterr().out))
+    main(["bench", "--help"])
+    benches = {f"bench {each}" for each in listed.findall(capsys.readouterr().out)}
+    assert len(benches) > 5
+    assert {each.split(" ")[0] for each in named} == commands
+    assert {each for each in named if each.startswith("bench ")} == benches
