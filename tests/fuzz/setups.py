@@ -1,4 +1,4 @@
-"""A seed in, how a random program is compiled out: form, strategy, workers, checks, and how hard LLVM tries."""
+"""A seed in, how a random program is compiled out: form, passes, strategy, workers, checks, how hard LLVM tries."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from itertools import product
 from random import Random
 from unittest.mock import patch
 
+from fuzz.doubling import DoubleSome
 from fuzz.externs import with_externs
 from fuzz.outline import outlined
 from fuzz.program import Arguments, Run
@@ -18,6 +19,17 @@ from fuzz.writer import TAGGED
 import tirlite as tl
 from tirlite.codegen import Effort, machine, parallel
 from tirlite.ir import PrimFunc
+from tirlite.rewrite import (
+    CompactBuffers,
+    ContractTemporaries,
+    FoldStorage,
+    FuseLoops,
+    Pass,
+    RemoveNoOps,
+    SinkAllocations,
+    UnrollLoops,
+    VectorizeLoops,
+)
 
 
 def spliced(func: PrimFunc) -> PrimFunc:
@@ -35,6 +47,18 @@ FORMS: dict[str, Callable[[PrimFunc], PrimFunc]] = {
 STRATEGIES = ("none", "tvm", "share", "pack", "per_shape", "auto")
 # A share of each: at full effort LLVM takes four times as long as all else.
 EFFORTS = (*[Effort.NONE] * 5, Effort.LITTLE, Effort.SOME, Effort.FULL)
+# What authors may run before the storage is planned.
+PASSES: tuple[Pass, ...] = (
+    UnrollLoops(),
+    DoubleSome(),
+    FuseLoops(),
+    SinkAllocations(),
+    CompactBuffers(),
+    FoldStorage(),
+    ContractTemporaries(),
+    RemoveNoOps(),
+    VectorizeLoops(),
+)
 _MEMORY = tl.MemoryInfo(unit_bits=8, max_simd_bits=256, max_num_bits=8 << 24)
 
 
@@ -49,10 +73,12 @@ class Setup:
     workers: int = 2
     hands_out: bool = False
     effort: Effort = Effort.FULL
+    passes: tuple[Pass, ...] = ()
 
     def __str__(self) -> str:
         words = [self.form, self.strategy, f"{self.workers} workers", f"effort {self.effort.name.lower()}"]
         words += [name for name in ("debug", "in_place", "hands_out") if getattr(self, name)]
+        words += [each.name for each in self.passes]
         return ", ".join(words)
 
     @contextmanager
@@ -64,7 +90,12 @@ class Setup:
         def run(func: PrimFunc, arguments: Arguments) -> None:
             if func not in kernels:
                 kernels[func] = tl.compile(
-                    func, strategy=self.strategy, debug=self.debug, in_place=self.in_place, target=target
+                    func,
+                    strategy=self.strategy,
+                    debug=self.debug,
+                    in_place=self.in_place,
+                    target=target,
+                    passes=self.passes,
                 )
             kernels[func](*(arguments[param] for param in func.params))
 
@@ -91,7 +122,16 @@ def setup_of(seed: int) -> Setup:
         workers=random.choice((1, 2, 2, 3, 8)),
         hands_out=random.random() < 0.5,
         effort=random.choice(EFFORTS),
+        passes=drawn_passes(random) if random.random() < 0.2 else (),
     )
+
+
+def drawn_passes(random: Random) -> tuple[Pass, ...]:
+    """Some passes in some order: most often in that of the list."""
+    chosen = [each for each in PASSES if random.random() < 0.7]
+    if random.random() < 0.3:
+        random.shuffle(chosen)
+    return tuple(chosen)
 
 
 def full_cross() -> Iterator[Setup]:

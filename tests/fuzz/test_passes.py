@@ -8,40 +8,19 @@ from random import Random
 
 import numpy as np
 import pytest
+from fuzz.doubling import doubled, generate_doubled
 from fuzz.generator import generate
 from fuzz.program import Arguments, assert_same, outcomes
+from fuzz.setups import drawn_passes, target_of
 from fuzz.stages import generate_stages
 
 import tirlite as tl
 from tirlite.interp import interpret
 from tirlite.ir import validate
-from tirlite.rewrite import (
-    CONTRACTION,
-    CompactBuffers,
-    ContractTemporaries,
-    FoldStorage,
-    FuseLoops,
-    Normalize,
-    Pass,
-    RemoveNoOps,
-    SinkAllocations,
-    UnrollLoops,
-    VectorizeLoops,
-    run_pipeline,
-)
+from tirlite.rewrite import CONTRACTION, InjectVirtualThreads, Normalize, Pass, SplitThreads, run_pipeline
 
 GROUP = 10
-PASSES: tuple[Pass, ...] = (
-    UnrollLoops(),
-    FuseLoops(),
-    SinkAllocations(),
-    CompactBuffers(),
-    FoldStorage(),
-    ContractTemporaries(),
-    RemoveNoOps(),
-    VectorizeLoops(),
-)
-TARGET = tl.Target.host().with_memory("local.UB", tl.MemoryInfo(8, 256, 8 << 24, None))
+TARGET = target_of(2)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -50,12 +29,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def drawn(seed: int) -> tuple[Pass, ...]:
-    """Some passes in some order: most often in that of the list."""
+    """Some passes, threads taken apart before or not."""
     random = Random(seed)
-    chosen = [each for each in PASSES if random.random() < 0.7]
-    if random.random() < 0.3:
-        random.shuffle(chosen)
-    return (Normalize(), *chosen)
+    threads = (InjectVirtualThreads(), SplitThreads()) if random.random() < 0.5 else ()
+    return (Normalize(), *threads, *drawn_passes(random))
 
 
 def test_programs_of_all_kinds_keep_their_meaning(first: int) -> None:
@@ -80,18 +57,37 @@ def test_programs_of_stages_keep_their_meaning(first: int) -> None:
         after = run_pipeline(before, CONTRACTION if seed % 2 else drawn(seed))
         validate(after)
         kernel = tl.compile(after, strategy="share", target=TARGET) if seed % 5 == 0 else None
-        for n, m in ((0, 2), (1, 3), (2, 1), (3, 2), (4, 3), (7, 2)):
-            arrays = [np.random.default_rng([seed, k]).standard_normal((n, m), np.float32) for k in (1, 2)]
-            found = []
-            for func in (before, after):
-                x, y = (array.copy() for array in arrays)
-                interpret(func, dict(zip((*func.params, *func.dims), (x, y, n, m), strict=True)))
-                found.append(y)
-            np.testing.assert_array_equal(found[1], found[0], err_msg=f"seed {seed}, n = {n}, m = {m}")
-            if kernel is not None:
-                x, y = (array.copy() for array in arrays)
-                kernel(x, y)
-                np.testing.assert_array_equal(y, found[0], err_msg=f"seed {seed}, compiled, n = {n}, m = {m}")
+        assert_same_rows(before, after, kernel, seed)
+
+
+def assert_same_rows(before: tl.PrimFunc, after: tl.PrimFunc, kernel: tl.Kernel | None, seed: int) -> None:
+    """That functions over x and y do the same at some sizes, and a kernel too, if there is one."""
+    for n, m in ((0, 2), (1, 3), (2, 1), (3, 2), (4, 3), (7, 2)):
+        arrays = [np.random.default_rng([seed, k]).standard_normal((n, m), np.float32) for k in (1, 2)]
+        found = []
+        for func in (before, after):
+            x, y = (array.copy() for array in arrays)
+            interpret(func, dict(zip((*func.params, *func.dims), (x, y, n, m), strict=True)))
+            found.append(y)
+        np.testing.assert_array_equal(found[1], found[0], err_msg=f"seed {seed}, n = {n}, m = {m}")
+        if kernel is not None:
+            x, y = (array.copy() for array in arrays)
+            kernel(x, y)
+            np.testing.assert_array_equal(y, found[0], err_msg=f"seed {seed}, compiled, n = {n}, m = {m}")
+
+
+def test_marked_buffers_are_filled_ahead(first: int) -> None:
+    for seed in range(first, first + GROUP, 5):
+        before = Normalize()(generate_doubled(seed))
+        after = doubled(before)
+        if after is not None:
+            validate(after)
+            kernel = tl.compile(after, target=TARGET) if seed % 50 == 0 else None
+            assert_same_rows(before, after, kernel, seed)
+
+
+def test_many_can_be_filled_ahead() -> None:
+    assert sum(doubled(Normalize()(generate_doubled(seed))) is not None for seed in range(30)) >= 8
 
 
 def test_stages_are_fused_and_contracted() -> None:
