@@ -127,7 +127,7 @@ class Expressions:
                 return var
         if node.id in self.local:
             return self.scope.read(node.id, self.span(node))
-        return self.surroundings.value(node.id, self.span(node), sorted(self.local))
+        return self.surroundings.value(node.id, self.span(node), self.local)
 
     def _conditional(self, node: ast.expr) -> Steps[object]:
         """A part that is not computed in any case."""

@@ -73,7 +73,7 @@ class _Frame:
 
     block: Block
     stmts: list[Stmt] = field(default_factory=list)
-    bound: list[str] = field(default_factory=list)
+    bound: dict[str, None] = field(default_factory=dict)  # in order
     assigned: list[str] = field(default_factory=list)
 
 
@@ -126,8 +126,7 @@ class Scope:
             self.bind(name, Wrong(), span)
 
     def _bind(self, frame: _Frame, name: str, value: object, span: Span) -> None:
-        if name not in frame.bound:
-            frame.bound.append(name)
+        frame.bound[name] = None
         self._values[name] = value
         self._places[name] = span
         self._assigned.discard(name)

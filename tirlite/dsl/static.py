@@ -92,7 +92,7 @@ def evaluated(
             if each.id in local:
                 names[each.id] = _known(each.id, scope.read(each.id, span), span)
             else:
-                names[each.id] = surroundings.raw(each.id, span, sorted(local))
+                names[each.id] = surroundings.raw(each.id, span, local)
     code = compile(ast.Expression(node), places.source.name, "eval")
     try:
         value = eval(code, names)

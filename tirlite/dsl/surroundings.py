@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from types import FunctionType, ModuleType
 
@@ -104,7 +104,7 @@ class Surroundings:
         """The Python value of a name as it is, None also where there is none."""
         return next((layer[name] for layer in self.layers if name in layer), None)
 
-    def value(self, name: str, span: Span, known: Sequence[str] = ()) -> object:
+    def value(self, name: str, span: Span, known: Iterable[str] = ()) -> object:
         """What `name` means in the kernel; `known` are names of the kernel itself that may be meant."""
         if self.has(name):
             found = self.find(name)
@@ -113,7 +113,7 @@ class Surroundings:
             return made
         raise self.unknown(name, span, known)
 
-    def raw(self, name: str, span: Span, known: Sequence[str] = ()) -> object:
+    def raw(self, name: str, span: Span, known: Iterable[str] = ()) -> object:
         """The Python value of `name`, as an expression that Python evaluates sees it."""
         if not self.has(name):
             raise self.unknown(name, span, known)
@@ -125,7 +125,7 @@ class Surroundings:
         if is_captured(value):
             self.captures.setdefault(self.prefix + name, value)
 
-    def unknown(self, name: str, span: Span, known: Sequence[str]) -> Exception:
+    def unknown(self, name: str, span: Span, known: Iterable[str]) -> Exception:
         """The error that there is no `name`."""
         usable = [each for layer in self.layers for each, value in layer.items() if _is_usable(each, value, span)]
         near = nearest(name, [*known, *usable])

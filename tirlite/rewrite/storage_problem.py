@@ -5,6 +5,7 @@ The finder of the loop-nest level. What stays where it is, and why, is told besi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from tirlite.analysis.distribution import distributed_loops
 from tirlite.analysis.most_bytes import MostBytes
 from tirlite.analysis.visibility import Visibility
 from tirlite.diag import Message, PlanError, Span
-from tirlite.ir import Allocate, Buffer, For, PrimFunc, TypeCode, Var, statements
+from tirlite.ir import Allocate, Buffer, DType, For, PrimFunc, TypeCode, Var, statements
 from tirlite.plan import Pool, Problem, Rank, Request, StorageScope
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_le, round_up, upper_bound
@@ -79,6 +80,7 @@ def storage_problem(
     *,
     lines: bool = False,
     in_place: bool = True,
+    exact_dtype: bool = False,
     sequence: LinearSequence | None = None,
 ) -> StorageProblem:
     """The storage problem of a function in normal form (see `Normalize`).
@@ -86,17 +88,19 @@ def storage_problem(
     Memories are pairs of a scope and the loop that its allocations are attached to: buffers of different memories never
     share. Where that loop is run by the target's workers, or stands in one that is, there are as many copies. With
     `lines`, buffers of 64 bytes or more are aligned to 64 bytes, for strategies that choose offsets. With `in_place`,
-    pairs that are proved to be safe in one place are candidates of the problem. `sequence` is that of `func`, where it
-    is known already.
+    pairs that are proved to be safe in one place are candidates of the problem. With `exact_dtype` a memory holds one
+    element type, lanes included; not so tagged memory, which is one allocation anyway. `sequence` is that of `func`,
+    where it is known already.
     Raises PlanError for tagged memory that `target` does not describe, and for a size there without a constant bound.
     """
     extents = Extents(func)
     most = MostBytes(func, extents)
     requests: list[Request] = []
-    memories = _Memories(func, target, distributed_loops(func, target.workers))
+    memories = _Memories(func, target, distributed_loops(func, target.workers), exact_dtype)
     lifetimes: dict[str, Lifetime] = {}
     kept: dict[Buffer, str] = {}
     dead: list[Buffer] = []
+    used: Counter[str] = Counter()
     sequence = sequence or linear_sequence(func)
     all_lifetimes = lifetimes_of(sequence)
     for allocation, lifetime in zip(sequence.allocations, all_lifetimes, strict=True):
@@ -109,7 +113,7 @@ def storage_problem(
         elif reason := left_alone(buffer, size):
             kept[buffer] = reason
         else:
-            name = _unused(buffer.name, lifetimes)
+            name = _unused(buffer.name, lifetimes, used)
             lifetimes[name] = lifetime
             requests.append(_request(name, lifetime, size, memories, lines=lines))
     proofs = in_place_candidates(func, sequence, all_lifetimes, extents) if in_place else ()
@@ -118,6 +122,7 @@ def storage_problem(
         (names[proof.destination], names[proof.source])
         for proof in proofs
         if proof.allowed and proof.destination in names and proof.source in names
+        if not exact_dtype or proof.destination.dtype == proof.source.dtype
     )
     refusals = {
         (names[proof.destination], names[proof.source]): proof.obstacle
@@ -167,24 +172,25 @@ def _natural_alignment(buffer: Buffer) -> int:
     return min(64, buffer.dtype.bytes & -buffer.dtype.bytes)
 
 
-def _unused(name: str, taken: dict[str, Lifetime]) -> str:
-    number = 0
+def _unused(name: str, taken: Mapping[str, Lifetime], used: Counter[str]) -> str:
+    """A name like this that is not taken; `used` counts the numbers that names have got."""
     fresh = name
     while fresh in taken:
-        number += 1
-        fresh = f"{name}_{number}"
+        used[name] += 1
+        fresh = f"{name}_{used[name]}"
     return fresh
 
 
 class _Memories:
     """The memories met: a scope at the top of the function, or inside one parallel or thread-bound loop."""
 
-    def __init__(self, func: PrimFunc, target: Target, distributed: Mapping[For, int]) -> None:
+    def __init__(self, func: PrimFunc, target: Target, distributed: Mapping[For, int], exact_dtype: bool) -> None:
         self.func = func
         self.spans: dict[Buffer, Span | None] | None = None
         self.target = target
         self.distributed = distributed
-        self.met: dict[tuple[str, Var | None], Pool] = {}
+        self.exact_dtype = exact_dtype
+        self.met: dict[tuple[str, Var | None, DType | None], Pool] = {}
 
     def info(self, buffer: Buffer) -> MemoryInfo | None:
         """What the target says of the buffer's memory; None for ordinary memory."""
@@ -199,15 +205,19 @@ class _Memories:
 
     def of(self, lifetime: Lifetime) -> str:
         """The name of the memory that a buffer lives in."""
-        scope, loop = lifetime.buffer.scope, attach_loop(lifetime.attach)
-        if (scope, loop) not in self.met:
-            name = scope if loop is None else f"{scope} in {loop.name}"
+        buffer, loop = lifetime.buffer, attach_loop(lifetime.attach)
+        scope = buffer.scope
+        dtype = buffer.dtype if self.exact_dtype and not StorageScope.parse(scope).is_special else None
+        key = (scope, loop, dtype)
+        if key not in self.met:
+            name = scope if dtype is None else f"{scope} of {dtype}"
+            name = name if loop is None else f"{name} in {loop.name}"
             same = sum(pool.name == name or pool.name.startswith(f"{name} (") for pool in self.met.values())
             name = f"{name} ({same + 1})" if same else name
-            info = self.info(lifetime.buffer)
+            info = self.info(buffer)
             capacity, align = (info.capacity, info.align) if info is not None else (None, 1)
-            self.met[scope, loop] = Pool(name, scope, capacity, align, self.copies(lifetime.attach))
-        return self.met[scope, loop].name
+            self.met[key] = Pool(name, scope, capacity, align, self.copies(lifetime.attach))
+        return self.met[key].name
 
     def copies(self, attach: Region | None) -> int:
         """How many workers have a copy each of what is attached there."""
