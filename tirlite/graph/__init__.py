@@ -19,6 +19,7 @@ from tirlite.graph.memory.problem import memory_problem
 from tirlite.graph.onnx.model import from_onnx
 from tirlite.graph.op import Attrs, Op, Site
 from tirlite.graph.ops import OPS
+from tirlite.graph.order.memory_order import Ordered, memory_order
 from tirlite.graph.out_variants import NATIVE, NUMPY, Library, OutVariants
 from tirlite.graph.program import Block, Branches, Program, program
 from tirlite.graph.static_runtime.runtime import Figures, StaticRuntime
@@ -49,6 +50,7 @@ __all__ = [
     "OPS",
     "MemoryPlan",
     "Op",
+    "Ordered",
     "OutVariants",
     "Program",
     "Routine",
@@ -70,6 +72,7 @@ __all__ = [
     "from_onnx",
     "explicit_allocation",
     "lower",
+    "memory_order",
     "memory_problem",
     "plan_memory",
     "program",

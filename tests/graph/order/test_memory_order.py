@@ -7,9 +7,8 @@ import pytest
 from graph.random_graphs import random_graph
 
 import tirlite as tl
-from tirlite.graph import Builder, Function, compile, evaluate, program  # noqa: A004
+from tirlite.graph import Builder, Function, Ordered, compile, evaluate, memory_order, program  # noqa: A004
 from tirlite.graph.gallery.networks import SMALL
-from tirlite.graph.order.memory_order import memory_order
 
 
 def two_towers(rows: object) -> Function:
@@ -37,6 +36,14 @@ def test_one_tower_is_reduced_before_the_other_is_built(rows: object) -> None:
 def test_both_orders_are_told() -> None:
     ordered = compile(two_towers(16), order="memory")
     assert str(ordered.order) == "4224 bytes between operators, which no order beats; 8256 in program order"
+
+
+def test_an_order_is_chosen_without_compiling() -> None:
+    made = program(two_towers(16))
+    ordered = memory_order(made)
+    assert isinstance(ordered, Ordered)
+    assert (ordered.peak, ordered.program_peak, ordered.proved) == (4224, 8256, True)
+    assert set(ordered.program.steps()) == set(made.steps())
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from tirlite.graph.order.search import order_of
+from tirlite.graph.order.segments import segments
 from tirlite.graph.order.stretches import stretches
 from tirlite.graph.order.tasks import Task, Tasks
 
@@ -62,12 +63,58 @@ def test_no_order_is_better_than_the_best(seed: int):
     assert found.peak == tasks.peak(found.order) == min(map(tasks.peak, all_orders(tasks)))
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_thirty_operators_are_proved(seed: int):
-    tasks = random_tasks(seed, 30, reach=8)
+@pytest.mark.parametrize("seed", range(60))
+def test_no_order_of_chains_is_better_than_the_best(seed: int):
+    tasks = chains(*((2, 3), (3, 2))[seed % 2], seed, forked=seed % 3 == 0)
+    found = order_of(tasks)
+    assert found.proved
+    assert found.peak == tasks.peak(found.order) == min(map(tasks.peak, all_orders(tasks)))
+
+
+def chains(count: int, length: int, seed: int, *, forked: bool = False) -> Tasks:
+    """Chains of one length that meet at the end; with `forked` they begin at one task too."""
+    random = Random(seed)
+    tasks, sizes, ends = [], [], []
+    if forked:
+        tasks, sizes = [Task((), (0,))], [random.randint(1, 20)]
+    for _ in range(count):
+        reads = (0,) if forked else ()
+        for _ in range(length):
+            tasks.append(Task(reads, (len(tasks),), reads if random.random() < 0.3 else (), random.choice((0, 0, 5))))
+            sizes.append(random.randint(1, 100))
+            reads = tasks[-1].writes
+        ends += reads
+    return Tasks((*tasks, Task(tuple(ends), (len(tasks),))), (*sizes, 1))
+
+
+@pytest.mark.parametrize("forked", [False, True])
+@pytest.mark.parametrize(("count", "length"), [(14, 2), (9, 3), (7, 4), (4, 7), (2, 14)])
+def test_thirty_operators_in_chains_are_proved(count: int, length: int, forked: bool):
+    tasks = chains(count, length, 0, forked=forked)
+    found = order_of(tasks)
+    assert found.proved
+    assert found.peak == tasks.peak(found.order)
+
+
+@pytest.mark.parametrize(("reach", "seed"), [*((8, seed) for seed in range(10)), (100, 0), (100, 1), (100, 2)])
+def test_thirty_operators_are_proved(reach: int, seed: int):
+    tasks = random_tasks(seed, 30, reach)
     found = order_of(tasks)
     assert found.proved
     assert found.peak == tasks.peak(found.order) <= tasks.peak(range(30))
+
+
+def test_a_chain_is_one_group_up_to_the_end_behind_which_it_is_smallest():
+    # 10 bytes become 1, then 5 become 2: each pair runs without a break, and others may come in between.
+    chain = (Task((), (0,)), Task((0,), (1,)), Task((1,), (2,)), Task((2,), (3,)))
+    assert segments(Tasks((*chain, Task((3,), (4,))), (10, 1, 5, 2, 0)), range(4), 0) == [(0, 1), (2, 3)]
+    # A higher hill behind a lower one takes it along.
+    assert segments(Tasks((*chain, Task((3,), (4,))), (5, 2, 10, 1, 0)), range(4), 0) == [(0, 1, 2, 3)]
+
+
+def test_what_reads_what_others_read_stands_alone():
+    tasks = (Task((), (0,)), Task((0,), (1,)), Task((1,), (2,)), Task((0,), (3,)))
+    assert segments(Tasks(tasks, (9, 9, 1, 1)), (1, 2, 3), 1) == [(1,), (2,), (3,)]
 
 
 def test_hundreds_are_never_worse_than_as_given():

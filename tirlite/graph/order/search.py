@@ -1,23 +1,20 @@
 """Tasks in, an order of them with the smallest peak out.
 
-States are sets of tasks that have run; the peak of a way to a state is the largest on it. The best way is found as in
-Dijkstra's algorithm, with the maximum in the place of the sum. A task that raises no peak and leaves no more bytes
-alive than there were is run at once: whatever comes before it in some order may as well come after it.
+A beam search finds a good order of each stretch. Then one is asked for that is better, until there is none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple
 
+from tirlite.graph.order.decide import Decision, SearchGivenUpError, Way
+from tirlite.graph.order.segments import segments
 from tirlite.graph.order.stretches import stretches
 from tirlite.graph.order.tasks import Tasks
 from tirlite.record import record
 
-# Tasks that are looked at for a stretch, over all states, before the search gives up.
-_LOOKS = 1_000_000
 # States that the beam keeps after each task, and how many it looks at in all, about.
 _BEAM = 64
 _BEAM_STATES = 200_000
@@ -31,14 +28,7 @@ class _State(NamedTuple):
     live: int
     age: int
     done: int
-    way: _Way | None
-
-
-class _Way(NamedTuple):
-    """The tasks that led to a state, the last one first."""
-
-    last: int
-    rest: _Way | None
+    way: Way | None
 
 
 @record
@@ -67,19 +57,20 @@ def order_of(tasks: Tasks) -> Found:
 def _best_order(tasks: Tasks, stretch: Sequence[int], done: int, live: int, known: int) -> Found:
     """The order of a stretch that begins when the tasks `done` have run and `live` bytes are alive.
 
-    A peak below `known`, which is reached elsewhere, counts as much. Where that takes too many states, a beam search
-    gives an order that is not proved to be best.
+    A peak below `known`, which is reached elsewhere, counts as much.
     """
-    search = _Search(tasks, stretch, done, live, known)
-    given = search.start
-    for number in stretch:
-        given = search.after(given, number)
-    wide = search.beam()
-    best = min(given, wide) if wide is not None else given
-    if best.peak <= search.floor:
-        return _found(best, proved=True)
-    exact, proved = search.exact(best.peak)
-    return _found(exact or best, proved=proved)
+    beam = _Beam(tasks, stretch, done, live, known)
+    best = beam.best()
+    decision = Decision(tasks, segments(tasks, stretch, done), done, live)
+    while best.peak > beam.floor:
+        try:
+            better = decision.within(best.peak - 1)
+        except SearchGivenUpError:
+            return _found(best, proved=False)
+        if better is None:
+            break
+        best = beam.along(better)
+    return _found(best, proved=True)
 
 
 def _found(state: _State, *, proved: bool) -> Found:
@@ -90,7 +81,7 @@ def _found(state: _State, *, proved: bool) -> Found:
     return Found(tuple(reversed(order)), state.peak, proved)
 
 
-class _Search:
+class _Beam:
     def __init__(self, tasks: Tasks, stretch: Sequence[int], done: int, live: int, known: int) -> None:
         self.tasks = tasks
         self.stretch = stretch
@@ -102,7 +93,7 @@ class _Search:
     def after(self, state: _State, number: int) -> _State:
         """The state when one more task has run."""
         peak, live = self.tasks.run(number, state.done, state.live)
-        way = _Way(number, state.way)
+        way = Way(number, state.way)
         return _State(max(state.peak, peak), state.left - 1, live, next(self.ages), state.done | 1 << number, way)
 
     def following(self, state: _State) -> Iterator[_State]:
@@ -117,7 +108,14 @@ class _Search:
                 found.append(made)
         yield from found
 
-    def beam(self) -> _State | None:
+    def along(self, order: Sequence[int]) -> _State:
+        """The end of an order."""
+        state = self.start
+        for number in order:
+            state = self.after(state, number)
+        return state
+
+    def best(self) -> _State:
         """The end of a good order: after each task only some states are followed, those with the smallest peaks."""
         width = max(2, min(_BEAM, _BEAM_STATES // (1 + len(self.stretch) ** 2)))
         level = [self.start]
@@ -128,22 +126,4 @@ class _Search:
                     if made.done not in reached or made < reached[made.done]:
                         reached[made.done] = made
             level = sorted(reached.values())[:width]
-        return level[0] if level else None
-
-    def exact(self, bound: int) -> tuple[_State | None, bool]:
-        """The end of the best order, None if there is none with a peak below `bound`, and whether that is proved."""
-        waiting = [self.start]
-        seen: set[int] = set()
-        while waiting:
-            state = heappop(waiting)
-            if not state.left:
-                return state, True
-            if state.done in seen:
-                continue
-            if len(seen) * len(self.stretch) >= _LOOKS:
-                return None, False
-            seen.add(state.done)
-            for made in self.following(state):
-                if made.peak < bound and made.done not in seen:
-                    heappush(waiting, made)
-        return None, True
+        return min(level[0], self.along(self.stretch))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.graph.order.tasks import Tasks
+from tirlite.graph.order.tasks import Tasks, members
 
 
 def stretches(tasks: Tasks) -> list[list[int]]:
@@ -26,17 +26,8 @@ def stretches(tasks: Tasks) -> list[list[int]]:
     cuts = [number for number in range(count) if above[number].bit_count() + below[number].bit_count() == count - 1]
     groups, done = [], 0
     for cut in sorted(cuts, key=lambda number: above[number].bit_count()):
-        members = (above[cut] | 1 << cut) & ~done
-        groups.append(_members(members))
-        done |= members
+        part = (above[cut] | 1 << cut) & ~done
+        groups.append([*members(part)])
+        done |= part
     rest = (1 << count) - 1 & ~done
-    return [*groups, _members(rest)] if rest else groups
-
-
-def _members(bits: int) -> list[int]:
-    found = []
-    while bits:
-        low = bits & -bits
-        found.append(low.bit_length() - 1)
-        bits ^= low
-    return found
+    return [*groups, [*members(rest)]] if rest else groups

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 
 from tirlite.record import record
@@ -74,6 +74,14 @@ class Tasks:
         written = sum(self.sizes[tensor] for tensor in task.writes)
         lent = max((self.sizes[tensor] for tensor in task.lenders), default=0)
         return sum(self.sizes[tensor] for tensor in task.reads) + written - min(lent, written) + task.inside
+
+
+def members(bits: int) -> Iterator[int]:
+    """The numbers in a set."""
+    while bits:
+        low = bits & -bits
+        yield low.bit_length() - 1
+        bits ^= low
 
 
 def _set(numbers: Iterable[int]) -> int:
