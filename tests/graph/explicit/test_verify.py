@@ -6,10 +6,9 @@ import json
 from collections.abc import Callable
 
 import pytest
-from graph.random_graphs import random_graph
 
 import tirlite as tl
-from tirlite.graph import Builder, Executable, StorageCoalesce, explicit_allocation
+from tirlite.graph import Builder, Executable, explicit_allocation
 
 
 def branched() -> dict[str, object]:
@@ -66,12 +65,3 @@ def test_a_name_has_one_value():
     body.insert(1, dict(body[0]))
     with pytest.raises(tl.GraphError, match="gives `storage_0` a value twice"):
         Executable.from_json(json.dumps(data))
-
-
-@pytest.mark.parametrize("block", range(4))
-def test_storage_dominates_its_uses_in_what_the_passes_make(block: int):
-    # Making an Executable checks it: this asserts that there is no error, on many graphs with branches.
-    for seed in range(50 * block, 50 * block + 50):
-        sample = random_graph(seed, symbolic=seed % 2 == 0)
-        for strategy in ("coalesce", "pack"):
-            assert StorageCoalesce(strategy)(explicit_allocation(sample.function)).main.body
