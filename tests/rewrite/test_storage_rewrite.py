@@ -175,6 +175,26 @@ def test_tvm_shares_equal_scalar_types_only_and_share_shares_any() -> None:
     assert left(body, "share") == ["a: f32[64] in global"]
 
 
+def test_with_exact_dtype_only_equal_types_share() -> None:
+    func = Normalize()(
+        kernel(
+            """
+            a = tl.alloc(tl.f32[64])
+            a[0] = x[0, 0]
+            b = tl.alloc(tl.i32[64])
+            b[0] = tl.i32(a[0])
+            y[0, 0] = tl.f32(b[0])
+            c = tl.alloc(tl.f32[80])
+            c[0] = 3
+            y[0, 1] = c[0]
+            """
+        )
+    )
+    for strategy in ("share", "pack", "exact"):
+        after = StorageRewrite(strategy, exact_dtype=True)(func)
+        assert [str(each) for each in tl.allocations(after)] == ["a: f32[80] in global", "b: i32[64] in global"]
+
+
 def test_merged_storage_has_the_widest_element_type_rounded_up_to_whole_elements() -> None:
     body = """
         a = tl.alloc(tl.u8[100])
