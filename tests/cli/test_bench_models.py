@@ -6,8 +6,10 @@ import json
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from tirlite.cli import bench_models
 from tirlite.cli.main import main
 
 onnx = pytest.importorskip("onnx")
@@ -30,11 +32,35 @@ def model(tmp_path: Path) -> Path:
 
 
 def test_a_model_is_measured_in_place_of_the_gallery(model: Path, capsys: Shown) -> None:
-    assert main(["bench", "graphs", str(model), "--dim", "n=5", "--quick", "--json"]) == 0
+    assert main(["bench", "graphs", str(model), "--dim", "n=500", "--quick", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["graphs"]
-    assert (row["name"], row["sizes"], row["intermediates"]) == ("chain.onnx", {"n": 5}, 3)
-    assert (row["naive"], row["in_place"], row["planned"]["auto"], row["gap"]) == (180, 60, 60, 0)
-    assert list(row["onnxruntime"]) == (["1", "2"] if find_spec("onnxruntime") else [])
+    assert (row["name"], row["sizes"], row["intermediates"]) == ("chain.onnx", {"n": 500}, 3)
+    assert (row["naive"], row["in_place"], row["planned"]["auto"], row["gap"]) == (18000, 6000, 6000, 0)
+    assert list(row["threads"]) == ["1", "2"]
+    assert (row["peer"] is not None) == (find_spec("onnxruntime") is not None)
+    if row["peer"] is not None:
+        assert list(row["peer"]["milliseconds"]) == ["1", "2"]
+        assert row["peer"]["block"] > 0
+
+
+def test_several_values_make_several_rows_and_a_mean(
+    model: Path, capsys: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench_models, "onnxruntime_figures", lambda *_: None)
+    assert main(["bench", "graphs", str(model), "--dim", "n=2,9", "--quick"]) == 0
+    shown = capsys.readouterr().out
+    assert "n 2" in shown
+    assert "n 9" in shown
+    assert "per_shape: 1.0000 x the bound in the mean, 1.0000 x at most, of 2 rows" in shown
+
+
+def test_constants_are_no_inputs(model: Path, capsys: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_models, "onnxruntime_figures", lambda *_: None)
+    np.save(model.with_name("x.npy"), np.ones((2, 3), np.float32))
+    given = ["--constant", f"x={model.with_name('x.npy')}"]
+    assert main(["bench", "graphs", str(model), *given, "--quick", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["graphs"]
+    assert row["naive"] == 0
 
 
 def test_dims_are_one_unless_told(model: Path, capsys: Shown) -> None:

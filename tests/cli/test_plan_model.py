@@ -71,8 +71,10 @@ def test_a_chart_a_picture_and_a_page(model: Path, capsys: Shown) -> None:
     [
         ("net.onnx --dim m=5", "unknown-size"),
         ("net.onnx --bind m=5", "onnx-bad-model"),
-        ("net.onnx --dim n<=5", "bad-plan-option"),
-        ("net.onnx --strategy per_shape", "plan-by-shape"),
+        ("net.onnx --dim n=x", "bad-run-option"),
+        ("net.onnx --strategy per_shape", "bad-run-option"),
+        ("net.onnx --constant x=one", "bad-run-option"),
+        ("net.onnx --constant z=1", "onnx-bad-model"),
         ("net.onnx --strategy shar", "unknown-strategy"),
         ("net.onnx --capacity 60", "bad-plan-option"),
         ("net.onnx --align 16", "bad-plan-option"),

@@ -42,6 +42,12 @@ def test_inputs_come_from_files(model: Path, capsys: pytest.CaptureFixture[str])
     assert told["total"] >= told["lower_bound"]
 
 
+def test_an_input_may_be_a_constant(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(model.with_name("x.npy"), np.zeros((2, 3), np.float32))
+    assert main(["run", str(model), "--constant", f"x={model.with_name('x.npy')}", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["outputs"]["y"]["elements"] == [-1.0] * 6
+
+
 @pytest.mark.parametrize(
     "option",
     [
@@ -49,6 +55,8 @@ def test_inputs_come_from_files(model: Path, capsys: pytest.CaptureFixture[str])
         ["--dim", "n"],
         ["--input", "z=x.npy"],
         ["--input", "x=no.npy"],
+        ["--constant", "x=no.npy"],
+        ["--constant", "x=one"],
         ["--seed", "-1"],
         ["--planner", "best"],
     ],

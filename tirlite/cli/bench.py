@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tirlite.cli.model_options import add_constant
 from tirlite.cli.numbers import seconds, whole
 
 if TYPE_CHECKING:
@@ -71,8 +72,12 @@ def _add_graphs(benches: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "models", metavar="MODEL", type=Path, nargs="*", help="*.onnx, in place of the gallery, beside onnxruntime"
     )
     graphs.add_argument(
-        "--dim", metavar="NAME=N", action="append", default=[], help="a value for a model's dim, else 1"
+        "--dim", metavar="NAME=N,M", action="append", default=[], help="values of a model's dim to measure at, else 1"
     )
+    graphs.add_argument(
+        "--bind", metavar="NAME=N", action="append", default=[], help="a number for a dim before a model is read"
+    )
+    add_constant(graphs)
     _finish(graphs, run_graphs, "small networks and few runs")
 
 
@@ -126,15 +131,16 @@ def run_parallel(arguments: argparse.Namespace) -> int:
 def run_graphs(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
     from tirlite.cli.bench_graphs import graph_rows, graphs_json, graphs_text
-    from tirlite.cli.bench_models import model_rows
-    from tirlite.cli.run import told_dims
+    from tirlite.cli.bench_models import ModelSizes, model_rows
+    from tirlite.cli.model_options import told_constants, told_dims, told_values
     from tirlite.graph.gallery.networks import LARGE, SMALL
 
     rows = []
     networks = SMALL if arguments.quick else {**SMALL, **LARGE}
     runs = 1 if arguments.quick else 11
-    sizes = told_dims(arguments.dim)
-    if arguments.models or sizes:  # a dim without a model is refused there
+    constants = told_constants(arguments.constant)
+    sizes = ModelSizes(told_values(arguments.dim), told_dims(arguments.bind, "--bind"), constants)
+    if arguments.models or sizes.values:  # a dim without a model is refused there
         measured = model_rows(arguments.models, sizes, runs)
     else:
         measured = graph_rows((make() for make in networks.values()), runs)

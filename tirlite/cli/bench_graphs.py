@@ -9,6 +9,7 @@ from statistics import median
 from time import perf_counter
 
 from tirlite.cli.figures import machine, machine_text
+from tirlite.cli.onnxruntime_figures import Peer
 from tirlite.graph import CompiledGraph, compile, memory_problem  # noqa: A004
 from tirlite.graph.gallery.network import Network
 from tirlite.plan import Plan
@@ -31,8 +32,8 @@ class GraphRow:
     `raw`, `views` and `in_place` are lower bounds: the most that is live at one time, where a change of shape makes a
     tensor of its own, where it costs nothing, and where results may also take the place of what dies. `planned` are
     the bytes of main's storage under each planner, with what kernels need for themselves; `ordered` those of `auto`
-    with the operators in the order that takes the least memory. `onnxruntime` are its milliseconds by the number of its
-    threads, where it was measured.
+    with the operators in the order that takes the least memory. `threads` are the milliseconds of models by the number
+    of workers, and `peer` what onnxruntime needs, where that was measured.
     """
 
     name: str
@@ -46,7 +47,8 @@ class GraphRow:
     ordered: int
     compile_seconds: float
     milliseconds: float
-    onnxruntime: Mapping[int, float] = field(default_factory=dict)
+    threads: Mapping[int, float] = field(default_factory=dict)
+    peer: Peer | None = None
 
     @property
     def gap(self) -> float:
@@ -133,19 +135,51 @@ def graphs_json(rows: Sequence[GraphRow]) -> str:
 
 
 def graphs_text(rows: Sequence[GraphRow]) -> str:
-    """The machine, and a table of all rows; with columns of onnxruntime where some row has them."""
+    """The machine, a table of all rows, and of models another one beside onnxruntime."""
     heading = ("network", "sizes", "tensors", "naive", "bound: raw", "views", "in place", *PLANNERS, "ordered", "gap")
-    threads = list(dict.fromkeys(count for row in rows for count in row.onnxruntime))
-    others = [f"onnxruntime ms, {count} thread{'s' if count > 1 else ''}" for count in threads]
-    cells = [_cells(row, threads) for row in rows]
-    return "\n\n".join([machine_text(), table((*heading, "compile s", "ms", *others), cells)])
+    parts = [machine_text(), table((*heading, "compile s", "ms"), [_cells(row) for row in rows])]
+    models = [row for row in rows if row.threads]
+    if models:
+        parts += [_beside(models), _over_bound(models)]
+    return "\n\n".join(parts)
 
 
-def _cells(row: GraphRow, threads: Sequence[int]) -> tuple[str, ...]:
-    sizes = ", ".join(f"{name} {value}" for name, value in row.sizes.items())
+def _sizes(row: GraphRow) -> str:
+    return ", ".join(f"{name} {value}" for name, value in row.sizes.items())
+
+
+def _cells(row: GraphRow) -> tuple[str, ...]:
     numbers = (row.intermediates, row.naive, row.raw, row.views, row.in_place, *row.planned.values(), row.ordered)
     return (
-        *(row.name, sizes, *map(str, numbers)),
+        *(row.name, _sizes(row), *map(str, numbers)),
         *(f"{row.gap:.2%}", f"{row.compile_seconds:.2f}", f"{row.milliseconds:.2f}"),
-        *(f"{row.onnxruntime[count]:.2f}" if count in row.onnxruntime else "" for count in threads),
     )
+
+
+def _beside(models: Sequence[GraphRow]) -> str:
+    """Milliseconds on so many threads, and bytes between operators, here and in onnxruntime."""
+    threads = list(models[0].threads)
+    named = [f"{count} thread{'s' if count > 1 else ''}" for count in threads]
+    heading = ["model", "sizes", *(f"ms, {each}" for each in named), "bytes"]
+    has_peer = any(row.peer is not None for row in models)
+    if has_peer:
+        heading += [*(f"onnxruntime ms, {each}" for each in named), "onnxruntime bytes"]
+    cells = []
+    for row in models:
+        own = [row.name, _sizes(row), *(f"{row.threads[count]:.2f}" for count in threads), str(row.planned["auto"])]
+        if row.peer is not None:
+            own += [f"{row.peer.milliseconds[count]:.2f}" for count in threads]
+            own.append("" if row.peer.block is None else str(row.peer.block))
+        cells.append((*own, *[""] * (len(heading) - len(own))))
+    return table(tuple(heading), cells)
+
+
+def _over_bound(models: Sequence[GraphRow]) -> str:
+    """What the one plan for all sizes, and that for each, take over the bound of the sizes measured."""
+    lines = []
+    for name in ("auto", "per_shape"):
+        ratios = [row.planned[name] / row.in_place for row in models if row.in_place]
+        if ratios:
+            told = f"{sum(ratios) / len(ratios):.4f} x the bound in the mean, {max(ratios):.4f} x at most"
+            lines.append(f"{name}: {told}, of {len(ratios)} rows")
+    return "\n".join(lines)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tirlite.plan import Plan
 from tirlite.record import record
 from tirlite.show import table
-from tirlite.sizes import Dim, evaluate
+from tirlite.sizes import evaluate
 
 
 @record
@@ -29,12 +29,11 @@ class Report:
 
     @staticmethod
     def of(
-        outputs: Mapping[str, Any], plan: Plan, binding: Mapping[Dim, int], compile_seconds: float, run_seconds: float
+        outputs: Mapping[str, Any], plan: Plan, dims: Mapping[str, int], compile_seconds: float, run_seconds: float
     ) -> Report:
-        """The report of a plan whose sizes may depend on dims."""
-        total, bound = evaluate(plan.total, binding), evaluate(plan.lower_bound, binding)
-        dims = {dim.name: value for dim, value in binding.items()}
-        return Report(dict(outputs), total, bound, dims, plan.strategy, compile_seconds, run_seconds)
+        """The report of a plan at these values of the dims."""
+        total, bound = evaluate(plan.total, {}), evaluate(plan.lower_bound, {})
+        return Report(dict(outputs), total, bound, dict(dims), plan.strategy, compile_seconds, run_seconds)
 
     @property
     def gap(self) -> float:

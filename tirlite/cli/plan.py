@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tirlite.cli.command_error import CommandError, input_at_fault
+from tirlite.cli.model_options import add_constant
 from tirlite.cli.output_file import refuse_unwritable, write_file
 from tirlite.diag import CapacityError, Message
 
@@ -92,6 +93,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--bind", metavar="N=4", default="", help="values for names in sizes, with commas between")
     parser.add_argument("--dim", metavar="NAME=4", action="append", default=[], help="a value for a dim of a model")
+    add_constant(parser)
     parser.add_argument("--out", metavar="FILE", type=Path, help="write the table with a column of offsets")
     parser.add_argument("--json", action="store_true", help="print one object for machines")
     parser.add_argument("--svg", metavar="FILE", type=Path, help="write a picture of offsets over time")
@@ -118,6 +120,8 @@ def _of_table(arguments: argparse.Namespace) -> tuple[Problem, Plan]:
 
     if arguments.dim:
         raise BadPlanOption("--dim", arguments.dim[0], "--bind gives values to the names in a table").error()
+    if arguments.constant:
+        raise BadPlanOption("--constant", arguments.constant[0], "it is for models, not for tables").error()
     with input_at_fault():
         problem = _problem(arguments)
         try:
@@ -133,7 +137,8 @@ def _of_table(arguments: argparse.Namespace) -> tuple[Problem, Plan]:
 
 
 def _of_model(arguments: argparse.Namespace) -> tuple[Problem, Plan]:
-    from tirlite.cli.plan_model import model_plan
+    from tirlite.cli.model_options import told_constants, told_dims
+    from tirlite.cli.plan_model import ToldOfModel, model_plan
 
     for name in _OF_TABLES:
         if getattr(arguments, name) not in (None, ""):
@@ -142,9 +147,10 @@ def _of_model(arguments: argparse.Namespace) -> tuple[Problem, Plan]:
         raise BadPlanOption("--align", str(arguments.align), "the tensors of a model have their alignment").error()
     with input_at_fault():
         bound = _binding("--bind", arguments.bind)
-        sizes = _binding("--dim", ", ".join(arguments.dim))
+        sizes, constants = told_dims(arguments.dim), told_constants(arguments.constant)
         budget = _budget(arguments) if arguments.strategy == "exact" else arguments.budget
-        plan = model_plan(arguments.file, arguments.strategy, bound, sizes, budget, arguments.time_limit)
+        told = ToldOfModel(bound, sizes, constants)
+        plan = model_plan(arguments.file, arguments.strategy, told, budget, arguments.time_limit)
     return plan.problem, plan
 
 

@@ -4,29 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from tirlite.cli.model_options import BadRunOption
+from tirlite.diag import TirliteError
+from tirlite.record import record
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tirlite.plan import Plan
 
 
-def model_plan(
-    path: Path,
-    strategy: str,
-    bound: Mapping[str, int],
-    sizes: Mapping[str, int],
-    budget: int | None,
-    time_limit: float | None,
-) -> Plan:
+@record
+class ToldOfModel:
+    """Dims that are numbers before the model is planned, sizes that the plan is shown at, inputs that are known."""
+
+    bound: Mapping[str, int]
+    sizes: Mapping[str, int]
+    constants: Mapping[str, npt.NDArray[Any]]
+
+
+def model_plan(path: Path, strategy: str, told: ToldOfModel, budget: int | None, time_limit: float | None) -> Plan:
     """The plan that `tl.graph.compile` makes, with what the operators need for themselves; no native code is made.
 
-    Dims in `bound` are numbers before the model is planned. Where there are `sizes`, the plan for all values of the
-    others is shown at these, as `plan_at` does. Raises TirliteError for what is no model, or cannot be imported, and
-    for names that it does not have.
+    Where sizes are told, the plan for all values of the dims is shown at these, as `plan_at` does. Raises TirliteError
+    for what is no model, or cannot be imported, for names that it does not have, and for dims without a value.
     """
+    from tirlite.driver.shapes import MissingSize
     from tirlite.graph import compile, from_onnx  # noqa: A004
+    from tirlite.sizes import dims_of
     from tirlite.solver import LateEngine
 
-    function = from_onnx(path, dims=bound)
+    function = from_onnx(path, dims=told.bound, constants=told.constants)
     graph = compile(function, strategy=strategy, budget=budget, time_limit=time_limit, engine=LateEngine)
-    return graph.plan_at(**sizes) if sizes else graph.plan
+    try:
+        return graph.plan_at(**told.sizes) if told.sizes or strategy == "per_shape" else graph.plan
+    except TirliteError as error:
+        if not isinstance(error.messages[0], MissingSize):
+            raise
+    names = dict.fromkeys(dim.name for param in function.params for extent in param.shape for dim in dims_of(extent))
+    missing = [name for name in names if name not in told.sizes]
+    example = " ".join(f"--dim {name}=4" for name in missing)
+    why = f"the plan depends on {' and '.join(f'`{name}`' for name in missing)} too; add {example}"
+    raise BadRunOption("--dim", why).error()

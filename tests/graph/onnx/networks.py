@@ -44,6 +44,26 @@ def network(name: str, seed: int = 0) -> Any:
     return model
 
 
+def batched(name: str, dim: str = "batch", seed: int = 0) -> Any:
+    """The same network for images of any number: its exporter wrote a batch of 1 into the shapes."""
+    from onnx import numpy_helper
+
+    model = network(name, seed)
+    weights = {each.name: each for each in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type == "Reshape":
+            shape = numpy_helper.to_array(weights[node.input[1]]).copy()
+            assert shape[0] == 1
+            shape[0] = 0  # as many as before
+            weights[node.input[1]].CopyFrom(numpy_helper.from_array(shape, node.input[1]))
+    (given,) = (each for each in model.graph.input if each.name not in weights)
+    given.type.tensor_type.shape.dim[0].dim_param = dim
+    del model.graph.value_info[:]
+    for each in model.graph.output:
+        each.type.tensor_type.ClearField("shape")
+    return model
+
+
 def _weights(rng: np.random.Generator, shape: tuple[int, ...], op: str, place: int) -> np.ndarray:
     if op in ("Conv", "Gemm") and place == 1:
         spread = np.sqrt(2 / max(1, np.prod(shape[1:])))
