@@ -408,6 +408,28 @@ def test_what_is_proved_safe_in_place_takes_over_the_bytes() -> None:
         assert len(tl.allocations(run_pipeline(func, default_pipeline("share", in_place=in_place)))) == number
 
 
+@pytest.mark.parametrize(
+    ("stmt", "tvm"),
+    [("b[i] = a[i] + a[i]", 1), ("b[i] = a[min(i + 1, 63)]", 2), ("value = a[i]\n        b[i] = value", 2)],
+    ids=["at its own index", "at another one", "by a variable"],
+)
+def test_tvm_takes_in_place_what_its_rule_takes_and_share_what_is_safe(stmt: str, tvm: int) -> None:
+    func = Normalize()(
+        kernel(f"""
+    a = tl.alloc(tl.f32[64])
+    b = tl.alloc(tl.f32[64])
+    for i in range(64):
+        a[i] = i
+    for i in range(64):
+        {stmt}
+    for i in range(64):
+        y[0, 0] = y[0, 0] + b[63 - i]
+    """)
+    )
+    counts = [len(tl.allocations(StorageRewrite(strategy)(func))) for strategy in ("tvm", "share")]
+    assert counts == [tvm, 1]
+
+
 def test_what_is_not_safe_in_place_stands_apart() -> None:
     func = kernel(
         """

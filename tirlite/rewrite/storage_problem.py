@@ -6,7 +6,8 @@ The finder of the loop-nest level. What stays where it is, and why, is told besi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tirlite.analysis import (
@@ -72,6 +73,14 @@ class StorageProblem:
     dead: frozenset[Buffer]
     in_place: tuple[InPlaceProof, ...]
     extents: Extents
+
+    def with_pairs(self, proofs: Iterable[InPlaceProof]) -> StorageProblem:
+        """The same, with those candidates in place that are among `proofs`."""
+        named = {name: lifetime.buffer for name, lifetime in self.lifetimes.items()}
+        taken = {(proof.destination, proof.source) for proof in proofs}
+        pairs = tuple(pair for pair in self.problem.in_place if (named[pair[0]], named[pair[1]]) in taken)
+        problem = Problem(self.problem.requests, self.problem.pools, pairs).with_refusals(self.problem.refusals)
+        return replace(self, problem=problem)
 
 
 def storage_problem(

@@ -83,9 +83,10 @@ class StorageRewrite:
     memory is planned as `target` describes it. With `in_place` a buffer may take over the bytes of one that dies in the
     statement that it is born in, where that is proved to be safe. With `exact_dtype` only buffers of one element type,
     lanes included, share storage, but for tagged memory, which is one allocation anyway. With `webs` buffers are split
-    by `SplitWebs` before, where the plan takes less for it; not under `tvm`, which does as TVM does. `on_plan` is told
-    the plan. With strategy `per_shape` the result takes a plan with each call as its last parameter, if some size is
-    symbolic, and `on_plan` is told who makes these plans.
+    by `SplitWebs` before, where the plan takes less for it. Not under `tvm`, which does as TVM does, and stands in
+    place only what TVM's rule takes of what is safe. `on_plan` is told the plan. With strategy `per_shape` the result
+    takes a plan with each call as its last parameter, if some size is symbolic, and `on_plan` is told who makes these
+    plans.
     With `check` the result is proved to read what `func` would have read, see `analysis.check_storage`. Where only the
     proof is missing that a plan of `auto`, `exact` or `pack` is safe, the plan is that of `share`, and after that of
     `none`; what is wrong for some sample of the dims is an error. `on_plan` is told the plan that is taken.
@@ -178,9 +179,14 @@ class StorageRewrite:
 
     def _found(self, func: PrimFunc, sequence: LinearSequence | None = None) -> StorageProblem:
         lines, in_place = self.strategy not in _WHOLE_SLOTS, self.in_place and self.strategy != "none"
-        return storage_problem(
+        found = storage_problem(
             func, self.target, lines=lines, in_place=in_place, exact_dtype=self.exact_dtype, sequence=sequence
         )
+        if self.strategy != "tvm" or not found.problem.in_place:
+            return found
+        from tirlite.analysis.tvm_in_place import taken_by_tvm
+
+        return found.with_pairs(taken_by_tvm(func, found.in_place))
 
     def _fault(
         self, func: PrimFunc, result: PrimFunc, found: StorageProblem, in_place: Iterable[tuple[str, str]]
