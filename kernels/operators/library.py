@@ -5,6 +5,7 @@ from __future__ import annotations
 from tirlite.kernels.operators import (
     arrange_cases,
     conv_cases,
+    determinant,
     elementwise_cases,
     fill,
     gather,
@@ -16,6 +17,7 @@ from tirlite.kernels.operators import (
     recurrent,
     reduce,
     resize,
+    sampling_cases,
     scatter,
     sequence,
     softmax,
@@ -23,7 +25,7 @@ from tirlite.kernels.operators import (
 from tirlite.kernels.operators.case import Case
 
 FAMILIES = (
-    *(elementwise_cases, matmul, conv_cases, pool_cases, reduce, softmax, normalize),
-    *(arrange_cases, gather, scatter, order, fill, resize, quantize, recurrent, sequence),
+    *(elementwise_cases, matmul, determinant, conv_cases, pool_cases, reduce, softmax, normalize),
+    *(arrange_cases, gather, scatter, order, fill, resize, sampling_cases, quantize, recurrent, sequence),
 )
 CASES: tuple[Case, ...] = tuple(case for family in FAMILIES for case in family.CASES)

@@ -10,6 +10,7 @@ from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.case import Case, integers, normal
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
+from tirlite.kernels.operators.rows import added, multiplied
 from tirlite.kernels.operators.shapes import around
 
 BLOCK = 64  # columns that are gone through together
@@ -105,13 +106,27 @@ def topk(X: TensorType, V: TensorType, I: TensorType, *, axis: int = -1, largest
 @factory
 def cumsum(X: TensorType, Y: TensorType, *, axis: int = -1, exclusive: bool = False, reverse: bool = False) -> PrimFunc:
     """Sums of all beginnings along an axis; without the element itself if `exclusive`, from the end if `reverse`."""
+    return _running("cumsum", X, Y, axis, exclusive, reverse, added, 0)
+
+
+@factory
+def cumprod(
+    X: TensorType, Y: TensorType, *, axis: int = -1, exclusive: bool = False, reverse: bool = False
+) -> PrimFunc:
+    """As `cumsum`, the products."""
+    return _running("cumprod", X, Y, axis, exclusive, reverse, multiplied, 1)
+
+
+def _running(
+    name: str, X: TensorType, Y: TensorType, axis: int, exclusive: bool, reverse: bool, join: Inline, start: int
+) -> PrimFunc:
     outer, length, inner = around(X, axis)
     kind = computed_in(X.dtype)
 
     @tl.kernel
-    def cumsum(x: X, y: tl.out[Y]):
+    def running(x: X, y: tl.out[Y]):
         columns = tl.view(x, x.dtype[outer, length, inner])
-        sums = tl.view(y, y.dtype[outer, length, inner])
+        results = tl.view(y, y.dtype[outer, length, inner])
         blocks = (inner + BLOCK - 1) // BLOCK
         for piece in tl.parallel(outer * blocks):
             i = piece // blocks
@@ -119,15 +134,15 @@ def cumsum(X: TensorType, Y: TensorType, *, axis: int = -1, exclusive: bool = Fa
             some = min(BLOCK, inner - first)
             totals = tl.alloc(kind[BLOCK], scope="local")
             for q in range(some):
-                totals[q] = 0
+                totals[q] = start
             for step in range(length):
                 j = length - 1 - step if tl.static(reverse) else step
                 for q in range(some):
                     before = totals[q]
-                    totals[q] = before + kind(columns[i, j, first + q])
-                    sums[i, j, first + q] = y.dtype(before if tl.static(exclusive) else totals[q])
+                    totals[q] = join(before, kind(columns[i, j, first + q]))
+                    results[i, j, first + q] = y.dtype(before if tl.static(exclusive) else totals[q])
 
-    return cumsum.ir
+    return running.ir.replaced(name=name)
 
 
 n, m = tl.dims("n m")
@@ -187,6 +202,10 @@ def cumsum_case(name: str, shape: tuple, axis: int, *, dtype: DType = tl.i64, **
     )
 
 
+def products(x: np.ndarray) -> np.ndarray:
+    return np.cumprod(x, 1, dtype=x.dtype)
+
+
 CASES = (
     arg_case("rows", (n, m), -1),
     arg_case("columns", (3, n, 7), 1, last=True),
@@ -202,4 +221,10 @@ CASES = (
     cumsum_case("exclusive", (n, 5), 0, exclusive=True),
     cumsum_case("reverse", (n, 5), 1, reverse=True, dtype=tl.i32),
     cumsum_case("both", (n, 5), 1, exclusive=True, reverse=True),
+    Case(
+        "cumprod",
+        lambda: cumprod(tl.i32[n, 5], tl.i32[n, 5], axis=1),
+        integers(-4, 5, (4, 5), dtype=np.int32),
+        products,
+    ),
 )

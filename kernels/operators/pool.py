@@ -9,6 +9,7 @@ from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
+from tirlite.kernels.operators.order import above, comes_before
 from tirlite.kernels.operators.shapes import extents, product
 from tirlite.kernels.operators.window import Window, finder, where_under
 
@@ -134,3 +135,50 @@ def _pool(
                     results[image, first + q] = y.dtype(end(totals[q], first + q))
 
     return pool.ir.replaced(name=name)
+
+
+@factory
+def max_pool_indices(
+    X: TensorType,
+    Y: TensorType,
+    I: TensorType,
+    *,
+    window: tuple[int, ...],
+    strides: tuple[int, ...],
+    pads: tuple[int, ...],
+    dilations: tuple[int, ...],
+    ceil_mode: bool = False,
+    count_include_pad: bool = False,
+) -> PrimFunc:
+    """As `max_pool`, and where in its channel each element was found, the first of equals; nan counts as greatest."""
+    geometry = _geometry(X, Y, window, strides, pads, dilations)
+    (batches, channels), elements, places = extents(X)[:2], product(geometry.inputs), product(geometry.places)
+    taps, find, kind = geometry.taps, finder(geometry, where_under(geometry)), computed_in(X.dtype)
+    before = comes_before(kind, above)
+
+    @tl.kernel
+    def max_pool_indices(x: X, y: tl.out[Y], indices: tl.out[I]):
+        images = tl.view(x, x.dtype[batches * channels, elements])
+        results = tl.view(y, y.dtype[batches * channels, places])
+        found = tl.view(indices, indices.dtype[batches * channels, places])
+        panels = (places + COLUMNS - 1) // COLUMNS
+        for piece in tl.parallel(batches * panels):
+            first = piece % panels * COLUMNS
+            table = tl.alloc(tl.i64[taps, COLUMNS])
+            runs = tl.alloc(tl.bool_[taps])
+            find(table, runs, first, COLUMNS)
+            for c in range(channels):
+                image = piece // panels * channels + c
+                for q in range(min(COLUMNS, places - first)):
+                    most = kind(0)
+                    at = tl.i64(-1)
+                    for tap in range(taps):
+                        near = table[tap, q]
+                        value = kind(images[image, near]) if near >= 0 else kind(0)
+                        better = near >= 0 and (at < 0 or before(value, most))
+                        most = tl.select(better, value, most)
+                        at = tl.select(better, near, at)
+                    results[image, first + q] = y.dtype(most)
+                    found[image, first + q] = indices.dtype(at)
+
+    return max_pool_indices.ir

@@ -9,7 +9,7 @@ import numpy as np
 import tirlite as tl
 from tirlite.ir import DType
 from tirlite.kernels.operators.case import Case, integers, normal
-from tirlite.kernels.operators.pool import average_pool, max_pool
+from tirlite.kernels.operators.pool import average_pool, max_pool, max_pool_indices
 
 Sizes = tuple[int, ...]
 
@@ -76,7 +76,26 @@ def case(
     )
 
 
+def indexed(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The greatest of each 2 x 2 elements, padded by one at the front, and its place in the channel."""
+    inside = np.pad(x, ((0, 0), (0, 0), (1, 0), (1, 0)), constant_values=-np.inf)
+    places = np.pad(np.arange(x[0, 0].size).reshape(x.shape[2:]), ((1, 0), (1, 0)), constant_values=-1)
+    parts = [(inside[:, :, i::2, j::2], places[i::2, j::2]) for i in (0, 1) for j in (0, 1)]
+    seen = np.stack([values for values, _ in parts], -1)
+    at = np.broadcast_to(np.stack([each for _, each in parts], -1), seen.shape)
+    first = seen.argmax(-1)[..., None]
+    return np.take_along_axis(seen, first, -1)[..., 0], np.take_along_axis(at, first, -1)[..., 0]
+
+
+def indexed_case() -> Case:
+    attrs = {"window": (2, 2), "strides": (2, 2), "pads": (1, 1, 0, 0), "dilations": (1, 1)}
+    types = (tl.f32[2, 3, 5, 7], tl.f32[2, 3, 3, 4], tl.i64[2, 3, 3, 4])
+    inputs = integers(-3, 4, (2, 3, 5, 7), dtype=np.float32)
+    return Case("max_pool_indices", lambda: max_pool_indices(*types, **attrs), inputs, indexed)
+
+
 CASES = (
+    indexed_case(),
     case("plain", (2, 3, 6, 7), (2, 3), greatest=True),
     case("padded", (1, 2, 5, 6), (3, 3), greatest=True, strides=(2, 2), pads=(1, 1, 1, 1)),
     case("wide", (1, 2, 3, 70), (1, 2), greatest=True),

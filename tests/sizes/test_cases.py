@@ -55,3 +55,8 @@ def test_an_operand_is_not_enough_where_it_is_too_small_or_subtracted(less: Size
 def test_what_does_not_hold_is_not_proved(less: Size, more: Size) -> None:
     assert any(evaluate(less, {n: a, m: b}) > evaluate(more, {n: a, m: b}) for a in range(3) for b in range(3))
     assert prove_le_by_cases(less, more) is Proof.UNKNOWN
+
+
+def test_a_maximum_may_stand_in_what_it_is_at_most() -> None:
+    frames, batch = maximum(Dim("d") - 7, 0), Dim("b") + 0
+    assert prove_le_by_cases(frames, maximum(2 * batch * frames + 4 * frames, 5 * batch * frames)) is Proof.YES

@@ -41,10 +41,10 @@ def prove_le_by_cases(a: SizeLike, b: SizeLike) -> Proof:
 
 
 def _by_operands(a: SizeLike, b: SizeLike) -> bool:
-    """Whether `a <= b`, or each operand of the maximum `a` is at most some operand of the maximum `b`."""
-    if prove_le(a, b) is Proof.YES:
-        return True
+    """Whether `a`, or each operand of the maximum `a`, is at most some operand of the maximum `b`, or all of it."""
     tops = alternatives(b)
+    if any(prove_le(a, top) is Proof.YES for top in (b, *tops)):
+        return True
     return all(any(prove_le(part, top) is Proof.YES for top in tops) for part in alternatives(a))
 
 

@@ -105,6 +105,21 @@ def test_all_that_is_missing_is_named_at_once() -> None:
     assert "StringNormalizer" in text
 
 
+def test_what_is_missing_behind_what_is_missing_is_named_too() -> None:
+    nodes = [
+        helper.make_node("SequenceConstruct", ["x"], ["s"], name="first"),
+        helper.make_node("SequenceAt", ["s", "i"], ["y"], name="second"),
+    ]
+    given = model(nodes, {"x": [3]}, ["y"], integers("i", [0]))
+    given.graph.input.append(helper.make_tensor_value_info("t", onnx.TensorProto.STRING, [1]))
+    with pytest.raises(tl.GraphError) as caught:
+        tl.from_onnx(given)
+    text = str(caught.value)
+    assert "input `t`: it is a tensor of string" in text
+    assert "node 1: `first`, `s = SequenceConstruct(x)`: there are no sequences of tensors here" in text
+    assert "node 2: `second`, `y = SequenceAt(s, i)`: there are no sequences of tensors here" in text
+
+
 def test_a_recurrent_layer_wants_three_axes() -> None:
     weights = [onnx.numpy_helper.from_array(np.zeros((1, 8, 2), np.float32), name) for name in ("w", "r")]
     node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=2)

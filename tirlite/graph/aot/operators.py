@@ -17,6 +17,7 @@ from tirlite.ir import TensorType as KernelType
 from tirlite.kernels.operators import (
     arrange,
     conv,
+    determinant,
     elementwise,
     fill,
     gather,
@@ -29,6 +30,7 @@ from tirlite.kernels.operators import (
     quantize,
     reduce,
     resize,
+    sampling,
     scatter,
     sequence,
     softmax,
@@ -68,9 +70,11 @@ _WITH_ATTRS: Mapping[str, Factory] = {
     "gather": gather.gather,
     "matmul": matmul.matmul,
     "gemm": matmul.gemm,
+    "det": determinant.det,
     "conv": conv.conv,
     "conv_transpose": conv.conv_transpose,
     "max_pool": pool.max_pool,
+    "max_pool_indices": pool.max_pool_indices,
     "average_pool": pool.average_pool,
     "batch_norm": normalize.batch_norm,
     "instance_norm": normalize.instance_norm,
@@ -81,6 +85,7 @@ _WITH_ATTRS: Mapping[str, Factory] = {
     "argmax": order.argmax,
     "argmin": order.argmin,
     "cumsum": order.cumsum,
+    "cumprod": order.cumprod,
     "topk": order.topk,
     "gather_elements": gather.gather_elements,
     "gather_nd": gather.gather_nd,
@@ -92,13 +97,15 @@ _WITH_ATTRS: Mapping[str, Factory] = {
     "quantize_linear": quantize.quantize_linear,
     "dequantize_linear": quantize.dequantize_linear,
     "matmul_integer": quantize.matmul_integer,
+    "grid_sample": sampling.grid_sample,
+    "roi_align": sampling.roi_align,
     "lstm": sequence.lstm,
     "gru": sequence.gru,
     "rnn": sequence.rnn,
 }
 # What the types of the results say already.
 _SAID = frozenset({("topk", "count"), ("one_hot", "depth"), ("range", "count"), ("resize", "shape")}) | frozenset(
-    {("quantize_linear", "dtype"), ("dequantize_linear", "dtype")}
+    {("quantize_linear", "dtype"), ("dequantize_linear", "dtype"), ("roi_align", "height"), ("roi_align", "width")}
 )
 _GLOBAL = {"global_max_pool": "reduce_max", "global_average_pool": "reduce_mean"}
 

@@ -18,6 +18,7 @@ from tirlite.graph.builder.indexing import IndexingBuilder
 from tirlite.graph.builder.normalization import NormalizationBuilder
 from tirlite.graph.builder.recurrence import RecurrenceBuilder
 from tirlite.graph.builder.reduction import ReductionBuilder
+from tirlite.graph.builder.sampling import SamplingBuilder
 from tirlite.graph.builder.scaling import ScalingBuilder
 from tirlite.graph.expr import Expr, If, Let, Tuple, Var
 from tirlite.graph.function import Function
@@ -50,6 +51,7 @@ class Builder(
     NormalizationBuilder,
     RecurrenceBuilder,
     ReductionBuilder,
+    SamplingBuilder,
     ScalingBuilder,
 ):
     """Builds one function. Every method returns an expression, whose span is the line of the call.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from tirlite.graph.builder.calls import CallBuilder, Operand
-from tirlite.graph.expr import Call, Expr
+from tirlite.graph.expr import Call, Expr, TupleGetItem
 from tirlite.graph.extents import Extent, size_of
 from tirlite.graph.ops import Conv, ConvTranspose, Pool
 from tirlite.sizes import Size
@@ -86,6 +86,22 @@ class ConvolutionBuilder(CallBuilder):
         (image,) = self._operands([x], self._here())
         attrs = _pool(image, window, stride, pad, dilation, ceil_mode=ceil_mode, count_include_pad=False)
         return self.call("max_pool", image, attrs=attrs)
+
+    def max_pool_indices(
+        self,
+        x: Operand,
+        window: Steps,
+        *,
+        stride: Steps | None = None,
+        pad: Padding = 0,
+        dilation: Steps = 1,
+        ceil_mode: bool = False,
+    ) -> tuple[TupleGetItem, TupleGetItem]:
+        """As `max_pool`, and where in its channel each element was found, as i64: the first of equal ones."""
+        (image,) = self._operands([x], self._here())
+        attrs = _pool(image, window, stride, pad, dilation, ceil_mode=ceil_mode, count_include_pad=False)
+        call = self.call("max_pool_indices", image, attrs=attrs)
+        return self.item(call, 0), self.item(call, 1)
 
     def average_pool(
         self,

@@ -32,3 +32,7 @@ class LinearBuilder(CallBuilder):
     def dense(self, x: Operand, weight: Operand, bias: Operand | None = None) -> Call:
         """`x @ weight.T + bias`: `[rows, inputs]` and `[outputs, inputs]` give `[rows, outputs]`."""
         return self.gemm(x, weight, bias, trans_b=True)
+
+    def det(self, x: Operand) -> Call:
+        """The determinants of the square matrices in the last two axes."""
+        return self.call("det", x)

@@ -78,6 +78,10 @@ class ReductionBuilder(CallBuilder):
         """The sums of the elements up to each one along an axis, without itself or from the end where asked for."""
         return self.call("cumsum", x, attrs=CumSum(axis, exclusive, reverse))
 
+    def cumprod(self, x: Operand, axis: int = -1, *, exclusive: bool = False, reverse: bool = False) -> Call:
+        """As `cumsum`, the products."""
+        return self.call("cumprod", x, attrs=CumSum(axis, exclusive, reverse))
+
     def _reduce(self, name: str, x: Operand, axes: Axes, *, keepdims: bool) -> Call:
         (value,) = self._operands([x], self._here())
         if axes is None:

@@ -10,24 +10,43 @@ from tirlite.graph.extents import product
 
 
 def einsum(b: Builder, equation: str, operands: Sequence[Expr]) -> Expr | None:
-    """The result; None for equations in which an operand has a letter twice, or that contradict the operands."""
+    """The result; None for equations that contradict the operands, or take diagonals of dims."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
         return None
     spelled = [_without_dots(term, each.tensor.rank) for term, each in zip(terms, operands, strict=True)]
-    if any(term is None or len(set(term)) != len(term) for term in spelled):
+    written = [term for term in spelled if term is not None]
+    if len(written) < len(spelled):
         return None
-    letters = [term for term in spelled if term is not None]
-    if any(len(term) != each.tensor.rank for term, each in zip(letters, operands, strict=True)):
+    if any(len(term) != each.tensor.rank for term, each in zip(written, operands, strict=True)):
         return None
     dots = max((_dots(term, each) for term, each in zip(terms, operands, strict=True)), default=0)
-    target = _target(letters, right if arrow else None, dots)
+    target = _target(written, right if arrow else None, dots)
+    pairs = [_diagonal(b, each, term) for each, term in zip(operands, written, strict=True)]
+    if any(pair is None for pair in pairs):
+        return None
+    operands, letters = zip(*(pair for pair in pairs if pair is not None), strict=True)
     value, have = operands[0], letters[0]
     for number in range(1, len(operands)):
         later = set("".join(letters[number + 1 :])) | set(target)
         value, have = _multiplied(b, value, have, operands[number], letters[number], later)
     return _arranged(b, value, have, target)
+
+
+def _diagonal(b: Builder, x: Expr, have: str) -> tuple[Expr, str] | None:
+    """Without letters that stand twice: along these only the elements count whose indices are equal."""
+    while (twice := next((letter for letter in have if have.count(letter) > 1), None)) is not None:
+        first, second = have.index(twice), have.rindex(twice)
+        extent = x.shape[first]
+        if not isinstance(extent, int) or extent != x.shape[second]:
+            return None
+        rest = [axis for axis in range(len(have)) if axis not in (first, second)]
+        turned = b.transpose(x, [*rest, first, second])
+        flat = b.reshape(turned, (*(x.shape[axis] for axis in rest), extent * extent))
+        x = b.slice(flat, [0], [extent * extent], [len(rest)], [extent + 1])
+        have = "".join(have[axis] for axis in rest) + twice
+    return x, have
 
 
 # The axes that `...` stands for, from the last one backwards.

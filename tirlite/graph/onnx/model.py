@@ -19,7 +19,7 @@ from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
 from tirlite.graph.onnx.equal_dims import demanded
 from tirlite.graph.onnx.importers.table import IMPORTERS
 from tirlite.graph.onnx.tensors import TensorReader
-from tirlite.graph.onnx.translation import Dialect, Missing, Names, Translation
+from tirlite.graph.onnx.translation import Dialect, Lost, Missing, Names, Translation
 from tirlite.graph.types import TensorType
 from tirlite.sizes import Dim, Size, SizeLike, substitute
 
@@ -171,7 +171,6 @@ class _Import:
         for each in graph.input:
             if each.name not in known:
                 names[each.name] = self._input(each)
-        self._check_missing()
         self._check_names(names)
         functions = {(each.domain, each.name): each for each in self.model.functions}
         translation = Translation(self.builder, IMPORTERS, self.read)
@@ -214,19 +213,19 @@ class _Import:
             count = f"{len(lines)} part{'s' if len(lines) > 1 else ''}"
             raise UnsupportedOnnx(self.name, count, "\n".join(lines)).error()
 
-    def _input(self, proto: Any) -> Expr | None:
+    def _input(self, proto: Any) -> Expr | Lost:
         shape = self.shapes.get(proto.name)
         kind = proto.type.WhichOneof("value")
         given = proto.type.tensor_type
         if kind != "tensor_type" or given.elem_type not in DTYPES:
             what = kind if kind != "tensor_type" else f"tensor of {dtype_name(given.elem_type)}"
             self.missing.append(Missing(0, f"input `{proto.name}`", f"it is a {what}"))
-            return None
+            return Lost.LOST
         if proto.name in self.constants:
             return self.builder.constant(self.constants[proto.name], DTYPES[given.elem_type], proto.name)
         if shape is None and not given.HasField("shape"):
             self.missing.append(Missing(0, f"input `{proto.name}`", "its number of axes is not known; give `shapes`"))
-            return None
+            return Lost.LOST
         extents = (
             [self._extent(proto.name, number, each) for number, each in enumerate(given.shape.dim)]
             if shape is None

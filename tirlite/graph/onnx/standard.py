@@ -29,6 +29,16 @@ def standard_function(node: Node) -> Any | None:
     return found
 
 
+def has_standard_function(node: Node) -> bool:
+    """Whether the standard may define the operator by others, for some operands at least."""
+    defs = import_module("onnx.defs")
+    try:
+        schema = defs.get_schema(node.op, node.version, node.domain)
+    except defs.SchemaError:
+        return False
+    return bool(schema.has_function or schema.has_context_dependent_function)
+
+
 def _plain(schema: Any, version: int) -> Any | None:
     if not schema.has_function:
         return None

@@ -14,7 +14,8 @@ from tirlite.graph.expr import Expr
 from tirlite.graph.onnx.attributes import attributes_of
 from tirlite.graph.onnx.folding import Folding
 from tirlite.graph.onnx.node import Body, Node, Unsupported
-from tirlite.graph.onnx.standard import standard_function
+from tirlite.graph.onnx.refused import REFUSED, why_refused
+from tirlite.graph.onnx.standard import has_standard_function, standard_function
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.record import record
 
@@ -144,18 +145,28 @@ class Translation:
         if unknown:
             raise UnknownOnnxValue(unknown[0], span=span).error()
         made: Sequence[Named] = [Lost.LOST] * len(proto.output)
-        if not any(names[name] is Lost.LOST for name in proto.input if name):
-            try:
+        try:
+            if not any(names[name] is Lost.LOST for name in proto.input if name):
                 node = self._read_node(proto, names, span)
                 with self.b.at(span, proto.output[0] if proto.output else ""):
                     made = self._results(node)
-            except Unsupported as error:
-                self.missing.append(Missing(span.line, f"`{_line(proto)}`", str(error)))
+            else:
+                self._check_operator(proto)
+        except Unsupported as error:
+            where = f"`{proto.name}`, " if proto.name else ""
+            self.missing.append(Missing(span.line, f"{where}`{_line(proto)}`", str(error)))
         for name, value in zip(proto.output, made, strict=False):
             if name:
                 names[name] = value
 
-    def _read_node(self, proto: Any, names: Names, span: Span) -> Node:
+    def _check_operator(self, proto: Any) -> None:
+        """Raises Unsupported where an operator has no counterpart, whatever its operands are."""
+        node = self._read_node(proto, {}, None)
+        key = (node.domain, node.op)
+        if key not in self._dialect.functions and key not in self._importers and not has_standard_function(node):
+            raise Unsupported(why_refused(*key))
+
+    def _read_node(self, proto: Any, names: Names, span: Span | None) -> Node:
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         versions = self._dialect.versions
         version = versions.get(domain, versions.get("ai.onnx", 0) if not domain else 0)
@@ -167,11 +178,12 @@ class Translation:
         own = self._dialect.functions.get((node.domain, node.op))
         if own is not None:
             return self.function(own, node)
-        importer = self._importers.get((node.domain, node.op))
-        if importer is None and (defined := standard_function(node)) is not None:
+        key = (node.domain, node.op)
+        importer = self._importers.get(key)
+        if importer is None and key not in REFUSED and (defined := standard_function(node)) is not None:
             return self.function(defined, node)
         if importer is None:
-            raise Unsupported(f"there is no operator {node.domain or 'ai.onnx'}.{node.op} here")
+            raise Unsupported(why_refused(*key))
         made = importer(self, node)
         results = [made] if isinstance(made, Expr) else list(made)
         return [None if each is None else self.fold(each) for each in results]

@@ -13,11 +13,12 @@ from tirlite.graph.ops.linear import LINEAR, Gemm
 from tirlite.graph.ops.normalization import NORMALIZATION, Axis, Epsilon, LayerNorm, Lrn
 from tirlite.graph.ops.recurrence import RECURRENCE, GruSteps, Steps
 from tirlite.graph.ops.reduction import REDUCTION, Arg, CumSum, Reduce
+from tirlite.graph.ops.sampling import SAMPLING, GridSample, RoiAlign
 from tirlite.graph.ops.scaling import SCALING, Quantize, Resize
 
 _FAMILIES = (
     *(ELEMENTWISE, BINARY, LINEAR, CONVOLUTION, NORMALIZATION, REDUCTION, ARRANGEMENT, JOINING),
-    *(INDEXING, CREATION, SCALING, RECURRENCE),
+    *(INDEXING, CREATION, SCALING, SAMPLING, RECURRENCE),
 )
 OPS = MappingProxyType({name: op for family in _FAMILIES for name, op in family.items()})
 
@@ -36,6 +37,7 @@ __all__ = [
     "Epsilon",
     "Gelu",
     "Gemm",
+    "GridSample",
     "GruSteps",
     "HardSigmoid",
     "LayerNorm",
@@ -48,6 +50,7 @@ __all__ = [
     "Reduce",
     "Reshape",
     "Resize",
+    "RoiAlign",
     "Scatter",
     "ScatterNd",
     "Selu",

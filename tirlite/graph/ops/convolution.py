@@ -9,7 +9,8 @@ from __future__ import annotations
 from tirlite.graph.extents import Shape, is_equal
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.ops.linear import contracted
-from tirlite.graph.types import TensorType
+from tirlite.graph.types import TensorType, TupleType
+from tirlite.ir import i64
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, ceildiv, minimum, prove_le
 
@@ -136,6 +137,11 @@ def _pool(site: Site, attrs: Pool) -> TensorType:
     return TensorType((*x.shape[:2], *_slid(site, x.shape[2:], attrs.window, attrs, ceil=attrs.ceil_mode)), x.dtype)
 
 
+def _max_pool_indices(site: Site, attrs: Pool) -> TupleType:
+    made = _pool(site, attrs)
+    return TupleType((made, TensorType(made.shape, i64)))
+
+
 def _average_pool(site: Site, attrs: Pool) -> TensorType:
     if not site.tensor(0).dtype.is_float:
         raise site.wrong_type(f"the elements must be of a float type, and are {site.tensor(0).dtype}")
@@ -153,6 +159,7 @@ CONVOLUTION = table(
     Op("conv", _conv, 2, 3, attrs=Conv),
     Op("conv_transpose", _conv_transpose, 2, 3, attrs=ConvTranspose),
     Op("max_pool", _pool, attrs=Pool),
+    Op("max_pool_indices", _max_pool_indices, attrs=Pool),
     Op("average_pool", _average_pool, attrs=Pool),
     Op("global_max_pool", _global_pool),
     Op("global_average_pool", _global_pool),

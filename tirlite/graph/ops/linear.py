@@ -70,7 +70,17 @@ def _numbers(site: Site) -> DType:
     return dtype
 
 
+def _det(site: Site, attrs: Attrs) -> TensorType:
+    x = site.tensor(0)
+    if not x.dtype.is_float:
+        raise site.wrong_type(f"the elements must be of a float type, and are {x.dtype}")
+    if x.rank < 2 or not is_equal(x.shape[-1], x.shape[-2]):
+        raise site.mismatch("operand 0 must be square matrices")
+    return TensorType(x.shape[:-2], x.dtype)
+
+
 LINEAR = table(
     Op("matmul", _matmul, 2, 2),
     Op("gemm", _gemm, 2, 3, attrs=Gemm),
+    Op("det", _det),
 )

@@ -31,7 +31,7 @@ class Arg(Attrs):
 
 @record
 class CumSum(Attrs):
-    """The axis; whether an element itself is left out of its sum; whether sums begin at the end."""
+    """The axis; whether an element itself is left out of its sum, or product; whether these begin at the end."""
 
     axis: int = -1
     exclusive: bool = False
@@ -95,4 +95,5 @@ REDUCTION = table(
     Op("argmax", _arg, attrs=Arg),
     Op("argmin", _arg, attrs=Arg),
     Op("cumsum", _cumsum, attrs=CumSum),
+    Op("cumprod", _cumsum, attrs=CumSum),
 )

@@ -13,11 +13,12 @@ from tirlite.graph.reference.meaning import Array, Meaning
 from tirlite.graph.reference.normalization import NORMALIZATION
 from tirlite.graph.reference.recurrence import RECURRENCE
 from tirlite.graph.reference.reduction import REDUCTION
+from tirlite.graph.reference.sampling import SAMPLING
 from tirlite.graph.reference.scaling import SCALING
 
 _FAMILIES = (
     *(ELEMENTWISE, BINARY, LINEAR, CONVOLUTION, NORMALIZATION, REDUCTION, ARRANGEMENT),
-    *(INDEXING, CREATION, SCALING, RECURRENCE),
+    *(INDEXING, CREATION, SCALING, SAMPLING, RECURRENCE),
 )
 MEANINGS = MappingProxyType({name: meaning for family in _FAMILIES for name, meaning in family.items()})
 

@@ -16,4 +16,4 @@ def _gemm(attrs: Gemm, a: Array, b: Array, c: Array | None = None) -> Array:
     return np.asarray(result + (c if attrs.beta == 1 else c * a.dtype.type(attrs.beta)))
 
 
-LINEAR: dict[str, Meaning] = {"matmul": plain(np.matmul), "gemm": _gemm}
+LINEAR: dict[str, Meaning] = {"matmul": plain(np.matmul), "gemm": _gemm, "det": plain(np.linalg.det)}

@@ -39,19 +39,23 @@ def _arg(function: Callable[..., Any]) -> Meaning:
     return meaning
 
 
-def _cumsum(attrs: CumSum, x: Array) -> Array:
-    ordered = np.flip(x, attrs.axis) if attrs.reverse else x
-    sums = np.cumsum(ordered, attrs.axis, dtype=x.dtype)
-    if attrs.exclusive:
-        sums = np.roll(sums, 1, attrs.axis)
-        np.moveaxis(sums, attrs.axis, 0)[:1] = 0
-    return np.flip(sums, attrs.axis) if attrs.reverse else sums
+def _running(function: Callable[..., Any], start: int) -> Meaning:
+    def meaning(attrs: CumSum, x: Array) -> Array:
+        ordered = np.flip(x, attrs.axis) if attrs.reverse else x
+        made = np.asarray(function(ordered, attrs.axis, dtype=x.dtype))
+        if attrs.exclusive:
+            made = np.roll(made, 1, attrs.axis)
+            np.moveaxis(made, attrs.axis, 0)[:1] = start
+        return np.flip(made, attrs.axis) if attrs.reverse else made
+
+    return meaning
 
 
 REDUCTION: dict[str, Meaning] = {
     "argmax": _arg(np.argmax),
     "argmin": _arg(np.argmin),
-    "cumsum": _cumsum,
+    "cumprod": _running(np.cumprod, 1),
+    "cumsum": _running(np.cumsum, 0),
     "reduce_all": _reduce(np.all),
     "reduce_any": _reduce(np.any),
     "reduce_l1": _reduce(lambda x, **over: _sum(np.abs(x), **over)),

@@ -119,7 +119,7 @@ def _qlinear_conv(d: Draw) -> Sample:
 
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
-_ACTIVATIONS = ("Sigmoid", "Tanh", "Relu", "HardSigmoid", "Softsign", "Softplus")
+_ACTIVATIONS = ("Sigmoid", "Tanh", "Relu", "HardSigmoid", "Softsign")
 _COUNT = {"LSTM": 3, "GRU": 2, "RNN": 1}
 
 
@@ -186,7 +186,7 @@ def _dft(d: Draw) -> Sample:
     d.opset = max(d.opset, 17)
     inverse = d.of([None, 0, 1])
     x = d.array((d.between(1, 2), d.between(1, 6), d.between(1, 4), 2 if inverse else d.of([1, 2])))
-    one_sided = 1 if d.chance(0.3) and not inverse and x.shape[-1] == 1 else None
+    one_sided = 1 if d.chance(0.3) and (inverse or x.shape[-1] == 1) else None
     axis = d.of([None, 1, 2])
     length = np.asarray(d.between(1, 7), np.int64) if d.chance(0.3) else None
     if d.opset < 20:

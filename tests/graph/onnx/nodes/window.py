@@ -37,6 +37,8 @@ def _conv(op: str, d: Draw) -> Sample:
     axes, groups = d.between(1, 3), d.of([1, 1, 2, 3])
     window = [d.between(1, 3) for _ in range(axes)]
     attrs = _geometry(d, axes) | _padding(d, window)
+    if op == "ConvTranspose" and attrs.get("auto_pad", "").startswith("SAME"):
+        attrs["strides"] = [d.between(1, size) for size in window]
     if op == "ConvTranspose" and attrs.get("auto_pad", "NOTSET") == "NOTSET" and d.chance(0.3) and "strides" in attrs:
         attrs["output_padding"] = [d.between(0, stride - 1) for stride in attrs["strides"]]
     taken, made = d.between(1, 3), d.between(1, 5)

@@ -122,4 +122,5 @@ BINARY: Mapping[str, Importer] = {
     "MatMul": _plain("matmul"),
     "Gemm": _gemm,
     "Einsum": _einsum,
+    "Det": lambda t, node: t.b.det(node.first),
 }

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from tirlite.graph.expr import Expr
+from tirlite.graph.extents import product
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.ops import Conv, ConvTranspose, Pool
@@ -38,12 +41,15 @@ def _pads(node: Node, window: Sequence[Size], strides: Sequence[int], dilations:
     return (*less, *more) if how == "SAME_UPPER" else (*more, *less)
 
 
-def _conv(t: Translation, node: Node) -> Expr:
+def conv_attrs(node: Node, weight: Expr) -> Conv:
+    """The attributes of a convolution of the first operand with this weight."""
     axes = _spatial(node)
     strides, dilations = _steps(node, "strides", axes), _steps(node, "dilations", axes)
-    pads = _pads(node, node.x(1).shape[2:], strides, dilations)
-    attrs = Conv(strides, pads, dilations, node.integer("group", 1))
-    return t.b.call("conv", *filter(None, node.operands), attrs=attrs)
+    return Conv(strides, _pads(node, weight.shape[2:], strides, dilations), dilations, node.integer("group", 1))
+
+
+def _conv(t: Translation, node: Node) -> Expr:
+    return t.b.call("conv", *filter(None, node.operands), attrs=conv_attrs(node, node.x(1)))
 
 
 def _conv_transpose(t: Translation, node: Node) -> Expr:
@@ -61,9 +67,12 @@ def _conv_transpose(t: Translation, node: Node) -> Expr:
         for place, extent in enumerate(extents):
             reach = strides[place] * (extent - 1) + extra[place] + (window[place] - 1) * dilations[place] + 1
             total = reach - goal[place]
-            if prove_le(0, total) is not Proof.YES:
+            if isinstance(total, int) and total < 0:
                 # The missing elements are zeros behind the result.
-                raise Unsupported("its result is larger than what its operand makes")
+                extra = (*extra[:place], extra[place] - total, *extra[place + 1 :])
+                total = 0
+            if prove_le(0, total) is not Proof.YES:
+                raise Unsupported("its result may be larger than what its operand makes")
             totals.append(total)
         less, more = [total // 2 for total in totals], [total - total // 2 for total in totals]
         pads = (*less, *more) if how != "SAME_LOWER" else (*more, *less)
@@ -86,10 +95,33 @@ def _window(node: Node) -> tuple[int, ...]:
     return found
 
 
-def _max_pool(t: Translation, node: Node) -> Expr:
-    if node.wants(1):
-        raise Unsupported("the indices of the greatest elements are asked for")
-    return t.b.call("max_pool", node.first, attrs=_pool(node, _window(node)))
+def _max_pool(t: Translation, node: Node) -> Sequence[Expr]:
+    x, attrs = node.first, _pool(node, _window(node))
+    if not node.wants(1):
+        return [t.b.call("max_pool", x, attrs=attrs)]
+    both = t.b.call("max_pool_indices", x, attrs=attrs)
+    at: Expr = t.b.item(both, 1)
+    size = product(x.shape[2:])
+    if node.integer("storage_order"):
+        at = _column_major(t, at, x.shape[2:])
+    # Indices count through all channels of the batch.
+    count = product(x.shape[:2])
+    zero = t.b.constant(np.int64(0))
+    starts = t.b.range(zero, t.b.reshape(t.b.sizes([size]), ()), count)
+    return [t.b.item(both, 0), t.b.add(at, t.b.reshape(starts, (*x.shape[:2], *(1 for _ in x.shape[2:]))))]
+
+
+def _column_major(t: Translation, at: Expr, extents: Sequence[Size]) -> Expr:
+    """The index of the same element where the first axis is the one whose neighbours lie together."""
+    made: Expr | None = None
+    rest = at
+    for axis in range(len(extents) - 1, -1, -1):
+        extent = t.b.reshape(t.b.sizes([extents[axis]]), ())
+        place = t.b.floor_mod(rest, extent)
+        rest = t.b.floor_divide(rest, extent)
+        term = t.b.multiply(place, t.b.reshape(t.b.sizes([product(extents[:axis])]), ()))
+        made = term if made is None else t.b.add(made, term)
+    return at if made is None else made
 
 
 def _average_pool(t: Translation, node: Node) -> Expr:

@@ -10,7 +10,7 @@ from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
 from tirlite.graph.onnx.node import Node, Unsupported, wide
 from tirlite.graph.onnx.translation import Importer, Translation
-from tirlite.ir import DType
+from tirlite.ir import DType, f64
 
 _PLAIN = {
     "Abs": "abs",
@@ -92,10 +92,10 @@ def _thresholded_relu(t: Translation, node: Node) -> Expr:
 
 def _shrink(t: Translation, node: Node) -> Expr:
     x, bias, limit = node.first, node.number("bias", 0.0), node.number("lambd", 0.5)
-    if not x.dtype.is_float:
-        raise Unsupported(f"elements of {x.dtype}")
-    shrunk = t.b.where(t.b.greater(x, limit), t.b.subtract(x, bias), 0.0)
-    return t.b.where(t.b.less(x, -limit), t.b.add(x, bias), shrunk)
+    wide = x if x.dtype.is_float else t.b.cast(x, f64)
+    shrunk = t.b.where(t.b.greater(wide, limit), t.b.subtract(wide, bias), 0.0)
+    made = t.b.where(t.b.less(wide, -limit), t.b.add(wide, bias), shrunk)
+    return made if x.dtype.is_float else t.b.cast(made, x.dtype)
 
 
 def _isinf(t: Translation, node: Node) -> Expr:
@@ -160,10 +160,6 @@ def _dropout(t: Translation, node: Node) -> list[Expr]:
     return [x, mask if node.version >= 10 else t.b.cast(mask, x.dtype)]
 
 
-def _random(t: Translation, node: Node) -> Expr:
-    raise Unsupported("its results are random")
-
-
 ELEMENTWISE: Mapping[str, Importer] = {
     **{op: _plain(name) for op, name in _PLAIN.items()},
     "LeakyRelu": _leaky_relu,
@@ -180,8 +176,4 @@ ELEMENTWISE: Mapping[str, Importer] = {
     "CastLike": _cast_like,
     "Clip": _clip,
     "Dropout": _dropout,
-    **dict.fromkeys(
-        ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
-        _random,
-    ),
 }

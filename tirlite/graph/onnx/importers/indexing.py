@@ -46,6 +46,22 @@ def _one_hot(t: Translation, node: Node) -> Expr:
     return t.b.one_hot(indices, count, node.x(2), axis=node.axis("axis", -1, rank=node.rank + 1))
 
 
+def _reverse_sequence(t: Translation, node: Node) -> Expr:
+    """The first elements of each sequence of a batch in the other order."""
+    x, lengths = node.first, t.b.cast(node.x(1), i64)
+    time, batch = node.axis("time_axis", 0), node.axis("batch_axis", 1)
+    if {time, batch} != {0, 1}:
+        raise Unsupported("its axes of time and batch are not the first two")
+    order = (1, 0, *range(2, node.rank))
+    ordered = x if batch == 0 else t.b.transpose(x, order)
+    count = x.shape[time]
+    steps = t.b.reshape(t.b.range(t.b.constant(np.int64(0)), t.b.constant(np.int64(1)), count), (1, count))
+    ends = t.b.reshape(lengths, (x.shape[batch], 1))
+    places = t.b.where(t.b.less(steps, ends), t.b.subtract(t.b.subtract(ends, 1), steps), steps)
+    made = t.b.gather_nd(ordered, t.b.unsqueeze(places, -1), batch_dims=1)
+    return made if batch == 0 else t.b.transpose(made, order)
+
+
 def _trilu(t: Translation, node: Node) -> Expr:
     *_, rows, columns = node.first.shape
     (shift, *_) = node.known(1) if node.has(1) else (0,)
@@ -87,4 +103,5 @@ INDEXING: Mapping[str, Importer] = {
     "Trilu": _trilu,
     "EyeLike": _eye_like,
     "Compress": _compress,
+    "ReverseSequence": _reverse_sequence,
 }

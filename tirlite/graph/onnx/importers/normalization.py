@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tirlite.graph.expr import Expr
 from tirlite.graph.extents import product
@@ -12,18 +12,40 @@ from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.sizes import Proof, prove_eq
 
 
-def _batch_norm(t: Translation, node: Node) -> Expr:
-    if node.flag("training_mode") or any(map(node.wants, range(1, 5))):
-        raise Unsupported("it computes means and variances, as in training")
+def _batch_norm(t: Translation, node: Node) -> Sequence[Expr]:
+    if node.rank == 1:
+        raise Unsupported("its operand has no channels")
     if not node.integer("spatial", 1):
         raise Unsupported("it has a mean for each element")
     x, scale, bias, mean, variance = (node.x(number) for number in range(5))
     kinds = {each.dtype for each in (scale, bias, mean, variance)}
+    if node.flag("training_mode"):
+        return _trained(t, node)
+    if any(map(node.wants, range(1, 5))):
+        raise Unsupported("it computes means and variances, as in training")
     if kinds != {x.dtype}:
         scale, bias, mean, variance = (t.b.cast(each, x.dtype) for each in (scale, bias, mean, variance))
-    if node.rank == 1:
-        raise Unsupported("its operand has no channels")
-    return t.b.batch_norm(x, scale, bias, mean, variance, node.number("epsilon", 1e-5))
+    return [t.b.batch_norm(x, scale, bias, mean, variance, node.number("epsilon", 1e-5))]
+
+
+def _trained(t: Translation, node: Node) -> Sequence[Expr]:
+    """By the means and variances of the batch itself; then those of all batches so far."""
+    x, scale, bias, mean, variance = (node.x(number) for number in range(5))
+    axes = [axis for axis in range(node.rank) if axis != 1]
+    wide = t.b.cast(x, mean.dtype)
+    own = t.b.reduce_mean(wide, axes)
+    apart = t.b.subtract(wide, t.b.reshape(own, (own.shape[0], *(1 for _ in axes[1:]))))
+    spread = t.b.reduce_mean(t.b.multiply(apart, apart), axes)
+    factor, shift, middle, width = (t.b.cast(each, x.dtype) for each in (scale, bias, own, spread))
+    made = t.b.batch_norm(x, factor, shift, middle, width, node.number("epsilon", 1e-5))
+    kept = node.number("momentum", 0.9)
+    return [
+        made,
+        *(
+            t.b.add(t.b.multiply(old, kept), t.b.multiply(new, 1 - kept))
+            for old, new in ((mean, own), (variance, spread))
+        ),
+    ]
 
 
 def _instance_norm(t: Translation, node: Node) -> Expr:

@@ -8,25 +8,33 @@ import numpy as np
 
 from tirlite.graph.expr import Expr
 from tirlite.graph.onnx.dtypes import DTYPES
+from tirlite.graph.onnx.importers.convolution import conv_attrs
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
-from tirlite.graph.ops import Conv
 from tirlite.ir import f32, i32, u8
 
 
-def _plain_blocks(node: Node) -> None:
-    if node.integer("block_size"):
-        raise Unsupported("it has a scale for each block")
-
-
 def _quantize(t: Translation, node: Node) -> Expr:
-    _plain_blocks(node)
-    zero = node.maybe(2)
+    x, scale, zero = node.x(0), node.x(1), node.maybe(2)
     number = node.integer("output_dtype")
     dtype = zero.dtype if zero is not None else DTYPES.get(number, u8) if number else u8
     if not dtype.is_integer or (number and number not in DTYPES):
         raise Unsupported("its results are no integers of 8 or 16 bits")
-    return t.b.quantize_linear(node.x(0), node.x(1), zero, axis=_axis(node), dtype=dtype)
+    if not node.integer("block_size"):
+        return t.b.quantize_linear(x, scale, zero, axis=_axis(node), dtype=dtype)
+    rounded = t.b.round(t.b.divide(t.b.cast(x, f32), t.b.cast(_unfolded(t, node, scale), f32)))
+    if zero is not None:
+        rounded = t.b.add(rounded, t.b.cast(_unfolded(t, node, zero), f32))
+    return t.b.cast(t.b.clip(rounded, float(dtype.min), float(dtype.max)), dtype)
+
+
+def _unfolded(t: Translation, node: Node, each: Expr) -> Expr:
+    """What each block of elements along an axis has one of, for each element."""
+    axis, size, shape = node.axis("axis", 1), node.integer("block_size"), node.first.shape
+    before, blocks, behind = each.shape[:axis], each.shape[axis], each.shape[axis + 1 :]
+    apart = t.b.reshape(each, (*before, blocks, 1, *behind))
+    grown = t.b.broadcast_to(apart, (*before, blocks, size, *behind))
+    return t.b.slice(t.b.reshape(grown, (*before, blocks * size, *behind)), [0], [shape[axis]], [axis])
 
 
 def _axis(node: Node) -> int:
@@ -35,10 +43,15 @@ def _axis(node: Node) -> int:
 
 
 def _dequantize(t: Translation, node: Node) -> Expr:
-    _plain_blocks(node)
+    x, scale, zero = node.x(0), node.x(1), node.maybe(2)
     if not node.dtype.is_integer:
         raise Unsupported(f"elements of {node.dtype}")
-    return t.b.dequantize_linear(node.x(0), node.x(1), node.maybe(2), axis=_axis(node))
+    if not node.integer("block_size"):
+        return t.b.dequantize_linear(x, scale, zero, axis=_axis(node))
+    distance = t.b.cast(x, i32)
+    if zero is not None:
+        distance = t.b.subtract(distance, t.b.cast(_unfolded(t, node, zero), i32))
+    return t.b.multiply(t.b.cast(distance, scale.dtype), _unfolded(t, node, scale))
 
 
 def _zero(t: Translation, node: Node, number: int, like: Expr) -> Expr:
@@ -60,7 +73,7 @@ def _conv_integer(t: Translation, node: Node) -> Expr:
         t.b.subtract(t.b.cast(x, i32), _channels(t, t.b.cast(_zero(t, node, 2 + number, x), i32), x, number))
         for number, x in enumerate((node.x(0), node.x(1)))
     ]
-    return t.b.call("conv", *from_zero, attrs=_conv_attrs(node))
+    return t.b.call("conv", *from_zero, attrs=conv_attrs(node, node.x(1)))
 
 
 def _channels(t: Translation, each: Expr, x: Expr, number: int) -> Expr:
@@ -72,16 +85,6 @@ def _channels(t: Translation, each: Expr, x: Expr, number: int) -> Expr:
     if number == 0:
         raise Unsupported("the zero point of its operand is no single number")
     return t.b.reshape(each, (each.shape[0], *(1 for _ in x.shape[1:])))
-
-
-def _conv_attrs(node: Node) -> Conv:
-    axes = node.rank - 2
-    ones = (1,) * axes
-    if node.text("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
-        raise Unsupported("its padding depends on its operand")
-    pads = node.integers("pads") or (0,) * (2 * axes)
-    strides, dilations = node.integers("strides") or ones, node.integers("dilations") or ones
-    return Conv(strides, pads, dilations, node.integer("group", 1))
 
 
 def _qlinear_matmul(t: Translation, node: Node) -> Expr:
@@ -99,7 +102,7 @@ def _qlinear_conv(t: Translation, node: Node) -> Expr:
         for number, (each, point) in enumerate(((x, zero_x), (w, zero_w)))
     ]
     bias = () if node.maybe(8) is None else (node.x(8),)
-    total = t.b.call("conv", *parts, *bias, attrs=_conv_attrs(node))
+    total = t.b.call("conv", *parts, *bias, attrs=conv_attrs(node, w))
     factor = t.b.multiply(_single(t, scale_x), scale_w)
     if factor.tensor.rank and factor.shape[0] != 1:
         factor_shape = (factor.shape[0], *(1 for _ in x.shape[2:]))

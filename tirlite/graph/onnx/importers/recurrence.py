@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tirlite.graph.expr import Expr
+from tirlite.graph.expr import Constant, Expr
+from tirlite.graph.onnx.contents import contents
+from tirlite.graph.onnx.importers.recurrent_steps import Cell, activations, stepped
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.sizes import Size
@@ -17,25 +19,33 @@ Step = Callable[[Translation, Node, Expr, Expr, "Expr | None", "list[Expr]", boo
 
 def _layer(states: int, defaults: tuple[str, ...], step: Step) -> Importer:
     def importer(t: Translation, node: Node) -> Sequence[Expr | None]:
-        _check(node, defaults)
         x, weights, recurrence, bias = node.x(0), node.x(1), node.x(2), node.maybe(3)
         if (rank := len(x.shape)) != 3:
             raise Unsupported(f"its input has {rank} axes, and must have 3")
         if node.integer("layout"):
             x = t.b.transpose(x, (1, 0, 2))
         time, batch, _ = x.shape
-        _check_lengths(node, time)
+        lengths = _lengths(node, time)
         hidden = recurrence.shape[2]
         reverses = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
+        ways = reverses[node.text("direction", "forward")]
+        plain = _is_plain(node, defaults, len(ways)) and lengths is None
+        functions = [] if plain else activations(t, node, defaults, len(ways))
         found = []
-        for place, reverse in enumerate(reverses[node.text("direction", "forward")]):
+        for place, reverse in enumerate(ways):
             both = None if bias is None else _part(t, bias, place)
             own, other = (None, None) if both is None else t.b.split(both, 2)
             sums = t.b.matmul(x, t.b.transpose(_part(t, weights, place)))
             sums = sums if own is None else t.b.add(sums, own)
             start = [_state(t, node, number, place, (batch, hidden)) for number in range(5, 5 + states)]
             turned = t.b.transpose(_part(t, recurrence, place))
-            found.append(step(t, node, sums, turned, other, start, reverse))
+            if plain:
+                found.append(step(t, node, sums, turned, other, start, reverse))
+                continue
+            sums = sums if other is None or node.op == "GRU" else t.b.add(sums, other)
+            mine = functions[place * len(defaults) : (place + 1) * len(defaults)]
+            cell = Cell(turned, other, _peepholes(t, node, place), mine)
+            found.append(stepped(t, node, cell, sums, start, lengths, reverse))
         return _results(t, node, found)
 
     return importer
@@ -52,24 +62,33 @@ def _results(t: Translation, node: Node, found: Sequence[tuple[Expr, ...]]) -> l
     return [outputs, *states]
 
 
-def _check(node: Node, defaults: tuple[str, ...]) -> None:
-    """Raises Unsupported for what steps of the plain kind do not have."""
+def _is_plain(node: Node, defaults: tuple[str, ...], directions: int) -> bool:
+    """Whether its steps are of the kind that has a kernel."""
     given = tuple(each.lower() for each in node.texts("activations") or ())
-    count = 2 if node.text("direction", "forward") == "bidirectional" else 1
-    if given and given != defaults * count:
-        raise Unsupported(f"its activations are {', '.join(given)}")
-    if "clip" in node.attributes or node.flag("input_forget"):
-        raise Unsupported("it clips its cells" if "clip" in node.attributes else "its input and forget gates are one")
-    if node.op == "LSTM" and node.has(7) and np.any(node.array(7)):
-        raise Unsupported("it has peepholes")
+    if (given and given != defaults * directions) or "clip" in node.attributes or node.flag("input_forget"):
+        return False
+    return not _has_peepholes(node)
 
 
-def _check_lengths(node: Node, time: Size) -> None:
-    """Raises Unsupported for sequences of several lengths in one batch."""
-    if node.has(4):
-        lengths = set(node.sizes(4))
-        if lengths != {time}:
-            raise Unsupported("its sequences have lengths of their own")
+def _has_peepholes(node: Node) -> bool:
+    if node.op != "LSTM" or not node.has(7):
+        return False
+    given = node.x(7)
+    return not isinstance(given, Constant) or bool(np.any(given.value))
+
+
+def _peepholes(t: Translation, node: Node, place: int) -> list[Expr] | None:
+    """The weights of the cell in the gates that write, read and keep."""
+    return list(t.b.split(_part(t, node.x(7), place), 3)) if _has_peepholes(node) else None
+
+
+def _lengths(node: Node, time: Size) -> Expr | None:
+    """The lengths of the sequences of a batch; None where all are as long as the longest."""
+    given = node.maybe(4)
+    if given is None:
+        return None
+    known = contents(given)
+    return None if known is not None and set(known.reshape(-1).tolist()) == {time} else given
 
 
 def _part(t: Translation, x: Expr, place: int) -> Expr:

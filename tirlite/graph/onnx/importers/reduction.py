@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tirlite.graph.expr import Expr
+from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.sizes import Proof, prove_eq
@@ -82,10 +82,11 @@ def _arg(t: Translation, node: Node) -> Expr:
     return function(node.first, node.axis("axis", 0), keepdims=node.flag("keepdims", 1), last=last)
 
 
-def _cumsum(t: Translation, node: Node) -> Expr:
+def _cumulative(t: Translation, node: Node) -> Expr:
     (axis,) = node.known(1)
     flags = {"exclusive": node.flag("exclusive"), "reverse": node.flag("reverse")}
-    return t.b.cumsum(node.first, axis_of(axis, node.rank), **flags)
+    function = t.b.cumsum if node.op == "CumSum" else t.b.cumprod
+    return function(node.first, axis_of(axis, node.rank), **flags)
 
 
 def _topk(t: Translation, node: Node) -> list[Expr]:
@@ -97,6 +98,8 @@ def _topk(t: Translation, node: Node) -> list[Expr]:
 
 
 def _nonzero(t: Translation, node: Node) -> Expr:
+    if not isinstance(node.first, Constant):
+        raise Unsupported("how many elements are not 0 depends on data, and so does its shape")
     found = node.array(0).nonzero()
     return t.b.constant(np.array(found, np.int64).reshape(len(found), -1))
 
@@ -105,7 +108,8 @@ REDUCTION: Mapping[str, Importer] = {
     **dict.fromkeys(_NAMES, _reduce),
     "ArgMax": _arg,
     "ArgMin": _arg,
-    "CumSum": _cumsum,
+    "CumSum": _cumulative,
+    "CumProd": _cumulative,
     "TopK": _topk,
     "NonZero": _nonzero,
 }

@@ -1,0 +1,137 @@
+"""Importers of Fourier transforms, as products with the matrices of the roots of 1, and of what goes with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.graph.expr import Expr
+from tirlite.graph.onnx.dtypes import DTYPES
+from tirlite.graph.onnx.node import Node, Unsupported, axis_of
+from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.ir import f64
+
+# Longer transforms are no products with matrices that one would write down.
+_LONGEST = 2048
+
+
+def _dft(t: Translation, node: Node) -> Expr:
+    x, rank = node.first, node.rank
+    if node.version < 20:
+        axis = axis_of(node.integer("axis", 1), rank)
+    else:
+        axis = axis_of(node.known(2)[0] if node.has(2) else -2, rank)
+    folded = node.flag("onesided") and node.flag("inverse")
+    own = 2 * (x.shape[axis] - 1) if folded else x.shape[axis]
+    length = node.known(1)[0] if node.has(1) else own
+    if not isinstance(length, int) or not isinstance(x.shape[axis], int):
+        raise Unsupported("the length of its transform is a dim")
+    if folded:
+        return _unfolded(t, _fitted(t, x, axis, length // 2 + 1), axis, length)
+    return _transformed(t, _fitted(t, x, axis, length), axis, node, one_sided=node.flag("onesided"))
+
+
+def _fitted(t: Translation, x: Expr, axis: int, length: int) -> Expr:
+    """x cut or filled up with zeros to a length."""
+    extent = x.shape[axis]
+    if length < extent:
+        return t.b.slice(x, [0], [length], [axis])
+    after = [length - extent if place == axis else 0 for place in range(x.tensor.rank)]
+    return t.b.pad(x, [0] * x.tensor.rank, after) if length > extent else x
+
+
+def _transformed(t: Translation, x: Expr, axis: int, node: Node, *, one_sided: bool) -> Expr:
+    """The transform along an axis of numbers whose parts, one or two, stand along the last axis."""
+    length, parts = x.shape[axis], x.shape[-1]
+    inverse = node.flag("inverse")
+    if one_sided and parts == 2:
+        raise Unsupported("one side of the transform of complex numbers is asked for")
+    angles = _angles(length, length // 2 + 1 if one_sided else length)
+    factor = 1 / length if inverse else 1.0
+    cosine, sine = factor * np.cos(angles), factor * (1 if inverse else -1) * np.sin(angles)
+    real, *rest = _parts(t, x, axis)
+    made = [t.b.matmul(real, cosine), t.b.matmul(real, sine)]
+    if rest:
+        made = [
+            t.b.subtract(made[0], t.b.matmul(rest[0], sine)),
+            t.b.add(made[1], t.b.matmul(rest[0], cosine)),
+        ]
+    return _joined(t, made, axis, x)
+
+
+def _unfolded(t: Translation, x: Expr, axis: int, length: int) -> Expr:
+    """The real numbers whose transform has these numbers on one side."""
+    count = length // 2 + 1
+    twice = np.where((np.arange(count) == 0) | (2 * np.arange(count) == length), 1, 2).reshape(-1, 1) / length
+    angles = _angles(length, count).T
+    real, *rest = _parts(t, x, axis)
+    if not rest:
+        raise Unsupported("its operand is real")
+    made = t.b.subtract(t.b.matmul(real, twice * np.cos(angles)), t.b.matmul(rest[0], twice * np.sin(angles)))
+    return _joined(t, [made], axis, x)
+
+
+def _angles(length: int, count: int) -> npt.NDArray[np.float64]:
+    if not 0 < length <= _LONGEST:
+        raise Unsupported(f"its transform has {length} terms, and may have {_LONGEST}")
+    return 2 * np.pi * (np.outer(np.arange(length), np.arange(count)) % length) / length
+
+
+def _parts(t: Translation, x: Expr, axis: int) -> list[Expr]:
+    """The real and, where there are some, the imaginary parts, in f64, with the axis as their last one."""
+    rank, parts = x.tensor.rank, x.shape[-1]
+    if axis == rank - 1 or parts not in (1, 2):
+        raise Unsupported("the last axis of its operand is no axis of parts of complex numbers")
+    order = [*(place for place in range(rank - 1) if place != axis), axis, rank - 1]
+    turned = t.b.cast(t.b.transpose(x, order), f64)
+    return [t.b.reshape(each, turned.shape[:-1]) for each in t.b.split(turned, parts, -1)]
+
+
+def _joined(t: Translation, parts: Sequence[Expr], axis: int, like: Expr) -> Expr:
+    """The parts along a last axis, the axis in its place, in the type of `like`."""
+    rank = like.tensor.rank
+    made = t.b.concat([t.b.unsqueeze(t.b.cast(each, like.dtype), -1) for each in parts], -1)
+    order = [*(place for place in range(rank - 1) if place != axis), axis, rank - 1]
+    return t.b.transpose(made, [order.index(place) for place in range(rank)])
+
+
+def _stft(t: Translation, node: Node) -> Expr:
+    """The transforms of frames, which are windows that go along a signal."""
+    signal, step = node.first, node.known(1)[0]
+    if node.rank == 2:
+        signal = t.b.unsqueeze(signal, -1)
+    window = node.maybe(2)
+    length = node.known(3)[0] if node.has(3) else window.shape[0] if window is not None else None
+    if not isinstance(length, int):
+        raise Unsupported("the length of its frames is not known")
+    frames = (signal.shape[1] - length) // step + 1
+    zero, one = t.b.constant(np.int64(0)), t.b.constant(np.int64(1))
+    starts = t.b.multiply(t.b.range(zero, one, frames), step)
+    places = t.b.add(t.b.reshape(starts, (frames, 1)), t.b.constant(np.arange(length, dtype=np.int64)))
+    seen = t.b.gather(signal, places, 1)
+    if window is not None:
+        seen = t.b.multiply(seen, t.b.reshape(window, (length, 1)))
+    return _transformed(t, seen, 2, node, one_sided=node.flag("onesided", 1))
+
+
+def _mel_weights(t: Translation, node: Node) -> Expr:
+    """Triangles over the frequencies of a transform, whose corners are apart by equal steps on the mel scale."""
+    bins, length, rate = (int(node.array(number).reshape(-1)[0]) for number in range(3))
+    ends = [2595 * np.log10(1 + float(node.array(number).reshape(-1)[0]) / 700) for number in (3, 4)]
+    mels = np.arange(bins + 2) * (ends[1] - ends[0]) / (bins + 2) + ends[0]
+    corners = ((length + 1) * (700 * (10 ** (mels / 2595) - 1)) // rate).astype(int)
+    weights = np.zeros((length // 2 + 1, bins))
+    for number, (low, middle, high) in enumerate(zip(corners, corners[1:], corners[2:], strict=False)):
+        rising = np.arange(low, middle + 1)
+        weights[rising, number] = (rising - low) / (middle - low) if middle > low else 1
+        falling = np.arange(middle, high)
+        weights[falling, number] = (high - falling) / max(high - middle, 1)
+    dtype = DTYPES.get(node.integer("output_datatype", 1))
+    if dtype is None:
+        raise Unsupported("there is no such element type here")
+    return t.b.cast(t.b.constant(weights.astype(np.float32)), dtype)
+
+
+SPECTRAL: Mapping[str, Importer] = {"DFT": _dft, "STFT": _stft, "MelWeightMatrix": _mel_weights}
