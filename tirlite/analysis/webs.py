@@ -1,8 +1,9 @@
 """The touches of one allocation in, its webs out: groups between which no value goes.
 
 A web is a set of writes and all the reads that may see what they wrote. A statement that overwrites the whole buffer
-before it reads any of it begins a new one. Both branches of an `if` may go on with a web, or begin others; what is read
-after it joins them. A web that a loop carries from one iteration to the next joins the end of its body to the begin.
+before it reads any of it begins a new one, as do a few in a row that do so together. Both branches of an `if` may go on
+with a web, or begin others; what is read after it joins them. A web that a loop carries from one iteration to the next
+joins the end of its body to the begin.
 Source of the idea: the webs of register allocation (Muchnick, Advanced Compiler Design, 16.3.3), here of whole arrays.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from tirlite.analysis.access import Allocation, Region, Touch
-from tirlite.analysis.coverage import overwrites
+from tirlite.analysis.coverage import MOST_TOGETHER, count_that_overwrite
 from tirlite.analysis.index_space import IndexSpace
 from tirlite.ir import Buffer, For, ForKind, IfThenElse, Node, Steps, While, run
 from tirlite.record import record
@@ -63,11 +64,16 @@ class _Finder:
 
     def body(self, region: Region, touches: Sequence[Touch], state: _State) -> Steps[_State]:
         """What may be in the buffer after `region`, entered with `state`, of which `touches` are all touches."""
-        for group in _statements(region, touches):
-            if overwrites(group, region, self.allocation.buffer, self.space):
+        groups, at = list(_statements(region, touches)), 0
+        while at < len(groups):
+            fresh = count_that_overwrite(groups[at : at + MOST_TOGETHER], region, self.allocation.buffer, self.space)
+            if fresh:
                 state = frozenset((self.new(),))
-                self.touch(group, state)
+                self.touch([touch for group in groups[at : at + fresh] for touch in group], state)
+                at += fresh
                 continue
+            group = groups[at]
+            at += 1
             inner = _child(group[0].region, region)
             if inner is None:
                 state = self.touch(group, state)
