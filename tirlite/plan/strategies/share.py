@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import product
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from itertools import accumulate, product
 
 from tirlite.plan.best_fit import best_fit
-from tirlite.plan.bound import maximal_points
 from tirlite.plan.by_size import by_size
 from tirlite.plan.compare import proved_at_most
 from tirlite.plan.in_place import Handover, among, chosen, grouped, handovers
-from tirlite.plan.items import items_of, items_of_groups, items_of_slots
+from tirlite.plan.items import Item, items_of, items_of_groups, items_of_slots
 from tirlite.plan.order import Order
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
@@ -21,6 +21,8 @@ from tirlite.plan.strategies.tvm import tvm_slots
 from tirlite.sizes import Size
 
 _SAMPLES = 4
+_Algorithm = Callable[[Sequence[Item], Order], list[Slot] | None]
+
 # Of more requests than this the first plan that beats the baseline is taken.
 _MANY = 4096
 
@@ -45,23 +47,34 @@ def _share_slots(requests: Sequence[Request], pairs: Sequence[Handover], order: 
     ceiling = [slot.size for slot in baseline]
     least = _totals(ceiling, order)
     floor = _floor(requests, order)
+    if least == floor and not pairs:
+        return best
     merged = items_of_slots(baseline, ceiling, order)
+    joint = items_of_groups(grouped(requests, chosen(pairs, order.value)), order) if pairs else []
     symbolic = not all(isinstance(size, int) for size in ceiling)
-    sets = [items_of(requests, order), merged]
-    if pairs:
-        sets.append(items_of_groups(grouped(requests, chosen(pairs, order.value)), order))
-    for items, algorithm in product(sets, (best_fit, by_size)):
-        if (least == floor and not pairs) or (len(requests) > _MANY and best is not baseline):
-            return best
+
+    def tried(items: Sequence[Item], algorithm: _Algorithm) -> tuple[list[Slot] | None, list[int]]:
         slots = algorithm(items, order)
-        if slots is None:
-            continue
-        sizes = [slot.size for slot in slots]
-        totals = _totals(sizes, order)
+        sizes = [slot.size for slot in slots or ()]
         is_safe = items is merged or not symbolic or proved_at_most(sizes, ceiling, order)
-        if is_safe and _rank(totals, floor) < _rank(least, floor):
+        return (slots if is_safe else None), _totals(sizes, order)
+
+    sets = [merged, joint] if pairs else [merged]
+    if not pairs or not _is_below(tried(joint, best_fit), floor):
+        sets.insert(0, items_of(requests, order))
+    for items, algorithm in product(sets, (best_fit, by_size)):
+        slots, totals = tried(items, algorithm)
+        if slots is not None and _rank(totals, floor) < _rank(least, floor):
             best, least = slots, totals
+            if len(requests) > _MANY or (least == floor and not pairs):
+                break
     return best
+
+
+def _is_below(found: tuple[list[Slot] | None, list[int]], floor: Sequence[int]) -> bool:
+    """Whether the slots take less than all plans without pairs in place."""
+    slots, totals = found
+    return slots is not None and _rank(totals, floor) < _rank(floor, floor)
 
 
 def _totals(sizes: Sequence[Size], order: Order) -> list[int]:
@@ -70,10 +83,19 @@ def _totals(sizes: Sequence[Size], order: Order) -> list[int]:
 
 
 def _floor(requests: Sequence[Request], order: Order) -> list[int]:
-    """The most bytes that are live at one time, at each sample binding: no plan can do with less there."""
+    """The most bytes that are live at one time, at each sample binding: no plan without pairs does with less there."""
     values = [order.values(request.size) for request in requests]
-    points = maximal_points([request.live for request in requests], values)
-    return [max(column) for column in zip(*(sums for _, sums in points), strict=True)]
+    return [_most_live(requests, column) for column in zip(*values, strict=True)]
+
+
+def _most_live(requests: Sequence[Request], values: Sequence[int]) -> int:
+    """The largest sum of the values that are live at one time."""
+    changes: defaultdict[int, int] = defaultdict(int)
+    for request, value in zip(requests, values, strict=True):
+        for low, high in request.live:
+            changes[low] += value
+            changes[high] -= value
+    return max(accumulate(changes[time] for time in sorted(changes)))
 
 
 def _rank(totals: Sequence[int], floor: Sequence[int]) -> tuple[float, Sequence[int]]:
