@@ -51,7 +51,7 @@ def batched(name: str, dim: str = "batch", seed: int = 0) -> Any:
     model = network(name, seed)
     weights = {each.name: each for each in model.graph.initializer}
     for node in model.graph.node:
-        if node.op_type == "Reshape":
+        if node.op_type == "Reshape" and node.input[0] not in weights:
             shape = numpy_helper.to_array(weights[node.input[1]]).copy()
             assert shape[0] == 1
             shape[0] = 0  # as many as before

@@ -197,3 +197,16 @@ def test_what_dims_cannot_mend_is_told_as_it_was_met_first() -> None:
     given = model(nodes, {"x": ["n", "n"], "y": ["m", 4]}, ["out"], integers("shape", [5, 5]))
     with pytest.raises(tl.GraphError, match="are they equal"):
         tl.from_onnx(given)
+
+
+def test_divisions_of_what_may_be_negative_go_towards_zero() -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Sub", ["shape", "eight"], ["room"]),
+        helper.make_node("Div", ["room", "four"], ["steps"]),
+        helper.make_node("Cast", ["steps"], ["y"], to=FLOAT),
+    ]
+    weights = [integers("eight", [8]), integers("four", [4])]
+    f = tl.from_onnx(model(nodes, {"x": ["n"]}, ["y"], *weights))
+    found = [float(np.asarray(tl.graph.evaluate(f, np.zeros(n, np.float32)))[0]) for n in (1, 5, 7, 8, 12, 31)]
+    assert found == [-1, 0, 0, 0, 1, 5]

@@ -52,12 +52,16 @@ def _each(function: Callable[[Any, Any], Size | bool | None]) -> Rule:
 
 def _divided(a: Any, b: Any) -> Size | None:
     """Towards zero, which is downwards where nothing is negative."""
-    positive = prove_le(0, a) is Proof.YES and prove_lt(0, b) is Proof.YES
-    if positive:
-        return a // b  # type: ignore[no-any-return]
     if isinstance(a, int) and isinstance(b, int) and b:
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    return None
+    if prove_lt(0, b) is not Proof.YES:
+        return None
+    if prove_le(0, a) is Proof.YES:
+        return a // b  # type: ignore[no-any-return]
+    # One of the two is 0. Nothing may be wrong where a dim is small: how many windows fit is computed so.
+    up: Size = maximum(0, a) // b
+    down: Size = maximum(0, 0 - a) // b
+    return up - down
 
 
 def _floored(a: Any, b: Any) -> Size | None:
