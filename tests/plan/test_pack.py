@@ -6,6 +6,8 @@ from random import Random
 import pytest
 
 from tirlite.plan import Choice, Pool, Problem, Request, lower_bound, solve
+from tirlite.plan.pack.blocks import Block, Piece, sections_of, top_of
+from tirlite.plan.pack.skyline import Skyline, Work
 from tirlite.plan.strategies.pack import pack
 from tirlite.sizes import Dim, evaluate
 
@@ -159,3 +161,11 @@ def test_symbolic_offsets_are_maxima_of_what_lies_below():
 def test_the_answer_does_not_depend_on_the_budget_being_more_than_enough():
     problem = random_problem(7, [16, 60, 64, 100, 255, 256, 1000, 5000])
     assert pack(problem, 10).total >= pack(problem, 20_000).total == pack(problem, 20_000).total
+
+
+def test_blocks_of_one_lifetime_are_looked_at_once():
+    blocks = [Block((Piece(0, 9, 1 + i % 7),)) for i in range(300)] + [Block((Piece(i, i + 1, 4),)) for i in range(9)]
+    work = Work(10_000)
+    offsets = Skyline(sections_of(blocks), [1] * len(blocks)).fill([0.0] * len(blocks), work)
+    assert top_of(blocks, offsets) == sum(block.size for block in blocks[:300]) + 4
+    assert work.left > 10_000 - 1_000

@@ -5,12 +5,16 @@ Each block rests on what was placed before it, or on the ground; what lies below
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import field
 from heapq import heapify, heappop, heapreplace
+from typing import TypeAlias
 
 from tirlite.plan.pack.blocks import Piece, Sections
 from tirlite.record import record
+
+# A block that waits: its offset and its rank when it was last looked at, its area below 0, its number.
+_Entry: TypeAlias = tuple[int, float, int, int]
 
 
 @record(frozen=False)
@@ -42,7 +46,9 @@ class Skyline:
         """
         spans, aligns, height, left = self.sections.spans, self.aligns, self.height, self.left
         offsets = [0] * len(spans)
-        heap = self._heap(ranks, pressed=pressed)
+        lines, waits_in = self._lines(ranks, pressed=pressed)
+        heap = [line.pop() for line in lines]
+        heapify(heap)
         looks = 0
         while heap:
             offset, rank, area, number = heap[0]
@@ -58,26 +64,35 @@ class Skyline:
             if lowest != offset or current != rank:
                 heapreplace(heap, (lowest, current, area, number))
                 continue
-            heappop(heap)
+            if waits_in[number]:
+                heapreplace(heap, waits_in[number].pop())
+            else:
+                heappop(heap)
             offsets[number] = offset
             self.place(rows, offset)
         work.left -= looks
         return offsets
 
-    def _heap(self, ranks: Sequence[float], *, pressed: bool) -> list[tuple[int, float, int, int]]:
-        """(offset, rank, area, number) of each block at the start: all lie on the ground."""
-        spans = self.sections.spans
-        heap = [
-            (
-                0,
-                ranks[number] - (self.pressure(rows) if pressed else 0),
-                -sum(size * (high - low) for low, high, size in rows),
-                number,
-            )
-            for number, rows in enumerate(spans)
-        ]
-        heapify(heap)
-        return heap
+    def _lines(self, ranks: Sequence[float], *, pressed: bool) -> tuple[list[list[_Entry]], list[list[_Entry]]]:
+        """The lines that blocks wait in, the best at the end, and the line of each block; all lie on the ground.
+
+        Blocks of one lifetime and alignment always have one offset and one pressure, so that only the best of them
+        has to be looked at: networks have hundreds of weights that live throughout.
+        """
+        lines: dict[Hashable, list[_Entry]] = {}
+        pressure: dict[Hashable, int] = {}
+        waits_in = []
+        for number, rows in enumerate(self.sections.spans):
+            key = (rows[0].low, rows[0].high, self.aligns[number]) if len(rows) == 1 else number
+            if pressed and key not in pressure:
+                pressure[key] = self.pressure(rows)
+            area = -sum(size * (high - low) for low, high, size in rows)
+            line = lines.setdefault(key, [])
+            line.append((0, ranks[number] - pressure.get(key, 0), area, number))
+            waits_in.append(line)
+        for line in lines.values():
+            line.sort(reverse=True)
+        return list(lines.values()), waits_in
 
     def lowest(self, rows: Sequence[Piece]) -> int:
         """The height above all that stands where the block lives."""
