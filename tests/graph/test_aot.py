@@ -78,6 +78,27 @@ def test_callers_give_no_constants():
         net()
 
 
+def test_inputs_may_have_gaps_and_any_order_of_axes():
+    g = Builder("net")
+    x, y = g.input("x", tl.f32[3, 4]), g.input("y", tl.f32[3, 4])
+    f = g.function(g.subtract(x, y))
+    gaps = np.arange(24, dtype=np.float32).reshape(4, 6)[:3, 1:5]
+    turned = np.arange(12, dtype=np.float32).reshape(4, 3).T
+    net = compile(f)
+    for arguments in ((gaps, turned), (gaps, gaps), (turned[::-1], gaps)):
+        np.testing.assert_array_equal(net(*arguments), evaluate(f, *arguments))
+
+
+def test_devices_are_seen_through():
+    g = Builder("net")
+    with g.on(1):
+        a = g.exp(g.input("x", tl.f32[4]))
+    with g.on(2):
+        f = g.function(g.negative(a))
+    x = np.zeros(4, np.float32)
+    assert compile(f)(x).tolist() == evaluate(f, x).tolist() == [-1] * 4
+
+
 def test_what_constants_alone_make_is_known_before():
     g = Builder("net")
     x, ones = g.input("x", tl.f32[2, 3]), g.constant(np.ones((3, 2), np.float32))

@@ -27,5 +27,13 @@ def test_each_tensor_is_what_it_means(name: str, planner: str) -> None:
                 np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", SMALL)
+def test_planned_bytes_are_the_lower_bound_at_any_binding(name: str) -> None:
+    plan = compile(SMALL[name]().function).plan
+    for value in (1, 2, 3, 5, 7, 16, 33, 100, 1000):
+        at = plan.at({dim: value * dim.multiple_of for dim in plan.problem.dims})
+        assert at.total == at.open_bound
+
+
 def leaves(value: object) -> list[np.ndarray]:
     return [leaf for each in value for leaf in leaves(each)] if isinstance(value, tuple) else [value]

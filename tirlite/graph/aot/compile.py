@@ -111,7 +111,8 @@ class CompiledGraph:
         if len(arrays) != len(self.function.params):
             with boundary:
                 raise GraphArgumentCount(self.function.name, len(self.function.params), len(arrays)).error()
-        return [np.asarray(leaf) for leaf in _leaves(tuple(arrays))]
+        # Inputs are only read, so a copy does where an array has gaps or another order of axes.
+        return [np.asarray(leaf, order="C") for leaf in _leaves(tuple(arrays))]
 
     def _structured(self, leaves: Iterable[Array]) -> Result:
         return _built(self.function.result, iter(leaves))
