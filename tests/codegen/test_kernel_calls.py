@@ -252,3 +252,24 @@ def test_calls_in_a_parallel_loop_are_handed_to_workers() -> None:
     kernel(x, y)
     assert "tirlite_fork_join" in kernel.llvm
     assert np.array_equal(y, np.cumsum(x, axis=1, dtype=np.float32))
+
+
+@tl.kernel
+def ones(unused: tl.f32[n], y: tl.f32[n]):
+    for i in range(n):
+        y[i] = 1
+
+
+@pytest.mark.parametrize("strategy", ["none", "share", "pack"])
+def test_a_temporary_that_is_handed_on_and_touched_by_nobody(strategy: str) -> None:
+    @tl.kernel
+    def caller(x: tl.f32[n], y: tl.f32[n]):
+        idle = tl.alloc(tl.f32[n + 1])
+        rest = tl.view(idle, tl.f32[n], byte_offset=4)
+        kept = tl.alloc(tl.f32[n])
+        tl.call(ones, rest, kept)
+        tl.call(ones, x, y)
+        for i in range(n):
+            y[i] += kept[i]
+
+    assert_same(tl.compile(caller, strategy=strategy), numbers(5), np.empty(5, np.float32))

@@ -290,13 +290,13 @@ class _Finder:
             self.entries.append(Entry(stmt, position, region.depth, accesses=accesses))
 
     def call(self, call: KernelCall, region: Region, position: int) -> None:
-        """Record what the callee does to the buffers that it is given."""
+        """Record what the callee does to the buffers that it is given: what it leaves alone must be there as well."""
         for _, value in call.scalars():
             self.touch(value, region, position)
         uses = self.uses.of(call.callee)
         for use, kind in _KINDS.items():
             for param, buffer in call.buffers():
-                if uses[param] & use:
+                if (uses[param] or Use.READ) & use:
                     self.record(buffer, kind, region, position, call, param)
 
     def touch(self, expr: Expr, region: Region, position: int) -> None:

@@ -194,11 +194,14 @@ class Walk:
         self._touch(stmt.byte_offset, region, stmt)
 
     def _call(self, call: KernelCall, region: Region) -> None:
-        """What the callee may do to the buffers that it is given, in the order that harms most if any two meet."""
+        """What the callee may do to the buffers that it is given, in the order that harms most if any two meet.
+
+        What it leaves alone must be there as well.
+        """
         for _, value in call.scalars():
             self._touch(value, region, call)
         uses = self._uses.of(call.callee)
-        given = [(buffer, uses[param]) for param, buffer in call.buffers()]
+        given = [(buffer, uses[param] or Use.READ) for param, buffer in call.buffers()]
         for buffer, use in given * 2:
             if use & Use.WRITE:
                 self._happens(buffer, Event.STORE, region, call, call)
