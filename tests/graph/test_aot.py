@@ -145,6 +145,32 @@ def test_functions_that_are_called_share_the_kernels_of_equal_operators():
     assert one.body.stmts[0].callee is other.body.stmts[0].callee
 
 
+def test_outputs_are_called_as_they_are_given_or_numbered():
+    def names(outputs: object) -> list[str]:
+        return [buffer.name for buffer in lower(g.function(outputs)).func.outputs]
+
+    g = Builder("net")
+    x = g.input("x", tl.f32[4])
+    assert names(g.exp(x)) == ["output"]
+    assert names([g.exp(x), g.abs(x)]) == ["output0", "output1"]
+    assert names({"a.b": g.exp(x), "c": x}) == ["a_b", "c"]
+
+
+def test_planners_of_users_plan_main():
+    seen = []
+
+    def planner(problem: tl.plan.Problem) -> tl.plan.Plan:
+        seen.append(sorted(request.id for request in problem.requests))
+        return tl.plan.solve(problem, "none")
+
+    g = Builder("net")
+    f = g.function(g.relu(g.matmul(g.exp(g.input("x", tl.f32[2, 2])), np.eye(2, dtype=np.float32))))
+    net = compile(f, strategy=planner)
+    x = np.zeros((2, 2), np.float32)
+    np.testing.assert_allclose(net(x), evaluate(f, x), rtol=1e-6)
+    assert any({"sid_0", "sid_1"} <= set(each) for each in seen)
+
+
 def test_names_that_clash_are_refused():
     g = Builder("net")
     x = g.add(g.input("a.b", tl.f32[3]), g.input("a_b", tl.f32[3]))
