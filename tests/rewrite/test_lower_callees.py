@@ -188,7 +188,8 @@ def test_element_wise_calls_go_in_place(strategy: str) -> None:
         tl.call(relu, c, y)
 
     kernel = planned(residual, strategy)
-    assert str(kernel.plan.total) == ("12*n" if strategy == "none" else "8*n")
+    # TVM's rule takes no buffer that a call mentions.
+    assert str(kernel.plan.total) == ("12*n" if strategy in ("none", "tvm") else "8*n")
     assert str(planned(residual, strategy, in_place=False).plan.total) == "12*n"
 
 
