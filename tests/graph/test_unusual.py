@@ -24,7 +24,7 @@ from tirlite.graph import (
     program,
 )
 
-PLANNERS = ("group", "graph", "auto", "per_shape")
+PLANNERS = ("graph", "auto", "per_shape")
 Arrays = Sequence[np.ndarray]
 Case = tuple[Function, Sequence[Arrays]]
 
