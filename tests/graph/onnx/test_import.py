@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +212,25 @@ def test_divisions_of_what_may_be_negative_go_towards_zero() -> None:
     f = tl.from_onnx(model(nodes, {"x": ["n"]}, ["y"], *weights))
     found = [float(np.asarray(tl.graph.evaluate(f, np.zeros(n, np.float32)))[0]) for n in (1, 5, 7, 8, 12, 31)]
     assert found == [-1, 0, 0, 0, 1, 5]
+
+
+def test_operands_that_contradict_each_other_are_told_with_their_node() -> None:
+    weights = [onnx.numpy_helper.from_array(np.ones(shape, np.float32), name) for name, shape in (("w", 4), ("r", 4))]
+    node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=4)
+    with pytest.raises(tl.GraphError, match=r"(?s)node 1: `y = LSTM\(x, w, r\)`: it is malformed") as caught:
+        tl.from_onnx(model([node], {"x": [3, 1, 4]}, ["y"], *weights))
+    assert caught.value.code == "onnx-unsupported"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damaged_files_are_refused_or_read(seed: int) -> None:
+    draw = random.Random(seed)
+    nodes = [helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0]), helper.make_node("MatMul", ["x", "t"], ["p"])]
+    nodes += [helper.make_node("Reshape", ["p", "shape"], ["y"])]
+    whole = model(nodes, {"x": ["n", 6]}, ["y"], integers("shape", [-1])).SerializeToString()
+    for _ in range(60):
+        damaged = bytearray(whole)
+        for _ in range(draw.randrange(1, 4)):
+            damaged[draw.randrange(len(damaged))] = draw.randrange(256)
+        with contextlib.suppress(tl.GraphError):
+            tl.from_onnx(bytes(damaged))

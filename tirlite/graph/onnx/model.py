@@ -18,6 +18,7 @@ from tirlite.graph.function import Function
 from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
 from tirlite.graph.onnx.equal_dims import demanded
 from tirlite.graph.onnx.importers.table import IMPORTERS
+from tirlite.graph.onnx.node import MALFORMED, told
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.onnx.translation import Dialect, Lost, Missing, Names, Translation
 from tirlite.graph.types import TensorType
@@ -105,6 +106,8 @@ def from_onnx(
         except TirliteError as error:
             first = first or error
             found = demanded(error, known.values())
+        except MALFORMED as error:
+            raise BadOnnxModel(name, f"it is malformed: {told(error)}").error() from error
         if found is None:
             raise first
         dim, size = found

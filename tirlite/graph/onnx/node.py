@@ -16,6 +16,15 @@ from tirlite.ir import DType
 from tirlite.record import record
 from tirlite.sizes import Size
 
+# What Python and NumPy raise where operands and attributes contradict each other: importers take them to fit, as what an
+# exporter writes does.
+MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+
+
+def told(error: BaseException) -> str:
+    """The first line of what it says, or its kind."""
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
+
 
 class Unsupported(Exception):  # it says why a node has no counterpart; the user never sees it
     """Why a node cannot become a part of a graph."""

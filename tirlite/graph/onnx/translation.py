@@ -8,12 +8,12 @@ from dataclasses import field
 from enum import Enum
 from typing import Any, TypeAlias
 
-from tirlite.diag import GraphError, Message, Source, Span
+from tirlite.diag import GraphError, Message, Source, Span, TirliteError
 from tirlite.graph.builder.builder import Builder
 from tirlite.graph.expr import Expr
 from tirlite.graph.onnx.attributes import attributes_of
 from tirlite.graph.onnx.folding import Folding
-from tirlite.graph.onnx.node import Body, Node, Unsupported
+from tirlite.graph.onnx.node import MALFORMED, Body, Node, Unsupported, told
 from tirlite.graph.onnx.refused import REFUSED, why_refused
 from tirlite.graph.onnx.standard import has_standard_function, standard_function
 from tirlite.graph.onnx.tensors import TensorReader
@@ -152,9 +152,12 @@ class Translation:
                     made = self._results(node)
             else:
                 self._check_operator(proto)
-        except Unsupported as error:
+        except TirliteError:
+            raise
+        except (Unsupported, *MALFORMED) as error:
             where = f"`{proto.name}`, " if proto.name else ""
-            self.missing.append(Missing(span.line, f"{where}`{_line(proto)}`", str(error)))
+            why = str(error) if isinstance(error, Unsupported) else f"it is malformed: {told(error)}"
+            self.missing.append(Missing(span.line, f"{where}`{_line(proto)}`", why))
         for name, value in zip(proto.output, made, strict=False):
             if name:
                 names[name] = value
