@@ -1,4 +1,4 @@
-"""Bugs that show only in long programs, or in another process, and what shows them."""
+"""Bugs that show only in long programs, with more workers, or in another process, and what shows them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 
 import pytest
 from mutation.trial import Plant
 
+import tirlite as tl
 from tirlite.analysis import access, check_storage
 from tirlite.analysis.storage_check import check as storage_check
 from tirlite.analysis.storage_check.places import Places
 from tirlite.ir import Builder, Node, PrimFunc, f32
 from tirlite.rewrite import StorageRewrite
+
+storage_problem = import_module("tirlite.rewrite.storage_problem")
 
 
 @dataclass(frozen=True)
@@ -133,8 +137,30 @@ def in_order_of_hashes(patch: pytest.MonkeyPatch) -> None:
     patch.setenv("PLANTED", "hashes")
 
 
+def one_copy(patch: pytest.MonkeyPatch) -> None:
+    """The problem counts what iterations allocate once, however many workers there are."""
+    patch.setattr(storage_problem._Memories, "copies", lambda self, attach: 1)
+
+
+def counted_for_each_worker() -> bool:
+    """Whether the plan counts a row for each worker that has one."""
+    b = Builder("rows")
+    y = b.param("y", f32[64])
+    with b.parallel("i", 0, 64) as i:
+        row = b.alloc("row", f32[512])
+        with b.for_("j", 0, 512) as j:
+            b.store(row, j, i)
+        b.store(y, i, row[511])
+    func, totals = b.build(), []
+    for workers in (1, 3):
+        target = tl.Target.host(workers=workers)
+        StorageRewrite("share", target=target, on_plan=lambda plan: totals.append(plan.total))(func)
+    return totals == [2048, 3 * 2048]
+
+
 SCALE_BUGS = (
     ScaleBug("plans follow the order of hashes", "18", in_order_of_hashes, same_in_all_processes, "other process"),
     ScaleBug("the finder recurses", "19", recursive_walk, long_sum, "long sum"),
+    ScaleBug("workers count as one in the plan", "12", one_copy, counted_for_each_worker, "count"),
     ScaleBug("all buffers are compared with all", "20", all_with_all, few_comparisons, "count"),
 )
