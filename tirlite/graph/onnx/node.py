@@ -16,8 +16,8 @@ from tirlite.ir import DType
 from tirlite.record import record
 from tirlite.sizes import Size
 
-# What Python and NumPy raise where operands and attributes contradict each other: importers take them to fit, as what an
-# exporter writes does.
+# What Python and NumPy raise where operands and attributes contradict each other: importers take them to fit, as those
+# of an exporter do.
 MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
 
