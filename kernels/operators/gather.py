@@ -14,7 +14,7 @@ from tirlite.ir import And, Assert, Builder, Expr, PrimFunc, Select, TensorType,
 from tirlite.kernels.operators.case import Case, integers, joined, normal
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.nest import nest, seen
-from tirlite.kernels.operators.shapes import Extent, around, as_expr, elements, extents, product
+from tirlite.kernels.operators.shapes import Extent, around, as_expr, elements, extents, is_at_most, product
 
 
 @factory
@@ -47,6 +47,7 @@ def gather_elements(X: TensorType, I: TensorType, Y: TensorType, *, axis: int) -
     axis %= len(shape)
     b = Builder("gather_elements")
     x, numbers, y = b.param("x", X), b.param("indices", I), b.param("y", Y, out=True)
+    check_inside(b, extents(Y), shape, axis)
     with nest(b, extents(Y)) as indices:
         at = checked(b, numbers[indices], shape[axis])
         b.store(y, indices, x[(*indices[:axis], at, *indices[axis + 1 :])])
@@ -69,6 +70,14 @@ def gather_nd(X: TensorType, I: TensorType, Y: TensorType, *, batch_dims: int = 
         with b.for_("q", 0, rest) as q:
             b.store(target, (i, j, q), source[(i, *ats, q)])
     return b.build()
+
+
+def check_inside(b: Builder, inner: Sequence[Extent], outer: Sequence[Extent], axis: int) -> None:
+    """Stops the kernel where a box reaches beyond another one along an axis but this, if that may be."""
+    for other, (extent, limit) in enumerate(zip(inner, outer, strict=True)):
+        if other != axis and not is_at_most(extent, limit):
+            message = f"axis {other} of the indices has {{}} elements, and there are {{}}"
+            b.add(Assert(as_expr(extent) <= as_expr(limit), message, (as_expr(extent), as_expr(limit))))
 
 
 def pointed(b: Builder, numbers: Sequence[Expr], shape: Sequence[Extent]) -> list[Expr]:

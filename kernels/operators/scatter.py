@@ -12,7 +12,7 @@ from tirlite.ir import Add, Buffer, Builder, Expr, Max, Min, Mul, PrimFunc, Tens
 from tirlite.kernels.operators.case import Case, integers, joined, normal
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.gather import checked, pointed
+from tirlite.kernels.operators.gather import check_inside, checked, pointed
 from tirlite.kernels.operators.nest import nest, seen
 from tirlite.kernels.operators.shapes import elements, extents, product
 
@@ -28,6 +28,7 @@ def scatter_elements(
     axis %= len(shape)
     b = Builder("scatter_elements")
     x, numbers, updates, y = b.param("x", X), b.param("indices", I), b.param("updates", U), b.param("y", Y, out=True)
+    check_inside(b, extents(U), shape, axis)
     _copied(b, x, y, X)
     with nest(b, extents(U), serial=True) as indices:
         at = checked(b, numbers[indices], shape[axis])

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from tirlite.analysis.extents import size_over_dims
 from tirlite.ir import Expr, IntImm, TensorType, const, i64
-from tirlite.sizes import Proof, prove_eq
+from tirlite.sizes import Proof, prove_eq, prove_le
 
 Extent: TypeAlias = "int | Expr"
 
@@ -55,6 +55,12 @@ def is_same(a: Extent, b: Extent) -> bool:
     """Whether two extents are proved equal for all values of the dims."""
     x, y = (each if isinstance(each, int) else size_over_dims(each) for each in (a, b))
     return x is not None and y is not None and prove_eq(x, y) is Proof.YES
+
+
+def is_at_most(a: Extent, b: Extent) -> bool:
+    """Whether an extent is proved to be at most another one for all values of the dims."""
+    x, y = (each if isinstance(each, int) else size_over_dims(each) for each in (a, b))
+    return x is not None and y is not None and prove_le(x, y) is Proof.YES
 
 
 def broadcast(shapes: Sequence[Sequence[Extent]], target: Sequence[Extent]) -> tuple[Axis, ...]:

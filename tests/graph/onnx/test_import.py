@@ -122,6 +122,23 @@ def test_what_is_missing_behind_what_is_missing_is_named_too() -> None:
     assert "node 2: `second`, `y = SequenceAt(s, i)`: there are no sequences of tensors here" in text
 
 
+def test_the_last_window_of_a_norm_may_lie_beyond_the_end() -> None:
+    node = helper.make_node("LpPool", ["x"], ["y"], kernel_shape=[2], strides=[2], ceil_mode=1)
+    f = tl.from_onnx(model([node], {"x": [1, 1, 3]}, ["y"]))
+    np.testing.assert_allclose(tl.graph.evaluate(f, np.ones((1, 1, 3), np.float32)), [[[np.sqrt(2), 1]]], rtol=1e-6)
+
+
+def test_indices_may_take_less_of_other_axes_than_there_is() -> None:
+    node = helper.make_node("GatherElements", ["x", "i"], ["y"], axis=1)
+    made = model([node], {"x": ["n", 4]}, ["y"])
+    made.graph.input.append(helper.make_tensor_value_info("i", onnx.TensorProto.INT64, ["m", 2]))
+    net = tl.graph.compile(tl.from_onnx(made))
+    x, i = np.arange(12, dtype=np.float32).reshape(3, 4), np.array([[3, 0], [1, 1]])
+    np.testing.assert_array_equal(net(x, i), [[3, 0], [5, 5]])
+    with pytest.raises(tl.KernelAssertionError, match="axis 0 of the indices has 2 elements, and there are 1"):
+        net(x[:1], i)
+
+
 def test_a_recurrent_layer_wants_three_axes() -> None:
     weights = [onnx.numpy_helper.from_array(np.zeros((1, 8, 2), np.float32), name) for name in ("w", "r")]
     node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=2)

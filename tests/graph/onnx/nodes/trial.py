@@ -138,7 +138,7 @@ def _is_wrong(sample: Sample) -> bool:
     low = any(each.s == b"SAME_LOWER" for each in sample.node.attribute)
     return (
         old
-        or op == "GlobalMaxPool"
+        or op in ("GlobalMaxPool", "LpPool")
         or (op == "MaxPool" and low)
         or (op == "ConvTranspose" and attributes.get("group", 1) > 1)
     )

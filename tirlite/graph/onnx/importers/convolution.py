@@ -136,8 +136,26 @@ def _lp_pool(t: Translation, node: Node) -> Expr:
     for size in window:
         count *= size
     raised = t.b.power(t.b.abs(node.first), power)
-    attrs = Pool(pool.window, pool.strides, pool.pads, pool.dilations, pool.ceil_mode, count_include_pad=True)
+    pads = _whole(t.b.call("average_pool", raised, attrs=pool).shape, raised.shape, pool)
+    attrs = Pool(pool.window, pool.strides, pads, pool.dilations, count_include_pad=True)
     return t.b.power(t.b.multiply(t.b.call("average_pool", raised, attrs=attrs), count), 1 / power)
+
+
+def _whole(places: Sequence[Size], extents: Sequence[Size], pool: Pool) -> tuple[Size, ...]:
+    """Padding in which also the last windows of the ceil mode lie as a whole."""
+    axes = len(pool.window)
+    if not pool.ceil_mode:
+        return pool.pads
+    behind = [
+        maximum(
+            0,
+            (places[2 + k] - 1) * pool.strides[k]
+            + pool.dilations[k] * (pool.window[k] - 1)
+            + (1 - extents[2 + k] - pool.pads[k]),
+        )
+        for k in range(axes)
+    ]
+    return (*pool.pads[:axes], *behind)
 
 
 def _global_lp_pool(t: Translation, node: Node) -> Expr:

@@ -132,7 +132,9 @@ def _requantized(t: Translation, total: Expr, factor: Expr, scale: Expr, zero: E
 def _dynamic_quantize(t: Translation, node: Node) -> list[Expr]:
     x = node.first
     greatest, least = t.b.maximum(t.b.reduce_max(x), 0.0), t.b.minimum(t.b.reduce_min(x), 0.0)
-    scale = t.b.divide(t.b.subtract(greatest, least), 255.0)
+    reach = t.b.subtract(greatest, least)
+    # As in onnxruntime; the standard would divide by 0 where all elements are.
+    scale = t.b.where(t.b.equal(reach, 0.0), 1.0, t.b.divide(reach, 255.0))
     place = t.b.round(t.b.clip(t.b.divide(t.b.subtract(0.0, least), scale), 0.0, 255.0))
     zero = t.b.cast(place, u8)
     return [t.b.quantize_linear(x, scale, zero, axis=0), scale, zero]
