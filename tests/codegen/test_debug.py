@@ -38,6 +38,16 @@ WRONG: dict[str, tuple[str, str]] = {
         "with extent 0",
     ),
     "u64 index": ("y[tl.u64(at[2])] = 1.0", "index 18446744073709551615 is out of bounds"),
+    "a thread's copy, uninitialised": (
+        "for s in tl.thread('threadIdx.x', 4):\n    own = tl.alloc(tl.f32[3])\n    own[0] = x[s]\n"
+        "    tl.barrier('shared')\n    y[s] = own[0] + own[1]",
+        "depends on `own[1]`, which was never written",
+    ),
+    "a thread's copy, out of bounds": (
+        "for s in tl.thread('threadIdx.x', 4):\n    own = tl.alloc(tl.f32[3])\n    own[0] = x[s]\n"
+        "    tl.barrier('shared')\n    y[s] = own[at[0]]",
+        "index 3 is out of bounds for axis 0 of `own` with extent 3",
+    ),
     "vector load": ("v = tl.let(q, x[tl.ramp(n - 3, 1, 4)], q)\ny[tl.ramp(0, 1, 4)] = v", "index 40 is out of bounds"),
     "vector store": (
         "y[tl.ramp(2, -1, 4)] = tl.broadcast(tl.f32(0), 4)",

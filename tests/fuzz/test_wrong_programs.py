@@ -68,9 +68,6 @@ def test_mistakes_are_told_alike(first: int) -> None:
     told = 0
     for seed in range(first, first + GROUP):
         program = generate(seed)
-        if "threads" in program.features:
-            # The interpreter sees conflicts of threads, and names elements without the axis that a copy for each has.
-            continue
         func = with_a_mistake(program, Random(seed))
         kernel = tl.compile(func, strategy=STRATEGIES[seed % 4], debug=True, target=target_of(2))
         for number in range(len(program.bindings)):

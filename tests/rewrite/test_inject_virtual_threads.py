@@ -202,3 +202,21 @@ def test_windows_on_memory_that_all_see() -> None:
                 y[v + 4] = all[0]
         """,
     )
+
+
+@pytest.mark.parametrize("strategy", ["none", "tvm", "share"])
+def test_a_view_that_a_condition_of_all_threads_reads_is_declared_before_them(strategy: str) -> None:
+    text = """
+n = tl.dim("n")
+
+@tl.kernel
+def seen(x: tl.i32[n], z: tl.i8[n + 1]):
+    kept = tl.alloc(tl.u16[3, 3], scope="shared")
+    for t in tl.thread("vthread", 3):
+        w = tl.view(z, tl.i8[n + 1])
+        if w[1] > 0:
+            x[0] = 1
+"""
+    x = np.zeros(2, np.int32)
+    tl.compile(tl.parse(text), strategy=strategy)(x, np.ones(3, np.int8))
+    assert x[0] == 1

@@ -64,6 +64,7 @@ class Version:
             plans.append,
             chosen.target,
             in_place=chosen.in_place,
+            debug=chosen.debug,
             budget=chosen.budget,
             time_limit=chosen.time_limit,
             engine=chosen.engine() if chosen.engine is not None and chosen.strategy in _SEARCHED else None,

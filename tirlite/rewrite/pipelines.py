@@ -28,6 +28,7 @@ def default_pipeline(
     target: Target | None = None,
     *,
     in_place: bool = True,
+    debug: bool = False,
     budget: int | None = None,
     time_limit: float | None = None,
     engine: Engine | None = None,
@@ -36,14 +37,14 @@ def default_pipeline(
 ) -> tuple[Pass, ...]:
     """What `tirlite.compile` runs before code is generated.
 
-    `passes` run before storage is planned, on the function itself and on those that it calls. The other options are
-    those of `StorageRewrite`.
+    `passes` run before storage is planned, on the function itself and on those that it calls. With `debug`, buffers
+    keep the axes that errors name them by. The other options are those of `StorageRewrite`.
     """
     memory = target or Target.host()
     prepare: tuple[Pass, ...] = (
         Normalize(),
         InjectVirtualThreads(),
-        SplitThreads(),
+        SplitThreads(windows=debug),
         CheckRaces(),
         *passes,
     )

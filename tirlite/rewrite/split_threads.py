@@ -19,12 +19,14 @@ class SplitThreads:
 
     Loops and branches around a barrier move outside of the loops over threads; they must run alike in all threads.
     Shared memory is declared once for all threads, and what one thread carries past a barrier gets a copy for each
-    thread. The function is in normal form (see `Normalize`), its virtual threads are injected (see
+    thread. With `windows` a copied buffer keeps its name and axes, as a view of the thread's part: for code that names
+    elements in errors. The function is in normal form (see `Normalize`), its virtual threads are injected (see
     `InjectVirtualThreads`).
 
     Raises KernelError for a barrier that not all threads come to alike, and for thread-bound loops in a wrong order.
     """
 
+    windows: bool = False
     name: str = "split-threads"
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
@@ -34,13 +36,14 @@ class SplitThreads:
 
         check_thread_nesting(func)
         demand_injected(func, self.name)
-        return _Splitter().split(func)
+        return _Splitter(windows=self.windows).split(func)
 
 
 class _Splitter:
     """One walk; `depth` loops over threads are open."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, windows: bool) -> None:
+        self.windows = windows
         self.depth = 0
 
     def split(self, func: PrimFunc) -> PrimFunc:
@@ -66,4 +69,4 @@ class _Splitter:
             return loop
         from tirlite.rewrite.divide_threads import divided  # most functions have no threads
 
-        return divided(loop).stmts
+        return divided(loop, windows=self.windows).stmts

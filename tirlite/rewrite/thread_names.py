@@ -89,10 +89,12 @@ class Names:
     """What happens to names.
 
     `needs` are the declarations from other phases that a phase needs, in order; `copies` is the storage of buffers and
-    variables that outlive their phase; `shared` are the buffers that a phase declares for all threads together.
+    variables that outlive their phase; `shared` are the buffers that a phase declares for all threads together. Copies
+    become windows where something needs one, and with `prefers_windows` wherever they can.
     """
 
     phases: Phases
+    prefers_windows: bool = False
     needs: dict[Phase, list[Declared]] = field(default_factory=dict)
     copies: dict[Name, Copies] = field(default_factory=dict)
     shared: dict[Phase, list[Allocate]] = field(default_factory=dict)
@@ -177,7 +179,7 @@ class Names:
         elif isinstance(stmt, Allocate) and stmt.buffer not in self.copies:
             buffer = stmt.buffer
             if self.phases.uniform.is_private(buffer):
-                is_window = buffer in self.windows
+                is_window = buffer in self.windows or (self.prefers_windows and all(map(is_plain, buffer.shape)))
                 self._demand_size(stmt, "each thread has a copy that outlives a barrier", is_copied=is_window)
                 own = _aligned(buffer) if is_window else buffer.shape
                 storage = replace(buffer, shape=(*extents_of(axes), *own), scope=self._scope(buffer.scope))
