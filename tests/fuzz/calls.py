@@ -25,6 +25,7 @@ class Callee:
 
     func: PrimFunc
     for_threads: bool
+    iterations: Callable[[int], int]  # about how many it has at a size
 
     @property
     def types(self) -> tuple[DType, DType, DType]:
@@ -51,7 +52,7 @@ def call(writer: Writer, scope: Scope, callees: list[Callee], make: Maker) -> No
     scalar = writer.draw.value(scope, callee.types[2], 1)
     writer.features.add("kernel call")
     writer.builder.add(KernelCall(callee.func, (BufferRef(source.buffer), BufferRef(target.buffer), scalar)))
-    writer.nests += [(*(counter.extent for counter in scope.counters), extent)] * _COST
+    writer.calls.append((extent, tuple(counter.extent for counter in scope.counters), callee.iterations))
     if target.root is None:
         scope.full[target] = None
 

@@ -271,7 +271,7 @@ class _Generator(Writer):
         chain_link(inner, scope, given, made)
         inner.statements(scope, 3)
         self.features |= inner.features
-        return Callee(inner.builder.build(), in_threads)
+        return Callee(inner.builder.build(), in_threads, lambda size: inner.iterations({k: size}))
 
     def chain(self, scope: Scope) -> None:
         chain(self, scope)

@@ -46,7 +46,7 @@ FORMS: dict[str, Callable[[PrimFunc], PrimFunc]] = {
 }
 STRATEGIES = ("none", "tvm", "share", "pack", "per_shape", "auto")
 # A share of each: at full effort LLVM takes four times as long as all else.
-EFFORTS = (*[Effort.NONE] * 5, Effort.LITTLE, Effort.SOME, Effort.FULL)
+EFFORTS = (*[Effort.NONE] * 13, Effort.LITTLE, Effort.SOME, Effort.FULL)
 # What authors may run before the storage is planned.
 PASSES: tuple[Pass, ...] = (
     UnrollLoops(),

@@ -41,6 +41,8 @@ class Writer:
         self.draw = Expressions(random)
         self.features: set[str] = set()
         self.nests: list[tuple[Extent, ...]] = []  # for each loop its extent and those of the loops around it
+        # For each call its size, the extents of the loops around it, and how many iterations the callee has at a size.
+        self.calls: list[tuple[Extent, tuple[Extent, ...], Callable[[int], int]]] = []
         self._names: dict[str, int] = {}
 
     def name(self, stem: str) -> str:
@@ -109,7 +111,11 @@ class Writer:
 
     def iterations(self, sizes: dict[Var, int]) -> int:
         """About how many iterations all loops have together for one binding."""
-        return sum(prod(extent.value(sizes) for extent in nest) for nest in self.nests)
+        called = sum(
+            prod(each.value(sizes) for each in nest) * iterations(extent.value(sizes))
+            for extent, nest, iterations in self.calls
+        )
+        return called + sum(prod(extent.value(sizes) for extent in nest) for nest in self.nests)
 
     def serial(self, extent: Extent) -> ForKind:
         """A kind of loop that runs in order."""
