@@ -64,7 +64,7 @@ def _proof(prover: Prover, destination: Allocation, source: Allocation, at: Stmt
     from tirlite.analysis.in_place_prover import touches_during
 
     touches = touches_during(destination, during), touches_during(source, during)
-    obstacle = run(prover.obstacle(destination, source, during))
+    obstacle = run(prover.obstacle(destination, source, touches))
     return InPlaceProof(destination.buffer, source.buffer, at, during, obstacle, touches)
 
 

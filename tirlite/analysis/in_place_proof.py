@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tirlite.analysis.access import AccessKind, Touch
 from tirlite.analysis.dependence import Reversal
 from tirlite.ir import Buffer, For, ForKind, KernelCall, Load, Node, Stmt, Store, While, text
+from tirlite.record import record
 
 Interval = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AddressTaken:
     """The address of a buffer is handed on."""
 
@@ -22,7 +22,7 @@ class AddressTaken:
         return f"the address of `{self.buffer.name}` is handed on, so not all of its uses are known"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IsVolatile:
     """A buffer is volatile."""
 
@@ -32,7 +32,7 @@ class IsVolatile:
         return f"`{self.buffer.name}` is volatile"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IsRemarked:
     """An attribute is about a buffer."""
 
@@ -42,7 +42,7 @@ class IsRemarked:
         return f"an attribute says something about `{self.buffer.name}`, which may be double-buffered"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InThreads:
     """Threads that run at their own pace touch the buffers."""
 
@@ -50,7 +50,7 @@ class InThreads:
         return "threads, which run at no fixed pace, share both"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExternCode:
     """A buffer is touched inside an extern scope."""
 
@@ -60,7 +60,7 @@ class ExternCode:
         return f"`{self.buffer.name}` is touched inside an extern scope"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TooMany:
     """There are more pairs of accesses than are compared."""
 
@@ -70,7 +70,7 @@ class TooMany:
         return f"there are {self.count} pairs of accesses to compare, and that is too many"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WrittenTooEarly:
     """The destination may be written before the source is done with the same byte."""
 
@@ -89,7 +89,7 @@ class WrittenTooEarly:
         return f"{sentence}, in an earlier iteration of `{loop.var.name}`"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RepeatedCall:
     """A call in a loop around both touches one of the buffers."""
 
@@ -101,7 +101,7 @@ class RepeatedCall:
         return f"`{self.callee}` is called again and again, in the {around}, in which both are used"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OtherPlaces:
     """A call takes parts of the two buffers that do not begin at the same byte."""
 
@@ -114,7 +114,7 @@ class OtherPlaces:
         return f"`{self.callee}` is given {given}, which are not proved to begin at the same byte"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WrittenBefore:
     """A call, or a statement before one, writes the destination while the source is still needed."""
 
@@ -126,7 +126,7 @@ class WrittenBefore:
         return f"`{self.destination.name}` is written before `{self.source.name}` is done with, around `{self.callee}`"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InCallee:
     """What stands against two parameters of a function that is called in one place."""
 
@@ -152,7 +152,7 @@ Obstacle: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InPlaceProof:
     """Whether `destination`, which is first touched by the statement `at`, may stand on the bytes of `source`.
 

@@ -6,6 +6,7 @@ A call is looked at through the parameters that the two are given for: the same 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from tirlite.analysis.access import AccessKind, Allocation, Region, Touch, parameter_touches
 from tirlite.analysis.addresses import Addresses
@@ -45,7 +46,9 @@ from tirlite.ir import (
 # How many pairs of accesses are compared for two buffers at most, and for all those of a callee.
 _MOST_COMPARED = 1024
 _COMPARED_IN_CALLEE = 10_000
-_EVER = (-1, 1 << 62)
+
+# The touches of the destination and those of the source.
+_Uses: TypeAlias = tuple[Sequence[Touch], Sequence[Touch]]
 
 
 class Callees:
@@ -66,7 +69,8 @@ class Callees:
                 self._touches[func] = parameter_touches(func)
             touches = self._touches[func]
             prover = self._provers[func]
-            self._known[key] = yield prover.obstacle(touches[destination], touches[source], _EVER)
+            pair = touches[destination], touches[source]
+            self._known[key] = yield prover.obstacle(*pair, (pair[0].touches, pair[1].touches))
         return self._known[key]
 
 
@@ -80,12 +84,11 @@ class Prover:
         definitions = self.addresses.space.definitions
         self.remarked = {definitions.root(buffer) for buffer in definitions.remarked}
 
-    def obstacle(self, destination: Allocation, source: Allocation, during: Interval) -> Steps[Obstacle | None]:
-        """What forbids the two in one place at the positions `during`; None where they are proved to be safe."""
+    def obstacle(self, destination: Allocation, source: Allocation, uses: _Uses) -> Steps[Obstacle | None]:
+        """What forbids the two in one place while these touches happen; None where they are proved to be safe."""
         home = destination.home
         if home.attach is not None and home.attach.is_thread:
             return InThreads()
-        uses = touches_during(destination, during), touches_during(source, during)
         for allocation, touches in zip((destination, source), uses, strict=True):
             if (found := self._unfit(allocation, touches)) is not None:
                 return found
@@ -146,10 +149,14 @@ class Prover:
     def _unfit(self, allocation: Allocation, touches: Sequence[Touch]) -> Obstacle | None:
         """What speaks against one buffer, whatever the other one."""
         buffer = allocation.buffer
-        if any(touch.kind is AccessKind.OPAQUE for touch in allocation.touches):
-            return AddressTaken(buffer)
-        if buffer.volatile or any(_buffer(touch).volatile for touch in touches):
+        for touch in allocation.touches:
+            if touch.kind is AccessKind.OPAQUE:
+                return AddressTaken(buffer)
+        if buffer.volatile:
             return IsVolatile(buffer)
+        for touch in touches:
+            if _buffer(touch).volatile:
+                return IsVolatile(buffer)
         if buffer in self.remarked:
             return IsRemarked(buffer)
         for touch in touches:
@@ -176,7 +183,8 @@ class Prover:
 
 def touches_during(allocation: Allocation, during: Interval) -> tuple[Touch, ...]:
     """The touches of an allocation at some positions."""
-    return tuple(touch for touch in allocation.touches if during[0] <= touch.position < during[1])
+    low, high = during
+    return tuple([touch for touch in allocation.touches if low <= touch.position < high])
 
 
 def _has_thread_loop(region: Region) -> bool:
@@ -192,7 +200,7 @@ def _is_call(touch: Touch) -> bool:
 def _buffer(touch: Touch) -> Buffer:
     """The buffer that is accessed, or given to a callee."""
     node = touch.node
-    if isinstance(node, KernelCall):
-        return next(given for param, given in node.buffers() if param is touch.param)
-    assert isinstance(node, Load | Store)
-    return node.buffer
+    if isinstance(node, (Load, Store)):
+        return node.buffer
+    assert isinstance(node, KernelCall)
+    return next(given for param, given in node.buffers() if param is touch.param)

@@ -8,7 +8,7 @@ only.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain as chained
 
@@ -124,40 +124,46 @@ def _check_in_place(_: _Proofs, problem: Problem, plan: Layout) -> Iterator[Coun
 
 
 def _check_overlaps(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counterexample]:
-    for blocks in _blocks(problem, plan).values():
+    for blocks in _blocks(problem, plan):
         if len(blocks) > 1:
             yield from _sweep(proofs, blocks)
 
 
-def _blocks(problem: Problem, plan: Layout) -> dict[str, list[_Block]]:
-    """For each pool of the plan what lies there: requests, and pairs in place while both are live."""
+def _blocks(problem: Problem, plan: Layout) -> Iterator[list[_Block]]:
+    """For each pool of the plan in which several lie: requests, and pairs in place while both are live."""
     value = _ordering(problem)
+    crowds = Counter(pool for pool, _ in plan.placements.values())
+    by_id, placements = problem.by_id, plan.placements
     times: dict[str, list[Interval]] = {}
     joint: list[tuple[tuple[str, str], Interval]] = []
     for dst, src in plan.in_place:
-        time = takeover(problem.by_id[dst].live, problem.by_id[src].live)
+        time = takeover(by_id[dst].live, by_id[src].live)
         assert time is not None
         joint.append(((dst, src), time))
         for name in (dst, src):
-            times[name] = without(times.get(name, problem.by_id[name].live), time)
-    parts = [((r.id,), tuple(times.get(r.id, r.live))) for r in problem.requests]
+            times[name] = without(times.get(name, by_id[name].live), time)
+    alone = [((r.id,), tuple(times.get(r.id, r.live))) for r in problem.requests if crowds[placements[r.id][0]] > 1]
     pools: dict[str, list[_Block]] = {}
-    for names, live in [*parts, *((pair, (time,)) for pair, time in joint)]:
-        pool, low = plan.placements[names[0]]
-        sizes = [problem.by_id[name].size for name in names]
-        highs = tuple(_end(low, size) for size in sizes if not isinstance(size, int) or size > 0)
+    for names, live in chained(alone, ((pair, (time,)) for pair, time in joint)):
+        pool, low = placements[names[0]]
+        sizes = [by_id[name].size for name in names]
+        highs = tuple([_end(low, size) for size in sizes if not isinstance(size, int) or size > 0])
         if highs and live:
-            key = (value(low), max(map(value, highs)))
-            pools.setdefault(pool, []).append(_Block(names, live, low, highs, key))
-    return pools
+            end = value(highs[0]) if len(highs) == 1 else max(map(value, highs))
+            pools.setdefault(pool, []).append(_Block(names, live, low, highs, (value(low), end)))
+    yield from pools.values()
 
 
 def _sweep(proofs: _Proofs, blocks: Sequence[_Block]) -> Iterator[Counterexample]:
     """Walk through time with the chain of live blocks, each proved to end where the next begins or before."""
-    births = [(low, 1, index) for index, block in enumerate(blocks) for low, _ in block.live]
-    deaths = [(high, 0, index) for index, block in enumerate(blocks) for _, high in block.live]
+    count = len(blocks)
+    # Time, whether it is a birth, and who, in one number: it sorts much faster than a tuple.
+    births = [(2 * low + 1) * count + index for index, block in enumerate(blocks) for low, _ in block.live]
+    deaths = [2 * high * count + index for index, block in enumerate(blocks) for _, high in block.live]
     chain: list[_Entry] = []
-    for time, born, index in sorted(births + deaths):
+    for event in sorted(births + deaths):
+        moment, index = divmod(event, count)
+        time, born = divmod(moment, 2)
         entry = (blocks[index].key, index)
         if not born:
             place = bisect_left(chain, entry)
@@ -289,4 +295,13 @@ def _ordering(problem: Problem) -> Callable[[Size], int]:
         value = -(-dim.min // dim.multiple_of) * dim.multiple_of
         room = 1000 if dim.max is None else dim.max - value
         binding[dim] = value + room // dim.multiple_of * dim.multiple_of
-    return lambda size: size if isinstance(size, int) else evaluate(size, binding)
+    known: dict[Size, int] = {}
+
+    def value(size: Size) -> int:
+        if isinstance(size, int):
+            return size
+        if size not in known:
+            known[size] = evaluate(size, binding)
+        return known[size]
+
+    return value

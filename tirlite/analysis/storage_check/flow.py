@@ -14,6 +14,8 @@ from tirlite.record import record
 
 _FRESH, _HOLDS, _CLOBBERED = range(3)
 _STATES = range(3)
+# A set of states is a number with a bit for each of them; these are its members.
+_MEMBERS = tuple(tuple(state for state in _STATES if mask >> state & 1) for mask in range(8))
 
 
 @record
@@ -26,14 +28,14 @@ class Misread:
 
 @record
 class _Effect:
-    """For each state before: the states after, who clobbered on the way, and what is misread on the way."""
+    """For each state before: the set of states after, who clobbered on the way, and what is misread on the way."""
 
-    after: tuple[frozenset[int], ...]
+    after: tuple[int, ...]
     writer: tuple[Stmt | None, ...] = (None, None, None)
     misread: tuple[Misread | None, ...] = (None, None, None)
 
 
-_SAME = tuple(frozenset((state,)) for state in _STATES)
+_SAME = tuple(1 << state for state in _STATES)
 _NOTHING = _Effect(_SAME)
 _DECLARED = _Effect((_SAME[_FRESH],) * 3)
 _WRITTEN = _Effect((_SAME[_HOLDS], _SAME[_HOLDS], _SAME[_CLOBBERED]))
@@ -141,16 +143,19 @@ def _append(region: _Open, effect: _Effect) -> None:
 
 
 def _composed(first: _Effect, second: _Effect) -> _Effect:
+    if first is _NOTHING:
+        return second
     after, writers, misreads = [], [], []
     for state in _STATES:
-        middle = sorted(first.after[state])
-        after.append(frozenset().union(*(second.after[each] for each in middle)))
+        states = 0
         writer, found = first.writer[state], first.misread[state]
-        for each in middle:
+        for each in _MEMBERS[first.after[state]]:
+            states |= second.after[each]
             late = second.misread[each]
             if found is None and late is not None:
                 found = Misread(late.writer or writer, late.reader)
             writer = writer or second.writer[each]
+        after.append(states)
         writers.append(writer)
         misreads.append(found)
     return _Effect(tuple(after), tuple(writers), tuple(misreads))

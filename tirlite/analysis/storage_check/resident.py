@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import Protocol
 
 from tirlite.diag import Span
 from tirlite.ir import Allocate, Buffer, For, ForKind, Node, Stmt, View
 from tirlite.plan import Rank, StorageScope
+from tirlite.record import record
 from tirlite.sizes import Size
 
 
@@ -21,7 +22,7 @@ class Flow(Enum):
     CHOICE = "choice"
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Region:
     """A part of the program, from position `begin` to `end`.
 
@@ -50,7 +51,7 @@ class Event(Enum):
     STORE = "store"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Happening:
     """An event at one place of the program.
 
@@ -65,7 +66,7 @@ class Happening:
     node: Node
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Root:
     """An Allocate of the rewritten program, and the allocations of the original one that live in it.
 
@@ -78,7 +79,7 @@ class Root:
     residents: list[Resident] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Window:
     """A buffer as the rewritten program declares it. The caller's arrays have no `root`."""
 
@@ -87,7 +88,7 @@ class Window:
     source: Window | None = None
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Resident:
     """One Allocate of the original program, where the rewritten one keeps it, and all that happens to it, in order.
 
@@ -144,7 +145,7 @@ class Handover(Protocol):
     def accesses(self) -> Sequence[tuple[Buffer, Node, bool]]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StorageFault:
     """What is wrong with a rewritten program. `span` is the statement that goes wrong, `related` the one that is to
     blame. `is_doubt` says that no bytes were found at which it goes wrong: only the proof is missing. False.
@@ -177,7 +178,7 @@ class Wrong(Exception):
         return self
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bytes:
     """The bytes of a resident in its root: from `low`, and before `high`."""
 

@@ -45,6 +45,7 @@ from tirlite.ir.thread_tag import ThreadRole, thread_role
 
 _T = TypeVar("_T")
 _Declaration: TypeAlias = Allocate | View
+_DECLARATIONS = (Allocate, View)
 _Composite: TypeAlias = For | While | IfThenElse | AttrStmt
 
 
@@ -85,9 +86,9 @@ class Walk:
         before, olds = 0, old.stmts
         while True:
             start, begin = after, before
-            while after < len(rest) and isinstance(rest[after], _Declaration):
+            while after < len(rest) and isinstance(rest[after], _DECLARATIONS):
                 after += 1
-            while before < len(olds) and isinstance(olds[before], _Declaration):
+            while before < len(olds) and isinstance(olds[before], _DECLARATIONS):
                 before += 1
             if after > start or before > begin:
                 self._declarations(olds[begin:before], rest[start:after], region, buffers)
@@ -97,7 +98,7 @@ class Walk:
             begun = self._clock + 1
             if type(stmt) is not type(rest[after]) or not _same_but_bodies(stmt, rest[after]):
                 raise Wrong("a statement is not what it was", at=stmt, by=rest[after])
-            if isinstance(stmt, For | While | IfThenElse | AttrStmt):
+            if isinstance(stmt, (For, While, IfThenElse, AttrStmt)):
                 yield self._composite(stmt, rest[after], region)
             else:
                 self._leaf(stmt, region)
@@ -124,19 +125,19 @@ class Walk:
         outside: dict[Buffer, tuple[Window | None, Resident | None]],
     ) -> None:
         """Declarations that stand between two statements. `outside` keeps what their names meant before."""
-        here = {stmt.buffer: stmt for stmt in olds if isinstance(stmt, _Declaration)}
+        here = {stmt.buffer: stmt for stmt in olds if isinstance(stmt, _DECLARATIONS)}
         for stmt in (*news, *olds):
-            assert isinstance(stmt, _Declaration)
+            assert isinstance(stmt, _DECLARATIONS)
             if stmt.buffer not in outside:
                 outside[stmt.buffer] = self._windows.get(stmt.buffer), self._residents.get(stmt.buffer)
         for stmt in news:
-            assert isinstance(stmt, _Declaration)
+            assert isinstance(stmt, _DECLARATIONS)
             before = here.get(stmt.buffer)
             if before is not stmt:
                 self._demand_known(stmt, is_moved=before is None)
             self._windows[stmt.buffer] = self._window(stmt, region)
         for stmt in olds:
-            assert isinstance(stmt, _Declaration)
+            assert isinstance(stmt, _DECLARATIONS)
             for extent in stmt.buffer.shape:
                 self._touch(extent, region, stmt)
             if isinstance(stmt, Allocate):
@@ -158,7 +159,7 @@ class Walk:
                 continue
             if isinstance(expr, Var) and expr not in self._known:
                 raise Wrong(f"`{stmt.buffer.name}` is declared where `{expr.name}` has no value yet", at=stmt)
-            if isinstance(expr, Load | Call | LetExpr):
+            if isinstance(expr, (Load, Call, LetExpr)):
                 raise Wrong(f"the declaration of `{stmt.buffer.name}` was moved, and it computes", at=stmt)
             exprs += (child for child in expr.children() if isinstance(child, Expr))
 
