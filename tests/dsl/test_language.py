@@ -292,3 +292,9 @@ def test_fast_functions_print_parse_and_run_as_they_are_interpreted(dtype: str) 
 def test_what_cannot_be_asked_for_fast_is_refused(call: str, told: str) -> None:
     with pytest.raises(tl.KernelError, match=re.escape(told)):
         tl.parse(f"@tl.kernel\ndef f(x: tl.f32[4]):\n    x[1] = {call}\n")
+
+
+@pytest.mark.parametrize("call", ["len(x)", "print(x[0])", "sum(x)"])
+def test_what_python_has_and_a_kernel_has_not_is_no_misspelling(call: str) -> None:
+    with pytest.raises(tl.KernelError, match="of Python's builtins a kernel has range, min, max"):
+        tl.parse(f"@tl.kernel\ndef f(x: tl.f32[4]):\n    x[0] = {call}\n")

@@ -56,7 +56,7 @@ _REFUSED: Mapping[type[ast.AST], tuple[str, str]] = {
     ast.Await: ("`await`", "leave it out"),
     ast.Yield: ("`yield`", "store results into parameters"),
     ast.YieldFrom: ("`yield from`", "store results into parameters"),
-    ast.JoinedStr: ("an f-string", 'a message of an assert is a plain text: "..."'),
+    ast.JoinedStr: ("an f-string", "only the message of an assert tells values"),
     ast.Starred: ("`*`", "write out the arguments"),
     ast.Slice: ("a slice", _ELEMENTS),
     ast.MatMult: ("`@`", "write the three loops"),

@@ -131,6 +131,8 @@ class Surroundings:
         near = nearest(name, [*known, *usable])
         if named(name) is not None:
             advice = f"write tl.{name}"
+        elif hasattr(builtins, name):
+            advice = "of Python's builtins a kernel has range, min, max, abs, bool, int and float"
         else:
             advice = f"did you mean {near}?" if near else "define it before the kernel, or in it"
         return UnknownName(name, advice, span=span).error()
