@@ -11,19 +11,26 @@ from tirlite.plan.pack.first_fit import first_fit, meetings
 from tirlite.plan.pack.skyline import Skyline, Work
 from tirlite.plan.pack.split import split
 from tirlite.plan.pack.sweep import sweep
+from tirlite.plan.pack.valleys import valleys
 
 # Looks at blocks, all heuristics and their improvement together. About a microsecond each.
 BUDGET = 60_000
 # First fit needs all pairs that meet, and the skyline looks at those that live together; beyond these the sweep alone.
 _PAIRS = 300_000
 _SKYLINE = 2_000_000
+# Of more blocks than this the skyline looks at too many again and again, and its valleys are filled instead.
+_LARGE = 5_000
 # Tightness and direction of sweeps, and how many blocks are swept, all sweeps together; two are made in any case.
 _SWEEPS = ((0, False), (0.1, True), (1, False), (0.1, False), (0, True), (1, True))
 _SWEPT = 150_000
+# Runs that fill valleys: the most, the least, and how many blocks are placed in all of them together.
+_VALLEYS, _FILLED = (2, 8), 150_000
+# Where each size stands for so many blocks, a sweep does well also among many.
+_ALIKE = 50
 # Sections that blocks live in, all together, beyond which large and small blocks are not told apart.
 _SPLIT = 40_000_000
 # Of more blocks than this, plans that are over the floor by less than this part of it are good enough.
-_MANY, _GOOD = 10_000, 0.001
+_MANY, _GOOD = 10_000, 0.002
 # Of more blocks than this one sweep is made, and nothing else.
 _HUGE = 200_000
 # Where the floor cannot be reached, small problems give up early.
@@ -61,8 +68,9 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work) -> Iterat
     none = [0.0] * count
     is_free = all(block.fixed is None for block in blocks)
     crowd = sum(high - low for rows in sections.spans for low, high, _ in rows)
+    is_small = crowd <= _SKYLINE and count <= _LARGE
     pressed = none
-    if crowd <= _SKYLINE:
+    if is_small:
         offsets = Skyline(sections, aligns).fill(none, work)
         pressed = [float(offset) for offset in offsets]
         if is_free:
@@ -70,14 +78,18 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work) -> Iterat
     near = meetings(sections, _PAIRS if is_free else count * count)
     if near is not None:
         yield from _by_orders(blocks, sections, near, pressed, work)
+    if is_free and not is_small:
+        least, most = _VALLEYS
+        yield from valleys(blocks, sections, min(max(least, _FILLED // count), most))
     if is_free and count > 1:
         sweeps = (sweep(blocks, tightness, backward=backward) for tightness, backward in _SWEEPS)
-        yield from islice(sweeps, 2)
+        is_swept = is_small or len({block.size for block in blocks}) * _ALIKE <= count
+        yield from islice(sweeps, 2 if is_swept else 0)
         if near is None and crowd <= _SPLIT:
             yield from split(blocks, sections)
         if near is None or work.left > 0:
             yield from islice(sweeps, max(0, _SWEPT // count - 2))
-        if crowd <= _SKYLINE:
+        if is_small:
             yield from _squeaky_wheel(blocks, sections, aligns, work)
 
 
