@@ -1,10 +1,10 @@
-"""Proofs by cases: what holds of integers alone, where a dim may be 0."""
+"""Proofs by cases: what holds of integers alone, where a dim may be 0 or operands of maxima cross."""
 
 from __future__ import annotations
 
 import pytest
 
-from tirlite.sizes import Dim, Proof, Size, ceildiv, evaluate, maximum, prove_le, prove_le_by_cases
+from tirlite.sizes import Dim, Proof, Size, ceildiv, evaluate, maximum, minimum, prove_le, prove_le_by_cases
 
 n, m = Dim("n", min=0), Dim("m", min=0)
 cut = maximum(2 * n - 1, 0)
@@ -60,3 +60,38 @@ def test_what_does_not_hold_is_not_proved(less: Size, more: Size) -> None:
 def test_a_maximum_may_stand_in_what_it_is_at_most() -> None:
     frames, batch = maximum(Dim("d") - 7, 0), Dim("b") + 0
     assert prove_le_by_cases(frames, maximum(2 * batch * frames + 4 * frames, 5 * batch * frames)) is Proof.YES
+
+
+@pytest.mark.parametrize("low", [0, 1])
+def test_what_is_cut_off_at_several_values_is_proved_between_them(low: int) -> None:
+    """The storage of a network of convolutions along frames, of which each takes two away."""
+    k = Dim("frames", min=low)
+    after = maximum(k - 6, 0)
+    heads = (125 * after + 160 * maximum(k - 4, 0) + 1, 4 * after + 5, 6 * after + 4, 9 * after + 2)
+    less, more = 32896 * maximum(k - 2, 0), 128 * maximum(*heads, 321 * k - 642, 11)
+    assert prove_le(less, more) is Proof.UNKNOWN
+    assert prove_le_by_cases(less, more) is Proof.YES
+
+
+even, few = Dim("even", min=2, multiple_of=2), Dim("few", min=3, max=9)
+
+
+@pytest.mark.parametrize(
+    ("less", "more"),
+    [
+        (3 * maximum(even - 512, 0), maximum(4 * even - 2048, 7)),
+        (2 * maximum(few - 5, 0) + maximum(few - 7, 0), maximum(4 * few - 21, 1)),
+        (n * maximum(m - 3, 0) + maximum(n - 5, 0), maximum(2 * n * m - 6 * n, 0) + maximum(2 * n - 9, 0)),
+    ],
+)
+def test_cases_obey_the_facts_of_dims_and_go_together(less: Size, more: Size) -> None:
+    assert prove_le_by_cases(less, more) is Proof.YES
+    assert prove_le_by_cases(less, more - 1) is Proof.UNKNOWN
+
+
+@pytest.mark.parametrize("peak", [5, 12, 77])
+def test_what_fails_at_one_value_is_not_proved(peak: int) -> None:
+    less = maximum(minimum(n - peak, peak - n) + 1, 0)
+    assert evaluate(less, {n: peak}) == 1
+    assert prove_le_by_cases(less, 0) is Proof.UNKNOWN
+    assert prove_le_by_cases(less, 1) is Proof.YES

@@ -2,41 +2,51 @@
 
 A storage is as large as the largest of what it holds, and `b` is at most `max(a, b, c)` whatever maxima stand within
 `b`: each operand is tried by itself. What holds of integers alone, as `n <= 4 * max(2 * n - 1, 0)` from 0 on, no bound
-of the one by the other shows. Where a dim is 0 it is arithmetic, and from 1 on maxima collapse.
+of the one by the other shows. So dims are cut where operands of a maximum cross, as `n - 2` and 0 do at 2, and each
+part is a case of its own: there one of the operands stands for all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from itertools import combinations, pairwise
+
 from tirlite.diag import KernelError
 from tirlite.sizes.dim import Dim
 from tirlite.sizes.evaluate import dims_of, evaluate, sample_bindings, substitute
-from tirlite.sizes.extrema import alternatives
-from tirlite.sizes.poly import SizeLike
+from tirlite.sizes.extrema import Maximum, Minimum, alternatives
+from tirlite.sizes.poly import Size, SizeLike, inside_out
 from tirlite.sizes.prove import Proof, prove_le
 
-# Dims of which cases are told apart, the first ones.
-_MOST = 3
+# Dims of which cases are told apart, the first ones; the cuts of one dim; the cases in all.
+_DIMS, _CUTS, _CASES = 3, 8, 200
+# Operands are compared at steps of a dim up to the power of 2.
+_POWERS = 16
 
 
 def prove_le_by_cases(a: SizeLike, b: SizeLike) -> Proof:
     """Whether `a <= b`, where `prove_le` may not see it; NO is not looked for.
 
-    Maxima are taken apart, a few dozen operands at most. Only dims that may be 0 are told apart: what is cut off at 0
-    is so for these, as a rule. What fails at a sample of the dims costs little.
+    Maxima are taken apart, a few dozen operands at most; then a few dims are cut, at 0 and where operands cross. What
+    fails at a sample of the dims costs little.
     """
     if prove_le(a, b) is Proof.YES:
         return Proof.YES
     if fails_at_a_sample(a, b):
         return Proof.UNKNOWN
-    if _by_operands(a, b):
-        return Proof.YES
     dims = dict.fromkeys((*dims_of(a), *dims_of(b)))
-    empty = [dim for dim in dims if dim.low == 0 != dim.high]
-    for dim in empty[:_MOST]:
-        above = Dim(dim.name, min=dim.multiple_of, max=dim.max, multiple_of=dim.multiple_of)
-        cases: tuple[dict[Dim, SizeLike], ...] = ({dim: above + 0}, {dim: 0})
-        if all(_by_operands(substitute(a, case), substitute(b, case)) for case in cases):
+    cut = [(dim, parts) for dim in dims if len(parts := _parts(dim, a, b)) > 1]
+    open_cases: list[tuple[SizeLike, SizeLike, int]] = [(a, b, 0)]
+    for _ in range(_CASES):
+        if not open_cases:
             return Proof.YES
+        low, high, level = open_cases.pop()
+        if _by_operands(low, high):
+            continue
+        if level == min(len(cut), _DIMS):
+            return Proof.UNKNOWN
+        dim, parts = cut[level]
+        open_cases += [(substitute(low, {dim: part}), substitute(high, {dim: part}), level + 1) for part in parts]
     return Proof.UNKNOWN
 
 
@@ -46,6 +56,72 @@ def _by_operands(a: SizeLike, b: SizeLike) -> bool:
     if any(prove_le(a, top) is Proof.YES for top in (b, *tops)):
         return True
     return all(any(prove_le(part, top) is Proof.YES for top in tops) for part in alternatives(a))
+
+
+def _parts(dim: Dim, a: SizeLike, b: SizeLike) -> list[SizeLike]:
+    """Numbers, and dims over narrower ranges, that together take all values of `dim`; the greatest values last."""
+    steps = _last_step(dim)
+    cuts = _crossings(dim, a, b) | ({0} if dim.low == 0 and steps != 0 else set())
+    ends = [-1, *sorted(cuts)[:_CUTS]]
+    parts: list[SizeLike] = []
+    for before, last in pairwise(ends):
+        first = before + 1
+        least, most = dim.nth(first), dim.nth(last)
+        parts.append(least if first == last else _narrowed(dim, least, most))
+    return [*parts, _narrowed(dim, dim.nth(ends[-1] + 1), dim.high)]
+
+
+def _narrowed(dim: Dim, least: int, most: int | None) -> Size:
+    return Dim(dim.name, min=least, max=most, multiple_of=dim.multiple_of) + 0
+
+
+def _last_step(dim: Dim) -> int | None:
+    return None if dim.high is None else (dim.high - dim.low) // dim.multiple_of
+
+
+def _crossings(dim: Dim, a: SizeLike, b: SizeLike) -> set[int]:
+    """The steps of `dim` after which two operands of a maximum or minimum change order, whatever other dims are."""
+    others = [each for each in dict.fromkeys((*dims_of(a), *dims_of(b))) if each is not dim]
+    found: set[int] = set()
+    for difference in dict.fromkeys((*_differences(a), *_differences(b))):
+        if dim in dims_of(difference):
+            first, second = ({other: other.nth(step) for other in others} for step in (1, 5))
+            try:
+                found |= _changes(difference, dim, first) & _changes(difference, dim, second)
+            except KernelError:  # a division by zero
+                continue
+    return found
+
+
+def _differences(size: SizeLike) -> Iterator[Size]:
+    """What tells the order of two operands of a maximum or minimum in `size`."""
+    if isinstance(size, int):
+        return
+    for atom in inside_out(size):
+        if isinstance(atom, Maximum | Minimum):
+            for one, other in combinations(atom.sizes, 2):
+                yield one - other
+
+
+def _changes(size: Size, dim: Dim, binding: Mapping[Dim, int]) -> set[int]:
+    """The steps of `dim` after which `size` changes from at most 0 to more, or back: those between powers of 2."""
+
+    def positive(step: int) -> bool:
+        return evaluate(size, {**binding, dim: dim.nth(step)}) > 0
+
+    last = _last_step(dim)
+    steps = [0, *(1 << power for power in range(_POWERS))]
+    if last is not None:
+        steps = [*(step for step in steps if step < last), last]
+    signs = [positive(step) for step in steps]
+    found = set()
+    for (low, before), (high, after) in pairwise(zip(steps, signs, strict=True)):
+        if before != after:
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if positive(middle) == before else (low, middle)
+            found.add(low)
+    return found
 
 
 def fails_at_a_sample(a: SizeLike, b: SizeLike) -> bool:
