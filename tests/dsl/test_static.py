@@ -14,6 +14,8 @@ TAPS = (0.25, 0.5, 0.25)
 TABLE = {"near": 1, "far": [2, 3]}
 SCALE = np.float32(0.5)
 WIDE = True
+# More digits than Python writes.
+GIANT = 10**5000
 
 
 def body_of(kernel: tl.Kernel) -> str:
@@ -137,6 +139,12 @@ def test_constants_of_annotations_are_captured_too() -> None:
         ("x[0] = tl.static(None)", "foreign-value"),
         ("if tl.static(n): pass", "not-static"),
         ("x[0] = tl.static([1])", "not-a-number"),
+        ("for k in tl.static(range(10**5000)): pass", "static-loop"),
+        ("x[0] = GIANT", "literal-range"),
+        ("x[GIANT] = 0", "literal-range"),
+        ("x[x.shape[GIANT]] = 0", "no-such-extent"),
+        ("for i in range(0, n, GIANT): x[i] = 0", "bad-step"),
+        ("t = tl.alloc(tl.f32[GIANT])\n    t[0] = 0", "bad-shape"),
         ("x[0] = TAPS", "not-a-number"),
         ("x[0] = TAPS[0.5]", "tuple-index"),
         ("for k in tl.static(range(2)): k = 1", "fixed-name"),
@@ -152,7 +160,7 @@ def refused(source: str, folder) -> str:
     file = folder / "kernel.py"
     file.write_text(source, "utf-8")
     with pytest.raises(tl.KernelError) as caught:
-        exec(compile(source, str(file), "exec"), {"tl": tl, "n": n, "TAPS": TAPS})
+        exec(compile(source, str(file), "exec"), {"tl": tl, "n": n, "TAPS": TAPS, "GIANT": GIANT})
     return caught.value.code
 
 

@@ -224,7 +224,7 @@ def test_a_block_that_was_left_by_an_exception_adds_nothing() -> None:
 @pytest.mark.parametrize("extent", [1.5, "n", True, None, ir.const(1.0, f32)])
 def test_an_extent_is_an_integer(extent: object) -> None:
     with pytest.raises(KernelError) as caught:
-        ir.Builder("f").param("x", f32[3, extent])
+        ir.Builder("f").param("x", ir.TensorType(f32, (3, extent)))
     assert caught.value.code == "non-integer-extent"
     assert "extent 1 of `x`" in str(caught.value)
 

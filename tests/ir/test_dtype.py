@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tirlite import dim
+from tirlite.diag import KernelError
 from tirlite.ir import SCALARS, bf16, bool_, dtype_of, f16, f32, handle, i8, i64, u8, u64
 from tirlite.ir.dtype import DType
+from tirlite.sizes import Dim
 
 NUMPY_SCALARS = [dtype for dtype in SCALARS if dtype is not bf16]
 
@@ -49,6 +52,28 @@ def test_a_type_with_a_shape() -> None:
     assert f32[()].shape == ()
     assert f32[3] == f32[3]
     assert f32[3] != f16[3]
+
+
+@pytest.mark.parametrize(
+    "extent",
+    [2.5, -1, True, None, "n", 2 * dim("n") / 3, slice(2), -(10**5000)],
+    ids=lambda given: type(given).__name__,
+)
+def test_what_is_no_extent_is_refused_where_it_is_written(extent: object) -> None:
+    with pytest.raises(KernelError, match=r"^error\[type-extent\]: extent 1 of .* tl.f32 is"):
+        f32[4, extent]
+
+
+def test_a_dim_in_quotes_is_answered_with_a_dim() -> None:
+    with pytest.raises(KernelError, match=r"extent 0 of .* is 'n'(?s:.*)expression of dims: n = tl\.dim\('n'\)"):
+        f32["n"]
+
+
+def test_extents_are_integers_of_any_kind_and_expressions() -> None:
+    n = dim("n")
+    assert f32[n, 2 * n, np.int32(3)].shape[::2] == (n, 3)
+    size = Dim("m")
+    assert f32[size, 2 * size].shape == (size, 2 * size)
 
 
 def test_one_family_each() -> None:

@@ -1,4 +1,4 @@
 import tirlite as tl
 
 g = tl.graph.Builder("net")
-x = g.input("x", tl.f32[2.5, 3])
+x = g.reshape(g.input("x", tl.f32[6]), (2.5, 3))

@@ -1,4 +1,4 @@
 import tirlite as tl
 
 g = tl.graph.Builder("net")
-x = g.input("x", tl.f32[4, -3])
+x = g.input("x", tl.graph.TensorType((4, -3), tl.f32))

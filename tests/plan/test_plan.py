@@ -120,6 +120,23 @@ def test_an_unknown_strategy_is_answered_with_the_nearest():
         solve(PROBLEM, "shore")
 
 
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ((PROBLEM.requests,), "problem"),
+        ((PROBLEM, 3), "strategy"),
+        ((PROBLEM, lambda problem: 3), "strategy"),
+        ((PROBLEM, "exact", -1), "budget"),
+        ((PROBLEM, "exact", 0.5), "budget"),
+        ((PROBLEM, "exact", None, float("nan")), "time_limit"),
+        ((PROBLEM, "exact", None, "1"), "time_limit"),
+    ],
+)
+def test_what_is_no_argument_of_solve_is_refused_by_its_name(given, name):
+    with pytest.raises(PlanError, match=rf"^error\[solve-argument\]: `{name}` of `solve` takes"):
+        solve(*given)
+
+
 def test_what_does_not_fit_is_told_with_the_buffers_at_the_peak():
     requests = tuple(Request(r.id, r.size, r.live, pools=("p",)) for r in PROBLEM.requests)
     assert solve(Problem(requests, (Pool("p", capacity=180),))).total == 180

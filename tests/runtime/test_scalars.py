@@ -36,6 +36,12 @@ def test_a_number_beyond_its_type_is_refused(dtype: DType, given: float) -> None
         scalar_value("a", dtype, given)
 
 
+@pytest.mark.parametrize("dtype", [i64, f32, bool_], ids=str)
+def test_a_number_that_python_does_not_write_is_refused_alike(dtype: DType) -> None:
+    with pytest.raises(tl.CallValueError, match=rf"`a` is -1\.0e\+5000, which {dtype} does not hold"):
+        scalar_value("a", dtype, -(10**5000))
+
+
 @pytest.mark.parametrize(
     ("dtype", "given", "wanted"),
     [

@@ -13,6 +13,7 @@ from tirlite.dsl.parameters import checked, described
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Buffer, Cast, Expr, FloatImm, const, widened
 from tirlite.ir.promote import literal_type, promote
+from tirlite.show import shown
 
 
 class NotANumber(Message):
@@ -155,7 +156,7 @@ def constant(value: bool | int | float, dtype: DType, span: Span) -> Expr:
             held = "no fractions"
         else:
             held = f"{dtype.min} to {dtype.max}"
-        raise LiteralRange(repr(value), dtype.scalar, held, span=span).error() from None
+        raise LiteralRange(shown(value), dtype.scalar, held, span=span).error() from None
 
 
 def together(values: Sequence[object], spans: Sequence[Span]) -> tuple[Expr, ...]:

@@ -38,7 +38,7 @@ class BadStep(Message):
 
     code = "bad-step"
     title = "the step of a loop is {given}"
-    help = "a step is a constant integer other than 0"
+    help = "a step is a constant integer of type i64 other than 0"
 
     given: str
 
@@ -61,7 +61,7 @@ def header(stmt: ast.For, expressions: Expressions) -> tuple[Expr, Expr, int, Fo
     step = site.args[2] if len(site.args) == 3 else 1
     if isinstance(step, IntImm):
         step = step.value
-    if isinstance(step, bool) or not isinstance(step, int) or step == 0:
+    if isinstance(step, bool) or not isinstance(step, int) or not i64.min <= step <= i64.max or step == 0:
         raise BadStep(described(step), span=site.spans[2]).error()
     if len(site.args) == 1:
         return zero, _bound(site, 0), 1, kind, ""

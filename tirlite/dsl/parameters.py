@@ -12,6 +12,7 @@ from tirlite.ir.expr import Buffer, Expr, IntImm, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.plan.scope import StorageScope
 from tirlite.record import record
+from tirlite.show import shown
 
 
 class BadAnnotation(Message):
@@ -208,5 +209,5 @@ def described(value: object) -> str:
     if isinstance(value, type):
         return f"the Python type {value.__name__}"
     if value is None or isinstance(value, (bool, int, float, str)):
-        return repr(value)
+        return shown(value)
     return f"a value of type {type(value).__name__}"

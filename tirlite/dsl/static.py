@@ -123,8 +123,8 @@ def rounds(value: object, span: Span) -> Sequence[object]:
     """The values that a loop over `value` goes through."""
     if not isinstance(value, (tuple, list, range)):
         raise NotIterable(described(value), MOST_ROUNDS, span=span).error()
-    if len(value) > MOST_ROUNDS:
-        raise NotIterable(f"{len(value)} elements", MOST_ROUNDS, span=span).error()
+    if value[MOST_ROUNDS:]:  # the length of a range may be beyond what len() tells
+        raise NotIterable(f"more than {MOST_ROUNDS} elements", MOST_ROUNDS, span=span).error()
     return [meaning(each, "an element", span) for each in value]
 
 

@@ -18,7 +18,7 @@ Shape: TypeAlias = "tuple[Size, ...]"
 class BadGraphExtent(Message):
     """A graph was given an extent that is no integer and no integer expression of dims.
 
-    Example: `g.input("x", tl.f32[2.5])`.
+    Example: `g.reshape(x, (2.5, 3))`.
     Fix: Give an integer, a dim, or an expression of dims such as `2 * n`.
     """
 

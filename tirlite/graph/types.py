@@ -16,7 +16,7 @@ from tirlite.sizes import Dim, Proof, Size, maximum, prove_le, substitute
 class NegativeGraphExtent(Message):
     """An extent of a tensor in a graph is below zero for all values of the dims.
 
-    Example: `g.input("x", tl.f32[-1, 3])`.
+    Example: `g.input("x", tl.graph.TensorType((-1, 3), tl.f32))`.
     Fix: Extents are zero or more; a free one is a dim.
     """
 

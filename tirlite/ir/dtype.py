@@ -4,12 +4,33 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import cache
+from operator import index
 from typing import TYPE_CHECKING
 
+from tirlite.diag import Message, boundary
 from tirlite.record import record
+from tirlite.show import shown
+from tirlite.sizes import Dim, Poly
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+class TypeExtent(Message):
+    """The shape of a type has an extent that no array has.
+
+    Example: `tl.f32[2.5]`.
+    Fix: Write an integer of at least 0, a dim (`n = tl.dim("n")`, and `n` without quotes), or arithmetic of these.
+    """
+
+    code = "type-extent"
+    title = "extent {axis} of an array of tl.{dtype} is {given}"
+    help = "an extent is an integer of at least 0, or an integer expression of dims{hint}"
+
+    axis: int
+    dtype: str
+    given: str
+    hint: str = ""
 
 
 class TypeCode(Enum):
@@ -101,7 +122,11 @@ class DType:
         return u16.numpy if self.code is TypeCode.BFLOAT else self.numpy
 
     def __getitem__(self, shape: object) -> TensorType:
-        return TensorType(self, shape if isinstance(shape, tuple) else (shape,))
+        extents = shape if isinstance(shape, tuple) else (shape,)
+        if any(type(extent) is not int or extent < 0 for extent in extents):
+            with boundary:
+                _check_extents(self, extents)
+        return TensorType(self, extents)
 
     def __str__(self) -> str:
         return self.name
@@ -111,11 +136,29 @@ class DType:
 class TensorType:
     """An element type with a shape: `f32[n, 4]`. `f32[()]` has no axis and one element.
 
-    The extents are as they were given, integers or expressions; whoever makes a buffer of them checks them.
+    The extents are as they were given, integers or expressions. What can be no extent at all is refused where a type
+    is indexed; whoever makes a buffer of them checks the rest, and knows its name.
     """
 
     dtype: DType
     shape: tuple[object, ...]
+
+
+def _check_extents(dtype: DType, extents: tuple[object, ...]) -> None:
+    """Raises KernelError for what is neither an integer from 0 on nor, by its type, an integer expression."""
+    for axis, extent in enumerate(extents):
+        kind = getattr(extent, "dtype", None)
+        if isinstance(extent, (Dim, Poly)):
+            fits = True
+        elif isinstance(kind, DType):
+            fits = kind.is_integer and kind.lanes == 1
+        else:
+            whole = None if isinstance(extent, bool) or not hasattr(extent, "__index__") else index(extent)
+            fits = whole is not None and whole >= 0
+        if not fits:
+            given = f"an expression of type {kind}" if isinstance(kind, DType) else shown(extent)
+            hint = f": {extent} = tl.dim({extent!r})" if isinstance(extent, str) and extent.isidentifier() else ""
+            raise TypeExtent(axis, str(dtype), given, hint).error()
 
 
 @cache

@@ -16,6 +16,7 @@ from tirlite.ir.node import Node, node
 from tirlite.ir.op import Op
 from tirlite.ir.promote import literal_type, promote
 from tirlite.record import record
+from tirlite.show import shown
 
 if TYPE_CHECKING:
     from tirlite.sizes import Dim
@@ -441,7 +442,7 @@ def const(value: bool | int | float, dtype: DType) -> Expr:
     elif isinstance(value, float):
         raise TypeError(f"{value!r} is no constant of type {dtype}")
     elif not dtype.min <= value <= dtype.max:
-        raise OverflowError(f"{value} does not fit into {dtype.scalar} ({dtype.min} to {dtype.max})")
+        raise OverflowError(f"{shown(value)} does not fit into {dtype.scalar} ({dtype.min} to {dtype.max})")
     else:
         imm = IntImm(dtype.scalar, int(value))
     return imm if dtype.lanes == 1 else Broadcast(imm, dtype.lanes)

@@ -7,16 +7,19 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tirlite.diag import Message, PlanError, nearest, public
 from tirlite.plan.pool import Pool
 from tirlite.plan.request import BadFixed, NegativeSize, Request
 from tirlite.plan.scope import StorageScope
+from tirlite.show import shown
 from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, from_sympy, maximum, prove_le
 
 if TYPE_CHECKING:
     from tirlite.plan.csv_table import CsvTable
+
+Part = TypeVar("Part", Request, Pool)
 
 
 class DuplicateRequest(Message):
@@ -83,6 +86,23 @@ class UnknownInPlace(Message):
     hint: str = ""
 
 
+class ProblemPart(Message):
+    """A problem is made of something else than requests and pools.
+
+    Example: `Problem(Request("a", 4, (0, 2)))`.
+    Fix: Give a sequence of them, also where there is but one: `Problem((Request("a", 4, (0, 2)),))`.
+    """
+
+    code = "problem-part"
+    raises = PlanError
+    title = "the {what} of a problem are {given}"
+    help = "give a sequence of `{wanted}`, also where there is but one"
+
+    what: str
+    given: str
+    wanted: str
+
+
 @dataclass(frozen=True)
 class Problem:
     """Requests, the pools they may live in, candidate pairs (destination id, source id) for one place, and dims.
@@ -102,8 +122,8 @@ class Problem:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "facts", MappingProxyType(dict(self.facts)))
-        put(self, "requests", _with_sizes(tuple(self.requests), self.facts))
-        put(self, "pools", tuple(self.pools))
+        put(self, "requests", _with_sizes(_parts("requests", self.requests, Request), self.facts))
+        put(self, "pools", _parts("pools", self.pools, Pool))
         put(self, "in_place", tuple((dst, src) for dst, src in self.in_place))
         _check_pools(self.pools)
         _check_requests(self.requests, self.memories)
@@ -164,6 +184,13 @@ class Problem:
 
     def __str__(self) -> str:
         return "\n".join(f"{r.id}: {r.size} bytes, live {r.spans}, in {' or '.join(r.memories)}" for r in self.requests)
+
+
+def _parts(what: str, given: Iterable[Part], kind: type[Part]) -> tuple[Part, ...]:
+    parts = tuple(given) if isinstance(given, Iterable) else None
+    if parts is None or not all(isinstance(part, kind) for part in parts):
+        raise ProblemPart(what, shown(given)[:60], kind.__name__).error()
+    return parts
 
 
 def _with_sizes(requests: tuple[Request, ...], facts: Mapping[str, Dim]) -> tuple[Request, ...]:

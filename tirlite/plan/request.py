@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
+from numbers import Integral
 
 from tirlite.diag import Message, PlanError
 from tirlite.record import record
+from tirlite.show import shown
 from tirlite.sizes import Dim, Poly, Size
 
 Interval = tuple[int, int]
@@ -92,6 +94,24 @@ class BadSize(Message):
     size: str
 
 
+class NotText(Message):
+    """A request is named by something else than text, or wants to live in something else.
+
+    Example: `Request(3, 4, (0, 2))`.
+    Fix: Give text for `id`, `scope` and `kind`, and a tuple of texts for `pools`.
+    """
+
+    code = "not-text"
+    raises = PlanError
+    title = "the {what} of {request} is {given}"
+    help = "give {wanted}"
+
+    request: str
+    what: str
+    given: str
+    wanted: str = "text"
+
+
 class BadAlignment(Message):
     """An alignment is no power of two.
 
@@ -146,14 +166,16 @@ class Request:
     kind: str = ""
 
     def __post_init__(self) -> None:
+        if not (type(self.id) is type(self.scope) is type(self.kind) is str):
+            _demand_texts(self)
         put = object.__setattr__
         put(self, "size", _size(self.id, self.size))
         put(self, "live", _lifetime(self.id, self.live))
-        put(self, "pools", tuple(self.pools))
+        put(self, "pools", _pools(self.id, self.pools))
         if not is_alignment(self.align):
-            raise BadAlignment("request", self.id, repr(self.align)).error()
-        if self.fixed is not None and (self.fixed < 0 or self.fixed % self.align):
-            raise BadFixed(self.id, str(self.fixed), self.align).error()
+            raise BadAlignment("request", self.id, shown(self.align)).error()
+        if self.fixed is not None and not self._may_be_fixed(self.fixed):
+            raise BadFixed(self.id, shown(self.fixed), self.align).error()
 
     @property
     def memories(self) -> tuple[str, ...]:
@@ -165,10 +187,31 @@ class Request:
         """The lifetime as text."""
         return " ".join(f"[{low}, {high})" for low, high in self.live)
 
+    def _may_be_fixed(self, offset: object) -> bool:
+        return isinstance(offset, Integral) and int(offset) >= 0 and int(offset) % self.align == 0
+
 
 def is_alignment(value: int) -> bool:
     """Whether `value` is a power of two."""
     return isinstance(value, int) and value > 0 and value & (value - 1) == 0
+
+
+def _demand_texts(request: Request) -> None:
+    """Raises PlanError where a name of the request is no text; classes derived from `str` are."""
+    names: tuple[tuple[str, object], ...] = (("id", request.id), ("scope", request.scope), ("kind", request.kind))
+    for what, given in names:
+        if not isinstance(given, str):
+            name = "a request" if what == "id" else f"request `{request.id}`"
+            raise NotText(name, what, shown(given)).error()
+
+
+def _pools(name: str, given: object) -> tuple[str, ...]:
+    if given == ():
+        return ()
+    pools = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
+    if pools is None or not all(isinstance(pool, str) for pool in pools):
+        raise NotText(f"request `{name}`", "pools", shown(given), 'a tuple of names, as in ("fast", "slow")').error()
+    return pools
 
 
 def _size(name: str, size: object) -> Size:
@@ -181,9 +224,9 @@ def _size(name: str, size: object) -> Size:
     try:
         number = operator.index(size)  # type: ignore[arg-type]
     except TypeError:
-        raise BadSize(name, repr(size)).error() from None
+        raise BadSize(name, shown(size)).error() from None
     if number < 0:
-        raise NegativeSize(name, str(number)).error()
+        raise NegativeSize(name, shown(number)).error()
     return number
 
 
@@ -194,7 +237,7 @@ def _lifetime(name: str, live: Iterable[object]) -> tuple[Interval, ...]:
             items = (items,)
         spans = sorted(_interval(item) for item in items)
     except (TypeError, ValueError):
-        raise BadLifetime(name, repr(live)).error() from None
+        raise BadLifetime(name, shown(live)).error() from None
     if not spans:
         raise NoLifetime(name).error()
     for low, high in spans:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from numbers import Integral, Real
 from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.verdict import Counterexample, Fault
 from tirlite.record import record
+from tirlite.show import shown
 
 if TYPE_CHECKING:
     from tirlite.plan.cache import PlanCache
@@ -61,6 +63,22 @@ class UnknownStrategy(Message):
     name: str
     hint: str = ""
     known: str = ", ".join(f"`{name}`" for name in STRATEGIES)
+
+
+class SolveArgument(Message):
+    """The planner was given something of another kind than it takes, or a search without bounds that make sense.
+
+    Example: `solve([Request("a", 4, (0, 2))])`.
+    Fix: Give what the message asks for: here `solve(Problem((Request("a", 4, (0, 2)),)))`.
+    """
+
+    code = "solve-argument"
+    raises = PlanError
+    title = "`{name}` of `solve` takes {wanted}, and is given {given}"
+
+    name: str
+    wanted: str
+    given: str
 
 
 class OverCapacity(Message):
@@ -142,27 +160,45 @@ def solve(
     engine: Engine | None = None,
     listener: Listener | None = None,
     cache: PlanCache | None = None,
+    threads: int = 1,
 ) -> Plan:
     """A plan for `problem`, checked.
 
     `strategy` is a name out of STRATEGIES, or a function of your own from a problem to a plan. `auto` and
-    `exact` search for `budget` nodes, or `time_limit` seconds, on `engine`, and tell `listener` of progress; other
-    strategies do without these. What `cache` has is taken from there, and what is made is kept there.
+    `exact` search for `budget` nodes, or `time_limit` seconds, on `engine`, in as many `threads` as are given, and tell
+    `listener` of progress; other strategies do without these. Threads change no plan that the clock did not end. What `cache` has is taken from there, and what is made is kept there.
 
-    Raises PlanError for an unknown strategy, clashing fixed offsets, or an unsafe plan of your own; CapacityError where
-    the plan does not fit.
+    Raises PlanError for an argument of the wrong kind, an unknown strategy, clashing fixed offsets, or an unsafe plan
+    of your own; CapacityError where the plan does not fit.
     """
+    _check_arguments(problem, strategy, budget, time_limit)
     make = _strategy(strategy) if isinstance(strategy, str) else strategy
     if isinstance(make, _Named) and make.name in _SEARCHES:
-        make = partial(make, budget=budget, time_limit=time_limit, engine=engine, listener=listener)
+        searching = {"budget": budget, "time_limit": time_limit, "threads": threads}
+        make = partial(make, engine=engine, listener=listener, **searching)
     start = perf_counter()
     kept = None if cache is None or strategy in _SWIFT else cache
     made = make(problem) if kept is None else kept.plan(problem, make, strategy, budget, time_limit)
+    if not isinstance(made, Plan):
+        raise SolveArgument("strategy", "a function that returns a Plan", f"one that returns {made!r:.60}").error()
     plan = replace(made, seconds=perf_counter() - start)
     verdict = check(problem, plan)
     if isinstance(verdict, Counterexample):
         raise _complaint(problem, plan, verdict, ours=isinstance(strategy, str)).error()
     return plan
+
+
+def _check_arguments(problem: object, strategy: object, budget: object, time_limit: object) -> None:
+    nodes = budget is None or (isinstance(budget, Integral) and int(budget) >= 0)
+    seconds = time_limit is None or (isinstance(time_limit, Real) and float(time_limit) >= 0)
+    for name, given, fits, wanted in (
+        ("problem", problem, isinstance(problem, Problem), "a Problem"),
+        ("strategy", strategy, isinstance(strategy, str) or callable(strategy), "a name, or a function that plans"),
+        ("budget", budget, nodes, "a number of nodes, zero or more"),
+        ("time_limit", time_limit, seconds, "a number of seconds, zero or more"),
+    ):
+        if not fits:
+            raise SolveArgument(name, wanted, shown(given)[:60]).error()
 
 
 def _strategy(name: str) -> Strategy:

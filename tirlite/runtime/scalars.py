@@ -8,6 +8,7 @@ import numpy as np
 
 from tirlite.ir import DType, bf16, f16, f32, f64, rounded
 from tirlite.runtime.messages import ArgumentRange, ArgumentType
+from tirlite.show import shown
 
 _LARGEST = {
     f16: 65504.0,
@@ -38,11 +39,11 @@ def _in_range(name: str, dtype: DType, given: int | float) -> int | float:
     if not dtype.is_float:
         if dtype.min <= given <= dtype.max:
             return given
-        raise ArgumentRange(name, str(given), str(dtype), str(dtype.min), str(dtype.max)).error()
+        raise ArgumentRange(name, shown(given), str(dtype), str(dtype.min), str(dtype.max)).error()
     largest = _LARGEST[dtype]
     if isinstance(given, float) and not isfinite(given):
         return given
     # Beyond the largest by less than half a step, a number still rounds to it; that much is not let in.
     if -largest <= given <= largest:
         return float(given) if dtype.bits > 16 else rounded(float(given), dtype)
-    raise ArgumentRange(name, str(given), str(dtype), str(-largest), str(largest)).error()
+    raise ArgumentRange(name, shown(given), str(dtype), str(-largest), str(largest)).error()

@@ -8,6 +8,7 @@ from tirlite.show.html import block, escaped, folded, picture
 from tirlite.show.page import page
 from tirlite.show.python_text import python_text
 from tirlite.show.rectangle import Chart, Rectangle
+from tirlite.show.shown import shown
 from tirlite.show.styled import Piece, Role, Styled, plain
 from tirlite.show.svg import chart_svg
 from tirlite.show.table import table
@@ -31,6 +32,7 @@ __all__ = [
     "picture",
     "plain",
     "python_text",
+    "shown",
     "table",
     "wants_colour",
     "write",

@@ -8,6 +8,7 @@ from itertools import count
 
 from tirlite.diag import KernelError, Message
 from tirlite.record import record
+from tirlite.show import shown
 from tirlite.sizes.bounds import Bounds
 from tirlite.sizes.poly import Atom, Size
 
@@ -48,14 +49,14 @@ class Dim(Atom):
 
     def __post_init__(self) -> None:
         if self.multiple_of < 1:
-            raise BadFacts(self.name, f"multiple_of={self.multiple_of} is below 1").error()
+            raise BadFacts(self.name, f"multiple_of={shown(self.multiple_of)} is below 1").error()
         if self.max is not None and self.max < self.min:
-            raise BadFacts(self.name, f"max={self.max} is below min={self.min}").error()
+            raise BadFacts(self.name, f"max={shown(self.max)} is below min={shown(self.min)}").error()
         low = -(-self.min // self.multiple_of) * self.multiple_of
         high = None if self.max is None else self.max // self.multiple_of * self.multiple_of
         if high is not None and high < low:
-            why = f"no multiple of {self.multiple_of} lies between min={self.min} and max={self.max}"
-            raise BadFacts(self.name, why).error()
+            least, most, step = shown(self.min), shown(self.max), shown(self.multiple_of)
+            raise BadFacts(self.name, f"no multiple of {step} lies between min={least} and max={most}").error()
         object.__setattr__(self, "divisor", self.multiple_of)
         object.__setattr__(self, "bounds", Bounds(low, high))
 

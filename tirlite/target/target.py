@@ -10,6 +10,7 @@ from types import MappingProxyType
 from tirlite.diag import Message, PlanError, Span, nearest, public
 from tirlite.plan import StorageScope
 from tirlite.record import record
+from tirlite.show import shown
 
 
 class BadMemory(Message):
@@ -130,7 +131,7 @@ class Target:
         if workers is None:
             return cls("host", workers=min(_processors(), MOST_WORKERS))
         if not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
-            raise BadWorkers(repr(workers), MOST_WORKERS).error()
+            raise BadWorkers(shown(workers), MOST_WORKERS).error()
         return cls("host", workers=workers)
 
     @public

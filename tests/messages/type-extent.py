@@ -1,0 +1,3 @@
+import tirlite as tl
+
+row = tl.f32["n", 4]
