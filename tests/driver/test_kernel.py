@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 import re
 import sys
@@ -190,3 +191,22 @@ def test_other_python_threads_run_while_a_kernel_does() -> None:
     running.join()
     assert was_alive
     assert seen[0] == 7
+
+
+def test_its_signature_is_that_of_its_parameters() -> None:
+    assert str(inspect.signature(smooth)) == "(x: f32[n, m], y: out[f32[n, m]] = ...) -> f32[n, m]"
+    assert inspect.signature(smooth).bind(X).arguments == {"x": X}
+    assert next(iter(inspect.signature(tl.Kernel).parameters)) == "func"
+
+
+def test_outputs_before_inputs_are_given_by_name() -> None:
+    b = Builder("f")
+    y, x, k, z = b.param("y", f32[n], out=True), b.param("x", f32[n]), b.param("k", f32), b.param("z", f32[1], out=True)
+    b.store(y, 0, x[0] + k)
+    b.store(z, 0, k)
+    kernel = tl.compile(b.build())
+    shown = str(inspect.signature(kernel))
+    assert shown == "(x: f32[n], k: f32, *, y: out[f32[n]] = ..., z: out[f32[1]] = ...) -> tuple[f32[n], f32[1]]"
+    given = inspect.signature(kernel).bind(np.ones(1, np.float32), 2, y=np.zeros(1, np.float32))
+    assert kernel(*given.args, **given.kwargs) == 2
+    assert given.kwargs["y"] == 3

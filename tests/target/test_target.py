@@ -23,3 +23,19 @@ def test_memory_is_added_without_changing_the_workers() -> None:
 def test_impossible_numbers_of_workers_are_refused(workers: int) -> None:
     with pytest.raises(tl.PlanError, match="cannot have"):
         tl.Target.host(workers=workers)
+
+
+def test_a_memory_may_begin_at_a_multiple_of_its_alignment_alone() -> None:
+    info = tl.MemoryInfo(8, 256, 1 << 20, head_address=0x1020)
+    assert tl.Target.host().with_memory("local.UB", info).memories["local.UB"].head_address == 0x1020
+    for head in (0x1010, -32, "0x1020"):
+        with pytest.raises(
+            tl.PlanError, match=r"cannot have head_address = .*(?s:.*)a multiple of its alignment, here 32"
+        ):
+            tl.Target.host().with_memory("local.UB", tl.MemoryInfo(8, 256, 1 << 20, head))
+
+
+@pytest.mark.parametrize("info", [(8.0, 256, 64), (8, "256", 64), (8, 256, 0), (8, 256, 6.4)], ids=str)
+def test_numbers_that_no_memory_has_are_refused(info: tuple[int, int, int]) -> None:
+    with pytest.raises(tl.PlanError, match="bad-memory"):
+        tl.Target.host().with_memory("local.UB", tl.MemoryInfo(*info))

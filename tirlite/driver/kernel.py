@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from threading import Lock
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
@@ -21,7 +21,21 @@ from tirlite.rewrite.weaken import allowing_zero
 from tirlite.runtime import Binder, Binding, signature_of
 from tirlite.show import block, escaped, folded
 
+if TYPE_CHECKING:
+    from inspect import Signature
+
 Array = npt.NDArray[Any]
+
+
+class _Call:
+    """What `inspect.signature` and editors show of a kernel: its parameters. The class has the signature of classes."""
+
+    def __get__(self, instance: Kernel | None, owner: type[Kernel]) -> Signature:
+        if instance is None:
+            raise AttributeError("__signature__")
+        from tirlite.runtime.call_signature import call_signature
+
+        return call_signature(instance.ir, instance._fixed or ())
 
 
 class Kernel:
@@ -40,6 +54,8 @@ class Kernel:
     Raises CallTypeError and CallValueError for arguments that do not fit, KernelAssertionError for an assert that does
     not hold, KernelError at the first call for what cannot be compiled.
     """
+
+    __signature__ = _Call()
 
     def __init__(
         self,

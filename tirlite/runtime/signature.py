@@ -115,9 +115,13 @@ def shape_text(array: ArrayParam) -> str:
 def _text(func: PrimFunc) -> str:
     params = []
     for param in func.params:
-        if isinstance(param, Buffer):
-            kind = f"{param.dtype}[{', '.join(text(extent) for extent in param.shape) or '()'}]"
-            params.append(f"{param.name}: {f'out[{kind}]' if param in func.outputs else kind}")
-        else:
-            params.append(f"{param.name}: {param.dtype}")
+        kind = kind_text(param)
+        params.append(f"{param.name}: {f'out[{kind}]' if param in func.outputs else kind}")
     return f"{func.name}({', '.join(params)})"
+
+
+def kind_text(param: Var | Buffer) -> str:
+    """The type of a parameter: `f32[n, m + 1]`, `i64`."""
+    if isinstance(param, Var):
+        return str(param.dtype)
+    return f"{param.dtype}[{', '.join(text(extent) for extent in param.shape) or '()'}]"

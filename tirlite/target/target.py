@@ -23,11 +23,12 @@ class BadMemory(Message):
     code = "bad-memory"
     raises = PlanError
     title = "memory `{scope}` cannot have {what} = {value}"
-    help = "units and alignments are powers of two of at least 8 bits; a capacity is a positive number of bits"
+    help = "units and alignments are powers of two of at least 8 bits; a capacity is a positive number of bits{hint}"
 
     scope: str
     what: str
-    value: int
+    value: str
+    hint: str = ""
 
 
 class OrdinaryMemory(Message):
@@ -86,8 +87,9 @@ MOST_WORKERS = 1024
 class MemoryInfo:
     """What is known of a tagged memory, in bits.
 
-    `unit_bits` is the smallest that can be addressed, `max_simd_bits` the alignment of all that is placed there,
-    `max_num_bits` the capacity, and `head_address` where it begins, if that is fixed.
+    `unit_bits` is the smallest that can be addressed, `max_simd_bits` the alignment of all that is placed there, and
+    `max_num_bits` the capacity. `head_address` is the byte where it begins, if that is fixed: plans count from it, and
+    their offsets are aligned there if it is, so that it has to be. Code for the host puts this memory elsewhere.
     """
 
     unit_bits: int
@@ -140,10 +142,14 @@ class Target:
         if not StorageScope.parse(scope).is_special:
             raise OrdinaryMemory(scope).error()
         for what, value in (("unit_bits", info.unit_bits), ("max_simd_bits", info.max_simd_bits)):
-            if value < 8 or value & (value - 1):
-                raise BadMemory(scope, what, value).error()
-        if info.max_num_bits < 1:
-            raise BadMemory(scope, "max_num_bits", info.max_num_bits).error()
+            if not isinstance(value, int) or value < 8 or value & (value - 1):
+                raise BadMemory(scope, what, shown(value)).error()
+        if not isinstance(info.max_num_bits, int) or info.max_num_bits < 1:
+            raise BadMemory(scope, "max_num_bits", shown(info.max_num_bits)).error()
+        head = info.head_address
+        if head is not None and (not isinstance(head, int) or head < 0 or head % info.align):
+            hint = f"; it begins at a multiple of its alignment, here {info.align} bytes"
+            raise BadMemory(scope, "head_address", shown(head), hint).error()
         return replace(self, memories={**self.memories, scope: info})
 
     def memory(self, buffer: str, scope: str, span: Span | None = None) -> MemoryInfo:
