@@ -144,7 +144,7 @@ def storage_problem(
 
 def _request(name: str, lifetime: Lifetime, size: Size | None, memories: _Memories, *, lines: bool) -> Request:
     buffer = lifetime.buffer
-    align = max(buffer.alignment, _natural_alignment(buffer))
+    align = least_alignment(buffer)
     info = memories.info(buffer)
     if info is not None:
         bound = None if size is None else upper_bound(size)
@@ -176,9 +176,9 @@ def left_alone(buffer: Buffer, size: Size | None) -> str | None:
     return None
 
 
-def _natural_alignment(buffer: Buffer) -> int:
-    """The alignment of one element: the power of two that its bytes divide into evenly, 64 at most."""
-    return min(64, buffer.dtype.bytes & -buffer.dtype.bytes)
+def least_alignment(buffer: Buffer) -> int:
+    """What is declared, or the alignment of one element: the power of two that its bytes divide into, 64 at most."""
+    return max(buffer.alignment, min(64, buffer.dtype.bytes & -buffer.dtype.bytes))
 
 
 def _unused(name: str, taken: Mapping[str, Lifetime], used: Counter[str]) -> str:

@@ -36,6 +36,7 @@ from tirlite.record import record
 from tirlite.rewrite.inject_virtual_threads import demand_injected
 from tirlite.rewrite.split_webs import SplitWebs
 from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, storage_problem
+from tirlite.rewrite.weaker_alignments import is_smaller, weaker_problems
 from tirlite.sizes import Proof, Size, ceildiv, prove_lt, round_up
 from tirlite.target import Target
 
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 # Strategies that give each slot an allocation of its own, and so need no alignment beyond the natural one.
 _WHOLE_SLOTS = ("none", "tvm", "share")
+# Strategies that give up lines where that saves bytes.
+_FREE = ("auto", "pack", "exact")
 # Strategies that take the buffers as they are.
 _AS_GIVEN = ("none", "tvm")
 # What is tried next where a proof is missing: with `share` all offsets are 0, with `none` nothing is to be proved.
@@ -86,7 +89,8 @@ class StorageRewrite:
     by `SplitWebs` before, where the plan takes less for it. Not under `tvm`, which does as TVM does, and stands in
     place only what TVM's rule takes of what is safe. `on_plan` is told the plan. With strategy `per_shape` the result
     takes a plan with each call as its last parameter, if some size is symbolic, and `on_plan` is told who makes these
-    plans.
+    plans. Where offsets are chosen, buffers of 64 bytes or more are aligned to 64 bytes; those of a function that calls
+    kernels to less, where that saves bytes.
     With `check` the result is proved to read what `func` would have read, see `analysis.check_storage`. Where only the
     proof is missing that a plan of `auto`, `exact` or `pack` is safe, the plan is that of `share`, and after that of
     `none`; what is wrong for some sample of the dims is an error. `on_plan` is told the plan that is taken.
@@ -172,10 +176,19 @@ class StorageRewrite:
     def _plan_of(self, func: PrimFunc, sequence: LinearSequence | None = None) -> _Planned:
         found = self._found(func, sequence)
         try:
-            plan = solve(found.problem, self.strategy, self.budget, self.time_limit, self.engine, cache=self.cache)
+            plan = self._solved(found)
         except CapacityError as error:
             raise _placed(error, func, found) from None
+        for weaker in weaker_problems(func, found) if self.strategy in _FREE else ():
+            if plan.proved_optimal:
+                break
+            other = self._solved(weaker)
+            if is_smaller(other, plan):
+                found, plan = weaker, other
         return func, found, plan
+
+    def _solved(self, found: StorageProblem) -> Plan:
+        return solve(found.problem, self.strategy, self.budget, self.time_limit, self.engine, cache=self.cache)
 
     def _found(self, func: PrimFunc, sequence: LinearSequence | None = None) -> StorageProblem:
         lines, in_place = self.strategy not in _WHOLE_SLOTS, self.in_place and self.strategy != "none"
