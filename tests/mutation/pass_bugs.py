@@ -338,7 +338,7 @@ THROUGH_A_VIEW = """
 
 PASS_BUGS = (
     WholeBug("proofs do not know of views", "1, 2", without_touches(by_view), THROUGH_A_VIEW, "pack"),
-    WholeBug("a web is cut although a value flows", "14", put(webs, "overwrites", always(True)), FLOWS),
+    WholeBug("a web is cut although a value flows", "14", put(webs, "count_that_overwrite", always(1)), FLOWS),
     WholeBug("a bound over a loop is too small", "3, 15", changed(most_bytes.MostBytes, "_bound", half), GROWING),
     WholeBug(
         "a pair is left out of what is disjoint",
