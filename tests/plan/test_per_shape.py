@@ -214,3 +214,13 @@ def test_padding_between_an_odd_size_and_aligned_ones_is_avoided():
     for value in (1, 3, 7, 33, 101):
         plan = plans.plan_at({n: value})
         assert plan.total == plan.lower_bound
+
+
+@pytest.mark.parametrize("value", [1, 3, 8, 10])
+def test_places_lie_at_lines_as_far_as_that_costs_no_bytes(value: int):
+    requests = tuple(Request(f"r{k}", 24 * n if k % 2 else 40 * n, (k, k + 3), align=4) for k in range(5))
+    plan = PerShape(Problem(requests), line=64).plan_at({n: value})
+    assert plan.total == plan.lower_bound
+    # 8 divides all sizes, and whatever divides the value does so too.
+    step = min(64, 8 * (value & -value))
+    assert all(place.offset % step == 0 for place in plan.placements.values())

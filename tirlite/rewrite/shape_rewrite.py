@@ -14,7 +14,7 @@ from tirlite.ir import Allocate, AttrKey, AttrStmt, Buffer, Load, PrimFunc, SeqS
 from tirlite.plan import PerShape
 from tirlite.plan.search.engine import Engine
 from tirlite.record import record
-from tirlite.rewrite.storage_problem import StorageProblem, attach_loop
+from tirlite.rewrite.storage_problem import LINE_BYTES, StorageProblem, attach_loop
 
 
 @record
@@ -26,8 +26,8 @@ class ByShape:
 
     @classmethod
     def of(cls, found: StorageProblem, budget: int | None, engine: Engine | None = None) -> ByShape:
-        """The plans of a function's problem."""
-        plans = PerShape(found.problem, budget, engine)
+        """The plans of a function's problem. What need not lie at cache lines does, where that costs no bytes."""
+        plans = PerShape(found.problem, budget, engine, line=LINE_BYTES)
         return cls(plans, tuple(found.extents.variables[dim] for dim in plans.dims))
 
 

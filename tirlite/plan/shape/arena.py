@@ -7,7 +7,7 @@ needed; where none of them reaches the floor at some sizes, these are packed and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 
 from tirlite.plan.pack.blocks import Block, Piece, sections_of
@@ -40,14 +40,16 @@ class Order:
 
     steps: tuple[tuple[int, int, tuple[int, ...]], ...]
 
-    def stacked(self, sizes: Sequence[int]) -> list[int]:
-        """The offsets at these sizes."""
+    def stacked(self, sizes: Sequence[int], least: int = 1) -> list[int]:
+        """The offsets at these sizes, each aligned to `least` at least, a power of two."""
         offsets = [0] * len(sizes)
         ends = [0] * len(sizes)
         for number, align, below in self.steps:
             size = sizes[number]
             if below and size:
                 offset = ends[below[0]] if len(below) == 1 else max([ends[other] for other in below])
+                if align < least:
+                    align = least
                 if align > 1:
                     offset = -(-offset // align) * align
                 offsets[number] = offset
@@ -64,7 +66,7 @@ class ShapeArena:
     """Finds offsets at given sizes; the same sizes always get the same offsets.
 
     `samples` are sizes at which orders are sought, the most likely first. What no order packs is searched for `nodes`
-    on `engine`.
+    on `engine`. Places are aligned to `line`, or to the largest part of it by 2, for which an order reaches the floor.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class ShapeArena:
         samples: Sequence[Callable[[], Sequence[int]]],
         nodes: int,
         engine: Engine | None,
+        line: int = 1,
     ) -> None:
         self.places = tuple(places)
         self.rows = self._crowds()
@@ -80,8 +83,10 @@ class ShapeArena:
         self._nodes = nodes
         self._engine = engine or PythonEngine()
         self._near = _neighbours(len(self.places), self.rows)
-        self._steps = [min(self.places[other].align for other in (n, *self._near[n])) for n in range(len(self.places))]
+        self._line = line
         self._is_bare = all(place.align == 1 for place in self.places)
+        aligns = [place.align for place in self.places]
+        self._steps = [min(aligns[other] for other in (n, *self._near[n])) for n in range(len(self.places))]
         self._is_free = all(place.fixed is None for place in self.places)
         self._orders: list[Order] = []
         self._lock = Lock()
@@ -96,11 +101,15 @@ class ShapeArena:
                     row.append(number)
         return rows
 
-    def floor(self, sizes: Sequence[int]) -> int:
-        """Bytes that every packing needs: each place but the topmost of a row ends where another may begin."""
-        if self._is_bare:
+    def floor(self, sizes: Sequence[int], least: int = 1) -> int:
+        """Bytes that every packing needs: each place but the topmost of a row ends where another may begin.
+
+        Where places are aligned to `least` at least, a power of two.
+        """
+        if self._is_bare and least == 1:
             return max([sum([sizes[number] for number in row]) for row in self.rows], default=0)
-        rounded = [-(-size // step) * step for size, step in zip(sizes, self._steps, strict=True)]
+        steps = [max(step, least) for step in self._steps] if least > 1 else self._steps
+        rounded = [-(-size // step) * step for size, step in zip(sizes, steps, strict=True)]
         return max(
             [
                 sum([rounded[number] for number in row]) - max([rounded[number] - sizes[number] for number in row])
@@ -115,14 +124,24 @@ class ShapeArena:
         floor = max([self.floor(sizes), *tops])
         best: list[int] = []
         least = -1
-        for number in range(len(self._samples) if self._is_free else 0):
-            offsets = self._order(number).stacked(sizes)
-            top = max(map(int.__add__, offsets, sizes))
-            if least < 0 or top < least:
-                best, least = offsets, top
-            if top <= floor:
-                return best, least
+        for line in self._lines(sizes, floor):
+            for number in range(len(self._samples) if self._is_free else 0):
+                offsets = self._order(number).stacked(sizes, line)
+                top = max(map(int.__add__, offsets, sizes))
+                if least < 0 or top < least:
+                    best, least = offsets, top
+                if top <= floor:
+                    return best, least
         return self._alone(sizes, floor, best, least)
+
+    def _lines(self, sizes: Sequence[int], floor: int) -> Iterator[int]:
+        """The alignments to be tried in turn: those that need not cost bytes, and then none beyond what is needed."""
+        line = self._line
+        while line > 1 and self.floor(sizes, line) > floor:
+            line //= 2
+        if line > 1:
+            yield line
+        yield 1
 
     def _alone(self, sizes: Sequence[int], floor: int, best: list[int], least: int) -> tuple[list[int], int]:
         """The best of what was found, of packing these sizes, and of a search."""
