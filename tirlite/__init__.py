@@ -46,9 +46,17 @@ def __getattr__(name: str) -> object:
     elif name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
     else:
-        raise AttributeError(f"module 'tirlite' has no attribute {name!r}")
+        raise AttributeError(f"module 'tirlite' has no attribute {name!r}{_similar(name)}")
     globals()[name] = value
     return value
+
+
+def _similar(name: str) -> str:
+    """What a misspelt name of an annotation may have meant; nothing for those that Python itself looks for."""
+    if name.startswith("_"):
+        return ""
+    near = import_module("tirlite.diag.nearest").nearest(name, __all__)
+    return f"; did you mean {near}?" if near else ""
 
 
 def __dir__() -> list[str]:

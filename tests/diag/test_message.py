@@ -64,3 +64,15 @@ def test_its_text_is_heading_source_carets_and_help() -> None:
             "  = help: did you mean `color`?",
         ]
     )
+
+
+def test_of_a_very_long_line_the_part_around_the_place_is_shown() -> None:
+    line = "x = " + "1 + " * 300 + "colour" + " + 1" * 300
+    start = line.index("colour")
+    shown = str(Misspelt("colour", span=Span(Source.of("a.py", line), 1, start, 1, start + 6)).error()).splitlines()
+    assert shown[1] == f" --> a.py:1:{start + 1}"
+    assert all(len(each) < 220 for each in shown)
+    assert shown[3].startswith("1 | ...")
+    assert shown[3].endswith("...")
+    assert shown[3][shown[4].index("^") :].startswith("colour + 1")
+    assert shown[4].endswith("^^^^^^ here")

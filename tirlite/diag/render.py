@@ -17,6 +17,8 @@ from tirlite.diag.source import Span
 from tirlite.record import record
 from tirlite.show import Piece, Role, Styled
 
+WIDEST = 200  # characters of a line of source; of one that a program wrote, the part around the place is shown
+
 
 @record
 class Place:
@@ -51,10 +53,22 @@ def _excerpt(place: Place, width: int) -> Iterator[Piece]:
             yield Piece(place.label)
         return
     end = span.end_column if span.end_line == span.line else len(text)
-    marks = ("^" if place.is_main else "-") * max(1, end - span.column)
+    text, start, end = _shown_part(text, span.column, end)
+    marks = ("^" if place.is_main else "-") * max(1, end - start)
     # Tabs are kept in the padding, so that the marks stand under the text at any tab width.
-    padding = "".join("\t" if c == "\t" else " " for c in text[: span.column])
+    padding = "".join("\t" if c == "\t" else " " for c in text[:start])
     yield Piece(f"\n{margin} |\n{span.line:>{width}} | ", Role.FAINT)
     yield Piece(text)
     yield Piece(f"\n{margin} | ", Role.FAINT)
     yield Piece(f"{padding}{marks} {place.label}".rstrip(), Role.MAIN_MARK if place.is_main else Role.RELATED_MARK)
+
+
+def _shown_part(text: str, start: int, end: int) -> tuple[str, int, int]:
+    """What is shown of a line, and where the place from `start` to `end` stands in that."""
+    if len(text) <= WIDEST:
+        return text, start, end
+    low = max(0, min(start - WIDEST // 2, len(text) - WIDEST))
+    before, after = "..." if low else "", "..." if low + WIDEST < len(text) else ""
+    part = before + text[low : low + WIDEST] + after
+    shift = low - len(before)
+    return part, start - shift, min(end - shift, len(part))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import partial
 from time import perf_counter
 from types import FunctionType
 from typing import TYPE_CHECKING, TypeAlias, Unpack, overload
@@ -32,9 +33,10 @@ class NoKernel(Message):
     code = "no-kernel"
     raises = CallTypeError
     title = "a {kind} cannot be compiled to a kernel"
-    help = "give a Python function, a PrimFunc or a Kernel"
+    help = "{advice}"
 
     kind: str
+    advice: str = "give a Python function, a PrimFunc or a Kernel"
 
 
 @record
@@ -97,13 +99,24 @@ def _translated(function: Function, names: Mapping[str, object], options: Option
     from tirlite.dsl import translate
 
     if not isinstance(function, FunctionType):
-        raise NoKernel(type(function).__name__).error()
+        raise _no_function(function).error()
     start = perf_counter()
     made = translate(function, names)
     seconds = perf_counter() - start
     kernel = Kernel(made.func, options, seconds=seconds, doc=function.__doc__, captures=made.captures)
     kernel.__module__, kernel.__qualname__ = function.__module__, function.__qualname__
     return kernel
+
+
+def _no_function(given: object) -> NoKernel:
+    kind = type(given).__name__
+    if isinstance(given, Kernel):
+        return NoKernel(kind, "it is one already; `tl.compile(kernel, ...)` makes one with other options")
+    if isinstance(given, (staticmethod, classmethod)):
+        return NoKernel(kind, "write @staticmethod above @tl.kernel, which stands next to the `def`")
+    if hasattr(given, "__wrapped__") or isinstance(given, partial):
+        return NoKernel(kind, "write @tl.kernel next to a `def`, below other decorators")
+    return NoKernel(kind)
 
 
 _COMPILER = Compiler()

@@ -140,6 +140,19 @@ def names_in(target: ast.expr) -> list[ast.Name]:
     return [part for part in parts if isinstance(part, ast.Name)]
 
 
+def bound_by(node: ast.AST) -> str:
+    """The name that a node of any kind binds, of those too that kernels do not have; empty where it binds none."""
+    if isinstance(node, ast.Name):
+        return node.id if isinstance(node.ctx, ast.Store) else ""
+    if isinstance(node, ast.alias):
+        return node.asname or node.name.partition(".")[0]
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return node.name
+    if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+        return node.name or ""
+    return ""
+
+
 def _reads(value: object) -> list[str]:
     """The names that are read in a field of a statement."""
     found = []

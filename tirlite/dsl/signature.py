@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from tirlite.diag import Message
+from tirlite.diag import KernelError, Message
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.parameters import parameter
 from tirlite.dsl.places import Places
@@ -24,9 +24,10 @@ class NoAnnotation(Message):
 
     code = "no-annotation"
     title = "parameter `{name}` has no type"
-    help = "write `{name}: tl.f32[n, m]` for an array, `{name}: tl.f32` for a scalar"
+    help = "{advice}"
 
     name: str
+    advice: str
 
 
 class BadParameter(Message):
@@ -82,7 +83,7 @@ def parameter_of(
     """The variable or buffer of a parameter, and whether it is an output."""
     places = expressions.places
     if arg.annotation is None:
-        raise NoAnnotation(arg.arg, span=places.span(arg)).error()
+        raise NoAnnotation(arg.arg, _typing(arg.arg), span=places.span(arg)).error()
     span = places.span(arg.annotation)
     expressions.note_names(arg.annotation)
     kind = annotations.get(arg.arg)
@@ -93,14 +94,26 @@ def parameter_of(
     return parameter(arg.arg, kind, span)
 
 
+def _typing(name: str) -> str:
+    if name in ("self", "cls"):
+        return "a kernel is no method: write it outside of the class, or under @staticmethod without this parameter"
+    return f"write `{name}: tl.f32[n, m]` for an array, `{name}: tl.f32` for a scalar"
+
+
 def _unquoted(annotation: ast.expr, places: Places) -> ast.expr:
     """The expression in an annotation that is a text, each of its nodes at the place of the text."""
     if not isinstance(annotation, ast.Constant) or not isinstance(annotation.value, str):
         return annotation
-    stmts = parsed(f"({annotation.value})", places).body
+    # A text of several lines is one expression all the same.
+    text = f"({annotation.value})" if "\n" in annotation.value else annotation.value.strip()
+    span = places.span(annotation)
+    try:
+        stmts = parsed(text, places).body
+    except KernelError as error:
+        raise KernelError(*(each.replaced(span=span) for each in error.messages if isinstance(each, Message))) from None
     stmt = stmts[0] if len(stmts) == 1 else None
     if not isinstance(stmt, ast.Expr):
-        raise BadText("this annotation is no type", span=places.span(annotation)).error()
+        raise BadText("this annotation is no type", span=span).error()
     for node in ast.walk(stmt.value):
         ast.copy_location(node, annotation)
     return stmt.value

@@ -14,7 +14,7 @@ from tirlite.dsl.attributes import attribute_of, thread_attribute
 from tirlite.dsl.calls import CallSite, misplaced
 from tirlite.dsl.convert import condition, is_literal, number
 from tirlite.dsl.expression import Expressions
-from tirlite.dsl.local_names import LocalNames, Use, names_in
+from tirlite.dsl.local_names import LocalNames, Use, bound_by, names_in
 from tirlite.dsl.loops import header
 from tirlite.dsl.parameters import described
 from tirlite.dsl.refused import NotInKernels, refusal
@@ -108,8 +108,10 @@ class Statements:
     def _give_up(self, stmt: ast.stmt) -> None:
         """Marks what `stmt` should have bound, so that its uses are not reported as well."""
         for node in ast.walk(stmt):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                self.scope.bind_wrong(node.id, self._span(node))
+            name = bound_by(node)
+            if name:
+                self.expressions.local.add(name)
+                self.scope.bind_wrong(name, self._span(node))
 
     def _attempt(self, build: Callable[[], T]) -> T | None:
         """What `build` gives; None where it is wrong, which is reported, while the body below is still looked at."""

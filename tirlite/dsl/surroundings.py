@@ -86,7 +86,7 @@ class NoAttribute(Message):
 
 @record
 class Surroundings:
-    """The names around a kernel, innermost first.
+    """The names around a kernel, innermost first; `own` is the name of the kernel itself.
 
     `captures` collects the constants that are looked up, under their names with `prefix` before them. Only what comes
     from a Python function `executes`: text never does.
@@ -96,6 +96,7 @@ class Surroundings:
     captures: dict[str, object] = field(default_factory=dict)
     prefix: str = ""
     executes: bool = False
+    own: str = ""
 
     def has(self, name: str) -> bool:
         return any(name in layer for layer in self.layers)
@@ -129,7 +130,9 @@ class Surroundings:
         """The error that there is no `name`."""
         usable = [each for layer in self.layers for each, value in layer.items() if _is_usable(each, value, span)]
         near = nearest(name, [*known, *usable])
-        if named(name) is not None:
+        if name == self.own:
+            advice = "a kernel cannot call itself: write a loop, or a function under @tl.inline that tl.static ends"
+        elif named(name) is not None:
             advice = f"write tl.{name}"
         elif hasattr(builtins, name):
             advice = "of Python's builtins a kernel has range, min, max, abs, bool, int and float"

@@ -21,9 +21,10 @@ class NoSource(Message):
 
     code = "no-source"
     title = "the source of `{name}` cannot be read"
-    help = "define it in a file, or give its text to tl.parse"
+    help = "{advice}"
 
     name: str
+    advice: str = "define it in a file, or give its text to tl.parse"
 
 
 class NotAFunction(Message):
@@ -71,6 +72,9 @@ def function_syntax(function: FunctionType) -> tuple[ast.FunctionDef, Places]:
         raise NotAFunction(f"a value of type {type(function).__name__}").error()
     if function.__name__ == "<lambda>":
         raise NotAFunction("a lambda").error()
+    if hasattr(function, "__wrapped__"):
+        advice = "another decorator has put a function around it: write @tl.kernel next to the `def`"
+        raise NoSource(function.__name__, advice).error()
     lines, first_line = _own_lines(function)
     text = "".join(lines)
     source = Source(function.__code__.co_filename, lines_of(text), first_line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import FunctionType
 
 from tirlite.diag import KernelError, Message, public
@@ -133,6 +134,7 @@ def _kernel(
 ) -> PrimFunc:
     """The function that `tree` describes; `annotations` are those that Python has evaluated already."""
     tree.body = trimmed(tree.body)
+    surroundings = replace(surroundings, own=tree.name)
     arguments = arguments_of(tree, places)
     types = CellTypes()
     func, mistakes = _attempt(tree, arguments, places, surroundings, annotations, types)

@@ -1,0 +1,126 @@
+"""What stands around the body of a kernel: decorators, annotations as texts, and what else might be made a kernel."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import pytest
+
+import tirlite as tl
+
+n = tl.dim("n")
+
+
+def refusal(define: Callable[[], object]) -> str:
+    with pytest.raises(tl.TirliteError) as caught:
+        define()
+    return str(caught.value)
+
+
+def test_a_mistake_in_an_annotation_that_is_a_text_is_told_at_the_text() -> None:
+    def define() -> None:
+        @tl.kernel
+        def scale(x: "tl.f32["):  # type: ignore  # noqa: F722, UP037
+            x[0] = 1
+
+    text = refusal(define)
+    assert text.startswith("error[bad-syntax]")
+    assert "^^^^^^^^^" in text.splitlines()[-1]
+    assert 'def scale(x: "tl.f32["):' in text
+
+
+def test_an_annotation_may_be_a_text_of_several_lines() -> None:
+    assert tl.parse("@tl.kernel\ndef f(x: '''tl.f32[\n4]'''):\n    x[0] = 1").params[0].name == "x"
+
+
+def test_a_misspelt_type_is_answered_with_the_nearest_where_python_evaluates_it() -> None:
+    with pytest.raises(AttributeError, match="'tirlite' has no attribute 'f33'; did you mean `f32`"):
+        tl.f33  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute '__wrapped__'$"):
+        tl.__wrapped__  # noqa: B018
+
+
+def test_a_method_is_told_to_be_none() -> None:
+    def define() -> None:
+        class Model:
+            @tl.kernel
+            def scale(self, x: tl.f32[n]):  # type: ignore
+                x[0] = 1
+
+    assert "= help: a kernel is no method" in refusal(define)
+
+
+def test_a_kernel_goes_under_staticmethod_and_not_above() -> None:
+    class Model:
+        @staticmethod
+        @tl.kernel
+        def scale(x: tl.f32[n]):  # type: ignore
+            x[0] = 1
+
+    assert Model.scale.ir.name == Model().scale.ir.name == "scale"
+    assert "write @staticmethod above @tl.kernel" in refusal(lambda: tl.kernel(staticmethod(refusal)))
+
+
+def test_other_decorators_stand_above() -> None:
+    def loud(function: Callable[..., object]) -> Callable[..., object]:
+        return functools.wraps(function)(lambda *args: function(*args))
+
+    def define() -> None:
+        @tl.kernel
+        @loud
+        def scale(x: tl.f32[n]):  # type: ignore
+            x[0] = 1
+
+    assert "write @tl.kernel next to the `def`" in refusal(define)
+    assert "below other decorators" in refusal(lambda: tl.kernel(functools.lru_cache(refusal)))
+    assert "below other decorators" in refusal(lambda: tl.kernel(functools.partial(refusal)))
+
+
+def test_a_kernel_is_made_once() -> None:
+    @tl.kernel
+    def scale(x: tl.f32[n]):  # type: ignore
+        x[0] = 1
+
+    assert "= help: it is one already" in refusal(lambda: tl.kernel(scale))
+
+
+def test_a_kernel_that_calls_itself_is_told_so() -> None:
+    assert "= help: a kernel cannot call itself" in refusal(
+        lambda: tl.parse("n = tl.dim('n')\n@tl.kernel\ndef f(x: tl.f32[n]):\n    f(x)")
+    )
+
+
+@pytest.mark.parametrize(
+    "binding",
+    [
+        "def a(t):\n    return t",
+        "class a: pass",
+        "import a",
+        "import a.b",
+        "from b import c as a",
+        "x[0] = (a := 1.0)",
+        "match x[0]:\n    case a: pass",
+        "try:\n    pass\nexcept ValueError as a:\n    pass",
+        "a, b = 1, 2",
+        "del x\na = x.T",
+    ],
+)
+def test_what_depends_on_a_refused_binding_is_not_told_as_well(binding: str) -> None:
+    lines = [*binding.splitlines(), "x[1] = a(1.0)", "x[2] = wrong"]
+    body = "".join(f"    {line}\n" for line in lines)
+    with pytest.raises(tl.KernelError) as caught:
+        tl.parse(f"n = tl.dim('n')\n@tl.kernel\ndef f(x: tl.f32[n]):\n{body}")
+    assert "`wrong`" in str(caught.value)
+    assert "`a` is not defined" not in str(caught.value)
+
+
+def test_a_name_that_stands_twice_around_is_offered_once() -> None:
+    n = tl.dim("n")
+
+    def define() -> None:
+        @tl.kernel
+        def scale(x: tl.f32[nn]):  # type: ignore  # noqa: F821
+            x[n - 1] = 1
+
+    assert refusal(define).endswith("= help: did you mean `n`?")
