@@ -17,6 +17,7 @@ from tirlite.plan.check import check
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.verdict import Counterexample, Fault
+from tirlite.plan.weaker import weaker_strategy
 from tirlite.record import record
 from tirlite.show import shown
 
@@ -168,6 +169,9 @@ def solve(
     `exact` search for `budget` nodes, or `time_limit` seconds, on `engine`, in as many `threads` as are given, and tell
     `listener` of progress; other strategies do without these. Threads change no plan that the clock did not end. What `cache` has is taken from there, and what is made is kept there.
 
+    Where only the proof is missing that a plan of a named strategy is safe for all values of the dims, it is planned by
+    `share`, and after that by `none`; the plan tells the strategy that it was made by.
+
     Raises PlanError for an argument of the wrong kind, an unknown strategy, clashing fixed offsets, or an unsafe plan
     of your own; CapacityError where the plan does not fit.
     """
@@ -184,6 +188,9 @@ def solve(
     plan = replace(made, seconds=perf_counter() - start)
     verdict = check(problem, plan)
     if isinstance(verdict, Counterexample):
+        weaker = weaker_strategy(strategy, problem, plan, verdict) if isinstance(strategy, str) else None
+        if weaker is not None:
+            return solve(problem, weaker)
         raise _complaint(problem, plan, verdict, ours=isinstance(strategy, str)).error()
     return plan
 
