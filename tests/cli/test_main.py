@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -48,3 +51,41 @@ def test_help_loads_nothing_that_can_wait() -> None:
     loaded = set(shown.stdout.split())
     assert "tirlite.cli.show" in loaded
     assert {"numpy", "llvmlite", "sympy", "tirlite.driver", "tirlite.ir"} & loaded == set()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize(
+    ("command", "buffered"), [("explain bad-step", True), ("explain bad-step", False), ("-h", True)]
+)
+def test_a_full_disk_behind_the_output_is_an_error(
+    command: str, buffered: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with full_disk(buffered=buffered) as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main(command.split()) == 2
+    assert capsys.readouterr().err == "error[cannot-write]: cannot write `standard output`: No space left on device\n"
+
+
+def full_disk(*, buffered: bool) -> TextIO:
+    raw = io.FileIO("/dev/full", "w")
+    return io.TextIOWrapper(io.BufferedWriter(raw) if buffered else raw, "utf-8", write_through=not buffered)
+
+
+def test_a_pipe_that_nobody_reads_any_more_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w", encoding="utf-8") as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        assert main(["explain", "bad-step"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("stream", "command", "code"), [("stdout", "bad-step", 0), ("stderr", "bad-stepp", 2)])
+def test_a_stream_may_be_missing(
+    stream: str, command: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, stream, None)
+    assert main(["explain", command]) == code
+    assert capsys.readouterr() == ("", "")

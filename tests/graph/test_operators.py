@@ -85,3 +85,10 @@ def test_integers_divide_as_asked() -> None:
     f = g.function([g.floor_divide(a, b), g.floor_mod(a, b), g.trunc_divide(a, b), g.trunc_mod(a, b)])
     shown = [each.tolist() for each in tl.graph.evaluate(f, x, y)]
     assert shown == [[-4, -4, -4], [1, -1, 0], [-3, -3, -4], [-1, 1, 0]]
+
+
+def test_nothing_is_dropped_outside_of_training() -> None:
+    g = tl.graph.Builder("trained")
+    y = g.dropout(g.input("x", tl.f32[2, 3]))
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(tl.graph.evaluate(g.function(y), x), x)

@@ -42,6 +42,16 @@ def test_conv2d(stride, pads, dilation, groups) -> None:
     assert y.shape == np.shape(result)
 
 
+@pytest.mark.parametrize("shape", [(1, 4, 6), (1, 4, 6, 6, 6), (4,)], ids=len)
+def test_conv2d_has_two_spatial_axes(shape) -> None:
+    g = tl.graph.Builder("conv")
+    x, w = g.input("x", tl.f32[shape]), np.ones((2, 4, *(1 for _ in shape[2:])), np.float32)
+    with pytest.raises(
+        tl.GraphError, match=r"conv2d\(f32\[.*\]\)`: operand 0 must be \[batch, channels, height, width\]"
+    ):
+        g.conv2d(x, w)
+
+
 @pytest.mark.parametrize("groups", [1, 2])
 def test_conv_transpose_is_the_transpose_of_conv(groups) -> None:
     rng = np.random.default_rng(2)

@@ -6,14 +6,20 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from tirlite.cli import bench, demo, explain, onnx_coverage, plan, run, show
 from tirlite.cli.command_error import CommandError
+from tirlite.cli.output_file import CannotWrite
 from tirlite.diag import CapacityError, TirliteError
 from tirlite.show import write
+
+# What standard output fails with; of other files, commands tell which they are.
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 _COMMANDS = (demo, show, explain, plan, run, bench, onnx_coverage)
 
@@ -21,21 +27,45 @@ _COMMANDS = (demo, show, explain, plan, run, bench, onnx_coverage)
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; `argv` is what stands behind the program's name."""
     try:
+        code = _run(argv)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output has read enough
+        _discard_output()
+        return 0
+    except OSError as error:
+        if error.filename is not None or error.errno not in _UNWRITABLE:
+            raise
+        _discard_output()
+        return _told(CannotWrite("standard output", error.strerror or str(error)).error())
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
         arguments = _parser().parse_args(argv)
     except SystemExit as stop:  # argparse has printed help, or what is wrong
         return int(stop.code or 0)
     try:
         code: int = arguments.run(arguments)
-        sys.stdout.flush()
     except TirliteError as error:
-        write(error.styled(), sys.stderr)
-        return _exit_code(error)
-    except BrokenPipeError:  # whoever read the output has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        return 130
+        return _told(error)
     return code
+
+
+def _told(error: TirliteError) -> int:
+    """The exit code of an error, which is printed as far as anybody can still be told."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            write(error.styled(), sys.stderr)
+    return _exit_code(error)
+
+
+def _discard_output() -> None:
+    """Lets what is left in standard output go nowhere, for Python would complain of it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _exit_code(error: TirliteError) -> int:

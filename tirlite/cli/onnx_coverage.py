@@ -27,7 +27,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs and prints; exit code 1 where a case gave other numbers or failed."""
+    """Runs and prints; exit code 1 where a case gave other numbers or failed, 2 where none has the name asked for."""
     from tirlite.cli.onnx_cases import FAILED, KINDS, WRONG, outcomes
 
     found: list[Outcome] = []
@@ -37,6 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
             found.append(each)
             if sys.stderr.isatty() and len(found) % 50 == 0:
                 print(f"{len(found)} cases", file=sys.stderr)
+    if not found:
+        print(f"onnx-coverage: no case has `{arguments.only}` in its name", file=sys.stderr)
+        return 2
     print(_text(found, listed=arguments.list))
     return 1 if any(each.state in (WRONG, FAILED) for each in found) else 0
 

@@ -43,6 +43,7 @@ def _painted(piece: Piece) -> str:
 
 
 def write(pieces: Iterable[Piece], stream: TextIO | None = None) -> None:
-    """Prints styled text and the end of its line, to standard output unless told otherwise."""
+    """Prints styled text and the end of its line, to standard output unless told otherwise, if there is any."""
     stream = stream or sys.stdout
-    print(coloured(pieces) if wants_colour(stream) else plain(pieces), file=stream)
+    if stream is not None:
+        print(coloured(pieces) if wants_colour(stream) else plain(pieces), file=stream)

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.expr import Call, Expr, TupleGetItem
 from tirlite.graph.extents import Extent, size_of
+from tirlite.graph.op import ShapeMismatch
 from tirlite.graph.ops import Conv, ConvTranspose, Pool
 from tirlite.sizes import Size
 
@@ -50,8 +51,12 @@ class ConvolutionBuilder(CallBuilder):
         dilation: Steps = 1,
         groups: int = 1,
     ) -> Call:
-        """The convolution of `[batch, channels, height, width]`."""
-        return self.conv(x, weight, bias, stride=stride, pad=pad, dilation=dilation, groups=groups)
+        """The convolution of `[batch, channels, height, width]`. Raises GraphError for any other number of axes."""
+        image, *_ = self._operands([x, weight], self._here())
+        if image.tensor.rank != 4:
+            why = "operand 0 must be [batch, channels, height, width]; `conv` takes any number of spatial axes"
+            raise ShapeMismatch(f"conv2d({image.tensor})", why, span=self._here()).error()
+        return self.conv(image, weight, bias, stride=stride, pad=pad, dilation=dilation, groups=groups)
 
     def conv_transpose(
         self,

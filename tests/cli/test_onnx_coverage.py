@@ -1,0 +1,16 @@
+"""`tirlite onnx-coverage` without a case to run; with cases, see `test_run`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tirlite.cli import onnx_cases
+from tirlite.cli.main import main
+
+
+def test_a_name_that_no_case_has_is_told_with_code_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(onnx_cases, "outcomes", lambda *_, **__: iter(()))
+    assert main(["onnx-coverage", "--only", "sofmax"]) == 2
+    assert capsys.readouterr() == ("", "onnx-coverage: no case has `sofmax` in its name\n")
