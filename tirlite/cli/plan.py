@@ -86,7 +86,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--strategy", metavar="S", default="auto", help="who plans, auto unless told otherwise")
     parser.add_argument("--time-limit", metavar="S", type=float, help="seconds to search; Ctrl-C ends it too")
     parser.add_argument("--budget", metavar="NODES", type=int, help="nodes to search: the same plan on any machine")
-    parser.add_argument("--threads", metavar="T", type=int, default=1, help="at most so many; the search takes one")
+    parser.add_argument("--threads", metavar="T", type=int, default=1, help="how many searches may go on at once")
     parser.add_argument("--align", metavar="A", type=int, default=1, help="a power of two; aligns every buffer to it")
     parser.add_argument(
         "--facts", metavar="F", default="", help="what is known of the names in sizes: 'N<=64, N%%8==0'"
@@ -218,7 +218,8 @@ def _plan(problem: Problem, arguments: argparse.Namespace) -> Plan:
 
     budget = _budget(arguments)
     with showing(sys.stderr) as listener:
-        return solve(problem, arguments.strategy, budget, arguments.time_limit, LateEngine(), listener)
+        limits = budget, arguments.time_limit
+        return solve(problem, arguments.strategy, *limits, LateEngine(), listener, threads=arguments.threads)
 
 
 def _budget(arguments: argparse.Namespace) -> int | None:

@@ -166,8 +166,9 @@ def solve(
     """A plan for `problem`, checked.
 
     `strategy` is a name out of STRATEGIES, or a function of your own from a problem to a plan. `auto` and
-    `exact` search for `budget` nodes, or `time_limit` seconds, on `engine`, in as many `threads` as are given, and tell
-    `listener` of progress; other strategies do without these. Threads change no plan that the clock did not end. What `cache` has is taken from there, and what is made is kept there.
+    `exact` search for `budget` nodes, or `time_limit` seconds, on `engine`, up to `threads` at once if it is compiled,
+    and tell `listener` of progress; other strategies do without these. Threads change no plan that the clock did not
+    end. What `cache` has is taken from there, and what is made is kept there.
 
     Where only the proof is missing that a plan of a named strategy is safe for all values of the dims, it is planned by
     `share`, and after that by `none`; the plan tells the strategy that it was made by.
@@ -175,11 +176,10 @@ def solve(
     Raises PlanError for an argument of the wrong kind, an unknown strategy, clashing fixed offsets, or an unsafe plan
     of your own; CapacityError where the plan does not fit.
     """
-    _check_arguments(problem, strategy, budget, time_limit)
+    _check_arguments(problem, strategy, budget, time_limit, threads)
     make = _strategy(strategy) if isinstance(strategy, str) else strategy
     if isinstance(make, _Named) and make.name in _SEARCHES:
-        searching = {"budget": budget, "time_limit": time_limit, "threads": threads}
-        make = partial(make, engine=engine, listener=listener, **searching)
+        make = partial(make, budget=budget, time_limit=time_limit, engine=engine, listener=listener, threads=threads)
     start = perf_counter()
     kept = None if cache is None or strategy in _SWIFT else cache
     made = make(problem) if kept is None else kept.plan(problem, make, strategy, budget, time_limit)
@@ -195,14 +195,16 @@ def solve(
     return plan
 
 
-def _check_arguments(problem: object, strategy: object, budget: object, time_limit: object) -> None:
+def _check_arguments(problem: object, strategy: object, budget: object, time_limit: object, threads: object) -> None:
     nodes = budget is None or (isinstance(budget, Integral) and int(budget) >= 0)
     seconds = time_limit is None or (isinstance(time_limit, Real) and float(time_limit) >= 0)
+    has_thread = isinstance(threads, Integral) and int(threads) > 0
     for name, given, fits, wanted in (
         ("problem", problem, isinstance(problem, Problem), "a Problem"),
         ("strategy", strategy, isinstance(strategy, str) or callable(strategy), "a name, or a function that plans"),
         ("budget", budget, nodes, "a number of nodes, zero or more"),
         ("time_limit", time_limit, seconds, "a number of seconds, zero or more"),
+        ("threads", threads, has_thread, "a number of threads, one or more"),
     ):
         if not fits:
             raise SolveArgument(name, wanted, shown(given)[:60]).error()

@@ -22,6 +22,7 @@ class CompiledEngine:
     slice = 5000
     # Sums of larger numbers could wrap.
     largest = 1 << 60
+    is_parallel = True
 
     def __init__(self) -> None:
         self.kernel: driver.Kernel = driver.compile(parse(kernel_text(advance, NAMES), "search"))

@@ -26,6 +26,12 @@ class LateEngine:
     def __init__(self, work: int = _WORK) -> None:
         """`work` is how many nodes times buffers are left to Python."""
         self._left = work
+        self._is_compiled = False
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether it has gone over to compiled code."""
+        return self._is_compiled
 
     def array(self, values: Sequence[int], /) -> Array:
         return list(values)
@@ -41,6 +47,7 @@ class LateEngine:
             advance(cells, step)
         if nodes > 0:
             engine = compiled_engine()
+            self._is_compiled = True
             for each in fields(cells):
                 values = getattr(cells, each.name)
                 if isinstance(values, list):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 
-from tirlite.plan.search.cells import FOUND, IMPOSSIBLE, NODES, RUNNING, STATUS
+from tirlite.plan.search.beside import Race
+from tirlite.plan.search.cells import FOUND, IMPOSSIBLE, NODES, RUNNING, STATUS, Cells
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.instance import Instance
 from tirlite.plan.search.limits import Limits
@@ -15,6 +17,8 @@ from tirlite.plan.search.orders import orders, varied
 _FIRST = 250
 # A round looks at capacities between bound and best packing until they are closer than this part of their distance.
 _PARTS = 8
+# Searches of fewer nodes are not worth a thread.
+_THREADED = 2_000
 
 
 class Descent:
@@ -30,7 +34,7 @@ class Descent:
         self._stop = self._lowest
         self._rounds = 0
         self._orders = orders(instance)
-        self._cells = load(instance, engine)
+        self._cells = [load(instance, engine)]
 
     @property
     def bound(self) -> int:
@@ -83,10 +87,7 @@ class Descent:
 
     def _try(self, capacity: int, nodes: int) -> bool:
         """Whether some order finds a packing of this height; the one that does is tried first from then on."""
-        for position, order in enumerate(self._orders):
-            if self.limits.is_over:
-                return False
-            status = self._attempt(order, capacity, nodes)
+        for position, status in enumerate(self._statuses(capacity, nodes)):
             if status == FOUND:
                 self._orders.insert(0, self._orders.pop(position))
                 return True
@@ -95,10 +96,36 @@ class Descent:
                 return False
         return False
 
+    def _statuses(self, capacity: int, nodes: int) -> Iterator[int]:
+        """The status after a search in each order, until one ends it or the limits do."""
+        limits, orders = self.limits, self._orders
+        if limits.threads > 1 and self.engine.is_parallel and _THREADED <= nodes <= limits.nodes // len(orders):
+            yield from self._raced(capacity, nodes)
+            return
+        for order in orders:
+            if limits.is_over:
+                return
+            yield self._attempt(order, capacity, nodes)
+
+    def _raced(self, capacity: int, nodes: int) -> Iterator[int]:
+        """The same from several threads, where there are nodes enough for all."""
+        while len(self._cells) < min(self.limits.threads, len(self._orders)):
+            self._cells.append(load(self.instance, self.engine))
+        starts = [partial(self._restart, order=order, capacity=capacity) for order in self._orders]
+        for outcome in Race(self.engine, self._cells, self.limits.is_late).run(starts, nodes):
+            self.limits.spend(outcome.nodes)
+            if outcome.offsets is not None:
+                self._keep(outcome.offsets)
+            self.limits.report(self.total, self.bound)
+            yield outcome.status
+
+    def _restart(self, cells: Cells, order: Sequence[int], capacity: int) -> None:
+        restart(cells, self.instance, order, capacity)
+
     def _attempt(self, order: Sequence[int], capacity: int, nodes: int) -> int:
         """The status after one search of so many nodes; keeps what it finds."""
         # An engine may put other arrays into the cells.
-        cells = self._cells
+        cells = self._cells[0]
         restart(cells, self.instance, order, capacity)
         while cells.state[STATUS] == RUNNING and nodes > 0 and not (self.limits.is_over and self.best is not None):
             before = int(cells.state[NODES])

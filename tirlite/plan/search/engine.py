@@ -12,7 +12,8 @@ from tirlite.plan.search.cells import Array, Cells
 class Engine(Protocol):
     """Runs searches. All engines give the same answers for the same number of nodes.
 
-    `slice` is how many nodes take some hundredths of a second, `largest` the largest sum of sizes that it can take.
+    `slice` is how many nodes take some hundredths of a second, `largest` the largest sum of sizes that it can take;
+    `is_parallel` says whether searches in several threads go on at once.
     """
 
     @property
@@ -20,6 +21,9 @@ class Engine(Protocol):
 
     @property
     def largest(self) -> int: ...
+
+    @property
+    def is_parallel(self) -> bool: ...
 
     def array(self, values: Sequence[int], /) -> Array:
         """The values in the form that `advance` wants."""
@@ -36,6 +40,7 @@ class PythonEngine:
 
     slice = 100
     largest = 1 << 62
+    is_parallel = False
 
     def array(self, values: Sequence[int], /) -> Array:
         return list(values)

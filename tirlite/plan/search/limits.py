@@ -24,7 +24,7 @@ Listener = Callable[[Progress], None]
 
 @record(frozen=False)
 class Limits:
-    """`nodes` that are left, seconds after which to stop, and who wants to know in between.
+    """`nodes` that are left, seconds after which to stop, who wants to know in between, and how many threads search.
 
     The clock may end a search before its nodes do: then `ended_by_clock` says that another run may find another plan.
     """
@@ -32,6 +32,7 @@ class Limits:
     nodes: int
     time_limit: float | None = None
     listener: Listener | None = None
+    threads: int = 1
     used: int = 0
     ended_by_clock: bool = False
     start: float = field(default_factory=perf_counter)
@@ -43,8 +44,13 @@ class Limits:
     def spend(self, nodes: int) -> None:
         self.nodes -= nodes
         self.used += nodes
+        self.is_late()
+
+    def is_late(self) -> bool:
+        """Whether the clock has ended the search; asks it."""
         if self.time_limit is not None and perf_counter() - self.start >= self.time_limit:
             self.ended_by_clock = True
+        return self.ended_by_clock
 
     def interrupt(self) -> None:
         self.ended_by_clock = True

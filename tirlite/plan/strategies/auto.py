@@ -25,6 +25,7 @@ def auto(
     time_limit: float | None = None,
     engine: Engine | None = None,
     listener: Listener | None = None,
+    threads: int = 1,
 ) -> Plan:
     """The plan of `share` where none needs less, or else that of `pack`, or what some search makes of it.
 
@@ -47,5 +48,5 @@ def auto(
     nodes = _WORK // max(count, 1) if budget is None and time_limit is None else budget
     if plan.proved_optimal or (nodes is not None and nodes < count // 8):
         return plan
-    found = improved(plan, nodes, time_limit, engine, listener)
+    found = improved(plan, nodes, time_limit, engine, listener, threads)
     return found if found.total == plan.total else replace(found, strategy="exact")

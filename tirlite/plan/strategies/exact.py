@@ -36,6 +36,7 @@ def exact(
     time_limit: float | None = None,
     engine: Engine | None = None,
     listener: Listener | None = None,
+    threads: int = 1,
 ) -> Plan:
     """The plan with the fewest bytes, or the best one that the limits allow.
 
@@ -45,7 +46,7 @@ def exact(
     start = perf_counter()
     first = pack(problem, _FIRST_LOOK)
     left = None if time_limit is None else max(time_limit - (perf_counter() - start), 0.0)
-    found = improved(first, budget, left, engine, listener)
+    found = improved(first, budget, left, engine, listener, threads)
     if not found.proved_optimal and found.deterministic:
         packed = pack(problem)
         if prove_le(found.total, packed.total) is not Proof.YES:
@@ -59,19 +60,21 @@ def improved(
     time_limit: float | None = None,
     engine: Engine | None = None,
     listener: Listener | None = None,
+    threads: int = 1,
 ) -> Plan:
     """A plan with as few bytes as a branch and bound search reaches from `plan`; the same where it finds none better.
 
     Each memory in which all sizes are constant is searched, within `budget` nodes in all, and `time_limit` seconds if
     that is given; without either, within BUDGET nodes. Requests stay in the memories, and pairs in the places, that
     `plan` chose. `plan.proved` is a bound that holds given that. A search that the clock ended, or the user by Ctrl-C,
-    leaves a plan that says `deterministic=False`. `listener` hears of progress.
+    leaves a plan that says `deterministic=False`. `listener` hears of progress. As many `threads` search at once, where
+    the engine lets them; for a number of nodes their plan is that of one thread.
 
     The rules of the search are told in `plan.search`; `engine` runs them, by default in Python.
     """
     if budget is None:
         budget = BUDGET if time_limit is None else _ENDLESS
-    limits = Limits(budget, time_limit, listener)
+    limits = Limits(budget, time_limit, listener, threads)
     memories = [_Memory.of(plan, name) for name in dict.fromkeys(region.memory for region in plan.pools.values())]
     bounds = []
     for left, memory in zip(range(len(memories), 0, -1), memories, strict=True):

@@ -1,0 +1,74 @@
+"""Searches beside each other: the answer of one thread, whoever is ready first."""
+
+from random import Random
+from threading import active_count, get_ident
+from time import sleep
+
+import pytest
+
+from tirlite.diag import PlanError
+from tirlite.plan import Problem, Request, solve
+from tirlite.plan.search import descent
+from tirlite.plan.search.engine import PythonEngine
+
+
+class ParallelEngine(PythonEngine):
+    """The engine in Python, in as many threads as are wanted, which take turns at random."""
+
+    is_parallel = True
+    slice = 20
+
+    def __init__(self, seed):
+        self.threads = set()
+        self._random = Random(seed)
+
+    def advance(self, cells, nodes):
+        self.threads.add(get_ident())
+        sleep(self._random.choice((0, 0.0005)))
+        super().advance(cells, nodes)
+
+
+def crowd(seed, count):
+    """Requests of odd sizes, too many to be placed at the bound by chance."""
+    random = Random(seed)
+    lows = [random.randrange(40) for _ in range(count)]
+    return Problem(
+        tuple(
+            Request(f"r{i}", random.randrange(1, 90), (low, low + random.randrange(2, 16)))
+            for i, low in enumerate(lows)
+        )
+    )
+
+
+@pytest.mark.parametrize(("seed", "count"), [(4, 40), (5, 40), (2, 70), (11, 70)])
+def test_threads_change_no_plan(seed, count, monkeypatch):
+    monkeypatch.setattr(descent, "_THREADED", 1)
+    one = solve(crowd(seed, count), "exact", 2_500, engine=PythonEngine())
+    engine = ParallelEngine(seed)
+    two = solve(crowd(seed, count), "exact", 2_500, engine=engine, threads=3)
+    assert len(engine.threads) > 1
+    assert two.placements == one.placements
+    assert two.lower_bound == one.lower_bound
+    assert two.deterministic
+
+
+class Interrupted(ParallelEngine):
+    """The user loses patience while several threads search."""
+
+    def advance(self, cells, nodes):
+        super().advance(cells, nodes)
+        if len(self.threads) > 1:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupt_ends_all_threads_and_leaves_the_best_plan(monkeypatch):
+    monkeypatch.setattr(descent, "_THREADED", 1)
+    plan = solve(crowd(5, 40), "exact", 2_500, engine=Interrupted(5), threads=3)
+    assert not plan.deterministic
+    assert plan.total >= plan.lower_bound
+    assert active_count() == 1
+
+
+def test_a_number_of_threads_below_one_is_refused():
+    with pytest.raises(PlanError, match="threads"):
+        solve(crowd(5, 4), "exact", threads=0)
