@@ -261,7 +261,10 @@ class Assignments:
                 described(value), name, f"use `{value.name}`, or tl.view for another shape", span=span
             ).error()
         if not isinstance(value, Expr) and not is_literal(value):
-            raise SecondName(described(value), name, "a local name stands for a number or a buffer", span=span).error()
+            advice = "a local name stands for a number or a buffer"
+            if isinstance(value, tuple):
+                advice = f"give each of its {len(value)} parts a name: `{name}, ... = ...`"
+            raise SecondName(described(value), name, advice, span=span).error()
         return value if dtype is None else stored(value, dtype, name, span)
 
     def _to_cell(self, name: str, value: object, home: Home, stmt: ast.stmt, value_span: Span) -> None:

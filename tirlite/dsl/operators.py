@@ -10,8 +10,8 @@ from typing import Any
 from tirlite.diag import Message, Span
 from tirlite.dsl.convert import is_literal, number, together
 from tirlite.ir import expr as e
-from tirlite.ir.dtype import DType, f64
-from tirlite.ir.expr import Call, Expr
+from tirlite.ir.dtype import DType, f64, u64
+from tirlite.ir.expr import Call, Cast, Expr, IntImm, LetExpr, Var
 from tirlite.ir.op import Op
 from tirlite.record import record
 
@@ -110,6 +110,12 @@ COMPARE: Mapping[type[ast.cmpop], Operator] = {
     ast.GtE: Operator(">=", e.GE, operator.ge, *_OF_ANY),
 }
 
+# What `a op b` is as a comparison of `b` with `a`.
+_MIRRORED: Mapping[str, Operator] = {
+    op.sign: COMPARE[mirrored]
+    for op, mirrored in zip(COMPARE.values(), (ast.Eq, ast.NotEq, ast.Gt, ast.GtE, ast.Lt, ast.LtE), strict=True)
+}
+
 # Beyond this many bits, no literal fits into any type.
 _MOST_BITS = 4096
 
@@ -118,6 +124,11 @@ def binary(op: Operator, a: object, b: object, spans: tuple[Span, Span]) -> obje
     """`a op b`."""
     if is_literal(a) and is_literal(b):
         return _of_literals(op, a, b, spans[0])
+    if op.sign in _MIRRORED and isinstance(a, Expr) and isinstance(b, Expr):
+        if _is_wide_unsigned(a) and b.dtype.is_signed:
+            return _unsigned_beside_signed(op, a, b, spans)
+        if _is_wide_unsigned(b) and a.dtype.is_signed:
+            return _unsigned_beside_signed(_MIRRORED[op.sign], b, a, spans[::-1])
     left, right = together((a, b), spans)
     dtype = left.dtype
     if not op.takes(dtype):
@@ -130,6 +141,21 @@ def binary(op: Operator, a: object, b: object, spans: tuple[Span, Span]) -> obje
         real = f64.with_lanes(dtype.lanes)
         return e.Div(left.astype(real), right.astype(real))
     return op.kind(left, right)
+
+
+def _is_wide_unsigned(value: Expr) -> bool:
+    return value.dtype.is_integer and not value.dtype.is_signed and value.dtype.bits == 64
+
+
+def _unsigned_beside_signed(op: Operator, a: Expr, b: Expr, spans: tuple[Span, Span]) -> Expr:
+    """`a op b` of a u64 and a signed integer, exact as in NumPy 2: f64, in which they meet, rounds."""
+    least = b if isinstance(b, (Var, IntImm)) else Var("signed", b.dtype)
+    compared = binary(op, a, Cast(u64.with_lanes(b.dtype.lanes), least), spans)
+    holds_of_negative = op.sign in (">", ">=", "!=")
+    sign = binary(COMPARE[ast.Lt if holds_of_negative else ast.GtE], least, 0, spans)
+    result = binary(BINARY[ast.BitOr if holds_of_negative else ast.BitAnd], sign, compared, spans)
+    assert isinstance(result, Expr)
+    return LetExpr(least, b, result) if isinstance(least, Var) and least is not b else result
 
 
 def _of_literals(op: Operator, a: object, b: object, span: Span) -> object:

@@ -8,6 +8,8 @@ from tirlite.diag import Message
 from tirlite.ir.dtype import DType, f32
 from tirlite.ir.expr import (
     And,
+    BitAnd,
+    BitOr,
     Call,
     Cast,
     Compare,
@@ -69,6 +71,8 @@ def _compared(condition: Expr) -> list[Expr]:
         node, surely, lets = stack.pop()
         if isinstance(node, (And, Or)):
             stack += ((node.b, False, lets), (node.a, surely, lets))
+        elif isinstance(node, (BitAnd, BitOr)):
+            stack += ((node.b, surely, lets), (node.a, surely, lets))
         elif isinstance(node, Not):
             stack.append((node.a, surely, lets))
         elif isinstance(node, LetExpr):
