@@ -38,6 +38,14 @@ def test_nor_where_sizes_are_constant() -> None:
     assert compiled.plan.total == compiled.plan.open_bound == 4 * 3 * (56 + 24)
 
 
+def test_each_shape_has_the_alignment_that_costs_it_nothing() -> None:
+    compiled = compile(layers(n, WIDE), strategy="per_shape")
+    for rows, align in ((1, 32), (2, 64), (3, 32), (16, 64)):
+        plan = compiled.plan_at(n=rows)
+        assert plan.total == plan.lower_bound
+        assert all(place.offset % align == 0 for place in plan.placements.values())
+
+
 def test_the_largest_alignment_is_kept_that_costs_nothing() -> None:
     assert aligns(compile(layers(n, WIDE))) == {32}
     assert aligns(compile(layers(n, (57, 17, 17, 57)))) == {4}

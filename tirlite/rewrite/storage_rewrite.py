@@ -27,11 +27,13 @@ from tirlite.ir import (
     Var,
     View,
     While,
+    calls_in,
     rewrite,
     statements,
     walk,
 )
 from tirlite.plan import Plan, StorageScope, Strategy, solve
+from tirlite.plan.weaker import WEAKER
 from tirlite.record import record
 from tirlite.rewrite.inject_virtual_threads import demand_injected
 from tirlite.rewrite.split_webs import SplitWebs
@@ -52,8 +54,6 @@ _WHOLE_SLOTS = ("none", "tvm", "share")
 _FREE = ("auto", "pack", "exact")
 # Strategies that take the buffers as they are.
 _AS_GIVEN = ("none", "tvm")
-# What is tried next where a proof is missing: with `share` all offsets are 0, with `none` nothing is to be proved.
-_WEAKER = {"auto": "share", "exact": "share", "pack": "share", "share": "none"}
 
 _Planned: TypeAlias = tuple[PrimFunc, StorageProblem, Plan]
 
@@ -92,7 +92,7 @@ class StorageRewrite:
     plans. Where offsets are chosen, buffers of 64 bytes or more are aligned to 64 bytes; those of a function that calls
     kernels to less, where that saves bytes.
     With `check` the result is proved to read what `func` would have read, see `analysis.check_storage`. Where only the
-    proof is missing that a plan of `auto`, `exact` or `pack` is safe, the plan is that of `share`, and after that of
+    proof is missing that a plan with offsets is safe, the plan is that of `share`, and after that of
     `none`; what is wrong for some sample of the dims is an error. `on_plan` is told the plan that is taken.
     `budget` and `time_limit` bound the search of strategy `exact`, in nodes and in seconds; `engine` runs it, by
     default in Python. Plans that `cache` has are taken from there, but for those that differ by shape.
@@ -125,8 +125,8 @@ class StorageRewrite:
         result = _Merger(func, found, plan).rewrite() if merge else _without(func, found.dead)
         if self.check and result is not func:
             fault = self._fault(func, result, found, plan.in_place)
-            if fault is not None and fault.is_doubt and isinstance(self.strategy, str) and self.strategy in _WEAKER:
-                return replace(self, strategy=_WEAKER[self.strategy])(given)
+            if fault is not None and fault.is_doubt and isinstance(self.strategy, str) and self.strategy in WEAKER:
+                return replace(self, strategy=WEAKER[self.strategy])(given)
             _demand_none(fault, func, plan.strategy)
         if self.on_plan is not None:
             self.on_plan(plan)
@@ -192,6 +192,9 @@ class StorageRewrite:
 
     def _found(self, func: PrimFunc, sequence: LinearSequence | None = None) -> StorageProblem:
         lines, in_place = self.strategy not in _WHOLE_SLOTS, self.in_place and self.strategy != "none"
+        if self.strategy == "per_shape" and calls_in(func.body):
+            # Lines are taken shape by shape, where they cost no bytes; see `weaker_alignments` for why only here.
+            lines = False
         found = storage_problem(
             func, self.target, lines=lines, in_place=in_place, exact_dtype=self.exact_dtype, sequence=sequence
         )
