@@ -1,13 +1,14 @@
 """Residents with bytes and hulls in, the pairs that may meet out: at one time, and not proved to lie apart.
 
 Time is swept once. Those that are there stand in a chain by their bytes, each proved to end where the next begins or
-before, so a newcomer that fits into the chain is compared with its neighbours only. What does not fit is kept beside
-the chain, and compared with each newcomer.
+before, so a newcomer is compared with its neighbours in the chain only. What does not fit into the chain is kept beside
+it, and compared with each newcomer, until what is in its way is gone: what takes over the bytes of another waits for
+no more than that other's end.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
 from tirlite.analysis.storage_check.hulls import Hull
@@ -15,6 +16,7 @@ from tirlite.analysis.storage_check.resident import Bytes
 from tirlite.sizes import Dim, Size, dims_of, evaluate, fails_at_a_sample
 
 AtMost = Callable[[Size, Size], bool]
+_Key = tuple[int, int, int]
 
 
 def meetings(places: Sequence[Bytes], hulls: Sequence[Hull | None], at_most: AtMost) -> Iterator[tuple[int, int]]:
@@ -25,33 +27,67 @@ def meetings(places: Sequence[Bytes], hulls: Sequence[Hull | None], at_most: AtM
     for index, hull in enumerate(hulls):
         if hull is not None and places[index].low != places[index].high:
             times += ((hull[0], True, index), (hull[1] + 1, False, index))
-    chain: list[tuple[int, int, int]] = []
-    beside: dict[int, None] = {}
-
-    def apart(one: int, other: int) -> bool:
-        a, b = places[one], places[other]
-        return at_most(a.high, b.low) or at_most(b.high, a.low)
-
+    there = _There(places, keys, at_most)
     for _, born, index in sorted(times):
-        place = bisect_left(chain, keys[index])
-        if not born:
-            if index in beside:
-                del beside[index]
-            else:
-                del chain[place]
-            continue
-        left = chain[place - 1][2] if place else None
-        right = chain[place][2] if place < len(chain) else None
-        here = places[index]
-        fits = (left is None or at_most(places[left].high, here.low)) and (
-            right is None or at_most(here.high, places[right].low)
-        )
-        rivals = [*beside] if fits else [*beside, *(other for _, _, other in chain)]
-        yield from ((other, index) for other in rivals if not apart(other, index))
-        if fits:
-            insort(chain, keys[index])
+        if born:
+            yield from ((other, index) for other in there.met_by(index))
+            there.add(index)
         else:
-            beside[index] = None
+            there.remove(index)
+
+
+class _There:
+    """Who is there: a chain by bytes, and those that stand beside it, each waiting for one that is in its way."""
+
+    def __init__(self, places: Sequence[Bytes], keys: Sequence[_Key], at_most: AtMost) -> None:
+        self.places, self.keys, self.at_most = places, keys, at_most
+        self.chain: list[_Key] = []
+        self.beside: dict[int, None] = {}
+        self.waiting: dict[int, list[int]] = {}  # by the member of the chain that they wait for
+
+    def met_by(self, index: int) -> list[int]:
+        """Those that are not proved to lie apart from a newcomer.
+
+        Once one of the chain is proved to end before the newcomer, all those before it do, and so to the other side.
+        """
+        here, places = self.places[index], self.places
+        first = last = bisect_left(self.chain, self.keys[index])
+        while first and not self.at_most(places[self.chain[first - 1][2]].high, here.low):
+            first -= 1
+        while last < len(self.chain) and not self.at_most(here.high, places[self.chain[last][2]].low):
+            last += 1
+        rivals = [*self.beside, *(other for _, _, other in self.chain[first:last])]
+        return [other for other in rivals if not self._apart(other, index)]
+
+    def add(self, index: int) -> None:
+        here, place = self.places[index], bisect_left(self.chain, self.keys[index])
+        before = self.chain[place - 1][2] if place else None
+        behind = self.chain[place][2] if place < len(self.chain) else None
+        if before is not None and not self.at_most(self.places[before].high, here.low):
+            self._wait(index, before)
+        elif behind is not None and not self.at_most(here.high, self.places[behind].low):
+            self._wait(index, behind)
+        else:
+            self.chain.insert(place, self.keys[index])
+
+    def remove(self, index: int) -> None:
+        """Takes one away; those that waited for it try to join the chain, or wait for another."""
+        if index in self.beside:
+            del self.beside[index]
+            return
+        del self.chain[bisect_left(self.chain, self.keys[index])]
+        for each in self.waiting.pop(index, ()):
+            if each in self.beside:
+                del self.beside[each]
+                self.add(each)
+
+    def _wait(self, index: int, other: int) -> None:
+        self.beside[index] = None
+        self.waiting.setdefault(other, []).append(index)
+
+    def _apart(self, one: int, other: int) -> bool:
+        a, b = self.places[one], self.places[other]
+        return self.at_most(a.high, b.low) or self.at_most(b.high, a.low)
 
 
 def seem_apart(one: Bytes, other: Bytes) -> bool:

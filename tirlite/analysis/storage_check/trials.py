@@ -59,7 +59,7 @@ class Trials:
 
     def __init__(self, func: PrimFunc, left: int = 200) -> None:
         self.left = left
-        self._func = func
+        self._dims = func.dims
         self._lets: dict[Var, Expr] = {}
         self._views: dict[Buffer, View] = {}
         for stmt in statements(func.body):
@@ -75,7 +75,7 @@ class Trials:
         self.left -= 1
         with np.errstate(all="ignore"):
             for least in _SIZES:
-                start = one_point(_values_for(self._func, least))
+                start = one_point(_values_for(self._dims, least))
                 written = [made for each in writes if (made := self._instances(each, home, start)) is not None]
                 for use in uses:
                     used = self._instances(use, home, start) if written else None
@@ -145,9 +145,9 @@ class Trials:
         return (var for var in found if var in self._lets and var not in points.values)
 
 
-def _values_for(func: PrimFunc, least: int) -> dict[Var, int]:
+def _values_for(dims: tuple[Var, ...], least: int) -> dict[Var, int]:
     values = {}
-    for number, var in enumerate(func.dims):
+    for number, var in enumerate(dims):
         dim = var.dim or Dim(var.name, min=0)
         values[var] = dim.nth(max(0, -(-(least + number - dim.low) // dim.multiple_of)))
     return values
