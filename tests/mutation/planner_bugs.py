@@ -217,7 +217,7 @@ PLANNER_BUGS = (
     Bug("sizes wrap at 32 bits", "9", sized(wrapped(32))),
     Bug("sizes are counted in elements", "5", sized(without_lanes)),
     Bug("the least size is taken for the size", "15, 16", sized(least)),
-    Bug("natural alignment is dropped", "5", put(storage_problem, "_natural_alignment", lambda buffer: 1), ("pack",)),
+    Bug("natural alignment is dropped", "5", put(storage_problem, "least_alignment", lambda buffer: 1), ("pack",)),
     Bug(
         "bodies of parallel loops have one arena",
         "12",
