@@ -46,6 +46,11 @@ WRONG: dict[str, Callable[[], object]] = {
     "kernel.interpret": lambda: beyond.interpret(np.ones(3, np.float32)),
     "interpret": lambda: interpret(double.ir, {}),
     "parse": lambda: tl.parse("def f("),
+    "parse of anything": lambda: tl.parse(double),
+    "pass of a kernel": lambda: tl.passes.StorageRewrite()(double),
+    "pass with wrong options": lambda: tl.passes.StorageRewrite(strategy="shared")(double.ir),
+    "allocations of a kernel": lambda: tl.allocations(double),
+    "structural_equal of a kernel": lambda: tl.structural_equal(double, double.ir),
     "validate": lambda: tl.ir.validate(double.ir.replaced(params=())),
     "dims": lambda: tl.dims("2n"),
     "dim": lambda: tl.dim("n", max="8"),
@@ -55,6 +60,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "Problem.from_json": lambda: Problem.from_json("{}"),
     "read_csv": lambda: read_csv(StringIO("")),
     "write_csv": lambda: write_csv(PAIR),
+    "with_memory of anything": lambda: tl.Target.host().with_memory("local.UB", 1024),
     "with_memory": lambda: tl.Target.host().with_memory("local", tl.MemoryInfo(8, 64, 64, None)),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tirlite.analysis.extents import Extents
 from tirlite.ir import Allocate, DType, PrimFunc, statements
+from tirlite.ir.demand import of_prim_func
 from tirlite.record import record
 from tirlite.sizes import Size
 
@@ -26,6 +27,7 @@ class AllocationSize:
         return f"{self.name}: {self.dtype}[{shape or '()'}] in {self.scope}"
 
 
+@of_prim_func
 def allocations(func: PrimFunc) -> tuple[AllocationSize, ...]:
     """The Allocate statements of `func`, in program order. `str` of one is like `t: f32[n, 4] in global`."""
     extents = Extents(func)

@@ -97,6 +97,8 @@ class Options:
         _demand("strategy", self.strategy, isinstance(self.strategy, str) or callable(self.strategy), _STRATEGY)
         _demand("target", self.target, isinstance(self.target, Target), "a Target, as in tl.Target.host(workers=2)")
         _demand("budget", self.budget, self.budget is None or isinstance(self.budget, Integral), "a number of nodes")
+        for name in ("debug", "in_place"):
+            _demand(name, getattr(self, name), isinstance(getattr(self, name), bool), "True or False")
         limit = self.time_limit
         _demand("time_limit", limit, limit is None or isinstance(limit, Real), "a number of seconds")
         if isinstance(self.strategy, str) and self.strategy not in STRATEGIES:

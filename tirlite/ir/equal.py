@@ -12,6 +12,7 @@ from enum import Enum
 from math import isnan
 from typing import Any, NamedTuple, TypeAlias
 
+from tirlite.diag import CallTypeError, Message, public
 from tirlite.ir.callees import closure_of
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, StringImm, Var
@@ -20,6 +21,21 @@ from tirlite.ir.node import Node
 from tirlite.ir.repeats import ALWAYS_FINE, demand_few_repeats
 from tirlite.ir.stmt import SeqStmt
 from tirlite.record import record
+
+
+class NotComparable(Message):
+    """What is to be compared is no tree of the IR.
+
+    Example: `tl.structural_equal(smooth, smooth.lowered)`, where `smooth` is a kernel.
+    Fix: Compare functions of the IR: `tl.structural_equal(smooth.ir, smooth.lowered)`.
+    """
+
+    code = "not-comparable"
+    raises = CallTypeError
+    title = "structural_equal() takes trees of the IR, and is given a {given}"
+    help = "give PrimFuncs, as in `kernel.ir`, statements or expressions"
+
+    given: str
 
 
 @record
@@ -33,6 +49,7 @@ class Equality:
         return self.equal
 
 
+@public
 def structural_equal(a: Node, b: Node) -> Equality:
     """Whether `a` and `b` have the same structure and so the same meaning, up to the names of what they define.
 
@@ -43,6 +60,9 @@ def structural_equal(a: Node, b: Node) -> Equality:
 
     The difference reads `body[2].value.b: IntImm 3 against IntImm 4`.
     """
+    for each in (a, b):
+        if not isinstance(each, (Node, Buffer)):
+            raise NotComparable(type(each).__name__).error()
     around: _Path = None
     found = _first_difference(a, b)
     while found is not None and isinstance(found[0].shown, Function) and isinstance(found[1].shown, Function):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tirlite.analysis.races import Race, find_race
 from tirlite.diag import KernelError
 from tirlite.ir import PrimFunc
+from tirlite.ir.demand import pass_call
 from tirlite.ir.faults import IterationConflict
 from tirlite.record import record
 
@@ -33,6 +34,7 @@ class CheckRaces:
 
     name: str = "check-races"
 
+    @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         race = find_race(func)
         if race is not None:

@@ -9,6 +9,7 @@ from tirlite.analysis.linear import is_nonnegative
 from tirlite.analysis.temporaries import Temporaries, temporaries
 from tirlite.analysis.touched_part import Span, touched_part
 from tirlite.ir import Broadcast, Expr, Load, PrimFunc, Ramp, Store, Sub
+from tirlite.ir.demand import pass_call
 from tirlite.record import record
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
 from tirlite.rewrite.affine_exprs import index_expr
@@ -29,6 +30,7 @@ class CompactBuffers:
 
     name: str = "compact-buffers"
 
+    @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         found = temporaries(func)
         accesses = Accesses()

@@ -8,6 +8,7 @@ from tirlite.analysis.access import AccessKind, Allocation
 from tirlite.analysis.blocks import Blocks
 from tirlite.analysis.temporaries import temporaries
 from tirlite.ir import Allocate, Buffer, IntImm, Let, Load, Node, PrimFunc, Rule, Stmt, Store, Var, rewrite
+from tirlite.ir.demand import pass_call
 from tirlite.record import record
 
 
@@ -22,6 +23,7 @@ class ContractTemporaries:
 
     name: str = "contract-temporaries"
 
+    @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         single = [each for each in temporaries(func).allocations if _has_one_element(each.buffer)]
         if not single:

@@ -46,6 +46,7 @@ from tirlite.ir import (
     substitute,
     walk,
 )
+from tirlite.ir.demand import pass_call
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
 
@@ -82,6 +83,7 @@ class DoubleBuffer:
 
     name: str = "double-buffer"
 
+    @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         while marked := list(_marked(func)):
             # The last one has no other inside.

@@ -8,6 +8,7 @@ from tirlite.analysis.access import Allocation
 from tirlite.analysis.line_window import line_window
 from tirlite.analysis.temporaries import Temporaries, common_regions, temporaries
 from tirlite.ir import Expr, FloorMod, For, ForKind, IfThenElse, IntImm, Load, PrimFunc, Store, const, i64
+from tirlite.ir.demand import pass_call
 from tirlite.record import record
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
 
@@ -27,6 +28,7 @@ class FoldStorage:
 
     name: str = "fold-storage"
 
+    @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         found = temporaries(func)
         accesses = Accesses()

@@ -30,6 +30,7 @@ from tirlite.ir import (
     substitute,
     walk,
 )
+from tirlite.ir.demand import pass_call
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.joined_range import JoinedRange, joined_range
@@ -60,6 +61,7 @@ class FuseLoops:
     shift: bool = True
     name: str = "fuse-loops"
 
+    @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         allocated = {stmt.buffer for stmt in statements(func.body) if isinstance(stmt, Allocate)}
         if not allocated:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tirlite.diag import KernelError, Message
 from tirlite.ir import For, Node, PrimFunc, Stmt, rewrite, statements
+from tirlite.ir.demand import pass_call
 from tirlite.ir.thread_tag import ThreadRole, thread_role
 from tirlite.record import record
 
@@ -41,6 +42,7 @@ class InjectVirtualThreads:
 
     name: str = "inject-virtual-threads"
 
+    @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         if not any(thread_role(stmt) is ThreadRole.VIRTUAL for stmt in statements(func.body)):
             return func

@@ -32,6 +32,7 @@ from tirlite.ir import (
     substitute,
     walk,
 )
+from tirlite.ir.demand import pass_call
 from tirlite.plan import Rank, StorageScope
 from tirlite.record import record
 from tirlite.rewrite.pipeline import Pass
@@ -50,6 +51,7 @@ class LowerCallees:
     passes: tuple[Pass, ...] = ()
     name: str = "lower-callees"
 
+    @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         if not calls_in(func.body):
             return func

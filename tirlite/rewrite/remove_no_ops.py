@@ -26,6 +26,7 @@ from tirlite.ir import (
     statements,
     walk,
 )
+from tirlite.ir.demand import pass_call
 from tirlite.record import record
 
 
@@ -40,6 +41,7 @@ class RemoveNoOps:
 
     name: str = "remove-no-ops"
 
+    @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         while (after := _without_no_ops(func)) is not func:
             func = after

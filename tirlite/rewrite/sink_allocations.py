@@ -24,6 +24,7 @@ from tirlite.ir import (
     While,
     rewrite,
 )
+from tirlite.ir.demand import pass_call
 from tirlite.record import record
 
 # Pairs of a store and a load that are compared for one allocation and one loop.
@@ -43,6 +44,7 @@ class SinkAllocations:
 
     name: str = "sink-allocations"
 
+    @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         found = temporaries(func)
         moves = _Moves()

@@ -8,6 +8,7 @@ SPMD-threaded Programs for Multicore CPUs" (Stratton et al., 2010).
 from __future__ import annotations
 
 from tirlite.ir import Evaluate, For, ForKind, Node, PrimFunc, Stmt, rewrite, statements
+from tirlite.ir.demand import pass_call
 from tirlite.ir.thread_tag import ThreadRole, is_barrier, thread_role
 from tirlite.record import record
 from tirlite.rewrite.inject_virtual_threads import demand_injected
@@ -29,6 +30,7 @@ class SplitThreads:
     windows: bool = False
     name: str = "split-threads"
 
+    @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         if not any(thread_role(stmt) is not None or is_barrier(stmt) for stmt in statements(func.body)):
             return func

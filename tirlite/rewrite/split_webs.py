@@ -30,6 +30,7 @@ from tirlite.ir import (
     statements,
     walk,
 )
+from tirlite.ir.demand import pass_call
 from tirlite.record import record
 from tirlite.rewrite.storage_problem import left_alone
 
@@ -50,6 +51,7 @@ class SplitWebs:
 
     name: str = "split-webs"
 
+    @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         return self.split(func, linear_sequence(func))
 

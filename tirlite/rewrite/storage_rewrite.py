@@ -32,6 +32,7 @@ from tirlite.ir import (
     statements,
     walk,
 )
+from tirlite.ir.demand import pass_call
 from tirlite.plan import Plan, StorageScope, Strategy, solve
 from tirlite.plan.weaker import WEAKER
 from tirlite.record import record
@@ -114,6 +115,7 @@ class StorageRewrite:
     cache: PlanCache | None = field(default=None, kw_only=True)
     name: str = "storage-rewrite"
 
+    @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         demand_injected(func, self.name)
         rewritten = self._by_shape(func) if self.strategy == "per_shape" else None

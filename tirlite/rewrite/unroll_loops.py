@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tirlite.ir import For, ForKind, IntImm, PrimFunc, Stmt, const, i64, rewrite, statements, substitute
+from tirlite.ir.demand import pass_call
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
@@ -22,6 +23,7 @@ class UnrollLoops:
     most: int = 64
     name: str = "unroll-loops"
 
+    @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         result = func
         while (after := rewrite(result, {For: self._unrolled})) is not result:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tirlite.ir import For, ForKind, IntImm, Let, PrimFunc, Ramp, Stmt, Store, Var, const, i64, rewrite
+from tirlite.ir.demand import pass_call
 from tirlite.rewrite.lanes import Lanes, NotVector
 
 # The most lanes of a vector.
@@ -23,6 +24,7 @@ class VectorizeLoops:
 
     name: str = "vectorize-loops"
 
+    @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         result = rewrite(func, {For: _vectorized})
         assert isinstance(result, PrimFunc)

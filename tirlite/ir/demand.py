@@ -1,0 +1,64 @@
+"""A function of PrimFuncs in, the same behind the public boundary out: it tells of anything else that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar, cast
+
+from tirlite.diag import CallTypeError, Message, boundary
+from tirlite.ir.func import PrimFunc
+
+R = TypeVar("R")
+Call = TypeVar("Call", bound=Callable[..., PrimFunc])
+
+
+class NoPrimFunc(Message):
+    """A pass or an analysis is given something else than a function of the IR.
+
+    Example: `tl.allocations(smooth)`, where `smooth` is a kernel.
+    Fix: Give its function: `smooth.ir` as it was written, `smooth.lowered` as it is after the passes.
+    """
+
+    code = "no-primfunc"
+    raises = CallTypeError
+    title = "{name} takes a PrimFunc, and is given a {given}"
+    help = "{advice}"
+
+    name: str
+    given: str
+    advice: str
+
+
+def demand_prim_func(given: object, name: str) -> None:
+    """Returns if `given` is a PrimFunc; raises CallTypeError, which says what `name` takes, otherwise."""
+    if isinstance(given, PrimFunc):
+        return
+    advice = "a kernel has one in `.ir`; `tl.parse` makes one of text"
+    if isinstance(getattr(given, "ir", None), PrimFunc):
+        advice = "give its `.ir`, or `.lowered` for what the passes made of it"
+    raise NoPrimFunc(name, type(given).__name__, advice).error()
+
+
+def of_prim_func(function: Callable[[PrimFunc], R]) -> Callable[[PrimFunc], R]:
+    """An analysis behind the boundary: a decorator."""
+
+    @wraps(function)
+    def bounded(func: PrimFunc) -> R:
+        with boundary:
+            demand_prim_func(func, f"{function.__name__}()")
+            return function(func)
+
+    return bounded
+
+
+def pass_call(method: Call) -> Call:
+    """The `__call__` of a pass behind the boundary: a decorator."""
+
+    @wraps(method)
+    def bounded(self: object, func: PrimFunc) -> PrimFunc:
+        with boundary:
+            demand_prim_func(func, f"the pass {type(self).__name__}")
+            return method(self, func)
+
+    return cast(Call, bounded)
