@@ -141,9 +141,10 @@ class Target:
         """This target with one more tagged memory. Raises PlanError for a scope without a tag or impossible numbers."""
         if not StorageScope.parse(scope).is_special:
             raise OrdinaryMemory(scope).error()
-        if not isinstance(info, MemoryInfo):
+        given: object = info
+        if not isinstance(given, MemoryInfo):
             hint = "; info is a tl.MemoryInfo(unit_bits, max_simd_bits, max_num_bits, head_address)"
-            raise BadMemory(scope, "info", shown(info), hint).error()
+            raise BadMemory(scope, "info", shown(given), hint).error()
         for what, value in (("unit_bits", info.unit_bits), ("max_simd_bits", info.max_simd_bits)):
             if not isinstance(value, int) or value < 8 or value & (value - 1):
                 raise BadMemory(scope, what, shown(value)).error()
