@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from tirlite.diag import KernelError
 from tirlite.sizes.box import minimum_in_box
+from tirlite.sizes.covering import MANY_DIMS, covered_minimum, telling_bindings
 from tirlite.sizes.division import divisor_of
 from tirlite.sizes.evaluate import dims_of, evaluate, sample_bindings
 from tirlite.sizes.ordering import minimum_by_order
@@ -41,6 +42,10 @@ def _lower_bound(terms: Terms, target: int | None) -> int | None:
         return found
     if not any(atom.operands for product in terms for atom in product):
         return _better(found, minimum_by_order(terms))
+    if target is not None and len(dims_of(of_terms(terms))) > MANY_DIMS:
+        found = _better(found, covered_minimum(terms, lambda pair: _lower_bound(pair, 0)))
+        if _reached(found, target):
+            return found
     return _better(found, _Search().lower(terms, target, frozenset()))
 
 
@@ -48,7 +53,9 @@ def _falls_below(terms: Terms, target: int) -> bool:
     """Whether the sum is below `target` at a sample binding, so that looking for a proof is in vain."""
     size = of_terms(terms)
     try:
-        return any(evaluate(size, binding) < target for binding in sample_bindings(dims_of(size)))
+        dims = dims_of(size)
+        telling = telling_bindings(terms) if len(dims) > MANY_DIMS else ()
+        return any(evaluate(size, binding) < target for binding in (*sample_bindings(dims), *telling))
     except KernelError:  # a division by zero
         return False
 
