@@ -124,3 +124,14 @@ def test_a_name_that_stands_twice_around_is_offered_once() -> None:
             x[n - 1] = 1
 
     assert refusal(define).endswith("= help: did you mean `n`?")
+
+
+def test_a_dim_that_is_assigned_stays_a_dim_elsewhere() -> None:
+    with pytest.raises(tl.KernelError) as caught:
+        tl.parse(
+            "n = tl.dim('n')\n@tl.kernel\ndef f(x: tl.f32[n]):\n"
+            "    for i in range(n):\n        x[i] = wrong\n"
+            "    n = 3\n    x[n - 1] = worse\n    for n in range(2): pass\n"
+        )
+    told = [(message.code, message.span.line) for message in caught.value.messages if message.span]
+    assert told == [("unknown-name", 5), ("fixed-name", 6), ("unknown-name", 7), ("fixed-name", 8)]

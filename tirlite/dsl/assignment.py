@@ -118,8 +118,8 @@ class Assignments:
     def check(self, name: str, use: Use, span: Span) -> None:
         """Returns if `name` may be bound as `use` here."""
         what = self._fixed.get(name)
-        if what is None and isinstance(var := self._expressions.surroundings.find(name), Var):
-            what = "a dim" if var.dim is not None else None
+        if what is None and self._expressions.surroundings.has_dim(name):
+            what = "a dim"
         if what is not None:
             advice = f"name an element: {name}[...]" if what == "an array parameter" else "take another name"
             raise FixedName(name, what, advice, span=span).error()

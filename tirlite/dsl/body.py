@@ -45,7 +45,8 @@ class Body:
 
     def steps(self, *, gives_value: bool) -> Steps[SeqStmt]:
         """The statements; the result, where the function `gives_value`, is in `statements.result` after them."""
-        self.expressions.local.update(self.names.kinds)
+        around = self.expressions.surroundings
+        self.expressions.local.update(name for name in self.names.kinds if not around.has_dim(name))
         if gives_value:
             self.statements.returns = tail_returns(self.tree.body, self.expressions.is_static)
         body, _ = yield self.statements.body(self.tree, "body")

@@ -14,7 +14,7 @@ from tirlite.dsl.native import is_native
 from tirlite.dsl.parameters import ParamType
 from tirlite.dsl.vocabulary import BUILTINS, MATH, NAMES, TL, Namespace, Word, named
 from tirlite.ir.dtype import DType, TensorType, bool_, dtype_of
-from tirlite.ir.expr import Expr, FloatImm, IntImm
+from tirlite.ir.expr import Expr, FloatImm, IntImm, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.record import record
 
@@ -104,6 +104,11 @@ class Surroundings:
     def find(self, name: str) -> object | None:
         """The Python value of a name as it is, None also where there is none."""
         return next((layer[name] for layer in self.layers if name in layer), None)
+
+    def has_dim(self, name: str) -> bool:
+        """Whether `name` is a dim, which a kernel cannot assign."""
+        found = self.find(name)
+        return isinstance(found, Var) and found.dim is not None
 
     def value(self, name: str, span: Span, known: Iterable[str] = ()) -> object:
         """What `name` means in the kernel; `known` are names of the kernel itself that may be meant."""
