@@ -135,3 +135,20 @@ def test_a_dim_that_is_assigned_stays_a_dim_elsewhere() -> None:
         )
     told = [(message.code, message.span.line) for message in caught.value.messages if message.span]
     assert told == [("unknown-name", 5), ("fixed-name", 6), ("unknown-name", 7), ("fixed-name", 8)]
+
+
+@pytest.mark.parametrize(
+    ("value", "line", "advice"),
+    [
+        ("min(1.0)", "min takes two arguments or more, not 1", "write a loop over the elements of a buffer"),
+        ("x.shape[1]", "`x` has no extent 1", "write x.shape[0]"),
+        ("z.shape[2]", "`z` has no extent 2", "write z.shape[0] to z.shape[1], with a constant"),
+        ("s.shape[0]", "`s` has no extent 0", "`s` has no axes"),
+    ],
+)
+def test_what_is_advised_can_be_written(value: str, line: str, advice: str) -> None:
+    text = refusal(
+        lambda: tl.parse(f"@tl.kernel\ndef f(x: tl.f32[2], z: tl.f32[2, 2], s: tl.f32[()]):\n    x[0] = {value}\n")
+    )
+    assert text.splitlines()[0].endswith(f": {line}")
+    assert text.endswith(f"= help: {advice}")

@@ -26,10 +26,12 @@ class ArgumentCount(Message):
 
     code = "word-arguments"
     title = "{word} takes {wanted}, not {given}"
+    help = "{advice}"
 
     word: str
     wanted: str
     given: int
+    advice: str = ""
 
 
 class UnknownKeyword(Message):
@@ -92,10 +94,10 @@ class CallSite:
     def name(self) -> str:
         return called(self.word)
 
-    def count(self, least: int, most: int | None, wanted: str) -> None:
+    def count(self, least: int, most: int | None, wanted: str, advice: str = "") -> None:
         """Returns if the number of arguments fits."""
         if len(self.args) < least or (most is not None and len(self.args) > most):
-            raise ArgumentCount(self.name, wanted, len(self.args), span=self.span).error()
+            raise ArgumentCount(self.name, wanted, len(self.args), advice, span=self.span).error()
 
     def only(self, *keywords: str) -> None:
         """Returns if there are no other keywords."""
@@ -188,7 +190,7 @@ def _abs(site: CallSite) -> object:
 
 
 def _extremum(site: CallSite) -> object:
-    site.count(2, None, "two arguments or more: write a loop over the elements of a buffer")
+    site.count(2, None, "two arguments or more", "write a loop over the elements of a buffer")
     if all(is_literal(arg) for arg in site.args):
         return (min if site.word is MIN else max)(site.args)  # type: ignore[type-var]
     kind = e.Min if site.word is MIN else e.Max

@@ -70,11 +70,11 @@ class NoSuchExtent(Message):
 
     code = "no-such-extent"
     title = "`{name}` has no extent {given}"
-    help = "write {name}.shape[0] to {name}.shape[{last}], with a constant"
+    help = "{advice}"
 
     name: str
     given: str
-    last: int
+    advice: str
 
 
 class TupleIndex(Message):
@@ -131,13 +131,21 @@ def chosen(values: tuple[object, ...], index: object, span: Span) -> object:
     return values[index]
 
 
+def _extents_of(buffer: Buffer) -> str:
+    """What of the shape of a buffer can be written, as advice."""
+    last = len(buffer.shape) - 1
+    if last < 0:
+        return f"`{buffer.name}` has no axes"
+    return f"write {buffer.name}.shape[0]" + (f" to {buffer.name}.shape[{last}], with a constant" if last else "")
+
+
 def extent_of(shape: Shape, values: Sequence[object], span: Span) -> Expr:
     """`x.shape[axis]`."""
     extents = shape.buffer.shape
     axis = values[0] if len(values) == 1 else None
     if isinstance(axis, bool) or not isinstance(axis, int) or not 0 <= axis < len(extents):
         given = " ".join(described(value) for value in values)
-        raise NoSuchExtent(shape.buffer.name, given, len(extents) - 1, span=span).error()
+        raise NoSuchExtent(shape.buffer.name, given, _extents_of(shape.buffer), span=span).error()
     return extents[axis]
 
 
