@@ -193,3 +193,10 @@ def test_dims_of_models_are_refused_for_tables(folder: Path, capsys: Shown) -> N
     code, _, err = run("symbolic.csv --dim N=4", capsys)
     assert code == 2
     assert "--bind gives values to the names in a table" in err
+
+
+def test_a_witness_leaves_out_what_takes_no_bytes(tmp_path: Path, capsys: Shown) -> None:
+    table = tmp_path / "empty.csv"
+    table.write_text("id,lower,upper,size\nempty,0,3,0\na,0,3,8\nb,1,4,8\n")
+    assert main(["plan", str(table), "--capacity", "12", "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["witness"]["live"] == ["a", "b"]

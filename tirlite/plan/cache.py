@@ -167,6 +167,7 @@ def transferred(plan: Plan, problem: Problem) -> Plan:
             for i, d in plan.decisions.items()
         },
         in_place=tuple((names[dst], names[src]) for dst, src in plan.in_place),
+        proved=renamed(plan.proved),
         cached=True,
     )
 

@@ -48,7 +48,7 @@ class Layout:
     deterministic: bool = True
     seconds: float = field(default=0.0, compare=False)
     in_place: tuple[tuple[str, str], ...] = ()
-    proved: int = 0
+    proved: Size = 0
     cached: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -117,7 +117,8 @@ def at(layout: L, binding: Mapping[Dim, int]) -> L:
         for name, d in layout.decisions.items()
     }
     problem = layout.problem.at(binding)
-    return replace(layout, problem=problem, placements=placements, pools=pools, decisions=decisions)
+    proved = evaluate(layout.proved, binding)
+    return replace(layout, problem=problem, placements=placements, pools=pools, decisions=decisions, proved=proved)
 
 
 def given(

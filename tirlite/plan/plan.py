@@ -11,7 +11,7 @@ from tirlite.plan import bound, layout
 from tirlite.plan.layout import Layout
 from tirlite.plan.problem import Problem
 from tirlite.show import Piece, Styled, block, chart_svg, chart_text, folded, picture
-from tirlite.sizes import Dim, Proof, Size, prove_le
+from tirlite.sizes import Dim, Proof, Size, maximum, prove_le
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,7 @@ class Plan(Layout):
 
         What is live at one time needs that much, see `plan.lower_bound`; a strategy may have proved more.
         """
-        live = bound.lower_bound(self.problem, self.in_place)
-        return max(live, self.proved) if isinstance(live, int) else live
+        return maximum(bound.lower_bound(self.problem, self.in_place), self.proved)
 
     @cached_property
     def open_bound(self) -> Size:

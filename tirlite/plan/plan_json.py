@@ -36,7 +36,7 @@ def layout_to_json(layout: Layout, sizes: Mapping[str, Size], figures: Mapping[s
         "pools": pools,
         "decisions": decisions,
         "in_place": layout.in_place,
-        "proved": layout.proved,
+        "proved": size_json(layout.proved, names),
         "problem": as_json(parts, names),
     }
     return json.dumps(data, indent=1)
@@ -61,4 +61,5 @@ def _layout(data: Mapping[str, Any]) -> Layout:
     problem = Problem(*parts)
     pairs = tuple((dst, src) for dst, src in data["in_place"])
     ended, seconds = data["deterministic"], data["seconds"]
-    return Layout(problem, placements, pools, data["strategy"], decisions, ended, seconds, pairs, data["proved"])
+    proved = read_size(data["proved"], dims)
+    return Layout(problem, placements, pools, data["strategy"], decisions, ended, seconds, pairs, proved)

@@ -228,11 +228,11 @@ def _complaint(problem: Problem, plan: Plan, verdict: Counterexample, *, ours: b
 
 
 def _over_capacity(problem: Problem, plan: Plan, verdict: Counterexample) -> Message:
-    from tirlite.plan.witness import largest_of
+    from tirlite.plan.witness import largest_of, live_at
 
     memory = verdict.memory
     inside = [r for r in problem.requests if plan.pools[plan.placements[r.id].pool].memory == memory]
     most = peak(problem, inside)
-    live = [r for r in inside if any(low <= most.time < high for low, high in r.live)]
+    live = live_at(inside, most.time)
     names = ", ".join(f"`{r.id}`" for r in live)
     return OverCapacity(str(verdict), memory, str(most.size), most.time, names, largest_of(live))

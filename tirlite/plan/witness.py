@@ -53,7 +53,7 @@ def witness(problem: Problem) -> Witness | None:
             continue
         most = peak(problem, bound_here)
         if isinstance(most.size, int) and most.size > pool.capacity:
-            live = tuple(request.id for request in bound_here if _lives(request, most.time))
+            live = tuple(request.id for request in live_at(bound_here, most.time))
             return Witness(name, pool.capacity, most.time, most.size, live)
     return None
 
@@ -73,5 +73,6 @@ def largest_of(requests: Sequence[Request]) -> str:
     return max(requests, key=lambda r: lower_bound(r.size) or 0).id if requests else ""
 
 
-def _lives(request: Request, time: int) -> bool:
-    return any(low <= time < high for low, high in request.live)
+def live_at(requests: Sequence[Request], time: int) -> list[Request]:
+    """Those that take bytes at that time."""
+    return [r for r in requests if r.size != 0 and any(low <= time < high for low, high in r.live)]

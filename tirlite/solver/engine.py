@@ -19,7 +19,7 @@ class CompiledEngine:
     It compiles at its first search, which takes part of a second, and lets other Python threads run.
     """
 
-    slice = 5000
+    slice = 1000
     # Sums of larger numbers could wrap.
     largest = 1 << 60
     is_parallel = True

@@ -8,6 +8,7 @@ from functools import cache
 
 from tirlite.plan.search.advance import advance
 from tirlite.plan.search.cells import COUNT, Array, Cells
+from tirlite.plan.search.engine import PythonEngine
 from tirlite.solver.engine import CompiledEngine
 
 # Nodes times buffers that Python works through before the compiled engine takes over: about what compiling costs.
@@ -20,13 +21,17 @@ class LateEngine:
     One engine is for one plan; the code is compiled once in a process.
     """
 
-    slice = 200
     largest = CompiledEngine.largest
 
     def __init__(self, work: int = _WORK) -> None:
         """`work` is how many nodes times buffers are left to Python."""
         self._left = work
         self._is_compiled = False
+
+    @property
+    def slice(self) -> int:
+        """That of the engine at hand."""
+        return (CompiledEngine if self._is_compiled else PythonEngine).slice
 
     @property
     def is_parallel(self) -> bool:

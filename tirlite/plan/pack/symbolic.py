@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from math import gcd
 
 from tirlite.plan.in_place import Group
 from tirlite.plan.order import Order
@@ -11,8 +10,8 @@ from tirlite.plan.pack.blocks import Block, Piece, Sections, sections_of, top_of
 from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.pack.stack import Bytes, Stack, Tower, height_of, stack
 from tirlite.plan.samples import Binding
+from tirlite.plan.scale import Scale
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, prove_divides
 
 # Groups, and sections that they live in, beyond which only multiples of one size are packed.
 _MANY = 3000
@@ -42,9 +41,9 @@ def pack_groups(
     reaches into its own slot, so it needs no more than they do, unless alignment costs something.
     """
     compare = Order(bindings)
-    unit = _unit(groups)
-    if unit is not None:
-        yield _multiples(groups, aligns, unit, budget), False
+    scale = Scale.of((size for group in groups for _, size in group.pieces), max(aligns))
+    if scale is not None:
+        yield _multiples(groups, aligns, scale, budget), False
         return
     if len(groups) > _MANY:
         return
@@ -99,31 +98,11 @@ def _orders(
         yield tuple(sorted(range(len(groups)), key=lambda i: (offsets[i], i)))
 
 
-def _unit(groups: Sequence[Group]) -> Size | None:
-    """The size that all sizes are constant multiples of, if there is one."""
-    unit: Size | None = None
-    for size in dict.fromkeys(size for group in groups for _, size in group.pieces):
-        if isinstance(size, int):
-            if size:
-                return None
-            continue
-        factor = gcd(*size.terms.values())
-        if unit is None:
-            unit = size // factor
-        elif size // factor != unit:
-            return None
-    return unit
-
-
-def _multiples(groups: Sequence[Group], aligns: Sequence[int], unit: Size, budget: int) -> Stack:
-    """Groups whose sizes are multiples of a unit are packed as numbers."""
-    power = 1
-    while power < max(aligns) and prove_divides(2 * power, unit) is Proof.YES:
-        power *= 2
-    count = {size: 0 if isinstance(size, int) else gcd(*size.terms.values()) for g in groups for _, size in g.pieces}
+def _multiples(groups: Sequence[Group], aligns: Sequence[int], scale: Scale, budget: int) -> Stack:
+    """Groups whose sizes are multiples of one size are packed as numbers."""
     blocks = [
-        Block(tuple(Piece(low, high, count[size]) for (low, high), size in group.pieces), max(1, align // power))
+        Block(tuple(Piece(low, high, scale.count(size) or 0) for (low, high), size in group.pieces), scale.align(align))
         for group, align in zip(groups, aligns, strict=True)
     ]
     offsets = pack_blocks(blocks, budget)
-    return Stack(tuple(offset * unit for offset in offsets), top_of(blocks, offsets) * unit)
+    return Stack(tuple(offset * scale.unit for offset in offsets), top_of(blocks, offsets) * scale.unit)

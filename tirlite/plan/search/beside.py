@@ -43,8 +43,8 @@ class Race:
     def run(self, starts: Sequence[Start], nodes: int) -> list[Outcome]:
         """The outcome of each start, after so many nodes at most, up to the first that settles it."""
         free: SimpleQueue[Cells] = SimpleQueue()
-        for each in self.cells:
-            free.put(each)
+        for cells in self.cells:
+            free.put(cells)
         self._last = len(starts)
 
         def search(number: int) -> Outcome:
@@ -58,8 +58,8 @@ class Race:
         outcomes = []
         with ThreadPoolExecutor(len(self.cells)) as pool:
             try:
-                for each in [pool.submit(search, number) for number in range(len(starts))]:
-                    outcomes.append(each.result())
+                for future in [pool.submit(search, number) for number in range(len(starts))]:
+                    outcomes.append(future.result())
                     if outcomes[-1].status in ENDS:
                         break
             finally:

@@ -12,7 +12,7 @@ from tirlite.plan.search.cells import Array, Cells
 class Engine(Protocol):
     """Runs searches. All engines give the same answers for the same number of nodes.
 
-    `slice` is how many nodes take some hundredths of a second, `largest` the largest sum of sizes that it can take;
+    `slice` is how many nodes take a few milliseconds, `largest` the largest sum of sizes that it can take;
     `is_parallel` says whether searches in several threads go on at once.
     """
 
@@ -38,7 +38,7 @@ class Engine(Protocol):
 class PythonEngine:
     """The rules as they are written, run by Python on lists: some thousand nodes a second, nothing to compile."""
 
-    slice = 100
+    slice = 20
     largest = 1 << 62
     is_parallel = False
 

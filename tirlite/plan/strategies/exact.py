@@ -8,18 +8,19 @@ from time import perf_counter
 
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.in_place import Group, grouped, handovers
-from tirlite.plan.layout import Placement, Region
+from tirlite.plan.layout import Placement, Region, total_of
 from tirlite.plan.plan import Plan
 from tirlite.plan.pool import Pool
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
+from tirlite.plan.scale import Scale
 from tirlite.plan.search.engine import Engine, PythonEngine
 from tirlite.plan.search.instance import Item, overlaps
 from tirlite.plan.search.limits import Limits, Listener
 from tirlite.plan.search.minimise import Packing, minimise
 from tirlite.plan.strategies.pack import pack
 from tirlite.record import record
-from tirlite.sizes import Proof, prove_le
+from tirlite.sizes import Proof, Size, maximum, prove_le
 
 # Nodes of the search where neither nodes nor seconds are given: some seconds of Python.
 BUDGET = 20_000
@@ -28,6 +29,7 @@ _ENDLESS = 1 << 60
 _FIRST_LOOK = 2_000
 # Memories with more pairs of requests that live together are left as they are.
 _MOST_PAIRS = 4_000_000
+_BYTES = Scale(1, 1)
 
 
 def exact(
@@ -64,11 +66,11 @@ def improved(
 ) -> Plan:
     """A plan with as few bytes as a branch and bound search reaches from `plan`; the same where it finds none better.
 
-    Each memory in which all sizes are constant is searched, within `budget` nodes in all, and `time_limit` seconds if
-    that is given; without either, within BUDGET nodes. Requests stay in the memories, and pairs in the places, that
-    `plan` chose. `plan.proved` is a bound that holds given that. A search that the clock ended, or the user by Ctrl-C,
-    leaves a plan that says `deterministic=False`. `listener` hears of progress. As many `threads` search at once, where
-    the engine lets them; for a number of nodes their plan is that of one thread.
+    Each memory in which all sizes are constant, or constant multiples of one size, is searched, within `budget` nodes
+    in all, and `time_limit` seconds if that is given; without either, within BUDGET nodes. Requests stay in the
+    memories, and pairs in the places, that `plan` chose. `plan.proved` is a bound that holds given that. A search that
+    the clock ended, or the user by Ctrl-C, leaves a plan that says `deterministic=False`. `listener` hears of progress.
+    As many `threads` search at once, where the engine lets them; for a number of nodes their plan is that of one.
 
     The rules of the search are told in `plan.search`; `engine` runs them, by default in Python.
     """
@@ -89,18 +91,21 @@ def improved(
     known = [bound for bound in bounds if bound is not None]
     is_whole = len(known) == len(bounds) and all(len(r.memories) == 1 for r in plan.problem.requests)
     deterministic = plan.deterministic and not limits.ended_by_clock
-    return replace(plan, proved=max(plan.proved, sum(known)) if is_whole else plan.proved, deterministic=deterministic)
+    proved = maximum(plan.proved, total_of(known)) if is_whole else plan.proved
+    return replace(plan, proved=proved, deterministic=deterministic)
 
 
 @record
 class _Memory:
-    """One memory of a plan: its requests, in groups that share one offset; these as items, unless sizes vary; and where
-    they lie, if all regions there stand in a row, unless an offset is fixed in a region that is not the first.
+    """One memory of a plan: its requests, in groups that share one offset; these as items, in units of `scale`, unless
+    sizes vary; and where they lie, if all regions there stand in a row, unless an offset is fixed in a region that is
+    not the first.
     """
 
     pool: Pool
     requests: tuple[Request, ...]
     groups: tuple[Group, ...]
+    scale: Scale
     items: tuple[Item, ...] | None
     offsets: tuple[int, ...] | None
     total: int
@@ -112,12 +117,16 @@ class _Memory:
         requests = tuple(r for r in problem.requests if plan.placements[r.id].pool in inside)
         taken = {pair for pair in plan.in_place if plan.placements[pair[0]].pool in inside}
         groups = tuple(grouped(requests, [each for each in handovers(problem) if each.pair in taken]))
-        items = [_item(group, pool.align) for group in groups]
+        align = max(region.align for region in inside.values())
+        scale = Scale.of((size for group in groups for _, size in group.pieces), align) or _BYTES
+        items = [_item(group, pool.align, scale) for group in groups]
         known = tuple(item for item in items if item is not None)
-        sizes = [region.size for region in inside.values() if isinstance(region.size, int)]
+        counts = {key: scale.count(region.size) for key, region in inside.items()}
+        sizes = {key: count for key, count in counts.items() if count is not None}
         if len(known) < len(items) or len(sizes) < len(inside) or not isinstance(pool.copies, int):
-            return cls(pool, requests, groups, None, None, 0)
-        return cls(pool, requests, groups, known, _in_a_row(plan, groups, inside), sum(sizes))
+            return cls(pool, requests, groups, scale, None, None, 0)
+        offsets = _in_a_row(plan, groups, inside, sizes, scale)
+        return cls(pool, requests, groups, scale, known, offsets, sum(sizes.values()))
 
     def packed(self, engine: Engine, limits: Limits) -> Packing | None:
         """What the search makes of it; None where there is nothing to search."""
@@ -125,12 +134,12 @@ class _Memory:
             return None
         if sum(item.size + item.align + (item.fixed or 0) for item in self.items) > engine.largest:
             engine = PythonEngine()
-        return minimise(self.items, engine, limits, self.offsets, self.pool.capacity)
+        wanted = self.pool.capacity if self.scale == _BYTES else None
+        return minimise(self.items, engine, limits, self.offsets, wanted)
 
-    def bytes_of(self, size: int) -> int:
+    def bytes_of(self, size: int) -> Size:
         """The bytes of an arena of this size, in all copies of the memory."""
-        assert isinstance(self.pool.copies, int)
-        return size * self.pool.copies
+        return size * self.scale.unit * self.pool.copies
 
     def replaced(self, plan: Plan, packing: Packing) -> Plan:
         """The plan with this memory packed anew."""
@@ -139,36 +148,42 @@ class _Memory:
             name += "'"
         pools = {key: region for key, region in plan.pools.items() if region.memory != self.pool.name}
         align = max(self.pool.align, *(request.align for request in self.requests))
-        pools[name] = Region(self.pool.name, self.pool.scope, packing.total, align)
+        pools[name] = Region(self.pool.name, self.pool.scope, packing.total * self.scale.unit, align)
         placements, decisions = dict(plan.placements), dict(plan.decisions)
         for group, offset in zip(self.groups, packing.offsets, strict=True):
             for number, request in enumerate(group.members):
                 choice = Choice.IN_PLACE if number else Choice.PACKED if request.fixed is None else Choice.FIXED
-                placements[request.id] = Placement(name, offset)
+                placements[request.id] = Placement(name, offset * self.scale.unit)
                 decisions[request.id] = Decision(choice)
         return replace(plan, placements=placements, pools=pools, decisions=decisions)
 
 
-def _item(group: Group, align: int) -> Item | None:
-    """The group as one item; None where its size is not constant, or not the same all the time."""
+def _item(group: Group, align: int, scale: Scale) -> Item | None:
+    """The group as one item; None where its size is no number of units, or not the same all the time.
+
+    A fixed offset is a number of bytes, which is no number of units where these depend on the dims.
+    """
     sizes = {size for _, size in group.pieces}
-    size = group.size
-    if len(sizes) > 1 or not isinstance(size, int):
+    count, fixed = scale.count(group.pieces[0][1]), group.members[0].fixed
+    if len(sizes) > 1 or count is None or not (fixed is None or scale == _BYTES):
         return None
-    return Item(size, max(align, group.align), group.members[0].fixed, group.live)
+    return Item(count, scale.align(max(align, group.align)), fixed, group.live)
 
 
-def _in_a_row(plan: Plan, groups: Sequence[Group], regions: Mapping[str, Region]) -> tuple[int, ...] | None:
+def _in_a_row(
+    plan: Plan, groups: Sequence[Group], regions: Mapping[str, Region], sizes: Mapping[str, int], scale: Scale
+) -> tuple[int, ...] | None:
     """Offsets of the groups where the regions lie one after the other; None where that moves a fixed offset."""
     held = {plan.placements[r.id].pool for group in groups for r in group.members if r.fixed is not None}
     starts: dict[str, int] = {}
     end = 0
     for name in sorted(regions, key=lambda name: name not in held):
-        region = regions[name]
-        assert isinstance(region.size, int)
-        starts[name] = -(-end // region.align) * region.align
-        end = starts[name] + region.size
+        align = scale.align(regions[name].align)
+        starts[name] = -(-end // align) * align
+        end = starts[name] + sizes[name]
     if any(starts[name] for name in held):
         return None
     places = [plan.placements[group.members[0].id] for group in groups]
-    return tuple(starts[place.pool] + place.offset for place in places if isinstance(place.offset, int))
+    offsets = [(starts[place.pool], scale.count(place.offset)) for place in places]
+    known = tuple(start + offset for start, offset in offsets if offset is not None)
+    return known if len(known) == len(offsets) else None
