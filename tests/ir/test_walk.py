@@ -26,6 +26,16 @@ def test_statements_are_met_without_their_blocks_and_expressions() -> None:
     assert list(ir.statements(ir.seq(loop, last))) == [loop, branch, inner, other, last]
 
 
+def test_statements_of_some_kinds_are_met_in_program_order_at_any_level() -> None:
+    first, inner, other, last = (ir.Evaluate(k) for _ in range(4))
+    let = ir.Let(ir.Var("m"), one)
+    branch = ir.IfThenElse(k < 1, ir.seq(inner, let), ir.seq(other))
+    body = ir.seq(first, ir.For(ir.Var("i"), zero, one, ir.seq(branch)), last)
+    assert list(ir.statements_of(body, ir.Evaluate)) == [first, inner, other, last]
+    assert list(ir.statements_of(body, ir.Let, ir.IfThenElse)) == [branch, let]
+    assert list(ir.statements_of(last, ir.Evaluate)) == [last]
+
+
 def test_depth_is_no_matter() -> None:
     total: ir.Expr = k
     for _ in range(10_000):

@@ -9,7 +9,7 @@ tracked, and a view stands for the allocation at its root.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from enum import Enum
 
@@ -23,7 +23,7 @@ from tirlite.ir import (
     BufferRef,
     Call,
     Evaluate,
-    Expr,
+    FloatImm,
     For,
     ForKind,
     IfThenElse,
@@ -39,7 +39,6 @@ from tirlite.ir import (
     Var,
     View,
     While,
-    walk,
 )
 from tirlite.record import record
 
@@ -162,7 +161,7 @@ def parameter_touches(func: PrimFunc) -> dict[Buffer, Allocation]:
 
 # What most programs are made of: told apart by one look.
 _LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
-_ATOMS: frozenset[type[Node]] = frozenset((IntImm, Var))
+_ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
 
 _KINDS = {Use.READ: AccessKind.READ, Use.WRITE: AccessKind.WRITE, Use.OPAQUE: AccessKind.OPAQUE}
 
@@ -237,10 +236,9 @@ class _Finder:
         outside = _outside(stmt)
         self.open.append(region)
         self.pending.append([])
-        for expr in outside:
-            self.touch(expr, outer, entry.position)
+        self.touch(outside, outer, entry.position)
         if isinstance(stmt, While):
-            self.touch(stmt.condition, region, entry.position)
+            self.touch((stmt.condition,), region, entry.position)
 
     def open_else(self, stmt: Stmt) -> None:
         then = self.open[-1]
@@ -261,51 +259,46 @@ class _Finder:
         region = self.open[-1]
         position = self.tick()
         self.pending.append([])  # a leaf collects what stands at its own level
-        if isinstance(stmt, (Allocate, View)):
-            for extent in stmt.buffer.shape:
-                self.touch(extent, region, position)
         if isinstance(stmt, Store):
-            for index in stmt.indices:
-                self.touch(index, region, position)
-            self.touch(stmt.value, region, position)
+            self.touch(stmt.children(), region, position)
             self.record(stmt.buffer, AccessKind.WRITE, region, position, stmt)
         elif isinstance(stmt, Allocate):
+            self.touch(stmt.buffer.shape, region, position)
             visibility = self.visible.get(stmt) if self.in_thread() else None
             allocation = self.roots[stmt.buffer] = Allocation(stmt.buffer, region, visibility=visibility)
             self.allocations.append(allocation)
             self.pending[-1].append(Access(stmt.buffer, AccessKind.ALLOC))
         elif isinstance(stmt, View):
+            self.touch(stmt.buffer.shape, region, position)
             if stmt.source in self.roots:
                 self.roots[stmt.buffer] = self.roots[stmt.source]
-            self.touch(stmt.byte_offset, region, position)
+            self.touch(stmt.children(), region, position)
         elif isinstance(stmt, KernelCall):
             self.call(stmt, region, position)
         else:
             if isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is Op.BARRIER:
                 region.barriers.append(position)
-            for child in stmt.children():
-                assert isinstance(child, Expr)
-                self.touch(child, region, position)
+            self.touch(stmt.children(), region, position)
         if accesses := self.pending.pop():
             self.entries.append(Entry(stmt, position, region.depth, accesses=accesses))
 
     def call(self, call: KernelCall, region: Region, position: int) -> None:
         """Record what the callee does to the buffers that it is given: what it leaves alone must be there as well."""
-        for _, value in call.scalars():
-            self.touch(value, region, position)
+        self.touch([value for _, value in call.scalars()], region, position)
         uses = self.uses.of(call.callee)
         for use, kind in _KINDS.items():
             for param, buffer in call.buffers():
                 if (uses[param] or Use.READ) & use:
                     self.record(buffer, kind, region, position, call, param)
 
-    def touch(self, expr: Expr, region: Region, position: int) -> None:
-        """Record the reads and opaque uses in an expression."""
-        if type(expr) in _ATOMS:
-            return
-        for node in walk(expr):
+    def touch(self, exprs: Sequence[Node], region: Region, position: int) -> None:
+        """Record the reads and opaque uses in expressions, in order."""
+        stack = [*exprs[::-1]]
+        while stack:
+            node = stack.pop()
             if type(node) in _ATOMS:
                 continue
+            stack.extend(node.children()[::-1])
             if isinstance(node, Load):
                 self.record(node.buffer, AccessKind.READ, region, position, node)
             elif isinstance(node, BufferRef):
@@ -335,7 +328,7 @@ class _Finder:
         self.pending[root.home.depth + 1].append(Access(root.buffer, kind))
 
 
-def _outside(stmt: Stmt) -> tuple[Expr, ...]:
+def _outside(stmt: Stmt) -> tuple[Node, ...]:
     if isinstance(stmt, For):
         return (stmt.start, stmt.stop)
     return (stmt.condition,) if isinstance(stmt, IfThenElse) else ()

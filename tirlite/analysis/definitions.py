@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from tirlite.ir import (
+    Allocate,
     AttrStmt,
     Buffer,
     Expr,
@@ -15,6 +16,7 @@ from tirlite.ir import (
     PrimFunc,
     SeqStmt,
     Stmt,
+    Store,
     Var,
     View,
     While,
@@ -23,6 +25,9 @@ from tirlite.ir import (
 from tirlite.record import record
 
 Loop: TypeAlias = For | While
+
+# What most programs are made of, and what defines neither a variable nor a view.
+_LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
 
 
 @record
@@ -78,7 +83,7 @@ class Definitions:
         while stack:
             stmt, owner = stack.pop()
             if isinstance(stmt, SeqStmt):
-                stack += [(each, owner) for each in reversed(stmt.stmts)]
+                stack += [(each, owner) for each in stmt.stmts[::-1] if type(each) not in _LEAVES]
             elif isinstance(stmt, For):
                 self._found[stmt.var] = Definition(owner, loop=stmt)
                 stack.append((stmt.body, stmt))

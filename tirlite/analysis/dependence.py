@@ -72,6 +72,8 @@ def plainly_ordered(first: Touch, then: Touch, home: Region, roots: tuple[Buffer
     """
     if then.region is not first.region or then.position < first.position:
         return False
+    if then.region is home:
+        return True
     a, b = first.node, then.node
     assert isinstance(a, Load | Store)
     assert isinstance(b, Load | Store)
@@ -83,8 +85,7 @@ def plainly_ordered(first: Touch, then: Touch, home: Region, roots: tuple[Buffer
             return False
         assert region.parent is not None
         region = region.parent
-    # Where no loop was met, there is one instance of each.
-    return region is then.region or ((a.buffer, b.buffer) == roots and _same_shape(*roots))
+    return (a.buffer, b.buffer) == roots and _same_shape(*roots)
 
 
 def shared_loops(one: Region, other: Region, home: Region) -> list[Loop]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tirlite.ir import AttrStmt, For, ForKind, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt, While
+from tirlite.ir import Allocate, AttrStmt, For, ForKind, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt, Store, While
+
+# What most programs are made of, and what is no loop.
+_LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
 
 
 def distributed_loops(func: PrimFunc, workers: int) -> dict[For, int]:
@@ -16,7 +19,7 @@ def distributed_loops(func: PrimFunc, workers: int) -> dict[For, int]:
     while stack:
         stmt = stack.pop()
         if isinstance(stmt, SeqStmt):
-            stack += reversed(stmt.stmts)
+            stack += [each for each in stmt.stmts[::-1] if type(each) not in _LEAVES]
         elif isinstance(stmt, IfThenElse):
             stack += (stmt.else_body, stmt.then_body)
         elif isinstance(stmt, For) and (most := _most_workers(stmt, workers)) > 1:

@@ -7,7 +7,6 @@ then its storage can be had before anything runs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 
 from tirlite.ir import (
     Add,
@@ -29,7 +28,7 @@ from tirlite.ir import (
     const,
     i64,
     run,
-    statements,
+    statements_of,
     walk,
 )
 from tirlite.sizes import Dim, Proof, Size, maximum, minimum, prove_le
@@ -49,8 +48,8 @@ class Extents:
         for param in func.params:
             if isinstance(param, Var) and param.dtype == i64:
                 self._enter(param, param.dim or Dim(param.name, min=i64.min, max=i64.max))
-        for node in statements(func.body):
-            if isinstance(node, Let) and (size := self.size(node.value)) is not None:
+        for node in statements_of(func.body, Let):
+            if (size := self.size(node.value)) is not None:
                 self.sizes[node.var] = size
 
     def _enter(self, var: Var, dim: Dim) -> None:
@@ -65,13 +64,23 @@ class Extents:
 
     def bytes(self, buffer: Buffer) -> Size | None:
         """The bytes of a buffer; None where they are not known on entry. An extent below zero counts as zero."""
-        extents = [self.size(extent) for extent in buffer.shape]
-        known = [e if prove_le(0, e) is Proof.YES else maximum(0, e) for e in extents if e is not None]
-        return prod(known, start=buffer.dtype.bytes) if len(known) == len(extents) else None
+        total: Size = buffer.dtype.bytes
+        for extent in buffer.shape:
+            size = self.size(extent)
+            if size is None:
+                return None
+            total = total * _at_least_zero(size)
+        return total
 
     def expr(self, size: Size) -> Expr:
         """The i64 expression with the value of `size`, over this function's dims and parameters."""
         return expr_of(size, self.variables)
+
+
+def _at_least_zero(size: Size) -> Size:
+    if isinstance(size, int):
+        return max(size, 0)
+    return size if prove_le(0, size) is Proof.YES else maximum(0, size)
 
 
 def expr_of(size: Size, variables: Mapping[Dim, Var]) -> Expr:

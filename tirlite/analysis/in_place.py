@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, linear_sequence
+from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch, linear_sequence
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.lifetimes import Lifetime, lifetimes_of
 from tirlite.ir import PrimFunc, Stmt, run
@@ -87,7 +87,7 @@ class _Meetings:
         for allocation, live in self.live.items():
             for _, end in live:
                 key = (allocation.home, allocation.buffer.scope, end)
-                last = max((touch.position for touch in allocation.touches if touch.position < end), default=None)
+                last = _last_before(allocation.touches, end)
                 # What threads share may live before its first touch, from the end of an earlier iteration on.
                 if last is not None:
                     self.dying.setdefault(key, []).append((last, allocation))
@@ -114,10 +114,16 @@ class _Meetings:
         return (source for _, source in group if source is not destination)
 
 
+def _last_before(touches: Sequence[Touch], end: int) -> int | None:
+    for touch in reversed(touches):
+        if touch.position < end:
+            return touch.position
+    return None
+
+
 def _overlap(one: Sequence[Interval], other: Sequence[Interval]) -> list[Interval]:
     """The stretches of time that are in both."""
-    both = ((max(a, c), min(b, d)) for a, b in one for c, d in other)
-    return [(low, high) for low, high in both if low < high]
+    return [(max(a, c), min(b, d)) for a, b in one for c, d in other if a < d and c < b]
 
 
 def _first(pair: tuple[int, Allocation]) -> int:

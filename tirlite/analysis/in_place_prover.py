@@ -93,10 +93,11 @@ class Prover:
             if (found := self._unfit(allocation, touches)) is not None:
                 return found
         writes, accesses = [t for t in uses[0] if t.kind is AccessKind.WRITE], list(uses[1])
-        calls: Obstacle | None = yield self._in_calls(accesses, writes, home)
-        if calls is not None:
-            return calls
-        writes, accesses = [t for t in writes if not _is_call(t)], [t for t in accesses if not _is_call(t)]
+        if any(map(_is_call, writes)) or any(map(_is_call, accesses)):
+            calls: Obstacle | None = yield self._in_calls(accesses, writes, home)
+            if calls is not None:
+                return calls
+            writes, accesses = [t for t in writes if not _is_call(t)], [t for t in accesses if not _is_call(t)]
         return self._among(accesses, writes, home, (source.buffer, destination.buffer))
 
     def _among(

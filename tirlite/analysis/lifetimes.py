@@ -64,12 +64,14 @@ def _live(allocation: Allocation) -> tuple[Interval, ...]:
     if allocation.visibility is Visibility.NESTED:
         assert home.attach is not None
         return (_whole(home.attach),)
-    if allocation.buffer.volatile or any(touch.kind is AccessKind.OPAQUE for touch in touches):
+    if allocation.buffer.volatile or AccessKind.OPAQUE in [touch.kind for touch in touches]:
         whole = _whole(home)
         return _between_barriers(home, whole) if allocation.visibility is Visibility.BLOCK else (whole,)
     if allocation.visibility is Visibility.BLOCK:
         # Threads may be in both branches of an `if` at one time.
         return _between_barriers(home, _hull(touches, [_child(touch.region, home) for touch in touches]))
+    if {touch.region for touch in touches} == {home}:  # the usual case
+        return ((touches[0].position, touches[-1].position + 1),)
     intervals: list[Interval] = []
     groups = [(home, touches)]
     while groups:

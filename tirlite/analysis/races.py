@@ -35,6 +35,7 @@ from tirlite.ir import (
     Var,
     View,
     statements,
+    statements_of,
 )
 from tirlite.record import record
 from tirlite.sizes import Dim
@@ -70,7 +71,7 @@ class Race:
 
 def find_race(func: PrimFunc) -> Race | None:
     """The first race that is found; `func` is in normal form (see `Normalize`)."""
-    if not any(isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL for stmt in statements(func.body)):
+    if not any(loop.kind is ForKind.PARALLEL for loop in statements_of(func.body, For)):
         return None
     sources = {stmt.buffer: stmt.source for stmt in statements(func.body) if isinstance(stmt, View)}
     with np.errstate(all="ignore"):

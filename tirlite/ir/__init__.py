@@ -106,7 +106,7 @@ from tirlite.ir.stmt import (
 from tirlite.ir.substitute import Substitution, substitute
 from tirlite.ir.trampoline import Steps, run
 from tirlite.ir.validate import validate
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import statements, statements_of, walk
 
 __all__ = [
     "EQ",
@@ -213,6 +213,7 @@ __all__ = [
     "seq",
     "shown",
     "statements",
+    "statements_of",
     "structural_equal",
     "structural_hash",
     "substitute",

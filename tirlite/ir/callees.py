@@ -6,7 +6,7 @@ from typing import TypeVar, cast
 
 from tirlite.ir.kernel_call import Function, KernelCall
 from tirlite.ir.stmt import Allocate, Stmt, Store
-from tirlite.ir.walk import statements
+from tirlite.ir.walk import statements_of
 
 F = TypeVar("F", bound=Function)
 
@@ -16,7 +16,7 @@ _LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
 
 def calls_in(body: Stmt) -> list[KernelCall]:
     """The calls in a statement, in program order."""
-    return [stmt for stmt in statements(body) if isinstance(stmt, KernelCall)]
+    return list(statements_of(body, KernelCall))
 
 
 def callees(func: F) -> tuple[F, ...]:

@@ -8,7 +8,10 @@ from typing import Any, TypeAlias
 from tirlite.diag import Span
 from tirlite.ir.expr import Expr
 from tirlite.ir.node import Node
-from tirlite.ir.stmt import SeqStmt, Stmt
+from tirlite.ir.stmt import Allocate, Evaluate, Let, SeqStmt, Stmt, Store, View
+
+# What most programs are made of, and what no statement stands below.
+_LEAVES: frozenset[type[Node]] = frozenset((Store, Allocate, View, Let, Evaluate))
 
 # A rule gets a node of its type, children already rewritten. It returns that node for "no change", another node, or,
 # for a statement, several in a tuple (none to drop it).
@@ -30,9 +33,12 @@ def rewrite(
     stack: list[tuple[Node, bool]] = [(root, False)]
     while stack:
         node, ready = stack.pop()
-        children = node.children()
-        if level is not Node and children:
-            children = tuple([child for child in children if isinstance(child, level)])
+        if level is Node:
+            children = node.children()
+        elif type(node) in _LEAVES:
+            children = ()
+        else:
+            children = tuple([child for child in node.children() if isinstance(child, level)])
         if not ready:
             if enter and (hook := enter.get(type(node))) is not None:
                 hook(node)

@@ -36,14 +36,21 @@ _Entry = tuple[tuple[int, int], int]
 
 
 @record
-class _Block:
-    """Bytes of one request, or of two that are live together in place, over some time: from `low` to the `highs`."""
+class _Bytes:
+    """The bytes from `low` to all of the `highs`, and their ends at one binding."""
 
-    names: tuple[str, ...]
-    live: tuple[Interval, ...]
     low: Size
     highs: tuple[Size, ...]
     key: tuple[int, int]
+
+
+@record
+class _Block:
+    """Bytes of one request, or of two that are live together in place, over some time."""
+
+    names: tuple[str, ...]
+    live: Sequence[Interval]
+    bytes: _Bytes
 
 
 @collection_paused()
@@ -89,9 +96,10 @@ def _check_places(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[C
             )
             yield Counterexample(Fault.WRONG_MEMORY, text, ids)
             continue
-        yield from _check_offset(
-            proofs, request, offset, max(request.align, problem.memories[region.memory].align), region
-        )
+        align = max(request.align, problem.memories[region.memory].align)
+        fault = _offset_fault(proofs, request, offset, align, region)
+        if fault is not None:
+            yield fault
         if request.fixed is not None:
             if offset != request.fixed:
                 text = f"`{request.id}` lies at {offset} and is fixed at {request.fixed}"
@@ -104,19 +112,18 @@ def _check_places(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[C
                 yield Counterexample(Fault.NOT_FIXED, text, (other, request.id))
 
 
-def _check_offset(
-    proofs: _Proofs, request: Request, offset: Size, align: int, region: Region
-) -> Iterator[Counterexample]:
+def _offset_fault(proofs: _Proofs, request: Request, offset: Size, align: int, region: Region) -> Counterexample | None:
     ids = (request.id,)
     if not proofs.at_most(0, offset):
-        yield Counterexample(Fault.NEGATIVE, f"`{request.id}` lies at offset {offset}", ids)
+        return Counterexample(Fault.NEGATIVE, f"`{request.id}` lies at offset {offset}", ids)
     if not _multiple(align, offset) or region.align % align:
         text = f"`{request.id}` lies at {offset} in a pool aligned to {region.align}, and needs {align}"
-        yield Counterexample(Fault.MISALIGNED, text, ids)
+        return Counterexample(Fault.MISALIGNED, text, ids)
     end = _end(offset, request.size)
     if not proofs.at_most(end, region.size):
         text = f"`{request.id}` ends at {end}, and its pool has {region.size} bytes"
-        yield Counterexample(Fault.OUTSIDE, text, ids, bytes=(region.size, end))
+        return Counterexample(Fault.OUTSIDE, text, ids, bytes=(region.size, end))
+    return None
 
 
 def _check_in_place(_: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counterexample]:
@@ -142,15 +149,19 @@ def _blocks(problem: Problem, plan: Layout) -> Iterator[list[_Block]]:
         joint.append(((dst, src), time))
         for name in (dst, src):
             times[name] = without(times.get(name, by_id[name].live), time)
-    alone = [((r.id,), tuple(times.get(r.id, r.live))) for r in problem.requests if crowds[placements[r.id][0]] > 1]
+    alone = [((r.id,), times.get(r.id, r.live)) for r in problem.requests if crowds[placements[r.id][0]] > 1]
     pools: dict[str, list[_Block]] = {}
+    known: dict[tuple[Size, ...], _Bytes] = {}  # often the same few sizes lie at the same few offsets
     for names, live in chained(alone, ((pair, (time,)) for pair, time in joint)):
+        if not live:
+            continue
         pool, low = placements[names[0]]
-        sizes = [by_id[name].size for name in names]
-        highs = tuple([_end(low, size) for size in sizes if not isinstance(size, int) or size > 0])
-        if highs and live:
-            end = value(highs[0]) if len(highs) == 1 else max(map(value, highs))
-            pools.setdefault(pool, []).append(_Block(names, live, low, highs, (value(low), end)))
+        sizes = (low, *[by_id[name].size for name in names])
+        if sizes not in known:
+            highs = tuple([_end(low, size) for size in sizes[1:] if not isinstance(size, int) or size > 0])
+            known[sizes] = _Bytes(low, highs, (value(low), max(map(value, highs), default=0)))
+        if known[sizes].highs:
+            pools.setdefault(pool, []).append(_Block(names, live, known[sizes]))
     yield from pools.values()
 
 
@@ -160,12 +171,12 @@ def _sweep(proofs: _Proofs, blocks: Sequence[_Block]) -> Iterator[Counterexample
     # Time, whether it is a birth, and who, in one number: it sorts much faster than a tuple.
     births = [(2 * low + 1) * count + index for index, block in enumerate(blocks) for low, _ in block.live]
     deaths = [2 * high * count + index for index, block in enumerate(blocks) for _, high in block.live]
+    entries = [(block.bytes.key, index) for index, block in enumerate(blocks)]
     chain: list[_Entry] = []
     for event in sorted(births + deaths):
         moment, index = divmod(event, count)
-        time, born = divmod(moment, 2)
-        entry = (blocks[index].key, index)
-        if not born:
+        entry = entries[index]
+        if moment % 2 == 0:
             place = bisect_left(chain, entry)
             if place == len(chain) or chain[place] != entry:
                 place = chain.index(entry)
@@ -173,17 +184,19 @@ def _sweep(proofs: _Proofs, blocks: Sequence[_Block]) -> Iterator[Counterexample
             continue
         place = _gap(proofs, blocks, chain, entry)
         if place < 0:
-            yield _overlap(proofs, blocks, chain, entry, time)
+            yield _overlap(proofs, blocks, chain, entry, moment // 2)
             return
         chain.insert(place, entry)
 
 
 def _gap(proofs: _Proofs, blocks: Sequence[_Block], chain: Sequence[_Entry], entry: _Entry) -> int:
     """The place in the chain where the new block is proved to fit, or -1."""
-    new = blocks[entry[1]]
+    if not chain:
+        return 0
+    new = blocks[entry[1]].bytes
     for place in chained((bisect_left(chain, entry),), range(len(chain) + 1)):
-        left = blocks[chain[place - 1][1]] if place > 0 else None
-        right = blocks[chain[place][1]] if place < len(chain) else None
+        left = blocks[chain[place - 1][1]].bytes if place > 0 else None
+        right = blocks[chain[place][1]].bytes if place < len(chain) else None
         if (left is None or proofs.below(left, new)) and (right is None or proofs.below(new, right)):
             return place
     return -1
@@ -196,12 +209,13 @@ def _overlap(
     entry: _Entry,
     time: int,
 ) -> Counterexample:
-    new = blocks[entry[1]]
+    new = blocks[entry[1]].bytes
     live = [blocks[index] for _, index in chain]
-    surely = [b for b in live if max(b.key[0], new.key[0]) < min(b.key[1], new.key[1])]
-    unproved = [b for b in live if not proofs.below(b, new) and not proofs.below(new, b)]
-    other = (surely or unproved)[0]
-    ids = (other.names[0], new.names[0])
+    surely = [b for b in live if max(b.bytes.key[0], new.key[0]) < min(b.bytes.key[1], new.key[1])]
+    unproved = [b for b in live if not proofs.below(b.bytes, new) and not proofs.below(new, b.bytes)]
+    found = (surely or unproved)[0]
+    ids = (found.names[0], blocks[entry[1]].names[0])
+    other = found.bytes
     stretch = f"[{other.low}, {other.highs[0]}) and [{new.low}, {new.highs[0]})"
     if surely:
         low = max((other.key[0], other.low), (new.key[0], new.low), key=_first)[1]
@@ -273,8 +287,8 @@ class _Proofs:
             return False
         return all(any(self.at_most(one, other) for other in highs) for one in lows)
 
-    def below(self, lower: _Block, upper: _Block) -> bool:
-        """Whether one block ends where the other begins, or before."""
+    def below(self, lower: _Bytes, upper: _Bytes) -> bool:
+        """Whether the one end where the other begin, or before."""
         return all(self.at_most(high, upper.low) for high in lower.highs)
 
 

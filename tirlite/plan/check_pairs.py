@@ -20,9 +20,8 @@ def pair_faults(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
     destinations: dict[str, str] = {}
     for pair in plan.in_place:
         dst, src = pair
-        text = f"`{dst}` is in the place of `{src}`, "
         if pair not in candidates:
-            yield Counterexample(Fault.IN_PLACE, text + "and is no candidate for that", pair)
+            yield _fault(pair, "is no candidate for that")
             return
         for taken, name, other in ((sources, dst, src), (destinations, src, dst)):
             if name in taken:
@@ -32,15 +31,19 @@ def pair_faults(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
                 )
             taken[name] = other
         if plan.placements[dst] != plan.placements[src]:
-            yield Counterexample(Fault.IN_PLACE, text + "and they lie at different offsets", pair)
+            yield _fault(pair, "they lie at different offsets")
         if takeover(problem.by_id[dst].live, problem.by_id[src].live) is None:
-            yield Counterexample(Fault.IN_PLACE, text + "and is not born where that dies", pair)
+            yield _fault(pair, "is not born where that dies")
     for middle, src in sources.items():
         if middle in destinations:
             dst = destinations[middle]
             if problem.by_id[dst].live[0][0] < problem.by_id[src].live[-1][1]:
                 text = f"`{dst}` takes the place of `{middle}` before that has taken the place of `{src}`"
                 yield Counterexample(Fault.IN_PLACE, text, (dst, middle, src))
+
+
+def _fault(pair: tuple[str, str], what: str) -> Counterexample:
+    return Counterexample(Fault.IN_PLACE, f"`{pair[0]}` is in the place of `{pair[1]}`, and {what}", pair)
 
 
 def takeover(dst: Sequence[Interval], src: Sequence[Interval]) -> Interval | None:
@@ -51,5 +54,11 @@ def takeover(dst: Sequence[Interval], src: Sequence[Interval]) -> Interval | Non
 
 def without(live: Sequence[Interval], time: Interval) -> list[Interval]:
     """The intervals outside of `time`."""
-    cuts = [(low, min(high, time[0])) for low, high in live] + [(max(low, time[1]), high) for low, high in live]
-    return sorted(cut for cut in cuts if cut[0] < cut[1])
+    begin, end = time
+    rest = []
+    for low, high in live:
+        if low < begin:
+            rest.append((low, min(high, begin)))
+        if end < high:
+            rest.append((max(low, end), high))
+    return rest

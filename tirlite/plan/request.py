@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 from numbers import Integral
+from typing import TypeGuard
 
 from tirlite.diag import Message, PlanError
 from tirlite.record import record
@@ -208,6 +209,8 @@ def _demand_texts(request: Request) -> None:
 def _pools(name: str, given: object) -> tuple[str, ...]:
     if given == ():
         return ()
+    if type(given) is tuple and {*map(type, given)} == {str}:
+        return given
     pools = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
     if pools is None or not all(isinstance(pool, str) for pool in pools):
         raise NotText(f"request `{name}`", "pools", shown(given), 'a tuple of names, as in ("fast", "slow")').error()
@@ -215,6 +218,8 @@ def _pools(name: str, given: object) -> tuple[str, ...]:
 
 
 def _size(name: str, size: object) -> Size:
+    if type(size) is int and size >= 0:  # the usual case
+        return size
     if isinstance(size, Poly):
         return size
     if isinstance(size, Dim):
@@ -231,6 +236,8 @@ def _size(name: str, size: object) -> Size:
 
 
 def _lifetime(name: str, live: Iterable[object]) -> tuple[Interval, ...]:
+    if _is_plain(live):
+        return live
     try:
         items = tuple(live)
         if len(items) == 2 and hasattr(items[0], "__index__"):
@@ -244,6 +251,14 @@ def _lifetime(name: str, live: Iterable[object]) -> tuple[Interval, ...]:
         if low >= high:
             raise EmptyLifetime(name, low, high).error()
     return joined(spans)
+
+
+def _is_plain(live: object) -> TypeGuard[tuple[Interval]]:
+    """Whether this is one interval in normal form, which is the usual case."""
+    if type(live) is not tuple or len(live) != 1 or type(live[0]) is not tuple or len(live[0]) != 2:
+        return False
+    low, high = live[0]
+    return type(low) is type(high) is int and low < high
 
 
 def _interval(item: object) -> Interval:

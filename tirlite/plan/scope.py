@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
+from types import MappingProxyType
 
 from tirlite.diag import Message, PlanError, nearest
 from tirlite.record import record
@@ -47,8 +49,8 @@ class StorageScope:
     @classmethod
     def parse(cls, text: str) -> StorageScope:
         """The scope that `text` spells, as "global" or "local.UB". Raises PlanError for any other rank or no tag."""
-        if (plain := _RANKS.get(text)) is not None:
-            return cls(plain)
+        if (plain := _PLAIN.get(text)) is not None:
+            return plain
         name, dot, tag = text.partition(".")
         rank = _RANKS.get(name)
         if rank is None or (dot and not tag):
@@ -64,3 +66,7 @@ class StorageScope:
     def __str__(self) -> str:
         name = self.rank.name.lower()
         return f"{name}.{self.tag}" if self.tag else name
+
+
+# Those without a tag, which most are.
+_PLAIN: Mapping[str, StorageScope] = MappingProxyType({name: StorageScope(rank) for name, rank in _RANKS.items()})

@@ -7,7 +7,7 @@ be under way while others compute.
 from __future__ import annotations
 
 from tirlite.diag import KernelError, Message
-from tirlite.ir import For, Node, PrimFunc, Stmt, rewrite, statements
+from tirlite.ir import For, Node, PrimFunc, Stmt, rewrite, statements_of
 from tirlite.ir.demand import pass_call
 from tirlite.ir.thread_tag import ThreadRole, thread_role
 from tirlite.record import record
@@ -44,7 +44,7 @@ class InjectVirtualThreads:
 
     @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
-        if not any(thread_role(stmt) is ThreadRole.VIRTUAL for stmt in statements(func.body)):
+        if not any(thread_role(loop) is ThreadRole.VIRTUAL for loop in statements_of(func.body, For)):
             return func
         from tirlite.analysis.thread_nesting import check_thread_nesting
 
@@ -79,6 +79,6 @@ class _Injector:
 
 def demand_injected(func: PrimFunc, pass_name: str) -> None:
     """Raises KernelError where virtual threads are left in `func`."""
-    for stmt in statements(func.body):
-        if isinstance(stmt, For) and thread_role(stmt) is ThreadRole.VIRTUAL:
-            raise VirtualThreadsLeft(pass_name, stmt.thread_tag, span=stmt.span).error()
+    for loop in statements_of(func.body, For):
+        if thread_role(loop) is ThreadRole.VIRTUAL:
+            raise VirtualThreadsLeft(pass_name, loop.thread_tag, span=loop.span).error()

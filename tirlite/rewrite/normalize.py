@@ -24,13 +24,17 @@ from tirlite.ir import (
     Var,
     View,
     rewrite,
-    statements,
+    statements_of,
     substitute,
     walk,
 )
 from tirlite.record import record
 
 _MOVED = (AttrKey.STORAGE_SCOPE, AttrKey.VOLATILE_SCOPE)
+
+# What defines: told apart by one look, as most nodes define nothing.
+_OF_BUFFERS: frozenset[type[Node]] = frozenset((Allocate, View))
+_OF_VARIABLES: frozenset[type[Node]] = frozenset((Let, LetExpr, For))
 
 
 @record
@@ -45,8 +49,8 @@ class Normalize:
 
 def _attributes_to_fields(func: PrimFunc) -> PrimFunc:
     changed: dict[Buffer, Buffer] = {}
-    for node in statements(func.body):
-        if isinstance(node, AttrStmt) and node.buffer is not None:
+    for node in statements_of(func.body, AttrStmt):
+        if node.buffer is not None:
             buffer = changed.get(node.buffer, node.buffer)
             if node.key is AttrKey.STORAGE_SCOPE:
                 changed[node.buffer] = replace(buffer, scope=str(node.value))
@@ -66,10 +70,11 @@ def _attributes_to_fields(func: PrimFunc) -> PrimFunc:
 
 def _definitions(root: Node) -> Iterator[Buffer | Var]:
     for node in walk(root):
-        if isinstance(node, (Allocate, View)):
-            yield node.buffer
-        elif isinstance(node, (Let, LetExpr, For)):
-            yield node.var
+        kind = type(node)
+        if kind in _OF_BUFFERS:
+            yield node.buffer  # type: ignore[attr-defined]
+        elif kind in _OF_VARIABLES:
+            yield node.var  # type: ignore[attr-defined]
 
 
 def _unique_definitions(func: PrimFunc) -> PrimFunc:

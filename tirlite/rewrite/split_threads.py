@@ -7,7 +7,7 @@ SPMD-threaded Programs for Multicore CPUs" (Stratton et al., 2010).
 
 from __future__ import annotations
 
-from tirlite.ir import Evaluate, For, ForKind, Node, PrimFunc, Stmt, rewrite, statements
+from tirlite.ir import Evaluate, For, ForKind, Node, PrimFunc, Stmt, rewrite, statements_of
 from tirlite.ir.demand import pass_call
 from tirlite.ir.thread_tag import ThreadRole, is_barrier, thread_role
 from tirlite.record import record
@@ -32,7 +32,8 @@ class SplitThreads:
 
     @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
-        if not any(thread_role(stmt) is not None or is_barrier(stmt) for stmt in statements(func.body)):
+        found = statements_of(func.body, For, Evaluate)
+        if not any(thread_role(stmt) is not None or is_barrier(stmt) for stmt in found):
             return func
         from tirlite.analysis.thread_nesting import check_thread_nesting
 

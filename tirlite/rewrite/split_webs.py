@@ -78,10 +78,13 @@ class SplitWebs:
 
 def _is_reused(allocation: Allocation) -> bool:
     """Whether something is written after something was read: else there is one web."""
-    first = next((touch.position for touch in allocation.touches if touch.kind is AccessKind.READ), None)
-    return first is not None and any(
-        touch.kind is AccessKind.WRITE and touch.position > first for touch in allocation.touches
-    )
+    first: int | None = None
+    for touch in allocation.touches:
+        if first is None:
+            first = touch.position if touch.kind is AccessKind.READ else None
+        elif touch.kind is AccessKind.WRITE and touch.position > first:
+            return True
+    return False
 
 
 def _may_split(allocation: Allocation, space: IndexSpace) -> bool:

@@ -29,7 +29,7 @@ from tirlite.ir import (
     While,
     calls_in,
     rewrite,
-    statements,
+    statements_of,
     walk,
 )
 from tirlite.ir.demand import pass_call
@@ -55,6 +55,9 @@ _WHOLE_SLOTS = ("none", "tvm", "share")
 _FREE = ("auto", "pack", "exact")
 # Strategies that take the buffers as they are.
 _AS_GIVEN = ("none", "tvm")
+
+# What most programs are made of, and what no statement stands in.
+_LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
 
 _Planned: TypeAlias = tuple[PrimFunc, StorageProblem, Plan]
 
@@ -209,7 +212,8 @@ class StorageRewrite:
     def _fault(
         self, func: PrimFunc, result: PrimFunc, found: StorageProblem, in_place: Iterable[tuple[str, str]]
     ) -> StorageFault | None:
-        taken = {tuple(found.lifetimes[name].buffer for name in pair) for pair in in_place}
+        buffers = {name: lifetime.buffer for name, lifetime in found.lifetimes.items()}
+        taken = {(buffers[destination], buffers[source]) for destination, source in in_place}
         proofs = [proof for proof in found.in_place if proof.allowed and (proof.destination, proof.source) in taken]
         from tirlite.analysis import StorageFault, check_storage
 
@@ -228,7 +232,7 @@ def _placed(error: CapacityError, func: PrimFunc, found: StorageProblem) -> Tirl
     lifetime = found.lifetimes.get(getattr(message, "largest", ""))
     if lifetime is None or not isinstance(message, Message):
         return error
-    spans = {each.buffer: each.span for each in statements(func.body) if isinstance(each, Allocate)}
+    spans = {each.buffer: each.span for each in statements_of(func.body, Allocate)}
     return message.replaced(span=spans[lifetime.buffer]).error()
 
 
@@ -256,15 +260,17 @@ def _repeated(func: PrimFunc) -> set[Buffer]:
     stack: list[tuple[Stmt, bool]] = [(func.body, False)]
     while stack:
         stmt, repeats = stack.pop()
-        if isinstance(stmt, Allocate) and repeats:
+        if isinstance(stmt, Allocate):
             found.add(stmt.buffer)
-        if isinstance(stmt, (Store, Allocate)):
-            continue
         if isinstance(stmt, For) and stmt.kind in (ForKind.PARALLEL, ForKind.THREAD):
             repeats = False
         elif isinstance(stmt, (For, While)):
             repeats = True
-        stack += [(child, repeats) for child in stmt.children() if isinstance(child, Stmt)]
+        stack += [
+            (child, repeats)
+            for child in stmt.children()
+            if isinstance(child, Stmt) and (repeats or type(child) not in _LEAVES)
+        ]
     return found
 
 
@@ -277,7 +283,7 @@ class _Merger:
         self.plan = plan
         self.extents = found.extents
         self.entry_variables = {*func.params, *func.dims}
-        self.spans = {each.buffer: each.span for each in statements(func.body) if isinstance(each, Allocate)}
+        self.spans = {each.buffer: each.span for each in statements_of(func.body, Allocate)}
         self.repeated = _repeated(func)
         self.views: dict[Buffer, View | None] = {}  # what stands in the place of each planned Allocate
         self.attached: dict[Var | None, list[Stmt]] = {}
@@ -320,10 +326,9 @@ class _Merger:
         first = self.plan.sharers(pools[0])[0]
         loop = attach_loop(self.found.lifetimes[first].attach)
         self.attached.setdefault(loop, []).append(Allocate(storage, span=self.spans[members[0][0]]))
+        offsets = {offset: self.extents.expr(offset) for offset in dict.fromkeys(offset for _, offset in members)}
         for buffer, offset in members:
-            self.views[buffer] = (
-                None if buffer is storage else View(buffer, storage, self.extents.expr(offset), fresh=True)
-            )
+            self.views[buffer] = None if buffer is storage else View(buffer, storage, offsets[offset], fresh=True)
 
     def storage(self, members: list[tuple[Buffer, Size]], size: Size, align: int) -> Buffer:
         """The buffer of `size` bytes in which the members live at their offsets.

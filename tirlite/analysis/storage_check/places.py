@@ -31,8 +31,9 @@ class Places:
         if len(residents) == 1 and residents[0].buffer is root.stmt.buffer:
             self._demand_same_memory(residents[0], root)
             return None
-        size = self._bytes(root.stmt.buffer)
-        return [self._settled(resident, root, size) for resident in residents]
+        buffer = root.stmt.buffer
+        size, given = self._bytes(buffer), max(buffer.alignment, _natural_alignment(buffer))
+        return [self._settled(resident, root, size, given) for resident in residents]
 
     def entries(self, root: Root, plan: ShapePlan, homes: dict[int, Root]) -> list[int]:
         """The entry of each resident of an arena whose layout comes with the call. `homes` are the arenas of entries.
@@ -61,7 +62,7 @@ class Places:
             self._proved[pair] = low == high or prove_le_by_cases(low, high) is Proof.YES
         return self._proved[pair]
 
-    def _settled(self, resident: Resident, root: Root, room: Size | None) -> Bytes:
+    def _settled(self, resident: Resident, root: Root, room: Size | None, given: int) -> Bytes:
         buffer = resident.buffer
         self._demand_same_memory(resident, root)
         low, size = self._offset(resident.window), self._most_bytes(buffer)
@@ -72,7 +73,6 @@ class Places:
             is_doubt = not fails_at_a_sample(0, low) and not fails_at_a_sample(high, room)
             raise _wrong(resident, root, f"takes the bytes [{low}, {high}) of {room}").marked(is_doubt=is_doubt)
         need = max(buffer.alignment, _natural_alignment(buffer))
-        given = max(root.stmt.buffer.alignment, _natural_alignment(root.stmt.buffer))
         if given % need or not _divides(need, low):
             raise _wrong(resident, root, f"is to be aligned to {need} bytes, and lies at {low} of what {given} divide")
         return Bytes(low, high)

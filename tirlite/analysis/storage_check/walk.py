@@ -7,7 +7,7 @@ become a view, or stand further out; a new declaration may mention only what is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.shape_plan import ShapePlan, shape_plan
@@ -21,6 +21,7 @@ from tirlite.ir import (
     Call,
     Evaluate,
     Expr,
+    FloatImm,
     For,
     ForKind,
     IfThenElse,
@@ -46,6 +47,8 @@ from tirlite.ir.thread_tag import ThreadRole, thread_role
 _T = TypeVar("_T")
 _Declaration: TypeAlias = Allocate | View
 _DECLARATIONS = (Allocate, View)
+# What is told apart by one look, as nothing stands below it.
+_ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
 _Composite: TypeAlias = For | While | IfThenElse | AttrStmt
 
 
@@ -86,12 +89,13 @@ class Walk:
         before, olds = 0, old.stmts
         while True:
             start, begin = after, before
-            while after < len(rest) and isinstance(rest[after], _DECLARATIONS):
+            while after < len(rest) and type(rest[after]) in _DECLARATIONS:
                 after += 1
-            while before < len(olds) and isinstance(olds[before], _DECLARATIONS):
+            while before < len(olds) and type(olds[before]) in _DECLARATIONS:
                 before += 1
             if after > start or before > begin:
-                self._declarations(olds[begin:before], rest[start:after], region, buffers)
+                declared = cast(Sequence[_Declaration], olds[begin:before])
+                self._declarations(declared, cast(Sequence[_Declaration], rest[start:after]), region, buffers)
             if before == len(olds) or after == len(rest):
                 break
             stmt = olds[before]
@@ -119,27 +123,23 @@ class Walk:
 
     def _declarations(
         self,
-        olds: Sequence[Stmt],
-        news: Sequence[Stmt],
+        olds: Sequence[_Declaration],
+        news: Sequence[_Declaration],
         region: Region,
         outside: dict[Buffer, tuple[Window | None, Resident | None]],
     ) -> None:
         """Declarations that stand between two statements. `outside` keeps what their names meant before."""
-        here = {stmt.buffer: stmt for stmt in olds if isinstance(stmt, _DECLARATIONS)}
+        here = {stmt.buffer: stmt for stmt in olds}
         for stmt in (*news, *olds):
-            assert isinstance(stmt, _DECLARATIONS)
             if stmt.buffer not in outside:
                 outside[stmt.buffer] = self._windows.get(stmt.buffer), self._residents.get(stmt.buffer)
         for stmt in news:
-            assert isinstance(stmt, _DECLARATIONS)
             before = here.get(stmt.buffer)
             if before is not stmt:
                 self._demand_known(stmt, is_moved=before is None)
             self._windows[stmt.buffer] = self._window(stmt, region)
         for stmt in olds:
-            assert isinstance(stmt, _DECLARATIONS)
-            for extent in stmt.buffer.shape:
-                self._touch(extent, region, stmt)
+            self._touch(stmt.buffer.shape, region, stmt)
             if isinstance(stmt, Allocate):
                 self._residents[stmt.buffer] = self._begin(stmt, region)
             else:
@@ -192,15 +192,14 @@ class Walk:
             raise Wrong(f"the view `{stmt.buffer.name}` is not what it was", [stmt.buffer], stmt)
         if stmt.source in self._residents:
             self._residents[stmt.buffer] = None if window is None else self._residents[stmt.source]
-        self._touch(stmt.byte_offset, region, stmt)
+        self._touch((stmt.byte_offset,), region, stmt)
 
     def _call(self, call: KernelCall, region: Region) -> None:
         """What the callee may do to the buffers that it is given, in the order that harms most if any two meet.
 
         What it leaves alone must be there as well.
         """
-        for _, value in call.scalars():
-            self._touch(value, region, call)
+        self._touch([value for _, value in call.scalars()], region, call)
         uses = self._uses.of(call.callee)
         given = [(buffer, uses[param] or Use.READ) for param, buffer in call.buffers()]
         for buffer, use in given * 2:
@@ -216,9 +215,7 @@ class Walk:
         if isinstance(stmt, KernelCall):
             self._call(stmt, region)
             return
-        for child in stmt.children():
-            assert isinstance(child, Expr)
-            self._touch(child, region, stmt)
+        self._touch(stmt.children(), region, stmt)
         if isinstance(stmt, Store):
             self._happens(stmt.buffer, Event.STORE, region, stmt, stmt)
         elif isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is Op.BARRIER:
@@ -227,7 +224,7 @@ class Walk:
     def _composite(self, old: _Composite, new: Stmt, region: Region) -> Steps[None]:
         if isinstance(old, IfThenElse):
             assert isinstance(new, IfThenElse)
-            self._touch(old.condition, region, old)
+            self._touch((old.condition,), region, old)
             choice = self._open(Flow.CHOICE, region)
             yield self._inside(old.then_body, new.then_body, self._open(Flow.ONCE, choice, old))
             yield self._inside(old.else_body, new.else_body, self._open(Flow.ONCE, choice, old, is_else=True))
@@ -246,11 +243,10 @@ class Walk:
     def _loop(self, old: For | While, new: For | While, region: Region) -> Steps[None]:
         if isinstance(old, While):
             inner = self._open(Flow.LOOP, region, old)
-            self._touch(old.condition, inner, old)
+            self._touch((old.condition,), inner, old)
             yield self._inside(old.body, new.body, inner)
             return
-        self._touch(old.start, region, old)
-        self._touch(old.stop, region, old)
+        self._touch((old.start, old.stop), region, old)
         self._known.add(old.var)
         around = self._thread
         if thread_role(old) in (ThreadRole.THREAD, ThreadRole.VIRTUAL):
@@ -276,15 +272,12 @@ class Walk:
             flow, parent, parent.depth + 1, self._tick(), attach, attached, composite=composite, is_else=is_else
         )
 
-    def _touch(self, expr: Expr, region: Region, stmt: Stmt) -> None:
-        """Note the loads and the opaque uses in an expression."""
-        if type(expr) is IntImm:
-            return
-        stack = [expr]
+    def _touch(self, exprs: Sequence[Node], region: Region, stmt: Stmt) -> None:
+        """Note the loads and the opaque uses in expressions."""
+        stack = [*exprs[::-1]]
         while stack:
             each = stack.pop()
-            kind = type(each)
-            if kind is IntImm or kind is Var:
+            if type(each) in _ATOMS:
                 continue
             if isinstance(each, Load):
                 self._happens(each.buffer, Event.LOAD, region, stmt, each)
@@ -296,7 +289,7 @@ class Walk:
                 operand = each.args[0] if each.op is Op.ADDRESS_OF else None
                 if isinstance(operand, Load):
                     self._opaque(operand.buffer, region, stmt, each)
-            stack += each.children()  # type: ignore[arg-type]
+            stack += each.children()
 
     def _happens(self, buffer: Buffer, event: Event, region: Region, stmt: Stmt, node: Node) -> Resident | None:
         position = self._tick()

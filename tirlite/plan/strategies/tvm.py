@@ -42,7 +42,6 @@ def tvm_slots(requests: Sequence[Request], pairs: Sequence[Handover] = ()) -> li
     scopes = {scope: StorageScope.parse(scope) for scope in dict.fromkeys(request.scope for request in requests)}
     registers = [_is_register(request, scopes[request.scope]) for request in requests]
     in_place = _InPlace(requests, pairs, registers)
-    in_place = _InPlace(requests, pairs, registers)
     free = {kind: _FreeList() for kind in dict.fromkeys(request.kind for request in requests)}
     slots: list[Slot] = []
     bits: list[int] = []  # of each slot
