@@ -3,7 +3,7 @@
 from random import Random
 
 from tirlite.plan.pack.blocks import Block, Piece, sections_of, top_of
-from tirlite.plan.pack.split import split
+from tirlite.plan.pack.split import part_of_largest, split
 from tirlite.plan.pack.sweep import sweep
 
 
@@ -60,3 +60,11 @@ def test_a_few_large_blocks_among_many_small_ones_need_less_than_in_sweeps() -> 
 def test_too_few_blocks_to_tell_large_from_small_are_left_alone() -> None:
     blocks = mixed(100, 6)
     assert list(split(blocks, sections_of(blocks))) == []
+
+
+def test_the_part_of_the_largest_counts_what_is_live_together() -> None:
+    few = [Block((Piece(0, 10, 600),)), Block((Piece(20, 30, 700),))]
+    many = [Block((Piece(time, time + 1, 100),)) for time in range(60)]
+    assert part_of_largest(few + many, sections_of(few + many)) == 700 / 800
+    assert part_of_largest(many, sections_of(many)) == 1
+    assert part_of_largest([], sections_of([])) == 0

@@ -9,7 +9,7 @@ from random import Random
 from tirlite.plan.pack.blocks import Block, Sections, sections_of, top_of
 from tirlite.plan.pack.first_fit import first_fit, meetings
 from tirlite.plan.pack.skyline import Skyline, Work
-from tirlite.plan.pack.split import split
+from tirlite.plan.pack.split import part_of_largest, split
 from tirlite.plan.pack.sweep import sweep
 from tirlite.plan.pack.valleys import valleys
 
@@ -23,8 +23,12 @@ _LARGE = 5_000
 # Tightness and direction of sweeps, and how many blocks are swept, all sweeps together; two are made in any case.
 _SWEEPS = ((0, False), (0.1, True), (1, False), (0.1, False), (0, True), (1, True))
 _SWEPT = 150_000
-# Runs that fill valleys: the most, the least, and how many blocks are placed in all of them together.
+# Runs that fill valleys: the least, the most, and how many blocks are placed in all of them together.
 _VALLEYS, _FILLED = (2, 8), 150_000
+# Where there is time for fewer runs than this, large blocks are told apart only if they make up this part of the floor.
+_SEVERAL, _OUTSTANDING = 3, 0.75
+# Where blocks live in fewer sections than this on average, the skyline does well also among many.
+_BRIEF = 30
 # Where each size stands for so many blocks, a sweep does well also among many.
 _ALIKE = 50
 # Sections that blocks live in, all together, beyond which large and small blocks are not told apart.
@@ -78,19 +82,31 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work) -> Iterat
     near = meetings(sections, _PAIRS if is_free else count * count)
     if near is not None:
         yield from _by_orders(blocks, sections, near, pressed, work)
+    has_time = _FILLED // count >= _SEVERAL if count else True
+    stands_out = not has_time and near is None and part_of_largest(blocks, sections) >= _OUTSTANDING
     if is_free and not is_small:
-        least, most = _VALLEYS
-        yield from valleys(blocks, sections, min(max(least, _FILLED // count), most))
+        yield from _low_places(blocks, sections, aligns, work, is_brief=not has_time and crowd < _BRIEF * count)
     if is_free and count > 1:
         sweeps = (sweep(blocks, tightness, backward=backward) for tightness, backward in _SWEEPS)
-        is_swept = is_small or len({block.size for block in blocks}) * _ALIKE <= count
-        yield from islice(sweeps, 2 if is_swept else 0)
-        if near is None and crowd <= _SPLIT:
+        is_alike = len({block.size for block in blocks}) * _ALIKE <= count
+        yield from islice(sweeps, 2 if is_small or is_alike or not (has_time or stands_out) else 0)
+        if near is None and crowd <= _SPLIT and (has_time or stands_out):
             yield from split(blocks, sections)
         if near is None or work.left > 0:
             yield from islice(sweeps, max(0, _SWEPT // count - 2))
         if is_small:
             yield from _squeaky_wheel(blocks, sections, aligns, work)
+
+
+def _low_places(
+    blocks: Sequence[Block], sections: Sections, aligns: Sequence[int], work: Work, *, is_brief: bool
+) -> Iterator[list[int]]:
+    """The valleys of many blocks are filled; where these live briefly, the last time as the skyline of few is."""
+    least, most = _VALLEYS
+    runs = min(max(least, _FILLED // len(blocks)), most)
+    yield from valleys(blocks, sections, runs - is_brief)
+    if is_brief:
+        yield Skyline(sections, aligns).fill([0.0] * len(blocks), work)
 
 
 def _by_orders(

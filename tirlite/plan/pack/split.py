@@ -7,6 +7,7 @@ shape, so they are swept, and hang from the top.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from random import Random
 
 from tirlite.plan.pack.blocks import Block, Piece, Sections
@@ -25,6 +26,17 @@ _FEW = 16
 # By how much a block that stands out moves forward in the order, and the seed of that.
 _FORWARD = (0.3, 0.9)
 _SEED = 7_411
+
+
+def part_of_largest(blocks: Sequence[Block], sections: Sections) -> float:
+    """The most bytes of the few largest blocks that are live together, as a part of the most of all blocks."""
+    ranked = sorted(range(len(blocks)), key=lambda i: (-blocks[i].size, i))
+    change = [0] * (len(sections.load) + 1)
+    for number in ranked[: len(blocks) // _PART]:
+        for low, high, size in sections.spans[number]:
+            change[low] += size
+            change[high] -= size
+    return max(accumulate(change), default=0) / max(sections.floor, 1)
 
 
 def split(blocks: Sequence[Block], sections: Sections) -> Iterator[list[int]]:
