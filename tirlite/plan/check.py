@@ -306,9 +306,9 @@ def _ordering(problem: Problem) -> Callable[[Size], int]:
     """The value of sizes at one binding that the facts allow: the order of symbolic offsets to be tried first."""
     binding: dict[Dim, int] = {}
     for dim in problem.dims:
-        value = -(-dim.min // dim.multiple_of) * dim.multiple_of
-        room = 1000 if dim.max is None else dim.max - value
-        binding[dim] = value + room // dim.multiple_of * dim.multiple_of
+        lowest = -(-dim.min // dim.multiple_of) * dim.multiple_of
+        room = 1000 if dim.max is None else dim.max - lowest
+        binding[dim] = lowest + room // dim.multiple_of * dim.multiple_of
     known: dict[Size, int] = {}
 
     def value(size: Size) -> int:
