@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
@@ -16,7 +16,7 @@ import tirlite as tl
 from tirlite.analysis import access, check_storage
 from tirlite.analysis.storage_check import check as storage_check
 from tirlite.analysis.storage_check.places import Places
-from tirlite.ir import Builder, Node, PrimFunc, f32
+from tirlite.ir import Builder, Load, Node, PrimFunc, f32
 from tirlite.rewrite import StorageRewrite
 
 storage_problem = import_module("tirlite.rewrite.storage_problem")
@@ -59,12 +59,16 @@ def long_sum() -> bool:
 def recursive_walk(patch: pytest.MonkeyPatch) -> None:
     """The finder walks expressions by recursion."""
 
-    def walk(node: Node) -> Iterator[Node]:
-        yield node
-        for child in node.children():
-            yield from walk(child)
+    touch = access._Finder.touch
 
-    patch.setattr(access, "walk", walk)
+    def recursive(finder: access._Finder, exprs: Sequence[Node], region: access.Region, position: int) -> None:
+        for expr in exprs:
+            if isinstance(expr, Load):
+                touch(finder, (expr,), region, position)
+            else:
+                recursive(finder, expr.children(), region, position)
+
+    patch.setattr(access._Finder, "touch", recursive)
 
 
 def few_comparisons() -> bool:
