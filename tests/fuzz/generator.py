@@ -108,6 +108,8 @@ class _Generator(Writer):
             if self.iterations(sizes) <= MOST_IN_ALL:
                 self.features.add("long loops")
                 found.append(sizes)
+        # Nothing at all, or ones; a few; many: of two with a few, one is enough.
+        del found[self.random.choice((1, 2))]
         return tuple(found)
 
     def statement(self, scope: Scope) -> None:

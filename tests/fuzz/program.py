@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from fuzz.extents import Extent
 
-from tirlite.interp import interpret
+from tirlite.interp import interpreter
 from tirlite.ir import Buffer, PrimFunc, Var
 
 Arguments = dict[Var | Buffer, object]
@@ -52,20 +53,21 @@ def _values(draw: np.random.Generator, item: np.dtype, shape: tuple[int, ...]) -
     return np.where(draw.random(shape) < 0.1, extreme, small.astype(item))
 
 
-def outcomes(program: Program, run: Run = interpret, func: PrimFunc | None = None) -> dict[str, np.ndarray]:
+def outcomes(program: Program, run: Run | None = None, func: PrimFunc | None = None) -> dict[str, np.ndarray]:
     """What each array holds after each run, by name and number of the run.
 
-    `func` runs in the place of the program's own function: the same after passes, or as another one with the same
-    parameters.
+    `run` calls a function; without it, the interpreter does. `func` runs in the place of the program's own function:
+    the same after passes, or as another one with the same parameters.
     """
     found: dict[str, np.ndarray] = {}
     runs = func or program.func
+    call = interpreter(runs) if run is None else partial(run, runs)
     for number in range(len(program.bindings)):
         arguments = program.arguments(number)
         sizes = {var.name: value for var, value in arguments.items()}
         given = {dim: sizes[dim.name] for dim in runs.dims}
         given |= zip(runs.params, (arguments[param] for param in program.func.params), strict=True)
-        run(runs, given)
+        call(given)
         arrays = [(param.name, arguments[param]) for param in program.func.params if isinstance(param, Buffer)]
         found |= {f"{name} of run {number}": array for name, array in arrays if isinstance(array, np.ndarray)}
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations
 
 import numpy as np
@@ -52,7 +52,16 @@ def interpret(func: PrimFunc, arguments: Mapping[Var | Buffer, object]) -> None:
     that was never written, an integer division by zero or overflow, a shift too far, a conflict of threads, a barrier
     that some of them miss; CallValueError for arguments that do not fit, before anything is written.
     """
+    interpreter(func)(arguments)
+
+
+def interpreter(func: PrimFunc) -> Callable[[Mapping[Var | Buffer, object]], None]:
+    """What interprets `func` at given arguments: `func` is translated once for all of its calls."""
     program = translate(func)
+    return lambda arguments: _interpret(func, program, arguments)
+
+
+def _interpret(func: PrimFunc, program: Program, arguments: Mapping[Var | Buffer, object]) -> None:
     values = list(program.values)
     for name in (*func.dims, *func.params):
         values[program.registers[name]] = _bound(name, arguments.get(name), func.span)
