@@ -327,7 +327,7 @@ NOT_RUN = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Subject:
     """A program, in normal form and as it was made, and what it computes; None where it cannot be run.
 
