@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 import tirlite as tl
+from tirlite.codegen import Effort, machine
 from tirlite.ir import Call, Op, walk
 from tirlite.kernels.case import Case
 from tirlite.kernels.gallery import CASES
@@ -20,8 +22,13 @@ each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.kernel.
 
 
 @cache
-def compiled(case: Case, strategy: str) -> tl.Kernel:
-    return tl.compile(case.kernel, strategy=strategy)
+def compiled(case: Case, strategy: str, *, debug: bool = False) -> tl.Kernel:
+    """The kernel, ready to be called. LLVM takes long, and tries hard for one strategy only: results are the same."""
+    effort = Effort.FULL if strategy == "share" and not debug else Effort.NONE
+    with patch.object(machine, "effort_for", lambda extent: effort):
+        kernel = tl.compile(case.kernel, strategy=strategy, debug=debug)
+        kernel(*inputs(case, case.sizes[0]))
+    return kernel
 
 
 def inputs(case: Case, size: tuple[int, ...]) -> tuple[object, ...]:
@@ -55,7 +62,7 @@ def test_compiled_kernels_give_what_numpy_gives(case: Case, strategy: str) -> No
 @each_case
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_checked_kernels_give_what_plain_ones_give(case: Case, strategy: str) -> None:
-    checked = tl.compile(case.kernel, strategy=strategy, debug=True)
+    checked = compiled(case, strategy, debug=True)
     for size in case.sizes:
         arguments = inputs(case, size)
         np.testing.assert_array_equal(checked(*arguments), compiled(case, strategy)(*arguments), strict=True)
