@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from tirlite.plan import Choice, Pool, Problem, Request, lower_bound, solve
+from tirlite.plan.pack import skyline
 from tirlite.plan.pack.blocks import Block, Piece, sections_of, top_of
 from tirlite.plan.pack.skyline import Skyline, Work
 from tirlite.plan.strategies.pack import pack
@@ -169,3 +170,27 @@ def test_blocks_of_one_lifetime_are_looked_at_once():
     offsets = Skyline(sections_of(blocks), [1] * len(blocks)).fill([0.0] * len(blocks), work)
     assert top_of(blocks, offsets) == sum(block.size for block in blocks[:300]) + 4
     assert work.left > 100_000 - 5_000  # each of 300 again for each other would be 45,000 looks
+
+
+def branches(count: int) -> Problem:
+    """Each has two temporaries, and a result that lives until all are joined at the end."""
+    numbers = Random(1)
+    lives = [((3 * i, 3 * i + 2), (3 * i + 1, 3 * i + 3), (3 * i + 2, 3 * count + 1)) for i in range(count)]
+    spans = [live for each in lives for live in each]
+    return Problem(tuple(Request(f"b{i}", numbers.randrange(1, 5000), live) for i, live in enumerate(spans)))
+
+
+def test_valleys_are_filled_first_where_hundreds_of_blocks_live_to_one_end(monkeypatch):
+    monkeypatch.setattr(Skyline, "fill", None)
+    plan = solve(branches(150), "pack")
+    assert plan.total == plan.lower_bound
+
+
+def test_a_skyline_that_takes_too_long_is_given_up(monkeypatch):
+    problem = branches(20)
+    monkeypatch.setattr(skyline, "_PATIENCE", 0)
+    monkeypatch.setattr(skyline, "_PATIENCE_PER_BLOCK", 0)
+    sections = sections_of([Block((Piece(*request.live[0], request.size),)) for request in problem.requests])
+    assert Skyline(sections, [1] * len(problem.requests)).fill([0.0] * len(problem.requests), Work(10)) == []
+    plan = solve(problem, "pack")
+    assert plan.lower_bound <= plan.total <= solve(problem, "share").total

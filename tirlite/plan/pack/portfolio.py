@@ -23,6 +23,8 @@ _LARGE = 5_000
 # Tightness and direction of sweeps, and how many blocks are swept, all sweeps together; two are made in any case.
 _SWEEPS = ((0, False), (0.1, True), (1, False), (0.1, False), (0, True), (1, True))
 _SWEPT = 150_000
+# Of more blocks than this the valleys are filled once before all else, which takes a fraction of the skyline's time.
+_FEW = 300
 # Runs that fill valleys: the least, the most, and how many blocks are placed in all of them together.
 _VALLEYS, _FILLED = (2, 8), 150_000
 # Where there is time for fewer runs than this, large blocks are told apart only if they make up this part of the floor.
@@ -75,9 +77,13 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work) -> Iterat
     is_small = crowd <= _SKYLINE and count <= _LARGE
     pressed = none
     if is_small:
+        if is_free and count > _FEW:
+            yield from valleys(blocks, sections, 1)
         offsets = Skyline(sections, aligns).fill(none, work)
-        pressed = [float(offset) for offset in offsets]
-        if is_free:
+        is_small = len(offsets) == count
+        if is_small:
+            pressed = [float(offset) for offset in offsets]
+        if is_small and is_free:
             yield offsets
     near = meetings(sections, _PAIRS if is_free else count * count)
     if near is not None:
@@ -106,7 +112,9 @@ def _low_places(
     runs = min(max(least, _FILLED // len(blocks)), most)
     yield from valleys(blocks, sections, runs - is_brief)
     if is_brief:
-        yield Skyline(sections, aligns).fill([0.0] * len(blocks), work)
+        offsets = Skyline(sections, aligns).fill([0.0] * len(blocks), work)
+        if offsets:
+            yield offsets
 
 
 def _by_orders(
@@ -153,11 +161,14 @@ def _squeaky_wheel(
         [-float(sum((high - low) * size for low, high, size in rows)) for rows in sections.spans],
         [-float(sum(high - low for low, high, _ in rows)) for rows in sections.spans],
     ):
-        if work.left > 0:
-            yield Skyline(sections, aligns).fill(shape, work, pressed=False)
+        offsets = Skyline(sections, aligns).fill(shape, work, pressed=False) if work.left > 0 else []
+        if offsets:
+            yield offsets
     ranks = [0.0] * count
     while work.left > 0:
         offsets = Skyline(sections, aligns).fill(ranks, work)
+        if not offsets:
+            return
         yield offsets
         step = sections.floor * _STEP
         for number, block in enumerate(blocks):

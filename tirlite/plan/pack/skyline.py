@@ -13,6 +13,9 @@ from typing import TypeAlias
 from tirlite.plan.pack.blocks import Piece, Sections
 from tirlite.record import record
 
+# Sections that are looked at until a fill gives up, in all, or more where there are many blocks: about a second.
+_PATIENCE, _PATIENCE_PER_BLOCK = 40_000_000, 2_000
+
 # A block that waits: its offset and its rank when it was last looked at, its area below 0, its number.
 _Entry: TypeAlias = tuple[int, float, int, int]
 
@@ -38,8 +41,9 @@ class Skyline:
         self.left = list(self.sections.load)
 
     def fill(self, ranks: Sequence[float], work: Work, *, pressed: bool = True) -> list[int]:
-        """Offsets of all blocks. At equal height the least rank goes first.
+        """Offsets of all blocks; at equal height the least rank goes first. None if it is given up.
 
+        Where hundreds of blocks live to one end, each that is placed lifts all that wait: the cost grows like the cube.
         If `pressed`, the bytes still to be placed where the block lives, at most, are taken off its rank. Heights only
         grow, and those bytes only shrink, so what is out of date in the heap is too good, and it is enough to look
         again at the best.
@@ -49,12 +53,16 @@ class Skyline:
         lines, waits_in = self._lines(ranks, pressed=pressed)
         heap = [line.pop() for line in lines]
         heapify(heap)
+        patience = max(_PATIENCE, _PATIENCE_PER_BLOCK * len(spans))
         looks = 0
         while heap:
+            if patience < 0:
+                return []
             offset, rank, area, number = heap[0]
             rows = spans[number]
             looks += 1
             low, high, _ = rows[0]
+            patience -= high - low
             lowest = max(height[low:high]) if len(rows) == 1 else self.lowest(rows)
             if aligns[number] > 1:
                 lowest = -(-lowest // aligns[number]) * aligns[number]
