@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from fuzz.program import Program
 
@@ -31,6 +32,7 @@ from tirlite.ir import (
 )
 
 Fails = Callable[[Program], bool]
+N = TypeVar("N", bound=Node)
 
 
 def smallest(program: Program, shows: Fails) -> Program:
@@ -82,10 +84,20 @@ def _leaves(func: PrimFunc) -> list[Stmt]:
 
 def _with_simpler_statements(program: Program, fails: Fails) -> Program:
     """Puts what a statement holds in its place."""
+    return _with_simpler_nodes(program, fails, _leaves, _simpler)
+
+
+def _with_simpler_nodes(
+    program: Program,
+    fails: Fails,
+    found: Callable[[PrimFunc], list[N]],
+    simpler: Callable[[N], Iterator[Node | tuple[Stmt, ...]]],
+) -> Program:
+    """Puts the first that still fails of what is simpler in the place of each node, and looks at that again."""
     place = 0
-    while place < len(stmts := _leaves(program.func)):
-        for simpler in _simpler(stmts[place]):
-            candidate = _changed(program, {stmts[place]: simpler})
+    while place < len(nodes := found(program.func)):
+        for other in simpler(nodes[place]):
+            candidate = _changed(program, {nodes[place]: other})
             if fails(candidate):
                 program = candidate
                 break
@@ -118,16 +130,7 @@ def _smaller_callees(call: KernelCall) -> Iterator[PrimFunc]:
 
 def _with_simpler_expressions(program: Program, fails: Fails) -> Program:
     """Puts a constant, or a part of its type, in the place of an expression."""
-    place = 0
-    while place < len(exprs := _expressions(program.func)):
-        for simpler in _parts(exprs[place]):
-            candidate = _changed(program, {exprs[place]: simpler})
-            if fails(candidate):
-                program = candidate
-                break
-        else:
-            place += 1
-    return program
+    return _with_simpler_nodes(program, fails, _expressions, _parts)
 
 
 def _expressions(func: PrimFunc) -> list[Expr]:
