@@ -130,28 +130,7 @@ def roi_align(
     """
     (_, channels, height, width), (regions, _, rows, columns) = extents(X), extents(Y)
     kind = computed_in(X.dtype)
-
-    @tl.inline
-    def part(x, image, c, v, h, wv, wh):
-        return wv * wh * kind(x[image, c, v, h])
-
-    @tl.inline
-    def sample(x, image, c, at_y, at_x):
-        outside = at_y < -1 or at_y > height or at_x < -1 or at_x > width
-        v = min(max(at_y, 0), kind(height - 1))
-        h = min(max(at_x, 0), kind(width - 1))
-        low_v = tl.i64(v)
-        low_h = tl.i64(h)
-        high_v = min(low_v + 1, height - 1)
-        high_h = min(low_h + 1, width - 1)
-        dv = v - kind(low_v)
-        dh = h - kind(low_h)
-        a = part(x, image, c, low_v, low_h, 1 - dv, 1 - dh)
-        b = part(x, image, c, low_v, high_h, 1 - dv, dh)
-        d = part(x, image, c, high_v, low_h, dv, 1 - dh)
-        e = part(x, image, c, high_v, high_h, dv, dh)
-        value = max(max(a, b), max(d, e)) if tl.static(greatest) else a + b + d + e
-        return kind(0) if outside else value
+    sample = _sampler(kind, height, width, greatest)
 
     @tl.kernel
     def roi_align(x: X, rois: R, batch: B, y: tl.out[Y]):
@@ -189,3 +168,31 @@ def roi_align(
                         y[r, c, i, j] = y.dtype(total / kind(max(count_v * count_h, 1)))
 
     return roi_align.ir
+
+
+def _sampler(kind: DType, height: Extent, width: Extent, greatest: bool) -> Inline:
+    """`sample(x, image, c, at_y, at_x)`: the four elements around a place, weighed by nearness; 0 far outside."""
+
+    @tl.inline
+    def part(x, image, c, v, h, wv, wh):
+        return wv * wh * kind(x[image, c, v, h])
+
+    @tl.inline
+    def sample(x, image, c, at_y, at_x):
+        outside = at_y < -1 or at_y > height or at_x < -1 or at_x > width
+        v = min(max(at_y, 0), kind(height - 1))
+        h = min(max(at_x, 0), kind(width - 1))
+        low_v = tl.i64(v)
+        low_h = tl.i64(h)
+        high_v = min(low_v + 1, height - 1)
+        high_h = min(low_h + 1, width - 1)
+        dv = v - kind(low_v)
+        dh = h - kind(low_h)
+        a = part(x, image, c, low_v, low_h, 1 - dv, 1 - dh)
+        b = part(x, image, c, low_v, high_h, 1 - dv, dh)
+        d = part(x, image, c, high_v, low_h, dv, 1 - dh)
+        e = part(x, image, c, high_v, high_h, dv, dh)
+        value = max(max(a, b), max(d, e)) if tl.static(greatest) else a + b + d + e
+        return kind(0) if outside else value
+
+    return sample
