@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tirlite as tl
+from tirlite.ir import callees
 
 n = tl.dim("n")
 UB = tl.Target.host().with_memory("local.UB", tl.MemoryInfo(unit_bits=8, max_simd_bits=256, max_num_bits=8 * 1024))
@@ -68,9 +69,80 @@ def test_an_option_that_does_not_exist_is_a_type_error() -> None:
         tl.compile(chain, strat="share")  # type: ignore[call-arg]
 
 
+@tl.kernel(strategy="share", in_place=False)
+def mixed(x: tl.f32[64], y: tl.out[tl.f32[64]]):
+    a = tl.alloc(tl.f32[64])
+    b = tl.alloc(tl.i32[64])
+    c = tl.alloc(tl.f32[4])
+    for i in range(64):
+        a[i] = x[i]
+    for i in range(64):
+        b[63 - i] = tl.i32(a[i])
+    for i in range(4):
+        c[i] = tl.f32(b[i]) + tl.f32(b[63 - i])
+    for i in range(64):
+        y[i] = c[i % 4]
+
+
+def allocated(kernel: tl.Kernel) -> list[str]:
+    return [str(each) for each in tl.allocations(kernel.lowered)]
+
+
+def test_exact_dtype_keeps_element_types_apart() -> None:
+    x = np.arange(64, dtype=np.float32)
+    together, apart = (tl.compile(mixed, strategy="pack", exact_dtype=choice) for choice in (False, True))
+    assert allocated(together) == ["a: f32[128] in global"]
+    assert allocated(apart) == ["a: f32[64] in global", "b: i32[64] in global"]
+    assert np.array_equal(apart(x), mixed(x))
+
+
+def test_a_match_range_keeps_sizes_apart() -> None:
+    x = np.arange(64, dtype=np.float32)
+    assert allocated(mixed) == ["a: f32[64] in global", "b: i32[64] in global"], "`c` takes the place of `a`"
+    apart = tl.compile(mixed, strategy="share", in_place=False, match_range=8)
+    assert allocated(apart) == ["a: f32[64] in global", "b: i32[64] in global", "c: f32[4] in global"]
+    assert np.array_equal(apart(x), mixed(x))
+
+
+def test_kernels_with_other_options_do_not_share_plans() -> None:
+    cache = tl.plan.PlanCache()
+    plans = [
+        tl.compile(mixed, strategy=strategy, in_place=False, cache=cache, **choices).plan
+        for strategy, choices in (
+            ("pack", {}),
+            ("pack", {"exact_dtype": True}),
+            ("share", {}),
+            ("share", {"match_range": 8}),
+            ("share", {}),
+        )
+    ]
+    assert [plan.total for plan in plans] == [512, 512, 512, 528, 512]
+    assert len(plans[0].pools) == 1
+    assert len(plans[1].pools) == 2
+
+
+def test_callees_are_planned_with_the_same_options() -> None:
+    @tl.kernel
+    def outer(x: tl.f32[64], y: tl.out[tl.f32[64]]):
+        tl.call(mixed, x, y)
+
+    for match_range, count in ((None, 2), (8, 3)):
+        apart = tl.compile(outer, strategy="share", in_place=False, match_range=match_range)
+        (callee,) = callees(apart.lowered)
+        assert len(tl.allocations(callee)) == count
+
+
+def test_a_match_range_without_share_is_refused() -> None:
+    with pytest.raises(tl.PlanError, match=r"match-range-strategy(.|\n)*strategy `auto`"):
+        tl.kernel(match_range=16)
+
+
 @pytest.mark.parametrize(
     "choice",
-    [{"strategy": 3}, {"target": "host"}, {"budget": "9"}, {"time_limit": "9"}, {"passes": 1}, {"observers": [1]}],
+    [
+        *({"strategy": 3}, {"target": "host"}, {"budget": "9"}, {"time_limit": "9"}, {"passes": 1}, {"observers": [1]}),
+        *({"exact_dtype": 1}, {"match_range": "16"}, {"match_range": -1}, {"match_range": True}),
+    ],
     ids=lambda choice: next(iter(choice)),
 )
 def test_an_option_of_the_wrong_type_is_named(choice: dict[str, object]) -> None:

@@ -157,7 +157,7 @@ def places_of_sources(patch: pytest.MonkeyPatch) -> None:
     """Each destination is put where its last candidate lies, although another one lives there with it."""
     right = storage_rewrite.solve
 
-    def solve(problem: object, strategy: str, *limits: object, cache: object) -> Plan:
+    def solve(problem: object, strategy: str, *limits: object, **options: object) -> Plan:
         return right(problem, lambda p: _with_sources(STRATEGIES[strategy](p)))
 
     patch.setattr(storage_rewrite, "solve", solve)
@@ -177,7 +177,7 @@ def _with_sources(plan: Plan) -> Plan:
 def nothing_shared(patch: pytest.MonkeyPatch) -> None:
     """Storage is taken as if there were no end to it."""
     right = storage_rewrite.solve
-    patch.setattr(storage_rewrite, "solve", lambda problem, *how, cache: right(problem, STRATEGIES["none"]))
+    patch.setattr(storage_rewrite, "solve", lambda problem, *how, **options: right(problem, STRATEGIES["none"]))
 
 
 def busy_is_free(patch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from tirlite.diag import PlanError
 from tirlite.plan import Choice, Pool, Problem, Request, lower_bound, solve
 from tirlite.sizes import Dim, evaluate
 
@@ -143,3 +144,70 @@ def test_on_random_symbolic_problems_they_are_in_order_at_every_binding(seed):
         bound, *totals = [evaluate(size, binding) for size in (lower_bound(problem), *(plan.total for plan in plans))]
         assert bound <= totals[0] <= totals[1] <= totals[2]
         assert lower_bound(problem.at(binding)) >= bound
+
+
+def ranged(match_range, *requests, in_place=()):
+    plan = solve(Problem(requests, (), in_place), "share", match_range=match_range)
+    return sorted(" ".join(ids) for ids in plan.residents.values()), plan.total
+
+
+def test_with_a_match_range_storage_of_about_that_size_is_taken_only():
+    small, large = Request("a", 16, (0, 1)), Request("b", 4096, (1, 2))
+    assert ranged(256, small, large) == (["a b"], 4096)
+    assert ranged(16, small, large) == (["a", "b"], 4112)
+    assert ranged(16, Request("a", 4096, (0, 1)), Request("b", 16, (1, 2))) == (["a", "b"], 4112)
+    assert ranged(1, Request("a", 64, (0, 1)), Request("b", 64, (1, 2)), Request("c", 60, (2, 3)))[0] == ["a b", "c"]
+
+
+def test_a_match_range_passes_over_what_fits_better_by_order_but_is_too_large():
+    requests = Request("a", 4096, (0, 2)), Request("b", 16, (0, 2)), Request("c", 32, (2, 3))
+    assert ranged(2, *requests) == (["a", "b c"], 4096 + 32)
+
+
+def test_gaps_are_within_the_match_range_too():
+    gapped, small = Request("a", 4096, ((0, 1), (5, 6))), Request("b", 16, (2, 4))
+    assert ranged(None, gapped, small)[0] == ["a b"]
+    assert ranged(16, gapped, small)[0] == ["a", "b"]
+
+
+def test_match_range_zero_turns_reuse_off_but_for_pairs_in_place():
+    n = Dim("n")
+    assert ranged(0, Request("a", 64, (0, 1)), Request("b", 64, (1, 2)))[0] == ["a", "b"]
+    assert ranged(0, Request("a", 4 * n, (0, 1)), Request("b", 4 * n, (1, 2)))[0] == ["a", "b"]
+    pair = Request("a", 64, (0, 3)), Request("b", 64, (2, 4))
+    assert ranged(0, *pair, in_place=(("b", "a"),))[0] == ["a b"]
+
+
+def test_a_match_range_is_about_constant_sizes():
+    n = Dim("n")
+    assert ranged(1, Request("a", 4 * n, (0, 1)), Request("b", 400 * n, (1, 2)))[0] == ["a b"]
+
+
+@pytest.mark.parametrize("match_range", [1, 4, 16, 64])
+def test_each_request_takes_storage_within_the_match_range(match_range):
+    random = Random(match_range)
+    for _ in range(20):
+        requests = []
+        for number in range(30):
+            low = random.randrange(40)
+            requests.append(Request(str(number), 1 << random.randrange(14), (low, low + random.randint(1, 9))))
+        problem = Problem(tuple(requests))
+        plan = solve(problem, "share", match_range=match_range)
+        for name, decision in plan.decisions.items():
+            if decision.before is not None:
+                need = problem.by_id[name].size
+                assert need <= match_range * decision.before
+                assert decision.before <= match_range * need
+        if match_range >= 16:
+            assert plan.total <= solve(problem, "tvm").total
+
+
+@pytest.mark.parametrize("given", [-1, 1.5, "16", True])
+def test_a_match_range_is_a_number(given):
+    with pytest.raises(PlanError, match="solve-argument.*`match_range`"):
+        solve(Problem(()), "share", match_range=given)
+
+
+def test_other_strategies_have_no_match_range():
+    with pytest.raises(PlanError, match=r"match-range-strategy(.|\n)*strategy `pack`"):
+        solve(Problem(()), "pack", match_range=16)

@@ -64,6 +64,8 @@ class Version:
             plans.append,
             chosen.target,
             in_place=chosen.in_place,
+            exact_dtype=chosen.exact_dtype,
+            match_range=chosen.match_range,
             debug=chosen.debug,
             budget=chosen.budget,
             time_limit=chosen.time_limit,

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from tirlite.diag import CallTypeError, Message, nearest
-from tirlite.plan.solve import STRATEGIES, Strategy, UnknownStrategy
+from tirlite.plan.solve import STRATEGIES, Strategy, UnknownStrategy, demand_match_range, is_match_range
 from tirlite.record import record
 from tirlite.rewrite import Observer, Pass
 from tirlite.target import Target
@@ -56,6 +56,8 @@ class Choices(TypedDict, total=False):
 
     strategy: str | Strategy
     in_place: bool
+    exact_dtype: bool
+    match_range: int | None
     debug: bool
     target: Target
     budget: int | None
@@ -72,16 +74,20 @@ class Options:
 
     `strategy` plans the storage of the temporaries: a name, or a function of your own from a `plan.Problem` to a
     `plan.Plan`. With `in_place`, a buffer may take over the bytes of one that dies where it is born. With
-    `debug`, the code checks itself as it runs, see docs/debugging.md. `target` describes tagged memory. `budget` (in
-    search nodes) and `time_limit` (seconds) bound strategy `exact`; `engine` makes what runs its search, and the plan
-    does not depend on it. Plans are kept in `cache`, and taken from there for the same storage problem; None plans
-    anew. Each of `observers` is called with every pass's `Step`. `passes` run before storage is planned, as in
-    `tl.compile(f, passes=tl.passes.CONTRACTION)`. Raises PlanError for an unknown strategy, CallTypeError for an option
-    of the wrong type.
+    `exact_dtype`, buffers of one element type only share storage, lanes included, but for tagged memory. With a
+    `match_range`, an option of strategy `share`, free storage is taken only of 1 / match_range to match_range times the
+    size that is needed, and with 0 none. With `debug`, the code checks itself as it runs, see docs/debugging.md.
+    `target` describes tagged memory. `budget` (in search nodes) and `time_limit` (seconds) bound strategy `exact`;
+    `engine` makes what runs its search, and the plan does not depend on it. Plans are kept in `cache`, and taken from
+    there for the same storage problem; None plans anew. Each of `observers` is called with every pass's `Step`.
+    `passes` run before storage is planned, as in `tl.compile(f, passes=tl.passes.CONTRACTION)`. Raises PlanError for an
+    unknown strategy and a match range without `share`, CallTypeError for an option of the wrong type.
     """
 
     strategy: str | Strategy = "auto"
     in_place: bool = True
+    exact_dtype: bool = False
+    match_range: int | None = None
     debug: bool = False
     target: Target = field(default_factory=Target.host)
     budget: int | None = None
@@ -97,13 +103,16 @@ class Options:
         _demand("strategy", self.strategy, isinstance(self.strategy, str) or callable(self.strategy), _STRATEGY)
         _demand("target", self.target, isinstance(self.target, Target), "a Target, as in tl.Target.host(workers=2)")
         _demand("budget", self.budget, self.budget is None or isinstance(self.budget, Integral), "a number of nodes")
-        for name in ("debug", "in_place"):
+        for name in ("debug", "in_place", "exact_dtype"):
             _demand(name, getattr(self, name), isinstance(getattr(self, name), bool), "True or False")
         limit = self.time_limit
         _demand("time_limit", limit, limit is None or isinstance(limit, Real), "a number of seconds")
         if isinstance(self.strategy, str) and self.strategy not in STRATEGIES:
             near = nearest(self.strategy, STRATEGIES)
             raise UnknownStrategy(self.strategy, f"; did you mean {near}?" if near else "").error()
+        _demand("match_range", self.match_range, is_match_range(self.match_range), "a whole number, zero or more")
+        if self.match_range is not None:
+            demand_match_range(self.strategy)
 
     @classmethod
     def of(cls, choices: Choices) -> Options:

@@ -13,6 +13,7 @@ from itertools import islice
 
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.items import Item
+from tirlite.plan.match_range import matches
 from tirlite.plan.occupancy import Occupancy
 from tirlite.plan.order import Order
 from tirlite.plan.slots import Slot
@@ -45,9 +46,12 @@ class _Track:
             self.width += 1
 
 
-def best_fit(items: Sequence[Item], order: Order) -> list[Slot]:
-    """Slots for the items: each takes free storage of its size, else the smallest with room, else the largest."""
-    sweep = _Sweep(order)
+def best_fit(items: Sequence[Item], order: Order, match_range: int | None = None) -> list[Slot]:
+    """Slots for the items: each takes free storage of its size, else the smallest with room, else the largest.
+
+    With a match range it takes what `matches` only.
+    """
+    sweep = _Sweep(order, match_range)
     births = sorted(range(len(items)), key=lambda i: (items[i].live[0][0], -items[i].value, i))
     for index in births:
         sweep.place(items[index])
@@ -57,8 +61,9 @@ def best_fit(items: Sequence[Item], order: Order) -> list[Slot]:
 class _Sweep:
     """The state at one time: idle storage by value, storage in a gap of a lifetime, and the endings to come."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, match_range: int | None) -> None:
         self.order = order
+        self.match_range = match_range
         self.tracks: list[_Track] = []
         self.idle: list[tuple[int, int]] = []
         self.gapped: dict[int, _Track] = {}
@@ -103,7 +108,11 @@ class _Sweep:
     def _best_idle(self, item: Item) -> tuple[int, Choice]:
         idle, tracks = self.idle, self.tracks
         middle = bisect_left(idle, (item.value, -1))
-        upward = range(middle, min(middle + _PROOFS, len(idle)))
+        upward: Sequence[int] = range(middle, min(middle + _PROOFS, len(idle)))
+        downward: Sequence[int] = range(middle - 1, max(middle - _PROOFS, 0) - 1, -1)
+        if self.match_range is not None:
+            upward = [place for place in upward if self._matches(item, tracks[idle[place][1]])]
+            downward = [place for place in downward if self._matches(item, tracks[idle[place][1]])]
         for place in upward:
             if tracks[idle[place][1]].size == item.size:
                 return place, Choice.SAME
@@ -112,15 +121,20 @@ class _Sweep:
         for place in upward:
             if self.order.fits(item.size, tracks[idle[place][1]].size):
                 return place, Choice.ROOM
-        for place in range(middle - 1, max(middle - _PROOFS, 0) - 1, -1):
+        for place in downward:
             if self.order.fits(tracks[idle[place][1]].size, item.size):
                 return place, Choice.GROWS
         # Nothing is proved: the nearest above grows least, or else the nearest below.
-        return min(middle, len(idle) - 1), Choice.GROWS
+        return next(iter(upward or downward), -1), Choice.GROWS
 
     def _best_gap(self, item: Item) -> _Track | None:
         free = [track for track in islice(self.gapped.values(), _GAPS) if track.busy.is_free(item.live)]
+        if self.match_range is not None:
+            free = [track for track in free if self._matches(item, track)]
         return min(free, key=lambda track: _rank(track, item), default=None)
+
+    def _matches(self, item: Item, track: _Track) -> bool:
+        return matches(item.size, track.size, self.match_range)
 
 
 def _rank(track: _Track, item: Item) -> tuple[bool, int, int]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.items import Item
+from tirlite.plan.match_range import matches
 from tirlite.plan.occupancy import Occupancy
 from tirlite.plan.order import Order
 from tirlite.plan.slots import Slot
@@ -15,11 +16,12 @@ _LOOKS = 60_000
 _LOOKS_PER_ITEM = 5
 
 
-def by_size(items: Sequence[Item], order: Order) -> list[Slot] | None:
+def by_size(items: Sequence[Item], order: Order, match_range: int | None = None) -> list[Slot] | None:
     """Slots for the items, each put where the storage idles least before and after it; None where that asks too much.
 
     Of equal sizes the one that lives longest comes first. The work is limited to a number of looks at slots, so that a
-    problem in which little can be shared does not cost quadratic time.
+    problem in which little can be shared does not cost quadratic time. With a match range an item takes what `matches`
+    only.
     """
     work = _LOOKS + _LOOKS_PER_ITEM * len(items)
     slots: list[Slot] = []
@@ -31,6 +33,8 @@ def by_size(items: Sequence[Item], order: Order) -> list[Slot] | None:
         if work < 0:
             return None
         free = [place for place, taken in enumerate(busy) if taken.is_free(item.live)]
+        if match_range is not None:
+            free = [place for place in free if matches(item.size, sizes[place], match_range)]
         if free:
             low, high = _first(item), _last(item)
             place = min((busy[i].slack(low, high), i) for i in free)[1]

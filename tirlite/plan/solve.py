@@ -82,6 +82,21 @@ class SolveArgument(Message):
     given: str
 
 
+class MatchRangeStrategy(Message):
+    """A match range is given to a strategy that has none.
+
+    Example: `tl.compile(f, match_range=16)`, where the strategy is `auto`.
+    Fix: Leave it out, or take the strategy whose option it is: `tl.compile(f, strategy="share", match_range=16)`.
+    """
+
+    code = "match-range-strategy"
+    raises = PlanError
+    title = "strategy `{strategy}` has no option `match_range`"
+    help = "it is an option of `share`; `tvm` has a match range of 16, and the others have none"
+
+    strategy: str
+
+
 class OverCapacity(Message):
     """A pool is too small for what has to live in it.
 
@@ -162,13 +177,15 @@ def solve(
     listener: Listener | None = None,
     cache: PlanCache | None = None,
     threads: int = 1,
+    match_range: int | None = None,
 ) -> Plan:
     """A plan for `problem`, checked.
 
     `strategy` is a name out of STRATEGIES, or a function of your own from a problem to a plan. `auto` and
     `exact` search for `budget` nodes, or `time_limit` seconds, on `engine`, up to `threads` at once if it is compiled,
     and tell `listener` of progress; other strategies do without these. Threads change no plan that the clock did not
-    end. What `cache` has is taken from there, and what is made is kept there.
+    end. What `cache` has is taken from there, and what is made is kept there. With a `match_range`, `share` gives a
+    request only free storage of 1 / match_range to match_range times its size; with 0 it shares nothing.
 
     Where only the proof is missing that a plan of a named strategy is safe for all values of the dims, it is planned by
     `share`, and after that by `none`; the plan tells the strategy that it was made by.
@@ -176,10 +193,13 @@ def solve(
     Raises PlanError for an argument of the wrong kind, an unknown strategy, clashing fixed offsets, or an unsafe plan
     of your own; CapacityError where the plan does not fit.
     """
-    _check_arguments(problem, strategy, budget, time_limit, threads)
-    make = _strategy(strategy) if isinstance(strategy, str) else strategy
+    _check_arguments(problem, strategy, budget, time_limit, threads, match_range)
+    make: Callable[..., Plan] = _strategy(strategy) if isinstance(strategy, str) else strategy
     if isinstance(make, _Named) and make.name in _SEARCHES:
         make = partial(make, budget=budget, time_limit=time_limit, engine=engine, listener=listener, threads=threads)
+    if match_range is not None:
+        demand_match_range(strategy)
+        make = partial(make, match_range=match_range)
     start = perf_counter()
     kept = None if cache is None or strategy in _SWIFT else cache
     made = make(problem) if kept is None else kept.plan(problem, make, strategy, budget, time_limit)
@@ -195,7 +215,14 @@ def solve(
     return plan
 
 
-def _check_arguments(problem: object, strategy: object, budget: object, time_limit: object, threads: object) -> None:
+def is_match_range(given: object) -> bool:
+    """Whether this is a whole number, zero or more, or None for no limits."""
+    return given is None or (not isinstance(given, bool) and isinstance(given, Integral) and int(given) >= 0)
+
+
+def _check_arguments(
+    problem: object, strategy: object, budget: object, time_limit: object, threads: object, match_range: object
+) -> None:
     nodes = budget is None or (isinstance(budget, Integral) and int(budget) >= 0)
     seconds = time_limit is None or (isinstance(time_limit, Real) and float(time_limit) >= 0)
     has_thread = isinstance(threads, Integral) and int(threads) > 0
@@ -205,9 +232,16 @@ def _check_arguments(problem: object, strategy: object, budget: object, time_lim
         ("budget", budget, nodes, "a number of nodes, zero or more"),
         ("time_limit", time_limit, seconds, "a number of seconds, zero or more"),
         ("threads", threads, has_thread, "a number of threads, one or more"),
+        ("match_range", match_range, is_match_range(match_range), "a whole number, zero or more"),
     ):
         if not fits:
             raise SolveArgument(name, wanted, shown(given)[:60]).error()
+
+
+def demand_match_range(strategy: str | Strategy) -> None:
+    """Raises PlanError where a strategy has no use for a match range."""
+    if strategy != "share":
+        raise MatchRangeStrategy(strategy if isinstance(strategy, str) else shown(strategy)[:60]).error()
 
 
 def _strategy(name: str) -> Strategy:

@@ -28,6 +28,8 @@ def default_pipeline(
     target: Target | None = None,
     *,
     in_place: bool = True,
+    exact_dtype: bool = False,
+    match_range: int | None = None,
     debug: bool = False,
     budget: int | None = None,
     time_limit: float | None = None,
@@ -50,6 +52,14 @@ def default_pipeline(
     )
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
     within = "auto" if strategy == "per_shape" else strategy
-    inner = StorageRewrite(within, in_place, memory, budget=budget, time_limit=time_limit, engine=engine, cache=cache)
+    inner = StorageRewrite(
+        *(within, in_place, memory),
+        exact_dtype=exact_dtype,
+        match_range=match_range,
+        budget=budget,
+        time_limit=time_limit,
+        engine=engine,
+        cache=cache,
+    )
     outer = replace(inner, strategy=strategy, on_plan=on_plan)
     return (*prepare, LowerCallees((*prepare, inner)), outer)

@@ -89,12 +89,12 @@ class StorageRewrite:
     each allocation stays where it is. An allocation that is never touched disappears under every strategy. Tagged
     memory is planned as `target` describes it. With `in_place` a buffer may take over the bytes of one that dies in the
     statement that it is born in, where that is proved to be safe. With `exact_dtype` only buffers of one element type,
-    lanes included, share storage, but for tagged memory, which is one allocation anyway. With `webs` buffers are split
-    by `SplitWebs` before, where the plan takes less for it. Not under `tvm`, which does as TVM does, and stands in
-    place only what TVM's rule takes of what is safe. `on_plan` is told the plan. With strategy `per_shape` the result
-    takes a plan with each call as its last parameter, if some size is symbolic, and `on_plan` is told who makes these
-    plans. Where offsets are chosen, buffers of 64 bytes or more are aligned to 64 bytes; those of a function that calls
-    kernels to less, where that saves bytes.
+    lanes included, share storage, but for tagged memory, which is one allocation anyway. `match_range` is that of
+    strategy `share`, see `plan.solve`. With `webs` buffers are split by `SplitWebs` before, where the plan takes less
+    for it. Not under `tvm`, which does as TVM does, and stands in place only what TVM's rule takes of what is safe.
+    `on_plan` is told the plan. With strategy `per_shape` the result takes a plan with each call as its last parameter,
+    if some size is symbolic, and `on_plan` is told who makes these plans. Where offsets are chosen, buffers of 64 bytes
+    or more are aligned to 64 bytes; those of a function that calls kernels to less, where that saves bytes.
     With `check` the result is proved to read what `func` would have read, see `analysis.check_storage`. Where only the
     proof is missing that a plan with offsets is safe, the plan is that of `share`, and after that of
     `none`; what is wrong for some sample of the dims is an error. `on_plan` is told the plan that is taken.
@@ -110,6 +110,7 @@ class StorageRewrite:
     target: Target = field(default_factory=Target.host)
     on_plan: Callable[[Plan | ByShape], None] | None = None
     exact_dtype: bool = field(default=False, kw_only=True)
+    match_range: int | None = field(default=None, kw_only=True)
     webs: bool = field(default=True, kw_only=True)
     check: bool = field(default=True, kw_only=True)
     budget: int | None = field(default=None, kw_only=True)
@@ -131,7 +132,7 @@ class StorageRewrite:
         if self.check and result is not func:
             fault = self._fault(func, result, found, plan.in_place)
             if fault is not None and fault.is_doubt and isinstance(self.strategy, str) and self.strategy in WEAKER:
-                return replace(self, strategy=WEAKER[self.strategy])(given)
+                return replace(self, strategy=WEAKER[self.strategy], match_range=None)(given)
             _demand_none(fault, func, plan.strategy)
         if self.on_plan is not None:
             self.on_plan(plan)
@@ -193,7 +194,8 @@ class StorageRewrite:
         return func, found, plan
 
     def _solved(self, found: StorageProblem) -> Plan:
-        return solve(found.problem, self.strategy, self.budget, self.time_limit, self.engine, cache=self.cache)
+        limits = self.budget, self.time_limit, self.engine
+        return solve(found.problem, self.strategy, *limits, cache=self.cache, match_range=self.match_range)
 
     def _found(self, func: PrimFunc, sequence: LinearSequence | None = None) -> StorageProblem:
         lines, in_place = self.strategy not in _WHOLE_SLOTS, self.in_place and self.strategy != "none"

@@ -17,17 +17,17 @@ from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
 from tirlite.plan.samples import samples
 from tirlite.plan.slots import Slot, slot_plan
-from tirlite.plan.strategies.tvm import tvm_slots
+from tirlite.plan.strategies.tvm import MATCH_RANGE, tvm_slots
 from tirlite.sizes import Size
 
 _SAMPLES = 4
-_Algorithm = Callable[[Sequence[Item], Order], list[Slot] | None]
+_Algorithm = Callable[[Sequence[Item], Order, int | None], list[Slot] | None]
 
 # Of more requests than this the first plan that beats the baseline is taken.
 _MANY = 4096
 
 
-def share(problem: Problem) -> Plan:
+def share(problem: Problem, match_range: int | None = None) -> Plan:
     """The plan with the fewest bytes of several that share whole slots; never more than `tvm`, at any binding.
 
     A slot takes requests of any kinds one after another, also in the gaps of lifetimes, and is as large as the
@@ -36,14 +36,24 @@ def share(problem: Problem) -> Plan:
     that may misjudge, a plan counts only if its total is proved to be at most that of `tvm`, as it always is for
     merged slots. A request with a choice of memories goes to its first. With pairs in place, the destination takes the
     slot of its source.
+
+    With a `match_range` a request takes free storage of 1 / match_range to match_range times its own size only, where
+    both are constant, and with 0 none at all. Pairs in place are not held to it. Below 16, the range of `tvm`, the plan
+    may then need more than that of `tvm`.
     """
     order = Order(samples(problem.dims, _SAMPLES))
     pairs = handovers(problem)
-    return slot_plan(problem, "share", lambda requests: _share_slots(requests, among(pairs, requests), order))
+
+    def fill(requests: Sequence[Request]) -> list[Slot]:
+        return _share_slots(requests, among(pairs, requests), order, match_range)
+
+    return slot_plan(problem, "share", fill)
 
 
-def _share_slots(requests: Sequence[Request], pairs: Sequence[Handover], order: Order) -> list[Slot]:
-    best = baseline = tvm_slots(requests, pairs)
+def _share_slots(
+    requests: Sequence[Request], pairs: Sequence[Handover], order: Order, match_range: int | None
+) -> list[Slot]:
+    best = baseline = tvm_slots(requests, pairs, MATCH_RANGE if match_range is None else min(match_range, MATCH_RANGE))
     ceiling = [slot.size for slot in baseline]
     least = _totals(ceiling, order)
     floor = _floor(requests, order)
@@ -54,12 +64,14 @@ def _share_slots(requests: Sequence[Request], pairs: Sequence[Handover], order: 
     symbolic = not all(isinstance(size, int) for size in ceiling)
 
     def tried(items: Sequence[Item], algorithm: _Algorithm) -> tuple[list[Slot] | None, list[int]]:
-        slots = algorithm(items, order)
+        slots = algorithm(items, order, match_range)
         sizes = [slot.size for slot in slots or ()]
         is_safe = items is merged or not symbolic or proved_at_most(sizes, ceiling, order)
         return (slots if is_safe else None), _totals(sizes, order)
 
-    sets = [merged, joint] if pairs else [merged]
+    # What was merged from two slots may be further from some request than the match range has it.
+    sets = [merged] if match_range is None else []
+    sets += [joint] if pairs else []
     if not pairs or not _is_below(tried(joint, best_fit), floor):
         sets.insert(0, items_of(requests, order))
     for items, algorithm in product(sets, (best_fit, by_size)):

@@ -19,7 +19,7 @@ from tirlite.plan.scope import Rank, StorageScope
 from tirlite.plan.slots import Slot, slot_plan
 from tirlite.record import record
 
-_MATCH_RANGE = 16
+MATCH_RANGE = 16
 _REGISTER_BITS = 32
 _IN_PLACE = Decision(Choice.IN_PLACE)
 _NEW = {choice: Decision(choice) for choice in (Choice.OPENS, Choice.REGISTER)}
@@ -37,12 +37,14 @@ def tvm(problem: Problem) -> Plan:
     return slot_plan(problem, "tvm", lambda requests: tvm_slots(requests, among(pairs, requests)))
 
 
-def tvm_slots(requests: Sequence[Request], pairs: Sequence[Handover] = ()) -> list[Slot]:
-    """The slots, in the order in which they are opened."""
+def tvm_slots(
+    requests: Sequence[Request], pairs: Sequence[Handover] = (), match_range: int = MATCH_RANGE
+) -> list[Slot]:
+    """The slots, in the order in which they are opened. With match range 0 storage is taken in place only."""
     scopes = {scope: StorageScope.parse(scope) for scope in dict.fromkeys(request.scope for request in requests)}
     registers = [_is_register(request, scopes[request.scope]) for request in requests]
     in_place = _InPlace(requests, pairs, registers)
-    free = {kind: _FreeList() for kind in dict.fromkeys(request.kind for request in requests)}
+    free = {kind: _FreeList(match_range) for kind in dict.fromkeys(request.kind for request in requests)}
     slots: list[Slot] = []
     bits: list[int] = []  # of each slot
     taken: dict[int, int] = {}
@@ -76,6 +78,7 @@ def tvm_slots(requests: Sequence[Request], pairs: Sequence[Handover] = ()) -> li
 class _FreeList:
     """Free slots of one kind: constant ones by size in bits and then by when they became free, and symbolic ones."""
 
+    match_range: int
     constant: list[tuple[int, int, int]] = field(default_factory=list)
     symbolic: deque[int] = field(default_factory=deque)
     clock: int = 0
@@ -88,13 +91,15 @@ class _FreeList:
         insort(self.constant, (bits, self.clock, slot))
 
     def take(self, bits: int) -> tuple[int | None, Choice]:
+        if self.match_range == 0:
+            return None, Choice.OPENS
         if bits == 0:
             return (self.symbolic.popleft(), Choice.FIRST) if self.symbolic else (None, Choice.OPENS)
         middle = bisect_left(self.constant, (bits, 0, 0))
-        if middle < len(self.constant) and self.constant[middle][0] <= bits * _MATCH_RANGE:
+        if middle < len(self.constant) and self.constant[middle][0] <= bits * self.match_range:
             size, _, slot = self.constant.pop(middle)
             return slot, Choice.SAME if size == bits else Choice.ROOM
-        if middle > 0 and self.constant[middle - 1][0] >= bits // _MATCH_RANGE:
+        if middle > 0 and self.constant[middle - 1][0] >= bits // self.match_range:
             return self.constant.pop(middle - 1)[2], Choice.GROWS
         return None, Choice.OPENS
 
