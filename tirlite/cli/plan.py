@@ -14,6 +14,7 @@ from tirlite.diag import CapacityError, Message
 
 if TYPE_CHECKING:
     from tirlite.plan import Plan, Problem
+    from tirlite.plan.search.engine import Engine
 
 _DESCRIPTION = """\
 Plans storage for buffers with known lifetimes: a CSV file with the columns id, lower, upper, size, and optionally
@@ -38,6 +39,8 @@ _OF_TABLES = ("capacity", "facts", "out")
 # Strategies that search, and for how many nodes where nothing is told: some seconds.
 _SEARCHES = ("auto", "exact")
 _BUDGET = 1_000_000
+# Seconds in which there is no time to load and compile an engine.
+_BRIEF = 0.5
 
 
 class NoSuchFile(Message):
@@ -214,12 +217,20 @@ def _plan(problem: Problem, arguments: argparse.Namespace) -> Plan:
     if arguments.strategy not in _SEARCHES:
         return solve(problem, arguments.strategy)
     from tirlite.cli.progress import showing
+
+    limits = _budget(arguments), arguments.time_limit
+    engine = _engine(arguments.time_limit)
+    with showing(sys.stderr) as listener:
+        return solve(problem, arguments.strategy, *limits, engine, listener, threads=arguments.threads)
+
+
+def _engine(time_limit: float | None) -> Engine | None:
+    """One that compiles itself, unless that would take most of the time there is."""
+    if time_limit is not None and time_limit <= _BRIEF:
+        return None
     from tirlite.solver import LateEngine
 
-    budget = _budget(arguments)
-    with showing(sys.stderr) as listener:
-        limits = budget, arguments.time_limit
-        return solve(problem, arguments.strategy, *limits, LateEngine(), listener, threads=arguments.threads)
+    return LateEngine()
 
 
 def _budget(arguments: argparse.Namespace) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from tirlite.plan.plan import Plan
@@ -34,6 +35,7 @@ def auto(
     without either as many nodes as take some tenths of a second, and none where these would be next to nothing. The
     plan tells which strategy made it.
     """
+    start = perf_counter()
     count = len(problem.requests)
     is_small = count <= _MANY and all(pool.capacity is None for pool in problem.memories.values())
     slots = share(problem) if is_small else None
@@ -48,5 +50,6 @@ def auto(
     nodes = _WORK // max(count, 1) if budget is None and time_limit is None else budget
     if plan.proved_optimal or (nodes is not None and nodes < count // 8):
         return plan
-    found = improved(plan, nodes, time_limit, engine, listener, threads)
+    left = None if time_limit is None else max(time_limit - (perf_counter() - start), 0.0)
+    found = improved(plan, nodes, left, engine, listener, threads)
     return found if found.total == plan.total else replace(found, strategy="exact")

@@ -25,8 +25,9 @@ from tirlite.sizes import Proof, Size, maximum, prove_le
 # Nodes of the search where neither nodes nor seconds are given: some seconds of Python.
 BUDGET = 20_000
 _ENDLESS = 1 << 60
-# The budget of `pack` before the search.
-_FIRST_LOOK = 2_000
+# The budget of `pack` before the search; and for a second of a limit so brief that no engine is compiled meanwhile.
+_FIRST_LOOK, _LOOKS_PER_SECOND = 2_000, 300_000
+_BRIEF = 0.5
 # Memories with more pairs of requests that live together are left as they are.
 _MOST_PAIRS = 4_000_000
 _BYTES = Scale(1, 1)
@@ -46,7 +47,7 @@ def exact(
     """
     # The search betters a plan faster than the heuristics do; these have their full budget where it ends without proof.
     start = perf_counter()
-    first = pack(problem, _FIRST_LOOK)
+    first = pack(problem, _first_look(engine, time_limit))
     left = None if time_limit is None else max(time_limit - (perf_counter() - start), 0.0)
     found = improved(first, budget, left, engine, listener, threads)
     if not found.proved_optimal and found.deterministic:
@@ -54,6 +55,13 @@ def exact(
         if prove_le(found.total, packed.total) is not Proof.YES:
             found = packed
     return replace(found, strategy="exact")
+
+
+def _first_look(engine: Engine | None, time_limit: float | None) -> int:
+    """In so little time as it takes to compile an engine, heuristics come further than rules run by Python."""
+    if time_limit is None or time_limit > _BRIEF or (engine is not None and engine.is_parallel):
+        return _FIRST_LOOK
+    return max(_FIRST_LOOK, int(time_limit * _LOOKS_PER_SECOND))
 
 
 def improved(
