@@ -328,13 +328,16 @@ for i in range(m):
 """
 
 
-def test_storage_rewrite_splits_where_that_takes_less() -> None:
+@pytest.mark.parametrize("size", ["m", "n * m"], ids=["at least 1", "maybe 0"])
+def test_storage_rewrite_splits_where_that_takes_less(size: str) -> None:
     """While `u` and `v` live, `t` does not: as a whole it keeps its bytes."""
-    func = Normalize()(kernel(REUSED))
+    reused = (
+        REUSED.replace("f32[m]", f"f32[{size}]").replace("range(m)", f"range({size})").replace("m - 1", f"{size} - 1")
+    )
+    func = Normalize()(kernel(reused.replace("y[0, i]", "y[0, 0]").replace("x[0, i]", "x[0, 0]")))
     whole = tl.allocations(StorageRewrite("share", in_place=False, webs=False)(func))
     parts = tl.allocations(StorageRewrite("share", in_place=False)(func))
-    assert [str(each.bytes) for each in whole] == ["4*m"] * 3
-    assert [str(each.bytes) for each in parts] == ["4*m"] * 2
+    assert [len(whole), len(parts)] == [3, 2]
 
 
 def test_storage_rewrite_leaves_whole_what_takes_no_more() -> None:

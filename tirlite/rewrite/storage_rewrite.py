@@ -40,7 +40,7 @@ from tirlite.rewrite.inject_virtual_threads import demand_injected
 from tirlite.rewrite.split_webs import SplitWebs
 from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, storage_problem
 from tirlite.rewrite.weaker_alignments import is_smaller, weaker_problems
-from tirlite.sizes import Proof, Size, ceildiv, prove_lt, round_up
+from tirlite.sizes import Proof, Size, ceildiv, prove_le, round_up
 from tirlite.target import Target
 
 if TYPE_CHECKING:
@@ -177,7 +177,9 @@ class StorageRewrite:
         except CapacityError:
             return self._plan_of(split)
         parts = self._plan_of(split)
-        return parts if prove_lt(parts[2].total, whole[2].total) is Proof.YES else whole
+        before, after = whole[2].total, parts[2].total
+        # Not `prove_lt`: where a dim may be 0, both may be.
+        return parts if prove_le(after, before) is Proof.YES is not prove_le(before, after) else whole
 
     def _plan_of(self, func: PrimFunc, sequence: LinearSequence | None = None) -> _Planned:
         found = self._found(func, sequence)
