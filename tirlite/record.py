@@ -2,20 +2,27 @@
 
 What `dataclass(frozen=True, slots=True)` gives, and `fields` and `replace` of `dataclasses` take. That one compiles six
 methods for each class when its module is imported, half a millisecond a class, and tirlite has hundreds of them. Here
-methods are shared, but for `__init__`, which is compiled when the first object is made.
+methods are shared, but for `__init__`, which is compiled when the first object is made, and the objects that `fields`
+tells of are made when they are first asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, dataclass_transform, overload
 
 if TYPE_CHECKING:
     from inspect import Signature
 
 C = TypeVar("C", bound=type)
+# The type of each field, and what stands behind its `=`: a default, a Field, or MISSING.
+Parts: TypeAlias = Mapping[str, tuple[object, Any]]
+
+
+# So many objects of a class are made before its `__init__` is compiled: what that takes, a tenth of a millisecond.
+_FIRST_OBJECTS = 20
 
 
 class _New:
@@ -33,58 +40,175 @@ def record(cls: C, /) -> C: ...
 
 
 @overload
-def record(*, frozen: bool = True, eq: bool = True, repr: bool = True) -> Callable[[C], C]: ...
+def record(*, frozen: bool = True, eq: bool = True, repr: bool = True, slots: bool = True) -> Callable[[C], C]: ...
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def record(cls: C | None = None, /, *, frozen: bool = True, eq: bool = True, repr: bool = True) -> Any:  # noqa: A002
+def record(
+    cls: C | None = None,
+    /,
+    *,
+    frozen: bool = True,
+    eq: bool = True,
+    repr: bool = True,  # noqa: A002
+    slots: bool = True,
+) -> Any:
     """The class as a dataclass with slots, frozen unless told otherwise.
 
-    With `eq`, objects are compared and hashed by their fields, else by identity. Methods of the class's own stay.
+    With `eq`, objects are compared and hashed by their fields, else by identity. Without `slots`, there is room for
+    what a `cached_property` keeps. Methods of the class's own stay.
     """
     if cls is not None:
-        return _made(cls, frozen=frozen, eq=eq, shown=repr)
-    return lambda decorated: _made(decorated, frozen=frozen, eq=eq, shown=repr)
+        return _made(cls, frozen=frozen, eq=eq, shown=repr, slots=slots)
+    return lambda decorated: _made(decorated, frozen=frozen, eq=eq, shown=repr, slots=slots)
 
 
-def _made(cls: Any, *, frozen: bool, eq: bool, shown: bool) -> Any:
+def parts_of(cls: Any) -> Parts:
+    """The fields of a record in order, those of its bases first."""
+    return getattr(cls, "__parts__", {})
+
+
+def _made(cls: Any, *, frozen: bool, eq: bool, shown: bool, slots: bool) -> Any:
     own = dict(vars(cls))
-    # `dataclass` looks at the signature of what has no docstring, which takes as long as all the rest.
-    cls.__doc__ = cls.__doc__ or cls.__name__
-    made = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
-    compared = tuple(f.name for f in fields(made) if f.compare)
-    methods: dict[str, object] = {"__init__": _first_init(made, frozen=frozen), "__signature__": _LazySignature(frozen)}
+    new = {name: (kind, own.get(name, MISSING)) for name, kind in own.get("__annotations__", {}).items()}
+    new = {name: part for name, part in new.items() if "ClassVar" not in str(part[0])}
+    parts = {**parts_of(cls), **new}
+    methods: dict[str, object] = {
+        "__parts__": parts,
+        "__match_args__": tuple(name for name in parts if _has(parts[name], "init") and not _is_keyword(parts[name])),
+        "__replace__": replace,
+        "__signature__": _LazySignature(frozen),
+    }
     if frozen:
         methods |= {"__setattr__": _no_setting, "__delattr__": _no_deleting}
+    if frozen and slots:
         methods |= {"__getstate__": _state, "__setstate__": _restore}
     if shown:
         methods["__repr__"] = _repr
+    compared = tuple(name for name, part in parts.items() if _has(part, "compare"))
     if eq:
         methods["__eq__"] = _equality(compared)
-    for name, method in methods.items():
-        if name not in own:
-            setattr(made, name, method)
-    if eq and own.get("__hash__") is None:
-        setattr(made, "__hash__", _hashing(compared) if frozen else None)  # noqa: B010
+        if own.get("__hash__") is None:
+            own["__hash__"] = _hashing(_hashed(parts)) if frozen else None
+    made = _rebuilt(cls, methods | own, new) if slots else _extended(cls, methods | own, new)
+    if "__init__" not in own:
+        made.__init__ = _first_init(made, frozen=frozen)
+    for name in ("__dataclass_fields__", "__dataclass_params__"):
+        setattr(made, name, _LazyDataclass(name, made, frozen=frozen))
     return made
 
 
-def _first_init(made: Any, *, frozen: bool) -> Callable[..., None]:
-    """An `__init__` that puts the compiled one in its place."""
+def _has(part: tuple[object, Any], what: str) -> bool:
+    """Whether a field goes into `__init__`, into comparisons, or into the representation."""
+    return not isinstance(part[1], Field) or bool(getattr(part[1], what))
 
-    def __init__(self: object, /, *values: object, **named: object) -> None:  # noqa: N807
-        made.__init__ = _compiled_init(made, frozen=frozen)
-        made.__init__(self, *values, **named)
+
+def _hashed(parts: Parts) -> tuple[str, ...]:
+    """What goes into the hash: what is compared, unless a field says otherwise."""
+    told = {name: part.hash for name, (_, part) in parts.items() if isinstance(part, Field)}
+    return tuple(name for name, part in parts.items() if told.get(name) in (None, True) and _has(part, "compare"))
+
+
+def _is_keyword(part: tuple[object, Any]) -> bool:
+    return isinstance(part[1], Field) and part[1].kw_only is True
+
+
+def _rebuilt(cls: Any, members: dict[str, Any], new: Parts) -> Any:
+    """The class made again, since slots cannot be given to one that is there."""
+    taken = {name for base in cls.__mro__[1:] for name in vars(base).get("__slots__", ())}
+    members["__slots__"] = tuple(name for name in new if name not in taken)
+    for name in (*new, "__dict__", "__weakref__"):
+        members.pop(name, None)
+    made = type(cls)(cls.__name__, cls.__bases__, members)
+    made.__qualname__ = cls.__qualname__
+    return made
+
+
+def _extended(cls: Any, members: dict[str, Any], new: Parts) -> Any:
+    """The class itself with these members; what `field` says of a name is no value for it."""
+    for name in new:
+        if isinstance(members.get(name), Field):
+            delattr(cls, name)
+    for name, member in members.items():
+        if name not in new and vars(cls).get(name, MISSING) is not member:
+            setattr(cls, name, member)
+    return cls
+
+
+class _LazyDataclass:
+    """What the module `dataclasses` keeps in a class, made by that module when it first asks for it."""
+
+    def __init__(self, name: str, made: Any, *, frozen: bool) -> None:
+        self.name = name
+        self.made = made
+        self.frozen = frozen
+
+    def __get__(self, instance: object, owner: object) -> object:
+        listed = [(n, kind) if part is MISSING else (n, kind, part) for n, (kind, part) in parts_of(self.made).items()]
+        # Only what is compiled for a frozen one takes long.
+        frozen = self.frozen and self.name == "__dataclass_params__"
+        twin = make_dataclass(self.made.__name__, listed, init=False, repr=False, eq=False, frozen=frozen)
+        found: object = getattr(twin, self.name)
+        setattr(self.made, self.name, found)
+        return found
+
+
+def _first_init(made: Any, *, frozen: bool) -> Callable[..., None]:
+    """An `__init__` for the first objects: slow, but compiling one takes as long as many of them."""
+    left = _FIRST_OBJECTS
+
+    def __init__(self: Any, /, *values: object, **named: object) -> None:  # noqa: N807
+        nonlocal left
+        left -= 1
+        filled = _filled(parts_of(made), values, named) if left >= 0 else None
+        if filled is None:
+            made.__init__ = _compiled_init(made, frozen=frozen)
+            made.__init__(self, *values, **named)
+            return
+        for name, value in filled.items():
+            object.__setattr__(self, name, value)
+        if hasattr(made, "__post_init__"):
+            self.__post_init__()
 
     return __init__
 
 
+def _filled(parts: Parts, values: tuple[object, ...], named: dict[str, object]) -> dict[str, object] | None:
+    """What goes into each field; None where these are no arguments of `__init__`, which tells then what is wrong."""
+    filled: dict[str, object] = {}
+    rest = list(reversed(values))
+    taken = 0
+    for name, (_, part) in parts.items():
+        default: object = part
+        factory: Any = MISSING
+        is_parameter = is_positional = True
+        if isinstance(part, Field):
+            default, factory = part.default, part.default_factory
+            is_parameter, is_positional = part.init, part.kw_only is not True
+        if is_parameter and is_positional and rest:
+            filled[name] = rest.pop()
+        elif is_parameter and name in named:
+            filled[name] = named[name]
+            taken += 1
+        elif factory is not MISSING:
+            filled[name] = factory()
+        elif default is not MISSING:
+            filled[name] = default
+        elif is_parameter:
+            return None
+    return filled if not rest and taken == len(named) else None
+
+
 def _compiled_init(made: Any, *, frozen: bool) -> Callable[..., None]:
     names: dict[str, object] = {"_new": _NEW, "__name__": made.__module__}
-    header, body = _source(fields(made), names)
-    put = "_put_{0}(self, {1})" if frozen else "self.{0} = {1}"
-    if frozen:  # the slots themselves know nothing of being frozen, and take less time than `object.__setattr__`
+    header, body = _source(parts_of(made), names)
+    put = "self.{0} = {1}"
+    if frozen and "__slots__" in vars(made):
+        # The slots themselves know nothing of being frozen, and take less time than `object.__setattr__`.
+        put = "_put_{0}(self, {1})"
         names |= {f"_put_{name}": getattr(made, name).__set__ for name, _ in body}
+    elif frozen:
+        put = "self.__dict__['{0}'] = {1}"
     lines = [put.format(name, value) for name, value in body]
     if hasattr(made, "__post_init__"):
         lines.append("self.__post_init__()")
@@ -94,26 +218,29 @@ def _compiled_init(made: Any, *, frozen: bool) -> Callable[..., None]:
     return init  # type: ignore[no-any-return]
 
 
-def _source(each: tuple[Field[Any], ...], names: dict[str, object]) -> tuple[list[str], list[tuple[str, str]]]:
+def _source(parts: Parts, names: dict[str, object]) -> tuple[list[str], list[tuple[str, str]]]:
     """Parameters and, for each field with a value, its name and the expression of that; `names` gets the defaults."""
     positional, body = ["self"], []
     keywords: list[str] = []
-    for f in each:
-        default = parameter = ""
-        value = f.name
-        if f.default is not MISSING:
-            default = f"_default_{f.name}"
-            names[default] = f.default
-            parameter, value = f"{f.name}={default}", f.name if f.init else default
-        elif f.default_factory is not MISSING:
-            default = f"_default_{f.name}"
-            names[default] = f.default_factory
-            parameter = f"{f.name}=_new"
-            value = f"{default}() if {f.name} is _new else {f.name}" if f.init else f"{default}()"
-        if f.init:
-            (keywords if f.kw_only else positional).append(parameter or f.name)
-        if f.init or default:
-            body.append((f.name, value))
+    for name, (_, part) in parts.items():
+        default, is_parameter = f"_default_{name}", _has(parts[name], "init")
+        value: object = part
+        factory: object = MISSING
+        if isinstance(part, Field):
+            value, factory = part.default, part.default_factory
+        parameter = given = name
+        if factory is not MISSING:
+            names[default] = factory
+            parameter, given = f"{name}=_new", f"{default}() if {name} is _new else {name}"
+            if not is_parameter:
+                given = f"{default}()"
+        elif value is not MISSING:
+            names[default] = value
+            parameter, given = f"{name}={default}", name if is_parameter else default
+        if is_parameter:
+            (keywords if _is_keyword(parts[name]) else positional).append(parameter)
+        if is_parameter or default in names:
+            body.append((name, given))
     return [*positional, *(["*"] if keywords else []), *keywords], body
 
 
@@ -139,16 +266,16 @@ def _no_deleting(self: object, name: str) -> None:
 
 
 def _state(self: Any) -> list[object]:
-    return [getattr(self, f.name) for f in fields(self)]
+    return [getattr(self, name) for name in parts_of(self)]
 
 
 def _restore(self: Any, state: list[object]) -> None:
-    for f, value in zip(fields(self), state, strict=True):
-        object.__setattr__(self, f.name, value)
+    for name, value in zip(parts_of(self), state, strict=True):
+        object.__setattr__(self, name, value)
 
 
 def _repr(self: Any) -> str:
-    shown = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.repr)
+    shown = ", ".join(f"{name}={getattr(self, name)!r}" for name, part in parts_of(self).items() if _has(part, "repr"))
     return f"{type(self).__qualname__}({shown})"
 
 

@@ -2,8 +2,10 @@
 
 import copy
 import pickle
-from dataclasses import FrozenInstanceError, field, fields, replace
+from dataclasses import FrozenInstanceError, dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from inspect import signature
+from typing import ClassVar
 
 import pytest
 
@@ -38,6 +40,18 @@ class Counter:
 @record(eq=False)
 class Thing:
     value: int
+
+
+@record(slots=False)
+class Kept:
+    COUNT: ClassVar[int] = 7
+    values: tuple[int, ...]
+    notes: dict[str, int] = field(default_factory=dict, hash=False)
+    origin: str = field(default="here", compare=False)
+
+    @cached_property
+    def total(self) -> int:
+        return sum(self.values)
 
 
 def test_fields_are_parameters_in_order_with_their_defaults() -> None:
@@ -130,3 +144,64 @@ def test_the_signature_is_told_before_the_first_object_is_made() -> None:
 
     assert str(signature(New)) == "(x, y=2)"
     assert str(signature(Point)) == "(x, y=0, marks=<new>, *, name='')"
+
+
+def test_without_slots_there_is_room_for_what_is_computed_once() -> None:
+    kept = Kept((1, 2))
+    assert kept.total == 3
+    assert vars(kept) == {"values": (1, 2), "notes": {}, "origin": "here", "total": 3}
+    with pytest.raises(FrozenInstanceError):
+        kept.values = ()
+    assert pickle.loads(pickle.dumps(kept)) == kept
+    assert [f.name for f in fields(kept)] == ["values", "notes", "origin"]
+
+
+def test_a_field_can_stay_out_of_comparisons_and_out_of_the_hash() -> None:
+    assert Kept((1,), {"a": 1}, "x") == Kept((1,), {"a": 1}, "y") != Kept((1,), {"a": 2})
+    assert hash(Kept((1,), {"a": 1})) == hash(Kept((1,), {"a": 2}))
+
+
+def test_others_take_a_record_for_a_dataclass() -> None:
+    @dataclass(frozen=True)
+    class Longer(Kept):
+        more: int = 0
+
+    assert is_dataclass(Point)
+    assert is_dataclass(Kept)
+    assert [f.name for f in fields(Longer)] == ["values", "notes", "origin", "more"]
+    assert Longer((1,), more=2).more == 2
+    assert fields(Point)[0].type is int
+
+
+def test_the_first_objects_are_like_all_others() -> None:
+    @record
+    class Many:
+        x: int
+        y: int = 5
+        marks: list[int] = field(default_factory=list)
+        twice: int = field(init=False)
+        name: str = field(default="n", kw_only=True)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "twice", 2 * self.x)
+
+    made = [Many(1, y=2, name="m") for _ in range(100)]
+    assert len(set(map(repr, made))) == 1
+    assert made[0] == made[-1]
+    assert made[0].marks is not made[1].marks
+    assert (made[0].twice, made[-1].twice) == (2, 2)
+
+
+@pytest.mark.parametrize("given", [((1, 2, [], "n"), {}), ((1,), {"x": 2}), ((), {"y": 2}), ((1,), {"at": 0})])
+def test_the_first_object_may_be_refused(given: tuple[tuple[object, ...], dict[str, object]]) -> None:
+    @record
+    class New:
+        x: int
+        y: int = 0
+        marks: list[int] = field(default_factory=list)
+        name: str = field(default="", kw_only=True)
+        at: int = field(default=0, init=False)
+
+    with pytest.raises(TypeError, match=r"New\.__init__\(\)"):
+        New(*given[0], **given[1])
+    assert New(3).x == 3

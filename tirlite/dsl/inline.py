@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from functools import cached_property
 from types import FunctionType
 
 from tirlite.diag import Message, boundary
@@ -27,28 +27,25 @@ class BadInlineParameter(Message):
     what: str
 
 
-@dataclass(frozen=True, eq=False)
 class Inline:
     """A function that becomes a part of each kernel that calls it. Called from Python, it runs as Python."""
 
-    function: FunctionType
-    frame_locals: Mapping[str, object]
-    _syntax: list[tuple[ast.FunctionDef, Places]] = field(default_factory=list, repr=False)
+    def __init__(self, function: FunctionType, frame_locals: Mapping[str, object]) -> None:
+        self.function = function
+        self.frame_locals = frame_locals
 
     @property
     def name(self) -> str:
         return self.function.__name__
 
-    @property
+    @cached_property
     def syntax(self) -> tuple[ast.FunctionDef, Places]:
         """The syntax tree, without its docstring, read at the first call."""
-        if not self._syntax:
-            tree, places = function_syntax(self.function)
-            _refuse_odd_parameters(tree.args, places)
-            tree.body = trimmed(tree.body)
-            tree.args.args, tree.args.posonlyargs = [*tree.args.posonlyargs, *tree.args.args], []
-            self._syntax.append((tree, places))
-        return self._syntax[0]
+        tree, places = function_syntax(self.function)
+        _refuse_odd_parameters(tree.args, places)
+        tree.body = trimmed(tree.body)
+        tree.args.args, tree.args.posonlyargs = [*tree.args.posonlyargs, *tree.args.args], []
+        return tree, places
 
     def __call__(self, *args: object, **keywords: object) -> object:
         return self.function(*args, **keywords)

@@ -13,9 +13,11 @@ from that. A field holds one thing, a tuple of things, or None.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, field
 from operator import attrgetter
-from typing import Any, ClassVar, Self, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+
+from tirlite.record import parts_of, record
 
 
 class Node:
@@ -56,12 +58,13 @@ N = TypeVar("N", bound=Node)
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 def node(cls: type[N]) -> type[N]:
-    """The class as a dataclass of the IR: frozen, with slots, equal by identity, its fields sorted out."""
-    made = dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
+    """The class as a record of the IR: frozen, with slots, equal by identity, its fields sorted out."""
+    made = record(eq=False, repr=False)(cls)
     named = {*made.CHILDREN, *made.DEFINES, *made.USES, *made.CALLS, "span"}
-    made.FIELDS = tuple(f.name for f in fields(cast(Any, made)) if f.init)
+    parts = parts_of(made)
+    made.FIELDS = tuple(n for n, (_, part) in parts.items() if not isinstance(part, Field) or part.init)
     made.DATA = tuple(name for name in made.FIELDS if name not in named)
-    kinds = {f.name: str(f.type) for f in fields(cast(Any, made))}
+    kinds = {name: str(kind) for name, (kind, _) in parts.items()}
     if reader := _reader([(name, kinds[name]) for name in made.CHILDREN]):
         setattr(made, "children", reader)  # noqa: B010  # a method is not assigned to, says mypy
     return made

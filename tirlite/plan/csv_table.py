@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from tirlite.diag import Message, PlanError, Source, Span
+from tirlite.record import record
 
 # A quoted cell holds commas, and quotes that are doubled.
 _CELL = re.compile(r'\s*"(?:[^"]|"")*"\s*(?=,|$)|[^,]*')
@@ -63,7 +63,7 @@ class BadRow(Message):
     what: str
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False, slots=False)
 class CsvTable:
     """The cells of a CSV file as they were written; `tail` is what follows the last row."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
@@ -31,7 +31,7 @@ class Region:
     align: int = 1
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Layout:
     """Placements by request id, the pools of the plan by name, who made it, and a decision for each request.
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 
 from tirlite.diag import public
 from tirlite.plan import bound, layout
 from tirlite.plan.layout import Layout
 from tirlite.plan.problem import Problem
+from tirlite.record import record
 from tirlite.show import Piece, Styled, block, chart_svg, chart_text, folded, picture
 from tirlite.sizes import Dim, Proof, Size, maximum, prove_le
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Plan(Layout):
     """Where each request lies: `placements[id]` is (pool, offset in bytes), `pools[name]` is a Region of a memory.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
@@ -13,6 +13,7 @@ from tirlite.diag import Message, PlanError, nearest, public
 from tirlite.plan.pool import Pool
 from tirlite.plan.request import BadFixed, NegativeSize, Request
 from tirlite.plan.scope import StorageScope
+from tirlite.record import record
 from tirlite.show import shown
 from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, from_sympy, maximum, prove_le
 
@@ -103,7 +104,7 @@ class ProblemPart(Message):
     wanted: str
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Problem:
     """Requests, the pools they may live in, candidate pairs (destination id, source id) for one place, and dims.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tirlite.analysis.access import AccessKind, Allocation, Region, linear_sequence
 from tirlite.analysis.addresses import Addresses
@@ -47,6 +47,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.demand import pass_call
+from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
 
@@ -68,7 +69,7 @@ class NotDouble(Message):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DoubleBuffer:
     """Gives each buffer under `with tl.attr(X, "double_buffer"):` two copies, used in turn by the loop inside.
 

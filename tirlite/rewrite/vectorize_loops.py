@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tirlite.ir import For, ForKind, IntImm, Let, PrimFunc, Ramp, Stmt, Store, Var, const, i64, rewrite
 from tirlite.ir.demand import pass_call
+from tirlite.record import record
 from tirlite.rewrite.lanes import Lanes, NotVector
 
 # The most lanes of a vector.
 _MOST_LANES = 64
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class VectorizeLoops:
     """Writes `tl.vectorized` loops with constant bounds with Ramp and Broadcast: all iterations at once.
 

@@ -8,7 +8,6 @@ refutes what the proof claims. What depends on memory is left out, and so are ca
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from tirlite.ir import (
     statements,
     walk,
 )
+from tirlite.record import record
 from tirlite.sizes import Dim
 
 _UNORDERED = (ForKind.PARALLEL, ForKind.THREAD, ForKind.VECTORIZED)
@@ -43,7 +43,7 @@ _POINTS = 128
 _ITERATIONS = 34
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class _Instances:
     """The instances of one access: for each point and lane the first byte, and the points."""
 
