@@ -1,20 +1,22 @@
 """The checker: a problem and a layout in, Ok or a counterexample out. It shares no code with strategies and bound.
 
-Time is swept once for each pool of the plan. The requests live at a time stand in a chain ordered by offset, in which
-each ends, for all values of the dims, where the next begins or before; so a newcomer is compared with its neighbours
-only.
+Where those in a pool of the plan live one after another, there is nothing to compare. Else time is swept once. The
+requests live at a time stand in a chain ordered by offset, in which each ends, for all values of the dims, where the
+next begins or before; so a newcomer is compared with its neighbours only.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import chain as chained
+from itertools import pairwise
 
 from tirlite.plan.check_pairs import pair_faults, takeover, without
 from tirlite.plan.collection import collection_paused
 from tirlite.plan.layout import Layout, Region
+from tirlite.plan.pool import Pool
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Interval, Request
 from tirlite.plan.verdict import Counterexample, Fault, Ok
@@ -71,6 +73,8 @@ def check(problem: Problem, plan: Layout) -> Ok | Counterexample:
 
 
 def _check_names(_: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counterexample]:
+    if plan.placements.keys() == problem.by_id.keys():
+        return
     ids = set()
     for request in problem.requests:
         ids.add(request.id)
@@ -83,20 +87,23 @@ def _check_names(_: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counter
 
 def _check_places(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counterexample]:
     fixed_in: dict[str, tuple[str, str]] = {}
+    placements, pools, memories = plan.placements, plan.pools, problem.memories
     for request in problem.requests:
-        pool, offset = plan.placements[request.id]
-        region = plan.pools.get(pool)
+        pool, offset = placements[request.id]
+        region = pools.get(pool)
+        if region is not None and request.fixed is None and _lies_well(request, offset, region, memories):
+            continue
         ids = (request.id,)
         if region is None:
             yield Counterexample(Fault.NO_POOL, f"`{request.id}` lies in `{pool}`, which the plan does not have", ids)
             continue
-        if region.memory not in request.memories or region.memory not in problem.memories:
+        if region.memory not in request.memories or region.memory not in memories:
             text = (
                 f"`{request.id}` lies in memory `{region.memory}`, and may only live in {' or '.join(request.memories)}"
             )
             yield Counterexample(Fault.WRONG_MEMORY, text, ids)
             continue
-        align = max(request.align, problem.memories[region.memory].align)
+        align = max(request.align, memories[region.memory].align)
         fault = _offset_fault(proofs, request, offset, align, region)
         if fault is not None:
             yield fault
@@ -110,6 +117,15 @@ def _check_places(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[C
                     f"`{other}` and `{request.id}` have fixed offsets in `{region.memory}` and lie in different pools"
                 )
                 yield Counterexample(Fault.NOT_FIXED, text, (other, request.id))
+
+
+def _lies_well(request: Request, offset: Size, region: Region, memories: Mapping[str, Pool]) -> bool:
+    """Whether a request lies in a memory that it accepts, aligned and inside; False also where that takes a proof."""
+    name, size, room = region.memory, request.size, region.size
+    if not (type(offset) is type(size) is type(room) is int) or name not in memories or name not in request.memories:
+        return False
+    align = max(request.align, memories[name].align)
+    return offset >= 0 and offset + size <= room and offset % align == 0 and region.align % align == 0
 
 
 def _offset_fault(proofs: _Proofs, request: Request, offset: Size, align: int, region: Region) -> Counterexample | None:
@@ -131,25 +147,45 @@ def _check_in_place(_: _Proofs, problem: Problem, plan: Layout) -> Iterator[Coun
 
 
 def _check_overlaps(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counterexample]:
-    for blocks in _blocks(problem, plan):
+    crowded = _crowded(problem, plan)
+    for blocks in _blocks(problem, plan, crowded) if crowded else ():
         if len(blocks) > 1:
             yield from _sweep(proofs, blocks)
 
 
-def _blocks(problem: Problem, plan: Layout) -> Iterator[list[_Block]]:
-    """For each pool of the plan in which several lie: requests, and pairs in place while both are live."""
+def _crowded(problem: Problem, plan: Layout) -> frozenset[str]:
+    """The pools of the plan in which two are live at one time, but for a pair in place while it changes hands."""
+    by_id, placements = problem.by_id, plan.placements
+    handed_over = {dst: by_id[src].live[-1][1] for dst, src in plan.in_place}
+    times: dict[str, list[Interval]] = {}
+    for request in problem.requests:
+        name, live = request.id, request.live
+        if name in handed_over:
+            live = tuple(without(live, (live[0][0], handed_over[name])))
+        times.setdefault(placements[name].pool, []).extend(live)
+    return frozenset(pool for pool, lives in times.items() if _meet(lives))
+
+
+def _meet(lives: list[Interval]) -> bool:
+    lives.sort()
+    return any(low < end for (_, end), (low, _) in pairwise(lives))
+
+
+def _blocks(problem: Problem, plan: Layout, crowded: Container[str]) -> Iterator[list[_Block]]:
+    """For each crowded pool of the plan: requests, and pairs in place while both are live."""
     value = _ordering(problem)
-    crowds = Counter(pool for pool, _ in plan.placements.values())
     by_id, placements = problem.by_id, plan.placements
     times: dict[str, list[Interval]] = {}
     joint: list[tuple[tuple[str, str], Interval]] = []
     for dst, src in plan.in_place:
+        if placements[dst].pool not in crowded:
+            continue
         time = takeover(by_id[dst].live, by_id[src].live)
         assert time is not None
         joint.append(((dst, src), time))
         for name in (dst, src):
             times[name] = without(times.get(name, by_id[name].live), time)
-    alone = [((r.id,), times.get(r.id, r.live)) for r in problem.requests if crowds[placements[r.id][0]] > 1]
+    alone = [((r.id,), times.get(r.id, r.live)) for r in problem.requests if placements[r.id].pool in crowded]
     pools: dict[str, list[_Block]] = {}
     known: dict[tuple[Size, ...], _Bytes] = {}  # often the same few sizes lie at the same few offsets
     for names, live in chained(alone, ((pair, (time,)) for pair, time in joint)):

@@ -16,6 +16,7 @@ def pair_faults(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
     Nothing has two sources or two destinations, and what is taken over has been handed on before it is again.
     """
     candidates = set(problem.in_place)
+    by_id, placements = problem.by_id, plan.placements
     sources: dict[str, str] = {}
     destinations: dict[str, str] = {}
     for pair in plan.in_place:
@@ -23,23 +24,26 @@ def pair_faults(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
         if pair not in candidates:
             yield _fault(pair, "is no candidate for that")
             return
-        for taken, name, other in ((sources, dst, src), (destinations, src, dst)):
-            if name in taken:
-                both = f"`{taken[name]}` and `{other}`"
-                yield Counterexample(
-                    Fault.IN_PLACE, f"`{name}` shares its place with {both}", (name, taken[name], other)
-                )
-            taken[name] = other
-        if plan.placements[dst] != plan.placements[src]:
+        if dst in sources:
+            yield _three(dst, sources[dst], src)
+        if src in destinations:
+            yield _three(src, destinations[src], dst)
+        sources[dst], destinations[src] = src, dst
+        if placements[dst] != placements[src]:
             yield _fault(pair, "they lie at different offsets")
-        if takeover(problem.by_id[dst].live, problem.by_id[src].live) is None:
+        if takeover(by_id[dst].live, by_id[src].live) is None:
             yield _fault(pair, "is not born where that dies")
     for middle, src in sources.items():
         if middle in destinations:
             dst = destinations[middle]
-            if problem.by_id[dst].live[0][0] < problem.by_id[src].live[-1][1]:
+            if by_id[dst].live[0][0] < by_id[src].live[-1][1]:
                 text = f"`{dst}` takes the place of `{middle}` before that has taken the place of `{src}`"
                 yield Counterexample(Fault.IN_PLACE, text, (dst, middle, src))
+
+
+def _three(name: str, before: str, other: str) -> Counterexample:
+    text = f"`{name}` shares its place with `{before}` and `{other}`"
+    return Counterexample(Fault.IN_PLACE, text, (name, before, other))
 
 
 def _fault(pair: tuple[str, str], what: str) -> Counterexample:
