@@ -54,6 +54,11 @@ class Kept:
         return sum(self.values)
 
 
+@record(guarded=False)
+class Mark:
+    place: int
+
+
 def test_fields_are_parameters_in_order_with_their_defaults() -> None:
     point = Point(3, name="p")
     assert (point.x, point.y, point.marks, point.name) == (3, 0, [], "p")
@@ -76,6 +81,13 @@ def test_a_record_is_frozen_unless_told_otherwise() -> None:
     counter = Counter()
     counter.count += 1
     assert counter.count == 1
+
+
+def test_one_without_guard_is_frozen_for_the_type_checker_alone() -> None:
+    mark = Mark(1)
+    mark.place = 2  # type: ignore[misc]
+    assert (mark, hash(mark)) == (Mark(2), hash(Mark(2)))
+    assert pickle.loads(pickle.dumps(mark)) == copy.copy(mark) == replace(Mark(1), place=2)
 
 
 def test_there_is_no_room_for_other_attributes() -> None:

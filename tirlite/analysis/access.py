@@ -52,7 +52,7 @@ class AccessKind(Enum):
     OPAQUE = "opaque"
 
 
-@record
+@record(guarded=False)
 class Access:
     """One touch of the allocation at the root of a buffer."""
 
@@ -100,7 +100,7 @@ class Region:
         return isinstance(self.composite, For) and self.composite.kind is ForKind.THREAD
 
 
-@record
+@record(guarded=False)
 class Touch:
     """An access and its place: the innermost region, and the position of the leaf.
 

@@ -152,7 +152,7 @@ Obstacle: TypeAlias = (
 )
 
 
-@record
+@record(guarded=False)
 class InPlaceProof:
     """Whether `destination`, which is first touched by the statement `at`, may stand on the bytes of `source`.
 

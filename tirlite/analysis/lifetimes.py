@@ -20,7 +20,7 @@ from tirlite.record import record
 Interval = tuple[int, int]
 
 
-@record
+@record(guarded=False)
 class Lifetime:
     """When one allocation lives: disjoint half-open intervals of positions, in order; none where it is never touched.
 

@@ -37,7 +37,7 @@ from tirlite.sizes import (
 _Entry = tuple[tuple[int, int], int]
 
 
-@record
+@record(guarded=False)
 class _Bytes:
     """The bytes from `low` to all of the `highs`, and their ends at one binding."""
 
@@ -46,7 +46,7 @@ class _Bytes:
     key: tuple[int, int]
 
 
-@record
+@record(guarded=False)
 class _Block:
     """Bytes of one request, or of two that are live together in place, over some time."""
 

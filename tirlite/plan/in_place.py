@@ -14,7 +14,7 @@ from tirlite.record import record
 from tirlite.sizes import Size, maximum
 
 
-@record
+@record(guarded=False)
 class Handover:
     """A pair that may be taken, and the stretch of time at which both are live."""
 
@@ -28,7 +28,7 @@ class Handover:
         return self.destination.id, self.source.id
 
 
-@record
+@record(guarded=False)
 class Group:
     """Requests at one offset, each taking the place of the one before, and the bytes of each stretch of time."""
 

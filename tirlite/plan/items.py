@@ -14,7 +14,7 @@ from tirlite.record import record
 from tirlite.sizes import Size
 
 
-@record
+@record(guarded=False)
 class Item:
     """Requests that take the same storage in turn. `value` is the size in bytes at middling values of the dims."""
 

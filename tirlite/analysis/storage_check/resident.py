@@ -51,7 +51,7 @@ class Event(Enum):
     STORE = "store"
 
 
-@record
+@record(guarded=False)
 class Happening:
     """An event at one place of the program.
 
@@ -79,7 +79,7 @@ class Root:
     residents: list[Resident] = field(default_factory=list)
 
 
-@record(eq=False)
+@record(eq=False, guarded=False)
 class Window:
     """A buffer as the rewritten program declares it. The caller's arrays have no `root`."""
 
@@ -178,7 +178,7 @@ class Wrong(Exception):
         return self
 
 
-@record
+@record(guarded=False)
 class Bytes:
     """The bytes of a resident in its root: from `low`, and before `high`."""
 
