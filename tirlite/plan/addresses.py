@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tirlite.plan.layout import Layout
 from tirlite.record import record
-from tirlite.sizes import Size, round_up
+from tirlite.sizes import Size
 
 
 @record
@@ -18,14 +18,6 @@ class Addresses:
 
 
 def addresses(layout: Layout) -> Addresses:
-    """Addresses when the pools of the plan stand in their memories one behind the other, each aligned.
-
-    A pool with fixed offsets in it comes first, as its offsets are addresses.
-    """
-    fixed = {layout.placements[r.id].pool for r in layout.problem.requests if r.fixed is not None}
-    ends: dict[str, Size] = {}
-    base: dict[str, Size] = {}
-    for name, region in sorted(layout.pools.items(), key=lambda item: item[0] not in fixed):
-        base[name] = round_up(ends.get(region.memory, 0), region.align)
-        ends[region.memory] = base[name] + region.size
-    return Addresses({name: base[p.pool] + p.offset for name, p in layout.placements.items()}, ends)
+    """Addresses when the pools of the plan stand in their memories one behind the other, each aligned."""
+    row = layout.row
+    return Addresses({name: row.starts[p.pool] + p.offset for name, p in layout.placements.items()}, row.ends)

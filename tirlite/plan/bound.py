@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 
 from tirlite.plan.in_place import Handover, grouped, handovers
 from tirlite.plan.layout import total_of
@@ -26,24 +27,38 @@ class Peak:
 
 
 @record
+class PaddedPeak:
+    """The most bytes that are needed at one point, and one such point."""
+
+    size: int
+    time: int
+
+
+@record
 class Stretch:
-    """Bytes that are needed over some time, in one of some memories; fewer than none where something is saved."""
+    """Bytes that are needed over some time, in one of some memories; fewer than none where something is saved.
+
+    `align` divides their offset.
+    """
 
     live: tuple[Interval, ...]
     size: Size
     memories: tuple[str, ...]
+    align: int = 1
 
 
 def lower_bound(problem: Problem, in_place: Iterable[tuple[str, str]] = ()) -> Size:
     """Bytes that every plan needs, at each binding: the largest sum of sizes live at one point, for each memory.
 
     It holds for plans that take the pairs of `in_place`; each counts once where both are live. Where requests have a
-    choice of memories, those memories are looked at together. Symbolic sums that cannot be compared make a maximum;
-    of more than a handful those that are largest at some sample values are taken, so that the bound stays true but may
-    be less than the peak elsewhere. Cost: O(n log n), times the sums that are kept.
+    choice of memories, those memories are looked at together. Where the problem is contiguous, the padding counts that
+    no order of what is live can do without. Symbolic sums that cannot be compared make a maximum; of more than a
+    handful those that are largest at some sample values are taken, so that the bound stays true but may be less than
+    the peak elsewhere. Cost: O(n log n), times the sums that are kept.
     """
     pairs = set(in_place)
-    return _bound(problem, stretches(problem, [h for h in handovers(problem) if h.pair in pairs] if pairs else []))
+    parts = stretches(problem, [h for h in handovers(problem) if h.pair in pairs] if pairs else [])
+    return _bound(problem, parts, is_padded=True)
 
 
 def open_bound(problem: Problem) -> Size:
@@ -58,15 +73,16 @@ def open_bound(problem: Problem) -> Size:
         Stretch(((low, high),), -maximum(*sizes), problem.by_id[name].memories)
         for name, (low, high, sizes) in savings.items()
     ]
-    return _bound(problem, [*stretches(problem, []), *saved])
+    # Of two in one place the padding counts once, or not at all.
+    return _bound(problem, [*stretches(problem, []), *saved], is_padded=False)
 
 
 def stretches(problem: Problem, taken: Sequence[Handover]) -> list[Stretch]:
     """What the requests of a problem need over time where these pairs are taken in place."""
     if not taken:
-        return [Stretch(request.live, request.size, request.memories) for request in problem.requests]
+        return [Stretch(request.live, request.size, request.memories, request.align) for request in problem.requests]
     return [
-        Stretch((interval,), size, group.memories)
+        Stretch((interval,), size, group.memories, group.align)
         for group in grouped(problem.requests, taken)
         for interval, size in group.pieces
     ]
@@ -88,16 +104,20 @@ def peaks(problem: Problem, in_place: Iterable[tuple[str, str]]) -> dict[str, Pe
     return {name: _peak(problem.dims, own) for name, own in inside.items() if own}
 
 
-def _bound(problem: Problem, parts: Sequence[Stretch]) -> Size:
-    return total_of(_group_bound(problem, memories, parts) for memories in _groups(problem))
+def _bound(problem: Problem, parts: Sequence[Stretch], *, is_padded: bool) -> Size:
+    return total_of(_group_bound(problem, memories, parts, is_padded=is_padded) for memories in _groups(problem))
 
 
-def _group_bound(problem: Problem, memories: Sequence[str], parts: Sequence[Stretch]) -> Size:
+def _group_bound(problem: Problem, memories: Sequence[str], parts: Sequence[Stretch], *, is_padded: bool) -> Size:
     inside = set(memories)
     copies = {name: problem.memories[name].copies for name in memories}
     weighed = [Stretch(p.live, _weight(p, copies), p.memories) for p in parts if p.memories[0] in inside]
     joint = _peak(problem.dims, weighed).size
     if len(memories) == 1:
+        pool = problem.memories[memories[0]]
+        if is_padded and problem.contiguous and isinstance(joint, int) and isinstance(pool.copies, int):
+            within = [part for part in parts if part.memories[0] in inside]
+            return max(joint, padded_peak(within, pool.align).size * pool.copies)
         return joint
     bound = [_peak(problem.dims, [p for p in weighed if p.memories == (name,)]).size for name in memories]
     return maximum(joint, total_of(bound))
@@ -138,6 +158,43 @@ def _peak(dims: Sequence[Dim], parts: Sequence[Stretch]) -> Peak:
     times = [time for time, _ in points]
     nominal = max(points, key=lambda point: (point[1][0], -point[0]))[0]
     return Peak(maximum(*_sums_at(times, parts)), nominal)
+
+
+def padded_peak(parts: Sequence[Stretch], least: int) -> PaddedPeak:
+    """The most bytes of one arena that are needed at one point, padding among them; sizes are constant.
+
+    `least` divides all offsets. Whatever of what is live has a multiple of `align` as its offset, in whichever order,
+    all but the topmost of it fills whole multiples of that.
+    """
+    aligns = [max(part.align, least) for part in parts]
+    peaks = [
+        _stepped_peak([part for part, align in zip(parts, aligns, strict=True) if align >= step], step)
+        for step in sorted(set(aligns) - {1})
+    ]
+    return max(peaks, key=lambda each: each.size, default=PaddedPeak(0, 0))
+
+
+def _stepped_peak(parts: Sequence[Stretch], step: int) -> PaddedPeak:
+    """The most that is live of sizes rounded up to `step`, save the one that gains most by not being rounded."""
+    sizes = [part.size if isinstance(part.size, int) else 0 for part in parts]
+    rounded = [-(-size // step) * step for size in sizes]
+    slack = [high - low for high, low in zip(rounded, sizes, strict=True)]
+    events = [(low, 1, number) for number, part in enumerate(parts) for low, _ in part.live]
+    events += [(high, -1, number) for number, part in enumerate(parts) for _, high in part.live]
+    is_live = [False] * len(parts)
+    slacks: list[tuple[int, int]] = []
+    total, best = 0, PaddedPeak(0, 0)
+    for time, sign, number in sorted(events):
+        is_live[number] = sign > 0
+        total += sign * rounded[number]
+        if sign < 0:
+            continue
+        heappush(slacks, (-slack[number], number))
+        while not is_live[slacks[0][1]]:
+            heappop(slacks)
+        if total + slacks[0][0] > best.size:
+            best = PaddedPeak(total + slacks[0][0], time)
+    return best
 
 
 def maximal_points(

@@ -268,20 +268,36 @@ def _first(pair: tuple[int, Size]) -> int:
 
 def _check_total(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counterexample]:
     shares: deque[Size] = deque()
-    for name, region in plan.pools.items():
+    rows: dict[str, list[tuple[bool, int, Region]]] = {}
+    fixed = {plan.placements[r.id].pool for r in problem.requests if r.fixed is not None}
+    for number, (name, region) in enumerate(plan.pools.items()):
         if region.memory not in problem.memories:
             text = f"pool `{name}` lies in memory `{region.memory}`, which the problem does not have"
             yield Counterexample(Fault.WRONG_MEMORY, text)
             return
         if not proofs.at_most(0, region.size):
             yield Counterexample(Fault.NEGATIVE, f"pool `{name}` has {region.size} bytes")
-        copies = problem.memories[region.memory].copies
-        shares.append(region.size if copies == 1 else region.size * copies)
+        memory = problem.memories[region.memory]
+        if problem.contiguous:
+            rows.setdefault(memory.name, []).append((name not in fixed, number, region))
+        else:
+            shares.append(region.size if memory.copies == 1 else region.size * memory.copies)
+    for name, row in rows.items():
+        copies = problem.memories[name].copies
+        shares.append(_end_of_row(row) if copies == 1 else _end_of_row(row) * copies)
     while len(shares) > 1:
         shares.append(shares.popleft() + shares.popleft())
     expected = shares.pop() if shares else 0
     if prove_eq(plan.total, expected) is not Proof.YES:
         yield Counterexample(Fault.TOTAL, f"the pools have {expected} bytes together, and the plan tells {plan.total}")
+
+
+def _end_of_row(row: Sequence[tuple[bool, int, Region]]) -> Size:
+    """The end of pools that stand one behind the other, those with fixed offsets first."""
+    end: Size = 0
+    for _, _, region in sorted(row, key=lambda each: each[:2]):
+        end = round_up(end, region.align) + region.size
+    return end
 
 
 def _check_capacity(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counterexample]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TextIO
@@ -24,6 +23,7 @@ from tirlite.plan.pool import Pool
 from tirlite.plan.problem import DuplicateRequest, Problem
 from tirlite.plan.request import Interval, Request
 from tirlite.plan.size_text import parse_size
+from tirlite.record import record
 from tirlite.sizes import Dim, Size, evaluate
 
 _SAME = {"buffer": "id", "buffer_id": "id", "begin": "lower", "start": "lower"}
@@ -157,14 +157,15 @@ def read_csv(
 
     `pools` are the memories, as for a Problem: one that is unlimited, where none is given. `facts` tells of the names
     in sizes, which are positive integers, as text (`"N<=64, N%8==0"`) or as dims by name; `bind` gives them values. The
-    problem keeps the table for `write_csv`. Raises PlanError with file, line and column for malformed input.
+    problem keeps the table for `write_csv`, and is contiguous, as a table tells addresses in one space. Raises
+    PlanError with file, line and column for malformed input.
     """
     if isinstance(source, str | PathLike):
         name, text = str(source), _decoded(str(source), Path(source).read_bytes())
     else:
         name, text = str(getattr(source, "name", "<stream>")), source.read()
     reader = _Reader.of(read_table(name, text), facts, bind or {})
-    problem = Problem(tuple(reader.requests()), tuple(pools))
+    problem = Problem(tuple(reader.requests()), tuple(pools), contiguous=True)
     return problem.with_table(reader.table)
 
 
@@ -175,7 +176,7 @@ def _decoded(name: str, data: bytes) -> str:
         raise NotUtf8(name, data.count(b"\n", 0, error.start) + 1, data[error.start]).error() from None
 
 
-@dataclass(frozen=True)
+@record
 class _Reader:
     """Reads the rows of one table. `after` is what an upper end is short of the half-open one."""
 

@@ -35,8 +35,8 @@ def write_csv(problem: Problem, plan: Layout | None = None, target: str | PathLi
 
     A problem that was read from CSV gives the same bytes again, and a plan adds or fills the last column `offset`, or
     `offset_expr` where sizes are symbolic. Offsets are addresses in one space: the pools of the plan stand one behind
-    the other. See `read_csv` for the format. Raises PlanError for what it cannot tell: several memories, pairs in
-    place.
+    the other, each aligned, with padding that `plan.total` counts if the problem is contiguous. See `read_csv` for the
+    format. Raises PlanError for what it cannot tell: several memories, pairs in place.
     """
     table = problem.table or _table_of(problem)
     if plan is not None:

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.problem import Problem
 from tirlite.record import record
-from tirlite.sizes import Dim, Size, evaluate, maximum
+from tirlite.sizes import Dim, Size, evaluate, maximum, round_up
 
 
 class Placement(NamedTuple):
@@ -29,6 +29,14 @@ class Region:
     scope: str
     size: Size
     align: int = 1
+
+
+@record
+class Row:
+    """The address of each pool of a plan, and the end of each memory, in bytes."""
+
+    starts: Mapping[str, Size]
+    ends: Mapping[str, Size]
 
 
 @record(slots=False)
@@ -57,9 +65,29 @@ class Layout:
 
     @cached_property
     def total(self) -> Size:
-        """The bytes of all pools of the plan, each as often as its memory exists."""
+        """The bytes of all pools of the plan, each as often as its memory exists.
+
+        Where the problem is contiguous they stand in a row in each memory, and the padding between them counts.
+        """
+        shares = [(region.memory, region.size) for region in self.pools.values()]
+        if self.problem.contiguous:
+            shares = list(self.row.ends.items())
         copies = {name: memory.copies for name, memory in self.problem.memories.items()}
-        return total_of(r.size if copies[r.memory] == 1 else r.size * copies[r.memory] for r in self.pools.values())
+        return total_of(size if copies[name] == 1 else size * copies[name] for name, size in shares)
+
+    @cached_property
+    def row(self) -> Row:
+        """Where the pools of the plan begin when those of each memory stand in a row, each aligned.
+
+        A pool with fixed offsets in it comes first, as its offsets are addresses.
+        """
+        fixed = {self.placements[r.id].pool for r in self.problem.requests if r.fixed is not None}
+        starts: dict[str, Size] = {}
+        ends: dict[str, Size] = {}
+        for name, region in sorted(self.pools.items(), key=lambda item: item[0] not in fixed):
+            starts[name] = round_up(ends.get(region.memory, 0), region.align)
+            ends[region.memory] = starts[name] + region.size
+        return Row(starts, ends)
 
     @cached_property
     def residents(self) -> Mapping[str, tuple[str, ...]]:

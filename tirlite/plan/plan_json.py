@@ -16,7 +16,7 @@ from tirlite.sizes import Size
 def layout_to_json(layout: Layout, sizes: Mapping[str, Size], figures: Mapping[str, object]) -> str:
     """The layout as JSON, its problem included, with sizes and figures about it that are derived and not read back."""
     problem = layout.problem
-    parts = Parts(problem.requests, problem.pools, problem.in_place, problem.facts)
+    parts = Parts(problem.requests, problem.pools, problem.in_place, problem.facts, problem.contiguous)
     names = names_of(parts, problem.dims)
     pools = {
         name: {"memory": r.memory, "scope": r.scope, "size": size_json(r.size, names), "align": r.align}

@@ -109,14 +109,17 @@ class Problem:
     """Requests, the pools they may live in, candidate pairs (destination id, source id) for one place, and dims.
 
     Without pools there is one unlimited pool for each scope met. `facts` gives the dims that symbols of sympy sizes
-    stand for; other symbols become positive dims. A size that may be negative counts as zero where it is. `table` is
-    the one that the problem was read from, if any. Raises PlanError where a part is ill-formed.
+    stand for; other symbols become positive dims. A size that may be negative counts as zero where it is. Where it is
+    `contiguous`, each pool is one arena, as it is for offsets in a table: the total of a plan then counts the padding
+    between what lies there; it does not tell two problems apart. `table` is the one that the problem was read from, if
+    any. Raises PlanError where a part is ill-formed.
     """
 
     requests: tuple[Request, ...]
     pools: tuple[Pool, ...] = ()
     in_place: tuple[tuple[str, str], ...] = ()
     facts: Mapping[str, Dim] = field(default_factory=dict, hash=False)
+    contiguous: bool = field(default=False, compare=False, repr=False)
     table: CsvTable | None = field(default=None, init=False, compare=False, repr=False)
     refusals: Mapping[tuple[str, str], object] = field(default_factory=dict, init=False, compare=False, repr=False)
 
@@ -152,7 +155,7 @@ class Problem:
         """The problem with constant sizes that this one becomes when its dims have the values of `binding`."""
         requests = tuple(replace(r, size=evaluate(r.size, binding)) for r in self.requests)
         pools = tuple(replace(p, copies=evaluate(p.copies, binding)) for p in self.pools)
-        return Problem(requests, pools, self.in_place)
+        return Problem(requests, pools, self.in_place, contiguous=self.contiguous)
 
     def with_table(self, table: CsvTable) -> Problem:
         """The same problem, read from `table`: one row for each request."""
@@ -173,7 +176,7 @@ class Problem:
         """The problem as JSON: sizes are numbers, or text over the dims, which are listed with their facts."""
         from tirlite.plan.problem_json import Parts, text_of
 
-        return text_of(Parts(self.requests, self.pools, self.in_place, self.facts), self.dims)
+        return text_of(Parts(self.requests, self.pools, self.in_place, self.facts, self.contiguous), self.dims)
 
     @classmethod
     @public

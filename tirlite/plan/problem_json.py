@@ -39,6 +39,7 @@ class Parts(NamedTuple):
     pools: tuple[Pool, ...]
     in_place: tuple[tuple[str, str], ...]
     facts: Mapping[str, Dim]
+    contiguous: bool = False
 
 
 def text_of(parts: Parts, dims: Sequence[Dim]) -> str:
@@ -79,6 +80,7 @@ def as_json(parts: Parts, names: Names) -> dict[str, object]:
     return {
         "dims": dims,
         "facts": {symbol: names[dim] for symbol, dim in parts.facts.items()},
+        **({"contiguous": True} if parts.contiguous else {}),
         "pools": pools,
         "in_place": [list(pair) for pair in parts.in_place],
         "requests": [_request(request, names) for request in parts.requests],
@@ -94,7 +96,7 @@ def from_json(data: Mapping[str, Any]) -> tuple[Parts, dict[str, Dim]]:
     )
     pairs = tuple((dst, src) for dst, src in data["in_place"])
     facts = {symbol: dims[name] for symbol, name in data["facts"].items()}
-    return Parts(requests, pools, pairs, facts), dims
+    return Parts(requests, pools, pairs, facts, data.get("contiguous") is True), dims
 
 
 def _request(request: Request, names: Names) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tirlite.plan.bound import Stretch, padded_peak
 from tirlite.plan.search.descent import Descent
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.instance import Item, instances
@@ -37,17 +38,18 @@ def minimise(
     the one whose packing is highest. A plan of at most `wanted` bytes is looked for early.
     """
     descents = [Descent(instance, engine, limits) for instance in instances(items)]
-    tops = [item.fixed + item.size for item in items if item.fixed is not None]
+    needed = [item.fixed + item.size for item in items if item.fixed is not None]
+    needed.append(padded_peak([Stretch(item.live, item.size, (), item.align) for item in items], 1).size)
     try:
         for descent in descents:
             descent.begin(start)
-        _descend(descents, limits, max(tops, default=0), wanted)
+        _descend(descents, limits, max(needed), wanted)
     except KeyboardInterrupt:
         limits.interrupt()
     if any(descent.best is None for descent in descents):
         return None
-    total = max([*tops, *(descent.total for descent in descents)], default=0)
-    bound = max([*tops, *(descent.bound for descent in descents)], default=0)
+    total = max([*needed, *(descent.total for descent in descents)])
+    bound = max([*needed, *(descent.bound for descent in descents)])
     is_flat = all(descent.instance.is_flat for descent in descents)
     return Packing(_offsets(items, descents), total, bound, is_flat)
 

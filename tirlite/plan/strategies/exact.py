@@ -92,8 +92,7 @@ def improved(
         limits.nodes -= reserve
         packing = memory.packed(engine or PythonEngine(), limits)
         limits.nodes += reserve
-        # Several arenas may save bytes between them that alignment costs in one.
-        bounds.append(memory.bytes_of(packing.bound) if packing is not None and packing.is_flat else None)
+        bounds.append(memory.bytes_of(packing.bound) if packing is not None and memory.is_proof(packing) else None)
         if packing is not None and packing.total < memory.total:
             plan = memory.replaced(plan, packing)
     known = [bound for bound in bounds if bound is not None]
@@ -111,6 +110,7 @@ class _Memory:
     """
 
     pool: Pool
+    contiguous: bool
     requests: tuple[Request, ...]
     groups: tuple[Group, ...]
     scale: Scale
@@ -132,9 +132,10 @@ class _Memory:
         counts = {key: scale.count(region.size) for key, region in inside.items()}
         sizes = {key: count for key, count in counts.items() if count is not None}
         if len(known) < len(items) or len(sizes) < len(inside) or not isinstance(pool.copies, int):
-            return cls(pool, requests, groups, scale, None, None, 0)
-        offsets = _in_a_row(plan, groups, inside, sizes, scale)
-        return cls(pool, requests, groups, scale, known, offsets, sum(sizes.values()))
+            return cls(pool, problem.contiguous, requests, groups, scale, None, None, 0)
+        offsets, end = _in_a_row(plan, groups, inside, sizes, scale)
+        total = end if problem.contiguous else sum(sizes.values())
+        return cls(pool, problem.contiguous, requests, groups, scale, known, offsets, total)
 
     def packed(self, engine: Engine, limits: Limits) -> Packing | None:
         """What the search makes of it; None where there is nothing to search."""
@@ -144,6 +145,14 @@ class _Memory:
             engine = PythonEngine()
         wanted = self.pool.capacity if self.scale == _BYTES else None
         return minimise(self.items, engine, limits, self.offsets, wanted)
+
+    def is_proof(self, packing: Packing) -> bool:
+        """Whether what an arena needs is what the memory needs.
+
+        Several arenas may save bytes between them that alignment costs in one, unless they stand in a row. Of sizes
+        over dims it is not known which alignments cost bytes.
+        """
+        return packing.is_flat or (self.contiguous and self.scale == _BYTES)
 
     def bytes_of(self, size: int) -> Size:
         """The bytes of an arena of this size, in all copies of the memory."""
@@ -180,8 +189,11 @@ def _item(group: Group, align: int, scale: Scale) -> Item | None:
 
 def _in_a_row(
     plan: Plan, groups: Sequence[Group], regions: Mapping[str, Region], sizes: Mapping[str, int], scale: Scale
-) -> tuple[int, ...] | None:
-    """Offsets of the groups where the regions lie one after the other; None where that moves a fixed offset."""
+) -> tuple[tuple[int, ...] | None, int]:
+    """Offsets of the groups where the regions lie one after the other, and the end of all.
+
+    None in place of the offsets where that moves a fixed one.
+    """
     held = {plan.placements[r.id].pool for group in groups for r in group.members if r.fixed is not None}
     starts: dict[str, int] = {}
     end = 0
@@ -190,8 +202,8 @@ def _in_a_row(
         starts[name] = -(-end // align) * align
         end = starts[name] + sizes[name]
     if any(starts[name] for name in held):
-        return None
+        return None, end
     places = [plan.placements[group.members[0].id] for group in groups]
     offsets = [(starts[place.pool], scale.count(place.offset)) for place in places]
     known = tuple(start + offset for start, offset in offsets if offset is not None)
-    return known if len(known) == len(offsets) else None
+    return (known if len(known) == len(offsets) else None), end

@@ -72,7 +72,9 @@ class _Slots:
         return {name: region for name, region in self.shared.pools.items() if region.memory == memory}
 
     def size(self, memory: str) -> Size:
-        """Bytes of all slots in one memory."""
+        """Bytes of all slots in one memory, with padding between them where that counts."""
+        if self._problem.contiguous:
+            return self.shared.row.ends[memory]
         return total_of(region.size for region in self.regions(memory).values())
 
     def shares(self, memory: str) -> Shared:
