@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from tirlite.plan import Pool, Problem, Request, lower_bound
+from tirlite.plan import Plan, Pool, Problem, Request, lower_bound, solve
 from tirlite.sizes import Dim, evaluate
 
 
@@ -72,3 +72,20 @@ def test_a_symbolic_bound_is_true_and_tight_at_small_numbers_of_sums(seed):
     for _ in range(10):
         binding = {n: random.randrange(1, 50), m: random.randrange(1, 50)}
         assert evaluate(lower_bound(problem), binding) == brute_force(problem.at(binding))
+
+
+def test_a_pair_that_strategies_leave_aside_may_still_be_taken():
+    a = Request("a", 20, (0, 4), pools=("p", "q"))
+    b = Request("b", 20, (3, 6), pools=("q", "p"))
+    problem = Problem((a, b), (Pool("p"), Pool("q")), in_place=(("b", "a"),))
+    mine = solve(problem, lambda problem: Plan.of(problem, {"a": ("p", 0), "b": ("p", 0)}, in_place=[("b", "a")]))
+    assert mine.total == mine.lower_bound == mine.open_bound == 20
+    assert not solve(problem, "share").proved_optimal
+
+
+def test_a_pair_may_be_taken_where_one_is_fixed():
+    a, b = Request("a", 20, (0, 4), fixed=0), Request("b", 20, (3, 6))
+    problem = Problem((a, b), in_place=(("b", "a"),))
+    mine = solve(problem, lambda problem: Plan.of(problem, {"a": ("m", 0), "b": ("m", 0)}, in_place=[("b", "a")]))
+    assert mine.proved_optimal
+    assert not solve(problem, "share").proved_optimal

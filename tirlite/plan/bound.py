@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
-from tirlite.plan.in_place import Handover, grouped, handovers
+from tirlite.plan.in_place import Handover, grouped, possible
 from tirlite.plan.layout import total_of
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Interval, Request
@@ -57,15 +57,14 @@ def lower_bound(problem: Problem, in_place: Iterable[tuple[str, str]] = ()) -> S
     the peak elsewhere. Cost: O(n log n), times the sums that are kept.
     """
     pairs = set(in_place)
-    parts = stretches(problem, [h for h in handovers(problem) if h.pair in pairs] if pairs else [])
+    parts = stretches(problem, [h for h in possible(problem) if h.pair in pairs] if pairs else [])
     return _bound(problem, parts, is_padded=True)
 
 
 def open_bound(problem: Problem) -> Size:
     """Bytes that every plan needs, whichever pairs it takes in place: each destination saves all that it ever could."""
-    taken = handovers(problem)
     savings: dict[str, tuple[int, int, list[Size]]] = {}
-    for each in taken:
+    for each in possible(problem):
         low, high, sizes = savings.get(each.destination.id, (*each.at, []))
         sizes.append(minimum(each.destination.size, each.source.size))
         savings[each.destination.id] = (low, max(high, each.at[1]), sizes)
@@ -99,7 +98,7 @@ def peaks(problem: Problem, in_place: Iterable[tuple[str, str]]) -> dict[str, Pe
     Each of the pairs counts once where both are live.
     """
     pairs = set(in_place)
-    parts = stretches(problem, [h for h in handovers(problem) if h.pair in pairs] if pairs else [])
+    parts = stretches(problem, [h for h in possible(problem) if h.pair in pairs] if pairs else [])
     inside = {name: [part for part in parts if part.memories == (name,)] for name in problem.memories}
     return {name: _peak(problem.dims, own) for name, own in inside.items() if own}
 

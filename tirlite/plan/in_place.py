@@ -71,6 +71,21 @@ def handovers(problem: Problem) -> list[Handover]:
     return found
 
 
+def possible(problem: Problem) -> list[Handover]:
+    """The candidate pairs that some plan may take, also those that strategies leave aside: see `handovers`.
+
+    They have a memory in common, no two fixed offsets that differ, and are live together at a handover.
+    """
+    found = []
+    for dst, src in dict.fromkeys(problem.in_place):
+        destination, source = problem.by_id[dst], problem.by_id[src]
+        at = handover(destination.live, source.live)
+        offsets = {destination.fixed, source.fixed} - {None}
+        if at is not None and len(offsets) < 2 and any(name in source.memories for name in destination.memories):
+            found.append(Handover(destination, source, at))
+    return found
+
+
 def among(candidates: Iterable[Handover], requests: Iterable[Request]) -> list[Handover]:
     """The pairs whose source, and so whose destination, is among the requests of one memory."""
     inside = {request.id for request in requests}
