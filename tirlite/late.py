@@ -14,20 +14,33 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
+
+
+class _Package(ModuleType):
+    """A package in which no module takes the place of a late name: Python would put `plan.check` there as `check`."""
+
+    __late__: Mapping[str, str]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and name in self.__late__):
+            super().__setattr__(name, value)
 
 
 def late_names(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """What finds a name of `package`; `homes` are its names by the module in the package that they are defined in.
-
-    A name must not be that of a module in the package: Python puts the module there when it is loaded.
-    """
+    """What finds a name of `package`; `homes` are its names by the module in the package that they are defined in."""
     places = {name: module for module, names in homes.items() for name in names.split()}
+    shown = sys.modules[package]
+    for name in places.keys() & vars(shown).keys():
+        delattr(shown, name)
+    vars(shown)["__late__"] = places
+    shown.__class__ = _Package
 
     def __getattr__(name: str) -> object:  # noqa: N807
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value: object = getattr(import_module(f"{package}.{places[name]}"), name)
-        setattr(sys.modules[package], name, value)
+        setattr(shown, name, value)
         return value
 
     return __getattr__

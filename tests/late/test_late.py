@@ -2,25 +2,63 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import tirlite.analysis
+import tirlite.codegen
+import tirlite.diag
+import tirlite.driver
+import tirlite.dsl
+import tirlite.ir
 import tirlite.plan
 import tirlite.rewrite
+import tirlite.runtime
+import tirlite.show
+import tirlite.sizes
 import tirlite.solver
 from tirlite.late import late_names
 
+PACKAGES = [
+    tirlite.analysis,
+    tirlite.codegen,
+    tirlite.diag,
+    tirlite.driver,
+    tirlite.dsl,
+    tirlite.ir,
+    tirlite.plan,
+    tirlite.rewrite,
+    tirlite.runtime,
+    tirlite.show,
+    tirlite.sizes,
+    tirlite.solver,
+]
 
-def loaded_by(program: str) -> set[str]:
-    """The modules of tirlite that a new process has loaded after `program`."""
-    program += "\nimport sys; print(*(name for name in sys.modules if name.startswith('tirlite')))"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+VECTOR_ADD = """
+import sys
+import numpy as np
+import tirlite as tl
+
+n = tl.dim("n")
+
+@tl.kernel
+def add(x: tl.f32[n], y: tl.f32[n], z: tl.f32[n]):
+    for i in range(n):
+        z[i] = x[i] + y[i]
+"""
+
+
+def loaded_by(path: Path, program: str) -> set[str]:
+    """The modules that a new process has loaded after `program`."""
+    file = path / "program.py"
+    file.write_text(program + "\nimport sys; print(*sys.modules)")
+    ran = subprocess.run([sys.executable, file], capture_output=True, text=True, check=True)
     return set(ran.stdout.split())
 
 
-@pytest.mark.parametrize("package", [tirlite.analysis, tirlite.plan, tirlite.rewrite, tirlite.solver])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_all_names_of_a_package_can_be_had(package: ModuleType) -> None:
     for name in package.__all__:
         assert not isinstance(getattr(package, name), ModuleType), name
@@ -39,9 +77,37 @@ def test_other_names_are_none_of_the_package() -> None:
         tirlite.plan.read_tsv
 
 
-def test_a_decorator_loads_neither_searches_nor_checks_nor_tables() -> None:
-    loaded = loaded_by("import tirlite as tl; tl.kernel, tl.dim")
+def test_a_name_may_be_that_of_the_module_that_it_is_defined_in(tmp_path: Path) -> None:
+    program = "import tirlite.plan.check\nfrom tirlite.plan import check\nassert callable(check), check\n"
+    program += "import tirlite.ir.rewrite\nassert callable(tirlite.ir.rewrite)"
+    assert "tirlite.plan.check" in loaded_by(tmp_path, program)
+
+
+def test_a_decorator_loads_the_language_alone(tmp_path: Path) -> None:
+    loaded = loaded_by(tmp_path, VECTOR_ADD)
+    assert {"tirlite.dsl.translate", "tirlite.driver.kernel"} <= loaded
+    later = ("llvmlite", "sympy", "tirlite.codegen", "tirlite.rewrite", "tirlite.interp", "tirlite.graph")
+    assert [name for name in sorted(loaded) if name.startswith(later)] == []
     unneeded = {
+        "tirlite.analysis.access",
+        "tirlite.driver.shapes",
+        "tirlite.ir.builder",
+        "tirlite.ir.formula",
+        "tirlite.plan.plan",
+        "tirlite.plan.problem",
+        "tirlite.plan.solve",
+        "tirlite.runtime.executable",
+        "tirlite.show.chart",
+        "tirlite.sizes.exchange",
+    }
+    assert not unneeded & loaded
+
+
+def test_a_call_loads_neither_searches_nor_proofs_nor_tables(tmp_path: Path) -> None:
+    loaded = loaded_by(tmp_path, VECTOR_ADD + "x = np.ones(4, np.float32)\nadd(x, x.copy(), x.copy())")
+    assert "tirlite.codegen.lower" in loaded
+    unneeded = {
+        "sympy",
         "tirlite.plan.search.advance",
         "tirlite.plan.pack.arena",
         "tirlite.plan.csv_read",
@@ -53,5 +119,6 @@ def test_a_decorator_loads_neither_searches_nor_checks_nor_tables() -> None:
         "tirlite.rewrite.fuse_loops",
         "tirlite.analysis.in_place_prover",
         "tirlite.analysis.storage_check.check",
+        "tirlite.interp.interpret",
     }
     assert not unneeded & loaded

@@ -15,7 +15,7 @@ from tirlite.plan.layout import Placement
 from tirlite.rewrite import StorageRewrite
 
 # The package has a function of this name.
-STRATEGIES = import_module("tirlite.plan.solve").STRATEGIES
+STRATEGIES = import_module("tirlite.plan.strategy").STRATEGIES
 
 # How often is drawn until a mutant is not the plan itself: some plans have one request.
 _DRAWS = 20

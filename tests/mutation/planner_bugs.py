@@ -23,7 +23,7 @@ from tirlite.sizes import Dim, Size, lower_bound, minimum
 
 # The packages have functions of these names.
 storage_problem = import_module("tirlite.rewrite.storage_problem")
-STRATEGIES = import_module("tirlite.plan.solve").STRATEGIES
+STRATEGIES = import_module("tirlite.plan.strategy").STRATEGIES
 
 
 def sized(wrong: Callable[[Size, Buffer], Size]) -> Plant:

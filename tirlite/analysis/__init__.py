@@ -2,31 +2,39 @@
 
 from typing import TYPE_CHECKING
 
-from tirlite.analysis.access import Access, AccessKind, Entry, LinearSequence, Region, Touch, linear_sequence
-from tirlite.analysis.allocations import AllocationSize, allocations
-from tirlite.analysis.byte_ranges import ByteRange, are_disjoint, byte_ranges
-from tirlite.analysis.extents import Extents
-from tirlite.analysis.in_place import in_place_candidates
-from tirlite.analysis.lifetimes import Lifetime, lifetimes, lifetimes_of
-from tirlite.analysis.param_uses import ParamUses, Use
-from tirlite.analysis.shape_plan import PlanDemands, ShapePlan, plan_demands, shape_plan
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
+    from tirlite.analysis.access import Access, AccessKind, Entry, LinearSequence, Region, Touch, linear_sequence
+    from tirlite.analysis.allocations import AllocationSize, allocations
+    from tirlite.analysis.byte_ranges import ByteRange, are_disjoint, byte_ranges
     from tirlite.analysis.call_demands import GIVEN, Demand, demands, demands_of
+    from tirlite.analysis.extents import Extents
+    from tirlite.analysis.in_place import in_place_candidates
     from tirlite.analysis.in_place_proof import InPlaceProof
     from tirlite.analysis.index_map import AffineMap, affine_map, is_injective
     from tirlite.analysis.index_space import IndexSpace, index_range
+    from tirlite.analysis.lifetimes import Lifetime, lifetimes, lifetimes_of
+    from tirlite.analysis.param_uses import ParamUses, Use
+    from tirlite.analysis.shape_plan import PlanDemands, ShapePlan, plan_demands, shape_plan
     from tirlite.analysis.storage_check.check import check_storage
     from tirlite.analysis.storage_check.resident import StorageFault
 else:
     __getattr__ = late_names(
         __name__,
         {
+            "access": "Access AccessKind Entry LinearSequence Region Touch linear_sequence",
+            "allocations": "AllocationSize allocations",
+            "byte_ranges": "ByteRange are_disjoint byte_ranges",
             "call_demands": "GIVEN Demand demands demands_of",
+            "extents": "Extents",
+            "in_place": "in_place_candidates",
             "in_place_proof": "InPlaceProof",
             "index_map": "AffineMap affine_map is_injective",
             "index_space": "IndexSpace index_range",
+            "lifetimes": "Lifetime lifetimes lifetimes_of",
+            "param_uses": "ParamUses Use",
+            "shape_plan": "PlanDemands ShapePlan plan_demands shape_plan",
             "storage_check.check": "check_storage",
             "storage_check.resident": "StorageFault",
         },

@@ -1,11 +1,28 @@
 """Native code: a PrimFunc in, LLVM text and object code out."""
 
-from tirlite.codegen.entry import MOST_PARAMETERS, SLOT_BYTES
-from tirlite.codegen.lower import Lowered, lower
-from tirlite.codegen.machine import Effort, ObjectCode, assembly, compile_module, compile_text, optimised_text
-from tirlite.codegen.pool import FORK_JOIN, RESET, pool_text
-from tirlite.codegen.told import Told
-from tirlite.codegen.workspace import Workspace
+from typing import TYPE_CHECKING
+
+from tirlite.late import late_names
+
+if TYPE_CHECKING:
+    from tirlite.codegen.entry import MOST_PARAMETERS, SLOT_BYTES
+    from tirlite.codegen.lower import Lowered, lower
+    from tirlite.codegen.machine import Effort, ObjectCode, assembly, compile_module, compile_text, optimised_text
+    from tirlite.codegen.pool import FORK_JOIN, RESET, pool_text
+    from tirlite.codegen.told import Told
+    from tirlite.codegen.workspace import Workspace
+else:
+    __getattr__ = late_names(
+        __name__,
+        {
+            "entry": "MOST_PARAMETERS SLOT_BYTES",
+            "lower": "Lowered lower",
+            "machine": "Effort ObjectCode assembly compile_module compile_text optimised_text",
+            "pool": "FORK_JOIN RESET pool_text",
+            "told": "Told",
+            "workspace": "Workspace",
+        },
+    )
 
 __all__ = [
     "Effort",

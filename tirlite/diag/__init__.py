@@ -1,7 +1,8 @@
 """What went wrong, where, and what to do about it."""
 
+from typing import TYPE_CHECKING
+
 from tirlite.diag.boundary import boundary, public
-from tirlite.diag.entry import Entry, entries, entry_of, message_kinds
 from tirlite.diag.error import (
     CallError,
     CallTypeError,
@@ -17,8 +18,20 @@ from tirlite.diag.error import (
     TirliteError,
 )
 from tirlite.diag.message import Message
-from tirlite.diag.nearest import nearest
 from tirlite.diag.source import Source, Span
+from tirlite.late import late_names
+
+if TYPE_CHECKING:
+    from tirlite.diag.entry import Entry, entries, entry_of, message_kinds
+    from tirlite.diag.nearest import nearest
+else:
+    __getattr__ = late_names(
+        __name__,
+        {
+            "entry": "Entry entries entry_of message_kinds",
+            "nearest": "nearest",
+        },
+    )
 
 __all__ = [
     "CallError",

@@ -1,4 +1,7 @@
-"""A function and options in; the passes' result, the plan, and native code out, with the seconds of each stage."""
+"""A function and options in; the passes' result, the plan, and native code out, with the seconds of each stage.
+
+Each stage loads what it needs itself: a program may define many kernels and compile few.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,16 @@ from threading import RLock
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from tirlite.analysis import plan_demands
-from tirlite.codegen import Effort, Lowered, assembly, compile_module, lower, optimised_text
-from tirlite.driver.options import Options
-from tirlite.ir import PrimFunc
-from tirlite.plan import Plan
-from tirlite.plan.collection import collection_paused
 from tirlite.record import record
-from tirlite.rewrite import Step, default_pipeline, run_pipeline
-from tirlite.runtime import Executable, Signature, signature_of
 
 if TYPE_CHECKING:
+    from tirlite.codegen import Lowered
+    from tirlite.driver.options import Options
+    from tirlite.ir import PrimFunc
+    from tirlite.plan import Plan
+    from tirlite.rewrite import Step
     from tirlite.rewrite.shape_rewrite import ByShape
-    from tirlite.runtime import ShapePlans
+    from tirlite.runtime import Executable, ShapePlans, Signature
 
 # Strategies whose searches may be long.
 _SEARCHED = ("exact", "per_shape")
@@ -57,6 +57,8 @@ class Version:
             return self._rewritten
 
     def _rewrite(self) -> Rewritten:
+        from tirlite.rewrite import default_pipeline, run_pipeline
+
         plans: list[Plan | ByShape] = []
         chosen = self.options
         passes = default_pipeline(
@@ -86,6 +88,9 @@ class Version:
     def lowered(self) -> Lowered:
         with self._lock:
             if self._lowered is None:
+                from tirlite.codegen import lower
+                from tirlite.plan.collection import collection_paused
+
                 func = self.rewritten.func
                 start = perf_counter()
                 with collection_paused():
@@ -106,6 +111,9 @@ class Version:
         return (0, 0) if self._executable is None else self._executable.plans_kept
 
     def _compile(self) -> Executable:
+        from tirlite.codegen import Effort, compile_module
+        from tirlite.runtime import Executable, signature_of
+
         lowered = self.lowered
         code = compile_module(lowered)
         self.stages += code.seconds.items()
@@ -123,6 +131,9 @@ class Version:
 
     def _shape_plans(self, signature: Signature) -> ShapePlans | None:
         """Who makes a plan for each shape that the function is called with, if it takes one."""
+        from tirlite.analysis import plan_demands
+        from tirlite.plan import Plan
+
         chosen, demands = self.rewritten.plan, plan_demands(self.rewritten.func)
         if isinstance(chosen, Plan) or demands is None:
             return None
@@ -132,8 +143,12 @@ class Version:
 
     @cached_property
     def optimised_llvm(self) -> str:
+        from tirlite.codegen import optimised_text
+
         return optimised_text(self.lowered)
 
     @cached_property
     def assembly(self) -> str:
+        from tirlite.codegen import assembly
+
         return assembly(self.lowered)

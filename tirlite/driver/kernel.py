@@ -6,25 +6,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.diag import TirliteError, boundary
 from tirlite.driver.build import Version
-from tirlite.driver.options import Options
-from tirlite.driver.shapes import is_empty_at, one_plan, plan_at
-from tirlite.driver.timing import Timing
-from tirlite.ir import Buffer, Node, PrimFunc, Var
-from tirlite.plan import Plan
-from tirlite.rewrite.weaken import allowing_zero
-from tirlite.runtime import Binder, Binding, signature_of
-from tirlite.show import block, escaped, folded
+from tirlite.runtime import Binder, signature_of
 
 if TYPE_CHECKING:
     from inspect import Signature
 
-Array = npt.NDArray[Any]
+    import numpy.typing as npt
+
+    from tirlite.driver.options import Options
+    from tirlite.driver.timing import Timing
+    from tirlite.ir import Buffer, Node, PrimFunc, Var
+    from tirlite.plan import Plan
+    from tirlite.runtime import Binding
+
+    Array: TypeAlias = npt.NDArray[Any]
 
 
 class _Call:
@@ -130,6 +129,8 @@ class Kernel:
     @property
     def plan(self) -> Plan:
         """The storage plan of the temporaries. Raises PlanError where each shape has its own: see `plan_at`."""
+        from tirlite.driver.shapes import one_plan
+
         with boundary:
             return one_plan(self._binder.signature, self._version.rewritten)
 
@@ -139,6 +140,8 @@ class Kernel:
         Names are those of dims and of parameters that are numbers; those that sizes of temporaries depend on are
         needed. Raises CallTypeError for an unknown or a missing name, CallValueError for a value against the facts.
         """
+        from tirlite.driver.shapes import is_empty_at, plan_at
+
         with boundary:
             signature = self._binder.signature
             version = self._version_for_empty() if is_empty_at(signature, sizes) else self._version
@@ -172,6 +175,8 @@ class Kernel:
     @property
     def timing(self) -> Timing:
         """Seconds of the front end, each pass, LLVM's stages and linking, as far as they have run."""
+        from tirlite.driver.timing import Timing
+
         return Timing([("front end", self._front_end), *self._version.stages], self._version.note)
 
     def show(self, mark: Node | Buffer | None = None) -> None:
@@ -180,6 +185,8 @@ class Kernel:
 
     def _repr_html_(self) -> str:
         """For notebooks: the function as written, after the passes, and its storage plan."""
+        from tirlite.show import block, escaped, folded
+
         parts = [f"<div><code>{escaped(repr(self))}</code></div>", folded("as written", self.ir._repr_html_())]
         try:
             parts.append(folded("after the passes", self.lowered._repr_html_()))
@@ -195,6 +202,8 @@ class Kernel:
     def _version_for_empty(self) -> Version:
         with self._lock:
             if self._empty is None:
+                from tirlite.rewrite.weaken import allowing_zero
+
                 self._empty = Version(allowing_zero(self.ir), replace(self.options, observers=()))
             return self._empty
 

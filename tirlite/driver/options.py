@@ -8,14 +8,14 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from tirlite.diag import CallTypeError, Message, nearest
-from tirlite.plan.solve import STRATEGIES, Strategy, UnknownStrategy, demand_match_range, is_match_range
+from tirlite.plan.strategy import Strategy, demand_match_range, is_match_range, strategy_called
 from tirlite.record import record
-from tirlite.rewrite import Observer, Pass
 from tirlite.target import Target
 
 if TYPE_CHECKING:
     from tirlite.plan import PlanCache
     from tirlite.plan.search.engine import Engine
+    from tirlite.rewrite import Observer, Pass
 
 
 class UnknownOption(Message):
@@ -107,9 +107,8 @@ class Options:
             _demand(name, getattr(self, name), isinstance(getattr(self, name), bool), "True or False")
         limit = self.time_limit
         _demand("time_limit", limit, limit is None or isinstance(limit, Real), "a number of seconds")
-        if isinstance(self.strategy, str) and self.strategy not in STRATEGIES:
-            near = nearest(self.strategy, STRATEGIES)
-            raise UnknownStrategy(self.strategy, f"; did you mean {near}?" if near else "").error()
+        if isinstance(self.strategy, str):
+            strategy_called(self.strategy)
         _demand("match_range", self.match_range, is_match_range(self.match_range), "a whole number, zero or more")
         if self.match_range is not None:
             demand_match_range(self.strategy)

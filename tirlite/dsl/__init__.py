@@ -1,16 +1,28 @@
 """The kernel language: a Python function or printed text in, a PrimFunc out; and the words that it is written in."""
 
-from tirlite.dsl.dims import dim, dims
-from tirlite.dsl.inline import Inline, inline
-from tirlite.dsl.parameters import buffer, out
-from tirlite.dsl.translate import Translation, parse, translate
+from typing import TYPE_CHECKING
+
 from tirlite.dsl.vocabulary import WORDS, Word
+from tirlite.late import late_names
+
+if TYPE_CHECKING:
+    from tirlite.dsl.dims import dim, dims
+    from tirlite.dsl.inline import Inline, inline
+    from tirlite.dsl.parameters import buffer, out
+    from tirlite.dsl.translate import Translation, parse, translate
+
+    def __getattr__(name: str) -> Word:
+        """The words that mean something inside kernels alone: loops, declarations, functions."""
+else:
+    __getattr__ = late_names(
+        __name__,
+        {
+            "dims": "dim dims",
+            "inline": "Inline inline",
+            "parameters": "buffer out",
+            "translate": "Translation parse translate",
+            "vocabulary": " ".join(WORDS),
+        },
+    )
 
 __all__ = ["Inline", "Translation", "buffer", "dim", "dims", "inline", "out", "parse", "translate", *WORDS]
-
-
-def __getattr__(name: str) -> Word:
-    """The words that mean something inside kernels alone: loops, declarations, functions."""
-    if name in WORDS:
-        return WORDS[name]
-    raise AttributeError(f"module 'tirlite.dsl' has no attribute {name!r}")

@@ -56,6 +56,14 @@ WORDS: Mapping[str, Word] = {
 }
 TYPES = {dtype.name: dtype for dtype in SCALARS}
 
+
+def __getattr__(name: str) -> Word:
+    """The words by name, for those who look into the module."""
+    if name in WORDS:
+        return WORDS[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 # What the builtins of Python mean in a kernel.
 BUILTINS: Mapping[object, object] = {
     builtins.range: RANGE,

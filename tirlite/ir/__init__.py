@@ -1,8 +1,7 @@
 """The intermediate representation: types, expressions, statements, functions, and the ways to walk and rewrite them."""
 
-from tirlite.ir.assertion import Shown, failure, places_in, shown
-from tirlite.ir.builder import Builder, buffer_of
-from tirlite.ir.callees import callees, calls_in
+from typing import TYPE_CHECKING
+
 from tirlite.ir.dtype import (
     SCALARS,
     DType,
@@ -24,7 +23,6 @@ from tirlite.ir.dtype import (
     u32,
     u64,
 )
-from tirlite.ir.equal import Equality, structural_equal, structural_hash
 from tirlite.ir.expr import (
     EQ,
     GE,
@@ -81,9 +79,6 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import Function, KernelCall
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
-from tirlite.ir.printer import text
-from tirlite.ir.promote import literal_type, promote
-from tirlite.ir.rewrite import Rule, rebuild, rewrite
 from tirlite.ir.stmt import (
     PAYLOADS,
     Allocate,
@@ -103,10 +98,37 @@ from tirlite.ir.stmt import (
     While,
     seq,
 )
-from tirlite.ir.substitute import Substitution, substitute
-from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.validate import validate
-from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.late import late_names
+
+if TYPE_CHECKING:
+    from tirlite.ir.assertion import Shown, failure, places_in, shown
+    from tirlite.ir.builder import Builder, buffer_of
+    from tirlite.ir.callees import callees, calls_in
+    from tirlite.ir.equal import Equality, structural_equal, structural_hash
+    from tirlite.ir.printer import text
+    from tirlite.ir.promote import literal_type, promote
+    from tirlite.ir.rewrite import Rule, rebuild, rewrite
+    from tirlite.ir.substitute import Substitution, substitute
+    from tirlite.ir.trampoline import Steps, run
+    from tirlite.ir.validate import validate
+    from tirlite.ir.walk import statements, statements_of, walk
+else:
+    __getattr__ = late_names(
+        __name__,
+        {
+            "assertion": "Shown failure places_in shown",
+            "builder": "Builder buffer_of",
+            "callees": "callees calls_in",
+            "equal": "Equality structural_equal structural_hash",
+            "printer": "text",
+            "promote": "literal_type promote",
+            "rewrite": "Rule rebuild rewrite",
+            "substitute": "Substitution substitute",
+            "trampoline": "Steps run",
+            "validate": "validate",
+            "walk": "statements statements_of walk",
+        },
+    )
 
 __all__ = [
     "EQ",

@@ -3,38 +3,52 @@
 from typing import TYPE_CHECKING
 
 from tirlite.late import late_names
-from tirlite.plan.beside import Comparison, beside
-from tirlite.plan.bound import lower_bound
-from tirlite.plan.check import check
-from tirlite.plan.decision import Choice, Decision
-from tirlite.plan.layout import Layout, Placement, Region
-from tirlite.plan.plan import Plan
-from tirlite.plan.pool import Pool
-from tirlite.plan.problem import Problem
-from tirlite.plan.request import Request
-from tirlite.plan.scope import Rank, StorageScope
-from tirlite.plan.solve import STRATEGIES, Strategy, solve
-from tirlite.plan.verdict import Counterexample, Fault, Ok
 
 if TYPE_CHECKING:
+    from tirlite.plan.beside import Comparison, beside
+    from tirlite.plan.bound import lower_bound
     from tirlite.plan.cache import PlanCache, Repeatable
+    from tirlite.plan.check import check
     from tirlite.plan.csv_read import read_csv
     from tirlite.plan.csv_write import write_csv
+    from tirlite.plan.decision import Choice, Decision
     from tirlite.plan.facts_text import parse_facts
+    from tirlite.plan.layout import Layout, Placement, Region
+    from tirlite.plan.plan import Plan
+    from tirlite.plan.pool import Pool
+    from tirlite.plan.problem import Problem
+    from tirlite.plan.request import Request
+    from tirlite.plan.scope import Rank, StorageScope
     from tirlite.plan.shape.conditions import Conditions
     from tirlite.plan.shape.offsets import offset_evaluator
     from tirlite.plan.shape.per_shape import PerShape
+    from tirlite.plan.solve import solve
+    from tirlite.plan.strategy import STRATEGIES, Strategy
+    from tirlite.plan.verdict import Counterexample, Fault, Ok
 else:
     __getattr__ = late_names(
         __name__,
         {
+            "beside": "Comparison beside",
+            "bound": "lower_bound",
             "cache": "PlanCache Repeatable",
+            "check": "check",
             "csv_read": "read_csv",
             "csv_write": "write_csv",
+            "decision": "Choice Decision",
             "facts_text": "parse_facts",
+            "layout": "Layout Placement Region",
+            "plan": "Plan",
+            "pool": "Pool",
+            "problem": "Problem",
+            "request": "Request",
+            "scope": "Rank StorageScope",
             "shape.conditions": "Conditions",
             "shape.offsets": "offset_evaluator",
             "shape.per_shape": "PerShape",
+            "solve": "solve",
+            "strategy": "STRATEGIES Strategy",
+            "verdict": "Counterexample Fault Ok",
         },
     )
 

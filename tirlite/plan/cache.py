@@ -7,13 +7,14 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from threading import Lock
 from time import perf_counter
+from typing import TYPE_CHECKING
 
-from tirlite.plan.decision import Decision
-from tirlite.plan.layout import Placement, Region
-from tirlite.plan.plan import Plan
-from tirlite.plan.problem import Problem
 from tirlite.record import record
-from tirlite.sizes import Dim, Size, substitute
+
+if TYPE_CHECKING:
+    from tirlite.plan.plan import Plan
+    from tirlite.plan.problem import Problem
+    from tirlite.sizes import Dim, Size
 
 # Requests in all plans together that are kept unless told otherwise.
 _REQUESTS = 100_000
@@ -149,6 +150,10 @@ def _spelled(sizes: list[Size], dims: tuple[Dim, ...]) -> tuple[Mapping[Size, st
 
 def transferred(plan: Plan, problem: Problem) -> Plan:
     """The plan for a problem that differs from the plan's own in names alone."""
+    from tirlite.plan.decision import Decision
+    from tirlite.plan.layout import Placement, Region
+    from tirlite.sizes import substitute
+
     old = plan.problem
     names = {a.id: b.id for a, b in zip(old.requests, problem.requests, strict=True)}
     dims = dict(zip(old.dims, problem.dims, strict=True))

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from numbers import Integral, Real
 from time import perf_counter
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tirlite.diag import CapacityError, InternalError, Message, PlanError, nearest, public
+from tirlite.diag import CapacityError, InternalError, Message, PlanError, public
 from tirlite.plan.bound import peak
 from tirlite.plan.check import check
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
+from tirlite.plan.strategy import Named, Strategy, demand_match_range, is_match_range, strategy_called
 from tirlite.plan.verdict import Counterexample, Fault
 from tirlite.plan.weaker import weaker_strategy
-from tirlite.record import record
 from tirlite.show import shown
 
 if TYPE_CHECKING:
@@ -26,44 +24,10 @@ if TYPE_CHECKING:
     from tirlite.plan.search.engine import Engine
     from tirlite.plan.search.limits import Listener
 
-Strategy = Callable[[Problem], Plan]
-
-_NAMES = ("auto", "coalesce", "exact", "group", "none", "pack", "per_shape", "share", "tvm")
 # Those that are as fast as looking into a cache.
 _SWIFT = ("none", "tvm", "share", "group", "coalesce")
 # Those that take limits, an engine and a listener.
 _SEARCHES = ("auto", "exact")
-
-
-@record
-class _Named:
-    """The strategy of this name, in the module of this name, which is loaded when it is first used."""
-
-    name: str
-
-    def __call__(self, problem: Problem, **searching: object) -> Plan:
-        strategy: Callable[..., Plan] = getattr(import_module(f"tirlite.plan.strategies.{self.name}"), self.name)
-        return strategy(problem, **searching)
-
-
-STRATEGIES: Mapping[str, Strategy] = MappingProxyType({name: _Named(name) for name in _NAMES})
-
-
-class UnknownStrategy(Message):
-    """There is no strategy of this name.
-
-    Example: `tl.compile(f, strategy="shared")`.
-    Fix: Take one of the names that the message lists, or give a function of your own.
-    """
-
-    code = "unknown-strategy"
-    raises = PlanError
-    title = "there is no strategy `{name}`"
-    help = "the strategies are {known}{hint}"
-
-    name: str
-    hint: str = ""
-    known: str = ", ".join(f"`{name}`" for name in STRATEGIES)
 
 
 class SolveArgument(Message):
@@ -80,21 +44,6 @@ class SolveArgument(Message):
     name: str
     wanted: str
     given: str
-
-
-class MatchRangeStrategy(Message):
-    """A match range is given to a strategy that has none.
-
-    Example: `tl.compile(f, match_range=16)`, where the strategy is `auto`.
-    Fix: Leave it out, or take the strategy whose option it is: `tl.compile(f, strategy="share", match_range=16)`.
-    """
-
-    code = "match-range-strategy"
-    raises = PlanError
-    title = "strategy `{strategy}` has no option `match_range`"
-    help = "it is an option of `share`; `tvm` has a match range of 16, and the others have none"
-
-    strategy: str
 
 
 class OverCapacity(Message):
@@ -194,8 +143,8 @@ def solve(
     of your own; CapacityError where the plan does not fit.
     """
     _check_arguments(problem, strategy, budget, time_limit, threads, match_range)
-    make: Callable[..., Plan] = _strategy(strategy) if isinstance(strategy, str) else strategy
-    if isinstance(make, _Named) and make.name in _SEARCHES:
+    make: Callable[..., Plan] = strategy_called(strategy) if isinstance(strategy, str) else strategy
+    if isinstance(make, Named) and make.name in _SEARCHES:
         make = partial(make, budget=budget, time_limit=time_limit, engine=engine, listener=listener, threads=threads)
     if match_range is not None:
         demand_match_range(strategy)
@@ -215,11 +164,6 @@ def solve(
     return plan
 
 
-def is_match_range(given: object) -> bool:
-    """Whether this is a whole number, zero or more, or None for no limits."""
-    return given is None or (not isinstance(given, bool) and isinstance(given, Integral) and int(given) >= 0)
-
-
 def _check_arguments(
     problem: object, strategy: object, budget: object, time_limit: object, threads: object, match_range: object
 ) -> None:
@@ -236,19 +180,6 @@ def _check_arguments(
     ):
         if not fits:
             raise SolveArgument(name, wanted, shown(given)[:60]).error()
-
-
-def demand_match_range(strategy: str | Strategy) -> None:
-    """Raises PlanError where a strategy has no use for a match range."""
-    if strategy != "share":
-        raise MatchRangeStrategy(strategy if isinstance(strategy, str) else shown(strategy)[:60]).error()
-
-
-def _strategy(name: str) -> Strategy:
-    if name not in STRATEGIES:
-        near = nearest(name, STRATEGIES)
-        raise UnknownStrategy(name, f"; did you mean {near}?" if near else "").error()
-    return STRATEGIES[name]
 
 
 def _complaint(problem: Problem, plan: Plan, verdict: Counterexample, *, ours: bool) -> Message:

@@ -3,44 +3,54 @@
 from typing import TYPE_CHECKING
 
 from tirlite.late import late_names
-from tirlite.rewrite.check_races import CheckRaces
-from tirlite.rewrite.inject_virtual_threads import InjectVirtualThreads
-from tirlite.rewrite.lower_callees import LowerCallees
-from tirlite.rewrite.normalize import Normalize
-from tirlite.rewrite.pipeline import Observer, Pass, Step, run_pipeline
-from tirlite.rewrite.pipelines import default_pipeline
-from tirlite.rewrite.split_threads import SplitThreads
-from tirlite.rewrite.split_webs import SplitWebs
-from tirlite.rewrite.storage_problem import StorageProblem, storage_problem
-from tirlite.rewrite.storage_rewrite import StorageRewrite
 
 if TYPE_CHECKING:
+    from tirlite.rewrite.check_races import CheckRaces
     from tirlite.rewrite.compact_buffers import CompactBuffers
     from tirlite.rewrite.contract_temporaries import ContractTemporaries
     from tirlite.rewrite.contraction import CONTRACTION
     from tirlite.rewrite.double_buffer import DoubleBuffer
     from tirlite.rewrite.fold_storage import FoldStorage
     from tirlite.rewrite.fuse_loops import FuseLoops
+    from tirlite.rewrite.inject_virtual_threads import InjectVirtualThreads
+    from tirlite.rewrite.lower_callees import LowerCallees
+    from tirlite.rewrite.normalize import Normalize
     from tirlite.rewrite.observers import DumpFolder, PrintAfter, verify_after
+    from tirlite.rewrite.pipeline import Observer, Pass, Step, run_pipeline
+    from tirlite.rewrite.pipelines import default_pipeline
     from tirlite.rewrite.remove_no_ops import RemoveNoOps
     from tirlite.rewrite.shape_rewrite import ByShape
     from tirlite.rewrite.sink_allocations import SinkAllocations
+    from tirlite.rewrite.split_threads import SplitThreads
+    from tirlite.rewrite.split_webs import SplitWebs
+    from tirlite.rewrite.storage_problem import StorageProblem, storage_problem
+    from tirlite.rewrite.storage_rewrite import StorageRewrite
     from tirlite.rewrite.unroll_loops import UnrollLoops
     from tirlite.rewrite.vectorize_loops import VectorizeLoops
 else:
     __getattr__ = late_names(
         __name__,
         {
+            "check_races": "CheckRaces",
             "compact_buffers": "CompactBuffers",
             "contract_temporaries": "ContractTemporaries",
             "contraction": "CONTRACTION",
             "double_buffer": "DoubleBuffer",
             "fold_storage": "FoldStorage",
             "fuse_loops": "FuseLoops",
+            "inject_virtual_threads": "InjectVirtualThreads",
+            "lower_callees": "LowerCallees",
+            "normalize": "Normalize",
             "observers": "DumpFolder PrintAfter verify_after",
+            "pipeline": "Observer Pass Step run_pipeline",
+            "pipelines": "default_pipeline",
             "remove_no_ops": "RemoveNoOps",
             "shape_rewrite": "ByShape",
             "sink_allocations": "SinkAllocations",
+            "split_threads": "SplitThreads",
+            "split_webs": "SplitWebs",
+            "storage_problem": "StorageProblem storage_problem",
+            "storage_rewrite": "StorageRewrite",
             "unroll_loops": "UnrollLoops",
             "vectorize_loops": "VectorizeLoops",
         },

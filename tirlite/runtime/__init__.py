@@ -3,18 +3,22 @@
 from typing import TYPE_CHECKING
 
 from tirlite.late import late_names
-from tirlite.runtime.bind import Binder, Binding
-from tirlite.runtime.executable import Executable
-from tirlite.runtime.signature import Signature, signature_of
-from tirlite.runtime.workspace import Workspaces, process_workspaces
 
 if TYPE_CHECKING:
+    from tirlite.runtime.bind import Binder, Binding
+    from tirlite.runtime.executable import Executable
     from tirlite.runtime.shape_plans import ShapePlans
+    from tirlite.runtime.signature import Signature, signature_of
+    from tirlite.runtime.workspace import Workspaces, process_workspaces
 else:
     __getattr__ = late_names(
         __name__,
         {
+            "bind": "Binder Binding",
+            "executable": "Executable",
             "shape_plans": "ShapePlans",
+            "signature": "Signature signature_of",
+            "workspace": "Workspaces process_workspaces",
         },
     )
 

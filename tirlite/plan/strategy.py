@@ -1,0 +1,86 @@
+"""The name of a strategy in, what plans by it out, loaded when it is first called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from numbers import Integral
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
+
+from tirlite.diag import Message, PlanError, nearest
+from tirlite.record import record
+from tirlite.show import shown
+
+if TYPE_CHECKING:
+    from tirlite.plan.plan import Plan
+    from tirlite.plan.problem import Problem
+
+Strategy: TypeAlias = "Callable[[Problem], Plan]"
+
+_NAMES = ("auto", "coalesce", "exact", "group", "none", "pack", "per_shape", "share", "tvm")
+
+
+@record
+class Named:
+    """The strategy of this name, in the module of this name, which is loaded when it is first used."""
+
+    name: str
+
+    def __call__(self, problem: Problem, **searching: object) -> Plan:
+        strategy: Callable[..., Plan] = getattr(import_module(f"tirlite.plan.strategies.{self.name}"), self.name)
+        return strategy(problem, **searching)
+
+
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType({name: Named(name) for name in _NAMES})
+
+
+class UnknownStrategy(Message):
+    """There is no strategy of this name.
+
+    Example: `tl.compile(f, strategy="shared")`.
+    Fix: Take one of the names that the message lists, or give a function of your own.
+    """
+
+    code = "unknown-strategy"
+    raises = PlanError
+    title = "there is no strategy `{name}`"
+    help = "the strategies are {known}{hint}"
+
+    name: str
+    hint: str = ""
+    known: str = ", ".join(f"`{name}`" for name in STRATEGIES)
+
+
+class MatchRangeStrategy(Message):
+    """A match range is given to a strategy that has none.
+
+    Example: `tl.compile(f, match_range=16)`, where the strategy is `auto`.
+    Fix: Leave it out, or take the strategy whose option it is: `tl.compile(f, strategy="share", match_range=16)`.
+    """
+
+    code = "match-range-strategy"
+    raises = PlanError
+    title = "strategy `{strategy}` has no option `match_range`"
+    help = "it is an option of `share`; `tvm` has a match range of 16, and the others have none"
+
+    strategy: str
+
+
+def strategy_called(name: str) -> Strategy:
+    """Raises PlanError for an unknown name."""
+    if name not in STRATEGIES:
+        near = nearest(name, STRATEGIES)
+        raise UnknownStrategy(name, f"; did you mean {near}?" if near else "").error()
+    return STRATEGIES[name]
+
+
+def is_match_range(given: object) -> bool:
+    """Whether this is a whole number, zero or more, or None for no limits."""
+    return given is None or (not isinstance(given, bool) and isinstance(given, Integral) and int(given) >= 0)
+
+
+def demand_match_range(strategy: str | Strategy) -> None:
+    """Raises PlanError where a strategy has no use for a match range."""
+    if strategy != "share":
+        raise MatchRangeStrategy(strategy if isinstance(strategy, str) else shown(strategy)[:60]).error()
