@@ -28,7 +28,7 @@ from tirlite.rewrite.thread_phases import Phases, is_barrier
 # The packages have functions of these names.
 most_bytes = import_module("tirlite.analysis.most_bytes")
 per_shape = import_module("tirlite.plan.shape.per_shape")
-webs = import_module("tirlite.analysis.webs")
+call_coverage = import_module("tirlite.analysis.call_coverage")
 
 
 def put(target: object, name: str, value: object) -> Plant:
@@ -338,7 +338,7 @@ THROUGH_A_VIEW = """
 
 PASS_BUGS = (
     WholeBug("proofs do not know of views", "1, 2", without_touches(by_view), THROUGH_A_VIEW, "pack"),
-    WholeBug("a web is cut although a value flows", "14", put(webs, "count_that_overwrite", always(1)), FLOWS),
+    WholeBug("a web is cut although a value flows", "14", put(call_coverage, "count_that_overwrite", always(1)), FLOWS),
     WholeBug("a bound over a loop is too small", "3, 15", changed(most_bytes.MostBytes, "_bound", half), GROWING),
     WholeBug(
         "a pair is left out of what is disjoint",

@@ -40,6 +40,7 @@ from tirlite.ir import (
     View,
     While,
 )
+from tirlite.ir.demand import of_prim_func
 from tirlite.record import record
 
 
@@ -116,6 +117,18 @@ class Touch:
     node: Node
     param: Buffer | None = None
 
+    @property
+    def buffer(self) -> Buffer:
+        """The allocation, or the view of it, that is named at this place."""
+        if isinstance(self.node, KernelCall):
+            return next(buffer for param, buffer in self.node.buffers() if param is self.param)
+        if isinstance(self.node, Call):  # the address of an element
+            operand = self.node.args[0]
+            assert isinstance(operand, Load)
+            return operand.buffer
+        assert isinstance(self.node, Load | Store | BufferRef)
+        return self.node.buffer
+
 
 @record(frozen=False, eq=False)
 class Allocation:
@@ -145,6 +158,7 @@ class LinearSequence:
         return iter(self.entries)
 
 
+@of_prim_func
 def linear_sequence(func: PrimFunc) -> LinearSequence:
     """The linear access sequence of `func`; `str` of it has one line an entry."""
     return _Finder().find(func)

@@ -54,6 +54,17 @@ def demands_of(call: KernelCall, proofs: Extents) -> list[Demand]:
     return list(demands(call.callee, dict(call.buffers()), dict(call.scalars()), proofs))
 
 
+def may_be_empty(call: KernelCall, extents: Extents) -> bool:
+    """Whether a dim of the callee that counts as at least 1 is not proved to be at this call."""
+    buffers = dict(call.buffers())
+    for dim, (param, axis) in call.callee.sources.items():
+        if dim.dim is not None and dim.dim.min == 1:
+            size = extents.size(buffers[param].shape[axis])
+            if size is None or prove_le(1, size) is not Proof.YES:
+                return True
+    return False
+
+
 def demands(
     callee: Function, buffers: Mapping[Buffer, Buffer], scalars: Mapping[Var, Expr], proofs: Extents
 ) -> Iterator[Demand]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from tirlite.analysis.access import AccessKind, Region, Touch
+from tirlite.analysis.access import Region, Touch
 from tirlite.analysis.exactness import stays_exact
 from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.linear import Linear, Unknown
+from tirlite.analysis.regions import is_within, regions_between
 from tirlite.ir import GE, GT, LE, LT, And, Buffer, Expr, For, ForKind, IfThenElse, Load, Store, Var
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, ceildiv, prove_eq, prove_le
@@ -29,7 +30,7 @@ def count_that_overwrite(groups: Sequence[Sequence[Touch]], around: Region, buff
     shape = _shape(buffer, space)
     whole: _Part | None = None
     for number, touches in enumerate(groups[:MOST_TOGETHER]):
-        if shape is None or len(touches) != 1 or touches[0].kind is not AccessKind.WRITE:
+        if shape is None or len(touches) != 1 or not _is_store(touches[0]):
             return 0
         nest = _nest_of(touches[0], touches, around, buffer, space)
         part = None if nest is None else nest.part(shape)
@@ -52,11 +53,11 @@ def overwrites(touches: Sequence[Touch], around: Region, buffer: Buffer, space: 
     shape = _shape(buffer, space)
     if shape is None:
         return False
-    stores = [touch for touch in touches if touch.kind is AccessKind.WRITE]
-    reads = [touch for touch in touches if touch.kind is not AccessKind.WRITE]
+    stores = [touch for touch in touches if _is_store(touch)]
+    others = [touch for touch in touches if not _is_store(touch)]
     for store in stores[:_MOST_STORES]:
         nest = _nest_of(store, touches, around, buffer, space)
-        if nest is not None and nest.covers(shape) and all(nest.has_written(read) for read in reads):
+        if nest is not None and nest.covers(shape) and all(nest.has_written(other) for other in others):
             return True
     return False
 
@@ -184,7 +185,7 @@ class _Nest:
         """Whether a read gets what the store wrote in the same iteration of all of its loops."""
         if not isinstance(read.node, Load) or read.node.buffer is not _store_of(self.store).buffer:
             return False
-        if read.position <= self.done or not _is_within(read.region, self.region):
+        if read.position <= self.done or not is_within(read.region, self.region):
             return False
         indices = _indices_of(read.node, self.space, self.lane)
         return (
@@ -220,10 +221,10 @@ def _nest_of(store: Touch, touches: Sequence[Touch], around: Region, buffer: Buf
         where, done = where.parent, max(done, other.position)
     counts: dict[Unknown, Size] = {}
     conditions: list[Expr] = []
-    for region in _regions(where, around):
+    for region in regions_between(where, around):
         composite = region.composite
         if isinstance(composite, For) and composite.kind is not ForKind.THREAD:
-            count = _trip_count(composite, space)
+            count = trip_count(composite, space)
             if count is None:
                 return None
             counts[space.counter(composite)] = count
@@ -242,7 +243,7 @@ def _in_the_other_branch(
     if region is around or not isinstance(region.composite, IfThenElse):
         return None
     for other in touches:
-        if other.kind is not AccessKind.WRITE or _store_of(other).buffer is not _store_of(store).buffer:
+        if not _is_store(other) or _store_of(other).buffer is not _store_of(store).buffer:
             continue
         if other.region.then is region or region.then is other.region:
             found = _indices_of(_store_of(other), space, None)
@@ -264,7 +265,7 @@ def _indices_of(node: Load | Store, space: IndexSpace, lane: Unknown | None) -> 
     return tuple(found)
 
 
-def _trip_count(loop: For, space: IndexSpace) -> Size | None:
+def trip_count(loop: For, space: IndexSpace) -> Size | None:
     """How often a loop runs, or a number below 1; None where its bounds are not known on entry to the function."""
     start, stop = space.linear(loop.start), space.linear(loop.stop)
     if not (start.is_constant and stop.is_constant):
@@ -280,17 +281,8 @@ def _continues(coefficient: Size, count: Size, length: Size) -> bool:
     return _at_most(0, coefficient) and _at_most(coefficient, length) and _at_most(1, count)
 
 
-def _regions(region: Region, around: Region) -> Iterator[Region]:
-    while region is not around:
-        yield region
-        assert region.parent is not None
-        region = region.parent
-
-
-def _is_within(region: Region | None, outer: Region) -> bool:
-    while region is not None and region is not outer:
-        region = region.parent
-    return region is outer
+def _is_store(touch: Touch) -> bool:
+    return isinstance(touch.node, Store)
 
 
 def _store_of(touch: Touch) -> Store:

@@ -13,8 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from tirlite.analysis.access import Allocation, Region, Touch
-from tirlite.analysis.coverage import MOST_TOGETHER, count_that_overwrite
+from tirlite.analysis.call_coverage import CallCoverage
+from tirlite.analysis.coverage import MOST_TOGETHER
 from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.regions import by_statement, child_of, path_to
 from tirlite.ir import Buffer, For, ForKind, IfThenElse, Node, Steps, While, run
 from tirlite.record import record
 
@@ -31,23 +33,28 @@ class Web:
     touches: list[Touch] = field(default_factory=list)
 
 
-def webs_of(allocation: Allocation, space: IndexSpace, views: Mapping[Buffer, Buffer]) -> list[Web]:
+def webs_of(
+    allocation: Allocation, space: IndexSpace, views: Mapping[Buffer, Buffer], calls: CallCoverage | None = None
+) -> list[Web]:
     """The webs of an allocation in order of their first touch; touches that no web can tell apart are of one.
 
     `views` gives for each view of it the one that is made of the allocation itself: what is touched through that is of
     one web, and with views all webs stay in the body of the allocation. It is neither volatile nor is its address
-    handed on.
+    handed on. `calls` keeps what is known of functions from one allocation to the next.
     """
-    return _Finder(allocation, space, views).find()
+    return _Finder(allocation, space, views, calls or CallCoverage()).find()
 
 
 class _Finder:
     """One walk over the touches, body by body, with the webs as disjoint sets of numbers."""
 
-    def __init__(self, allocation: Allocation, space: IndexSpace, views: Mapping[Buffer, Buffer]) -> None:
+    def __init__(
+        self, allocation: Allocation, space: IndexSpace, views: Mapping[Buffer, Buffer], calls: CallCoverage
+    ) -> None:
         self.allocation = allocation
         self.space = space
         self.views = views
+        self.calls = calls
         self.parents: list[int] = []
         self.is_used: list[bool] = []  # of each set, by its root: whether anything was touched
         self.web_of_touch: list[tuple[Touch, int]] = []
@@ -64,9 +71,10 @@ class _Finder:
 
     def body(self, region: Region, touches: Sequence[Touch], state: _State) -> Steps[_State]:
         """What may be in the buffer after `region`, entered with `state`, of which `touches` are all touches."""
-        groups, at = list(_statements(region, touches)), 0
+        groups, at = list(by_statement(region, touches)), 0
         while at < len(groups):
-            fresh = count_that_overwrite(groups[at : at + MOST_TOGETHER], region, self.allocation.buffer, self.space)
+            ahead = groups[at : at + MOST_TOGETHER]
+            fresh = self.calls.count_that_overwrite(ahead, region, self.allocation.buffer, self.space)
             if fresh:
                 state = frozenset((self.new(),))
                 self.touch([touch for group in groups[at : at + fresh] for touch in group], state)
@@ -74,7 +82,7 @@ class _Finder:
                 continue
             group = groups[at]
             at += 1
-            inner = _child(group[0].region, region)
+            inner = child_of(region, group[0].region)
             if inner is None:
                 state = self.touch(group, state)
             elif isinstance(inner.composite, IfThenElse):
@@ -88,7 +96,7 @@ class _Finder:
     def branches(self, around: Region, touches: Sequence[Touch], state: _State) -> Steps[_State]:
         split: dict[Region, list[Touch]] = {}
         for touch in touches:
-            branch = _child(touch.region, around)
+            branch = child_of(around, touch.region)
             assert branch is not None
             split.setdefault(branch, []).append(touch)
         after = state if len(split) < 2 else frozenset[int]()
@@ -119,7 +127,7 @@ class _Finder:
         """The webs that a touch is of for other reasons: its node stands elsewhere too, it goes through a view."""
         if touch.node in self.web_of_node:
             yield self.web_of_node[touch.node]
-        view = self.views.get(getattr(touch.node, "buffer", self.allocation.buffer))
+        view = self.views.get(touch.buffer)
         if view is not None:
             if view not in self.web_of_view:
                 self.web_of_view[view] = self.new()
@@ -130,7 +138,7 @@ class _Finder:
         home = self.allocation.home
         if self.views:
             return home
-        paths = [_path(touch.region, home) for touch in touches]
+        paths = [path_to(touch.region, home) for touch in touches]
         for place in zip(*paths, strict=False):
             inner = place[0]
             if any(other is not inner for other in place) or not self.may_hold(inner, number):
@@ -161,36 +169,6 @@ class _Finder:
             self.parents[other] = roots[0]
             self.is_used[roots[0]] |= self.is_used[other]
         return roots[0]
-
-
-def _statements(region: Region, touches: Sequence[Touch]) -> Iterator[list[Touch]]:
-    """The touches, in order, statement by statement of `region`; bounds and conditions of a composite by themselves."""
-    key, group = None, list[Touch]()
-    for touch in touches:
-        child = _child(touch.region, region)
-        mine = (touch.position, False) if child is None else (child.before, True)
-        if group and mine != key:
-            yield group
-            group = []
-        key = mine
-        group.append(touch)
-    if group:
-        yield group
-
-
-def _path(region: Region, ancestor: Region) -> list[Region]:
-    """The regions from below `ancestor` down to `region`."""
-    found = []
-    while region is not ancestor:
-        found.append(region)
-        assert region.parent is not None
-        region = region.parent
-    return found[::-1]
-
-
-def _child(region: Region, ancestor: Region) -> Region | None:
-    path = _path(region, ancestor)
-    return path[0] if path else None
 
 
 def _is_serial(region: Region) -> bool:

@@ -7,9 +7,9 @@ a dim, it calls a second version, made without that. Other facts of dims are che
 from __future__ import annotations
 
 from tirlite.analysis import Extents
+from tirlite.analysis.call_demands import may_be_empty
 from tirlite.ir import Function, KernelCall, Node, PrimFunc, Steps, calls_in, rewrite, run
 from tirlite.rewrite.weaken import allowing_zero
-from tirlite.sizes import Proof, prove_le
 
 
 def fit_callees(func: PrimFunc) -> PrimFunc:
@@ -28,7 +28,7 @@ class _Fit:
         extents = Extents(func)
         instead: dict[KernelCall, PrimFunc] = {}
         for call in dict.fromkeys(calls):
-            key = call.callee, _may_be_empty(call, extents)
+            key = call.callee, may_be_empty(call, extents)
             if key not in self.versions:
                 assert isinstance(call.callee, PrimFunc)
                 self.versions[key] = yield self.fitted(allowing_zero(call.callee) if key[1] else call.callee)
@@ -42,14 +42,3 @@ class _Fit:
         result = func if is_same else rewrite(func, {KernelCall: replace})
         assert isinstance(result, PrimFunc)
         return result
-
-
-def _may_be_empty(call: KernelCall, extents: Extents) -> bool:
-    """Whether a dim of the callee that counts as at least 1 is not proved to be."""
-    buffers = dict(call.buffers())
-    for dim, (param, axis) in call.callee.sources.items():
-        if dim.dim is not None and dim.dim.min == 1:
-            size = extents.size(buffers[param].shape[axis])
-            if size is None or prove_le(1, size) is not Proof.YES:
-                return True
-    return False

@@ -14,9 +14,12 @@ from tirlite.ir import (
     AttrKey,
     AttrStmt,
     Buffer,
+    BufferRef,
+    Expr,
     For,
     IfThenElse,
     IntImm,
+    KernelCall,
     Load,
     Node,
     PrimFunc,
@@ -44,9 +47,10 @@ class SplitWebs:
     """Splits buffers that are overwritten as a whole, so that each lifetime can be planned by itself.
 
     Where no value that was written before a statement is read after it, since that statement writes all elements first,
-    the buffer goes on as another one of the same name, type and shape, in the innermost body that holds all of its
-    uses. Buffers that the planner leaves alone, that are volatile or opaque, or that an attribute is about stay as they
-    are, and those whose parts would live at the same time. For functions in normal form (see `Normalize`).
+    in loops of its own or by a call of a function that does so, the buffer goes on as another one of the same name,
+    type and shape, in the innermost body that holds all of its uses. Buffers that the planner leaves alone, that are
+    volatile or opaque, or that an attribute is about stay as they are, and those whose parts would live at the same
+    time. For functions in normal form (see `Normalize`).
     """
 
     name: str = "split-webs"
@@ -60,9 +64,11 @@ class SplitWebs:
         reused = [each for each in sequence.allocations if _is_reused(each)]
         if not reused:
             return func
+        from tirlite.analysis.call_coverage import CallCoverage
         from tirlite.analysis.index_space import IndexSpace
         from tirlite.analysis.webs import webs_of
 
+        calls = CallCoverage()
         space = IndexSpace(func, Extents(func))
         in_shapes = frozenset(_loads_in_shapes(func))
         views_of = _views(space)
@@ -70,7 +76,7 @@ class SplitWebs:
         for allocation in reused:
             if _may_split(allocation, space) and not any(touch.node in in_shapes for touch in allocation.touches):
                 views = views_of.get(allocation.buffer, {})
-                webs = webs_of(allocation, space, views)
+                webs = webs_of(allocation, space, views, calls)
                 if len(webs) > 1 and _take_turns(allocation.buffer, webs):
                     splits.add(allocation, webs, views)
         return splits.apply(func)
@@ -94,9 +100,9 @@ def _may_split(allocation: Allocation, space: IndexSpace) -> bool:
     if any(space.definitions.root(remarked) is buffer for remarked in space.definitions.remarked):
         return False
     return _is_plain(allocation.home, None) and all(
-        isinstance(touch.node, Load | Store)
+        isinstance(touch.node, Load | Store | KernelCall)
         and touch.kind is not AccessKind.OPAQUE
-        and not touch.node.buffer.volatile
+        and not touch.buffer.volatile
         and _is_plain(touch.region, allocation.home)
         for touch in allocation.touches
     )
@@ -141,11 +147,12 @@ class _Splits:
     """The buffers to be split, and what becomes of each of their uses."""
 
     def __init__(self) -> None:
-        self.uses: dict[Node, Buffer] = {}
+        self.uses: dict[tuple[Node, Buffer], Buffer] = {}  # by Load, Store or KernelCall, and the allocation
         self.sources: dict[Buffer, Buffer] = {}  # of views that are made of a split allocation
         self.beside: dict[Buffer, list[Buffer]] = {}  # by the allocation: what is allocated in its place
         self.inside: dict[tuple[Stmt, bool], list[Buffer]] = {}  # by composite, and whether it is its else branch
         self.pending: list[Buffer | None] = []  # for each Load and Store on the way down, its new buffer
+        self.called: list[KernelCall] = []  # for each call on the way down, what it was
         self.opened: list[Stmt] = []  # for each composite on the way down, what it was
 
     def add(self, allocation: Allocation, webs: Sequence[Web], views: dict[Buffer, Buffer]) -> None:
@@ -159,11 +166,10 @@ class _Splits:
                 assert web.home.composite is not None
                 self.inside.setdefault((web.home.composite, web.home.then is not None), []).append(buffer)
             for touch in web.touches:
-                assert isinstance(touch.node, Load | Store)
-                if touch.node.buffer is original:
-                    self.uses[touch.node] = buffer
+                if touch.buffer is original:
+                    self.uses[touch.node, original] = buffer
                 else:
-                    self.sources[views[touch.node.buffer]] = buffer
+                    self.sources[views[touch.buffer]] = buffer
 
     def apply(self, func: PrimFunc) -> PrimFunc:
         if not self.beside:
@@ -175,21 +181,40 @@ class _Splits:
                 View: self.view,
                 Load: self.use,
                 Store: self.use,
+                KernelCall: self.call,
                 For: self.loop,
                 While: self.loop,
                 IfThenElse: self.branches,
             },
-            enter={Load: self.note, Store: self.note, For: self.open, While: self.open, IfThenElse: self.open},
+            enter={
+                Load: self.note,
+                Store: self.note,
+                KernelCall: self.called.append,
+                For: self.open,
+                While: self.open,
+                IfThenElse: self.open,
+            },
         )
         assert isinstance(result, PrimFunc)
         return result
 
     def note(self, node: Load | Store) -> None:
-        self.pending.append(self.uses.get(node))
+        self.pending.append(self.uses.get((node, node.buffer)))
 
     def use(self, node: Load | Store) -> Node:
         buffer = self.pending.pop()
         return node if buffer is None or buffer is node.buffer else node.replaced(buffer=buffer)
+
+    def call(self, node: KernelCall) -> Node:
+        original = self.called.pop()
+
+        def renamed(arg: Expr) -> Expr:
+            buffer = self.uses.get((original, arg.buffer)) if isinstance(arg, BufferRef) else None
+            return arg if buffer is None else BufferRef(buffer)
+
+        args = tuple(map(renamed, node.args))
+        is_same = all(new is old for new, old in zip(args, node.args, strict=True))
+        return node if is_same else node.replaced(args=args)
 
     def allocate(self, node: Allocate) -> Node | tuple[Stmt, ...]:
         if node.buffer not in self.beside:

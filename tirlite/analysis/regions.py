@@ -1,0 +1,52 @@
+"""Regions and touches in, how they lie within each other out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tirlite.analysis.access import Region, Touch
+
+
+def regions_between(region: Region, ancestor: Region) -> Iterator[Region]:
+    """The regions from `region` up to below `ancestor`."""
+    while region is not ancestor:
+        yield region
+        assert region.parent is not None
+        region = region.parent
+
+
+def path_to(region: Region, ancestor: Region) -> list[Region]:
+    """The regions from below `ancestor` down to `region`."""
+    return [*regions_between(region, ancestor)][::-1]
+
+
+def child_of(ancestor: Region, region: Region) -> Region | None:
+    """The child of `ancestor` that holds `region`; None where they are the same."""
+    child: Region | None = None
+    while region is not ancestor:
+        child = region
+        assert region.parent is not None
+        region = region.parent
+    return child
+
+
+def is_within(region: Region | None, outer: Region) -> bool:
+    """Whether `region` is `outer`, or stands inside of it."""
+    while region is not None and region is not outer:
+        region = region.parent
+    return region is outer
+
+
+def by_statement(region: Region, touches: Sequence[Touch]) -> Iterator[list[Touch]]:
+    """The touches, in order, statement by statement of `region`; bounds and conditions of a composite by themselves."""
+    key, group = None, list[Touch]()
+    for touch in touches:
+        child = child_of(region, touch.region)
+        mine = (touch.position, False) if child is None else (child.before, True)
+        if group and mine != key:
+            yield group
+            group = []
+        key = mine
+        group.append(touch)
+    if group:
+        yield group
