@@ -5,6 +5,7 @@ from __future__ import annotations
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.shape_plan import shape_plan
 from tirlite.ir import Allocate, Buffer, PrimFunc, View, statements
+from tirlite.ir.demand import of_prim_func
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_le
 
@@ -25,6 +26,7 @@ class ByteRange:
     rows: frozenset[int] = frozenset()
 
 
+@of_prim_func
 def byte_ranges(func: PrimFunc) -> dict[Buffer, ByteRange]:
     """The range of each parameter, allocation and view."""
     extents, plan = Extents(func), shape_plan(func)

@@ -19,6 +19,7 @@ from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Regi
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.lifetimes import Lifetime, lifetimes_of
 from tirlite.ir import PrimFunc, Stmt, run
+from tirlite.ir.demand import of_prim_func
 
 if TYPE_CHECKING:
     from tirlite.analysis.in_place_proof import InPlaceProof
@@ -33,6 +34,7 @@ _COMPARED_ON_AVERAGE = 16
 _COMPARED_AT_LEAST = 10_000
 
 
+@of_prim_func
 def in_place_candidates(
     func: PrimFunc,
     sequence: LinearSequence | None = None,

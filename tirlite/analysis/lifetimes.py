@@ -15,6 +15,7 @@ from __future__ import annotations
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch, linear_sequence
 from tirlite.analysis.visibility import Visibility
 from tirlite.ir import Buffer, For, IfThenElse, PrimFunc, While
+from tirlite.ir.demand import of_prim_func
 from tirlite.record import record
 
 Interval = tuple[int, int]
@@ -40,6 +41,7 @@ class Lifetime:
         return f"{self.buffer.name}: " + (", ".join(f"[{lo}, {hi})" for lo, hi in self.live) or "never")
 
 
+@of_prim_func
 def lifetimes(func: PrimFunc) -> dict[str, Lifetime]:
     """The lifetime of each allocation by the name of its buffer; equal names get `_1`, `_2` ... in order."""
     named: dict[str, Lifetime] = {}

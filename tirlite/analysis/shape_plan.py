@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.most_bytes import MostBytes
 from tirlite.ir import Allocate, AttrKey, AttrStmt, Buffer, Expr, IntImm, Load, PrimFunc, SeqStmt, Var, View, statements
+from tirlite.ir.demand import of_prim_func
 from tirlite.plan import Conditions
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, dims_of, maximum
@@ -36,6 +37,7 @@ class ShapePlan:
         return self.entry(buffer.shape[0]) if len(buffer.shape) == 1 and buffer.dtype.bytes == 1 else None
 
 
+@of_prim_func
 def shape_plan(func: PrimFunc) -> ShapePlan | None:
     """The plan that `func` takes with each call, if it does."""
     stmts = func.body.stmts
@@ -58,6 +60,7 @@ class PlanDemands:
     variables: Mapping[Dim, Var]
 
 
+@of_prim_func
 def plan_demands(func: PrimFunc) -> PlanDemands | None:
     """What `func` demands of its plan, told by its statements alone; None where it takes none.
 

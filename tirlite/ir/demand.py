@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TypeVar, cast
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from tirlite.diag import CallTypeError, Message, boundary
 from tirlite.ir.func import PrimFunc
 
+P = ParamSpec("P")
 R = TypeVar("R")
 Call = TypeVar("Call", bound=Callable[..., PrimFunc])
 
@@ -40,16 +41,16 @@ def demand_prim_func(given: object, name: str) -> None:
     raise NoPrimFunc(name, type(given).__name__, advice).error()
 
 
-def of_prim_func(function: Callable[[PrimFunc], R]) -> Callable[[PrimFunc], R]:
-    """An analysis behind the boundary: a decorator."""
+def of_prim_func(function: Callable[Concatenate[PrimFunc, P], R]) -> Callable[Concatenate[PrimFunc, P], R]:
+    """An analysis of its first argument behind the boundary: a decorator."""
 
     @wraps(function)
-    def bounded(func: PrimFunc) -> R:
+    def bounded(func: PrimFunc, *args: P.args, **options: P.kwargs) -> R:
         with boundary:
             demand_prim_func(func, f"{function.__name__}()")
-            return function(func)
+            return function(func, *args, **options)
 
-    return bounded
+    return cast(Callable[Concatenate[PrimFunc, P], R], bounded)
 
 
 def pass_call(method: Call) -> Call:

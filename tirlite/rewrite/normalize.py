@@ -28,6 +28,7 @@ from tirlite.ir import (
     substitute,
     walk,
 )
+from tirlite.ir.demand import pass_call
 from tirlite.record import record
 
 _MOVED = (AttrKey.STORAGE_SCOPE, AttrKey.VOLATILE_SCOPE)
@@ -43,6 +44,7 @@ class Normalize:
 
     name: str = "normalize"
 
+    @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         return _attributes_to_fields(_unique_definitions(func))
 

@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Protocol, TypeAlias
 
 from tirlite.ir import PrimFunc
+from tirlite.ir.demand import of_prim_func
 from tirlite.plan.collection import collection_paused
 from tirlite.record import record
 
@@ -38,6 +39,7 @@ class Step:
 Observer: TypeAlias = Callable[[Step], None]
 
 
+@of_prim_func
 def run_pipeline(func: PrimFunc, passes: Iterable[Pass], observers: Iterable[Observer] = ()) -> PrimFunc:
     """`func` after all passes, in order. Each observer is called after each pass."""
     watching = tuple(observers)

@@ -24,6 +24,7 @@ from tirlite.analysis.most_bytes import MostBytes
 from tirlite.analysis.visibility import Visibility
 from tirlite.diag import Message, PlanError, Span
 from tirlite.ir import Allocate, Buffer, DType, For, PrimFunc, TypeCode, Var, statements
+from tirlite.ir.demand import of_prim_func
 from tirlite.plan import Pool, Problem, Rank, Request, StorageScope
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_le, round_up, upper_bound
@@ -83,6 +84,7 @@ class StorageProblem:
         return replace(self, problem=problem)
 
 
+@of_prim_func
 def storage_problem(
     func: PrimFunc,
     target: Target,

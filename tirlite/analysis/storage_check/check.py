@@ -19,6 +19,7 @@ from tirlite.analysis.storage_check.places import Places
 from tirlite.analysis.storage_check.resident import Event, Handover, Region, Resident, Root, StorageFault, Wrong
 from tirlite.analysis.storage_check.walk import Walk
 from tirlite.ir import Buffer, PrimFunc
+from tirlite.ir.demand import demand_prim_func, of_prim_func
 from tirlite.plan import Ok
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _Run: TypeAlias = tuple[int, int, Region]
 
 
+@of_prim_func
 def check_storage(original: PrimFunc, rewritten: PrimFunc, in_place: Sequence[Handover] = ()) -> Ok | StorageFault:
     """Whether `rewritten` computes what `original` does: the same statements, on storage that serves as well.
 
@@ -39,6 +41,7 @@ def check_storage(original: PrimFunc, rewritten: PrimFunc, in_place: Sequence[Ha
     of all that happens to them there, and if trying some instances does not refute it. What cannot be proved counts as
     wrong. Cost: about linear, and more only where buffers that meet on the same bytes are kept apart by branches alone.
     """
+    demand_prim_func(rewritten, "check_storage()")
     if original is rewritten:
         return Ok()
     try:
