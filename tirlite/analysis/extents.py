@@ -64,6 +64,9 @@ class Extents:
 
     def bytes(self, buffer: Buffer) -> Size | None:
         """The bytes of a buffer; None where they are not known on entry. An extent below zero counts as zero."""
+        constant = constant_bytes(buffer)
+        if constant is not None:
+            return constant
         total: Size = buffer.dtype.bytes
         for extent in buffer.shape:
             size = self.size(extent)
@@ -75,6 +78,16 @@ class Extents:
     def expr(self, size: Size) -> Expr:
         """The i64 expression with the value of `size`, over this function's dims and parameters."""
         return expr_of(size, self.variables)
+
+
+def constant_bytes(buffer: Buffer) -> int | None:
+    """The bytes of a buffer whose extents are constants, else None. An extent below zero counts as zero."""
+    total = buffer.dtype.bytes
+    for extent in buffer.shape:
+        if type(extent) is not IntImm or extent.dtype is not i64:
+            return None
+        total *= max(extent.value, 0)
+    return total
 
 
 def _at_least_zero(size: Size) -> Size:

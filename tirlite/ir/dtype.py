@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from enum import Enum
 from functools import cache
 from operator import index
@@ -52,11 +53,16 @@ class DType:
     """A scalar type of `bits` bits, or a vector of `lanes` of them. Equal by value.
 
     `DType[...]` gives a tensor type, as in `f32[n, m]`: an element type with a shape.
+    `bytes` are those of one element in memory, all lanes; a bool takes one byte a lane.
     """
 
     code: TypeCode
     bits: int
     lanes: int = 1
+    bytes: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bytes", (self.bits + 7) // 8 * self.lanes)
 
     @property
     def name(self) -> str:
@@ -65,11 +71,6 @@ class DType:
         if self.code in _SHORT:
             return f"{_SHORT[self.code]}{self.bits}{lanes}"
         return ("bool_" if self.code is TypeCode.BOOL else "handle") + lanes
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of one element in memory, all lanes; a bool takes one byte a lane."""
-        return (self.bits + 7) // 8 * self.lanes
 
     @property
     def is_bool(self) -> bool:

@@ -17,7 +17,7 @@ def hull_of(resident: Resident, outermost: dict[tuple[Region, Region], Region | 
     run at no fixed pace. `outermost` remembers the outermost loop of each region inside each body.
     """
     home = resident.region
-    touches = [each for each in resident.happenings if each.event is not Event.DECLARE]
+    _, *touches = resident.happenings  # the declaration comes first
     if not touches:
         return None
     hull = (resident.position, home.end) if resident.opaque is not None else _touched(home, touches, outermost)
@@ -28,12 +28,10 @@ def hull_of(resident: Resident, outermost: dict[tuple[Region, Region], Region | 
 
 
 def _touched(home: Region, touches: list[Happening], outermost: dict[tuple[Region, Region], Region | None]) -> Hull:
-    lows, highs = [], []
+    lows, highs = [touches[0].position], [touches[-1].position]
     for each in touches:
         region = each.region
         if region is home:
-            lows.append(each.position)
-            highs.append(each.position)
             continue
         if (region, home) not in outermost:
             outermost[region, home] = _outermost_loop(region, home)

@@ -1,15 +1,16 @@
 """Residents with bytes and hulls in, the pairs that may meet out: at one time, and not proved to lie apart.
 
-Time is swept once. Those that are there stand in a chain by their bytes, each proved to end where the next begins or
-before, so a newcomer is compared with its neighbours in the chain only. What does not fit into the chain is kept beside
-it, and compared with each newcomer, until what is in its way is gone: what takes over the bytes of another waits for
-no more than that other's end.
+Where each is gone before the next one comes, there is nothing to compare. Else time is swept once. Those that are there
+stand in a chain by their bytes, each proved to end where the next begins or before, so a newcomer is compared with its
+neighbours in the chain only. What does not fit into the chain is kept beside it, and compared with each newcomer, until
+what is in its way is gone: what takes over the bytes of another waits for no more than that other's end.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 from tirlite.analysis.storage_check.hulls import Hull
 from tirlite.analysis.storage_check.resident import Bytes
@@ -21,6 +22,8 @@ _Key = tuple[int, int, int]
 
 def meetings(places: Sequence[Bytes], hulls: Sequence[Hull | None], at_most: AtMost) -> Iterator[tuple[int, int]]:
     """The pairs of indices."""
+    if _one_after_another(hulls):
+        return
     value = _ordering(places)
     keys = [(value(place.low), value(place.high), index) for index, place in enumerate(places)]
     times: list[tuple[int, bool, int]] = []
@@ -34,6 +37,10 @@ def meetings(places: Sequence[Bytes], hulls: Sequence[Hull | None], at_most: AtM
             there.add(index)
         else:
             there.remove(index)
+
+
+def _one_after_another(hulls: Sequence[Hull | None]) -> bool:
+    return all(last < first for (_, last), (first, _) in pairwise(sorted(filter(None, hulls))))
 
 
 class _There:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import gcd, prod
 
-from tirlite.analysis.extents import Extents
+from tirlite.analysis.extents import Extents, constant_bytes
 from tirlite.analysis.room import Room
 from tirlite.analysis.shape_plan import ShapePlan, alignment_at
 from tirlite.analysis.storage_check.resident import Bytes, Resident, Root, Window, Wrong
@@ -103,6 +103,9 @@ class Places:
 
     def _most_bytes(self, buffer: Buffer) -> Size | None:
         """The bytes that a buffer never exceeds: extents may depend on loop variables."""
+        constant = constant_bytes(buffer)
+        if constant is not None:
+            return constant
         extents = [self._size(expr) for expr in buffer.shape]
         if None in extents:
             if self._room is None:

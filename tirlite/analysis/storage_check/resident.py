@@ -105,7 +105,7 @@ class Resident:
     opaque: Stmt | None = None
     thread: For | None = None
     is_forked: bool = False
-    stretches: list[tuple[int, int]] = field(default_factory=list)
+    stretches: Sequence[tuple[int, int]] = ()
 
     @property
     def buffer(self) -> Buffer:

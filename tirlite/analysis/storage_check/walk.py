@@ -16,6 +16,7 @@ from tirlite.ir import (
     Allocate,
     AttrKey,
     AttrStmt,
+    Binary,
     Buffer,
     BufferRef,
     Call,
@@ -47,8 +48,9 @@ from tirlite.ir.thread_tag import ThreadRole, thread_role
 _T = TypeVar("_T")
 _Declaration: TypeAlias = Allocate | View
 _DECLARATIONS = (Allocate, View)
-# What is told apart by one look, as nothing stands below it.
+# What is told apart by one look: nothing stands below it, or what does is all that there is to it.
 _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
+_OPERATORS: frozenset[type[Node]] = frozenset(Binary.__subclasses__())
 _Composite: TypeAlias = For | While | IfThenElse | AttrStmt
 
 
@@ -98,18 +100,20 @@ class Walk:
                 self._declarations(declared, cast(Sequence[_Declaration], rest[start:after]), region, buffers)
             if before == len(olds) or after == len(rest):
                 break
-            stmt = olds[before]
+            stmt, new_stmt = olds[before], rest[after]
             begun = self._clock + 1
-            if type(stmt) is not type(rest[after]) or not _same_but_bodies(stmt, rest[after]):
-                raise Wrong("a statement is not what it was", at=stmt, by=rest[after])
-            if isinstance(stmt, (For, While, IfThenElse, AttrStmt)):
-                yield self._composite(stmt, rest[after], region)
+            if stmt is not new_stmt and not _same_but_bodies(stmt, new_stmt):
+                raise Wrong("a statement is not what it was", at=stmt, by=new_stmt)
+            if isinstance(stmt, Store):
+                self._store(stmt, region)
+            elif isinstance(stmt, (For, While, IfThenElse, AttrStmt)):
+                yield self._composite(stmt, new_stmt, region)
             else:
                 self._leaf(stmt, region)
             if isinstance(stmt, Let):
                 self._known.add(stmt.var)
                 names.append(stmt.var)
-            if self.runs and stmt in self.runs:
+            if stmt in self.runs:
                 self.runs[stmt].append((begun, self._tick(), region))
             before, after = before + 1, after + 1
         if before < len(olds):
@@ -130,18 +134,21 @@ class Walk:
     ) -> None:
         """Declarations that stand between two statements. `outside` keeps what their names meant before."""
         here = {stmt.buffer: stmt for stmt in olds}
-        for stmt in (*news, *olds):
-            if stmt.buffer not in outside:
-                outside[stmt.buffer] = self._windows.get(stmt.buffer), self._residents.get(stmt.buffer)
         for stmt in news:
-            before = here.get(stmt.buffer)
+            buffer = stmt.buffer
+            before = here.get(buffer)
             if before is not stmt:
                 self._demand_known(stmt, is_moved=before is None)
-            self._windows[stmt.buffer] = self._window(stmt, region)
+            if buffer not in outside:
+                outside[buffer] = self._windows.get(buffer), self._residents.get(buffer)
+            self._windows[buffer] = self._window(stmt, region)
         for stmt in olds:
-            self._touch(stmt.buffer.shape, region, stmt)
+            buffer = stmt.buffer
+            if buffer not in outside:
+                outside[buffer] = self._windows.get(buffer), self._residents.get(buffer)
+            self._touch(buffer.shape, region, stmt)
             if isinstance(stmt, Allocate):
-                self._residents[stmt.buffer] = self._begin(stmt, region)
+                self._residents[buffer] = self._begin(stmt, region)
             else:
                 self._view(stmt, region)
 
@@ -155,7 +162,7 @@ class Walk:
             exprs.append(stmt.byte_offset)
         while exprs:
             expr = exprs.pop()
-            if isinstance(expr, IntImm) or (self.plan is not None and self.plan.entry(expr) is not None):
+            if type(expr) is IntImm or (self.plan is not None and self.plan.entry(expr) is not None):
                 continue
             if isinstance(expr, Var) and expr not in self._known:
                 raise Wrong(f"`{stmt.buffer.name}` is declared where `{expr.name}` has no value yet", at=stmt)
@@ -180,8 +187,9 @@ class Walk:
             return None
         if window.root is None:
             raise Wrong(f"`{stmt.buffer.name}` lies in an array of the caller", [stmt.buffer], stmt)
-        resident = Resident(stmt, region, self._tick(), window, thread=self._thread)
-        resident.happenings.append(Happening(resident.position, Event.DECLARE, region, stmt, stmt))
+        position = self._tick()
+        declared = Happening(position, Event.DECLARE, region, stmt, stmt)
+        resident = Resident(stmt, region, position, window, [declared], thread=self._thread)
         window.root.residents.append(resident)
         return resident
 
@@ -211,14 +219,16 @@ class Walk:
             if use & Use.OPAQUE:
                 self._opaque(buffer, region, call, call)
 
+    def _store(self, stmt: Store, region: Region) -> None:
+        self._touch(stmt.children(), region, stmt)
+        self._happens(stmt.buffer, Event.STORE, region, stmt, stmt)
+
     def _leaf(self, stmt: Stmt, region: Region) -> None:
         if isinstance(stmt, KernelCall):
             self._call(stmt, region)
             return
         self._touch(stmt.children(), region, stmt)
-        if isinstance(stmt, Store):
-            self._happens(stmt.buffer, Event.STORE, region, stmt, stmt)
-        elif isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is Op.BARRIER:
+        if isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is Op.BARRIER:
             region.barriers.append(self._tick())
 
     def _composite(self, old: _Composite, new: Stmt, region: Region) -> Steps[None]:
@@ -277,7 +287,11 @@ class Walk:
         stack = [*exprs[::-1]]
         while stack:
             each = stack.pop()
-            if type(each) in _ATOMS:
+            kind = type(each)
+            if kind in _ATOMS:
+                continue
+            if kind in _OPERATORS:
+                stack += each.children()
                 continue
             if isinstance(each, Load):
                 self._happens(each.buffer, Event.LOAD, region, stmt, each)
@@ -292,13 +306,14 @@ class Walk:
             stack += each.children()
 
     def _happens(self, buffer: Buffer, event: Event, region: Region, stmt: Stmt, node: Node) -> Resident | None:
-        position = self._tick()
+        self._clock += 1
         if buffer not in self._windows:
             raise Wrong(f"`{buffer.name}` is used and not declared", [buffer], stmt)
         resident = self._residents.get(buffer)
         if resident is not None:
-            resident.happenings.append(Happening(position, event, region, stmt, node))
-            resident.is_forked = resident.is_forked or self._thread is not resident.thread
+            resident.happenings.append(Happening(self._clock, event, region, stmt, node))
+            if self._thread is not resident.thread:
+                resident.is_forked = True
             if resident.opaque is None and resident.stmt.buffer.volatile:
                 resident.opaque = stmt
         return resident
@@ -322,8 +337,8 @@ def _plan_of(original: PrimFunc, rewritten: PrimFunc) -> ShapePlan | None:
 
 
 def _same_but_bodies(old: Stmt, new: Stmt) -> bool:
-    if old is new:
-        return True
+    if type(old) is not type(new):
+        return False
     for name in old.FIELDS:
         one, other = getattr(old, name), getattr(new, name)
         if one is not other and one != other and not isinstance(one, SeqStmt) and name != "span":
