@@ -8,7 +8,7 @@ import shutil
 from tirlite.diag import TirliteError
 from tirlite.plan import Plan, Problem, lower_bound, solve
 from tirlite.plan.addresses import addresses
-from tirlite.plan.witness import witness
+from tirlite.plan.witness import Witness, witness
 from tirlite.show import Piece, block, folded, page, picture, table
 from tirlite.sizes import Size
 
@@ -58,9 +58,14 @@ def failure_json(problem: Problem, strategy: str, error: TirliteError) -> str:
         "capacity": _capacity(problem),
         "error": error.code,
         "impossible": found is not None,
-        "witness": found and {"time": found.time, "bytes": found.bytes, "live": list(found.live)},
+        "witness": found and _told_witness(found),
     }
     return json.dumps(figures, indent=1)
+
+
+def _told_witness(found: Witness) -> dict[str, object]:
+    told: dict[str, object] = {"time": found.time, "bytes": found.bytes, "live": list(found.live)}
+    return told | ({"binding": dict(found.binding)} if found.binding else {})
 
 
 def plan_page(plan: Plan, name: str) -> str:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from tirlite.diag import CapacityError, Message
-from tirlite.plan.bound import peak
+from tirlite.diag import CapacityError, KernelError, Message
+from tirlite.plan.bound import Stretch, padded_peak, peak
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
+from tirlite.plan.samples import samples
 from tirlite.record import record
-from tirlite.sizes import lower_bound
+from tirlite.sizes import Dim, lower_bound
 
 _SHOWN = 12
+# Values of dims that are tried, and the largest for a dim without a limit.
+_SAMPLES = 4
+_MOST = 1 << 40
 
 
 class CannotFit(Message):
@@ -23,7 +28,7 @@ class CannotFit(Message):
 
     code = "cannot-fit"
     raises = CapacityError
-    title = "no plan fits {capacity} bytes: at time {time}, {bytes} bytes are live at once"
+    title = "no plan fits {capacity} bytes{where}: at time {time}, {bytes} bytes are {what}"
     label = "`{largest}` is the largest of what is live then"
     help = "these are live then: {live}"
 
@@ -32,30 +37,61 @@ class CannotFit(Message):
     bytes: int
     live: str
     largest: str
+    where: str = ""
+    what: str = "live at once"
 
 
 @record
 class Witness:
-    """A memory, a time, the bytes live then, and the requests that are."""
+    """A memory, a time, the bytes live then, and the requests that are.
+
+    `binding` are values of dims at which it is so, by name. If `is_padded`, the bytes count padding that no order of
+    what is live can do without.
+    """
 
     memory: str
     capacity: int
     time: int
     bytes: int
     live: tuple[str, ...]
+    binding: tuple[tuple[str, int], ...] = ()
+    is_padded: bool = False
 
 
 def witness(problem: Problem) -> Witness | None:
-    """Where more is live than one memory holds; None where sizes are symbolic, or that is nowhere."""
-    for name, pool in problem.memories.items():
-        bound_here = [request for request in problem.requests if request.memories == (name,)]
-        if pool.capacity is None or not bound_here:
+    """Where more is live than one memory holds, for some values of the dims; None where that is not found."""
+    if all(pool.capacity is None for pool in problem.memories.values()):
+        return None
+    for binding in (*samples(problem.dims, _SAMPLES), _largest_values(problem.dims)) if problem.dims else ({},):
+        try:
+            found = _witness_at(problem.at(binding) if binding else problem)
+        except KernelError:  # a division by zero
             continue
-        most = peak(problem, bound_here)
-        if isinstance(most.size, int) and most.size > pool.capacity:
-            live = tuple(request.id for request in live_at(bound_here, most.time))
-            return Witness(name, pool.capacity, most.time, most.size, live)
+        if found is not None:
+            return replace(found, binding=tuple((dim.name, value) for dim, value in binding.items()))
     return None
+
+
+def _witness_at(problem: Problem) -> Witness | None:
+    for name, pool in problem.memories.items():
+        inside = [request for request in problem.requests if request.memories == (name,)]
+        if pool.capacity is None or not inside:
+            continue
+        parts = [Stretch(r.live, r.size, r.memories, r.align) for r in inside]
+        # What lies in a memory lies in one arena, or in several with padding between them: capacities count that.
+        plain, padded = peak(problem, inside), padded_peak(parts, pool.align)
+        assert isinstance(plain.size, int)
+        is_padded = plain.size <= pool.capacity
+        size, time = (padded.size, padded.time) if is_padded else (plain.size, plain.time)
+        if size > pool.capacity:
+            live = tuple(request.id for request in live_at(inside, time))
+            return Witness(name, pool.capacity, time, size, live, is_padded=is_padded)
+    return None
+
+
+def _largest_values(dims: Sequence[Dim]) -> dict[Dim, int]:
+    """The largest values that facts allow, or very large ones."""
+    return {dim: (_MOST if dim.max is None else dim.max) // dim.multiple_of * dim.multiple_of for dim in dims}
 
 
 def refuse_impossible(problem: Problem) -> None:
@@ -65,7 +101,10 @@ def refuse_impossible(problem: Problem) -> None:
         listed = ", ".join(f"`{name}`" for name in found.live[:_SHOWN])
         more = f" and {len(found.live) - _SHOWN} more" if len(found.live) > _SHOWN else ""
         largest = largest_of([problem.by_id[name] for name in found.live])
-        raise CannotFit(found.capacity, found.time, found.bytes, listed + more, largest).error()
+        told = ", ".join(f"{name} = {value}" for name, value in found.binding)
+        what = "needed at once, with padding between them" if found.is_padded else "live at once"
+        where = f" where {told}" if told else ""
+        raise CannotFit(found.capacity, found.time, found.bytes, listed + more, largest, where, what).error()
 
 
 def largest_of(requests: Sequence[Request]) -> str:
