@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import ParamSpec, TypeVar
 
 from tirlite.diag.error import InternalError, TirliteError
-from tirlite.show import full_traceback
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,7 +32,11 @@ class Boundary:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
     ) -> None:
-        if isinstance(error, TirliteError) and not isinstance(error, InternalError) and not full_traceback():
+        if not isinstance(error, TirliteError) or isinstance(error, InternalError):
+            return
+        from tirlite.show import full_traceback
+
+        if not full_traceback():
             # Python raises the error again with the frames that it then has, and adds those of the callers.
             error.__traceback__ = None
             error.__suppress_context__ = True

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from tirlite.show import Piece, Styled, block
+if TYPE_CHECKING:
+    from tirlite.show import Piece, Styled
 
 
 class Report(Protocol):
@@ -30,6 +31,8 @@ class TirliteError(Exception):
 
     def styled(self) -> Styled:
         """The text in pieces with roles: `tirlite.show.write` prints it with colours where the terminal has them."""
+        from tirlite.show import Piece
+
         pieces: list[Piece] = []
         for message in self.messages:
             pieces += [*([Piece("\n\n")] if pieces else []), *message.styled()]
@@ -45,6 +48,8 @@ class TirliteError(Exception):
         return f"<{type(self).__name__} {first}{more}>"
 
     def _repr_html_(self) -> str:
+        from tirlite.show import block
+
         return block(self.styled())
 
 

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 from dataclasses import Field, field
 from inspect import get_annotations
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from tirlite.diag.error import KernelError, TirliteError
-from tirlite.diag.render import Place, render
-from tirlite.diag.source import Span
-from tirlite.show import Styled, plain
+
+if TYPE_CHECKING:
+    from tirlite.diag.source import Span
+    from tirlite.show import Styled
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -87,10 +88,14 @@ class Message(Record):
 
     def __str__(self) -> str:
         """The rendered text: heading, source lines with carets, help."""
+        from tirlite.show import plain
+
         return plain(self.styled())
 
     def styled(self) -> Styled:
         """The rendered text in pieces with roles, for terminals and notebooks."""
+        from tirlite.diag.render import Place, render
+
         places = tuple(
             Place(span, self.say(label), is_main)
             for span, label, is_main in (

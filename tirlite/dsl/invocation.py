@@ -13,13 +13,11 @@ from tirlite.dsl.cell_types import CellTypes
 from tirlite.dsl.convert import stored
 from tirlite.dsl.expression import AsFunction, Callee, Position
 from tirlite.dsl.inline import BadInlineParameter, Inline
-from tirlite.dsl.kernel_call import called, spliced
 from tirlite.dsl.parameters import checked, described
 from tirlite.dsl.scope import Scope
 from tirlite.dsl.surroundings import Surroundings, surroundings_of
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Expr, FloatImm, IntImm, LetExpr, Var
-from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Allocate, Let, Stmt, Store, View
 from tirlite.ir.trampoline import Steps
 from tirlite.ir.walk import walk
@@ -83,12 +81,13 @@ class Invocation:
     def __call__(self, callee: Callee, site: CallSite, position: Position) -> Steps[object]:
         """The value of a call: a number, a tuple of numbers, or None."""
         stmts: Sequence[Stmt]
-        if isinstance(callee, AsFunction):
-            stmts, value = (called(callee.func, site),), None
-        elif isinstance(callee, PrimFunc):
-            stmts, value = spliced(callee, site), None
-        else:
+        if isinstance(callee, Inline):
             stmts, value = yield self._inlined(callee, site)
+        else:
+            from tirlite.dsl.kernel_call import called, spliced
+
+            stmts = (called(callee.func, site),) if isinstance(callee, AsFunction) else spliced(callee, site)
+            value = None
         if position is Position.CONDITIONAL:
             return _as_expression(callee.name, stmts, value, site.span)
         if position is Position.INSIDE and not (self.types.learning and self.types.undecided):

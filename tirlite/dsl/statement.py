@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from tirlite.diag import KernelError, Message, Span
-from tirlite.dsl.assert_message import told
 from tirlite.dsl.assignment import Assignments
 from tirlite.dsl.attributes import attribute_of, thread_attribute
 from tirlite.dsl.calls import CallSite, misplaced
@@ -159,6 +158,8 @@ class Statements:
         text: str = self.expressions.places.text(stmt.test)
         values: tuple[Expr, ...] = ()
         if stmt.msg is not None:
+            from tirlite.dsl.assert_message import told
+
             text, values = told(stmt.msg, self.expressions)
         self.scope.add(Assert(test, text, values, span=self._span(stmt)))
 

@@ -9,9 +9,7 @@ from tirlite.diag import Span
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.kernel_call import Function
 from tirlite.ir.node import Node, node
-from tirlite.ir.printer import function_text
 from tirlite.ir.stmt import SeqStmt
-from tirlite.show import block, marked_text, python_text, write
 
 
 @node
@@ -32,6 +30,8 @@ class PrimFunc(Function):
     span: Span | None = field(default=None, kw_only=True)
 
     def __str__(self) -> str:
+        from tirlite.ir.printer_func import function_text
+
         return function_text(self)
 
     def show(self, mark: Node | Buffer | None = None) -> None:
@@ -40,8 +40,13 @@ class PrimFunc(Function):
         `mark` is a statement or an expression out of the body, or a variable or buffer, which is marked wherever it
         stands.
         """
+        from tirlite.ir.printer_func import function_text
+        from tirlite.show import marked_text, write
+
         text = function_text(self, mark)
         write(marked_text(text, "# the node is not in this function" if mark is not None else ""))
 
     def _repr_html_(self) -> str:
+        from tirlite.show import block, python_text
+
         return block(python_text(str(self)))

@@ -1,4 +1,4 @@
-"""The IR in, DSL source out, which `tl.parse` reads back: of a function, a statement, or an expression.
+"""The IR in, DSL source out, which `tl.parse` reads back: of a statement or an expression; functions: `printer_func`.
 
 Types are explicit, so that reading back promotes nothing. Names are made legal and unique. Python reads no more than
 100 levels of indentation: what is nested deeper than that is printed as an outline, its levels as numbers, and is not
@@ -7,21 +7,12 @@ for reading back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from tirlite.ir.callees import closure_of
-from tirlite.ir.equal import called_digests
-from tirlite.ir.expr import Buffer, Expr, Var
-from tirlite.ir.kernel_call import Function
+from tirlite.ir.expr import Expr
 from tirlite.ir.node import Node
 from tirlite.ir.printer_expr import expr_text
-from tirlite.ir.printer_names import Names, legal
-from tirlite.ir.printer_stmt import Line, StatementPrinter, promises, tensor_text
+from tirlite.ir.printer_names import Names
 from tirlite.ir.repeats import demand_few_repeats
 from tirlite.ir.stmt import Stmt
-
-# Deeper nests are printed as an outline.
-_MOST_LEVELS = 90
 
 
 def text(node: Node) -> str:
@@ -33,91 +24,9 @@ def text(node: Node) -> str:
     if isinstance(node, Expr):
         return expr_text(node, Names())[0]
     if isinstance(node, Stmt):
+        from tirlite.ir.printer_stmt import StatementPrinter, laid_out
+
         printer = StatementPrinter(Names())
         printer.print((node,), 0)
-        return _layout(printer.lines)
+        return laid_out(printer.lines)
     return str(node)
-
-
-def function_text(func: Function, mark: Node | Buffer | None = None) -> str:
-    """A whole function, behind those that it calls, each once. What `mark` prints as is framed.
-
-    Raises KernelError where the same parts stand in it so often that the text would not end.
-    """
-    functions = closure_of(func)
-    for each in functions:
-        demand_few_repeats(each)
-    names: dict[Function, str] = {}
-    if len(functions) == 1:
-        return _layout(_function_lines(func, names, mark))
-    digests = called_digests(func)
-    taken = Names()
-    own = taken.fresh(func.name)
-    known: dict[bytes, str] = {}
-    lines: list[Line] = []
-    for callee in functions[:-1]:
-        digest = digests[callee]
-        if digest not in known:
-            known[digest] = names[callee] = taken.fresh(callee.name)
-            lines += [*_function_lines(callee, names, mark), (0, ""), (0, "")]
-        names[callee] = known[digest]
-    return _layout([*lines, *_function_lines(func, {**names, func: own}, mark)])
-
-
-def _function_lines(func: Function, functions: Mapping[Function, str], mark: Node | Buffer | None) -> list[Line]:
-    """A function by itself, with the declarations of its dims in front; `functions` are the names of its callees."""
-    names = Names(mark, functions)
-    header = _dims_text(func.dims, names)
-    for param in func.params:
-        names.define(param)
-    signature = ", ".join(_param_text(param, names, is_output=param in func.outputs) for param in func.params)
-    printer = StatementPrinter(names)
-    printer.print(func.body.stmts, 1)
-    name = functions.get(func) or legal(func.name)
-    lines = [(0, "@tl.kernel"), (0, f"def {name}({signature}):"), *printer.lines]
-    return [*((0, line) for line in header), *([(0, "")] if header else []), *lines]
-
-
-def _dims_text(dims: Sequence[Var], names: Names) -> list[str]:
-    plain, lines = [], []
-    for var in dims:
-        name = names.define(var)
-        facts = _facts_text(var)
-        if facts:
-            lines.append(f'{name} = tl.dim("{name}"{facts})')
-        else:
-            plain.append(name)
-    if len(plain) == 1:
-        lines.insert(0, f'{plain[0]} = tl.dim("{plain[0]}")')
-    elif plain:
-        lines.insert(0, f'{", ".join(plain)} = tl.dims("{" ".join(plain)}")')
-    return lines
-
-
-def _facts_text(var: Var) -> str:
-    """What is known of a dim beyond that it is positive, as keywords."""
-    dim = var.dim
-    if dim is None:
-        return ""
-    facts = [("min", dim.min, 1), ("max", dim.max, None), ("multiple_of", dim.multiple_of, 1)]
-    return "".join(f", {fact}={value}" for fact, value, default in facts if value != default)
-
-
-def _param_text(param: Var | Buffer, names: Names, *, is_output: bool) -> str:
-    if isinstance(param, Var):
-        return f"{names.of(param)}: tl.{param.dtype}"
-    shape = ", ".join(expr_text(extent, names)[0] for extent in param.shape)
-    kind = tensor_text(param.dtype, shape)
-    scope = [f'scope="{param.scope}"'] if param.scope != "global" else []
-    if scope or promises(param):
-        kind = f"tl.buffer({', '.join([kind, *scope, *promises(param)])})"
-    return f"{names.of(param)}: {f'tl.out[{kind}]' if is_output else kind}"
-
-
-def _layout(lines: Sequence[Line]) -> str:
-    deepest = max((level for level, _ in lines), default=0)
-    if deepest <= _MOST_LEVELS:
-        return "\n".join("    " * level + line for level, line in lines)
-    digits = len(str(deepest))
-    outline = [f"# An outline, since {deepest} levels are too many to indent: each line is led by its level."]
-    return "\n".join(outline + [f"{level:>{digits}}| {line}" for level, line in lines])

@@ -30,6 +30,9 @@ from tirlite.show import framed
 
 Line: TypeAlias = tuple[int, str]
 
+# Deeper nests are printed as an outline.
+_MOST_LEVELS = 90
+
 
 # What is left to print, with its level: a statement, a line, or something that prints and returns further steps.
 _Step: TypeAlias = "tuple[int, Stmt | str | Callable[[], list[_Step]]]"
@@ -210,3 +213,13 @@ _RULES: dict[type[Stmt], Callable[[StatementPrinter, Any, int], list[_Step]]] = 
     IfThenElse: StatementPrinter.branch,
     AttrStmt: StatementPrinter.attr,
 }
+
+
+def laid_out(lines: Sequence[Line]) -> str:
+    """The lines with their indentation; what is nested too deeply as an outline."""
+    deepest = max((level for level, _ in lines), default=0)
+    if deepest <= _MOST_LEVELS:
+        return "\n".join("    " * level + line for level, line in lines)
+    digits = len(str(deepest))
+    outline = [f"# An outline, since {deepest} levels are too many to indent: each line is led by its level."]
+    return "\n".join(outline + [f"{level:>{digits}}| {line}" for level, line in lines])

@@ -7,7 +7,6 @@ from math import prod
 from typing import Any
 
 from tirlite.diag import Message, PlanError
-from tirlite.ir.assertion import places_in
 from tirlite.ir.dtype import DType, bool_, i64
 from tirlite.ir.expr import Buffer, Call, IntImm, LetExpr, Load, Var
 from tirlite.ir.func import PrimFunc
@@ -389,6 +388,8 @@ def assert_message(node: Assert) -> Message | None:
     """A message with values has a place for each, and the values are numbers."""
     if not node.values:
         return None
+    from tirlite.ir.assertion import places_in
+
     if places_in(node.message) != len(node.values) or any(each.dtype.is_handle for each in node.values):
         return AssertPlaces(len(node.values))
     return None

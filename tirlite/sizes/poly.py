@@ -16,7 +16,6 @@ from typing import NoReturn, Self, SupportsIndex, TypeAlias, TypeVar
 from tirlite.diag import KernelError, Message
 from tirlite.record import record
 from tirlite.sizes.bounds import Bounds, of_quotient, of_remainder
-from tirlite.sizes.box import bounds_in_box
 from tirlite.sizes.division import divisor_of, quotient_by_int, quotient_by_sum, remainder_by_int, remainder_by_sum
 from tirlite.sizes.terms import Factor, add, fingerprint, multiply, scaled, spell
 
@@ -377,7 +376,11 @@ def as_size(value: SizeLike) -> Size:
 
 def bounds_of(size: Size) -> Bounds:
     """The bounds of `size`, with its atoms taken as independent."""
-    return Bounds(size, size) if isinstance(size, int) else bounds_in_box(size.terms)
+    if isinstance(size, int):
+        return Bounds(size, size)
+    from tirlite.sizes.box import bounds_in_box
+
+    return bounds_in_box(size.terms)
 
 
 def quotient(x: Size, y: Size) -> Size:

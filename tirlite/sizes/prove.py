@@ -10,7 +10,6 @@ from math import gcd
 
 from tirlite.sizes.division import divisor_of
 from tirlite.sizes.poly import SizeLike, Terms, terms_of
-from tirlite.sizes.search import best_lower_bound
 from tirlite.sizes.terms import add, is_constant, replace, scaled
 
 
@@ -63,14 +62,14 @@ def prove_divides(k: int, a: SizeLike) -> Proof:
 
 def lower_bound(size: SizeLike) -> int | None:
     """The greatest number found that is at most every value of `size`, or None."""
-    return size if isinstance(size, int) else best_lower_bound(terms_of(size))
+    return size if isinstance(size, int) else _lowest(terms_of(size))
 
 
 def upper_bound(size: SizeLike) -> int | None:
     """The least number found that is at least every value of `size`, or None."""
     if isinstance(size, int):
         return size
-    found = best_lower_bound(scaled(terms_of(size), -1))
+    found = _lowest(scaled(terms_of(size), -1))
     return None if found is None else -found
 
 
@@ -86,8 +85,14 @@ def _prove_nonnegative(terms: Terms) -> Proof:
 
 
 def _at_least(terms: Terms, target: int) -> bool:
-    found = best_lower_bound(terms, target)
+    found = _lowest(terms, target)
     return found is not None and found >= target
+
+
+def _lowest(terms: Terms, target: int | None = None) -> int | None:
+    from tirlite.sizes.search import best_lower_bound  # few programs need a search
+
+    return best_lower_bound(terms, target)
 
 
 def _defined(terms: Terms) -> Terms:
