@@ -38,8 +38,43 @@ def test_of_equal_sizes_the_one_that_is_free_for_longest_is_taken_upward():
     assert slots(a, b, Request("r", 64, (2, 3)))[0] == ["a", "b r"]
 
 
-def test_kinds_do_not_mix():
-    assert slots(Request("a", 64, (0, 1), kind="float32"), Request("b", 64, (1, 2), kind="int32"))[0] == ["a", "b"]
+def of_kind(kind, name, size, live):
+    return Request(name, size, live, kind=kind)
+
+
+def test_any_kind_takes_storage_with_room_and_what_must_grow_keeps_its_own():
+    assert slots(of_kind("float32", "a", 64, (0, 1)), of_kind("int32", "b", 64, (1, 2)))[0] == ["a b"]
+    assert slots(of_kind("float32", "a", 64, (0, 1)), of_kind("int8", "b", 16, (1, 2)))[0] == ["a b"]
+    assert slots(of_kind("float32", "a", 16, (0, 1)), of_kind("int8", "b", 64, (1, 2)))[0] == ["a", "b"]
+    smaller = of_kind("int8", "a", 16, (0, 1)), of_kind("float32", "b", 32, (0, 1))
+    assert slots(*smaller, of_kind("int8", "c", 64, (1, 2)))[0] == ["a c", "b"], "not the largest, but of its kind"
+
+
+def test_symbolic_storage_keeps_its_kind():
+    n = Dim("n")
+    assert slots(of_kind("float32", "a", 4 * n, (0, 1)), of_kind("int32", "b", 4 * n, (1, 2)))[0] == ["a", "b"]
+
+
+def test_storage_is_of_the_kind_that_opened_it():
+    a, b = of_kind("float32", "a", 64, (0, 1)), of_kind("int8", "b", 64, (1, 2))
+    assert slots(a, b, of_kind("int8", "c", 80, (2, 3)))[0] == ["a b", "c"]
+    assert slots(a, b, of_kind("float32", "c", 80, (2, 3)))[0] == ["a b c"]
+    handed_on = of_kind("int8", "b", 64, (1, 3))
+    for kind, wanted in (("int8", ["a b", "c"]), ("float32", ["a b c"])):
+        problem = Problem((a, handed_on, of_kind(kind, "c", 64, (2, 4))), in_place=(("c", "b"),))
+        assert [" ".join(ids) for ids in solve(problem, "tvm").residents.values()] == wanted
+
+
+def test_in_place_the_storage_of_the_source_counts_with_all_that_it_has_grown_to():
+    a, b = Request("a", 128, (0, 1)), Request("b", 64, (1, 3))
+    for size, wanted in ((64, 192), (128, 128)):
+        assert solve(Problem((a, b, Request("c", size, (2, 4))), in_place=(("c", "b"),)), "tvm").total == wanted
+
+
+def test_in_place_symbolic_sizes_need_not_be_equal():
+    n, m = Dim("n"), Dim("m")
+    problem = Problem((Request("a", 4 * n, (0, 2)), Request("b", 4 * m, (1, 3))), in_place=(("b", "a"),))
+    assert str(solve(problem, "tvm").total) == "4*max(m, n)"
 
 
 def test_memories_do_not_mix():

@@ -162,19 +162,6 @@ def test_local_memory_and_small_buffers_are_left_to_the_registers() -> None:
     assert len(left(body)) == 4
 
 
-def test_tvm_shares_equal_scalar_types_only_and_share_shares_any() -> None:
-    body = """
-        a = tl.alloc(tl.f32[64])
-        a[0] = x[0, 0]
-        y[0, 0] = a[0]
-        b = tl.alloc(tl.i32[64])
-        b[0] = 3
-        y[0, 1] = b[0]
-    """
-    assert left(body, "tvm") == ["a: f32[64] in global", "b: i32[64] in global"]
-    assert left(body, "share") == ["a: f32[64] in global"]
-
-
 def test_with_exact_dtype_only_equal_types_share() -> None:
     func = Normalize()(
         kernel(

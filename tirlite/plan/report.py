@@ -115,11 +115,16 @@ def explain_pair(layout: Layout, first: str, second: str) -> str:
     lone = next((r.id for r in (a, b) if _choice(layout, r.id) in (Choice.ALONE, Choice.REGISTER)), None)
     if lone is not None:
         return f"{pair} could share, and do not: {lone} {_why(layout, lone)}"
-    if layout.strategy == "tvm" and a.kind != b.kind:
+    if layout.strategy == "tvm" and a.kind != b.kind and not _has_room(*sorted((a, b), key=lambda each: each.live)):
         kinds = f"{a.kind or 'none'} and {b.kind or 'none'}"
-        return f"{pair} could share, and do not: `tvm` keeps their kinds apart, {kinds}"
+        return f"{pair} could share, and do not: `tvm` grows no storage for another kind, {kinds}"
     both = f"{_whereabouts(layout, a)}; {_whereabouts(layout, b)}"
     return f"{pair} could share, and do not, as other choices were preferred: {both}"
+
+
+def _has_room(first: Request, second: Request) -> bool:
+    """Whether storage of the size of the one is large enough for the other, which comes later, as TVM sees it."""
+    return isinstance(first.size, int) and isinstance(second.size, int) and first.size >= second.size
 
 
 def _no_handover(layout: Layout, first: str, second: str) -> str:

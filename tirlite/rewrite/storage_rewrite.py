@@ -7,7 +7,7 @@ stay as they are. Source: TVM's storage_rewrite (2017), with the plan made by `t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,6 +16,7 @@ from tirlite.diag import CapacityError, InternalError, Message, TirliteError
 from tirlite.ir import (
     Allocate,
     Buffer,
+    DType,
     For,
     ForKind,
     Node,
@@ -346,16 +347,21 @@ class _Merger:
         alike = all(b.dtype == first.dtype for b in buffers) and all(shape == shapes[0] for shape in shapes)
         alike = alike and None not in shapes[0]
         together = all(isinstance(offset, int) and offset == 0 for _, offset in members)
+        widest = self.widest([buffer.dtype for buffer in buffers])
         # An allocation is aligned to its elements as it is.
         alignment = max(buffer.alignment for buffer in buffers)
-        if align > max(buffer.dtype.bytes for buffer in buffers):
+        if align > widest.bytes:
             alignment = max(alignment, align)
         if alike and together and alignment == first.alignment and self.can_move(first) and first not in self.repeated:
             return first
-        widest = max((buffer.dtype for buffer in buffers), key=lambda dtype: (dtype.lanes, dtype.bytes))
         extents = shapes[0] if alike and together else (ceildiv(size, widest.bytes),)
         shape = tuple(self.extents.expr(extent) for extent in extents if extent is not None)
         return replace(first, dtype=widest, shape=shape, alignment=alignment, volatile=False)
+
+    def widest(self, types: Sequence[DType]) -> DType:
+        """The type with the most lanes, and of these the one with the most bytes, or under `tvm` the first."""
+        by_lanes = self.plan.strategy == "tvm"
+        return max(types, key=lambda dtype: (dtype.lanes, 0 if by_lanes else dtype.bytes))
 
     def can_move(self, buffer: Buffer) -> bool:
         """Whether its shape can be evaluated at the top of the function as it is written."""

@@ -1,14 +1,15 @@
 """Strategy `tvm`: the planner of TVM's StorageRewrite, the baseline. Requests of one memory in, slots out.
 
-Source: TVM, storage_rewrite.cc (2017), with the later correction that a slot taken by a larger request grows.
+Source: TVM, storage_rewrite.cc, as it is today: since 2017 slots grow, room is for any kind, and pairs go in place.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
+from typing import TypeAlias
 
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.in_place import Handover, among, handovers
@@ -19,6 +20,8 @@ from tirlite.plan.scope import Rank, StorageScope
 from tirlite.plan.slots import Slot, slot_plan
 from tirlite.record import record
 
+_Free: TypeAlias = tuple[int, int, int, str]  # bits, when it became free, slot, kind
+
 MATCH_RANGE = 16
 _REGISTER_BITS = 32
 _IN_PLACE = Decision(Choice.IN_PLACE)
@@ -26,12 +29,13 @@ _NEW = {choice: Decision(choice) for choice in (Choice.OPENS, Choice.REGISTER)}
 
 
 def tvm(problem: Problem) -> Plan:
-    """The plan of the ancestor: free storage of the same memory and element kind, of 1/16 to 16 times the size.
+    """The plan of the ancestor: free storage of the same memory, of 1/16 to 16 times the size.
 
-    Constant sizes look first upward from their own size, then downward. Symbolic ones take whatever symbolic storage
-    has been free for longest. Lifetimes with gaps count without them. What TVM leaves to registers is not shared:
-    untagged `local` and `warp` memory, handles, and untagged constants of up to 32 bits. Of candidate pairs each is
-    taken in place where the kinds and sizes are equal.
+    Constant sizes look first upward from their own size, then downward among storage of their own kind, which is the
+    kind of what opened it. Symbolic ones take whatever symbolic storage of their kind has been free for longest.
+    Lifetimes with gaps count without them. What TVM leaves to registers is not shared: untagged `local` and `warp`
+    memory, handles, and untagged constants of up to 32 bits. Of candidate pairs each is taken in place where the
+    storage of the source is of the kind and the constant size of the destination, or both sizes are symbolic.
     """
     pairs = handovers(problem)
     return slot_plan(problem, "tvm", lambda requests: tvm_slots(requests, among(pairs, requests)))
@@ -44,28 +48,35 @@ def tvm_slots(
     scopes = {scope: StorageScope.parse(scope) for scope in dict.fromkeys(request.scope for request in requests)}
     registers = [_is_register(request, scopes[request.scope]) for request in requests]
     in_place = _InPlace(requests, pairs, registers)
-    free = {kind: _FreeList(match_range) for kind in dict.fromkeys(request.kind for request in requests)}
+    free = _FreeSlots(match_range)
     slots: list[Slot] = []
-    bits: list[int] = []  # of each slot
+    kinds: list[str] = []  # of each slot
+    bits: list[int] = []
     taken: dict[int, int] = {}
+
+    def is_alike(source: int, index: int) -> bool:
+        place = taken.get(source)  # None: born at the same time, and later in order
+        return place is not None and (kinds[place], bits[place]) == (requests[index].kind, _bits(requests[index]))
+
     for index, born in _events(requests):
         request = requests[index]
         if not born:
             slot = taken[index]
             if not registers[index] and not 0 < bits[slot] <= _REGISTER_BITS and not in_place.has_handed_on(index):
-                free[request.kind].put(slot, bits[slot])
+                free.put(slot, kinds[slot], bits[slot])
             continue
         need = _bits(request)
-        source = in_place.source(index, taken)
+        source = in_place.source(index, is_alike)
         if source is not None:
             found = taken[index] = taken[source]
             slots[found].take(request, _IN_PLACE)
             slots[found].pairs.append((request.id, requests[source].id))
             continue
-        place, choice = (None, Choice.REGISTER) if registers[index] else free[request.kind].take(need)
+        place, choice = (None, Choice.REGISTER) if registers[index] else free.take(request.kind, need)
         if place is None:
             place = len(slots)
             slots.append(Slot([request], [_NEW[choice]]))
+            kinds.append(request.kind)
             bits.append(need)
         else:
             slots[place].take(request, Decision(choice, bits[place] // 8 if need else None))
@@ -75,33 +86,44 @@ def tvm_slots(
 
 
 @record(frozen=False)
-class _FreeList:
-    """Free slots of one kind: constant ones by size in bits and then by when they became free, and symbolic ones."""
+class _FreeSlots:
+    """Constant ones by size in bits and then by when they became free, of all kinds and of each; and symbolic ones."""
 
     match_range: int
-    constant: list[tuple[int, int, int]] = field(default_factory=list)
-    symbolic: deque[int] = field(default_factory=deque)
+    constant: list[_Free] = field(default_factory=list)
+    constant_of: dict[str, list[_Free]] = field(default_factory=dict)
+    symbolic_of: dict[str, deque[int]] = field(default_factory=dict)
     clock: int = 0
 
-    def put(self, slot: int, bits: int) -> None:
+    def put(self, slot: int, kind: str, bits: int) -> None:
         if bits == 0:
-            self.symbolic.append(slot)
+            self.symbolic_of.setdefault(kind, deque()).append(slot)
             return
         self.clock += 1
-        insort(self.constant, (bits, self.clock, slot))
+        insort(self.constant, (bits, self.clock, slot, kind))
+        insort(self.constant_of.setdefault(kind, []), (bits, self.clock, slot, kind))
 
-    def take(self, bits: int) -> tuple[int | None, Choice]:
+    def take(self, kind: str, bits: int) -> tuple[int | None, Choice]:
         if self.match_range == 0:
             return None, Choice.OPENS
         if bits == 0:
-            return (self.symbolic.popleft(), Choice.FIRST) if self.symbolic else (None, Choice.OPENS)
-        middle = bisect_left(self.constant, (bits, 0, 0))
+            symbolic = self.symbolic_of.get(kind)
+            return (symbolic.popleft(), Choice.FIRST) if symbolic else (None, Choice.OPENS)
+        middle = bisect_left(self.constant, (bits,))
         if middle < len(self.constant) and self.constant[middle][0] <= bits * self.match_range:
-            size, _, slot = self.constant.pop(middle)
-            return slot, Choice.SAME if size == bits else Choice.ROOM
-        if middle > 0 and self.constant[middle - 1][0] >= bits // self.match_range:
-            return self.constant.pop(middle - 1)[2], Choice.GROWS
+            free = self.constant[middle]
+            return self._taken(free), Choice.SAME if free[0] == bits else Choice.ROOM
+        own = self.constant_of.get(kind, [])
+        middle = bisect_left(own, (bits,))
+        if middle > 0 and own[middle - 1][0] >= bits // self.match_range:
+            return self._taken(own[middle - 1]), Choice.GROWS
         return None, Choice.OPENS
+
+    def _taken(self, free: _Free) -> int:
+        _, _, slot, kind = free
+        for slots in (self.constant, self.constant_of[kind]):
+            slots.pop(bisect_left(slots, free))
+        return slot
 
 
 class _InPlace:
@@ -113,16 +135,16 @@ class _InPlace:
         for each in pairs:
             dst, src = each.destination, each.source
             destination, source = number[dst.id], number[src.id]
-            if dst.kind == src.kind and dst.size == src.size and not registers[destination] and not registers[source]:
+            if not registers[destination] and not registers[source]:
                 self._candidates.setdefault(destination, []).append((source, each.at))
         self._since: dict[int, int] = {}
         self._handed_on: set[int] = set()
 
-    def source(self, index: int, placed: Container[int]) -> int | None:
-        """The number of the request whose place the one of this number takes, if any; it is among those `placed`."""
+    def source(self, index: int, is_alike: Callable[[int, int], bool]) -> int | None:
+        """Whose place the request of this number takes, if any; of those of which `is_alike` holds."""
         for source, (low, high) in self._candidates.get(index, ()):
-            if source not in placed or source in self._handed_on:
-                continue  # born at the same time, and later in order; or gone
+            if source in self._handed_on or not is_alike(source, index):
+                continue
             if self._since.get(source, low) <= low:
                 self._handed_on.add(source)
                 self._since[index] = high
