@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from random import Random
 
 import numpy as np
 import pytest
+from effort import at_effort
 from fuzz.generator import generate
 from fuzz.program import Arguments, Program
 from fuzz.setups import target_of
 
 import tirlite as tl
+from tirlite.codegen import Effort
 from tirlite.diag import TirliteError
-from tirlite.interp import interpret
+from tirlite.interp import interpreter
 from tirlite.ir import Allocate, Buffer, For, ForKind, IntImm, Load, PrimFunc, Store, rewrite, walk
 
 STRATEGIES = ("none", "tvm", "share", "pack")
@@ -50,17 +54,18 @@ def with_a_mistake(program: Program, random: Random) -> PrimFunc:
     return result
 
 
-def outcome(func: PrimFunc, arguments: Arguments, kernel: tl.Kernel | None) -> tuple[str, list[object]]:
+def outcome(func: PrimFunc, arguments: Arguments, run: Callable[[Arguments], object]) -> tuple[str, list[object]]:
     """What a run says, if anything, and what the arguments are afterwards."""
     said = ""
     try:
-        if kernel is None:
-            interpret(func, arguments)
-        else:
-            kernel(*(arguments[param] for param in func.params))
+        run(arguments)
     except TirliteError as error:
         said = str(error)
     return said, [arguments[param] for param in func.params if isinstance(param, Buffer)]
+
+
+def call(kernel: Callable[..., object], func: PrimFunc, arguments: Arguments) -> None:
+    kernel(*(arguments[param] for param in func.params))
 
 
 @pytest.mark.parametrize("first", range(0, PROGRAMS, GROUP))
@@ -70,9 +75,11 @@ def test_mistakes_are_told_alike(first: int) -> None:
         program = generate(seed)
         func = with_a_mistake(program, Random(seed))
         kernel = tl.compile(func, strategy=STRATEGIES[seed % 4], debug=True, target=target_of(2))
+        native = partial(call, at_effort(Effort.FULL if seed % 9 == 0 else Effort.NONE, kernel), func)
+        interpret = interpreter(func)
         for number in range(len(program.bindings)):
-            wanted, left = outcome(func, program.arguments(number), None)
-            given, arrays = outcome(func, program.arguments(number), kernel)
+            wanted, left = outcome(func, program.arguments(number), interpret)
+            given, arrays = outcome(func, program.arguments(number), native)
             assert given == wanted, seed
             told += bool(wanted)
             for array, expected in zip(arrays, left, strict=True):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from unittest.mock import patch
 
 import numpy as np
 import pytest
+from effort import effort
 
 import tirlite as tl
-from tirlite.codegen import Effort, machine
+from tirlite.codegen import Effort
 from tirlite.ir import Call, Op, walk
 from tirlite.kernels.case import Case
 from tirlite.kernels.gallery import CASES
@@ -24,8 +24,7 @@ each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.kernel.
 @cache
 def compiled(case: Case, strategy: str, *, debug: bool = False) -> tl.Kernel:
     """The kernel, ready to be called. LLVM takes long, and tries hard for one strategy only: results are the same."""
-    effort = Effort.FULL if strategy == "share" and not debug else Effort.NONE
-    with patch.object(machine, "effort_for", lambda extent: effort):
+    with effort(Effort.FULL if strategy == "share" and not debug else Effort.NONE):
         kernel = tl.compile(case.kernel, strategy=strategy, debug=debug)
         kernel(*inputs(case, case.sizes[0]))
     return kernel

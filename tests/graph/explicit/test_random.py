@@ -26,15 +26,27 @@ def test_fifty_graphs_give_what_they_mean_operator_by_operator(block: int) -> No
     for seed in range(50 * block, 50 * block + 50):
         sample = random_graph(seed, symbolic=seed % 4 == 1, most=14)
         raw = explicit_allocation(sample.function)
-        plans = [StorageCoalesce(strategy).plan(raw.main) for strategy in ("coalesce", OTHERS[seed % 8])]
-        programs = [raw, StorageCoalesce()(raw), StorageCoalesce(OTHERS[seed % 8])(raw)]
-        for plan, program in zip(plans, programs[1:], strict=True):
+        planned = [coalesced(raw, strategy) for strategy in ("coalesce", OTHERS[seed % 8])]
+        for program, plan in planned:
             assert tl.plan.check(plan.problem, plan) == tl.plan.Ok(), f"seed {seed}"
             check_regions(raw.main, program.main, plan)
-        for program in programs:
+        for program in (raw, *(program for program, _ in planned)):
             check_allocated_before_use(program.main.body, frozenset())
             for arguments in sample.arguments[:2]:
                 compare(program, sample.function, arguments)
+
+
+def coalesced(raw: Executable, strategy: str) -> tuple[Executable, tl.plan.Plan]:
+    """The program with regions, and the plan that it follows."""
+    plans = []
+
+    def kept(problem: tl.plan.Problem) -> tl.plan.Plan:
+        plans.append(tl.plan.solve(problem, strategy))
+        return plans[-1]
+
+    program = StorageCoalesce(kept)(raw)
+    (plan,) = plans
+    return program, plan
 
 
 def compare(program: Executable, function: tl.graph.Function, arguments: tuple[np.ndarray, ...]) -> None:
