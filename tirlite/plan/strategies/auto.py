@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
+from tirlite.plan.slot_bound import slot_bound
 from tirlite.plan.strategies.share import share
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 # Of more requests than this whole slots are not tried first.
 _MANY = 256
+# Of fewer, sharing takes no longer than to find out whether it is worth it.
+_SEVERAL = 32
 # Nodes times requests: a node costs about as much as there are requests.
 _WORK = 250_000
 
@@ -31,14 +34,17 @@ def auto(
     """The plan of `share` where none needs less, or else that of `pack`, or what some search makes of it.
 
     Whole slots come first, as they keep allocations apart, with their element types and shapes; not so where memories
-    have capacities, in which the padding between slots counts. The search has `budget` nodes or `time_limit` seconds;
+    have capacities, in which the padding between slots counts. They are not tried where no slots can do with as little
+    as `pack` needs. The search has `budget` nodes or `time_limit` seconds;
     without either as many nodes as take some tenths of a second, and none where these would be next to nothing. The
     plan tells which strategy made it.
     """
     start = perf_counter()
     count = len(problem.requests)
     is_small = count <= _MANY and all(pool.capacity is None for pool in problem.memories.values())
-    slots = share(problem) if is_small else None
+    bound = slot_bound(problem) if is_small and count >= _SEVERAL else None
+    is_first = is_small and (bound is None or bound.slots == bound.live)
+    slots = share(problem) if is_first else None
     if slots is not None and slots.proved_optimal:
         return slots
     # Most kernels come no further, and need not load these.
@@ -46,6 +52,8 @@ def auto(
     from tirlite.plan.strategies.pack import pack
 
     packed = pack(problem)
+    if bound is not None and not is_first and isinstance(packed.total, int) and packed.total >= bound.slots:
+        slots = share(problem)
     plan = slots if slots is not None and slots.total == packed.total else packed
     nodes = _WORK // max(count, 1) if budget is None and time_limit is None else budget
     if plan.proved_optimal or (nodes is not None and nodes < count // 8):
