@@ -12,7 +12,7 @@ from textwrap import dedent, indent
 import pytest
 
 import tirlite as tl
-from tirlite.ir import Broadcast, Builder, const, f64, i8
+from tirlite.ir import Broadcast, Builder, DType, const, f32, f64, i8
 from tirlite.rewrite import Normalize, StorageRewrite
 
 L0A = tl.MemoryInfo(unit_bits=8, max_simd_bits=32, max_num_bits=1 << 30)
@@ -250,14 +250,17 @@ def test_tvm_grows_no_storage_for_another_type(first: str, second: str, tvm: lis
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_lanes_go_before_bytes_and_storage_is_aligned_for_all(strategy: str) -> None:
+@pytest.mark.parametrize(
+    ("element", "slot"), [(i8.with_lanes(4), "i8x4[16]"), (f32.with_lanes(3), "f32x3[16]")], ids=["small", "odd"]
+)
+def test_lanes_go_before_bytes_and_storage_is_aligned_for_all(element: DType, slot: str, strategy: str) -> None:
     b = Builder("f")
     y = b.param("y", f64[4])
-    lanes = b.alloc("a", i8.with_lanes(4)[16])
-    b.store(lanes, 0, Broadcast(const(1, i8), 4))
+    lanes = b.alloc("a", element[16])
+    b.store(lanes, 0, Broadcast(const(1, element.scalar), element.lanes))
     wide = b.alloc("b", f64[4])
     b.store(wide, 0, 2.0)
     b.store(y, 0, wide[0])
     after = StorageRewrite(strategy)(Normalize()(b.build()))
-    assert [str(each) for each in tl.allocations(after)] == ["a: i8x4[16] in global"]
-    assert f"a = tl.alloc(tl.i8x4[16], alignment={64 if strategy == 'pack' else 8})" in str(after)
+    assert [str(each) for each in tl.allocations(after)] == [f"a: {slot} in global"]
+    assert f"a = tl.alloc(tl.{slot}, alignment={64 if strategy == 'pack' else 8})" in str(after)

@@ -348,9 +348,9 @@ class _Merger:
         alike = alike and None not in shapes[0]
         together = all(isinstance(offset, int) and offset == 0 for _, offset in members)
         widest = self.widest([buffer.dtype for buffer in buffers])
-        # An allocation is aligned to its elements as it is.
         alignment = max(buffer.alignment for buffer in buffers)
-        if align > widest.bytes:
+        # An allocation is aligned to its elements as it is, to the power of two that their bytes divide into.
+        if align > widest.bytes & -widest.bytes:
             alignment = max(alignment, align)
         if alike and together and alignment == first.alignment and self.can_move(first) and first not in self.repeated:
             return first
