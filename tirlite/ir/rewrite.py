@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import is_not
 from typing import Any, TypeAlias
 
 from tirlite.diag import Span
@@ -26,36 +27,56 @@ def rewrite(
     `enter` is called with a node of its type, as it was, before its children are visited. A new statement without a
     span inherits that of the statement that it replaces. The span of a changed parent stays.
     """
-    enter = enter or {}
+    hooks = enter or {}
     # Most passes have rules for statements alone, and most nodes are expressions.
-    level: type[Node] = Node if any(issubclass(kind, Expr) for kind in (*rules, *enter)) else Stmt
-    results: list[Node | tuple[Stmt, ...]] = []
-    stack: list[tuple[Node, bool]] = [(root, False)]
-    while stack:
-        node, ready = stack.pop()
-        if level is Node:
-            children = node.children()
-        elif type(node) in _LEAVES:
-            children = ()
-        else:
-            children = tuple([child for child in node.children() if isinstance(child, level)])
-        if not ready:
-            if enter and (hook := enter.get(type(node))) is not None:
+    level: type[Node] = Node if any(issubclass(kind, Expr) for kind in (*rules, *hooks)) else Stmt
+    opened = [_Open(root, _below(root, level))]
+    if hook := hooks.get(type(root)):
+        hook(root)
+    while True:
+        inner = opened[-1]
+        for node in inner.rest:
+            kind = type(node)
+            if hook := hooks.get(kind):
                 hook(node)
+            children = () if level is Stmt and kind in _LEAVES else _below(node, level)
             if children:
-                stack.append((node, True))
-                stack.extend([(child, False) for child in children[::-1]])
-                continue
-        rebuilt = node
-        if children:
-            new = results[-len(children) :]
-            del results[-len(children) :]
-            if any(a is not b for a, b in zip(new, children, strict=True)):
-                rebuilt = rebuild(node, new, level)
-        rule = rules.get(type(rebuilt))
-        results.append(rebuilt if rule is None else _with_span(rule(rebuilt), node))
-    result = results.pop()
-    return SeqStmt(result) if isinstance(result, tuple) else result
+                opened.append(_Open(node, children))
+                break
+            rule = rules.get(kind)
+            inner.done.append(node if rule is None else _with_span(rule(node), node))
+        else:
+            opened.pop()
+            result = _closed(inner, rules, level)
+            if not opened:
+                return SeqStmt(result) if isinstance(result, tuple) else result
+            opened[-1].done.append(result)
+
+
+class _Open:
+    """A node whose children are being rewritten: those to come, and what has become of the others."""
+
+    __slots__ = ("children", "done", "node", "rest")
+
+    def __init__(self, node: Node, children: Sequence[Node]) -> None:
+        self.node = node
+        self.children = children
+        self.rest = iter(children)
+        self.done: list[Node | tuple[Stmt, ...]] = []
+
+
+def _below(node: Node, level: type[Node]) -> Sequence[Node]:
+    children = node.children()
+    return children if level is Node else [child for child in children if isinstance(child, level)]
+
+
+def _closed(opened: _Open, rules: Mapping[type[Node], Rule], level: type[Node]) -> Node | tuple[Stmt, ...]:
+    """What becomes of a node, after all its children."""
+    node = rebuilt = opened.node
+    if any(map(is_not, opened.done, opened.children)):
+        rebuilt = rebuild(node, opened.done, level)
+    rule = rules.get(type(rebuilt))
+    return rebuilt if rule is None else _with_span(rule(rebuilt), node)
 
 
 def rebuild(node: Node, children: Iterable[Node | tuple[Stmt, ...]], level: type[Node] = Node) -> Node:
@@ -65,7 +86,7 @@ def rebuild(node: Node, children: Iterable[Node | tuple[Stmt, ...]], level: type
     for name in node.CHILDREN:
         old = getattr(node, name)
         if isinstance(old, tuple):
-            changes[name] = tuple(_flat(next(rest) if isinstance(each, level) else each for each in old))
+            changes[name] = _flat([next(rest) if isinstance(each, level) else each for each in old])
         elif isinstance(old, level):
             changes[name] = _as_block(next(rest)) if isinstance(old, SeqStmt) else next(rest)
     return node.replaced(**changes)
@@ -77,12 +98,14 @@ def _as_block(new: Node | tuple[Stmt, ...]) -> Node:
     return SeqStmt((new,)) if isinstance(new, Stmt) and not isinstance(new, SeqStmt) else new
 
 
-def _flat(nodes: Any) -> Any:
+def _flat(nodes: Iterable[Node | tuple[Stmt, ...]]) -> tuple[Node, ...]:
+    flat: list[Node] = []
     for node in nodes:
         if isinstance(node, tuple):
-            yield from node
+            flat += node
         else:
-            yield node
+            flat.append(node)
+    return tuple(flat)
 
 
 def _with_span(result: Node | tuple[Stmt, ...], origin: Node) -> Node | tuple[Stmt, ...]:

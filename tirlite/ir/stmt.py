@@ -31,7 +31,7 @@ class SeqStmt(Stmt):
     span: Span | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if any(isinstance(stmt, SeqStmt) for stmt in self.stmts):
+        if SeqStmt in set(map(type, self.stmts)):
             object.__setattr__(self, "stmts", tuple(_spliced(self.stmts)))
 
 

@@ -274,7 +274,7 @@ def _repeated(func: PrimFunc) -> set[Buffer]:
         stack += [
             (child, repeats)
             for child in stmt.children()
-            if isinstance(child, Stmt) and (repeats or type(child) not in _LEAVES)
+            if (repeats or type(child) not in _LEAVES) and isinstance(child, Stmt)
         ]
     return found
 
@@ -320,20 +320,22 @@ class _Merger:
     def merge(self, pools: tuple[str, ...]) -> None:
         """Declare the allocation of some pools of the plan, one behind the other, and the views of who lives there."""
         members: list[tuple[Buffer, Size]] = []
+        lifetimes, placements = self.found.lifetimes, self.plan.placements
         end: Size = 0
         for pool in pools:
             region = self.plan.pools[pool]
             start = round_up(end, region.align)
             end = start + region.size
             for name in self.plan.sharers(pool):
-                members.append((self.found.lifetimes[name].buffer, start + self.plan.placements[name].offset))
+                members.append((lifetimes[name].buffer, start + placements[name].offset))
         storage = self.storage(members, end, max(self.plan.pools[pool].align for pool in pools))
         first = self.plan.sharers(pools[0])[0]
-        loop = attach_loop(self.found.lifetimes[first].attach)
+        loop = attach_loop(lifetimes[first].attach)
         self.attached.setdefault(loop, []).append(Allocate(storage, span=self.spans[members[0][0]]))
         offsets = {offset: self.extents.expr(offset) for offset in dict.fromkeys(offset for _, offset in members)}
         for buffer, offset in members:
-            self.views[buffer] = None if buffer is storage else View(buffer, storage, offsets[offset], fresh=True)
+            view = View(buffer, storage, offsets[offset], fresh=True, span=self.spans[buffer])
+            self.views[buffer] = None if buffer is storage else view
 
     def storage(self, members: list[tuple[Buffer, Size]], size: Size, align: int) -> Buffer:
         """The buffer of `size` bytes in which the members live at their offsets.
@@ -343,20 +345,22 @@ class _Merger:
         """
         buffers = [buffer for buffer, _ in members]
         first = buffers[0]
-        shapes = [tuple(self.extents.size(extent) for extent in buffer.shape) for buffer in buffers]
-        alike = all(b.dtype == first.dtype for b in buffers) and all(shape == shapes[0] for shape in shapes)
-        alike = alike and None not in shapes[0]
+        shape = self.extents_of(first)
+        alike = None not in shape and all(b.dtype == first.dtype and self.extents_of(b) == shape for b in buffers)
         together = all(isinstance(offset, int) and offset == 0 for _, offset in members)
         widest = self.widest([buffer.dtype for buffer in buffers])
-        alignment = max(buffer.alignment for buffer in buffers)
+        alignment = max([buffer.alignment for buffer in buffers])
         # An allocation is aligned to its elements as it is, to the power of two that their bytes divide into.
         if align > widest.bytes & -widest.bytes:
             alignment = max(alignment, align)
         if alike and together and alignment == first.alignment and self.can_move(first) and first not in self.repeated:
             return first
-        extents = shapes[0] if alike and together else (ceildiv(size, widest.bytes),)
-        shape = tuple(self.extents.expr(extent) for extent in extents if extent is not None)
-        return replace(first, dtype=widest, shape=shape, alignment=alignment, volatile=False)
+        extents = shape if alike and together else (ceildiv(size, widest.bytes),)
+        exprs = tuple(self.extents.expr(extent) for extent in extents if extent is not None)
+        return replace(first, dtype=widest, shape=exprs, alignment=alignment, volatile=False)
+
+    def extents_of(self, buffer: Buffer) -> tuple[Size | None, ...]:
+        return tuple([self.extents.size(extent) for extent in buffer.shape])
 
     def widest(self, types: Sequence[DType]) -> DType:
         """The type with the most lanes, and of these the one with the most bytes, or under `tvm` the first."""
