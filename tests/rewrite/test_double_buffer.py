@@ -1,9 +1,13 @@
 """DoubleBuffer, before and after: the next iteration's data is loaded before this one's work."""
 
+from textwrap import dedent, indent
+
+import numpy as np
 import pytest
 from rewrite.before_after import BeforeAfter, kernel
 
 import tirlite as tl
+from tirlite.interp import interpret
 from tirlite.rewrite import DoubleBuffer
 
 PASS = BeforeAfter((DoubleBuffer(),))
@@ -70,7 +74,10 @@ def test_steps_and_values_of_the_fill_that_the_work_needs() -> None:
         ("for i in tl.parallel(n):\n    row[i] = x[i, 0]\n    y[i, 0] = row[i]", "not in one serial loop"),
         ("row[0] = 1\nfor i in range(n):\n    row[0] = x[i, 0]\n    y[i, 0] = row[0]", "not in one serial loop"),
         ("for i in range(n):\n    row[0] = y[i, 0]\n    y[i, 0] = row[0]", "`y` is touched by the fill"),
-        ("for i in range(n):\n    row[i] = x[i, 0]\n    y[i, 0] = row[0]", "in a later iteration"),
+        (
+            "for i in range(n):\n    row[i] = x[i, 0]\n    y[i, 0] = row[0]",
+            "nothing in the same iteration is proved to fill `row[0]`",
+        ),
         ("for i in range(n):\n    row[0] = x[i, 0]\n    assert row[0] < 1\n    y[i, 0] = row[0]", "cannot be moved"),
     ],
 )
@@ -81,3 +88,107 @@ def test_what_cannot_be_filled_ahead_is_an_error(body: str, reason: str) -> None
     with pytest.raises(tl.KernelError, match="cannot be filled one iteration ahead") as caught:
         DoubleBuffer()(kernel(text))
     assert reason in str(caught.value)
+
+
+PART = """
+t = tl.alloc(tl.f32[6])
+with tl.attr(t, "double_buffer"):
+    for b in range((m + 3) // 4):
+{fill}
+{work}
+"""
+
+
+def part(fill: str, work: str) -> tl.PrimFunc:
+    return kernel(PART.format(fill=indent(dedent(fill).strip(), " " * 8), work=indent(dedent(work).strip(), " " * 8)))
+
+
+def interpreted(func: tl.PrimFunc, width: int) -> np.ndarray:
+    x = np.random.default_rng(width).uniform(1, 4, (1, width)).astype(np.float32)
+    y = np.zeros_like(x)
+    sizes = {dim: {"n": 1, "m": width}[dim.name] for dim in func.dims}
+    interpret(func, {**sizes, **dict(zip(func.params, (x, y), strict=True))})
+    return y
+
+
+RAGGED = "for j in range(min(4, m - 4 * b)):\n    t[j] = x[0, 4 * b + j]"
+GUARDED = "for j in range(4):\n    if 4 * b + j < m:\n        t[j] = x[0, 4 * b + j]"
+HALO = "for j in range(min(6, m - 4 * b + 1)):\n    t[j] = x[0, max(4 * b + j - 1, 0)]"
+PADDED = """
+for j in range(min(6, m - 4 * b + 2)):
+    k = 4 * b + j - 1
+    if 0 <= k and k < m:
+        t[j] = x[0, k]
+    else:
+        t[j] = 0
+"""
+FROM = "for k in range(max(4 * b - 1, 0), min(4 * b + 5, m)):\n    t[k - 4 * b + 1] = x[0, k]"
+COUNTED = "k = min(tl.i64(x[0, b]), 4)\nfor j in range(k):\n    t[j] = x[0, j]"
+
+
+@pytest.mark.parametrize(
+    ("fill", "work"),
+    [
+        (RAGGED, "for j in range(min(4, m - 4 * b)):\n    y[0, 4 * b + j] = t[j]"),
+        (RAGGED, "for j in range(4):\n    if 4 * b + j < m:\n        y[0, 4 * b + j] = t[j]"),
+        (RAGGED, "for k in range(4 * b, min(4 * b + 4, m)):\n    y[0, k] = t[k - 4 * b]"),
+        (RAGGED, "w = min(4, m - 4 * b)\nfor j in range(w):\n    y[0, 4 * b + j] = t[w - 1 - j]"),
+        (RAGGED, "y[0, b] = t[0]"),
+        (GUARDED, "for j in range(min(4, m - 4 * b)):\n    y[0, 4 * b + j] = t[j]"),
+        (GUARDED, "for j in range(4):\n    if 4 * b + j < m:\n        y[0, 4 * b + j] = t[j]"),
+        (HALO, "for j in range(min(4, m - 4 * b)):\n    y[0, 4 * b + j] = t[j] + t[j + 1]"),
+        (PADDED, "for j in range(min(4, m - 4 * b)):\n    y[0, 4 * b + j] = t[j] + t[j + 1] + t[j + 2]"),
+        (PADDED, "for j in range(min(4, m - 4 * b)):\n    for d in range(3):\n        y[0, 4 * b + j] += t[j + d]"),
+        (FROM, "for k in range(4 * b, min(4 * b + 4, m)):\n    y[0, k] = t[k - 4 * b + 1]"),
+        (COUNTED, "for j in range(k):\n    y[0, j] = t[j]"),
+        ("for j in range(3, 6):\n    t[j] = x[0, b]", "for j in range(3):\n    y[0, b] += t[5 - j]"),
+        ("for r in range(2):\n    for j in range(3):\n        t[j] = x[0, b]", "y[0, b] = t[1] + t[2]"),
+        (RAGGED + "\nt[5] = t[0]", "y[0, b] = t[5]"),
+    ],
+)
+def test_a_fill_of_part_of_the_buffer_is_enough_where_no_more_is_read(fill: str, work: str) -> None:
+    func = part(fill, work)
+    doubled = DoubleBuffer()(func)
+    for width in (4, 5, 8):
+        assert np.array_equal(interpreted(doubled, width), interpreted(func, width))
+
+
+@pytest.mark.parametrize(
+    ("fill", "work"),
+    [
+        (RAGGED, "for j in range(4):\n    y[0, j] = t[j]"),
+        (RAGGED, "for j in range(min(5, m - 4 * b)):\n    y[0, j] = t[j]"),
+        (RAGGED, "for j in range(min(4, m - 4 * b)):\n    y[0, j] = t[j + 1]"),
+        (RAGGED, "y[0, b] = t[1]"),
+        (GUARDED, "for j in range(4):\n    if 4 * b + j <= m:\n        y[0, j] = t[j]"),
+        (HALO, "for j in range(min(4, m - 4 * b)):\n    y[0, j] = t[j + 2]"),
+        (FROM, "for k in range(4 * b, min(4 * b + 4, m)):\n    y[0, k] = t[k - 4 * b]"),
+        (COUNTED, "for j in range(tl.i64(x[0, b])):\n    y[0, j] = t[j]"),
+        (COUNTED, "for j in range(k + 1):\n    y[0, j] = t[j]"),
+        ("for j in range(0, 6, 2):\n    t[j] = x[0, b]", "y[0, b] = t[2] + t[3]"),
+        ("for r in range(n):\n    for j in range(3):\n        t[j] = x[0, b]", "y[0, b] = t[1]"),
+        ("for j in range(6):\n    if x[0, j] > 0:\n        t[j] = x[0, b]", "y[0, b] = t[1]"),
+        ("if b > 1:\n    t[0] = x[0, b]\nelse:\n    t[1] = x[0, b]", "y[0, b] = t[0]"),
+        ("for j in range(4):\n    t[j] = 1.0\n    t[5] = t[3]", "y[0, b] = t[5]"),
+        ("for j in range(6):\n    t[tl.i64(x[0, j])] = x[0, b]", "y[0, b] = t[1]"),
+        ("for j in range(6):\n    k = tl.i64(x[0, j])\n    t[k] = x[0, b]", "y[0, b] = t[1]"),
+    ],
+)
+def test_what_is_not_proved_to_be_filled_is_told(fill: str, work: str) -> None:
+    with pytest.raises(tl.KernelError, match="nothing in the same iteration is proved to fill `t"):
+        DoubleBuffer()(part(fill, work))
+
+
+def test_the_message_names_what_is_read() -> None:
+    with pytest.raises(tl.KernelError, match=r"nothing in the same iteration is proved to fill `t\[1\]` before"):
+        DoubleBuffer()(part(RAGGED, "y[0, b] = t[1]"))
+
+
+def test_ragged_blocks_with_a_halo_mean_the_same() -> None:
+    func = part(PADDED, "for j in range(min(4, m - 4 * b)):\n    y[0, 4 * b + j] = t[j] + t[j + 1] + t[j + 2]")
+    doubled = tl.compile(DoubleBuffer()(func), debug=True)
+    for width in (1, 3, 4, 5, 8, 11):
+        x = np.random.default_rng(width).uniform(1, 4, (1, width)).astype(np.float32)
+        found = np.zeros_like(x)
+        doubled(x, found)
+        assert np.array_equal(found, interpreted(func, width))

@@ -187,7 +187,7 @@ class _Nest:
             return False
         if read.position <= self.done or not is_within(read.region, self.region):
             return False
-        indices = _indices_of(read.node, self.space, self.lane)
+        indices = indices_of(read.node, self.space, self.lane)
         return (
             indices is not None
             and read.node.dtype == _store_of(self.store).value.dtype
@@ -211,11 +211,11 @@ def _nest_of(store: Touch, touches: Sequence[Touch], around: Region, buffer: Buf
         return None
     lanes = node.indices[-1].dtype.lanes if node.indices else 1
     lane = Unknown("a lane", 0, lanes - 1, steady=False) if lanes > 1 else None
-    indices = _indices_of(node, space, lane)
+    indices = indices_of(node, space, lane)
     if indices is None:
         return None
     where, done = store.region, store.position
-    other = None if lane is not None else _in_the_other_branch(store, touches, indices, around, space)
+    other = None if lane is not None else in_the_other_branch(store, touches, indices, around, space)
     if other is not None:
         assert where.parent is not None
         where, done = where.parent, max(done, other.position)
@@ -235,7 +235,7 @@ def _nest_of(store: Touch, touches: Sequence[Touch], around: Region, buffer: Buf
     return _Nest(store, where, done, counts, tuple(conditions), indices, lane, space)
 
 
-def _in_the_other_branch(
+def in_the_other_branch(
     store: Touch, touches: Sequence[Touch], indices: Sequence[Linear], around: Region, space: IndexSpace
 ) -> Touch | None:
     """The store to the same element that is made where a condition keeps this one from being made."""
@@ -246,14 +246,14 @@ def _in_the_other_branch(
         if not _is_store(other) or _store_of(other).buffer is not _store_of(store).buffer:
             continue
         if other.region.then is region or region.then is other.region:
-            found = _indices_of(_store_of(other), space, None)
+            found = indices_of(_store_of(other), space, None)
             alike = _store_of(other).indices[-1:] == () or _store_of(other).indices[-1].dtype.lanes == 1
             if alike and found is not None and _same(found, indices):
                 return other
     return None
 
 
-def _indices_of(node: Load | Store, space: IndexSpace, lane: Unknown | None) -> tuple[Linear, ...] | None:
+def indices_of(node: Load | Store, space: IndexSpace, lane: Unknown | None) -> tuple[Linear, ...] | None:
     """The index along each axis; None where one may wrap around."""
     found = []
     for axis, index in enumerate(node.indices):

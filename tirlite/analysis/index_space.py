@@ -104,7 +104,7 @@ class IndexSpace:
             if b.is_constant or a.is_constant:
                 return a.times(b.constant) if b.is_constant else b.times(a.constant)
             return _opaque("a product", owner)
-        if not (_is_exact(a) and _is_exact(b)):
+        if not (is_exact(a) and is_exact(b)):
             return _opaque("a value that may wrap around", owner)
         if isinstance(expr, Min | Max):
             return self._extremum(type(expr), a, b)
@@ -168,13 +168,13 @@ class IndexSpace:
             return counted
         if var.dtype == i64 and definition.value is not None:
             value: Linear = yield self._linear(definition.value, None, definition)
-            if _is_exact(value):
+            if is_exact(value):
                 return value
         return _opaque(var.name, definition, low, high)
 
     def _loop_variable(self, loop: For, definition: Definition) -> Steps[Linear]:
         start: Linear = yield self._linear(loop.start, None, definition)
-        if not _is_exact(start):
+        if not is_exact(start):
             start = _opaque(f"the start of {loop.var.name}", definition)
         last = yield self._last(loop, definition)
         self._counters[loop] = Unknown(loop.var.name, 0, last, loop, counts=True)
@@ -207,7 +207,7 @@ class IndexSpace:
                 stack += (top.b, top.a)
             else:
                 linear: Linear = yield self._linear(top, None, definition)
-                if _is_exact(linear):
+                if is_exact(linear):
                     found.append(linear)
         return found
 
@@ -222,7 +222,7 @@ def index_range(expr: Expr, space: IndexSpace, extent: Size | None = None) -> tu
     return None if low is None or high is None or not stays_exact(low, high, extent) else (low, high)
 
 
-def _is_exact(value: Linear) -> bool:
+def is_exact(value: Linear) -> bool:
     """Whether the i64 arithmetic that gave the value cannot have wrapped around."""
     if value.is_constant:
         return True

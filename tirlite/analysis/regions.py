@@ -7,6 +7,13 @@ from collections.abc import Iterator, Sequence
 from tirlite.analysis.access import Region, Touch
 
 
+def root_of(region: Region) -> Region:
+    """The outermost region: the body of the function."""
+    while region.parent is not None:
+        region = region.parent
+    return region
+
+
 def regions_between(region: Region, ancestor: Region) -> Iterator[Region]:
     """The regions from `region` up to below `ancestor`."""
     while region is not ancestor:

@@ -10,6 +10,7 @@ from tirlite.analysis.addresses import Addresses
 from tirlite.analysis.definitions import Definitions
 from tirlite.analysis.dependence import may_carry
 from tirlite.analysis.extents import Extents
+from tirlite.analysis.filled import is_filled
 from tirlite.analysis.fusion import can_be_reordered
 from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.webs import webs_of
@@ -44,6 +45,7 @@ from tirlite.ir import (
     rewrite,
     statements,
     substitute,
+    text,
     walk,
 )
 from tirlite.ir.demand import pass_call
@@ -75,9 +77,10 @@ class DoubleBuffer:
 
     The first fill comes before the loop. Then iteration k fills the copy for iteration k + 1, and works on its own one:
     a memory that loads by itself does so while the rest runs. The body of the loop begins with the statements that
-    fill X; the others read it, and write nothing that the fill touches. It costs a second copy of X, and processors
-    with caches gain nothing, so this is no pass of the default pipeline. For functions in normal form (see
-    `Normalize`), which the result is in too.
+    fill X, or as much of it as is read then: a last block may be shorter, and a halo be cut off at the borders. The
+    others read X, and write nothing that the fill touches. It costs a second copy of X, and processors with caches gain
+    nothing, so this is no pass of the default pipeline. For functions in normal form (see `Normalize`), which the
+    result is in too.
 
     Raises KernelError where a marked buffer cannot be filled ahead.
     """
@@ -156,8 +159,8 @@ def _check_uses(func: PrimFunc, marked: AttrStmt, loop: For, count: int) -> None
         reason = "the bounds of the loop are loaded"
     elif (shared := _shared(fill, work, buffer, definitions)) is not None:
         reason = f"`{shared.name}` is touched by the fill and by the rest, and written"
-    elif not _is_fresh(func, buffer, loop):
-        reason = "a value may be read in a later iteration than it was written, or outside the loop"
+    else:
+        reason = _stale(func, buffer, loop)
     if reason is not None:
         raise NotDouble(buffer.name, reason, span=marked.span).error()
 
@@ -173,23 +176,28 @@ def _accesses(stmts: Sequence[Stmt]) -> Iterator[Load | Store]:
     return (node for stmt in stmts for node in walk(stmt) if isinstance(node, Load | Store))
 
 
-def _is_fresh(func: PrimFunc, buffer: Buffer, loop: For) -> bool:
-    """Whether all uses are in the loop, and what an iteration reads it has written."""
+def _stale(func: PrimFunc, buffer: Buffer, loop: For) -> str | None:
+    """What may be read that the same iteration has not written; None where all uses are in the loop, and all is."""
     space = IndexSpace(func, Extents(func))
     addresses = Addresses(space)
     found = [each for each in linear_sequence(func).allocations if each.buffer is buffer]
     if len(found) != 1 or any(view.source is buffer for view in space.definitions.views.values()):
-        return False
+        return "it is viewed as another buffer"
     (allocation,) = found
     region = _region_of(loop, allocation)
     if region is None or not all(isinstance(touch.node, Load | Store) for touch in allocation.touches):
-        return False
+        return "it is used outside of the loop, or by a call"
     webs = webs_of(allocation, space, {})
     if len(webs) == 1 and _holds(region, webs[0].home):
-        return True
+        return None
     writes = [touch for touch in allocation.touches if touch.kind is AccessKind.WRITE]
-    reads = [touch for touch in allocation.touches if touch.kind is not AccessKind.WRITE]
-    return not any(may_carry(addresses, write, read, region) for write in writes for read in reads)
+    for read in allocation.touches:
+        if read.kind is AccessKind.WRITE or is_filled(read, writes, region, space):
+            continue
+        if any(may_carry(addresses, write, read, region) for write in writes):
+            assert isinstance(read.node, Load)
+            return f"nothing in the same iteration is proved to fill `{text(read.node)}` before it is read"
+    return None
 
 
 def _region_of(loop: For, allocation: Allocation) -> Region | None:
