@@ -100,7 +100,8 @@ def test_the_error_is_at_most_one_ulp_and_four_of_fast_variants(op: Op, dtype: D
         arrays = [array[usable] for array in arrays]
         got = apply_formula(formula, dtype)(*arrays)
     worst, where = mpmath.mpf(0), None
-    with mpmath.workprec(1300):
+    # Angles may be as large as 1e300, and are reduced by as many digits of pi.
+    with mpmath.workprec(1300 if op.exact in (Op.SIN, Op.COS, Op.TAN) else 200):
         for result, *values in zip(got, *arrays, strict=True):
             exact = EXACT[op](*(mpmath.mpf(float(value)) for value in values))
             if not np.isfinite(result):
