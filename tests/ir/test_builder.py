@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 
+import numpy as np
 import pytest
 
 from tirlite import ir
@@ -246,3 +248,48 @@ def test_depth_is_no_matter() -> None:
             total = total + 1
         b.store(y, 0, total)
     assert len([stmt for stmt in ir.statements(b.build().body) if isinstance(stmt, ir.For)]) == 2_000
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda b, x: b.store("x", 0, 1), "`buffer` of store() takes a Buffer, and is given 'x'"),
+        (lambda b, x: b.store(x, "i", 1), "`indices` of store() takes expressions or numbers, and is given 'i'"),
+        (lambda b, x: b.store(x, (None,), 1), "`indices` of store() takes expressions or numbers, and is given None"),
+        (lambda b, x: b.store(x, 0, "a"), "`value` of store() takes an expression or a number, and is given 'a'"),
+        (lambda b, x: b.store(x, 0, x), "`value` of store() takes an expression or a number, and is given Buffer"),
+        (lambda b, x: b.alloc("t", 8), "`tensor` of alloc() takes a type such as f32[n], and is given 8"),
+        (lambda b, x: b.alloc("t", f32), "`tensor` of alloc() takes a type such as f32[n]"),
+        (lambda b, x: b.alloc(8, f32[8]), "`name` of alloc() takes a name, and is given 8"),
+        (lambda b, x: b.view("v", "x", f32[8]), "`source` of view() takes a Buffer"),
+        (lambda b, x: b.view("v", x, 8), "`tensor` of view() takes a type such as f32[n]"),
+        (lambda b, x: b.view("v", x, f32[8], "0"), "`byte_offset` of view() takes an expression or a number"),
+        (lambda b, x: b.param("p", "f32"), "`of` of param() takes a type such as f32 or f32[n]"),
+        (lambda b, x: b.param(x, f32), "`name` of param() takes a name"),
+        (lambda b, x: b.let("v", "w"), "`value` of let() takes an expression or a number"),
+        (lambda b, x: b.add(x[0]), "`stmt` of add() takes a statement"),
+        (lambda b, x: b.evaluate(x), "`value` of evaluate() takes an expression or a number"),
+        (lambda b, x: b.assert_("x"), "`condition` of assert_() takes an expression or a number"),  # noqa: PT009
+        (lambda b, x: b.for_("i", 0, "n"), "`stop` of for_() takes an expression or a number"),
+        (lambda b, x: b.parallel(x, 0, 4), "`name` of parallel() takes a name"),
+        (lambda b, x: b.thread("t", "threadIdx.x", "n"), "`extent` of thread() takes an expression or a number"),
+        (lambda b, x: b.while_(None), "`condition` of while_() takes an expression or a number"),
+        (lambda b, x: b.if_("x"), "`condition` of if_() takes an expression or a number"),
+        (lambda b, x: b.attr("double_buffer", x), "`key` of attr() takes an AttrKey, and is given 'double_buffer'"),
+        (lambda b, x: b.attr(ir.AttrKey.DOUBLE_BUFFER, "x"), "`buffer` of attr() takes a Buffer"),
+    ],
+)
+def test_what_is_no_argument_is_told_with_the_line(call: Callable[[ir.Builder, ir.Buffer], object], told: str) -> None:
+    b = ir.Builder("f")
+    x = b.param("x", f32[8])
+    with pytest.raises(KernelError) as caught:
+        call(b, x)
+    assert caught.value.code == "builder-argument"
+    assert told in str(caught.value)
+    assert "test_builder.py" in str(caught.value)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    b, x, y = started()
+    b.store(y, np.int64(1), np.float32(0.5))
+    assert structural_equal(only(b), ir.Store(y, (one,), ir.const(0.5, f32)))

@@ -12,12 +12,13 @@ from __future__ import annotations
 import linecache
 import sys
 from collections.abc import Callable
+from numbers import Integral, Real
 from types import FrameType, TracebackType
 from typing import Generic, TypeVar, overload
 
-from tirlite.diag import Message, Source, Span
+from tirlite.diag import Message, Source, Span, TirliteError
 from tirlite.ir.dtype import DType, TensorType, i64
-from tirlite.ir.expr import Buffer, Expr, ExprLike, Load, Var, as_expr, as_indices, widened
+from tirlite.ir.expr import Buffer, Expr, ExprLike, Load, Var, as_expr, widened
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import (
     Allocate,
@@ -37,8 +38,11 @@ from tirlite.ir.stmt import (
     While,
 )
 from tirlite.ir.validate import validate
+from tirlite.show import shown
 
 T = TypeVar("T")
+
+_TENSOR = "a type such as f32[n]"
 
 
 class NonIntegerExtent(Message):
@@ -54,6 +58,22 @@ class NonIntegerExtent(Message):
 
     name: str
     axis: int
+    given: str
+
+
+class BuilderArgument(Message):
+    """A method of the builder is given an argument of another kind than it takes.
+
+    Example: `b.store("y", 0, 1)`.
+    Fix: Give what the message asks for: here the buffer itself, `y = b.param("y", f32[n])`.
+    """
+
+    code = "builder-argument"
+    title = "`{parameter}` of {method}() takes {wanted}, and is given {given}"
+
+    parameter: str
+    method: str
+    wanted: str
     given: str
 
 
@@ -134,10 +154,12 @@ class Builder:
         alignment: int = 0,
     ) -> Buffer | Var:
         """A parameter: an array for `f32[n]`, a scalar for `f32`. The caller may omit one with `out`."""
+        self._demand_name(name)
         if isinstance(of, DType):
             var = Var(name, of)
             self._params.append(var)
             return var
+        self._demand(of, TensorType, "of", "a type such as f32 or f32[n]")
         buffer = buffer_of(name, of, scope=scope, alignment=alignment)
         self._params.append(buffer)
         if out:
@@ -148,6 +170,8 @@ class Builder:
         self, name: str, tensor: TensorType, *, scope: str = "global", alignment: int = 0, volatile: bool = False
     ) -> Buffer:
         """Fresh storage, to the end of this block. `alignment` is in bytes, 0 for the element's own."""
+        self._demand_name(name)
+        self._demand(tensor, TensorType, "tensor", _TENSOR)
         buffer = buffer_of(name, tensor, scope=scope, alignment=alignment, volatile=volatile)
         self.add(Allocate(buffer, span=self._here()))
         return buffer
@@ -156,30 +180,38 @@ class Builder:
         self, name: str, source: Buffer, tensor: TensorType, byte_offset: ExprLike = 0, *, fresh: bool = False
     ) -> Buffer:
         """`source`'s bytes from `byte_offset` on as another buffer, in the same scope; see `View` for `fresh`."""
+        self._demand_name(name)
+        self._demand(source, Buffer, "source", "a Buffer")
+        self._demand(tensor, TensorType, "tensor", _TENSOR)
+        offset = _as_i64(self._expr(byte_offset, "byte_offset"))
         buffer = buffer_of(name, tensor, scope=source.scope, volatile=source.volatile)
-        self.add(View(buffer, source, _as_i64(byte_offset), fresh, span=self._here()))
+        self.add(View(buffer, source, offset, fresh, span=self._here()))
         return buffer
 
     def let(self, name: str, value: ExprLike) -> Var:
         """A variable bound to `value`, to the end of this block."""
-        bound = as_expr(value)
+        self._demand_name(name)
+        bound = self._expr(value, "value")
         var = Var(name, bound.dtype)
         self.add(Let(var, bound, span=self._here()))
         return var
 
     def store(self, buffer: Buffer, indices: ExprLike | tuple[ExprLike, ...], value: ExprLike) -> None:
         """`buffer[indices] = value`, the value cast to the type of the element and spread over a vector index."""
-        element = Load(buffer, as_indices(indices))
-        stored = widened(as_expr(value, buffer.dtype), element.dtype)
+        self._demand(buffer, Buffer, "buffer", "a Buffer")
+        given = indices if isinstance(indices, tuple) else (indices,)
+        element = Load(buffer, tuple(self._expr(index, "indices", wanted="expressions or numbers") for index in given))
+        stored = widened(self._expr(value, "value", buffer.dtype), element.dtype)
         self.add(Store(buffer, element.indices, stored, span=self._here()))
 
     def evaluate(self, value: Expr) -> None:
         """`value` computed for its effect."""
-        self.add(Evaluate(value, span=self._here()))
+        self.add(Evaluate(self._expr(value, "value"), span=self._here()))
 
     def assert_(self, condition: ExprLike, message: str = "", *values: ExprLike) -> None:
         """Stops the kernel where the condition does not hold, with `message`, which has a place `{}` for each value."""
-        self.add(Assert(as_expr(condition), message, tuple(map(as_expr, values)), span=self._here()))
+        test, told = self._expr(condition, "condition"), tuple(self._expr(value, "values") for value in values)
+        self.add(Assert(test, message, told, span=self._here()))
 
     def for_(self, name: str, start: ExprLike, stop: ExprLike, step: int = 1) -> Block[Var]:
         """A serial loop over `range(start, stop, step)`; `with` gives its variable."""
@@ -199,16 +231,16 @@ class Builder:
 
     def thread(self, name: str, tag: str, extent: ExprLike) -> Block[Var]:
         """A loop over the threads of `tag`, as `threadIdx.x`."""
-        return self._loop(name, 0, extent, ForKind.THREAD, 1, tag)
+        return self._loop(name, 0, self._expr(extent, "extent"), ForKind.THREAD, 1, tag)
 
     def while_(self, condition: ExprLike) -> Block[None]:
         """A loop that goes on while the condition holds."""
-        test, span = as_expr(condition), self._here()
+        test, span = self._expr(condition, "condition"), self._here()
         return Block(self, lambda body: While(test, body, span=span), None)
 
     def if_(self, condition: ExprLike) -> Block[None]:
         """A block for when the condition holds."""
-        test, span = as_expr(condition), self._here()
+        test, span = self._expr(condition, "condition"), self._here()
         return Block(self, lambda body: IfThenElse(test, body, span=span), None)
 
     def else_(self) -> Block[None]:
@@ -222,11 +254,15 @@ class Builder:
 
     def attr(self, key: AttrKey, buffer: Buffer | None = None, value: AttrValue = None) -> Block[None]:
         """A block while which something holds about `buffer`, or about the block."""
+        self._demand(key, AttrKey, "key", "an AttrKey")
+        if buffer is not None:
+            self._demand(buffer, Buffer, "buffer", "a Buffer")
         span = self._here()
         return Block(self, lambda body: AttrStmt(key, body, buffer, value, span=span), None)
 
     def add(self, stmt: Stmt) -> None:
         """Any statement, as it is, at the end of this block."""
+        self._demand(stmt, Stmt, "stmt", "a statement")
         self._blocks[-1].append(stmt)
 
     def build(self) -> PrimFunc:
@@ -239,8 +275,35 @@ class Builder:
         return func
 
     def _loop(self, name: str, start: ExprLike, stop: ExprLike, kind: ForKind, step: int, tag: str = "") -> Block[Var]:
-        var, first, end, span = Var(name), _as_i64(start), _as_i64(stop), self._here(3)
+        self._demand_name(name)
+        first, end = _as_i64(self._expr(start, "start")), _as_i64(self._expr(stop, "stop"))
+        var, span = Var(name), self._here(3)
         return Block(self, lambda body: For(var, first, end, body, kind, step, tag, span=span), var)
+
+    def _expr(
+        self, value: object, parameter: str, partner: DType | None = None, wanted: str = "an expression or a number"
+    ) -> Expr:
+        if isinstance(value, Expr | int | float):
+            return as_expr(value, partner)
+        if isinstance(value, Real):  # one of NumPy
+            return as_expr(int(value) if isinstance(value, Integral) else float(value), partner)
+        raise self._refused(value, parameter, wanted)
+
+    def _demand_name(self, name: object) -> None:
+        self._demand(name, str, "name", "a name")
+
+    def _demand(self, given: object, kind: type, parameter: str, wanted: str) -> None:
+        if not isinstance(given, kind):
+            raise self._refused(given, parameter, wanted)
+
+    def _refused(self, given: object, parameter: str, wanted: str) -> TirliteError:
+        """The error at the line of the call from outside, which tells the method that was called there."""
+        frame: FrameType = sys._getframe(1)
+        while frame.f_back is not None and frame.f_back.f_code.co_filename == __file__:
+            frame = frame.f_back
+        method = frame.f_code.co_name
+        span = None if frame.f_back is None else self._span_of(frame.f_back)
+        return BuilderArgument(parameter, method, wanted, f"{shown(given):.60}", span=span).error()
 
     def _here(self, depth: int = 2) -> Span:
         """The line that called the method, `depth` frames up."""
