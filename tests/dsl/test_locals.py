@@ -144,3 +144,31 @@ def test_mistakes_of_scope_are_refused(source: str, code: str) -> None:
 def test_the_type_of_a_scalar_is_named_where_it_does_not_fit() -> None:
     with pytest.raises(tl.KernelError, match="give `total` its type .* `total: tl.f32 = ...`"):
         body_of("total = k\nfor i in range(n):\n    total += x[i]")
+
+
+WIDTH = 3
+
+
+def reads_first(y: tl.f32[4]):
+    y[0] = WIDTH  # noqa: F823
+    WIDTH = 4
+    y[1] = WIDTH
+
+
+def updates(y: tl.f32[4]):
+    WIDTH += 1  # noqa: F823
+    y[0] = WIDTH
+
+
+def assigns_sometimes(y: tl.f32[4], k: tl.i64):
+    if k > 0:
+        WIDTH = 4
+    y[0] = WIDTH
+
+
+@pytest.mark.parametrize("function", [reads_first, updates, assigns_sometimes])
+def test_a_constant_from_outside_that_is_assigned_is_a_local_everywhere_as_in_python(function) -> None:
+    with pytest.raises(tl.KernelError, match="possibly-unassigned") as caught:
+        tl.kernel(function)
+    assert "in Python a name that a function assigns is local to all of it" in str(caught.value)
+    assert "and `WIDTH` from outside is not meant" in str(caught.value)

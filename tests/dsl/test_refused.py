@@ -103,3 +103,18 @@ def test_a_refused_construct_is_told_with_what_to_write_instead(name: str) -> No
         file.parent.mkdir(exist_ok=True)
         file.write_text(text, "utf-8")
     assert text == file.read_text("utf-8")
+
+
+def _nowhere() -> None: ...
+
+
+_nowhere.__module__ = None  # as of what is made at run time
+
+
+def calls_nowhere(y: tl.f32[4]):
+    y[0] = _nowhere()
+
+
+def test_a_function_without_a_module_is_one_that_a_kernel_cannot_use() -> None:
+    with pytest.raises(tl.KernelError, match="foreign-value.*`_nowhere` is a Python function"):
+        tl.kernel(calls_nowhere)

@@ -14,7 +14,7 @@ from tirlite.dsl.local_names import Home, LocalNames, Use, names_in
 from tirlite.dsl.operators import BINARY, binary
 from tirlite.dsl.parameters import checked, described
 from tirlite.dsl.refused import NotInKernels, refusal
-from tirlite.dsl.scope import Cell, PossiblyUnassigned, Scope
+from tirlite.dsl.scope import Cell, Scope
 from tirlite.dsl.static import unpacked
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, Load, Var
@@ -204,7 +204,7 @@ class Assignments:
     def _cell_to_update(self, name: str, span: Span) -> object:
         self.check(name, Use.SCALAR, span)
         if name not in self._names.kinds:
-            raise PossiblyUnassigned(name, span=span).error()
+            raise self._scope.unassigned(name, span)
         return self._scope.read(name, span)
 
     def _element(self, target: ast.expr) -> Load:

@@ -30,7 +30,7 @@ class Body:
     ) -> None:
         """`invoker` makes what does the calls, of the scope that takes their statements."""
         self.tree = tree
-        self.scope = Scope()
+        self.scope = Scope(surroundings.has)
         self.scope.open(Block())
         params = {arg.arg for arg in tree.args.args}
         self.expressions = Expressions(places, surroundings, self.scope, params, invoker(self.scope))

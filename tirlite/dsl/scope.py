@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import field
 
-from tirlite.diag import Message, Span
+from tirlite.diag import Message, Span, TirliteError
 from tirlite.dsl.local_names import Block
 from tirlite.ir.expr import Buffer, Load, Var
 from tirlite.ir.stmt import Stmt
@@ -16,16 +16,17 @@ from tirlite.record import record
 class PossiblyUnassigned(Message):
     """A name is read where no assignment, or not on every way an assignment, has come before.
 
-    Example: `if x[i] > 0: t = 1.0`, and then `y[i] = t`.
-    Fix: Assign the name before, on every way that leads to its use.
+    Example: `if x[i] > 0: t = 1.0`, and then `y[i] = t`; or `width += 1`, where `width` is a constant from outside.
+    Fix: Assign the name before, on every way that leads to its use; or give what is assigned another name.
     """
 
     code = "possibly-unassigned"
     title = "`{name}` may have no value here"
     label = "read here"
-    help = "assign it before, on every way that leads here: a loop may run zero times, a branch may not be taken"
+    help = "{advice}"
 
     name: str
+    advice: str = "assign it before, on every way that leads here: a loop may run zero times, a branch may not be taken"
 
 
 class OutOfBlock(Message):
@@ -80,7 +81,9 @@ class _Frame:
 class Scope:
     """The names of a kernel at one point of it, while the translation goes through it."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_outside: Callable[[str], bool]) -> None:
+        """`is_outside` says whether a name stands for something outside of the kernel too."""
+        self._is_outside = is_outside
         self._frames: list[_Frame] = []
         self._values: dict[str, object] = {}
         self._places: dict[str, Span] = {}
@@ -154,15 +157,24 @@ class Scope:
             raise AlreadyReported
         if isinstance(value, Cell):
             if name not in self._assigned:
-                raise PossiblyUnassigned(name, span=span).error()
+                raise self.unassigned(name, span)
             return Load(value.buffer, ()) if value.placeholder is None else value.placeholder
         if value is not None:
             return value
         if isinstance(self._gone.get(name), Wrong):
             raise AlreadyReported
         if name not in self._gone:
-            raise PossiblyUnassigned(name, span=span).error()
+            raise self.unassigned(name, span)
         raise OutOfBlock(name, _advice(name, self._gone[name]), span=span, related=self._places[name]).error()
+
+    def unassigned(self, name: str, span: Span) -> TirliteError:
+        """The error that the local `name` is read where it may have no value."""
+        if not self._is_outside(name):
+            return PossiblyUnassigned(name, span=span).error()
+        rule = "in Python a name that a function assigns is local to all of it"
+        remedy = "give one of the two another name, or assign it on every way that leads here"
+        advice = f"{rule}, and `{name}` from outside is not meant: {remedy}"
+        return PossiblyUnassigned(name, advice, span=span).error()
 
 
 def _advice(name: str, value: object) -> str:

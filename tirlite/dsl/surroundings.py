@@ -241,7 +241,7 @@ def _callable_meaning(value: object) -> object | None:
         return None
     if known is None and isinstance(value, type) and value.__module__ == "numpy":
         return _numpy_type(value)
-    if known is None and getattr(value, "__module__", "").startswith("tirlite."):
+    if known is None and str(getattr(value, "__module__", "")).startswith("tirlite."):
         return named(getattr(value, "__name__", ""))
     return known
 

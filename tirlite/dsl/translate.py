@@ -60,7 +60,7 @@ def parse(text: str, name: str = "<text>") -> PrimFunc:
     module, places = text_syntax(text, name)
     names: dict[str, object] = {"tl": TL}
     surroundings = Surroundings((names, {each: getattr(builtins, each) for each in _BUILTINS}))
-    expressions = Expressions(places, surroundings, Scope(), set())
+    expressions = Expressions(places, surroundings, Scope(surroundings.has), set())
     uncalled: dict[PrimFunc, ast.FunctionDef] = {}
     func: PrimFunc | None = None
     for stmt in module.body:
