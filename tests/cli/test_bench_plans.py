@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tirlite.cli import bench_plans
-from tirlite.cli.bench_plans import Failure, Row, SymbolicRow, measured
+from tirlite.cli.bench_arrival import Arrival
+from tirlite.cli.bench_plans import Failure, How, Row, SymbolicRow, measured
 from tirlite.cli.main import main
 from tirlite.cli.offset_speed import OffsetSpeed
 from tirlite.cli.plan_figures import overall, plans_json, plans_text
@@ -17,6 +18,7 @@ from tirlite.cli.plan_instances import Instance, cut, generated, instances_in, n
 from tirlite.cli.symbolic_quality import Quality, Replanned, bindings, quality, replanned
 from tirlite.plan import Plan, Problem, Request, lower_bound
 from tirlite.plan.search.engine import PythonEngine
+from tirlite.plan.search.limits import Progress
 from tirlite.sizes import Dim
 
 Shown = pytest.CaptureFixture[str]
@@ -64,6 +66,52 @@ def test_files_tell_their_capacity_and_come_by_size(tmp_path: Path) -> None:
     ]
 
 
+def test_a_table_with_a_capacity_tells_when_a_plan_fits_and_what_a_new_process_does(
+    tmp_path: Path, capsys: Shown
+) -> None:
+    (tmp_path / "a.cap8.csv").write_text("id,lower,upper,size\nx,0,2,4\ny,1,3,4\nz,2,4,4\n")
+    assert main(["bench", "plans", "--instances", str(tmp_path), "--threads", "2", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["instances"]
+    assert 0 < found["fit"] <= found["seconds"]
+    assert found["cpu"] > 0
+    assert found["fresh"]["gap"] == 0.0
+    assert found["fresh"]["seconds"] > 0
+    assert found["elsewhere"] is None
+
+
+def test_models_stand_beside_tables(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"no model")
+    (tmp_path / "A.1048576.csv").write_text("id,lower,upper,size\na,0,1,1\n")
+    model, table = instances_in(tmp_path)
+    assert (model.name, model.file) == ("net", None)
+    assert (table.file, table.elsewhere) == (tmp_path / "A.1048576.csv", 4.5)
+    (failure,) = measured([model], How(PythonEngine()))
+    assert isinstance(failure, Failure)
+
+
+def test_the_first_plan_that_fits_counts() -> None:
+    arrival = Arrival(100)
+    arrival.listen(Progress(10, 0.1, 101, 90))
+    assert arrival.at(101, 5.0) is None
+    arrival.listen(Progress(20, 0.2, 100, 90))
+    assert (arrival.at(100, 5.0) or 5.0) < 5.0
+    assert Arrival(100).at(100, 5.0) == 5.0
+    assert Arrival(None).at(100, 5.0) is None
+
+
+def test_growth_is_told_as_a_power() -> None:
+    counts = (1_000, 4_000, 16_000)
+    rows = [Row("t", "trace", "auto", n, 9, 9, 9, True, n / 1e4, 60, None, (0.0, 0.0, 0.0)) for n in counts]
+    told = {figure.name: figure.value for figure in overall(rows)}
+    assert told["trace: seconds grow with buffers to the power of, from 1,000 to 16,000"] == pytest.approx(1.0)
+
+
+def test_networks_that_take_more_than_a_blink_are_counted() -> None:
+    rows = [row("onnx/a", 100, 100, seconds=0.01), row("onnx/b", 100, 100, seconds=0.03)]
+    told = {figure.name: figure.value for figure in overall(rows)}
+    assert told["onnx: of 2, planned in more than 20 ms"] == 1
+
+
 def test_an_empty_folder_is_refused(tmp_path: Path, capsys: Shown) -> None:
     assert main(["bench", "plans", "--instances", str(tmp_path)]) == 2
     assert "error[no-instances]" in capsys.readouterr().err
@@ -89,7 +137,7 @@ def test_very_many_buffers_have_a_bar_of_their_own(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(bench_plans, "_MANY", 3)
     rows = [
         each
-        for each in measured([Instance("t", "trace", partial(trace, 40))], PythonEngine(), "share")
+        for each in measured([Instance("t", "trace", partial(trace, 40))], How(PythonEngine()), "share")
         if isinstance(each, Row)
     ]
     assert [each.total_bar for each in rows] == [int(rows[0].lower_bound * 1.01)]

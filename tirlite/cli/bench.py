@@ -87,9 +87,10 @@ def _add_plans(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="the planner: bytes over the lower bound, proofs, seconds, memory, on generated problems or a folder's",
         description="Plans problems and prints what was reached. Those that cannot be finished take the limit.",
     )
-    plans.add_argument("--instances", metavar="DIR", type=Path, help="CSV files in this folder and below")
+    plans.add_argument("--instances", metavar="DIR", type=Path, help="CSV files and models in this folder and below")
     plans.add_argument("--strategy", metavar="S", help="who plans: exact, and auto for traces, unless told otherwise")
     plans.add_argument("--time-limit", metavar="S", type=seconds, default=10, help="seconds a problem (%(default)g)")
+    plans.add_argument("--threads", metavar="T", type=whole(1, 1024), default=1, help="searches at once (%(default)d)")
     _finish(plans, run_plans, "small problems")
 
 
@@ -174,7 +175,7 @@ def _told(measured: Iterable[Figure], *, as_json: bool) -> int:
 
 def run_plans(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
-    from tirlite.cli.bench_plans import measured
+    from tirlite.cli.bench_plans import How, measured
     from tirlite.cli.plan_figures import plans_json, plans_text
     from tirlite.cli.plan_instances import generated, instances_in
     from tirlite.solver import CompiledEngine
@@ -182,7 +183,8 @@ def run_plans(arguments: argparse.Namespace) -> int:
     folder: Path | None = arguments.instances
     instances = list(generated(quick=arguments.quick)) if folder is None else instances_in(folder)
     results = []
-    for result in measured(instances, CompiledEngine(), arguments.strategy, arguments.time_limit):
+    how = How(CompiledEngine(), arguments.time_limit, arguments.threads)
+    for result in measured(instances, how, arguments.strategy):
         results.append(result)
         if sys.stderr.isatty():
             print(f"measured: {result.name}", file=sys.stderr)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from time import perf_counter
+from dataclasses import replace
+from time import perf_counter, process_time
 
+from tirlite.cli.bench_arrival import Arrival, Fresh, in_new_process
 from tirlite.cli.offset_speed import OffsetSpeed, offset_speed
 from tirlite.cli.plan_instances import Instance, cut
 from tirlite.cli.symbolic_quality import Quality, Replanned, bindings, quality, replanned
 from tirlite.diag import TirliteError
 from tirlite.plan import Plan, Problem, solve
 from tirlite.plan.search.engine import Engine
+from tirlite.plan.search.limits import Listener
 from tirlite.record import record
 from tirlite.sizes import Size
 
@@ -27,7 +30,12 @@ _SECONDS, _MANY, _MANY_GAP = 60.0, 10_000, 0.01
 
 @record
 class Row:
-    """One instance with constant sizes. `gaps` are those at each of MOMENTS, None where there was no plan yet."""
+    """One instance with constant sizes. `gaps` are those at each of MOMENTS, None where there was no plan yet.
+
+    `fit` are the seconds to the first plan within the capacity, None where there is none, or no capacity; `elsewhere`
+    those of another planner, as was published; `cpu` the seconds of CPU of all threads. `fresh` is what a new process
+    reaches at the first moment; `gaps` are those of a compiled engine.
+    """
 
     name: str
     group: str
@@ -41,6 +49,10 @@ class Row:
     seconds_bar: float
     megabytes: float | None
     gaps: tuple[float | None, ...]
+    fit: float | None = None
+    elsewhere: float | None = None
+    fresh: Fresh | None = None
+    cpu: float | None = None
 
     @property
     def gap(self) -> float:
@@ -81,14 +93,21 @@ class Failure:
 Result = Row | SymbolicRow | Failure
 
 
-def measured(
-    instances: Sequence[Instance], engine: Engine, strategy: str | None = None, time_limit: float = MOMENTS[-1]
-) -> Iterator[Result]:
+@record
+class How:
+    """Who searches, for how many seconds, and in how many threads."""
+
+    engine: Engine
+    time_limit: float = MOMENTS[-1]
+    threads: int = 1
+
+
+def measured(instances: Sequence[Instance], how: How, strategy: str | None = None) -> Iterator[Result]:
     """A result for each instance, in their order. Every plan has passed `check` when it is told of."""
-    _warm_up(engine)
+    _warm_up(how.engine)
     for instance in instances:
         try:
-            yield _measured(instance, engine, strategy or instance.strategy, time_limit)
+            yield _measured(instance, how, strategy or instance.strategy)
         except TirliteError as error:
             yield Failure(instance.name, str(error))
 
@@ -98,10 +117,13 @@ def _warm_up(engine: Engine) -> None:
     solve(cut(64), "exact", budget=100, engine=engine)
 
 
-def _measured(instance: Instance, engine: Engine, strategy: str, time_limit: float) -> Row | SymbolicRow:
+def _measured(instance: Instance, how: How, strategy: str) -> Row | SymbolicRow:
     problem = instance.make()
     count = len(problem.requests)
-    plan, seconds = _solved(problem, engine, strategy, time_limit)
+    arrival = Arrival(instance.capacity)
+    begun = process_time()
+    plan, seconds = _solved(problem, how, strategy, arrival.listen)
+    cpu = process_time() - begun
     if problem.dims:
         samples = bindings(problem.dims, _BINDINGS)
         ours, equal = quality(plan, samples)
@@ -113,26 +135,43 @@ def _measured(instance: Instance, engine: Engine, strategy: str, time_limit: flo
     gap = instance.gap if instance.gap is not None else _MANY_GAP if count > _MANY else 0.0
     bar = instance.capacity if instance.capacity is not None else int(bound * (1 + gap))
     most_seconds = instance.seconds if instance.seconds is not None else _SECONDS
-    gaps = tuple(_gaps(plan, seconds, engine, strategy))
-    proved, used = plan.proved_optimal, _megabytes()
-    name, group = instance.name, instance.group
-    return Row(name, group, strategy, count, bound, total, bar, proved, seconds, most_seconds, used, gaps)
+    gaps = tuple(_gaps(plan, seconds, how, strategy))
+    is_fresh = instance.capacity is not None and instance.file is not None and strategy in SEARCHES
+    return Row(
+        instance.name,
+        instance.group,
+        strategy,
+        count,
+        bound,
+        total,
+        bar,
+        plan.proved_optimal,
+        seconds,
+        most_seconds,
+        _megabytes(),
+        gaps,
+        arrival.at(total, seconds),
+        instance.elsewhere,
+        in_new_process(str(instance.file), strategy, MOMENTS[0]) if is_fresh else None,
+        cpu,
+    )
 
 
-def _solved(problem: Problem, engine: Engine, strategy: str, time_limit: float) -> tuple[Plan, float]:
+def _solved(problem: Problem, how: How, strategy: str, listener: Listener | None = None) -> tuple[Plan, float]:
     """A checked plan, and the seconds that it took, those of the check among them."""
     start = perf_counter()
-    plan = solve(problem, strategy, time_limit=time_limit, engine=engine)
+    limits = None, how.time_limit, how.engine
+    plan = solve(problem, strategy, *limits, listener, threads=how.threads)
     return plan, perf_counter() - start
 
 
-def _gaps(plan: Plan, seconds: float, engine: Engine, strategy: str) -> Iterator[float | None]:
+def _gaps(plan: Plan, seconds: float, how: How, strategy: str) -> Iterator[float | None]:
     """The gap at each of MOMENTS, each reached in a run of its own, which may overdraw its time by a quarter."""
     bound = _constant(plan.lower_bound)
     known = [(seconds, plan)]
     for moment in MOMENTS:
         if strategy in SEARCHES and seconds > moment * _OVERDRAFT:
-            found, took = _solved(plan.problem, engine, strategy, moment)
+            found, took = _solved(plan.problem, replace(how, time_limit=moment), strategy)
             known.append((took, found))
         totals = [_constant(found.total) for took, found in known if took <= moment * _OVERDRAFT]
         yield None if not totals else min(totals) / bound - 1 if bound else 0.0

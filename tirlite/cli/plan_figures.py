@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from statistics import fmean
+from math import log
+from statistics import fmean, linear_regression
 
 from tirlite.cli.bench_plans import MOMENTS, SEARCHES, Failure, Result, Row, SymbolicRow
 from tirlite.cli.figures import Figure, machine, machine_text
@@ -14,9 +15,27 @@ from tirlite.show import table
 # Mean gaps at MOMENTS over instances of one group, and the mean peak of symbolic plans over the bound.
 _GAP_BARS = (0.15, 0.05, 0.01)
 _MEAN_BAR = 1.2
+# Groups of networks, and seconds that nobody notices; numbers of buffers over which cost should grow about linearly.
+_NETWORKS, _BLINK = ("network", "onnx"), 0.02
+_GROWING, _GROWTH_BAR = (1_000, 4_000, 16_000), 1.2
 _HEADING = (
-    *("instance", "strategy", "buffers", "lower bound", "total", "bar", "gap", "proved", "seconds", "bar", "met", "MB"),
+    *(
+        "instance",
+        "strategy",
+        "buffers",
+        "lower bound",
+        "total",
+        "bar",
+        "gap",
+        "proved",
+        "seconds",
+        "bar",
+        "met",
+        "CPU",
+        "MB",
+    ),
     *(f"gap {moment:g} s" for moment in MOMENTS),
+    *("new process", "fit s", "elsewhere s"),
 )
 _SYMBOLIC_HEADING = (
     *("instance", "strategy", "buffers", "names", "seconds", "MB", "mean", "bar", "met", "worst"),
@@ -62,6 +81,8 @@ def overall(results: Iterable[Result]) -> Iterator[Figure]:
     if rows:
         yield Figure("instances that miss their bar", sum(not row.met for row in rows), "", 0)
         yield from _mean_gaps(rows)
+        yield from _fits(rows)
+        yield from _speeds(rows)
     symbolic = [result for result in known if isinstance(result, SymbolicRow)]
     if symbolic:
         yield Figure("symbolic: mean peak over the bound", fmean(row.ours.mean for row in symbolic), "", _MEAN_BAR)
@@ -83,6 +104,34 @@ def _mean_gaps(rows: Sequence[Row]) -> Iterator[Figure]:
             yield Figure(f"{group}: mean gap of {len(gaps)} at {moment:g} s", fmean(at), "", bar)
 
 
+def _fits(rows: Sequence[Row]) -> Iterator[Figure]:
+    """Seconds to a plan that fits, where another planner's are known, beside these; and the gaps of new processes."""
+    known = [(row.fit, row.elsewhere) for row in rows if row.elsewhere is not None]
+    ours = [ours for ours, _ in known if ours is not None]
+    if known and len(ours) == len(known):
+        theirs = sum(seconds for _, seconds in known if seconds is not None)
+        yield Figure(
+            f"seconds to a plan that fits, {len(known)} in all; bar: MiniMalloc as published", sum(ours), "s", theirs
+        )
+    for group in dict.fromkeys(row.group for row in rows if row.fresh is not None):
+        fresh = [row.fresh for row in rows if row.group == group and row.fresh is not None]
+        name = f"{group}: mean gap of {len(fresh)} in new processes, which have {MOMENTS[0]:g} s"
+        yield Figure(name, fmean(each.gap for each in fresh), "", _GAP_BARS[0])
+        yield Figure(f"{group}: most seconds of these", max(each.seconds for each in fresh), "s")
+
+
+def _speeds(rows: Sequence[Row]) -> Iterator[Figure]:
+    """How many networks are planned in a blink, and how time grows with the number of buffers of traces."""
+    for group in dict.fromkeys(row.group for row in rows if row.group in _NETWORKS):
+        times = [row.seconds for row in rows if row.group == group]
+        slow = sum(seconds > _BLINK for seconds in times)
+        yield Figure(f"{group}: of {len(times)}, planned in more than {_BLINK * 1e3:g} ms", slow, "")
+    traces = [(row.buffers, row.seconds) for row in rows if row.group == "trace" and row.buffers in _GROWING]
+    if len(traces) == len(_GROWING):
+        slope, _ = linear_regression(*zip(*((log(count), log(seconds)) for count, seconds in traces), strict=True))
+        yield Figure("trace: seconds grow with buffers to the power of, from 1,000 to 16,000", slope, "", _GROWTH_BAR)
+
+
 def _cells(row: Row) -> tuple[object, ...]:
     gaps = ("-" if gap is None else f"{gap:.2%}" for gap in row.gaps)
     return (
@@ -97,8 +146,12 @@ def _cells(row: Row) -> tuple[object, ...]:
         f"{row.seconds:.3f}",
         f"{row.seconds_bar:g}",
         _VERDICT[row.met],
+        "" if row.cpu is None else f"{row.cpu:.3f}",
         "" if row.megabytes is None else round(row.megabytes),
         *gaps,
+        "" if row.fresh is None else f"{row.fresh.gap:.2%} in {row.fresh.seconds:.2f} s",
+        "" if row.fit is None else f"{row.fit:.3f}",
+        "" if row.elsewhere is None else f"{row.elsewhere:.2f}",
     )
 
 

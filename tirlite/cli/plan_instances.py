@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 from tirlite.cli.command_error import CommandError
+from tirlite.cli.plan_model import model_problem
 from tirlite.diag import Message
 from tirlite.plan import Problem, Request, read_csv
 from tirlite.record import record
@@ -17,6 +18,11 @@ from tirlite.sizes import Dim, Size
 _CAPACITY = re.compile(r"\.(?:cap)?(\d+)\.csv")
 # Bars in seconds for files of this name, or in a folder of this name.
 _SECONDS_OF = {"onnx": 0.5, "idealloc": 5.0, "S_1": 30.0}
+# Seconds to a plan within 1,048,576 bytes of the challenging suite, as published for MiniMalloc (C++).
+_MINIMALLOC = {
+    f"{name}.1048576": seconds
+    for name, seconds in {"A": 4.50, "B": 3.50, "C": 0.65, "D": 2.54, "E": 3.30, "F": 4.68}.items()
+}
 _HARD = (16, 64, 128)
 _TRACES = (200, 1_000, 4_000, 16_000, 62_000)
 # Seconds for the default strategy, where BARS gives them.
@@ -27,13 +33,13 @@ class NoInstances(Message):
     """A folder that was given for its problems holds none.
 
     Example: `tirlite bench plans --instances docs`.
-    Fix: Give a folder with CSV files, in it or in folders below.
+    Fix: Give a folder with CSV files or ONNX models, in it or in folders below.
     """
 
     code = "no-instances"
     raises = CommandError
-    title = "there is no CSV file in `{folder}`"
-    help = "a CSV file holds one problem, in the format of `tirlite plan`"
+    title = "there is no CSV file and no model in `{folder}`"
+    help = "a CSV file or a model, *.onnx, holds one problem, as for `tirlite plan`"
 
     folder: str
 
@@ -41,6 +47,9 @@ class NoInstances(Message):
 @record
 class Instance:
     """A problem by name, the folder or kind that it belongs to, and who plans it unless told otherwise.
+
+    `file` is where it comes from, if it is a table, and `elsewhere` the seconds that another planner takes for a plan
+    that fits, as was published.
 
     Its plan should need `capacity` bytes at most, or where that is None at most the part `gap` more than the lower
     bound, and take at most `seconds`; of what is None, the number of buffers decides.
@@ -53,24 +62,33 @@ class Instance:
     gap: float | None = None
     seconds: float | None = None
     strategy: str = "exact"
+    file: Path | None = None
+    elsewhere: float | None = None
 
 
 def instances_in(folder: Path) -> list[Instance]:
-    """The CSV files in a folder and below. `x.1048576.csv` and `x.cap512.csv` tell their capacity.
+    """The CSV files and ONNX models in a folder and below. `x.1048576.csv` and `x.cap512.csv` tell their capacity.
 
-    The smallest come first, so that the memory of the process tells of each. Raises CommandError where there are none.
+    Of a model, the tensors between its operators are planned, as `tirlite plan` does. The smallest files come first, so
+    that the memory of the process tells of each. Raises CommandError where there are none.
     """
-    files = sorted(folder.rglob("*.csv"), key=lambda file: (file.stat().st_size, str(file)))
+    files = [*folder.rglob("*.csv"), *folder.rglob("*.onnx")]
+    files.sort(key=lambda file: (file.stat().st_size, str(file)))
     if not files:
         raise NoInstances(str(folder)).error()
     return [_from_file(file, file.relative_to(folder)) for file in files]
 
 
 def _from_file(file: Path, place: Path) -> Instance:
+    if file.suffix == ".onnx":
+        return Instance(
+            str(place.with_suffix("")), file.parent.resolve().name, partial(model_problem, file), seconds=0.5
+        )
     told = _CAPACITY.search(file.name)
     seconds = _SECONDS_OF.get(file.stem) or _SECONDS_OF.get(file.parent.name)
     name, group, capacity = str(place.with_suffix("")), file.parent.resolve().name, int(told[1]) if told else None
-    return Instance(name, group, partial(read_csv, file), capacity, seconds=seconds)
+    elsewhere = _MINIMALLOC.get(file.stem) if capacity == 1 << 20 else None
+    return Instance(name, group, partial(read_csv, file), capacity, seconds=seconds, file=file, elsewhere=elsewhere)
 
 
 def generated(*, quick: bool = False) -> Iterator[Instance]:

@@ -13,7 +13,7 @@ from tirlite.record import record
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tirlite.plan import Plan
+    from tirlite.plan import Plan, Problem
 
 
 @record
@@ -23,6 +23,13 @@ class ToldOfModel:
     bound: Mapping[str, int]
     sizes: Mapping[str, int]
     constants: Mapping[str, npt.NDArray[Any]]
+
+
+def model_problem(path: Path) -> Problem:
+    """The storage problem of a model's tensors. Raises TirliteError for what is no model, or cannot be imported."""
+    from tirlite.graph import compile, from_onnx  # noqa: A004
+
+    return compile(from_onnx(path), strategy="none").plan.problem
 
 
 def model_plan(path: Path, strategy: str, told: ToldOfModel, budget: int | None, time_limit: float | None) -> Plan:

@@ -179,3 +179,11 @@ def test_progress_falls_and_says_what_was_spent():
 def test_nothing_needs_nothing():
     assert minimise([], PythonEngine(), Limits(10)).total == 0
     assert minimise([item(0, (0, 3)), item(0, (1, 2))], PythonEngine(), Limits(10)).offsets == (0, 0)
+
+
+def test_progress_tells_of_all_parts_together():
+    told = []
+    high, low = item(40, (0, 2)), item(10, (5, 7))
+    minimise([high, low], PythonEngine(), Limits(ENOUGH, listener=told.append), start=None)
+    assert (told[-1].total, told[-1].bound) == (40, 40)
+    assert all(each.bound == 40 for each in told)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from tirlite.plan.search.beside import Race
@@ -22,12 +22,16 @@ _THREADED = 2_000
 
 
 class Descent:
-    """The search for one instance. `best` are the offsets of its best packing, in units, if it has one yet."""
+    """The search for one instance. `best` are the offsets of its best packing, in units, if it has one yet.
 
-    def __init__(self, instance: Instance, engine: Engine, limits: Limits) -> None:
+    `report` is called now and then.
+    """
+
+    def __init__(self, instance: Instance, engine: Engine, limits: Limits, report: Callable[[], None]) -> None:
         self.instance = instance
         self.engine = engine
         self.limits = limits
+        self._report = report
         self.best: list[int] | None = None
         self._lowest = instance.floor
         self._highest = sum(instance.sizes) + sum(instance.aligns) + sum(offset or 0 for offset in instance.fixed)
@@ -116,7 +120,7 @@ class Descent:
             self.limits.spend(outcome.nodes)
             if outcome.offsets is not None:
                 self._keep(outcome.offsets)
-            self.limits.report(self.total, self.bound)
+            self._report()
             yield outcome.status
 
     def _restart(self, cells: Cells, order: Sequence[int], capacity: int) -> None:
@@ -135,7 +139,7 @@ class Descent:
             self.limits.spend(used)
         if cells.state[STATUS] == FOUND:
             self._keep(offsets(cells))
-        self.limits.report(self.total, self.bound)
+        self._report()
         return int(cells.state[STATUS])
 
     def _keep(self, found: list[int]) -> None:

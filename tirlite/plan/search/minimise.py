@@ -37,9 +37,19 @@ def minimise(
     `start` is a packing to begin with. Parts of the problem that do not overlap in time are searched by turns, always
     the one whose packing is highest. A plan of at most `wanted` bytes is looked for early.
     """
-    descents = [Descent(instance, engine, limits) for instance in instances(items)]
     needed = [item.fixed + item.size for item in items if item.fixed is not None]
     needed.append(padded_peak([Stretch(item.live, item.size, (), item.align) for item in items], 1).size)
+
+    def total() -> int:
+        return max([*needed, *(descent.total for descent in descents)])
+
+    def bound() -> int:
+        return max([*needed, *(descent.bound for descent in descents)])
+
+    def report() -> None:
+        limits.report(total(), bound())
+
+    descents = [Descent(instance, engine, limits, report) for instance in instances(items)]
     try:
         for descent in descents:
             descent.begin(start)
@@ -48,10 +58,8 @@ def minimise(
         limits.interrupt()
     if any(descent.best is None for descent in descents):
         return None
-    total = max([*needed, *(descent.total for descent in descents)])
-    bound = max([*needed, *(descent.bound for descent in descents)])
     is_flat = all(descent.instance.is_flat for descent in descents)
-    return Packing(_offsets(items, descents), total, bound, is_flat)
+    return Packing(_offsets(items, descents), total(), bound(), is_flat)
 
 
 def _descend(descents: Sequence[Descent], limits: Limits, bound: int, wanted: int | None) -> None:
