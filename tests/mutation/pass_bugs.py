@@ -17,7 +17,7 @@ from tirlite.analysis.access import LinearSequence
 from tirlite.analysis.in_place_prover import Callees
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.storage_check import walk as storage_walk
-from tirlite.codegen import aliases, parallel, workspace
+from tirlite.codegen import parallel, workspace
 from tirlite.codegen import statements as code_of_statements
 from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, SeqStmt
 from tirlite.plan.shape import formulas
@@ -26,6 +26,7 @@ from tirlite.rewrite import shape_rewrite, storage_rewrite, thread_names
 from tirlite.rewrite.thread_phases import Phases, is_barrier
 
 # The packages have functions of these names.
+byte_ranges = import_module("tirlite.analysis.byte_ranges")
 most_bytes = import_module("tirlite.analysis.most_bytes")
 per_shape = import_module("tirlite.plan.shape.per_shape")
 call_coverage = import_module("tirlite.analysis.call_coverage")
@@ -366,12 +367,16 @@ PASS_BUGS = (
         "scratch is free before the call", "17", with_sequence(with_calls_that_end_early), CALLING, others=WITH_SCRATCH
     ),
     WholeBug(
-        "overlapping views are told apart", "21", put(aliases, "are_disjoint", always(True)), OVERLAPPING, sizes=(64, 9)
+        "overlapping views are told apart",
+        "21",
+        put(byte_ranges, "are_disjoint", always(True)),
+        OVERLAPPING,
+        sizes=(64, 9),
     ),
     WholeBug(
         "views that move with a loop are told apart",
         "21",
-        put(aliases, "are_disjoint", always(True)),
+        put(byte_ranges, "are_disjoint", always(True)),
         SLIDING,
         sizes=(64, 9),
     ),

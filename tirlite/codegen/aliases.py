@@ -8,10 +8,14 @@ the time in which a buffer lives.
 
 from __future__ import annotations
 
-from tirlite.analysis import ByteRange, are_disjoint, byte_ranges
+from typing import TYPE_CHECKING
+
 from tirlite.analysis.shape_plan import alignment_at
 from tirlite.codegen.text import ModuleText
 from tirlite.ir import Buffer, For, Load, PrimFunc, Store, View, While, walk
+
+if TYPE_CHECKING:
+    from tirlite.analysis import ByteRange
 
 # Ranges in one nest that LLVM is told of. Its alias analysis looks at each pair of accesses.
 MOST = 64
@@ -22,8 +26,7 @@ class Aliases:
 
     def __init__(self, func: PrimFunc, tracked: tuple[Buffer, ...], module: ModuleText) -> None:
         """`tracked` are the allocations that share a pointer."""
-        roots = set(tracked)
-        self.ranges = {b: r for b, r in byte_ranges(func).items() if r.root in roots} if roots else {}
+        self.ranges = _ranges_in(func, tracked) if tracked else {}
         self.module = module
         self.domain = ""
         self.scopes: dict[ByteRange, str] = {}
@@ -32,6 +35,10 @@ class Aliases:
     def notes(self, nest: For | While) -> dict[Buffer, str]:
         """For an outermost loop, the end of the load and store instructions of each buffer."""
         touched = [n.buffer for n in walk(nest) if isinstance(n, Load | Store) and n.buffer in self.ranges]
+        if not touched:
+            return {}
+        from tirlite.analysis.byte_ranges import are_disjoint
+
         buffers = dict.fromkeys(touched)
         known = list(dict.fromkeys(self.ranges[buffer] for buffer in buffers))[:MOST]
         notes: dict[Buffer, str] = {}
@@ -59,3 +66,9 @@ class Aliases:
         if scopes not in self.lists:
             self.lists[scopes] = self.module.node(*scopes)
         return self.lists[scopes]
+
+
+def _ranges_in(func: PrimFunc, roots: tuple[Buffer, ...]) -> dict[Buffer, ByteRange]:
+    from tirlite.analysis import byte_ranges
+
+    return {buffer: found for buffer, found in byte_ranges(func).items() if found.root in roots}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tirlite.codegen.halves import gather_digits, is_half, narrow, widen
 from tirlite.codegen.text import FunctionText
-from tirlite.codegen.types import constant, register_type, suffix
+from tirlite.codegen.types import constant, is_half, register_type, suffix
 from tirlite.ir import DType, TypeCode, f32, f64, i64, u16
 
 
@@ -15,6 +14,8 @@ def convert(out: FunctionText, value: str, source: DType, target: DType) -> str:
     if is_half(source):
         if target.is_bool:
             return _half_to_bool(out, value, source)
+        from tirlite.codegen.halves import widen
+
         return convert(out, widen(out, value, source), f32.with_lanes(source.lanes), target)
     if is_half(target):
         return _to_half(out, value, source, target)
@@ -44,6 +45,8 @@ def _half_to_bool(out: FunctionText, value: str, source: DType) -> str:
 
 def _to_half(out: FunctionText, value: str, source: DType, target: DType) -> str:
     """Rounded once: what f32 or f64 cannot hold is never rounded to it on the way."""
+    from tirlite.codegen.halves import gather_digits, narrow
+
     if source.is_float:
         return narrow(out, value, source, target)
     # Integers that f32 does not hold are beyond the range of float16, before and after rounding.

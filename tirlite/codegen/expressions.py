@@ -9,14 +9,11 @@ from typing import Any, TypeAlias
 from tirlite.codegen import memory
 from tirlite.codegen.casts import convert, to_index
 from tirlite.codegen.environment import Environment
-from tirlite.codegen.functions import math
-from tirlite.codegen.halves import is_half
-from tirlite.codegen.harmless import is_harmless
 from tirlite.codegen.memory import Place
 from tirlite.codegen.operators import binary, compare, unary
 from tirlite.codegen.refused import Refused
 from tirlite.codegen.text import FunctionText
-from tirlite.codegen.types import constant, register_type
+from tirlite.codegen.types import constant, is_half, register_type
 from tirlite.ir import (
     Add,
     And,
@@ -108,6 +105,8 @@ class Expressions:
 
     def short_circuit(self, expr: Binary) -> Steps[str]:
         """`and`, `or`: the second operand stands in a block of its own unless evaluating it in vain is harmless."""
+        from tirlite.codegen.harmless import is_harmless
+
         return self.binary(expr) if is_harmless(expr.b) else self._lazy(expr)
 
     def _lazy(self, expr: Binary) -> Steps[str]:
@@ -136,6 +135,8 @@ class Expressions:
         return self.out.value(f"select {register_type(flags)} {condition}, {kind} {yes}, {kind} {no}")
 
     def if_then_else(self, expr: Call) -> Steps[str]:
+        from tirlite.codegen.harmless import is_harmless
+
         condition, if_true, if_false = expr.args
         test = self._leaf(condition) or (yield self.steps(condition))
         if is_harmless(if_true) and is_harmless(if_false):
@@ -161,6 +162,8 @@ class Expressions:
     def math(self, expr: Call) -> Steps[str]:
         if not expr.op.is_math:
             raise Refused(f"`{expr.op.label}`", "make it a statement of its own")
+        from tirlite.codegen.functions import math
+
         operands = []
         for arg in expr.args:
             operands.append(self._leaf(arg) or (yield self.steps(arg)))

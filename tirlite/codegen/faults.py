@@ -7,7 +7,7 @@ from tirlite.codegen.storage import LARGEST_BYTES
 from tirlite.codegen.text import FunctionText
 from tirlite.codegen.told import Told
 from tirlite.diag import KernelRunError, Message, Span
-from tirlite.ir import Assert, Buffer, DType, f64, failure, i64
+from tirlite.ir import Assert, Buffer, DType, f64, i64
 
 
 class ExtentOutOfRange(Message):
@@ -58,6 +58,8 @@ class Faults:
 
     def assertion(self, stmt: Assert) -> str:
         """The block to branch to where an assert without values does not hold."""
+        from tirlite.ir import failure
+
         return self._stop(failure(stmt, ()))
 
     def tell(self, told: Told, values: list[str]) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tirlite.codegen.formulas import call_formula
-from tirlite.codegen.halves import fused, is_half, narrow, widen
+from tirlite.codegen.halves import fused, narrow, widen
 from tirlite.codegen.text import FunctionText
-from tirlite.codegen.types import constant, register_type
+from tirlite.codegen.types import constant, is_half, register_type
 from tirlite.ir import DType, Op, f32, u16
 
 _INTRINSICS = {

@@ -15,11 +15,6 @@ from tirlite.ir.formula import Term
 _F32_INF = 0x7F800000
 
 
-def is_half(dtype: DType) -> bool:
-    """Whether values of this type are held as 16 bits."""
-    return dtype.is_float and dtype.bits == 16
-
-
 def widen(out: FunctionText, value: str, dtype: DType) -> str:
     """The f32 of a float16 or bfloat16; exact."""
     formula = _from_bf16 if dtype.code is TypeCode.BFLOAT else _from_f16

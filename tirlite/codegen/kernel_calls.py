@@ -9,26 +9,19 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from tirlite.analysis import (
-    GIVEN,
-    ByteRange,
-    Extents,
-    ParamUses,
-    Use,
-    are_disjoint,
-    byte_ranges,
-    demands_of,
-)
+from tirlite.analysis import ParamUses, Use
 from tirlite.codegen.environment import Environment
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import Faults
 from tirlite.codegen.memory import natural_alignment
 from tirlite.codegen.types import register_type
 from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, Var, callees, calls_in
-from tirlite.ir.faults import CallExtent
 from tirlite.record import record
-from tirlite.sizes import Proof
+
+if TYPE_CHECKING:
+    from tirlite.analysis import ByteRange, Extents
 
 # A function that is called more often is not copied into its callers: LLVM's time would grow with their number.
 _MOST_COPIES = 3
@@ -77,10 +70,14 @@ class Calls:
 
     @cached_property
     def extents(self) -> Extents:
+        from tirlite.analysis import Extents
+
         return Extents(self._func)
 
     @cached_property
     def _ranges(self) -> dict[Buffer, ByteRange]:
+        from tirlite.analysis import byte_ranges
+
         return byte_ranges(self._func)
 
     def write(self, call: KernelCall, values: Expressions, faults: Faults) -> None:
@@ -110,6 +107,10 @@ class Calls:
         faults: Faults,
     ) -> None:
         """What is not proved of the extents is checked, in terms of the callee."""
+        from tirlite.analysis import GIVEN, demands_of
+        from tirlite.ir.faults import CallExtent
+        from tirlite.sizes import Proof
+
         inside = Expressions(values.out, Environment())
         inside.environment.variables.update(known)
         for demand in demands_of(call, self.extents):
@@ -142,6 +143,8 @@ class Calls:
         """Whether two buffers are proved to share no byte."""
         if environment.root(one) != environment.root(other):
             return True
+        from tirlite.analysis import are_disjoint
+
         a, b = self._ranges[one], self._ranges[other]
         return a.root is b.root and are_disjoint(a, b)
 

@@ -7,11 +7,9 @@ from collections.abc import Mapping
 
 from tirlite.analysis import shape_plan
 from tirlite.codegen.aliases import Aliases
-from tirlite.codegen.callee import write_callees
 from tirlite.codegen.entry import define_entry
 from tirlite.codegen.environment import Environment
 from tirlite.codegen.expressions import Expressions
-from tirlite.codegen.halves import is_half, narrow
 from tirlite.codegen.kernel_calls import Calls, Versions, alignment_of, dim_parameters
 from tirlite.codegen.memory import Place, natural_alignment
 from tirlite.codegen.pieces import Weights
@@ -20,7 +18,7 @@ from tirlite.codegen.statements import Extent, Statements
 from tirlite.codegen.storage import Home, Storage, assign_homes
 from tirlite.codegen.text import FunctionText, ModuleText
 from tirlite.codegen.told import Told
-from tirlite.codegen.types import register_type
+from tirlite.codegen.types import is_half, register_type
 from tirlite.codegen.workspace import Workspace, workspace_layout, write_size_function
 from tirlite.diag import Message
 from tirlite.ir import Buffer, DType, PrimFunc, Var, f32
@@ -73,7 +71,9 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
 
             assert isinstance(statements, CheckedStatements)
             write_checked_callees(versions, statements)
-        else:
+        elif versions.pending:
+            from tirlite.codegen.callee import write_callees
+
             write_callees(versions, statements, workers)
     except Refused as refused:
         raise NotCompiled(refused.what, refused.instead, span=statements.at or func.span).error() from None
@@ -142,6 +142,8 @@ def bind_scalars(func: PrimFunc, values: Expressions) -> None:
 def _received(dtype: DType, name: str, out: FunctionText) -> str:
     """A scalar parameter as a value; a bool comes as a byte, a float of 16 bits as f32."""
     if is_half(dtype):
+        from tirlite.codegen.halves import narrow
+
         return narrow(out, name, f32, dtype)
     return out.value(f"icmp ne i8 {name}, 0") if dtype.is_bool else name
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from tirlite.codegen import integers, reals
-from tirlite.codegen.divisions import Rule, by_function
-from tirlite.codegen.halves import is_half, narrow, widen
 from tirlite.codegen.text import FunctionText
-from tirlite.codegen.types import constant, register_type
+from tirlite.codegen.types import constant, is_half, register_type
 from tirlite.ir import (
     EQ,
     GE,
@@ -55,22 +50,7 @@ _PLAIN: dict[type[Expr], tuple[str, str, str]] = {  # on integers, on floats, on
     And: ("", "", "and"),
     Or: ("", "", "or"),
 }
-_DIVISIONS: dict[type[Expr], Rule] = {
-    FloorDiv: integers.floor_div,
-    FloorMod: integers.floor_mod,
-    TruncDiv: integers.trunc_div,
-    TruncMod: integers.trunc_mod,
-}
-_SHIFTS: dict[type[Expr], Rule] = {
-    ShiftLeft: integers.shift_left,
-    ShiftRight: integers.shift_right,
-}
-_REAL: dict[type[Expr], Callable[[FunctionText, DType, str, str], str]] = {
-    FloorDiv: reals.floor_div,
-    FloorMod: reals.floor_mod,
-    Min: reals.minimum,
-    Max: reals.maximum,
-}
+_SEQUENCES = (FloorDiv, FloorMod, TruncDiv, TruncMod, ShiftLeft, ShiftRight)
 _COMPARISONS: dict[type[Expr], tuple[str, str, str]] = {  # on signed integers, on unsigned, on floats
     EQ: ("eq", "eq", "oeq"),
     NE: ("ne", "ne", "une"),
@@ -85,14 +65,10 @@ def binary(out: FunctionText, kind: type[Expr], dtype: DType, a: str, b: str, kn
     """`kind` of two operands of type `dtype`; `known` is the integer that `b` is, where it is constant."""
     if is_half(dtype):
         return _binary_of_halves(out, kind, dtype, a, b)
-    if dtype.is_float and kind in _REAL:
-        return _REAL[kind](out, dtype, a, b)
-    if kind in _SHIFTS:
-        return _SHIFTS[kind](out, dtype, a, b, known)
-    if kind in _DIVISIONS:
-        if out.conditions and known is None and dtype.lanes == 1:
-            return by_function(out, kind.__name__, _DIVISIONS[kind], dtype, a, b)
-        return _DIVISIONS[kind](out, dtype, a, b, known)
+    if kind in _SEQUENCES or (dtype.is_float and kind in (Min, Max)):
+        from tirlite.codegen.sequences import sequence
+
+        return sequence(out, kind, dtype, a, b, known)
     if kind in (Min, Max) and dtype.is_integer:
         return out.intrinsic(("s" if dtype.is_signed else "u") + ("min" if kind is Min else "max"), dtype, a, b)
     on_integers, on_floats, on_bools = _PLAIN[kind]
@@ -101,6 +77,8 @@ def binary(out: FunctionText, kind: type[Expr], dtype: DType, a: str, b: str, kn
 
 
 def _binary_of_halves(out: FunctionText, kind: type[Expr], dtype: DType, a: str, b: str) -> str:
+    from tirlite.codegen.halves import narrow, widen
+
     wide = f32.with_lanes(dtype.lanes)
     result = binary(out, kind, wide, widen(out, a, dtype), widen(out, b, dtype), None)
     return narrow(out, result, wide, dtype)
@@ -109,6 +87,8 @@ def _binary_of_halves(out: FunctionText, kind: type[Expr], dtype: DType, a: str,
 def compare(out: FunctionText, kind: type[Expr], dtype: DType, a: str, b: str) -> str:
     """`kind` of two operands of type `dtype`; with a nan only `!=` holds."""
     if is_half(dtype):
+        from tirlite.codegen.halves import widen
+
         return compare(out, kind, f32.with_lanes(dtype.lanes), widen(out, a, dtype), widen(out, b, dtype))
     signed, unsigned, real = _COMPARISONS[kind]
     if dtype.is_float:

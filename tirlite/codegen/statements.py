@@ -14,13 +14,10 @@ from tirlite.codegen.expressions import Expressions, is_unit_ramp
 from tirlite.codegen.faults import Faults, as_bits
 from tirlite.codegen.kernel_calls import Calls
 from tirlite.codegen.memory import Place
-from tirlite.codegen.multiples import largest_divisor
-from tirlite.codegen.parallel import BODY_PARAMETERS, chunk_count, fork_join, trip_count, write_task
 from tirlite.codegen.pieces import LARGEST, Weights, cut
 from tirlite.codegen.storage import Home, Storage
 from tirlite.codegen.text import FunctionText
 from tirlite.codegen.told import AssertTold, Told
-from tirlite.codegen.work import work_of
 from tirlite.codegen.workspace import Layout, worker_addresses
 from tirlite.diag import Message, Span
 from tirlite.ir import (
@@ -234,6 +231,8 @@ class Statements:
         if offset != "0":
             pointer = self.out.value(f"getelementptr inbounds i8, ptr {pointer}, i64 {offset}")
         extents = [self.values.value(extent) for extent in stmt.buffer.shape]
+        from tirlite.codegen.multiples import largest_divisor
+
         align = gcd(source.align, self.aliases.alignment(stmt) or largest_divisor(stmt.byte_offset))
         self.place(stmt.buffer, pointer, extents, align, self.environment.root(stmt.source))
 
@@ -344,10 +343,15 @@ class Statements:
 
     def _strided(self, stmt: For, start: str, stop: str) -> Steps[None]:
         """A loop by another step: its iterations are counted, as the variable itself might wrap behind the last."""
+        from tirlite.codegen.parallel import trip_count
+
         yield self._counted(stmt, "0", trip_count(self.out, start, stop, stmt.step), "ult", "nuw 1", start)
 
     def _distributed(self, stmt: For, start: str, stop: str) -> Steps[None]:
         """A loop whose iterations go to workers: a function of its own, and the call of the pool that runs it."""
+        from tirlite.codegen.parallel import BODY_PARAMETERS, chunk_count, fork_join, trip_count, write_task
+        from tirlite.codegen.work import work_of
+
         workers = self.storage.workers[stmt]
         count = trip_count(self.out, start, stop, stmt.step)
         # Half of the count, which has no sign. An unsigned conversion would cost the module a pass: see `machine`.

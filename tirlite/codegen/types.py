@@ -10,6 +10,11 @@ import struct
 from tirlite.ir import DType, TypeCode
 
 
+def is_half(dtype: DType) -> bool:
+    """Whether values of this type are held as 16 bits."""
+    return dtype.is_float and dtype.bits == 16
+
+
 def register_type(dtype: DType) -> str:
     """The type of a value in a register: `float`, `<4 x i1>`."""
     return _vector(_scalar(dtype), dtype.lanes)

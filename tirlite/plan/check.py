@@ -30,7 +30,6 @@ from tirlite.sizes import (
     prove_divides,
     prove_eq,
     prove_le,
-    prove_le_by_cases,
     round_up,
 )
 
@@ -330,6 +329,8 @@ class _Proofs:
     def _proved(self, low: Size, high: Size) -> bool:
         if prove_le(low, high) is Proof.YES or self._by_parts(low, high):
             return True
+        from tirlite.sizes import prove_le_by_cases
+
         return prove_le_by_cases(low, high) is Proof.YES
 
     def _by_parts(self, low: Size, high: Size) -> bool:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from tirlite.diag import public
 from tirlite.plan import bound, layout
 from tirlite.plan.layout import Layout
 from tirlite.plan.problem import Problem
 from tirlite.record import record
-from tirlite.show import Piece, Styled, block, chart_svg, chart_text, folded, picture
 from tirlite.sizes import Dim, Proof, Size, maximum, prove_le
+
+if TYPE_CHECKING:
+    from tirlite.show import Styled
 
 
 @record(slots=False)
@@ -90,12 +93,14 @@ class Plan(Layout):
     def to_text(self, binding: Mapping[Dim, int] | None = None, *, width: int = 72, height: int = 20) -> str:
         """A chart of offsets over time, in letters. Symbolic sizes are drawn at `binding`, or at middling values."""
         from tirlite.plan.drawing import chart_of
+        from tirlite.show import chart_text
 
         return chart_text(chart_of(self, self.lower_bound, binding), width, height)
 
     def to_svg(self, binding: Mapping[Dim, int] | None = None) -> str:
         """A chart of offsets over time, as SVG. Symbolic sizes are drawn at `binding`, or at middling values."""
         from tirlite.plan.drawing import chart_of
+        from tirlite.show import chart_svg
 
         return chart_svg(chart_of(self, self.lower_bound, binding))
 
@@ -127,5 +132,7 @@ class Plan(Layout):
 
     def _repr_html_(self) -> str:
         """For notebooks: the figures and the table, the chart, and the reasons."""
+        from tirlite.show import Piece, block, folded, picture
+
         reasons = folded("why", block([Piece(self.explain())]))
         return block(self.styled()) + picture(self.to_svg()) + reasons

@@ -15,7 +15,7 @@ from tirlite.plan.request import BadFixed, NegativeSize, Request
 from tirlite.plan.scope import StorageScope
 from tirlite.record import record
 from tirlite.show import shown
-from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, from_sympy, maximum, prove_le
+from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, maximum, prove_le
 
 if TYPE_CHECKING:
     from tirlite.plan.csv_table import CsvTable
@@ -218,6 +218,8 @@ def _settled(name: str, size: Size, dims: dict[str, Dim]) -> Size:
     if symbols or hasattr(size, "free_symbols"):
         for symbol in sorted(map(str, symbols)):
             dims.setdefault(symbol, Dim(symbol))
+        from tirlite.sizes import from_sympy
+
         size = from_sympy(size, dims)
     proof = prove_le(0, size)
     if proof is Proof.NO:

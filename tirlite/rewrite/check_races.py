@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from tirlite.analysis.races import Race, find_race
+from typing import TYPE_CHECKING
+
 from tirlite.diag import KernelError
-from tirlite.ir import PrimFunc
+from tirlite.ir import For, ForKind, PrimFunc, statements_of
 from tirlite.ir.demand import pass_call
 from tirlite.ir.faults import IterationConflict
 from tirlite.record import record
+
+if TYPE_CHECKING:
+    from tirlite.analysis.races import Race
 
 
 class ParallelRace(IterationConflict):
@@ -36,6 +40,10 @@ class CheckRaces:
 
     @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
+        if not any(loop.kind is ForKind.PARALLEL for loop in statements_of(func.body, For)):
+            return func
+        from tirlite.analysis.races import find_race  # and what tries programs at points, which few programs need
+
         race = find_race(func)
         if race is not None:
             raise _message(race).error()

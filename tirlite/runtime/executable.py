@@ -7,18 +7,15 @@ from math import prod
 from typing import TYPE_CHECKING, NoReturn
 
 from tirlite.analysis import shape_plan
-from tirlite.analysis.exact_value import is_arithmetic, value_of
-from tirlite.codegen import FORK_JOIN, Lowered, ObjectCode
+from tirlite.codegen import Lowered, ObjectCode
 from tirlite.ir import Buffer, PrimFunc
 from tirlite.runtime.bind import Binding
-from tirlite.runtime.fault_record import told_by
 from tirlite.runtime.load import CType, Library, scalar_type
-from tirlite.runtime.messages import NegativeTemporary, NoWorkspace, WorkspaceTooLarge
-from tirlite.runtime.pool import pool_address
 from tirlite.runtime.signature import Signature
 from tirlite.runtime.workspace import Workspaces, process_workspaces
 
 if TYPE_CHECKING:
+    from tirlite.diag import Message
     from tirlite.runtime.shape_plans import ShapePlans
 
 
@@ -38,8 +35,13 @@ class Executable:
         self._signature = signature
         self._lowered = lowered
         symbols = [symbol for symbol in (lowered.name, lowered.size_name) if symbol]
-        pool = ((FORK_JOIN, pool_address()),) if lowered.needs_pool else ()
-        self._library = Library(code.data, symbols, lowered.externs, (*lowered.addresses, *pool))
+        addresses = lowered.addresses
+        if lowered.needs_pool:
+            from tirlite.codegen import FORK_JOIN
+            from tirlite.runtime.pool import pool_address
+
+            addresses = (*addresses, (FORK_JOIN, pool_address()))
+        self._library = Library(code.data, symbols, lowered.externs, addresses)
         self._workspaces: Workspaces = process_workspaces()
         # What the size function was last asked and what it said: most calls ask again.
         self._last_size: tuple[list[int | float] | None, int] = (None, 0)
@@ -73,8 +75,14 @@ class Executable:
         else:
             fault = self._run_with_workspace(binding, operands)
         if fault:
-            told = self._lowered.told
-            raise (self._lowered.faults[fault - 1] if fault > 0 else told_by(-fault, told)).error()
+            raise self._message(fault).error()
+
+    def _message(self, fault: int) -> Message:
+        if fault > 0:
+            return self._lowered.faults[fault - 1]
+        from tirlite.runtime.fault_record import told_by
+
+        return told_by(-fault, self._lowered.told)
 
     def _run_with_workspace(self, binding: Binding, operands: list[int | float]) -> int:
         size = self._workspace_bytes(binding, operands)
@@ -82,6 +90,8 @@ class Executable:
         try:
             block = self._workspaces.take(size + alignment)
         except MemoryError:
+            from tirlite.runtime.messages import NoWorkspace
+
             raise NoWorkspace(self._signature.name, size).error() from None
         try:
             return self._kernel(*operands, block.aligned(alignment))
@@ -107,6 +117,9 @@ class Executable:
 
     def _refuse_size(self, binding: Binding, buffer: Buffer) -> NoReturn:
         """Computes again, in integers that do not wrap, what the size function found impossible."""
+        from tirlite.analysis.exact_value import is_arithmetic, value_of
+        from tirlite.runtime.messages import NegativeTemporary, WorkspaceTooLarge
+
         signature = self._signature
         values = dict(zip(signature.dims, binding.dims, strict=True))
         for scalar in signature.scalars:

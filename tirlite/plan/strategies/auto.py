@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
-from tirlite.plan.slot_bound import slot_bound
-from tirlite.plan.strategies.share import share
 
 if TYPE_CHECKING:
     from tirlite.plan.search.engine import Engine
@@ -41,6 +39,11 @@ def auto(
     """
     start = perf_counter()
     count = len(problem.requests)
+    if not count:
+        return Plan.of(problem, {}, "share")
+    from tirlite.plan.slot_bound import slot_bound
+    from tirlite.plan.strategies.share import share
+
     is_small = count <= _MANY and all(pool.capacity is None for pool in problem.memories.values())
     bound = slot_bound(problem) if is_small and count >= _SEVERAL else None
     is_first = is_small and (bound is None or bound.slots == bound.live)
