@@ -9,9 +9,10 @@ tracked, and a view stands for the allocation at its root.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from enum import Enum
+from typing import TypeAlias
 
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.visibility import Visibility, visibilities
@@ -19,6 +20,7 @@ from tirlite.ir import (
     Allocate,
     AttrKey,
     AttrStmt,
+    Binary,
     Buffer,
     BufferRef,
     Call,
@@ -53,12 +55,8 @@ class AccessKind(Enum):
     OPAQUE = "opaque"
 
 
-@record(guarded=False)
-class Access:
-    """One touch of the allocation at the root of a buffer."""
-
-    buffer: Buffer
-    kind: AccessKind
+# One touch of an allocation.
+Access: TypeAlias = tuple[Buffer, AccessKind]
 
 
 @record(frozen=False, eq=False)
@@ -77,7 +75,7 @@ class Entry:
     accesses: list[Access] = field(default_factory=list)
 
     def __str__(self) -> str:
-        touched = dict.fromkeys(f"{access.kind.value} {access.buffer.name}" for access in self.accesses)
+        touched = dict.fromkeys(f"{kind.value} {buffer.name}" for buffer, kind in self.accesses)
         end = "end " if self.scope_pair_offset < 0 else ""
         line = f"{self.position:>3} {self.scope_pair_offset:>+3} {'  ' * self.depth}{end}{_label(self.stmt)}"
         return line + (f": {', '.join(touched)}" if touched else "")
@@ -173,11 +171,15 @@ def parameter_touches(func: PrimFunc) -> dict[Buffer, Allocation]:
     return params
 
 
-# What most programs are made of: told apart by one look.
-_LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
+# What most expressions are made of: told apart by one look.
 _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
+_OPERATORS: frozenset[type[Node]] = frozenset(Binary.__subclasses__())
 
 _KINDS = {Use.READ: AccessKind.READ, Use.WRITE: AccessKind.WRITE, Use.OPAQUE: AccessKind.OPAQUE}
+
+
+# What is to be done on the way out of a body, with the composite that it is of.
+_Step: TypeAlias = tuple[Callable[[Stmt], None], Stmt]
 
 
 class _Finder:
@@ -195,26 +197,27 @@ class _Finder:
         self.visible: dict[Allocate, Visibility] = {}  # in the launch that is open
 
     def find(self, func: PrimFunc) -> LinearSequence:
-        todo: list[tuple[Stmt, str]] = [(stmt, "visit") for stmt in reversed(func.body.stmts)]
+        todo: list[Stmt | _Step] = [*reversed(func.body.stmts)]
         while todo:
-            stmt, step = todo.pop()
-            if type(stmt) in _LEAVES:
-                self.leaf(stmt)
-            elif step == "leave":
-                self.leave(stmt)
-            elif step == "else":
-                self.open_else(stmt)
+            stmt = todo.pop()
+            if isinstance(stmt, Store):
+                self.store(stmt)
+            elif isinstance(stmt, Allocate):
+                self.allocate(stmt)
+            elif isinstance(stmt, tuple):
+                step, composite = stmt
+                step(composite)
             elif self.opens_scope(stmt):
                 self.enter(stmt)
-                todo.append((stmt, "leave"))
+                todo.append((self.leave, stmt))
                 if isinstance(stmt, IfThenElse):
-                    todo += [(s, "visit") for s in reversed(stmt.else_body.stmts)]
-                    todo.append((stmt, "else"))
-                    todo += [(s, "visit") for s in reversed(stmt.then_body.stmts)]
+                    todo += reversed(stmt.else_body.stmts)
+                    todo.append((self.open_else, stmt))
+                    todo += reversed(stmt.then_body.stmts)
                 else:
-                    todo += [(s, "visit") for s in reversed(_body(stmt).stmts)]
+                    todo += reversed(_body(stmt).stmts)
             elif isinstance(stmt, (For, AttrStmt)):  # a thread-bound loop inside another, a remark: no scope of its own
-                todo += [(s, "visit") for s in reversed(stmt.body.stmts)]
+                todo += reversed(stmt.body.stmts)
             else:
                 self.leaf(stmt)
         self.open[0].after = self.clock
@@ -269,20 +272,33 @@ class _Finder:
             region.then.after = after.position
         self.entries.append(after)
 
+    def store(self, stmt: Store) -> None:
+        region, position = self.open[-1], self.tick()
+        accesses: list[Access] = []
+        self.pending.append(accesses)  # a leaf collects what stands at its own level
+        self.touch(stmt.children(), region, position)
+        self.record(stmt.buffer, AccessKind.WRITE, region, position, stmt)
+        self.pending.pop()
+        if accesses:
+            self.entries.append(Entry(stmt, position, region.depth, 0, accesses))
+
+    def allocate(self, stmt: Allocate) -> None:
+        buffer, region, position = stmt.buffer, self.open[-1], self.tick()
+        accesses: list[Access] = []
+        self.pending.append(accesses)
+        self.touch(buffer.shape, region, position)
+        visibility = self.visible.get(stmt) if self.in_thread() else None
+        allocation = self.roots[buffer] = Allocation(buffer, region, [], visibility)
+        self.allocations.append(allocation)
+        accesses.append((buffer, AccessKind.ALLOC))
+        self.pending.pop()
+        self.entries.append(Entry(stmt, position, region.depth, 0, accesses))
+
     def leaf(self, stmt: Stmt) -> None:
-        region = self.open[-1]
-        position = self.tick()
-        self.pending.append([])  # a leaf collects what stands at its own level
-        if isinstance(stmt, Store):
-            self.touch(stmt.children(), region, position)
-            self.record(stmt.buffer, AccessKind.WRITE, region, position, stmt)
-        elif isinstance(stmt, Allocate):
-            self.touch(stmt.buffer.shape, region, position)
-            visibility = self.visible.get(stmt) if self.in_thread() else None
-            allocation = self.roots[stmt.buffer] = Allocation(stmt.buffer, region, visibility=visibility)
-            self.allocations.append(allocation)
-            self.pending[-1].append(Access(stmt.buffer, AccessKind.ALLOC))
-        elif isinstance(stmt, View):
+        region, position = self.open[-1], self.tick()
+        accesses: list[Access] = []
+        self.pending.append(accesses)
+        if isinstance(stmt, View):
             self.touch(stmt.buffer.shape, region, position)
             if stmt.source in self.roots:
                 self.roots[stmt.buffer] = self.roots[stmt.source]
@@ -293,8 +309,9 @@ class _Finder:
             if isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is Op.BARRIER:
                 region.barriers.append(position)
             self.touch(stmt.children(), region, position)
-        if accesses := self.pending.pop():
-            self.entries.append(Entry(stmt, position, region.depth, accesses=accesses))
+        self.pending.pop()
+        if accesses:
+            self.entries.append(Entry(stmt, position, region.depth, 0, accesses))
 
     def call(self, call: KernelCall, region: Region, position: int) -> None:
         """Record what the callee does to the buffers that it is given: what it leaves alone must be there as well."""
@@ -310,9 +327,12 @@ class _Finder:
         stack = [*exprs[::-1]]
         while stack:
             node = stack.pop()
-            if type(node) in _ATOMS:
+            kind = type(node)
+            if kind in _ATOMS:
                 continue
-            stack.extend(node.children()[::-1])
+            stack += node.children()[::-1]
+            if kind in _OPERATORS:
+                continue
             if isinstance(node, Load):
                 self.record(node.buffer, AccessKind.READ, region, position, node)
             elif isinstance(node, BufferRef):
@@ -339,7 +359,7 @@ class _Finder:
             return
         root.touches.append(Touch(kind, region, position, node, param))
         # pending[k] belongs to the composite of open[k]; the list of a leaf stands one above them all.
-        self.pending[root.home.depth + 1].append(Access(root.buffer, kind))
+        self.pending[root.home.depth + 1].append((root.buffer, kind))
 
 
 def _outside(stmt: Stmt) -> tuple[Node, ...]:

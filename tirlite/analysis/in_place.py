@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch, linear_sequence
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.lifetimes import Lifetime, lifetimes_of
-from tirlite.ir import PrimFunc, Stmt, run
+from tirlite.ir import PrimFunc, Stmt
 from tirlite.ir.demand import of_prim_func
 
 if TYPE_CHECKING:
     from tirlite.analysis.in_place_proof import InPlaceProof
-    from tirlite.analysis.in_place_prover import Prover
 
 Interval = tuple[int, int]
 
@@ -55,31 +54,20 @@ def in_place_candidates(
     from tirlite.analysis.in_place_prover import Callees, Prover  # most functions have no such pairs
 
     prover = Prover(func, extents, Callees(), _COMPARED_AT_LEAST + _COMPARED_ON_AVERAGE * len(pairs))
-    return tuple(_proof(prover, *pair) for pair in pairs)
+    return tuple([prover.proof(*pair) for pair in pairs])
 
 
 _Pair = tuple[Allocation, Allocation, Stmt, Interval]
-
-
-def _proof(prover: Prover, destination: Allocation, source: Allocation, at: Stmt, during: Interval) -> InPlaceProof:
-    from tirlite.analysis.in_place_proof import InPlaceProof
-    from tirlite.analysis.in_place_prover import touches_during
-
-    touches = touches_during(destination, during), touches_during(source, during)
-    obstacle = run(prover.obstacle(destination, source, touches))
-    return InPlaceProof(destination.buffer, source.buffer, at, during, obstacle, touches)
 
 
 class _Meetings:
     """Which allocations die where others are born."""
 
     def __init__(self, sequence: LinearSequence, lifetimes: Sequence[Lifetime]) -> None:
-        entries = sequence.entries
-        # For the position of each leaf and each `before`: the statement, and the position after all of it.
-        self.statements = {
-            entry.position: (entry.stmt, entries[number + entry.scope_pair_offset].position + 1)
-            for number, entry in enumerate(entries)
-            if entry.scope_pair_offset >= 0
+        self.entries = sequence.entries
+        # By position, the number of the entry of each leaf and each `before`.
+        self.begins = {
+            entry.position: number for number, entry in enumerate(self.entries) if entry.scope_pair_offset >= 0
         }
         self.live = {
             allocation: lifetime.live for allocation, lifetime in zip(sequence.allocations, lifetimes, strict=True)
@@ -94,26 +82,31 @@ class _Meetings:
                 if last is not None:
                     self.dying.setdefault(key, []).append((last, allocation))
         for group in self.dying.values():
-            group.sort(key=_first)
+            if len(group) > 1:
+                group.sort(key=_first)
 
     def pairs(self) -> Iterator[_Pair]:
         """Destination and source, the statement in which they meet, and its positions."""
         for destination, live in self.live.items():
             for born, _ in live:
-                if born in self.statements:
-                    stmt, end = self.statements[born]
-                    for source in self._sources(destination, born, end):
-                        if _overlap(live, self.live[source]) == [(born, end)]:
-                            yield destination, source, stmt, (born, end)
+                number = self.begins.get(born)
+                if number is None:
+                    continue
+                entry = self.entries[number]
+                end = self.entries[number + entry.scope_pair_offset].position + 1
+                for source in self._sources(destination, born, end):
+                    if _is_overlap((born, end), live, self.live[source]):
+                        yield destination, source, entry.stmt, (born, end)
 
-    def _sources(self, destination: Allocation, born: int, end: int) -> Iterator[Allocation]:
+    def _sources(self, destination: Allocation, born: int, end: int) -> Sequence[Allocation]:
+        """Those that die there, of which there may be too many: then those whose last use is near."""
         group = self.dying.get((destination.home, destination.buffer.scope, end), [])
         if len(group) > 2 * _NEAREST:
             touches = destination.touches
             written = next((t.position for t in touches if t.position >= born and t.kind is AccessKind.WRITE), born)
             place = bisect_right(group, written, key=_first)
             group = group[max(0, place - _NEAREST) : place + _NEAREST]
-        return (source for _, source in group if source is not destination)
+        return [source for _, source in group if source is not destination]
 
 
 def _last_before(touches: Sequence[Touch], end: int) -> int | None:
@@ -123,9 +116,12 @@ def _last_before(touches: Sequence[Touch], end: int) -> int | None:
     return None
 
 
-def _overlap(one: Sequence[Interval], other: Sequence[Interval]) -> list[Interval]:
-    """The stretches of time that are in both."""
-    return [(max(a, c), min(b, d)) for a, b in one for c, d in other if a < d and c < b]
+def _is_overlap(during: Interval, one: Sequence[Interval], other: Sequence[Interval]) -> bool:
+    """Whether this is the one stretch of time that is in both."""
+    if len(one) == len(other) == 1:  # the usual case
+        (a, b), (c, d) = one[0], other[0]
+        return (max(a, c), min(b, d)) == during
+    return [(max(a, c), min(b, d)) for a, b in one for c, d in other if a < d and c < b] == [during]
 
 
 def _first(pair: tuple[int, Allocation]) -> int:

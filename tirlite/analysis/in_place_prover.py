@@ -16,6 +16,7 @@ from tirlite.analysis.in_place_proof import (
     AddressTaken,
     ExternCode,
     InCallee,
+    InPlaceProof,
     Interval,
     InThreads,
     IsRemarked,
@@ -39,7 +40,9 @@ from tirlite.ir import (
     Load,
     PrimFunc,
     Steps,
+    Stmt,
     Store,
+    run,
     statements,
 )
 
@@ -82,29 +85,31 @@ class Prover:
         self.callees = callees
         self.addresses = Addresses(IndexSpace(func, extents))
         definitions = self.addresses.space.definitions
+        self.has_views = bool(definitions.views)
         self.remarked = {definitions.root(buffer) for buffer in definitions.remarked}
+
+    def proof(self, destination: Allocation, source: Allocation, at: Stmt, during: Interval) -> InPlaceProof:
+        """The proof, or what stands against it, for two that live together over the positions `during`."""
+        uses = touches_during(destination, during), touches_during(source, during)
+        if any(map(_is_call, uses[0])) or any(map(_is_call, uses[1])):
+            obstacle = run(self.obstacle(destination, source, uses))
+        else:
+            obstacle = self._unfit(destination, source, uses) or self._among(destination, source, uses)
+        return InPlaceProof(destination.buffer, source.buffer, at, during, obstacle, uses)
 
     def obstacle(self, destination: Allocation, source: Allocation, uses: _Uses) -> Steps[Obstacle | None]:
         """What forbids the two in one place while these touches happen; None where they are proved to be safe."""
-        home = destination.home
-        if home.attach is not None and home.attach.is_thread:
-            return InThreads()
-        for allocation, touches in zip((destination, source), uses, strict=True):
-            if (found := self._unfit(allocation, touches)) is not None:
-                return found
-        writes, accesses = [t for t in uses[0] if t.kind is AccessKind.WRITE], list(uses[1])
-        if any(map(_is_call, writes)) or any(map(_is_call, accesses)):
-            calls: Obstacle | None = yield self._in_calls(accesses, writes, home)
-            if calls is not None:
-                return calls
-            writes, accesses = [t for t in writes if not _is_call(t)], [t for t in accesses if not _is_call(t)]
-        return self._among(accesses, writes, home, (source.buffer, destination.buffer))
+        found = self._unfit(destination, source, uses)
+        if found is None:
+            found = yield self._in_calls(destination.home, uses)
+        return found or self._among(destination, source, uses)
 
-    def _among(
-        self, accesses: list[Touch], writes: list[Touch], home: Region, roots: tuple[Buffer, Buffer]
-    ) -> Obstacle | None:
-        """The same for loads and stores."""
-        if all(plainly_ordered(access, write, home, roots) for access in accesses for write in writes):
+    def _among(self, destination: Allocation, source: Allocation, uses: _Uses) -> Obstacle | None:
+        """What loads and stores stand against it."""
+        home, roots = destination.home, (source.buffer, destination.buffer)
+        writes = [touch for touch in uses[0] if touch.kind is AccessKind.WRITE and not _is_call(touch)]
+        accesses = [touch for touch in uses[1] if not _is_call(touch)]
+        if _are_plainly_ordered(accesses, writes, home, roots):
             return None
         writes, accesses = self._distinct(writes, latest=False), self._distinct(accesses, latest=True)
         count = len(writes) * len(accesses)
@@ -118,9 +123,10 @@ class Prover:
                     return WrittenTooEarly(reversal)
         return None
 
-    def _in_calls(self, accesses: list[Touch], writes: list[Touch], home: Region) -> Steps[Obstacle | None]:
+    def _in_calls(self, home: Region, uses: _Uses) -> Steps[Obstacle | None]:
         """The same for pairs of which one or both are calls."""
-        pairs = [(a, w) for a in accesses for w in writes if _is_call(a) or _is_call(w)]
+        writes = [touch for touch in uses[0] if touch.kind is AccessKind.WRITE]
+        pairs = [(a, w) for a in uses[1] for w in writes if _is_call(a) or _is_call(w)]
         if len(pairs) > _MOST_COMPARED:
             return TooMany(len(pairs))
         for access, write in pairs:
@@ -147,17 +153,20 @@ class Prover:
             return None
         return WrittenBefore(call.callee.name, _buffer(write), _buffer(access))
 
-    def _unfit(self, allocation: Allocation, touches: Sequence[Touch]) -> Obstacle | None:
-        """What speaks against one buffer, whatever the other one."""
+    def _unfit(self, destination: Allocation, source: Allocation, uses: _Uses) -> Obstacle | None:
+        """What speaks against one of the two, whatever the other one."""
+        attach = destination.home.attach
+        if attach is not None and attach.is_thread:
+            return InThreads()
+        return self._unfit_alone(destination, uses[0]) or self._unfit_alone(source, uses[1])
+
+    def _unfit_alone(self, allocation: Allocation, touches: Sequence[Touch]) -> Obstacle | None:
         buffer = allocation.buffer
         for touch in allocation.touches:
             if touch.kind is AccessKind.OPAQUE:
                 return AddressTaken(buffer)
-        if buffer.volatile:
+        if buffer.volatile or (self.has_views and any(_buffer(touch).volatile for touch in touches)):
             return IsVolatile(buffer)
-        for touch in touches:
-            if _buffer(touch).volatile:
-                return IsVolatile(buffer)
         if buffer in self.remarked:
             return IsRemarked(buffer)
         for touch in touches:
@@ -186,6 +195,16 @@ def touches_during(allocation: Allocation, during: Interval) -> tuple[Touch, ...
     """The touches of an allocation at some positions."""
     low, high = during
     return tuple([touch for touch in allocation.touches if low <= touch.position < high])
+
+
+def _are_plainly_ordered(
+    accesses: Sequence[Touch], writes: Sequence[Touch], home: Region, roots: tuple[Buffer, Buffer]
+) -> bool:
+    for access in accesses:
+        for write in writes:
+            if not plainly_ordered(access, write, home, roots):
+                return False
+    return True
 
 
 def _has_thread_loop(region: Region) -> bool:

@@ -12,6 +12,8 @@ of them pass, and from the last one before its first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch, linear_sequence
 from tirlite.analysis.visibility import Visibility
 from tirlite.ir import Buffer, For, IfThenElse, PrimFunc, While
@@ -63,6 +65,8 @@ def _live(allocation: Allocation) -> tuple[Interval, ...]:
     home, touches = allocation.home, allocation.touches
     if not touches:
         return ()
+    if allocation.visibility is None and not allocation.buffer.volatile and _are_plain(touches, home):  # the usual case
+        return ((touches[0].position, touches[-1].position + 1),)
     if allocation.visibility is Visibility.NESTED:
         assert home.attach is not None
         return (_whole(home.attach),)
@@ -72,8 +76,6 @@ def _live(allocation: Allocation) -> tuple[Interval, ...]:
     if allocation.visibility is Visibility.BLOCK:
         # Threads may be in both branches of an `if` at one time.
         return _between_barriers(home, _hull(touches, [_child(touch.region, home) for touch in touches]))
-    if {touch.region for touch in touches} == {home}:  # the usual case
-        return ((touches[0].position, touches[-1].position + 1),)
     intervals: list[Interval] = []
     groups = [(home, touches)]
     while groups:
@@ -85,6 +87,11 @@ def _live(allocation: Allocation) -> tuple[Interval, ...]:
         else:
             intervals.append(_hull(inside, tops))
     return tuple(sorted(intervals))
+
+
+def _are_plain(touches: Sequence[Touch], home: Region) -> bool:
+    """Whether these are all loads and stores in one body."""
+    return not [touch for touch in touches if touch.region is not home or touch.kind is AccessKind.OPAQUE]
 
 
 def _whole(region: Region) -> Interval:
