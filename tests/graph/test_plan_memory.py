@@ -278,3 +278,10 @@ def test_views_and_elementwise_operators_cost_nothing() -> None:
     ]
     # Beside the input and the matrix, the product and all that is behind it takes two tensors at last.
     assert [str(total) for total in totals] == ["96*n + 144", "96*n + 144", "72*n + 144"]
+
+
+def test_a_parameter_may_have_the_name_that_a_part_of_a_tuple_would_have() -> None:
+    g = Builder("clash")
+    left, right = g.split(g.input("split.0", tl.f32[4, 8]), 2, axis=1)
+    problem = plan_memory(g.function(g.add(left, right))).problem
+    assert [request.id for request in problem.requests] == ["split.0", "split.0_1", "split.1", "add"]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tirlite.diag import GraphError, Message, Span
 from tirlite.graph.matching import matched
 from tirlite.graph.op import Attrs, Op, Site
-from tirlite.graph.types import TensorType, TupleType, Type, same_type
+from tirlite.graph.types import TensorType, TupleType, Type, same_type, tensors
 from tirlite.ir import DType
 from tirlite.record import record
 
@@ -172,6 +172,11 @@ class Call(Expr):
     def operands(self) -> tuple[Expr, ...]:
         return self.args
 
+    @property
+    def is_view(self) -> bool:
+        """Whether it gives the bytes of its operand another shape."""
+        return isinstance(self.op, Op) and self.op.is_view
+
 
 @record(eq=False, repr=False)
 class Tuple(Expr):
@@ -203,6 +208,13 @@ class TupleGetItem(Expr):
     @property
     def operands(self) -> tuple[Expr, ...]:
         return (self.value,)
+
+    @property
+    def tensor_slice(self) -> slice:
+        """Which of the tensors in the tuple, from left to right, are those of this value."""
+        assert isinstance(self.value.type, TupleType)
+        start = sum(len(tensors(each)) for each in self.value.type.fields[: self.index])
+        return slice(start, start + len(tensors(self.type)))
 
 
 @record(eq=False, repr=False)

@@ -14,7 +14,7 @@ from tirlite.graph.aot.folding import folded_calls
 from tirlite.graph.aot.keeping import check_kept
 from tirlite.graph.aot.names import Names
 from tirlite.graph.aot.operators import OperatorFunctions
-from tirlite.graph.aot.roots import Root, field_start, is_view, root
+from tirlite.graph.aot.roots import Root, root
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
 from tirlite.graph.op import Op
 from tirlite.graph.ops import Sizes
@@ -155,14 +155,13 @@ class _Lowering:
             if isinstance(step, Tuple):
                 self.homes[step] = tuple(buffer for each in step.fields for buffer in self._home(each))
             elif isinstance(step, TupleGetItem):
-                start = field_start(step)
-                self.homes[step] = self._home(step.value)[start : start + len(tensors(step.type))]
+                self.homes[step] = self._home(step.value)[step.tensor_slice]
             elif isinstance(step, Let):
                 self.homes[step] = self._home(step.body)
             elif isinstance(step, If):
                 yield self._if(step, body)
-            elif is_view(step):
-                self.homes[step] = (self._view(self._home(step.operands[0])[0], step.tensor, body),)
+            elif isinstance(step, Call) and step.is_view:
+                self.homes[step] = (self._view(self._home(step.args[0])[0], step.tensor, body),)
             else:
                 assert isinstance(step, Call)
                 if isinstance(step.attrs, Sizes):

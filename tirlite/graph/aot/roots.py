@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tirlite.graph.expr import Call, Expr, Tuple, TupleGetItem
-from tirlite.graph.op import Op
 from tirlite.graph.program import Program
-from tirlite.graph.types import TupleType, tensors
+from tirlite.graph.types import tensors
 
 
 class Root(NamedTuple):
@@ -29,20 +28,9 @@ def root(made: Program, expr: Expr, index: int) -> Root:
                     break
                 index -= count
         elif isinstance(expr, TupleGetItem):
-            index += field_start(expr)
+            index += expr.tensor_slice.start
             expr = expr.value
-        elif is_view(expr):
-            expr = expr.operands[0]
+        elif isinstance(expr, Call) and expr.is_view:
+            expr = expr.args[0]
         else:
             return Root(expr, index)
-
-
-def field_start(expr: TupleGetItem) -> int:
-    """How many tensors stand before the field in its tuple."""
-    assert isinstance(expr.value.type, TupleType)
-    return sum(len(tensors(each)) for each in expr.value.type.fields[: expr.index])
-
-
-def is_view(expr: Expr) -> bool:
-    """Whether it gives the bytes of its operand another shape."""
-    return isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.is_view

@@ -25,6 +25,7 @@ from tirlite.graph.memory.values import Value, values_of
 from tirlite.graph.op import Attrs, Op
 from tirlite.graph.program import Block, program
 from tirlite.graph.types import TensorType, Type, same_type, tensors
+from tirlite.graph.unique_names import UniqueNames
 from tirlite.ir import Steps, run
 
 _ALIGN = 64
@@ -39,29 +40,16 @@ def explicit_allocation(function: FunctionNode) -> Executable:
     is returned is never a parameter or a constant itself, nor one tensor twice: such results are copied.
     """
     routines: dict[FunctionNode, Routine] = {}
-    run(_routine(function, routines, _Names()))
+    run(_routine(function, routines, UniqueNames()))
     return Executable(tuple(routines.values()))
 
 
-def _routine(function: FunctionNode, routines: dict[FunctionNode, Routine], names: _Names) -> Steps[None]:
+def _routine(function: FunctionNode, routines: dict[FunctionNode, Routine], names: UniqueNames) -> Steps[None]:
     for step in program(function).steps():
         if isinstance(step, Call) and not isinstance(step.op, Op) and step.op not in routines:
             yield _routine(step.op, routines, names)
     name = names.unique(function.name or "f")
     routines[function] = run(_Allocation(function, routines).routine(name))
-
-
-class _Names:
-    def __init__(self) -> None:
-        self._count: dict[str, int] = {}
-
-    def unique(self, name: str) -> str:
-        made = name
-        while made in self._count:
-            self._count[name] += 1
-            made = f"{name}_{self._count[name]}"
-        self._count[made] = 0
-        return made
 
 
 class _Allocation:
@@ -71,7 +59,7 @@ class _Allocation:
         self.made = program(function)
         self.values = values_of(self.made, views=True)
         self.routines = routines
-        self.names = _Names()
+        self.names = UniqueNames()
         self.numbers = count()
         self.storages: dict[Value, str] = {}
         self.homes: dict[Expr, tuple[str, ...]] = {}
@@ -97,7 +85,7 @@ class _Allocation:
             elif isinstance(step, Tuple):
                 self.homes[step] = tuple(name for each in step.fields for name in self.home(each))
             elif isinstance(step, TupleGetItem):
-                self.homes[step] = self.field(step)
+                self.homes[step] = self.home(step.value)[step.tensor_slice]
             elif isinstance(step, If):
                 yield self.choice(step, body)
             elif self.values.is_computed(step):
@@ -171,12 +159,6 @@ class _Allocation:
                 seen.add(value)
                 names.append(name)
         return _structured(expr.type, iter(names).__next__)
-
-    def field(self, step: TupleGetItem) -> tuple[str, ...]:
-        of = step.value.type
-        assert not isinstance(of, TensorType)
-        first = sum(len(tensors(each)) for each in of.fields[: step.index])
-        return self.home(step.value)[first : first + len(tensors(step.type))]
 
     def home(self, expr: Expr) -> tuple[str, ...]:
         return self.homes[self.made.resolved(expr)]

@@ -15,7 +15,8 @@ from tirlite.diag import GraphError, Message
 from tirlite.graph.expr import Call, Constant, Expr, If, Let, Tuple, TupleGetItem
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program
-from tirlite.graph.types import TensorType, TupleType, all_nonnegative, tensors
+from tirlite.graph.types import TensorType, all_nonnegative, tensors
+from tirlite.graph.unique_names import UniqueNames
 from tirlite.record import record
 from tirlite.sizes import Size
 
@@ -72,8 +73,9 @@ def values_of(made: Program, *, views: bool = False) -> Values:
 
     Raises GraphError for a tensor with a negative extent.
     """
-    found = Values(views=frozenset(filter(_is_view, made.steps())) if views else frozenset())
-    names = _Names()
+    calls = [step for step in made.steps() if isinstance(step, Call)] if views else []
+    found = Values(views=frozenset(call for call in calls if call.is_view))
+    names = UniqueNames()
     for param in made.function.params:
         found.of[param] = _new(param, param.name, names, pinned=True)
     targets = _targets(made, found.views)
@@ -88,15 +90,13 @@ def values_of(made: Program, *, views: bool = False) -> Values:
     return found
 
 
-def _made(step: Call | Constant | If, found: Values, names: _Names, targets: Mapping[Expr, If]) -> tuple[Value, ...]:
+def _made(
+    step: Call | Constant | If, found: Values, names: UniqueNames, targets: Mapping[Expr, If]
+) -> tuple[Value, ...]:
     # An If comes before what its branches compute.
     if step in targets:
         return found.of[targets[step]]
     return _new(step, step.name or _kind(step), names, pinned=isinstance(step, Constant))
-
-
-def _is_view(step: Expr) -> bool:
-    return isinstance(step, Call) and isinstance(step.op, Op) and step.op.is_view
 
 
 def _kind(step: Expr) -> str:
@@ -127,11 +127,7 @@ def _complete(made: Program, found: Values) -> None:
         if isinstance(step, Tuple):
             found.of[step] = tuple(value for each in step.fields for value in found.of[made.resolved(each)])
         elif isinstance(step, TupleGetItem):
-            of = step.value.type
-            assert isinstance(of, TupleType)
-            first = sum(len(tensors(each)) for each in of.fields[: step.index])
-            count = len(tensors(of.fields[step.index]))
-            found.of[step] = found.of[made.resolved(step.value)][first : first + count]
+            found.of[step] = found.of[made.resolved(step.value)][step.tensor_slice]
         elif step in found.views:
             found.of[step] = found.of[made.resolved(step.operands[0])]
     for var in made.bound:
@@ -141,24 +137,12 @@ def _complete(made: Program, found: Values) -> None:
             found.of[step] = found.of[made.resolved(step)]
 
 
-def _new(expr: Expr, name: str, names: _Names, *, pinned: bool) -> tuple[Value, ...]:
+def _new(expr: Expr, name: str, names: UniqueNames, *, pinned: bool) -> tuple[Value, ...]:
     parts = tensors(expr.type)
-    name = names.unique(name)
-    ids = [name] if isinstance(expr.type, TensorType) else [f"{name}.{number}" for number in range(len(parts))]
+    ids = [names.unique(name)]
+    if not isinstance(expr.type, TensorType):
+        ids = [names.unique(f"{ids[0]}.{number}") for number in range(len(parts))]
     for each, of in zip(ids, parts, strict=True):
         if not all_nonnegative(of):
             raise NegativeStorage(each, str(of), span=expr.span).error()
     return tuple(Value(each, of.bytes, expr.device, pinned) for each, of in zip(ids, parts, strict=True))
-
-
-class _Names:
-    def __init__(self) -> None:
-        self._count: dict[str, int] = {}
-
-    def unique(self, name: str) -> str:
-        made = name
-        while made in self._count:
-            self._count[name] += 1
-            made = f"{name}_{self._count[name]}"
-        self._count[made] = 0
-        return made

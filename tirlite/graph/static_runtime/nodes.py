@@ -11,6 +11,7 @@ from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tupl
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program, program
 from tirlite.graph.types import TensorType, TupleType, Type, tensors
+from tirlite.graph.unique_names import UniqueNames
 from tirlite.ir import Steps, run
 
 
@@ -98,7 +99,7 @@ class _Maker:
     registers: dict[Expr, Register] = field(default_factory=dict)
     parts: dict[Expr, tuple[Register, ...]] = field(default_factory=dict)  # of calls with several results
     constants: list[tuple[Register, Constant]] = field(default_factory=list)
-    names: dict[str, int] = field(default_factory=dict)
+    names: UniqueNames = field(default_factory=UniqueNames)
     gathered: frozenset[Expr] = frozenset()
 
     def __post_init__(self) -> None:
@@ -148,7 +149,7 @@ class _Maker:
         if not _has_parts(step):
             yield Node(kind, step, inputs, (self.define(step, name),))
             return
-        self.parts[step] = tuple(Register(self.unique(name), of) for of in tensors(step.type))
+        self.parts[step] = tuple(Register(self.names.unique(name), of) for of in tensors(step.type))
         yield Node(kind, step, inputs, self.parts[step])
         if step in self.gathered:
             yield Node(Kind.TUPLE, step, self.parts[step], (self.define(step, "tuple"),))
@@ -163,16 +164,8 @@ class _Maker:
         return self.registers[self.made.resolved(expr)]
 
     def define(self, expr: Expr | Var, name: str) -> Register:
-        self.registers[expr] = Register(self.unique(name), expr.type)
+        self.registers[expr] = Register(self.names.unique(name), expr.type)
         return self.registers[expr]
-
-    def unique(self, name: str) -> str:
-        made = name
-        while made in self.names:
-            self.names[name] += 1
-            made = f"{name}_{self.names[name]}"
-        self.names[made] = 0
-        return made
 
 
 def _has_parts(expr: Expr) -> bool:
