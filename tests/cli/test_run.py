@@ -42,6 +42,22 @@ def test_inputs_come_from_files(model: Path, capsys: pytest.CaptureFixture[str])
     assert told["total"] >= told["lower_bound"]
 
 
+def test_dims_are_numbers_before_or_after_the_model_is_compiled(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option in ("--dim", "--bind"):
+        assert main(["run", str(model), option, "n=2", "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told["dims"] == {"n": 2}
+        assert told["outputs"]["y"]["shape"] == [2, 3]
+
+
+def test_a_dim_that_differs_from_an_input_s_is_told(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(model.with_name("x.npy"), np.zeros((4, 3), np.float32))
+    assert main(["run", str(model), "--input", f"x={model.with_name('x.npy')}", "--dim", "n=2"]) == 2
+    assert "`--dim n=2`: the inputs have n = 4" in capsys.readouterr().err
+
+
 def test_an_input_may_be_a_constant(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(model.with_name("x.npy"), np.zeros((2, 3), np.float32))
     assert main(["run", str(model), "--constant", f"x={model.with_name('x.npy')}", "--json"]) == 0
@@ -53,6 +69,8 @@ def test_an_input_may_be_a_constant(model: Path, capsys: pytest.CaptureFixture[s
     [
         ["--dim", "n=two"],
         ["--dim", "n"],
+        ["--bind", "n=two"],
+        ["--bind", "n=0", "--dim", "n=2"],
         ["--input", "z=x.npy"],
         ["--input", "x=no.npy"],
         ["--constant", "x=no.npy"],
@@ -66,8 +84,9 @@ def test_options_that_do_not_fit_are_refused(model: Path, option: list[str]) -> 
 
 
 def test_a_dim_that_the_model_does_not_have_is_named(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", str(model), "--dim", "m=2"]) == 2
-    assert "there is no dim `m`; it has n" in capsys.readouterr().err
+    for option in ("--dim", "--bind"):
+        assert main(["run", str(model), option, "m=2"]) == 2
+        assert "there is no dim `m`; it has n" in capsys.readouterr().err
 
 
 def test_what_is_no_model_is_told_with_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
