@@ -298,3 +298,21 @@ def test_a_long_function_is_cut_into_pieces_all_the_same():
     assert "_piece2(" in kernel.llvm
     np.testing.assert_array_equal(kernel(np.zeros(3, np.float32)), np.full(3, sum(range(120))))
     assert kernel.plan_at(n=100).total == 800
+
+
+def test_dims_of_one_name_have_one_value_in_what_is_asked_and_advised():
+    one, other = tl.dim("n"), tl.dim("n")
+
+    @tl.kernel(strategy="per_shape")
+    def both(x: tl.f32[one], y: tl.f32[other]):
+        s = tl.alloc(tl.f32[one])
+        for i in range(one):
+            s[i] = x[i]
+        t = tl.alloc(tl.f32[other])
+        for i in range(other):
+            t[i] = s[0]
+        y[0] = t[0]
+
+    with pytest.raises(tl.PlanError, match=r"plan-by-shape(.|\n)*`both\.plan_at\(n=4\)`"):
+        _ = both.plan
+    assert both.plan_at(n=4).total <= 32

@@ -87,7 +87,8 @@ def one_plan(signature: Signature, rewritten: Rewritten) -> Plan:
 
 
 def _names(signature: Signature) -> list[str]:
-    return [*(var.name for var in signature.dims), *(scalar.name for scalar in signature.scalars)]
+    """Those of dims and scalars, each once: one value serves dims of one name."""
+    return [*dict.fromkeys([*(var.name for var in signature.dims), *(scalar.name for scalar in signature.scalars)])]
 
 
 def _example(signature: Signature, values: Mapping[str, int]) -> str:
