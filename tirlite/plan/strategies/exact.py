@@ -48,6 +48,8 @@ def exact(
     # The search betters a plan faster than the heuristics do; these have their full budget where it ends without proof.
     start = perf_counter()
     first = pack(problem, _first_look(engine, time_limit))
+    if first.proved_optimal:
+        return replace(first, strategy="exact")
     left = None if time_limit is None else max(time_limit - (perf_counter() - start), 0.0)
     found = improved(first, budget, left, engine, listener, threads)
     if not found.proved_optimal and found.deterministic:
