@@ -55,6 +55,44 @@ def test_an_image_of_which_an_iteration_sees_a_tile_becomes_a_tile() -> None:
     )
 
 
+def test_the_last_tile_may_be_smaller() -> None:
+    BOTH.expect(
+        """
+        t = tl.alloc(tl.f32[n])
+        for i in range((n + 3) // 4):
+            for k in range(min(4, n - 4 * i)):
+                t[4 * i + k] = x[4 * i + k, 0]
+            for k in range(min(4, n - 4 * i)):
+                y[4 * i + k, 0] = t[4 * i + k]
+        """,
+        """
+        for i in range((n + 3) // 4):
+            t = tl.alloc(tl.f32[min(3, n - 1) + 1])
+            for k in range(min(4, n - 4 * i)):
+                t[k] = x[4 * i + k, 0]
+            for k in range(min(4, n - 4 * i)):
+                y[4 * i + k, 0] = t[k]
+        """,
+    )
+
+
+def test_half_of_what_may_be_nothing() -> None:
+    PASS.expect(
+        """
+        t = tl.alloc(tl.f32[n])
+        for i in range(n // 2):
+            t[i] = x[i, 0]
+            y[i, 0] = t[i]
+        """,
+        """
+        t = tl.alloc(tl.f32[n // 2])
+        for i in range(n // 2):
+            t[i] = x[i, 0]
+            y[i, 0] = t[i]
+        """,
+    )
+
+
 def test_the_least_index_becomes_0() -> None:
     PASS.expect(
         """

@@ -51,11 +51,12 @@ def _worthwhile(allocation: Allocation, found: Temporaries) -> list[Span | None]
 
 
 def _is_less(new: Size, old: Size | None) -> bool:
-    if isinstance(new, int) and not isinstance(old, int):
-        return True
-    if old is None or (not isinstance(old, int) and prove_le(old, new + _LITTLE) is Proof.YES):
-        return False
-    return prove_lt(new, old) is Proof.YES
+    if isinstance(old, int):
+        return prove_lt(new, old) is Proof.YES
+    if isinstance(new, int) or old is None:
+        return isinstance(new, int)
+    # Not `prove_lt`: where a dim is small, both may be equal.
+    return prove_le(new, old) is Proof.YES and prove_le(old, new + _LITTLE) is not Proof.YES
 
 
 def _compact(allocation: Allocation, spans: list[Span | None], found: Temporaries, accesses: Accesses) -> None:

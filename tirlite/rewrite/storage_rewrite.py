@@ -180,7 +180,8 @@ class StorageRewrite:
         parts = self._plan_of(split)
         before, after = whole[2].total, parts[2].total
         # Not `prove_lt`: where a dim may be 0, both may be.
-        return parts if prove_le(after, before) is Proof.YES is not prove_le(before, after) else whole
+        is_less = prove_le(after, before) is Proof.YES and prove_le(before, after) is not Proof.YES
+        return parts if is_less else whole
 
     def _plan_of(self, func: PrimFunc, sequence: LinearSequence | None = None) -> _Planned:
         found = self._found(func, sequence)
