@@ -35,3 +35,24 @@ def test_a_pair_that_was_allowed_and_not_taken_is_told() -> None:
 def test_the_peak_is_told_with_what_is_live_then_as_a_formula() -> None:
     assert mirrored.plan.explain().splitlines()[-1].startswith("peak of global: 8*n bytes at time ")
     assert mirrored.plan.explain().splitlines()[-1].endswith(": a, b")
+
+
+@tl.kernel
+def unbounded(x: tl.i64[n], y: tl.i64[n]):
+    for i in range(n):
+        total = tl.i64(0)
+        row = tl.alloc(tl.i64[x[i]])
+        for j in range(x[i]):
+            row[j] = j * i
+        for j in range(x[i]):
+            total += row[j]
+        y[i] = total
+
+
+def test_what_is_not_planned_is_told_with_the_reason() -> None:
+    assert unbounded.plan.explain().splitlines() == [
+        "not planned, as local memory is left to the registers: total",
+        "not planned, as its size is not known on entry to the function, nor a bound on it: row",
+    ]
+    assert unbounded.plan.explain("row").startswith("`row` is not planned, as its size is not known on entry")
+    assert unbounded.plan.explain("row", "total") == unbounded.plan.explain("row")

@@ -122,6 +122,7 @@ class Problem:
     contiguous: bool = field(default=False, compare=False, repr=False)
     table: CsvTable | None = field(default=None, init=False, compare=False, repr=False)
     refusals: Mapping[tuple[str, str], object] = field(default_factory=dict, init=False, compare=False, repr=False)
+    outside: tuple[tuple[str, str], ...] = field(default=(), init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -163,13 +164,15 @@ class Problem:
         object.__setattr__(problem, "table", table)
         return problem
 
-    def with_refusals(self, refusals: Mapping[tuple[str, str], object]) -> Problem:
+    def explained(self, refusals: Mapping[tuple[str, str], object], outside: Iterable[tuple[str, str]] = ()) -> Problem:
         """The same problem, which tells for some pairs why the first may not take over the place of the second.
 
-        The values are told by their `str`. For explanations alone; not part of the JSON form.
+        The values are told by their `str`. `outside` are names of what is not to be planned, each with the reason. For
+        explanations alone; not part of the JSON form.
         """
         problem = copy(self)
         object.__setattr__(problem, "refusals", MappingProxyType(dict(refusals)))
+        object.__setattr__(problem, "outside", tuple(outside))
         return problem
 
     def to_json(self) -> str:

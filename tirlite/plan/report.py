@@ -63,6 +63,8 @@ def styled(text: str) -> Styled:
 
 def explain_all(layout: Layout, only: str | None = None) -> str:
     """For each pool, or for that of one request, who shares it, and for each request the reason why it lies there."""
+    if only is not None and (told := _not_planned(layout, only)) is not None:
+        return told
     lines = []
     chosen = None if only is None else layout.placements[_request(layout, only).id].pool
     for name, region in layout.pools.items():
@@ -78,7 +80,7 @@ def explain_all(layout: Layout, only: str | None = None) -> str:
                 f"    {request.id}: {request.size} bytes{place}, live {request.spans}; {_why(layout, request.id)}"
             )
     if only is None:
-        lines += _peaks(layout)
+        lines += [*_peaks(layout), *_outside(layout)]
     return "\n".join(lines)
 
 
@@ -91,13 +93,33 @@ def _peaks(layout: Layout) -> list[str]:
             for request in layout.problem.requests
             if request.memories == (memory,) and any(low <= peak.time < high for low, high in request.live)
         ]
-        more = f" and {len(live) - _ROWS} more" if len(live) > _ROWS else ""
-        lines.append(f"peak of {memory}: {peak.size} bytes at time {peak.time}: {', '.join(live[:_ROWS])}{more}")
+        lines.append(f"peak of {memory}: {peak.size} bytes at time {peak.time}: {_listed(live)}")
     return lines
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:_ROWS]) + (f" and {len(names) - _ROWS} more" if len(names) > _ROWS else "")
+
+
+def _outside(layout: Layout) -> list[str]:
+    """What is not planned, one line for each reason."""
+    names: dict[str, list[str]] = {}
+    for name, reason in layout.problem.outside:
+        names.setdefault(reason, []).append(name)
+    return [f"not planned, as {reason}: {_listed(those)}" for reason, those in names.items()]
+
+
+def _not_planned(layout: Layout, name: str) -> str | None:
+    """The reason why something is not planned, if it is not."""
+    reason = None if name in layout.problem.by_id else dict(layout.problem.outside).get(name)
+    return None if reason is None else f"`{name}` is not planned, as {reason}"
 
 
 def explain_pair(layout: Layout, first: str, second: str) -> str:
     """Why two requests share storage, or do not."""
+    for name in (first, second):
+        if (told := _not_planned(layout, name)) is not None:
+            return told
     a, b = _request(layout, first), _request(layout, second)
     pair = f"`{first}` and `{second}`"
     overlap = _common(a, b)

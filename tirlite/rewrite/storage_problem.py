@@ -80,7 +80,8 @@ class StorageProblem:
         named = {name: lifetime.buffer for name, lifetime in self.lifetimes.items()}
         taken = {(proof.destination, proof.source) for proof in proofs}
         pairs = tuple(pair for pair in self.problem.in_place if (named[pair[0]], named[pair[1]]) in taken)
-        problem = Problem(self.problem.requests, self.problem.pools, pairs).with_refusals(self.problem.refusals)
+        given = self.problem
+        problem = Problem(given.requests, given.pools, pairs).explained(given.refusals, given.outside)
         return replace(self, problem=problem)
 
 
@@ -140,7 +141,8 @@ def storage_problem(
         for proof in proofs
         if not proof.allowed and proof.destination in names and proof.source in names
     }
-    problem = Problem(tuple(requests), memories.pools(), pairs).with_refusals(refusals)
+    outside = ((buffer.name, reason) for buffer, reason in kept.items())
+    problem = Problem(tuple(requests), memories.pools(), pairs).explained(refusals, outside)
     return StorageProblem(problem, lifetimes, kept, frozenset(dead), proofs, extents)
 
 

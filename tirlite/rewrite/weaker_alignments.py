@@ -53,5 +53,5 @@ def _with_alignment(found: StorageProblem, lined: dict[str, Request], align: int
         replace(each, align=max(align, least_alignment(found.lifetimes[each.id].buffer))) if each.id in lined else each
         for each in problem.requests
     )
-    changed = Problem(requests, problem.pools, problem.in_place).with_refusals(problem.refusals)
+    changed = Problem(requests, problem.pools, problem.in_place).explained(problem.refusals, problem.outside)
     return replace(found, problem=changed)
