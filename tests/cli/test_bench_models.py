@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tirlite.cli import bench_models
+from tirlite.cli import onnxruntime_figures
 from tirlite.cli.main import main
 
 onnx = pytest.importorskip("onnx")
@@ -39,14 +39,15 @@ def test_a_model_is_measured_in_place_of_the_gallery(model: Path, capsys: Shown)
     assert list(row["threads"]) == ["1", "2"]
     assert (row["peer"] is not None) == (find_spec("onnxruntime") is not None)
     if row["peer"] is not None:
-        assert list(row["peer"]["milliseconds"]) == ["1", "2"]
+        assert list(row["peer"]["milliseconds"]) == list(row["peer"]["ratios"]) == ["1", "2"]
+        assert row["peer"]["ratios"]["1"] == row["peer"]["milliseconds"]["1"] / row["threads"]["1"]
         assert row["peer"]["block"] > 0
 
 
 def test_several_values_make_several_rows_and_a_mean(
     model: Path, capsys: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bench_models, "onnxruntime_figures", lambda *_: None)
+    monkeypatch.setattr(onnxruntime_figures, "is_installed", lambda: False)
     assert main(["bench", "graphs", str(model), "--dim", "n=2,9", "--quick"]) == 0
     shown = capsys.readouterr().out
     assert "n 2" in shown
@@ -55,7 +56,7 @@ def test_several_values_make_several_rows_and_a_mean(
 
 
 def test_constants_are_no_inputs(model: Path, capsys: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_models, "onnxruntime_figures", lambda *_: None)
+    monkeypatch.setattr(onnxruntime_figures, "is_installed", lambda: False)
     np.save(model.with_name("x.npy"), np.ones((2, 3), np.float32))
     given = ["--constant", f"x={model.with_name('x.npy')}"]
     assert main(["bench", "graphs", str(model), *given, "--quick", "--json"]) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -51,6 +52,6 @@ def debug_figures(*, quick: bool = False) -> Iterator[Figure]:
         size = case.sizes[-1] if quick else SIZES[kernel.name]
         arguments = case.inputs(np.random.default_rng(0), *size)
         builds = [driver.compile(kernel, target=target, debug=debug) for debug in (False, True)]
-        plain, checked = medians(builds, arguments, 3 if quick else 51)
+        plain, checked = medians([partial(build, *arguments) for build in builds], 3 if quick else 51)
         note = f"{1e6 * plain:.0f} us, with checks {1e6 * checked:.0f} us; size {' x '.join(map(str, size))}"
         yield Figure(kernel.name, checked / plain, "x", BAR, note)

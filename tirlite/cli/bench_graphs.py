@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field
-from statistics import median
+from functools import partial
 from time import perf_counter
 
 from tirlite.cli.figures import machine, machine_text
-from tirlite.cli.onnxruntime_figures import Peer
+from tirlite.cli.turns import medians
 from tirlite.graph import CompiledGraph, compile, memory_problem  # noqa: A004
 from tirlite.graph.gallery.network import Network
 from tirlite.plan import Plan
@@ -23,6 +23,18 @@ from tirlite.sizes import Size, evaluate
 # groups of a runtime, offsets of a whole program; and the last of them anew at each shape.
 PLANNERS = ("share", "graph", "coalesce", "group", "auto", "per_shape")
 COMPILE_BAR = 30.0
+
+
+@record
+class Peer:
+    """onnxruntime: milliseconds of a call by the number of threads, and the bytes of its planned block if it tells.
+
+    `ratios` are its milliseconds over those of tirlite.
+    """
+
+    milliseconds: Mapping[int, float]
+    ratios: Mapping[int, float]
+    block: int | None
 
 
 @record
@@ -114,18 +126,8 @@ def _planned(compiled: CompiledGraph, sizes: Mapping[str, int]) -> int:
 
 def _call_time(compiled: CompiledGraph, network: Network, sizes: Mapping[str, int], runs: int) -> float:
     arguments = network.arguments(sizes)
-    return milliseconds(lambda: compiled(*arguments), runs)
-
-
-def milliseconds(call: Callable[[], object], runs: int) -> float:
-    """The median of `runs` calls, after one that is not timed."""
-    call()
-    seconds = []
-    for _ in range(runs):
-        start = perf_counter()
-        call()
-        seconds.append(perf_counter() - start)
-    return 1e3 * median(seconds)
+    (seconds,) = medians([partial(compiled, *arguments)], runs)
+    return 1e3 * seconds
 
 
 def graphs_json(rows: Sequence[GraphRow]) -> str:
@@ -163,12 +165,14 @@ def _beside(models: Sequence[GraphRow]) -> str:
     heading = ["model", "sizes", *(f"ms, {each}" for each in named), "bytes"]
     has_peer = any(row.peer is not None for row in models)
     if has_peer:
-        heading += [*(f"onnxruntime ms, {each}" for each in named), "onnxruntime bytes"]
+        heading += [*(f"onnxruntime ms, {each}" for each in named), *(f"times as fast, {each}" for each in named)]
+        heading.append("onnxruntime bytes")
     cells = []
     for row in models:
         own = [row.name, _sizes(row), *(f"{row.threads[count]:.2f}" for count in threads), str(row.planned["auto"])]
         if row.peer is not None:
             own += [f"{row.peer.milliseconds[count]:.2f}" for count in threads]
+            own += [f"{row.peer.ratios[count]:.2f}" for count in threads]
             own.append("" if row.peer.block is None else str(row.peer.block))
         cells.append((*own, *[""] * (len(heading) - len(own))))
     return table(tuple(heading), cells)

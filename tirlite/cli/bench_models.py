@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
-from tirlite.cli.bench_graphs import GraphRow, graph_rows, milliseconds
+from tirlite.cli import onnxruntime_figures
+from tirlite.cli.bench_graphs import GraphRow, Peer, graph_rows
 from tirlite.cli.command_error import input_at_fault
 from tirlite.cli.model_options import BadRunOption
-from tirlite.cli.onnxruntime_figures import onnxruntime_figures
+from tirlite.cli.turns import medians
 from tirlite.graph import compile, from_onnx  # noqa: A004
 from tirlite.graph.gallery.network import Network
 from tirlite.record import record
 from tirlite.target import Target
 
+Array: TypeAlias = npt.NDArray[Any]
+Call: TypeAlias = Callable[[], object]
 _THREADS = (1, 2)
 
 
@@ -29,7 +32,7 @@ class ModelSizes:
 
     values: Mapping[str, Sequence[int]]
     bound: Mapping[str, int]
-    constants: Mapping[str, npt.NDArray[Any]]
+    constants: Mapping[str, Array]
 
 
 def model_rows(paths: Sequence[Path], told: ModelSizes, runs: int) -> Iterator[GraphRow]:
@@ -48,10 +51,26 @@ def model_rows(paths: Sequence[Path], told: ModelSizes, runs: int) -> Iterator[G
         graphs = {count: compile(network.function, target=Target.host(workers=count)) for count in _THREADS}
         for row in graph_rows([network], runs):
             arrays = network.arguments(row.sizes)
-            own = {count: milliseconds(partial(graph, *arrays), runs) for count, graph in graphs.items()}
-            timed = partial(milliseconds, runs=runs)
-            peer = onnxruntime_figures(path, arrays, told.constants, _THREADS, timed)
-            yield replace(row, name=path.name, threads=own, peer=peer)
+            calls = {count: partial(graph, *arrays) for count, graph in graphs.items()}
+            threads, peer = _beside(path, calls, arrays, told.constants, runs)
+            yield replace(row, name=path.name, threads=threads, peer=peer)
+
+
+def _beside(
+    path: Path, calls: Mapping[int, Call], arrays: Sequence[Array], constants: Mapping[str, Array], runs: int
+) -> tuple[dict[int, float], Peer | None]:
+    """Milliseconds of the calls by the number of threads, and those of onnxruntime, the two in turn, if it is there."""
+    if not onnxruntime_figures.is_installed():
+        return {count: 1e3 * medians([call], runs)[0] for count, call in calls.items()}, None
+    own, others = {}, {}
+    feeds: Mapping[str, Array] = {}
+    for count, call in calls.items():
+        session = onnxruntime_figures.session_of(path, count)
+        feeds = onnxruntime_figures.feeds_of(session, arrays, constants)
+        other = partial(session.run, None, feeds)
+        own[count], others[count] = (1e3 * each for each in medians([call, other], runs, is_settled=True))
+    ratios = {count: others[count] / own[count] for count in calls}
+    return own, Peer(others, ratios, onnxruntime_figures.planned_block(path, feeds))
 
 
 def _network(path: Path, told: ModelSizes) -> Network:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -48,7 +49,7 @@ def parallel_figures(workers: int, *, quick: bool = False) -> Iterator[Figure]:
             continue
         size = case.sizes[-1] if quick else SIZES[kernel.name]
         arguments = case.inputs(np.random.default_rng(0), *size)
-        alone, together = medians(builds, arguments, 3 if quick else 31)
+        alone, together = medians([partial(build, *arguments) for build in builds], 3 if quick else 31)
         note = (
             f"{1e3 * alone:.2f} ms alone, {1e3 * together:.2f} ms with {workers} workers; {' x '.join(map(str, size))}"
         )
@@ -60,6 +61,6 @@ def _fork(targets: list[Target], *, quick: bool) -> Figure:
     builds = [driver.compile(forks, target=target) for target in targets]
     times = 10 if quick else TIMES
     arguments = (np.zeros(1, np.int64), times, np.zeros(16, np.int64))
-    alone, together = medians(builds, arguments, 3 if quick else 31)
+    alone, together = medians([partial(build, *arguments) for build in builds], 3 if quick else 31)
     workers = targets[1].workers
     return Figure("fork and join", 1e6 * (together - alone) / times, "us", FORK_BAR, f"a loop for {workers} workers")

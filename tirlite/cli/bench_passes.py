@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -26,7 +27,8 @@ def passes_figures(*, quick: bool = False) -> Iterator[Figure]:
     ratios: dict[str, list[float]] = {}
     for case in chosen:
         builds = _builds(case)
-        seconds = medians(list(builds.values()), _arguments(case, quick=quick), 3 if quick else 31)
+        arguments = _arguments(case, quick=quick)
+        seconds = medians([partial(build, *arguments) for build in builds.values()], 3 if quick else 31)
         alone, together = seconds[0], seconds[1]
         for name, own in zip(builds, seconds, strict=True):
             ratios.setdefault(name, []).append(own / alone)

@@ -1,11 +1,11 @@
-"""An ONNX model and inputs in, what onnxruntime needs for them out: milliseconds, and bytes between operators."""
+"""An ONNX model and inputs in, out what onnxruntime runs of them, and the bytes that it plans for tensors."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,50 +15,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.record import record
-
 Array = npt.NDArray[Any]
 _WARNINGS_OFF = 3
 # What onnxruntime calls the types that a number on the command line may become.
 _NUMPY = MappingProxyType({"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(float)": np.float32})
 
 
-@record
-class Peer:
-    """Milliseconds of a call by the number of threads; the bytes of the planned block, or None if it tells none."""
-
-    milliseconds: Mapping[int, float]
-    block: int | None
+def is_installed() -> bool:
+    return find_spec("onnxruntime") is not None
 
 
-def onnxruntime_figures(
-    path: Path,
-    arrays: Sequence[Array],
-    constants: Mapping[str, Array],
-    threads: Sequence[int],
-    timed: Callable[[Callable[[], object]], float],
-) -> Peer | None:
-    """None where onnxruntime is not installed. `arrays` are the inputs in their order, without those of `constants`."""
-    if find_spec("onnxruntime") is None:
-        return None
+def session_of(path: Path, threads: int) -> Any:
+    """What runs the model on so many threads."""
     runtime: Any = import_module("onnxruntime")
-    found = {}
-    for count in threads:
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = count
-        options.log_severity_level = _WARNINGS_OFF
-        session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        feeds = feeds_of(session, arrays, constants)
-
-        def call(session: Any = session, feeds: Any = feeds) -> object:
-            return session.run(None, feeds)
-
-        found[count] = timed(call)
-    return Peer(found, _block(path, list(feeds.values())))
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = _WARNINGS_OFF
+    # Its threads go on looking for work when a call has ended, at the cost of whoever is called next.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def feeds_of(session: Any, arrays: Sequence[Array], constants: Mapping[str, Array]) -> dict[str, Array]:
-    """What a session takes, by name and in the order of its inputs."""
+    """What a session takes, by name and in the order of its inputs; `arrays` are those without `constants`."""
     given = iter(arrays)
     found = {}
     for each in session.get_inputs():
@@ -67,11 +46,14 @@ def feeds_of(session: Any, arrays: Sequence[Array], constants: Mapping[str, Arra
     return found
 
 
-def _block(path: Path, arrays: Sequence[Array]) -> int | None:
-    """In a process of its own: the log of one that has run before says less."""
+def planned_block(path: Path, feeds: Mapping[str, Array]) -> int | None:
+    """The bytes that it plans for tensors, given these inputs; None if it tells none.
+
+    In a process of its own: the log of one that has run before says less.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "inputs.npz"
-        np.savez(file, *arrays)
+        np.savez(file, *feeds.values())
         command = [sys.executable, "-m", "tirlite.cli.probes.onnxruntime_block", str(path), str(file)]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
     told = ended.stdout.split()

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
-from statistics import median
 from textwrap import dedent
-from time import perf_counter
 
 import numpy as np
 import numpy.typing as npt
 
 from tirlite import driver
+from tirlite.cli.turns import medians
 from tirlite.driver import Kernel
 from tirlite.kernels.harris import harris, reference
 from tirlite.plan import Plan
@@ -127,22 +126,10 @@ def _check(response: Response, expected: Response) -> str:
 
 
 def _times(image: Gray) -> list[str]:
-    ours, theirs = _in_turns(lambda: harris(image), lambda: reference(image))
+    ours, theirs = medians([lambda: harris(image), lambda: reference(image)], _RUNS, patience=_PATIENCE)
     compiling = harris.timing.total
     return [
         f"NumPy    {1e3 * theirs:8.2f} ms",
         f"tirlite  {1e3 * ours:8.2f} ms, which is {theirs / ours:.1f} times as fast (medians, the two in turns)",
         f"compiled in {1e3 * compiling:.0f} ms, once for all sizes",
     ]
-
-
-def _in_turns(first: Callable[[], object], second: Callable[[], object]) -> tuple[float, float]:
-    """The median seconds of each, the two run in turns so that they meet the same weather."""
-    seconds: tuple[list[float], list[float]] = ([], [])
-    begun = perf_counter()
-    while len(seconds[0]) < 3 or (len(seconds[0]) < _RUNS and perf_counter() - begun < _PATIENCE):
-        for action, taken in zip((first, second), seconds, strict=True):
-            start = perf_counter()
-            action()
-            taken.append(perf_counter() - start)
-    return median(seconds[0]), median(seconds[1])
