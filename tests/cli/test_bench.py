@@ -22,7 +22,8 @@ def test_quick_figures_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     for expected in (
         "import tirlite, beyond NumPy",
         "vector add with symbolic n, source to first result",
-        "call with three arrays, all checks",
+        "call with three arrays, all checks, of a new kernel",
+        "call with three arrays, all checks, after some hundreds",
         "passes, chain, 400 temporaries",
         "passes, all live, 400 temporaries",
         "passes, symbolic, exponent of growth",

@@ -71,11 +71,11 @@ def compile_module(lowered: Lowered) -> ObjectCode:
     return ObjectCode(data, effort, seconds)
 
 
-def compile_text(text: str) -> bytes:
+def compile_text(text: str, effort: Effort = Effort.SOME) -> bytes:
     """The object code of a module that is written out in LLVM's assembly, for the host."""
-    machine = _machine(Effort.SOME)
+    machine = _machine(effort)
     module = _parsed(text, machine)
-    _optimise(module, machine, Effort.SOME, text)
+    _optimise(module, machine, effort, text)
     return bytes(machine.emit_object(module))
 
 

@@ -22,8 +22,13 @@ if TYPE_CHECKING:
     from tirlite.ir import Buffer, Node, PrimFunc, Var
     from tirlite.plan import Plan
     from tirlite.runtime import Binding
+    from tirlite.runtime.quick import QuickCall
 
     Array: TypeAlias = npt.NDArray[Any]
+
+
+# After so many calls of a kernel, what is quicker for all others is made. The first time that takes some milliseconds.
+_OFTEN = 200
 
 
 class _Call:
@@ -83,8 +88,17 @@ class Kernel:
         self._version = Version(func, options)
         self._empty: Version | None = None
         self._lock = Lock()
+        self._calls = 0
+        self._quick: QuickCall | None = None
 
     def __call__(self, *args: object, **named: object) -> Array | tuple[Array, ...] | None:
+        if self._quick is not None and not named:
+            fault = self._quick(*args)
+            if fault is None:
+                return None
+            if type(fault) is int:
+                with boundary:
+                    raise self._version.executable.message(fault).error()
         try:
             binding = self._binder.bind(args, named)
             version = self._version_for_empty() if binding.is_empty else self._version
@@ -93,6 +107,10 @@ class Kernel:
             # A boundary around the whole would cost each call that goes well a good part of its time.
             with boundary:
                 raise
+        if self._fixed is None and self._calls < _OFTEN:
+            self._calls += 1
+            if self._calls == _OFTEN:
+                self._quick = self._version.executable.quick
         return _returned(binding)
 
     def with_options(self, options: Options) -> Kernel:

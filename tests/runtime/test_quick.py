@@ -1,0 +1,169 @@
+"""The compiled way into a kernel: it runs what fits, and leaves all else to `Binder`, untouched."""
+
+from collections.abc import Callable
+from threading import Thread
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.driver.kernel import _OFTEN
+from tirlite.runtime import quick
+
+n, m = tl.dims("n m")
+rows = tl.dim("rows", min=2, max=8, multiple_of=2)
+
+
+@tl.kernel
+def double(x: tl.f32[n, m], y: tl.f32[n, m]):
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = 2 * x[i, j]
+
+
+@tl.kernel
+def pairs(x: tl.i32[rows, 3], y: tl.i32[rows]):
+    for i in range(rows):
+        y[i] = x[i, 0] + x[i, 2]
+
+
+@tl.kernel
+def checked(x: tl.i64[n], y: tl.i64[n]):
+    for i in range(n):
+        y[i] = x[i]
+        assert x[i] < 5, f"{x[i]} is too large"
+        assert x[i] >= 0, "too small"
+
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def quick_of(kernel: tl.Kernel, *args: object) -> Callable[..., object]:
+    kernel(*args)
+    found = kernel._version.executable.quick
+    assert found is not None
+    return found
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def test_what_fits_is_run() -> None:
+    y = np.zeros_like(X)
+    call = quick_of(double, X, y.copy())
+    assert call(X, y) is None
+    np.testing.assert_array_equal(y, 2 * X)
+    assert call(read_only(X), y[:]) is None
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        (X,),
+        (X, X.copy(), X.copy()),
+        (X, X),
+        (X.ravel()[:4].reshape(2, 2), X.ravel()[2:].reshape(2, 2)),
+        (X, read_only(X)),
+        (X, X[:1].copy()),
+        (X, X.ravel().copy()),
+        (X.T, X.T.copy()),
+        (X, X.astype(np.float64)),
+        (X, X.astype(">f4")),
+        (X, X.tolist()),
+        (np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32)),
+        (X, X.copy().view(np.ma.MaskedArray)),
+        (np.frombuffer(b"x" * 25, np.float32, 6, 1).reshape(2, 3), X.copy()),
+        (None, None),
+    ],
+)
+def test_what_does_not_fit_is_left_alone(arrays: tuple[object, ...]) -> None:
+    before = [np.array(each, copy=True) for each in arrays]
+    assert quick_of(double, X, X.copy())(*arrays) is NotImplemented
+    for one, other in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(("count", "fits"), [(2, True), (3, False), (8, True), (10, False), (0, False)])
+def test_facts_of_dims_and_fixed_extents_are_checked(count: int, fits: bool) -> None:
+    call = quick_of(pairs, np.ones((2, 3), np.int32), np.zeros(2, np.int32))
+    x, y = np.ones((count, 3), np.int32), np.zeros(count, np.int32)
+    assert call(x, y) is (None if fits else NotImplemented)
+    assert y.tolist() == [2 if fits else 0] * count
+    assert call(np.ones((2, 4), np.int32), y[:2]) is NotImplemented
+
+
+def test_a_kernel_that_is_called_often_says_and_does_the_same() -> None:
+    kernel = tl.compile(double)
+    y = np.zeros_like(X)
+    for _ in range(_OFTEN):
+        assert kernel(X, y) is None
+    assert kernel._quick is not None
+    y[:] = 0
+    assert kernel(X, y) is None
+    np.testing.assert_array_equal(y, 2 * X)
+    kernel(x=X, y=y)
+    kernel(np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32))
+    for wrong in [(X,), (X, X), (X, X.T), (X, X.astype(int)), (X, read_only(X))]:
+        with pytest.raises(tl.CallError) as often:
+            kernel(*wrong)
+        with pytest.raises(tl.CallError) as first:
+            tl.compile(double)(*wrong)
+        assert str(often.value) == str(first.value)
+
+
+def test_faults_are_told_as_ever() -> None:
+    kernel = tl.compile(checked)
+    x = np.zeros(3, np.int64)
+    for _ in range(_OFTEN):
+        kernel(x, np.zeros(3, np.int64))
+    for value, text in ((9, "9 is too large"), (-1, "too small")):
+        y = np.full(3, 7)
+        with pytest.raises(tl.KernelAssertionError, match=text):
+            kernel(np.array([0, value, 1]), y)
+        assert y.tolist() == [0, value, 7]
+
+
+def test_threads_may_call_it_at_once() -> None:
+    call = quick_of(double, X, X.copy())
+    x = np.ones((64, 64), np.float32)
+    results = [np.zeros_like(x) for _ in range(4)]
+    threads = [Thread(target=lambda y=y: [call(x, y) for _ in range(200)]) for y in results]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all((y == 2).all() for y in results)
+
+
+def test_there_is_none_for_what_needs_more_than_looks_at_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    @tl.kernel
+    def scaled(x: tl.f32[n], k: tl.f32, y: tl.f32[n]):
+        for i in range(n):
+            y[i] = k * x[i]
+
+    @tl.kernel
+    def shifted(x: tl.f32[n + 1], y: tl.f32[n]):
+        for i in range(n):
+            y[i] = x[i + 1]
+
+    @tl.kernel
+    def through(x: tl.f32[n], y: tl.f32[n]):
+        t = tl.alloc(tl.f32[n, 100000])
+        for i in range(n):
+            t[i, 0] = x[i]
+        for i in range(n):
+            y[i] = t[i, 0]
+
+    line = np.ones(4, np.float32)
+    for kernel, args in (
+        (scaled, (line, 2.0, line.copy())),
+        (shifted, (np.ones(5, np.float32), line.copy())),
+        (through, (line, line.copy())),
+    ):
+        kernel(*args)
+        assert kernel._version.executable.quick is None
+    monkeypatch.setattr(quick, "_method", lambda: None)
+    assert double._version.executable.quick is None
