@@ -63,6 +63,42 @@ def test_a_negative_extent_is_refused_whatever_the_others_are(shape: str, k: int
     assert (y == 0).all()
 
 
+IN_TURN = """
+n = tl.dim("n")
+
+@tl.kernel
+def f(x: tl.f32[n]):
+    x[0] = 7
+    t = tl.alloc(tl.f32[n - 5])
+    for i in range(n - 5):
+        t[i] = x[i]
+    for i in range(n - 5):
+        x[i] = t[i] + 1
+    u = tl.alloc(tl.f32[n + 3, n - 6])
+    for i in range(n - 6):
+        u[i, i] = x[i]
+    v = tl.alloc(tl.f32[n])
+    for i in range(n):
+        v[i] = u[i % (n - 6), i % (n - 6)]
+    for i in range(n):
+        x[i] = v[n - 1 - i]
+"""
+
+
+@pytest.mark.parametrize("strategy", ["none", "tvm", "share", "pack", "per_shape"])
+def test_a_negative_extent_is_refused_though_the_storage_is_large_enough_for_others(strategy: str) -> None:
+    kernel = tl.compile(tl.parse(IN_TURN), strategy=strategy)
+    for n, refused in ((4, "`t` with the extent -1"), (5, "`u` with the extent -1"), (7, "")):
+        x = np.zeros(n, np.float32)
+        if refused:
+            with pytest.raises(tl.CallValueError, match=refused):
+                kernel(x)
+            assert (x == 0).all()
+        else:
+            kernel(x)
+            assert x.tolist() == [8] * n
+
+
 @both
 @pytest.mark.parametrize("elements", [1, 2**16 - 1, 2**16 + 1])
 def test_what_there_is_memory_for_runs(elements: int, how: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from tirlite.analysis import shape_plan
 from tirlite.codegen.aliases import Aliases
+from tirlite.codegen.doubtful import doubtful_buffers
 from tirlite.codegen.entry import define_entry
 from tirlite.codegen.environment import Environment
 from tirlite.codegen.expressions import Expressions
@@ -57,7 +58,7 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
     do.
     """
     storage = assign_homes(func).on_heap() if debug else assign_homes(func, workers)
-    workspace = Workspace.of(storage)
+    workspace = Workspace.of(storage, () if debug else doubtful_buffers(func))
     module = ModuleText()
     name = "tirlite_" + re.sub(r"\W", "_", func.name, flags=re.ASCII)
     versions = Versions(func, name)
@@ -78,7 +79,7 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
     except Refused as refused:
         raise NotCompiled(refused.what, refused.instead, span=statements.at or func.span).error() from None
     define_entry(values.out, name, _parameters(func, workspace, storage.line))
-    size_name = f"{name}_workspace" if workspace.buffers else ""
+    size_name = "" if workspace.is_constant else f"{name}_workspace"
     if size_name:
         _write_size_function(func, size_name, workspace, storage.line, module)
     return Lowered(

@@ -22,15 +22,17 @@ class Workspace:
     """What the caller must provide: `bytes`, and where `buffers` is not empty, as much more as the size function says.
 
     `buffers` are those of symbolic size, and `copies` says how many workers have one each. The size function returns
-    the total, or -(k + 1) where buffer k has a negative extent or makes the total larger than 2^62 bytes.
+    the total, or -(k + 1) where buffer k has a negative extent or makes the total larger than 2^62 bytes. The buffers
+    that are `doubtful` lie in others, and count on after these: their extents may be negative.
     """
 
     bytes: int
     buffers: tuple[Buffer, ...]
     copies: tuple[int, ...]
+    doubtful: tuple[Buffer, ...] = ()
 
     @classmethod
-    def of(cls, storage: Storage) -> Workspace:
+    def of(cls, storage: Storage, doubtful: tuple[Buffer, ...] = ()) -> Workspace:
         constant = 0
         symbolic: list[tuple[Buffer, int]] = []
         for loop, copies in _parts(storage):
@@ -39,11 +41,20 @@ class Workspace:
                     constant += copies * padded_bytes(storage.sizes[buffer], storage.line)
                 else:
                     symbolic.append((buffer, copies))
-        return cls(constant, tuple(buffer for buffer, _ in symbolic), tuple(copies for _, copies in symbolic))
+        return cls(constant, tuple(buffer for buffer, _ in symbolic), tuple(copies for _, copies in symbolic), doubtful)
 
     @property
     def is_empty(self) -> bool:
-        return not self.bytes and not self.buffers
+        return not (self.bytes or self.buffers or self.doubtful)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether there is nothing to compute."""
+        return not (self.buffers or self.doubtful)
+
+    def refused(self, size: int) -> Buffer:
+        """The buffer because of which the size function returned a negative number."""
+        return (*self.buffers, *self.doubtful)[-size - 1]
 
 
 class WorkerPart(NamedTuple):
@@ -98,12 +109,20 @@ def write_size_function(values: Expressions, workspace: Workspace, line: int) ->
         # Both are at most 2^62, so that neither sum wraps.
         total = _sum(out, total, _product(out, _padded(out, size, line), str(copies)))
         large = out.value(f"icmp ugt i64 {total}, {LARGEST_BYTES}")
-        impossible, fine = out.label("impossible"), out.label("fine")
-        out.branch_if(any_of(out, [bad, large, *values.overflows]), impossible, fine)
-        out.start(impossible)
-        out.effect(f"ret i64 {-(number + 1)}")
-        out.start(fine)
+        _refuse_if(out, [bad, large, *values.overflows], number)
+    for number, buffer in enumerate(workspace.doubtful, start=len(workspace.buffers)):
+        values.overflows.clear()
+        flags = [out.value(f"icmp slt i64 {values.value(extent)}, 0") for extent in buffer.shape]
+        _refuse_if(out, [*flags, *values.overflows], number)
     out.effect(f"ret i64 {total}")
+
+
+def _refuse_if(out: FunctionText, flags: list[str], number: int) -> None:
+    impossible, fine = out.label("impossible"), out.label("fine")
+    out.branch_if(any_of(out, flags), impossible, fine)
+    out.start(impossible)
+    out.effect(f"ret i64 {-(number + 1)}")
+    out.start(fine)
 
 
 def _parts(storage: Storage) -> Iterable[tuple[For | None, int]]:

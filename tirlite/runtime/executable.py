@@ -120,7 +120,7 @@ class Executable:
             return size
         size = self._size(*numbers)
         if size < 0:
-            self._refuse_size(binding, self._lowered.workspace.buffers[-size - 1])
+            self._refuse_size(binding, self._lowered.workspace.refused(size))
         # A plan out of the hands of the caller may be another one at the same address.
         if not plan or self._plans is not None:
             self._last_size = (numbers, size)
