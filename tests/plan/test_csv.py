@@ -246,3 +246,9 @@ def test_what_is_told_of_names_must_be_about_names_that_sizes_have():
     assert "a value is given to `n`" in refused(SYMBOLIC, bind={"n": 3})
     assert "`N` cannot be 6" in refused(SYMBOLIC, facts="N%4==0", bind={"N": 6})
     assert "`N` cannot be 0" in refused(SYMBOLIC, bind={"N": 0})
+
+
+def test_an_offset_that_a_memory_forbids_is_located():
+    text = refused("id,lower,upper,size,offset\na,0,3,10,\nb,0,3,10,4\n", pools=[Pool("global", align=8)])
+    assert "error[bad-fixed]: request `b` is fixed at offset 4" in text
+    assert "<stream>:3:10" in text

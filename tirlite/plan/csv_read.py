@@ -165,7 +165,11 @@ def read_csv(
     else:
         name, text = str(getattr(source, "name", "<stream>")), source.read()
     reader = _Reader.of(read_table(name, text), facts, bind or {})
-    problem = Problem(tuple(reader.requests()), tuple(pools), contiguous=True)
+    requests = tuple(reader.requests())
+    try:
+        problem = Problem(requests, tuple(pools), contiguous=True)
+    except PlanError as error:
+        raise reader.of_request(error) from None
     return problem.with_table(reader.table)
 
 
@@ -296,6 +300,12 @@ class _Reader:
             begin = max(begin, high)
         if begin < end:
             yield begin, end
+
+    def of_request(self, error: TirliteError) -> TirliteError:
+        """The error, if it is about a request, with the place in the table that it is about."""
+        name = getattr(error.messages[0], "id", None)
+        ids = [value_of(row[self.places["id"]]) for row in self.table.rows]
+        return self._located(error, ids.index(name) + 1) if name in ids else error
 
     def _located(self, error: TirliteError, number: int) -> TirliteError:
         """The error with the place in the table that it is about."""
