@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from tirlite.plan import Plan, Pool, Problem, Request, lower_bound, read_csv, solve, write_csv
+from tirlite.plan.drawing import chart_of
 
 ALIGNED = """\
 id,lower,upper,size,alignment
@@ -52,6 +53,11 @@ def test_less_aligned_buffers_fill_padding():
     text = "id,lower,upper,size,alignment\na,0,2,10,64\nb,0,2,10,64\nc,0,2,54,1\n"
     problem = read_csv(StringIO(text))
     assert lower_bound(problem) == solve(problem, "exact").total == 74
+
+
+def test_a_chart_shows_the_addresses():
+    chart = chart_of(solve(read_csv(StringIO(ALIGNED)), "none"), 138)
+    assert [(box.bottom, box.top) for box in chart.rectangles] == [(0, 10), (64, 74), (128, 158)]
 
 
 def test_json_keeps_it():

@@ -18,11 +18,7 @@ def chart_of(layout: Layout, bound: Size, binding: Mapping[Dim, int] | None = No
     dims = layout.problem.dims
     values = dict(samples(dims, 1)[0]) | dict(binding or {})
     constant = at(layout, values) if dims else layout
-    base: dict[str, int] = {}
-    height = 0
-    for name, region in constant.pools.items():
-        base[name] = height
-        height += _number(region.size) * _copies(constant, name)
+    base = _bases(constant)
     boxes = [
         _box(constant, layout, request.id, base, low, high)
         for request in layout.problem.requests
@@ -36,6 +32,24 @@ def chart_of(layout: Layout, bound: Size, binding: Mapping[Dim, int] | None = No
     time, live = _busiest(constant)
     peak = ((time, f"peak: {live} bytes live at time {time}"),) if boxes else ()
     return Chart(title, tuple(boxes), "time", "bytes", (line,), tuple(base.values()), peak)
+
+
+def _bases(constant: Layout) -> dict[str, int]:
+    """Where each pool is drawn: one on another; with padding between them where that counts."""
+    if constant.problem.contiguous:
+        bases: dict[str, int] = {}
+        below = 0
+        for memory, end in constant.row.ends.items():
+            bases[memory] = below
+            below += _number(end) * _number(constant.problem.memories[memory].copies)
+        starts = {name: _number(start) for name, start in constant.row.starts.items()}
+        return {name: bases[region.memory] + starts[name] for name, region in constant.pools.items()}
+    base: dict[str, int] = {}
+    height = 0
+    for name, region in constant.pools.items():
+        base[name] = height
+        height += _number(region.size) * _copies(constant, name)
+    return base
 
 
 def _busiest(constant: Layout) -> tuple[int, int]:
