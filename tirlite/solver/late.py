@@ -46,7 +46,7 @@ class LateEngine:
 
     def advance(self, cells: Cells, nodes: int, /) -> None:
         while self._left > 0 and nodes > 0:
-            step = min(nodes, 100)
+            step = min(nodes, 100, max(self._left // max(int(cells.state[COUNT]), 1), 1))
             self._left -= step * int(cells.state[COUNT])
             nodes -= step
             advance(cells, step)

@@ -11,6 +11,7 @@ from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.pack.symbolic import Slots, pack_groups
 from tirlite.plan.request import Request
 from tirlite.plan.samples import Binding
+from tirlite.plan.search.engine import Engine
 from tirlite.record import record
 from tirlite.sizes import Size
 
@@ -39,10 +40,13 @@ class Shared:
 
 @record
 class Packer:
-    """How to pack: the sample bindings for symbolic sizes, and looks at requests that may be spent on each memory."""
+    """How to pack: the sample bindings for symbolic sizes, looks at requests that may be spent on each memory, and what
+    runs searches for very many requests, if anything does.
+    """
 
     bindings: Sequence[Binding]
     budget: int
+    engine: Engine | None = None
 
     def arena(
         self,
@@ -75,7 +79,7 @@ class Packer:
         in_place = tuple(each.pair for each in taken)
         if all(isinstance(size, int) for group in groups for _, size in group.pieces):
             blocks = [_block(group, each) for group, each in zip(groups, aligns, strict=True)]
-            offsets = pack_blocks(blocks, self.budget)
+            offsets = pack_blocks(blocks, self.budget, self.engine)
             yield Arena(_named(groups, offsets), top_of(blocks, offsets), in_place)
         elif all(request.fixed is None for request in requests):
             given = slots()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import islice
 from random import Random
 
@@ -11,7 +11,9 @@ from tirlite.plan.pack.first_fit import first_fit, meetings
 from tirlite.plan.pack.skyline import Skyline, Work
 from tirlite.plan.pack.split import part_of_largest, split
 from tirlite.plan.pack.sweep import sweep
+from tirlite.plan.pack.under import under
 from tirlite.plan.pack.valleys import valleys
+from tirlite.plan.search.engine import Engine
 
 # Looks at blocks, all heuristics and their improvement together. About a microsecond each.
 BUDGET = 60_000
@@ -37,6 +39,8 @@ _ALIKE = 50
 _SPLIT = 40_000_000
 # Of more blocks than this, plans that are over the floor by less than this part of it are good enough.
 _MANY, _GOOD = 10_000, 0.002
+# What a search of very many blocks leaves over the floor, as a part of it, where no other heuristic is tried.
+_CLOSE = 0.02
 # Of more blocks than this one sweep is made, and nothing else.
 _HUGE = 200_000
 # Where the floor cannot be reached, small problems give up early.
@@ -49,9 +53,10 @@ _SEED = 20_231
 _EARLY = 20
 
 
-def pack_blocks(blocks: Sequence[Block], budget: int = BUDGET) -> list[int]:
+def pack_blocks(blocks: Sequence[Block], budget: int = BUDGET, engine: Engine | None = None) -> list[int]:
     """Offsets for blocks of one memory; the first that need no more than the floor, or the least that are found.
 
+    With an `engine`, the largest of very many blocks are placed by searches.
     The answer is the same in every process. Cost: O(n log n) for many blocks; for few, what the budget allows.
     """
     if len(blocks) > _HUGE and all(block.fixed is None for block in blocks):
@@ -61,7 +66,7 @@ def pack_blocks(blocks: Sequence[Block], budget: int = BUDGET) -> list[int]:
     goal = floor + (int(floor * _GOOD) if len(blocks) > _MANY else 0)
     best: list[int] = []
     least = -1
-    for offsets in _attempts(blocks, sections, Work(min(budget, _LOOKS_PER_BLOCK * len(blocks)))):
+    for offsets in _attempts(blocks, sections, Work(min(budget, _LOOKS_PER_BLOCK * len(blocks))), engine):
         top = top_of(blocks, offsets)
         if least < 0 or top < least:
             best, least = offsets, top
@@ -70,7 +75,7 @@ def pack_blocks(blocks: Sequence[Block], budget: int = BUDGET) -> list[int]:
     return best
 
 
-def _attempts(blocks: Sequence[Block], sections: Sections, work: Work) -> Iterator[list[int]]:
+def _attempts(blocks: Sequence[Block], sections: Sections, work: Work, engine: Engine | None) -> Iterator[list[int]]:
     """Offsets, by one heuristic after the other, the most promising first."""
     count = len(blocks)
     aligns = [block.align for block in blocks]
@@ -95,6 +100,10 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work) -> Iterat
         yield from _by_orders(blocks, sections, near, pressed, work)
     has_time = _FILLED // count >= _SEVERAL if count else True
     stands_out = not has_time and near is None and part_of_largest(blocks, sections) >= _OUTSTANDING
+    if engine is not None and is_free and stands_out:
+        close = yield from _searched(blocks, sections, engine)
+        if close:
+            return
     if is_free and not is_small:
         yield from _low_places(blocks, sections, aligns, work, is_brief=not has_time and crowd < _BRIEF * count)
     if is_free and count > 1:
@@ -106,6 +115,15 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work) -> Iterat
         if near is None or work.left > 0:
             yield from islice(sweeps, max(0, _SWEPT // count - 2))
         yield from wheel
+
+
+def _searched(blocks: Sequence[Block], sections: Sections, engine: Engine) -> Generator[list[int], None, bool]:
+    """The largest blocks are placed by searches. Returns whether that leaves no more to gain than is worth the time."""
+    top = -1
+    for offsets in under(blocks, sections, engine):
+        top = top_of(blocks, offsets)
+        yield offsets
+    return 0 <= top <= sections.floor * (1 + _CLOSE)
 
 
 def _low_places(

@@ -12,7 +12,7 @@ from random import Random
 
 from tirlite.plan.pack.blocks import Block, Piece, Sections
 from tirlite.plan.pack.first_fit import Meeting, first_fit, meetings
-from tirlite.plan.pack.sweep import sweep
+from tirlite.plan.pack.hung import Hung
 from tirlite.record import record
 
 # Of so many blocks one is large, unless the large ones meet more often than this; the looks at pairs for all orders.
@@ -50,44 +50,10 @@ def split(blocks: Sequence[Block], sections: Sections) -> Iterator[list[int]]:
         count //= 2
     if near is None:
         return
-    small = sorted(ranked[len(large) :])
-    hung = _Hung.of([blocks[i] for i in small], [sections.spans[i] for i in small], len(sections.load))
+    hung = Hung.of(blocks, sections, large)
     floor = _Floor.of([blocks[i] for i in large], [sections.spans[i] for i in large], near, hung.depth, sections.load)
-    unit = max(block.align for block in blocks)
     for bottoms, top in floor.placed():
-        end = -(-max(top, max(hung.depth)) // unit) * unit
-        offsets = [0] * len(blocks)
-        for i, bottom in zip(large, bottoms, strict=True):
-            offsets[i] = bottom
-        for i, drop in zip(small, hung.drops, strict=True):
-            offsets[i] = end - drop
-        yield offsets
-
-
-@record
-class _Hung:
-    """How far below the top each small block begins, and how deep they reach in each section."""
-
-    drops: list[int]
-    depth: list[int]
-
-    @classmethod
-    def of(cls, blocks: Sequence[Block], spans: Sequence[Sequence[Piece]], count: int) -> _Hung:
-        whole = [_rounded(block) for block in blocks]
-        drops = [top + block.size for top, block in zip(sweep(whole, 0), whole, strict=True)]
-        depth = [0] * count
-        for drop, number in sorted(zip(drops, range(len(blocks)), strict=True)):
-            for low, high, _ in spans[number]:
-                depth[low:high] = [drop] * (high - low)
-        return cls(drops, depth)
-
-
-def _rounded(block: Block) -> Block:
-    """The block with sizes that keep what follows it aligned, also upside down."""
-    if block.align == 1:
-        return block
-    pieces = (Piece(low, high, -(-size // block.align) * block.align) for low, high, size in block.pieces)
-    return Block(tuple(pieces), block.align)
+        yield hung.offsets(bottoms, top)
 
 
 @record

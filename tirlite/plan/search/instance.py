@@ -63,6 +63,12 @@ def instances(items: Sequence[Item]) -> Iterator[Instance]:
     yield from sorted(parts, key=lambda part: (-part.floor * part.unit, part.numbers))
 
 
+def whole(items: Sequence[Item]) -> Instance:
+    """All items as one instance, whether or not overlaps connect them. Those of no size are not in it."""
+    numbers = [number for number, item in enumerate(items) if item.size]
+    return _instance(items, numbers, *_sweep(items, numbers))
+
+
 def overlaps(items: Sequence[Item], most: int) -> int:
     """How often the life of one item begins during that of another; counting ends beyond `most`."""
     events = sorted((time, sign) for item in items for low, high in item.live for time, sign in ((low, 1), (high, -1)))

@@ -54,7 +54,7 @@ def auto(
     from tirlite.plan.strategies.exact import improved
     from tirlite.plan.strategies.pack import pack
 
-    packed = pack(problem)
+    packed = pack(problem, engine=engine)
     if bound is not None and not is_first and isinstance(packed.total, int) and packed.total >= bound.slots:
         slots = share(problem)
     plan = slots if slots is not None and slots.total == packed.total else packed

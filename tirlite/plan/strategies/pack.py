@@ -19,6 +19,7 @@ from tirlite.plan.pool import Pool
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
 from tirlite.plan.samples import samples
+from tirlite.plan.search.engine import Engine
 from tirlite.plan.strategies.share import share
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, alternatives, prove_le
@@ -29,18 +30,19 @@ _MANY = 10_000
 
 
 @collection_paused()
-def pack(problem: Problem, budget: int = BUDGET) -> Plan:
+def pack(problem: Problem, budget: int = BUDGET, engine: Engine | None = None) -> Plan:
     """The plan with the fewest bytes that a portfolio of heuristics finds; never more than `share`, at any binding.
 
     Requests of constant size get offsets by first fit in several orders, by filling the lowest place of the skyline,
     and by improving on that within `budget`, counted in looks at requests. Symbolic ones are stacked, each on those
     below it, in an order that is good at several bindings; the offsets hold for all. Pairs in place are taken where
     that lowers the total. A request that may live in several memories goes to the first that has room for it. With
-    less than the full budget, or very many requests, what `share` needs is not worked out for comparison.
+    less than the full budget, or very many requests, what `share` needs is not worked out for comparison. If there is
+    an `engine`, the largest of very many requests are placed by searches that it runs.
     """
     settled = _settled(problem)
     slots = _Slots(settled)
-    packer = Packer(samples(settled.dims, _SAMPLES), budget)
+    packer = Packer(samples(settled.dims, _SAMPLES), budget, engine)
     pairs = handovers(settled)
     plan = _Parts()
     for name, requests in _by_memory(settled).items():

@@ -1,0 +1,181 @@
+"""Under what hangs: very many blocks in, offsets out. The search places the few largest below all others.
+
+As in `split` few large blocks decide, and all others are swept and hang from the top. The search of `plan.search` lays
+the large ones below that far better than first fit does: it knows what is still to be placed where, and goes back where
+that does not fit. A search that has not found its way soon seldom does, so each is brief, and the next one prefers what
+was left over by those before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import field, replace
+from random import Random
+
+from tirlite.plan.pack.blocks import Block, Piece, Sections
+from tirlite.plan.pack.hung import Hung
+from tirlite.plan.search.cells import FOUND, NODES, RUNNING, STATUS, Cells
+from tirlite.plan.search.engine import Engine
+from tirlite.plan.search.instance import Instance, Item, overlaps, whole
+from tirlite.plan.search.load import load, offsets, restart
+from tirlite.record import record
+
+# Of so many blocks one is large, up to so many, unless these meet more often than this.
+_PART, _LARGE, _PAIRS = 20, 3_000, 1_000_000
+# Where large blocks and what hangs above them come no closer to the floor than by this part of it, nothing is tried.
+_CLOSE = 0.02
+# Nodes of one search by block; nodes times blocks of all, about two seconds of compiled code; the most searches.
+_DEPTH, _WORK, _SEARCHES = 1.5, 600_000_000, 200
+# Searches from one start, each with what was left over preferred more, by up to this factor; and the seed of that.
+_CHAIN, _FORWARD, _SEED = 8, 1.2, 2_917
+# The first capacity is this part above the least that can be reached; after so many failures another is tried.
+_FIRST, _PATIENCE = 0.016, 6
+# Where best and failed are closer than this part of the distance from the best to the least, it starts anew.
+_STEPS = 4
+# Where best and failed are closer than this part of the distance from the best to the least, it starts anew.
+_STEPS = 4
+
+
+def under(blocks: Sequence[Block], sections: Sections, engine: Engine) -> Iterator[list[int]]:
+    """Offsets of blocks without fixed ones, ever lower; none where this is no way to come close to the floor."""
+    ranked = sorted((i for i, block in enumerate(blocks) if block.size), key=lambda i: (-blocks[i].size, i))
+    large = ranked[: min(len(blocks) // _PART, _LARGE)]
+    if not large:
+        return
+    hung = Hung.of(blocks, sections, large)
+    beneath = _Beneath.of(hung)
+    if beneath is not None and beneath.least <= sections.floor * (1 + _CLOSE):
+        for bottoms, top in beneath.packings(engine):
+            yield hung.offsets(bottoms, top)
+
+
+@record
+class _Beneath:
+    """Large blocks as an instance in which each reaches up to the top with what hangs above it.
+
+    `least` are the bytes that they need with that, at least. `weights` say how much each is preferred, in several ways.
+    """
+
+    instance: Instance
+    least: int
+    weights: Sequence[Sequence[float]]
+
+    @classmethod
+    def of(cls, hung: Hung) -> _Beneath | None:
+        """None where there are too many pairs of large blocks that live together.
+
+        Those are preferred that live long, in sections of all blocks or of these, and where most is live.
+        """
+        blocks = [hung.blocks[number] for number in hung.large]
+        spans = [hung.sections.spans[number] for number in hung.large]
+        items = [
+            Item(block.size, block.align, None, tuple((low, high) for low, high, _ in rows))
+            for block, rows in zip(blocks, spans, strict=True)
+        ]
+        if overlaps(items, _PAIRS) > _PAIRS:
+            return None
+        bare = whole(items)
+        above = [-(-_most(hung.depth, rows) // bare.unit) for rows in spans]
+        beside = [-(-_shared(hung.depth, [spans[c] for c in section]) // bare.unit) for section in bare.sections]
+        instance = replace(
+            bare,
+            nets=tuple(net + each for net, each in zip(bare.nets, above, strict=True)),
+            slacks=tuple(slack - each for slack, each in zip(bare.slacks, beside, strict=True)),
+        )
+        widths = [float(width) for width in bare.widths]
+        narrow = [float(last - first) for first, last in bare.spans]
+        loaded = [width * _most(hung.sections.load, rows) for width, rows in zip(widths, spans, strict=True)]
+        return cls(instance, max(hung.heights), (widths, narrow, loaded))
+
+    def packings(self, engine: Engine) -> Iterator[tuple[list[int], int]]:
+        """Offsets of the blocks, and the bytes that they need with what hangs above them; each better than the last."""
+        instance, unit = self.instance, self.instance.unit
+        if (sum(instance.sizes) + sum(instance.aligns) + max(instance.nets)) * unit > engine.largest:
+            return
+        cells = load(instance, engine)
+        work, nodes = _WORK, int(_DEPTH * len(instance.sizes))
+        ladder = _Ladder(-(-self.least // unit), int(self.least * (1 + _FIRST)) // unit)
+        wheel = _Wheel(self.weights)
+        for _ in range(_SEARCHES):
+            restart(cells, instance, wheel.order(), ladder.capacity)
+            while cells.state[STATUS] == RUNNING and cells.state[NODES] < nodes:
+                engine.advance(cells, min(engine.slice, nodes - int(cells.state[NODES])))
+            work -= int(cells.state[NODES]) * len(instance.sizes)
+            if cells.state[STATUS] == FOUND:
+                found = offsets(cells)
+                top = max(offset + net for offset, net in zip(found, instance.nets, strict=True))
+                yield [offset * unit for offset in found], top * unit
+                ladder.succeed(top)
+            else:
+                ladder.fail()
+                wheel.turn(cells)
+            if work < 0 or ladder.best == ladder.least:
+                return
+
+
+def _most(values: Sequence[int], rows: Sequence[Piece]) -> int:
+    """The largest value where a block lives."""
+    return max(max(values[low:high]) for low, high, _ in rows)
+
+
+def _shared(depth: Sequence[int], spans: Sequence[Sequence[Piece]]) -> int:
+    """How deep that hangs which is above all these blocks at one time, at which all of them live; 0 if unknown."""
+    low, high = max(rows[0].low for rows in spans), min(rows[-1].high for rows in spans)
+    return max(depth[low:high]) if low < high and all(len(rows) == 1 for rows in spans) else 0
+
+
+@record(frozen=False)
+class _Ladder:
+    """The capacity to try: halfway from the best packing down to `least`, or to what has failed often."""
+
+    least: int
+    capacity: int
+    best: int | None = None
+    failed: int = 0
+    failures: int = 0
+
+    def succeed(self, top: int) -> None:
+        self.best = top
+        self._go_on()
+
+    def fail(self) -> None:
+        self.failures += 1
+        if self.failures >= _PATIENCE:
+            self.failed = self.capacity
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self.failures = 0
+        if self.best is None:
+            self.capacity += self.capacity - self.least + 1
+            return
+        # What has failed may succeed yet.
+        if (self.best - self.failed) * _STEPS < self.best - self.least:
+            self.failed = self.least
+        self.capacity = (max(self.failed, self.least) + self.best) // 2
+
+
+@record(frozen=False)
+class _Wheel:
+    """Orders of preference by several keys in turn; what a search leaves over moves forward.
+
+    Source: Joslin and Clements, Squeaky Wheel Optimization (1999).
+    """
+
+    keys: Sequence[Sequence[float]]
+    weights: list[float] = field(default_factory=list)
+    turns: int = 0
+    noise: Random = field(default_factory=lambda: Random(_SEED))
+
+    def order(self) -> list[int]:
+        """The blocks, those first that are preferred."""
+        if self.turns % _CHAIN == 0:
+            self.weights = list(self.keys[self.turns // _CHAIN % len(self.keys)])
+        self.turns += 1
+        return sorted(range(len(self.weights)), key=lambda c: (-self.weights[c], c))
+
+    def turn(self, cells: Cells) -> None:
+        """Prefers more what was not placed."""
+        for c, weight in enumerate(self.weights):
+            if cells.placed[c] < 0:
+                self.weights[c] = weight * self.noise.uniform(1, _FORWARD)
