@@ -251,3 +251,44 @@ def test_damaged_files_are_refused_or_read(seed: int) -> None:
             damaged[draw.randrange(len(damaged))] = draw.randrange(256)
         with contextlib.suppress(tl.GraphError):
             tl.from_onnx(bytes(damaged))
+
+
+def counted(limit: int) -> Any:
+    """A loop without a count that adds 1 to 0 until `limit` is reached."""
+    scalars = [("n", onnx.TensorProto.INT64), ("c", onnx.TensorProto.BOOL), ("i", onnx.TensorProto.INT64)]
+    nodes = [helper.make_node("Add", ["i", "one"], ["j"]), helper.make_node("Less", ["j", "limit"], ["on"])]
+    given = [helper.make_tensor_value_info(name, kind, []) for name, kind in scalars]
+    body = helper.make_graph(nodes, "body", given, [onnx.ValueInfoProto(name=name) for name in ("on", "j")])
+    known = {"one": 1, "limit": limit, "zero": 0}
+    made = [helper.make_node("Constant", [], [name], value_int=value) for name, value in known.items()]
+    made += [helper.make_node("Less", ["zero", "limit"], ["go"]), helper.make_node("Loop", ["", "go", "zero"], ["k"])]
+    made[-1].attribute.append(helper.make_attribute("body", body))
+    return model([*made, helper.make_node("Cast", ["k"], ["y"], to=FLOAT)], {"x": [1]}, ["y"])
+
+
+def test_a_loop_ends_where_its_condition_does() -> None:
+    f = tl.from_onnx(counted(1024))
+    assert tl.graph.evaluate(f, np.zeros(1, np.float32)) == 1024
+    with pytest.raises(tl.GraphError, match="more than 1024 steps"):
+        tl.from_onnx(counted(1025))
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "step", "left"),
+    [(0, 1 << 62, 1, 6), (0, -(1 << 62), 1, 0), (5, -(1 << 62), -1, 6), (5, 1 << 62, -1, 6), (-(1 << 62), 4, 1, 4)],
+)
+def test_stops_beyond_all_places(start: int, stop: int, step: int, left: int) -> None:
+    weights = [integers(name, [value]) for name, value in zip("sept", (start, stop, 0, step), strict=True)]
+    node = helper.make_node("Slice", ["x", *"sept"], ["y"])
+    f = tl.from_onnx(model([node], {"x": ["n", 3]}, ["y"], *weights))
+    assert tl.graph.evaluate(f, np.zeros((6, 3), np.float32)).shape == (left, 3)
+
+
+@pytest.mark.parametrize(("how", "first"), [("NOTSET", 1), ("SAME_LOWER", 1), ("SAME_UPPER", 0)])
+def test_what_a_transposed_convolution_makes_too_much_is_cut_off(how: str, first: int) -> None:
+    """One element more than asked for: it is cut off in front, unless SAME_UPPER is asked for."""
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], auto_pad=how, output_shape=[3])
+    f = tl.from_onnx(model([node], {"x": [1, 1, 3], "w": [1, 1, 2]}, ["y"]))
+    x, w = np.float32([[[1, 10, 100]]]), np.float32([[[1, 2]]])
+    whole = [1, 12, 120, 200]
+    assert tl.graph.evaluate(f, x, w).ravel().tolist() == whole[first : first + 3]

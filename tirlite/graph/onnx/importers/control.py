@@ -33,16 +33,16 @@ def _if(t: Translation, node: Node) -> Sequence[Expr]:
 def _loop(t: Translation, node: Node) -> Sequence[Expr]:
     """The body once for each step, the steps' results joined along a new first axis."""
     count = node.maybe(0)
-    limit = _MOST_STEPS if count is None else int(node.array(0).reshape(-1)[0])
+    limit = _MOST_STEPS + 1 if count is None else int(node.array(0).reshape(-1)[0])
     condition = node.maybe(1)
     carried = [node.x(number) for number in range(2, len(node.operands))]
     steps: list[list[Expr]] = []
     body = node.body("body")
     for number in range(max(limit, 0)):
-        if number >= _MOST_STEPS:
-            raise Unsupported(f"it has more than {_MOST_STEPS} steps")
         if condition is not None and not _holds(condition):
             break
+        if number >= _MOST_STEPS:
+            raise Unsupported(f"it has more than {_MOST_STEPS} steps")
         flag = condition if condition is not None else t.b.constant(np.array(True))
         condition, *results = t.inside(body, [t.b.constant(np.int64(number)), flag, *carried], node)
         carried, made = results[: len(carried)], results[len(carried) :]

@@ -75,7 +75,7 @@ def _conv_transpose(t: Translation, node: Node) -> Expr:
                 raise Unsupported("its result may be larger than what its operand makes")
             totals.append(total)
         less, more = [total // 2 for total in totals], [total - total // 2 for total in totals]
-        pads = (*less, *more) if how != "SAME_LOWER" else (*more, *less)
+        pads = (*less, *more) if how == "SAME_UPPER" else (*more, *less)
     attrs = ConvTranspose(strides, pads, dilations, node.integer("group", 1), extra)
     return t.b.call("conv_transpose", *filter(None, node.operands), attrs=attrs)
 

@@ -108,17 +108,22 @@ def _slice(t: Translation, node: Node) -> Expr:
         starts, stops, axes = (node.integers(name) for name in ("starts", "ends", "axes"))
         if starts is None or stops is None:
             raise Unsupported("its starts or ends are left out")
-        return t.b.slice(node.first, starts, [_open(stop) for stop in stops], axes)
+        return t.b.slice(node.first, starts, [_stop(stop, 1) for stop in stops], axes)
     count = len(node.sizes(1))
     axes = node.known(3) if node.has(3) else tuple(range(count))
     steps = node.known(4) if node.has(4) else (1,) * count
-    ends = [_open(stop) for stop in node.sizes(2)]
+    ends = [_stop(stop, step) for stop, step in zip(node.sizes(2), steps, strict=True)]
     return t.b.slice(node.first, node.sizes(1), ends, [axis_of(axis, rank) for axis in axes], steps)
 
 
-def _open(stop: Size) -> Size | None:
-    """The stop of a slice; None for those that exporters write for "to the end", beyond what an axis can have."""
-    return None if isinstance(stop, int) and abs(stop) >= 1_000_000_000 else stop
+def _stop(stop: Size, step: int) -> Size | None:
+    """The stop of a slice; None for those that exporters write for "to the end", beyond what an axis can have.
+
+    Backwards any such number stands for the end, as in onnxruntime; forwards one below all places leaves nothing.
+    """
+    if not isinstance(stop, int) or abs(stop) < 1_000_000_000:
+        return stop
+    return 0 if stop < 0 < step else None
 
 
 def _pad(t: Translation, node: Node) -> Expr:
