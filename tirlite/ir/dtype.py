@@ -53,24 +53,21 @@ class DType:
     """A scalar type of `bits` bits, or a vector of `lanes` of them. Equal by value.
 
     `DType[...]` gives a tensor type, as in `f32[n, m]`: an element type with a shape.
-    `bytes` are those of one element in memory, all lanes; a bool takes one byte a lane.
+    `name` is the short one that the DSL uses: `f32`, `bool_`, `u8x16`. `bytes` are those of one element in memory, all
+    lanes; a bool takes one byte a lane.
     """
 
     code: TypeCode
     bits: int
     lanes: int = 1
+    name: str = field(init=False, compare=False, repr=False)
     bytes: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bytes", (self.bits + 7) // 8 * self.lanes)
-
-    @property
-    def name(self) -> str:
-        """The short name that the DSL uses: `f32`, `bool_`, `u8x16`."""
         lanes = f"x{self.lanes}" if self.lanes > 1 else ""
-        if self.code in _SHORT:
-            return f"{_SHORT[self.code]}{self.bits}{lanes}"
-        return ("bool_" if self.code is TypeCode.BOOL else "handle") + lanes
+        scalar = f"{_SHORT[self.code]}{self.bits}" if self.code in _SHORT else ("bool_" if self.is_bool else "handle")
+        object.__setattr__(self, "name", scalar + lanes)
+        object.__setattr__(self, "bytes", (self.bits + 7) // 8 * self.lanes)
 
     @property
     def is_bool(self) -> bool:

@@ -62,8 +62,9 @@ def handovers(problem: Problem) -> list[Handover]:
     The two want the same memory, neither has a fixed offset, and they are live together at a handover.
     """
     found = []
+    by_id = problem.by_id
     for dst, src in dict.fromkeys(problem.in_place):
-        destination, source = problem.by_id[dst], problem.by_id[src]
+        destination, source = by_id[dst], by_id[src]
         at = handover(destination.live, source.live)
         is_loose = destination.fixed is None and source.fixed is None
         if at is not None and is_loose and destination.memories[0] == source.memories[0]:
@@ -105,7 +106,7 @@ def chosen(candidates: Iterable[Handover], value: Callable[[Size], int]) -> list
     as_source: dict[str, Handover] = {}
     as_destination: dict[str, Handover] = {}
     for each in ranked:
-        dst, src = each.pair
+        dst, src = each.destination.id, each.source.id
         before, after = as_destination.get(src), as_source.get(dst)
         if dst in as_destination or src in as_source:
             continue
@@ -124,9 +125,10 @@ def grouped(requests: Sequence[Request], taken: Sequence[Handover]) -> list[Grou
         if request.id in to_source:
             continue
         members, steps = [request], []
-        while members[-1].id in to_destination:
-            steps.append(to_destination[members[-1].id])
-            members.append(steps[-1].destination)
+        while (step := to_destination.get(request.id)) is not None:
+            request = step.destination
+            steps.append(step)
+            members.append(request)
         groups.append(Group(tuple(members), tuple(_pieces(members, steps, most))))
     return groups
 
@@ -139,8 +141,9 @@ def _pieces(
         born = steps[number - 1].at[1] if number else request.live[0][0]
         dies = steps[number].at[0] if number < len(steps) else request.live[-1][1]
         for low, high in request.live:
-            if max(low, born) < min(high, dies):
-                pieces.append(((max(low, born), min(high, dies)), request.size))
+            begin, end = max(low, born), min(high, dies)
+            if begin < end:
+                pieces.append(((begin, end), request.size))
         if number < len(steps):
             pair = request.size, steps[number].destination.size
             if pair not in most:

@@ -61,7 +61,10 @@ class Layout:
 
     def __post_init__(self) -> None:
         for name in ("placements", "pools", "decisions"):
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+            given = getattr(self, name)
+            # What is made of another plan has its mappings: `dict` would ask them for each value by itself.
+            copied = given.copy() if isinstance(given, MappingProxyType) else dict(given)
+            object.__setattr__(self, name, MappingProxyType(copied))
 
     @cached_property
     def total(self) -> Size:

@@ -169,10 +169,13 @@ class Request:
     def __post_init__(self) -> None:
         if not (type(self.id) is type(self.scope) is type(self.kind) is str):
             _demand_texts(self)
-        put = object.__setattr__
-        put(self, "size", _size(self.id, self.size))
-        put(self, "live", _lifetime(self.id, self.live))
-        put(self, "pools", _pools(self.id, self.pools))
+        # Most are in normal form as they are given, and setting a field of what is frozen takes its time.
+        if not (type(self.size) is int and self.size >= 0):
+            object.__setattr__(self, "size", _size(self.id, self.size))
+        if not _is_plain(self.live):
+            object.__setattr__(self, "live", _lifetime(self.id, self.live))
+        if self.pools != ():
+            object.__setattr__(self, "pools", _pools(self.id, self.pools))
         if not is_alignment(self.align):
             raise BadAlignment("request", self.id, shown(self.align)).error()
         if self.fixed is not None and not self._may_be_fixed(self.fixed):
@@ -218,8 +221,6 @@ def _pools(name: str, given: object) -> tuple[str, ...]:
 
 
 def _size(name: str, size: object) -> Size:
-    if type(size) is int and size >= 0:  # the usual case
-        return size
     if isinstance(size, Poly):
         return size
     if isinstance(size, Dim):
@@ -236,8 +237,6 @@ def _size(name: str, size: object) -> Size:
 
 
 def _lifetime(name: str, live: Iterable[object]) -> tuple[Interval, ...]:
-    if _is_plain(live):
-        return live
     try:
         items = tuple(live)
         if len(items) == 2 and hasattr(items[0], "__index__"):

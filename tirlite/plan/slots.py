@@ -30,7 +30,7 @@ class Slot:
     @property
     def size(self) -> Size:
         """Bytes: the maximum over the members."""
-        sizes = dict.fromkeys(request.size for request in self.members)
+        sizes = dict.fromkeys([request.size for request in self.members])
         return maximum(*sizes) if len(sizes) > 1 else next(iter(sizes))
 
 
@@ -52,8 +52,9 @@ def slot_plan(problem: Problem, strategy: str, fill: Fill) -> Plan:
         for slot in fill(loose) if loose else ():
             name = min(slot.members, key=lambda request: request.live).id
             pools[name] = _region(pool, slot.members, slot.size)
-            placements.update((request.id, Placement(name, 0)) for request in slot.members)
-            decisions.update(zip((request.id for request in slot.members), slot.decisions, strict=True))
+            ids = [request.id for request in slot.members]
+            placements |= dict.fromkeys(ids, Placement(name, 0))
+            decisions |= zip(ids, slot.decisions, strict=True)
             in_place += slot.pairs
         if fixed:
             name = fixed[0][0].id
@@ -67,7 +68,10 @@ def slot_plan(problem: Problem, strategy: str, fill: Fill) -> Plan:
 def _by_memory(problem: Problem) -> dict[str, tuple[list[Request], list[tuple[Request, int]]]]:
     groups: dict[str, tuple[list[Request], list[tuple[Request, int]]]] = {}
     for request in problem.requests:
-        loose, fixed = groups.setdefault(request.memories[0], ([], []))
+        memory = request.memories[0]
+        if memory not in groups:
+            groups[memory] = [], []
+        loose, fixed = groups[memory]
         if request.fixed is None:
             loose.append(request)
         else:
@@ -76,4 +80,4 @@ def _by_memory(problem: Problem) -> dict[str, tuple[list[Request], list[tuple[Re
 
 
 def _region(memory: Pool, members: Sequence[Request], size: Size) -> Region:
-    return Region(memory.name, memory.scope, size, max(memory.align, *(request.align for request in members)))
+    return Region(memory.name, memory.scope, size, max(memory.align, *[request.align for request in members]))

@@ -130,20 +130,27 @@ def storage_problem(
             requests.append(_request(name, lifetime, size, memories, lines=lines))
     proofs = in_place_candidates(func, sequence, all_lifetimes, extents) if in_place else ()
     names = {lifetime.buffer: name for name, lifetime in lifetimes.items()}
-    pairs = tuple(
-        (names[proof.destination], names[proof.source])
-        for proof in proofs
-        if proof.allowed and proof.destination in names and proof.source in names
-        if not exact_dtype or proof.destination.dtype == proof.source.dtype
-    )
-    refusals = {
-        (names[proof.destination], names[proof.source]): proof.obstacle
-        for proof in proofs
-        if not proof.allowed and proof.destination in names and proof.source in names
-    }
+    pairs, refusals = _pairs(proofs, names, exact_dtype=exact_dtype)
     outside = ((buffer.name, reason) for buffer, reason in kept.items())
     problem = Problem(tuple(requests), memories.pools(), pairs).explained(refusals, outside)
     return StorageProblem(problem, lifetimes, kept, frozenset(dead), proofs, extents)
+
+
+def _pairs(
+    proofs: Iterable[InPlaceProof], names: Mapping[Buffer, str], *, exact_dtype: bool
+) -> tuple[tuple[tuple[str, str], ...], dict[tuple[str, str], object]]:
+    """The pairs that may be taken in place, and what stands against the others, by the names of requests."""
+    pairs: list[tuple[str, str]] = []
+    refusals: dict[tuple[str, str], object] = {}
+    for proof in proofs:
+        destination, source = names.get(proof.destination), names.get(proof.source)
+        if destination is None or source is None:
+            continue
+        if proof.obstacle is not None:
+            refusals[destination, source] = proof.obstacle
+        elif not exact_dtype or proof.destination.dtype == proof.source.dtype:
+            pairs.append((destination, source))
+    return tuple(pairs), refusals
 
 
 def _request(name: str, lifetime: Lifetime, size: Size | None, memories: _Memories, *, lines: bool) -> Request:

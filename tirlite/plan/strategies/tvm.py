@@ -46,7 +46,10 @@ def tvm_slots(
 ) -> list[Slot]:
     """The slots, in the order in which they are opened. With match range 0 storage is taken in place only."""
     scopes = {scope: StorageScope.parse(scope) for scope in dict.fromkeys(request.scope for request in requests)}
-    registers = [_is_register(request, scopes[request.scope]) for request in requests]
+    needs = [_bits(request) for request in requests]
+    registers = [
+        _is_register(request, need, scopes[request.scope]) for request, need in zip(requests, needs, strict=True)
+    ]
     in_place = _InPlace(requests, pairs, registers)
     free = _FreeSlots(match_range)
     slots: list[Slot] = []
@@ -56,16 +59,17 @@ def tvm_slots(
 
     def is_alike(source: int, index: int) -> bool:
         place = taken.get(source)  # None: born at the same time, and later in order
-        return place is not None and (kinds[place], bits[place]) == (requests[index].kind, _bits(requests[index]))
+        return place is not None and bits[place] == needs[index] and kinds[place] == requests[index].kind
 
     for index, born in _events(requests):
         request = requests[index]
         if not born:
             slot = taken[index]
-            if not registers[index] and not 0 < bits[slot] <= _REGISTER_BITS and not in_place.has_handed_on(index):
+            is_free = index not in in_place.handed_on and not registers[index]
+            if is_free and not 0 < bits[slot] <= _REGISTER_BITS:
                 free.put(slot, kinds[slot], bits[slot])
             continue
-        need = _bits(request)
+        need = needs[index]
         source = in_place.source(index, is_alike)
         if source is not None:
             found = taken[index] = taken[source]
@@ -127,7 +131,7 @@ class _FreeSlots:
 
 
 class _InPlace:
-    """Which requests have taken the place of which, so far."""
+    """Which requests have taken the place of which, so far; the storage of those `handed_on` is another's by now."""
 
     def __init__(self, requests: Sequence[Request], pairs: Sequence[Handover], registers: Sequence[bool]) -> None:
         number = {request.id: index for index, request in enumerate(requests)} if pairs else {}
@@ -138,22 +142,18 @@ class _InPlace:
             if not registers[destination] and not registers[source]:
                 self._candidates.setdefault(destination, []).append((source, each.at))
         self._since: dict[int, int] = {}
-        self._handed_on: set[int] = set()
+        self.handed_on: set[int] = set()
 
     def source(self, index: int, is_alike: Callable[[int, int], bool]) -> int | None:
         """Whose place the request of this number takes, if any; of those of which `is_alike` holds."""
         for source, (low, high) in self._candidates.get(index, ()):
-            if source in self._handed_on or not is_alike(source, index):
+            if source in self.handed_on or not is_alike(source, index):
                 continue
             if self._since.get(source, low) <= low:
-                self._handed_on.add(source)
+                self.handed_on.add(source)
                 self._since[index] = high
                 return source
         return None
-
-    def has_handed_on(self, index: int) -> bool:
-        """Whether the storage of the request of this number is another's by now."""
-        return index in self._handed_on
 
 
 def _events(requests: Sequence[Request]) -> Iterator[tuple[int, bool]]:
@@ -172,7 +172,7 @@ def _bits(request: Request) -> int:
     return request.size * 8 if isinstance(request.size, int) else 0
 
 
-def _is_register(request: Request, scope: StorageScope) -> bool:
+def _is_register(request: Request, bits: int, scope: StorageScope) -> bool:
     if scope.tag:
         return request.kind == "handle"
-    return scope.rank > Rank.SHARED or request.kind == "handle" or 0 < _bits(request) <= _REGISTER_BITS
+    return scope.rank > Rank.SHARED or request.kind == "handle" or 0 < bits <= _REGISTER_BITS
