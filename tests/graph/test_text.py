@@ -96,3 +96,14 @@ def test_constants_are_compared_bit_by_bit() -> None:
 
     assert tl.graph.structural_equal(shifted(1), shifted(1))
     assert not tl.graph.structural_equal(shifted(0.0), shifted(-0.0))
+
+
+def test_a_zero_is_not_minus_zero() -> None:
+    def padded(value: float) -> tl.graph.Function:
+        g = tl.graph.Builder("padded")
+        return g.function(g.pad(g.input("x", tl.f32[2]), [1], [0], value=value))
+
+    assert "value" not in str(padded(0.0))
+    assert "value=-0.0" in str(padded(-0.0))
+    assert tl.graph.structural_equal(padded(-0.0), padded(-0.0))
+    assert not tl.graph.structural_equal(padded(0.0), padded(-0.0))

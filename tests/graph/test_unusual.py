@@ -180,10 +180,17 @@ def half_precision() -> Case:
     return g.function([y, g.cast(g.exp(x), tl.f32)]), [(floats(4, 5).astype(np.float16),)]
 
 
+def zeros_of_either_sign() -> Case:
+    g = Builder("zeros")
+    x = g.input("x", tl.f32[2])
+    padded = [g.pad(x, [1], [0], value=value) for value in (0.0, -0.0)]
+    return g.function([g.divide(1.0, each) for each in padded]), [(np.float32([1, 2]),)]
+
+
 CASES: tuple[Callable[[], Case], ...] = (
     *(nested_branches, views_of_views, same_result_twice, constants_alone, nothing_to_compute, integers_and_bools),
     *(empty_extents, parts_of_parts, functions_in_functions, unrolled_lstm, dense_block, tuples_from_branches),
-    *(scalars_everywhere, half_precision),
+    *(scalars_everywhere, half_precision, zeros_of_either_sign),
 )
 BY_NAME = pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 

@@ -114,7 +114,7 @@ def _line(made: Program, step: Expr, numbers: Mapping[Expr, int], dims: Mapping[
     data: object = ""
     operands = step.operands
     if isinstance(step, Call):
-        data = (step.op, step.attrs.substituted(dims)) if isinstance(step.op, Op) else step.op
+        data = (step.op, step.attrs.substituted(dims).bits) if isinstance(step.op, Op) else step.op
     elif isinstance(step, Constant):
         data = step.value.tobytes()
     elif isinstance(step, TupleGetItem):

@@ -37,8 +37,7 @@ def evaluate(function: FunctionNode, *arrays: npt.ArrayLike) -> Value:
 def trace(function: FunctionNode, *arrays: npt.ArrayLike) -> Mapping[Expr, Value]:
     """The value of each expression that was computed, the result `function.body` and the parameters among them."""
     values, binding = bind(function, arrays)
-    with np.errstate(all="ignore"):
-        return run(_function(function, values, binding))
+    return run(_function(function, values, binding))
 
 
 def _function(function: FunctionNode, args: Sequence[Value], binding: Mapping[Dim, int]) -> Steps[dict[Expr, Value]]:
@@ -82,7 +81,8 @@ def apply(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Valu
     """The value of one call of an operator, given those of its operands and of the dims in its attributes."""
     assert isinstance(call.op, Op)
     wide = [_widened(value, arg.type) for value, arg in zip(args, call.args, strict=True)]
-    return _rounded(MEANINGS[call.op.name](call.attrs.at(binding), *wide), call.type)
+    with np.errstate(all="ignore"):
+        return _rounded(MEANINGS[call.op.name](call.attrs.at(binding), *wide), call.type)
 
 
 def _widened(value: Value, of: Type) -> Value:

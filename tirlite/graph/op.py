@@ -110,6 +110,11 @@ class Attrs:
         """The same attributes with sizes in the place of dims."""
         return self._mapped(lambda size: substitute(size, sizes))
 
+    @property
+    def bits(self) -> tuple[object, ...]:
+        """What is equal for the same attributes alone: 0.0 and -0.0 are equal, and do not mean the same."""
+        return tuple(_bits(getattr(self, each.name)) for each in fields(self))
+
     def symbolic_sizes(self) -> list[Size]:
         """The sizes in it that depend on dims."""
         found: list[Size] = []
@@ -134,7 +139,7 @@ class Attrs:
         parts = []
         for each in fields(self):
             value = getattr(self, each.name)
-            if each.default is MISSING or value != each.default:
+            if each.default is MISSING or value != each.default or _bits(value) == _MINUS_ZERO:
                 parts.append(f"{each.name}={_text(value)}")
         return ", ".join(parts)
 
@@ -146,6 +151,15 @@ def _mapped(value: object, function: Callable[[Poly], Size]) -> object:
         made = tuple(_mapped(each, function) for each in value)
         return made if any(a is not b for a, b in zip(made, value, strict=True)) else value
     return value
+
+
+def _bits(value: object) -> object:
+    if isinstance(value, tuple):
+        return tuple(map(_bits, value))
+    return value.hex() if isinstance(value, float) else value
+
+
+_MINUS_ZERO = _bits(-0.0)
 
 
 def _text(value: object) -> str:

@@ -88,7 +88,7 @@ class OutVariants:
 
     def __init__(self, library: Library = NUMPY) -> None:
         self._library = library
-        self._made: dict[tuple[str, Attrs, tuple[TensorType, ...]], OutVariant | None] = {}
+        self._made: dict[tuple[str, tuple[object, ...], tuple[TensorType, ...]], OutVariant | None] = {}
 
     def of(self, op: Op, attrs: Attrs, args: tuple[TensorType, ...], binding: Mapping[Dim, int]) -> OutVariant | None:
         """The out-variant for operands of these types, at the values that their dims have."""
@@ -96,7 +96,7 @@ class OutVariants:
         return found or self._at(op, attrs.at(binding), types_at(args, binding))
 
     def _at(self, op: Op, attrs: Attrs, args: tuple[TensorType, ...]) -> OutVariant | None:
-        key = (op.name, attrs, args)
+        key = (op.name, attrs.bits, args)
         if key not in self._made:
             self._made[key] = self._library.variant(Call(op, tuple(Var("", each) for each in args), attrs))
         return self._made[key]

@@ -119,7 +119,7 @@ class OperatorFunctions:
     def of(self, call: Call) -> PrimFunc:
         """The function with the operands of `call` as its parameters, then its results. Raises GraphError."""
         assert isinstance(call.op, Op)
-        key = (call.op.name, tuple(arg.type for arg in call.args), call.attrs)
+        key = (call.op.name, tuple(arg.type for arg in call.args), call.attrs.bits)
         if key not in self._made:
             self._made[key] = self._make(call, call.op)
         return self._made[key]

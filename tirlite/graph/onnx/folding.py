@@ -90,8 +90,7 @@ class Folding:
         if size > _LARGEST or size > self._left:
             return None
         self._left -= size
-        with np.errstate(all="ignore"):
-            values = apply(call, [arg.value for arg in call.args if isinstance(arg, Constant)], {})
+        values = apply(call, [arg.value for arg in call.args if isinstance(arg, Constant)], {})
         arrays = values if isinstance(values, tuple) else (values,)
         return tuple(_constant(np.asarray(each), of, call) for each, of in zip(arrays, types, strict=True))
 
