@@ -74,3 +74,11 @@ def test_pairs_in_place_stay_together():
     assert plan.total == 80
     assert plan.in_place == (("b", "a"),)
     assert [region.memory for region in plan.pools.values()] == ["fast"]
+
+
+def test_a_fixed_offset_beyond_the_first_memory_goes_to_the_next():
+    pools = (Pool("small", capacity=16), Pool("large", capacity=64))
+    fixed = Request("a", 12, (0, 3), fixed=8, pools=("small", "large"))
+    other = Request("b", 12, (1, 4), pools=("small", "large"))
+    plan = solve(Problem((fixed, other), pools))
+    assert plan.placements == {"a": ("large", 8), "b": ("small", 0)}

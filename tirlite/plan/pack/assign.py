@@ -51,6 +51,10 @@ def _turned_away(blocks: Sequence[Block], stays: Sequence[bool], capacity: int) 
     offsets = pack_blocks(blocks, _BUDGET)
     if all(offset + block.size <= capacity for offset, block in zip(offsets, blocks, strict=True)):
         return []
+    fixed = [i for i, block in enumerate(blocks) if block.fixed is not None and not stays[i]]
+    beyond = [i for i in fixed if offsets[i] + blocks[i].size > capacity]
+    if beyond:
+        return beyond
     near = meetings(sections_of(blocks), len(blocks) ** 2)
     assert near is not None
     width = [sum(high - low for low, high, _ in block.pieces) for block in blocks]

@@ -25,9 +25,8 @@ from tirlite.sizes import Proof, Size, maximum, prove_le
 # Nodes of the search where neither nodes nor seconds are given: some seconds of Python.
 BUDGET = 20_000
 _ENDLESS = 1 << 60
-# The budget of `pack` before the search; and for a second of a limit so brief that no engine is compiled meanwhile.
-_FIRST_LOOK, _LOOKS_PER_SECOND = 2_000, 300_000
-_BRIEF = 0.5
+# The budget of `pack` before the search; and where the clock limits rules run by Python, for a second, and at most.
+_FIRST_LOOK, _LOOKS_PER_SECOND, _LONG_LOOK = 2_000, 300_000, 30_000
 # Memories with more pairs of requests that live together are left as they are.
 _MOST_PAIRS = 4_000_000
 _BYTES = Scale(1, 1)
@@ -60,10 +59,10 @@ def exact(
 
 
 def _first_look(engine: Engine | None, time_limit: float | None) -> int:
-    """In so little time as it takes to compile an engine, heuristics come further than rules run by Python."""
-    if time_limit is None or time_limit > _BRIEF or (engine is not None and engine.is_parallel):
+    """In the time that it takes to compile an engine, heuristics come further than rules run by Python."""
+    if time_limit is None or (engine is not None and engine.is_parallel):
         return _FIRST_LOOK
-    return max(_FIRST_LOOK, int(time_limit * _LOOKS_PER_SECOND))
+    return max(_FIRST_LOOK, min(int(time_limit * _LOOKS_PER_SECOND), _LONG_LOOK))
 
 
 def improved(
