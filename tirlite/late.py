@@ -17,6 +17,19 @@ from importlib import import_module
 from types import ModuleType
 
 
+class LateModule:
+    """A module that is loaded when something in it is first used, as in messages that few programs need.
+
+    The type checker is shown the import: `else: explain = LateModule("tirlite.runtime.explain")`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(import_module(self._name), name)
+
+
 class _Package(ModuleType):
     """A package in which no module takes the place of a late name: Python would put `plan.check` there as `check`."""
 

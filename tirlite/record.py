@@ -148,9 +148,12 @@ class _LazyDataclass:
 
     def __get__(self, instance: object, owner: object) -> object:
         listed = [(n, kind) if part is MISSING else (n, kind, part) for n, (kind, part) in parts_of(self.made).items()]
-        # Only what is compiled for a frozen one takes long.
+        # Only what is compiled for a frozen one takes long, and the signature that stands in for a docstring.
         frozen = self.frozen and self.name == "__dataclass_params__"
-        twin = make_dataclass(self.made.__name__, listed, init=False, repr=False, eq=False, frozen=frozen)
+        space = {"__doc__": "The fields of a record."}
+        twin = make_dataclass(
+            self.made.__name__, listed, init=False, repr=False, eq=False, frozen=frozen, namespace=space
+        )
         found: object = getattr(twin, self.name)
         setattr(self.made, self.name, found)
         return found

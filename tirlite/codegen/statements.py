@@ -42,7 +42,6 @@ from tirlite.ir import (
     While,
     i64,
     run,
-    shown,
 )
 
 # A loop that is to be unrolled is written out up to so many times.
@@ -239,6 +238,8 @@ class Statements:
     def assertion(self, stmt: Assert) -> None:
         held, failed = self.out.label("held"), self.out.label("failed")
         condition = self.values.value(stmt.condition)
+        from tirlite.ir import shown
+
         told = shown(stmt)
         if not told.values:
             self.out.branch_if(condition, held, self.faults.assertion(stmt))

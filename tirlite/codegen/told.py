@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
 from tirlite.diag import Message
-from tirlite.ir import Assert, DType, failure, shown
+from tirlite.ir import Assert, DType
 from tirlite.record import record
 
 Number: TypeAlias = bool | int | float
@@ -34,10 +34,16 @@ class AssertTold:
 
     @property
     def types(self) -> tuple[DType, ...]:
+        from tirlite.ir import shown
+
         return shown(self.stmt).types
 
     def message(self, values: Sequence[Number]) -> Message:
+        from tirlite.ir import failure
+
         return failure(self.stmt, values)
 
     def bare(self) -> Message:
+        from tirlite.ir import failure
+
         return failure(self.stmt, (None,) * len(self.types))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field, fields
+from dataclasses import field
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from tirlite.diag import CallTypeError, Message, nearest
 from tirlite.plan.strategy import Strategy, demand_match_range, is_match_range, strategy_called
-from tirlite.record import record
+from tirlite.record import parts_of, record
 from tirlite.target import Target
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Options:
     @classmethod
     def of(cls, choices: Choices) -> Options:
         """The options with what was chosen, and the defaults of the rest. Raises CallTypeError for an unknown name."""
-        known = [each.name for each in fields(cls)]
+        known = list(parts_of(cls))
         for name in choices:
             if name not in known:
                 near = nearest(name, known)

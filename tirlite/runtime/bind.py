@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tirlite.analysis.exact_value import value_of
+from tirlite.diag import TirliteError
 from tirlite.ir import Var
-from tirlite.ir.faults import OverlappingArguments
+from tirlite.late import LateModule
 from tirlite.record import record
-from tirlite.runtime import explain
-from tirlite.runtime.scalars import scalar_value
 from tirlite.runtime.signature import ArrayParam, Signature
 
-Array: TypeAlias = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tirlite.runtime import explain, scalars
+
+    Array: TypeAlias = npt.NDArray[Any]
+else:
+    explain = LateModule("tirlite.runtime.explain")
+    scalars = LateModule("tirlite.runtime.scalars")
+
 
 # Asking ctypes for the address of an array through its buffer costs a fifth of asking NumPy.
 _NO_BYTES = ctypes.c_char * 0
@@ -100,7 +107,7 @@ class Binder:
             operands[param.position] = start
             extents.append((start, start + array.nbytes, param.is_written, param.buffer.name))  # type: ignore[attr-defined]
         for scalar in self.signature.scalars:
-            number = scalar_value(scalar.name, scalar.var.dtype, given[scalar.position])
+            number = scalars.scalar_value(scalar.name, scalar.var.dtype, given[scalar.position])
             operands[scalar.position] = given[scalar.position] = number
         is_empty = self._check_facts(dims, omitted)
         if self._has_computed or omitted:
@@ -211,9 +218,15 @@ def _refuse_overlap(extents: list[tuple[int, int, bool, str]]) -> None:
         if start == end:
             continue
         if start < written_reach[0]:
-            raise OverlappingArguments(written_reach[1], name).error()
+            raise _overlap(written_reach[1], name)
         if is_written and start < reach[0]:
-            raise OverlappingArguments(name, reach[1]).error()
+            raise _overlap(name, reach[1])
         reach = max(reach, (end, name))
         if is_written:
             written_reach = max(written_reach, (end, name))
+
+
+def _overlap(written: str, other: str) -> TirliteError:
+    from tirlite.ir.faults import OverlappingArguments
+
+    return OverlappingArguments(written, other).error()

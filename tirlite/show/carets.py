@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tirlite.show.python_text import python_text
 from tirlite.show.styled import Piece, Role, Styled
 
 # Of Unicode's private use area: what prints a program escapes them inside of texts, so they mean nothing else there.
@@ -34,6 +33,8 @@ def carets(line: str) -> str:
 
 def marked_text(text: str, missing: str = "") -> Styled:
     """Python source with carets under what is framed; `missing` stands below it where nothing is."""
+    from tirlite.show.python_text import python_text
+
     pieces: list[Piece] = []
     for line in text.split("\n"):
         pieces += [*([Piece("\n")] if pieces else []), *python_text(unframed(line))]
