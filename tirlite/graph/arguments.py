@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,10 +32,10 @@ class GraphArgumentCount(Message):
 
 
 class GraphArgumentType(Message):
-    """A value for a parameter of a graph has another element type.
+    """A value for a parameter of a graph has another element type, or another number of parts.
 
     Example: `evaluate(f, np.zeros(4))` where the parameter is `f32[4]`.
-    Fix: Convert the array: `x.astype(np.float32)`.
+    Fix: Convert the array: `x.astype(np.float32)`; for a tuple give one value for each of its parts.
     """
 
     code = "graph-argument-type"
@@ -108,10 +108,39 @@ def bind(function: FunctionNode, given: Sequence[Any]) -> tuple[list[Any], dict[
     return values, binding
 
 
+def arrays_of(name: str, of: Type, value: Any) -> Iterator[npt.NDArray[Any]]:
+    """The arrays in a value for a parameter of this type, C-contiguous, from left to right.
+
+    Raises CallTypeError where the value has other parts than the type.
+    """
+    if isinstance(of, TensorType):
+        yield _array(name, of, value)
+    else:
+        for kind, each in zip(of.fields, _fields(name, of, value), strict=True):
+            yield from arrays_of(name, kind, each)
+
+
+def _fields(name: str, of: TupleType, value: Any) -> Sequence[Any]:
+    if not isinstance(value, tuple | list):
+        raise GraphArgumentType(name, str(of), f"a value of type {type(value).__name__}").error()
+    if len(value) != len(of.fields):
+        raise GraphArgumentType(name, str(of), f"a tuple of {len(value)}").error()
+    return value
+
+
+def _array(name: str, of: TensorType, value: Any) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(value, order="C")
+    except ValueError:
+        # Lists of lists of different lengths.
+        raise GraphArgumentType(name, str(of), f"a value of type {type(value).__name__}").error() from None
+
+
 def _typed(name: str, of: Type, value: Any) -> Any:
     if isinstance(of, TupleType):
-        return tuple(_typed(name, kind, each) for kind, each in zip(of.fields, value, strict=True))
-    array = np.asarray(value)
+        fields = _fields(name, of, value)
+        return tuple(_typed(name, kind, each) for kind, each in zip(of.fields, fields, strict=True))
+    array = _array(name, of, value)
     if array.dtype != of.dtype.stored:
         raise GraphArgumentType(name, str(of), str(array.dtype)).error()
     if array.ndim != of.rank:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import Any, Literal, TypeAlias, Unpack
 
-import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import CallValueError, Message, boundary
@@ -16,7 +15,7 @@ from tirlite.driver.timing import Timing
 from tirlite.graph.aot.by_tokens import by_tokens
 from tirlite.graph.aot.keeping import tensors_to_keep
 from tirlite.graph.aot.lower import Lowered, lower_program
-from tirlite.graph.arguments import GraphArgumentCount
+from tirlite.graph.arguments import GraphArgumentCount, arrays_of
 from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.order.memory_order import Ordered, memory_order
 from tirlite.graph.program import program
@@ -111,8 +110,10 @@ class CompiledGraph:
         if len(arrays) != len(self.function.params):
             with boundary:
                 raise GraphArgumentCount(self.function.name, len(self.function.params), len(arrays)).error()
+        given = zip(self.function.params, arrays, strict=True)
         # Inputs are only read, so a copy does where an array has gaps or another order of axes.
-        return [np.asarray(leaf, order="C") for leaf in _leaves(tuple(arrays))]
+        with boundary:
+            return [each for param, value in given for each in arrays_of(param.name, param.type, value)]
 
     def _structured(self, leaves: Iterable[Array]) -> Result:
         return _built(self.function.result, iter(leaves))

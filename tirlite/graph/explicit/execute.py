@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import GraphError, Message
-from tirlite.graph.arguments import bind
+from tirlite.graph.arguments import GraphArgumentCount, arrays_of, bind
 from tirlite.graph.explicit.instructions import (
     AllocStorage,
     AllocTensor,
@@ -100,23 +100,13 @@ def execute(routines: Sequence[Routine], arrays: Sequence[npt.ArrayLike], varian
     """One run of the last routine. Raises CallError for arguments that do not fit."""
     machine = _Machine({routine.name: routine for routine in routines}, variants)
     main = routines[-1]
-    flat = [leaf for param, value in zip(main.params, arrays, strict=False) for leaf in _flat(param.type, value)]
     if len(arrays) != len(main.params):
-        bind(_signature(main), arrays)
+        raise GraphArgumentCount(main.name, len(main.params), len(arrays)).error()
+    given = zip(main.params, arrays, strict=True)
+    flat = [each for param, value in given for each in arrays_of(", ".join(param.names), param.type, value)]
     frame = run_steps(machine.routine(main, flat))
     machine.run.result = _structured(main.result, frame)
     return machine.run
-
-
-def _flat(of: object, value: Any) -> list[Any]:
-    stack, found = [(of, value)], []
-    while stack:
-        kind, top = stack.pop()
-        if isinstance(kind, TensorType):
-            found.append(top)
-        else:
-            stack += reversed(list(zip(kind.fields, top, strict=True)))  # type: ignore[attr-defined]
-    return found
 
 
 def _signature(routine: Routine) -> FunctionNode:

@@ -1,0 +1,53 @@
+"""What callers give for a parameter has the parts of its type, on every executor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.graph import Builder, Function, StaticRuntime, TensorType, TupleType, Var, evaluate, explicit_allocation
+from tirlite.graph import compile as compiled
+
+
+def of_a_pair() -> Function:
+    g = Builder("pair")
+    p = Var("p", TupleType((TensorType((2,), tl.f32), TensorType((3,), tl.f32))))
+    return Function("pair", (p,), g.add(g.reduce_sum(g.item(p, 0)), g.reduce_sum(g.item(p, 1))))
+
+
+PAIR = of_a_pair()
+EXECUTORS = {
+    "evaluate": partial(evaluate, PAIR),
+    "explicit": explicit_allocation(PAIR),
+    "static": StaticRuntime(PAIR),
+    "compiled": compiled(PAIR),
+}
+two, three = np.ones(2, np.float32), np.ones(3, np.float32)
+by_executor = pytest.mark.parametrize("call", EXECUTORS.values(), ids=EXECUTORS)
+
+
+@by_executor
+def test_a_tuple_or_a_list_has_the_values_of_its_parts(call: Callable[[object], object]) -> None:
+    assert call((two, three)) == call([two, three]) == 5
+
+
+@by_executor
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ((two,), "a tuple of 1"),
+        ((two, three, two), "a tuple of 3"),
+        (3, "a value of type int"),
+        (two, "a value of type ndarray"),
+        ((two, [[1.0], [1.0, 2.0]]), "a value of type list"),
+    ],
+    ids=("few", "many", "number", "array", "ragged"),
+)
+def test_other_parts_are_refused(call: Callable[[object], object], given: object, told: str) -> None:
+    with pytest.raises(tl.CallTypeError, match=told) as caught:
+        call(given)
+    assert caught.value.code == "graph-argument-type"
