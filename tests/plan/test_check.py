@@ -1,12 +1,15 @@
 """The checker: it passes what is safe, and names what is not."""
 
 from dataclasses import replace
+from importlib import import_module
 from random import Random
 
 import pytest
 
 from tirlite.plan import Counterexample, Fault, Placement, Plan, Pool, Problem, Region, Request, check, solve
-from tirlite.sizes import Dim, maximum
+from tirlite.sizes import Dim, maximum, prove_le
+
+check_module = import_module("tirlite.plan.check")  # the package has a function of this name
 
 A, B, C = Request("a", 64, (0, 2), align=8), Request("b", 32, (1, 3), align=8), Request("c", 64, (2, 4), align=8)
 THREE = Problem((A, B, C))
@@ -205,3 +208,19 @@ def test_changed_plans_are_rejected_unless_they_are_harmless(seed):
             assert bool(verdict) is harmless(problem, mutant), verdict
             rejected += not verdict
     assert rejected >= 12
+
+
+def test_sums_of_many_maxima_are_compared_part_by_part_up_to_a_limit(monkeypatch):
+    """2 * n * m <= n * n + m * m is beyond the prover, and so each maximum of the one by each of the other."""
+    low, high = 0, 0
+    for number in range(6):
+        n, m, k = (Dim(f"{letter}{number}") for letter in "nmk")
+        low += maximum(2 * n * m, k)
+        high += maximum(n * n + m * m, k)
+    problem = Problem((Request("a", low, (0, 2)), Request("b", 4, (1, 3))))
+    compared = []
+    monkeypatch.setattr(check_module, "prove_le", lambda a, b: compared.append((a, b)) or prove_le(a, b))
+    verdict = check(problem, Plan.of(problem, {"a": ("arena", 0), "b": ("arena", high)}))
+    assert verdict.fault is Fault.OVERLAP
+    assert "not proved to lie apart" in str(verdict)
+    assert 100 < len(compared) < 1000

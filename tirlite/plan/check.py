@@ -35,6 +35,9 @@ from tirlite.sizes import (
 
 _Entry = tuple[tuple[int, int], int]
 
+# Pairs of parts that are compared for one proof about maxima.
+_PARTS = 128
+
 
 @record(guarded=False)
 class _Bytes:
@@ -317,6 +320,8 @@ class _Proofs:
 
     def __init__(self) -> None:
         self._known: dict[tuple[Size, Size], bool] = {}
+        self._parts: dict[tuple[Size, Size], bool] = {}
+        self._left = 0
 
     def at_most(self, low: Size, high: Size) -> bool:
         if isinstance(low, int) and isinstance(high, int):
@@ -327,18 +332,35 @@ class _Proofs:
         return self._known[pair]
 
     def _proved(self, low: Size, high: Size) -> bool:
-        if prove_le(low, high) is Proof.YES or self._by_parts(low, high):
+        if prove_le(low, high) is Proof.YES:
             return True
         from tirlite.sizes import prove_le_by_cases
+        from tirlite.sizes.cases import fails_at_a_sample
 
-        return prove_le_by_cases(low, high) is Proof.YES
+        if fails_at_a_sample(low, high):
+            return False
+        self._left = _PARTS
+        return self._by_parts(low, high) or prove_le_by_cases(low, high) is Proof.YES
 
     def _by_parts(self, low: Size, high: Size) -> bool:
-        """Whether each of the sizes that `low` is the maximum of is at most one of those that `high` is one of."""
+        """Whether each of the sizes that `low` is the maximum of is at most one of those that `high` is one of.
+
+        Maxima of many sizes have many parts, each with parts of its own: so many are tried, and the rest counts as not
+        proved.
+        """
         lows, highs = alternatives(low), alternatives(high)
         if len(lows) == len(highs) == 1:
             return False
-        return all(any(self.at_most(one, other) for other in highs) for one in lows)
+        return all(any(self._is_part(one, other) for other in highs) for one in lows)
+
+    def _is_part(self, low: Size, high: Size) -> bool:
+        pair = (low, high)
+        if pair not in self._parts:
+            if self._left <= 0:
+                return False
+            self._left -= 1
+            self._parts[pair] = low == high or prove_le(low, high) is Proof.YES or self._by_parts(low, high)
+        return self._parts[pair]
 
     def below(self, lower: _Bytes, upper: _Bytes) -> bool:
         """Whether the one end where the other begin, or before."""
