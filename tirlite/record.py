@@ -73,7 +73,7 @@ def parts_of(cls: Any) -> Parts:
 
 def _made(cls: Any, *, frozen: bool, eq: bool, shown: bool, slots: bool, guarded: bool) -> Any:
     own = dict(vars(cls))
-    new = {name: (kind, own.get(name, MISSING)) for name, kind in own.get("__annotations__", {}).items()}
+    new = {name: (kind, own.get(name, MISSING)) for name, kind in cls.__annotations__.items()}
     new = {name: part for name, part in new.items() if "ClassVar" not in str(part[0])}
     parts = {**parts_of(cls), **new}
     methods: dict[str, object] = {

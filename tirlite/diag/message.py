@@ -18,7 +18,6 @@ and is raised by `raise UnknownName("colour", "color", span=span).error()`.
 from __future__ import annotations
 
 from dataclasses import Field, field
-from inspect import get_annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from tirlite.diag.error import KernelError, TirliteError
@@ -40,7 +39,7 @@ class Record:
     KEYWORDS: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
-        own = [name for name, kind in get_annotations(cls).items() if not kind.startswith("ClassVar")]
+        own = [name for name, kind in cls.__annotations__.items() if not kind.startswith("ClassVar")]
         keywords = [name for name in own if isinstance(getattr(cls, name, None), Field)]
         for name in keywords:
             setattr(cls, name, getattr(cls, name).default)
