@@ -16,6 +16,7 @@ from tirlite.analysis.definitions import Loop
 from tirlite.analysis.equations import solve
 from tirlite.analysis.instances import Instances
 from tirlite.analysis.linear import Linear
+from tirlite.analysis.regions import path_to
 from tirlite.ir import Buffer, For, ForKind, IfThenElse, IntImm, Load, Store, While
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, dims_of
@@ -90,14 +91,14 @@ def plainly_ordered(first: Touch, then: Touch, home: Region, roots: tuple[Buffer
 
 def shared_loops(one: Region, other: Region, home: Region) -> list[Loop]:
     """The loops inside `home` that are around both, the outermost first."""
-    mine, its = _inside(one, home), _inside(other, home)
+    mine, its = path_to(one, home), path_to(other, home)
     both = mine[: _shared(mine, its)]
     return [region.composite for region in both if isinstance(region.composite, For | While)]
 
 
 def exclude_each_other(one: Region, other: Region, home: Region) -> bool:
     """Whether the two lie in different branches of one `if`, inside `home`."""
-    mine, its = _inside(one, home), _inside(other, home)
+    mine, its = path_to(one, home), path_to(other, home)
     shared = _shared(mine, its)
     return shared < min(len(mine), len(its)) and _are_branches(mine[shared], its[shared])
 
@@ -115,7 +116,7 @@ class _Pair:
 
     def __init__(self, addresses: Addresses, first: Touch, then: Touch, home: Region) -> None:
         self.space = addresses.space
-        mine, other = _inside(first.region, home), _inside(then.region, home)
+        mine, other = path_to(first.region, home), path_to(then.region, home)
         shared = _shared(mine, other)
         self.exclusive = shared < min(len(mine), len(other)) and _are_branches(mine[shared], other[shared])
         self.loops = [r.composite for r in mine[:shared] if isinstance(r.composite, For | While)]
@@ -160,16 +161,6 @@ def _same_shape(one: Buffer, other: Buffer) -> bool:
         a is b or (isinstance(a, IntImm) and isinstance(b, IntImm) and a.value == b.value)
         for a, b in zip(one.shape[1:], other.shape[1:], strict=True)
     )
-
-
-def _inside(region: Region, home: Region) -> list[Region]:
-    """The regions around an access inside `home`, the outermost first."""
-    found = []
-    while region is not home:
-        found.append(region)
-        assert region.parent is not None
-        region = region.parent
-    return found[::-1]
 
 
 def _are_branches(one: Region, other: Region) -> bool:

@@ -71,11 +71,4 @@ def _runs(loop: For, times: int, space: IndexSpace) -> bool:
 
 def is_computed(unknown: Unknown) -> bool:
     """Whether an unknown is a counter, or a function of counters alone."""
-    todo, seen = [unknown], {unknown}
-    while todo:
-        each = todo.pop()
-        if not each.depends and not each.counts:
-            return False
-        todo += [u for u in each.depends if u not in seen]
-        seen.update(each.depends)
-    return True
+    return all(each.counts for each in unknown.basis())

@@ -103,16 +103,9 @@ class Instances:
 
     def _is_same(self, unknown: Unknown) -> bool:
         """Whether both instances see the same value."""
-        todo, seen = [unknown], {unknown}
-        while todo:
-            each = todo.pop()
-            if each.depends:
-                todo += [u for u in each.depends if u not in seen]
-                seen.update(each.depends)
-            elif (
-                not each.steady
-                or each.loop in self.inner
-                or (each.loop is not None and self.levels.get(each.loop, -1) >= self.level)
-            ):
-                return False
-        return True
+        return all(
+            each.steady
+            and each.loop not in self.inner
+            and (each.loop is None or self.levels.get(each.loop, -1) < self.level)
+            for each in unknown.basis()
+        )

@@ -5,7 +5,7 @@ A Linear is exact: its value is that of the expression in the integers, not modu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import TypeAlias
 
@@ -32,6 +32,17 @@ class Unknown:
     counts: bool = False
     depends: tuple[Unknown, ...] = ()
     steady: bool = True
+
+    def basis(self) -> Iterator[Unknown]:
+        """What it is a function of in the end: itself, where it depends on no other."""
+        todo, seen = [self], {self}
+        while todo:
+            each = todo.pop()
+            if each.depends:
+                todo += [u for u in each.depends if u not in seen]
+                seen.update(each.depends)
+            else:
+                yield each
 
 
 @record(eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tirlite.analysis.access import Region, Touch
+from tirlite.ir import AttrKey, AttrStmt
 
 
 def root_of(region: Region) -> Region:
@@ -42,6 +43,16 @@ def is_within(region: Region | None, outer: Region) -> bool:
     while region is not None and region is not outer:
         region = region.parent
     return region is outer
+
+
+def is_plain(region: Region | None, outer: Region | None) -> bool:
+    """Whether no thread-bound loop and no extern scope stands between two regions."""
+    while region is not None and region is not outer:
+        is_extern = isinstance(region.composite, AttrStmt) and region.composite.key is AttrKey.EXTERN_SCOPE
+        if region.is_thread or is_extern:
+            return False
+        region = region.parent
+    return True
 
 
 def by_statement(region: Region, touches: Sequence[Touch]) -> Iterator[list[Touch]]:

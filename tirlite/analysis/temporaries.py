@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tirlite.analysis.access import AccessKind, Allocation, Region, Touch, linear_sequence
 from tirlite.analysis.addresses import Addresses
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.index_space import IndexSpace
-from tirlite.ir import Allocate, AttrKey, AttrStmt, IntImm, Load, Node, PrimFunc, Store, Var, View, statements, walk
+from tirlite.analysis.regions import is_plain, path_to
+from tirlite.ir import Load, PrimFunc, Store
+from tirlite.ir.shape_loads import loads_in_shapes
 from tirlite.record import record
 
 
@@ -28,7 +30,7 @@ class Temporaries:
 def temporaries(func: PrimFunc) -> Temporaries:
     """The temporaries of a function in normal form (see `Normalize`)."""
     space = IndexSpace(func, Extents(func))
-    in_shapes = frozenset(_loads_in_shapes(func))
+    in_shapes = frozenset(loads_in_shapes(func))
     kept = {space.definitions.root(view) for view in space.definitions.views}
     kept |= {space.definitions.root(remarked) for remarked in space.definitions.remarked}
     found = [
@@ -52,39 +54,9 @@ def _is_plain_touch(touch: Touch, allocation: Allocation) -> bool:
     )
 
 
-def is_plain(region: Region | None, outer: Region | None) -> bool:
-    """Whether no thread-bound loop and no extern scope stands between two regions."""
-    while region is not None and region is not outer:
-        is_extern = isinstance(region.composite, AttrStmt) and region.composite.key is AttrKey.EXTERN_SCOPE
-        if region.is_thread or is_extern:
-            return False
-        region = region.parent
-    return True
-
-
-def _loads_in_shapes(func: PrimFunc) -> Iterator[Node]:
-    """The loads in extents of buffers, which are no children of the statements that declare these."""
-    for stmt in statements(func.body):
-        if isinstance(stmt, Allocate | View):
-            for extent in stmt.buffer.shape:
-                if not isinstance(extent, IntImm | Var):
-                    yield from (node for node in walk(extent) if isinstance(node, Load))
-
-
-def regions_between(inner: Region, outer: Region) -> list[Region]:
-    """The regions from below `outer` down to `inner`, that one included."""
-    found = []
-    region: Region | None = inner
-    while region is not outer:
-        assert region is not None
-        found.append(region)
-        region = region.parent
-    return found[::-1]
-
-
 def common_regions(touches: Sequence[Touch], home: Region) -> list[Region]:
     """The regions inside `home` that hold all touches, the outermost first."""
-    common = regions_between(touches[0].region, home)
+    common = path_to(touches[0].region, home)
     for touch in touches[1:]:
         region, depth = touch.region, touch.region.depth - home.depth
         while depth > len(common) or (depth and common[depth - 1] is not region):

@@ -68,15 +68,7 @@ def _parted(index: Linear, inner: set[object]) -> tuple[dict[Unknown, Size], Siz
 
 def is_fixed(unknown: Unknown, inner: set[object]) -> bool:
     """Whether an unknown keeps its value in one execution of a body, of whose loops `inner` are all."""
-    todo, seen = [unknown], {unknown}
-    while todo:
-        each = todo.pop()
-        if each.depends:
-            todo += [u for u in each.depends if u not in seen]
-            seen.update(each.depends)
-        elif not each.steady or each.loop in inner:
-            return False
-    return True
+    return all(each.steady and each.loop not in inner for each in unknown.basis())
 
 
 def _loops_inside(allocation: Allocation) -> set[object]:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tirlite.analysis import Extents, lifetimes_of, linear_sequence
-from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region
+from tirlite.analysis.access import AccessKind, Allocation, LinearSequence
 from tirlite.ir import (
     Allocate,
-    AttrKey,
-    AttrStmt,
     Buffer,
     BufferRef,
     Expr,
     For,
     IfThenElse,
-    IntImm,
     KernelCall,
     Load,
     Node,
@@ -26,12 +23,9 @@ from tirlite.ir import (
     SeqStmt,
     Stmt,
     Store,
-    Var,
     View,
     While,
     rewrite,
-    statements,
-    walk,
 )
 from tirlite.ir.demand import pass_call
 from tirlite.record import record
@@ -67,10 +61,11 @@ class SplitWebs:
         from tirlite.analysis.call_coverage import CallCoverage
         from tirlite.analysis.index_space import IndexSpace
         from tirlite.analysis.webs import webs_of
+        from tirlite.ir.shape_loads import loads_in_shapes
 
         calls = CallCoverage()
         space = IndexSpace(func, Extents(func))
-        in_shapes = frozenset(_loads_in_shapes(func))
+        in_shapes = frozenset(loads_in_shapes(func))
         views_of = _views(space)
         splits = _Splits()
         for allocation in reused:
@@ -94,37 +89,20 @@ def _is_reused(allocation: Allocation) -> bool:
 
 
 def _may_split(allocation: Allocation, space: IndexSpace) -> bool:
+    from tirlite.analysis.regions import is_plain
+
     buffer = allocation.buffer
     if buffer.volatile or left_alone(buffer, space.extents.bytes(buffer)) is not None:
         return False
     if any(space.definitions.root(remarked) is buffer for remarked in space.definitions.remarked):
         return False
-    return _is_plain(allocation.home, None) and all(
+    return is_plain(allocation.home, None) and all(
         isinstance(touch.node, Load | Store | KernelCall)
         and touch.kind is not AccessKind.OPAQUE
         and not touch.buffer.volatile
-        and _is_plain(touch.region, allocation.home)
+        and is_plain(touch.region, allocation.home)
         for touch in allocation.touches
     )
-
-
-def _is_plain(region: Region | None, outer: Region | None) -> bool:
-    """Whether no thread-bound loop and no extern scope stands between two regions."""
-    while region is not None and region is not outer:
-        is_extern = isinstance(region.composite, AttrStmt) and region.composite.key is AttrKey.EXTERN_SCOPE
-        if region.is_thread or is_extern:
-            return False
-        region = region.parent
-    return True
-
-
-def _loads_in_shapes(func: PrimFunc) -> Iterator[Node]:
-    """The loads in extents of buffers, which are no children of the statements that declare these."""
-    for stmt in statements(func.body):
-        if isinstance(stmt, Allocate | View):
-            for extent in stmt.buffer.shape:
-                if not isinstance(extent, IntImm | Var):
-                    yield from (node for node in walk(extent) if isinstance(node, Load))
 
 
 def _views(space: IndexSpace) -> dict[Buffer, dict[Buffer, Buffer]]:
