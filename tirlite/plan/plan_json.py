@@ -10,6 +10,7 @@ from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.layout import Layout, Placement, Region
 from tirlite.plan.problem import Problem
 from tirlite.plan.problem_json import Parts, as_json, from_json, names_of, read_size, reading, size_json
+from tirlite.plan.request import is_alignment
 from tirlite.sizes import Size
 
 
@@ -47,11 +48,24 @@ def layout_from_json(text: str) -> Layout:
     return reading("plan", lambda: _layout(json.loads(text)))
 
 
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _align(value: int) -> int:
+    if not is_alignment(value):
+        raise ValueError(f"{value!r} is no alignment")
+    return value
+
+
 def _layout(data: Mapping[str, Any]) -> Layout:
     parts, dims = from_json(data["problem"])
-    placements = {name: Placement(pool, read_size(offset, dims)) for name, (pool, offset) in data["buffers"].items()}
+    buffers = data["buffers"].items()
+    placements = {name: Placement(_text(pool), read_size(offset, dims)) for name, (pool, offset) in buffers}
     pools = {
-        name: Region(r["memory"], r["scope"], read_size(r["size"], dims), r["align"])
+        name: Region(_text(r["memory"]), _text(r["scope"]), read_size(r["size"], dims), _align(r["align"]))
         for name, r in data["pools"].items()
     }
     decisions = {
@@ -59,7 +73,7 @@ def _layout(data: Mapping[str, Any]) -> Layout:
         for name, (choice, *before) in data["decisions"].items()
     }
     problem = Problem(*parts)
-    pairs = tuple((dst, src) for dst, src in data["in_place"])
+    pairs = tuple((_text(dst), _text(src)) for dst, src in data["in_place"])
     ended, seconds = data["deterministic"], data["seconds"]
     proved = read_size(data["proved"], dims)
     return Layout(problem, placements, pools, data["strategy"], decisions, ended, seconds, pairs, proved)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 from tirlite.diag import Message, PlanError
-from tirlite.plan.request import BadAlignment, is_alignment
+from tirlite.plan.request import BadAlignment, NotText, is_alignment
 from tirlite.record import record
-from tirlite.sizes import Size
+from tirlite.show import shown
+from tirlite.sizes import Dim, Poly, Size
 
 
 class BadCapacity(Message):
-    """The capacity of a pool is negative.
+    """The capacity of a pool is negative, or no number of bytes.
 
     Example: `Pool("sram", capacity=-1)`.
     Fix: Give zero or more bytes, or None for no limit.
@@ -18,10 +21,26 @@ class BadCapacity(Message):
     code = "bad-capacity"
     raises = PlanError
     title = "the capacity of pool `{name}` is {capacity} bytes"
-    help = "a capacity is zero or more, or None for no limit"
+    help = "a capacity is an integer, zero or more, or None for no limit"
 
     name: str
     capacity: str
+
+
+class BadCopies(Message):
+    """The copies of a pool are no number.
+
+    Example: `Pool("scratch", copies=2.5)`.
+    Fix: Give an integer, zero or more, or an expression over dims.
+    """
+
+    code = "bad-copies"
+    raises = PlanError
+    title = "the copies of pool `{name}` are {copies}"
+    help = "give an integer, zero or more, or an expression over dims"
+
+    name: str
+    copies: str
 
 
 @record
@@ -39,7 +58,16 @@ class Pool:
     copies: Size = 1
 
     def __post_init__(self) -> None:
+        for what, given in (("name", self.name), ("scope", self.scope)):
+            if not isinstance(given, str):
+                raise NotText("a pool", what, shown(given)).error()
         if not is_alignment(self.align):
-            raise BadAlignment("pool", self.name, repr(self.align)).error()
-        if self.capacity is not None and self.capacity < 0:
-            raise BadCapacity(self.name, str(self.capacity)).error()
+            raise BadAlignment("pool", self.name, shown(self.align)).error()
+        if self.capacity is not None and not _is_count(self.capacity):
+            raise BadCapacity(self.name, shown(self.capacity)).error()
+        if not isinstance(self.copies, Poly | Dim) and not _is_count(self.copies):
+            raise BadCopies(self.name, shown(self.copies)).error()
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, Integral) and int(value) >= 0

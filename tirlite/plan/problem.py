@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import field, replace
 from functools import cached_property
@@ -129,7 +129,7 @@ class Problem:
         put(self, "facts", MappingProxyType(dict(self.facts)))
         put(self, "requests", _with_sizes(_parts("requests", self.requests, Request), self.facts))
         put(self, "pools", _parts("pools", self.pools, Pool))
-        put(self, "in_place", tuple((dst, src) for dst, src in self.in_place))
+        put(self, "in_place", _pairs(self.in_place))
         _check_pools(self.pools)
         _check_requests(self.requests, self.memories)
         _check_pairs(self.in_place, self.by_id)
@@ -200,6 +200,14 @@ def _parts(what: str, given: Iterable[Part], kind: type[Part]) -> tuple[Part, ..
     return parts
 
 
+def _pairs(given: object) -> tuple[tuple[str, str], ...]:
+    pairs = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
+    for pair in pairs:
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+            raise ProblemPart("pairs in place", shown(given)[:60], "(destination id, source id)").error()
+    return tuple((dst, src) for dst, src in pairs)
+
+
 def _with_sizes(requests: tuple[Request, ...], facts: Mapping[str, Dim]) -> tuple[Request, ...]:
     """The requests with every sympy expression made a Size, and each Size made non-negative."""
     dims = dict(facts)
@@ -259,7 +267,7 @@ def _check_requests(requests: tuple[Request, ...], memories: Mapping[str, Pool])
 
 def _check_pairs(pairs: tuple[tuple[str, str], ...], by_id: Mapping[str, Request]) -> None:
     for dst, src in pairs:
-        missing = next((name for name in (dst, src) if name not in by_id), None)
-        if missing is not None or dst == src:
-            near = nearest(missing, by_id) if missing is not None else ""
+        missing = [name for name in (dst, src) if not isinstance(name, str) or name not in by_id]
+        if missing or dst == src:
+            near = nearest(str(missing[0]), by_id) if missing else ""
             raise UnknownInPlace(dst, src, f"; did you mean {near}?" if near else "").error()

@@ -1,0 +1,3 @@
+import tirlite as tl
+
+tl.plan.Pool("scratch", copies=2.5)
