@@ -7,6 +7,7 @@ import pytest
 from in_place.ancestor import ancestor_in_place
 from in_place.merge import backwards, forwards, merged
 from in_place.programs import RIGHT, WRONG, kernel
+from in_place.several_at_once import MORE_RIGHT, MORE_WRONG
 
 from tirlite.analysis.in_place import in_place_candidates
 from tirlite.analysis.in_place_proof import InPlaceProof
@@ -43,9 +44,9 @@ def the_proof(func: PrimFunc, destination: str = "b", source: str = "a") -> InPl
     return found[0]
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", RIGHT | MORE_RIGHT)
 def test_what_is_right_is_taken_and_keeps_its_meaning(name: str) -> None:
-    func = kernel(RIGHT[name])
+    func = kernel((RIGHT | MORE_RIGHT)[name])
     proof = the_proof(func)
     assert proof.allowed, proof
     for sizes in SIZES:
@@ -53,9 +54,9 @@ def test_what_is_right_is_taken_and_keeps_its_meaning(name: str) -> None:
             assert agree(order, merged(order, proof.destination, proof.source), sizes)
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", WRONG | MORE_WRONG)
 def test_what_is_wrong_is_refused_and_really_wrong(name: str) -> None:
-    func = kernel(WRONG[name])
+    func = kernel((WRONG | MORE_WRONG)[name])
     proof = the_proof(func)
     assert not proof.allowed
     variants = [forwards(func), backwards(func)]

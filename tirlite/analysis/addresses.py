@@ -106,7 +106,10 @@ class Addresses:
             path = self.space.definitions.path(buffer)
             for view in path:
                 offset = self.space.linear(view.byte_offset)
-                start = start.plus(offset if stays_exact(*offset.ends()) else _unknown())
+                ends = offset.ends()
+                # What lies inside of a buffer that exists does not wrap around, however much its dims might be.
+                exact = stays_exact(*ends) or stays_exact(*ends, self.space.extents.bytes(view.source))
+                start = start.plus(offset if exact else _unknown())
             inner = tuple(self.space.linear(extent) for extent in buffer.shape[1:])
             moves = bool(path) and not all(each.is_constant for each in (start, *inner))
             self._windows[buffer] = Window(buffer, start, inner, moves)

@@ -71,7 +71,7 @@ class IndexSpace:
         if isinstance(expr, IntImm):
             return Linear(expr.value)
         if isinstance(expr, Var):
-            known: Linear = yield self._variable(expr)
+            known: Linear = yield self._variable(expr) if expr.dtype.lanes == 1 else self._vector(expr, lane)
             return known
         if isinstance(expr, Cast):
             cast: Linear = yield self._cast(expr, lane, owner)
@@ -155,6 +155,14 @@ class IndexSpace:
         if var not in self._values:
             self._values[var] = yield self._new_variable(var)
         return self._values[var]
+
+    def _vector(self, var: Var, lane: Unknown | None) -> Steps[Linear]:
+        definition = self.definitions.of(var)
+        if lane is not None and definition is not None and definition.value is not None:
+            value: Linear = yield self._linear(definition.value, lane, definition)
+            if is_exact(value):
+                return value
+        return _opaque(var.name, None)
 
     def _new_variable(self, var: Var) -> Steps[Linear]:
         if var in self.extents.sizes:
