@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from random import Random
 
@@ -101,9 +101,11 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work, engine: E
     has_time = _FILLED // count >= _SEVERAL if count else True
     stands_out = not has_time and near is None and part_of_largest(blocks, sections) >= _OUTSTANDING
     if engine is not None and is_free and stands_out:
-        close = yield from _searched(blocks, sections, engine)
-        if close:
-            return
+        found = under(blocks, sections, engine)
+        if found is not None:
+            yield found
+            if top_of(blocks, found) <= sections.floor * (1 + _CLOSE):
+                return
     if is_free and not is_small:
         yield from _low_places(blocks, sections, aligns, work, is_brief=not has_time and crowd < _BRIEF * count)
     if is_free and count > 1:
@@ -115,15 +117,6 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work, engine: E
         if near is None or work.left > 0:
             yield from islice(sweeps, max(0, _SWEPT // count - 2))
         yield from wheel
-
-
-def _searched(blocks: Sequence[Block], sections: Sections, engine: Engine) -> Generator[list[int], None, bool]:
-    """The largest blocks are placed by searches. Returns whether that leaves no more to gain than is worth the time."""
-    top = -1
-    for offsets in under(blocks, sections, engine):
-        top = top_of(blocks, offsets)
-        yield offsets
-    return 0 <= top <= sections.floor * (1 + _CLOSE)
 
 
 def _low_places(

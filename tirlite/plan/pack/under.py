@@ -8,7 +8,7 @@ was left over by those before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import field, replace
 from random import Random
 
@@ -22,31 +22,36 @@ from tirlite.record import record
 
 # Of so many blocks one is large, up to so many, unless these meet more often than this.
 _PART, _LARGE, _PAIRS = 20, 3_000, 1_000_000
+# Where large blocks and what hangs above them need more than this part over the floor, some of that waits.
+_HOLES = 0.006
 # Where large blocks and what hangs above them come no closer to the floor than by this part of it, nothing is tried.
 _CLOSE = 0.02
+# So close to the floor is close enough.
+_GOOD = 0.002
 # Nodes of one search by block; nodes times blocks of all, about two seconds of compiled code; the most searches.
-_DEPTH, _WORK, _SEARCHES = 1.5, 600_000_000, 200
+_DEPTH, _WORK, _SEARCHES = 1.5, 500_000_000, 200
 # Searches from one start, each with what was left over preferred more, by up to this factor; and the seed of that.
 _CHAIN, _FORWARD, _SEED = 8, 1.2, 2_917
 # The first capacity is this part above the least that can be reached; after so many failures another is tried.
-_FIRST, _PATIENCE = 0.016, 6
+_FIRST, _PATIENCE = 0.014, 4
 # Where best and failed are closer than this part of the distance from the best to the least, it starts anew.
 _STEPS = 4
 # Where best and failed are closer than this part of the distance from the best to the least, it starts anew.
 _STEPS = 4
 
 
-def under(blocks: Sequence[Block], sections: Sections, engine: Engine) -> Iterator[list[int]]:
-    """Offsets of blocks without fixed ones, ever lower; none where this is no way to come close to the floor."""
+def under(blocks: Sequence[Block], sections: Sections, engine: Engine) -> list[int] | None:
+    """Offsets of blocks without fixed ones; None where this is no way to come close to the floor."""
     ranked = sorted((i for i, block in enumerate(blocks) if block.size), key=lambda i: (-blocks[i].size, i))
     large = ranked[: min(len(blocks) // _PART, _LARGE)]
     if not large:
-        return
-    hung = Hung.of(blocks, sections, large)
+        return None
+    hung = Hung.of(blocks, sections, large).shortened(int(sections.floor * (1 + _HOLES)))
     beneath = _Beneath.of(hung)
-    if beneath is not None and beneath.least <= sections.floor * (1 + _CLOSE):
-        for bottoms, top in beneath.packings(engine):
-            yield hung.offsets(bottoms, top)
+    if beneath is None or beneath.least > sections.floor * (1 + _CLOSE):
+        return None
+    found = beneath.lowest(engine, int(sections.floor * (1 + _GOOD)))
+    return None if found is None else hung.offsets(*found)
 
 
 @record
@@ -76,7 +81,7 @@ class _Beneath:
             return None
         bare = whole(items)
         above = [-(-_most(hung.depth, rows) // bare.unit) for rows in spans]
-        beside = [-(-_shared(hung.depth, [spans[c] for c in section]) // bare.unit) for section in bare.sections]
+        beside = [-(-_shared(hung.taken, [spans[c] for c in section]) // bare.unit) for section in bare.sections]
         instance = replace(
             bare,
             nets=tuple(net + each for net, each in zip(bare.nets, above, strict=True)),
@@ -87,11 +92,12 @@ class _Beneath:
         loaded = [width * _most(hung.sections.load, rows) for width, rows in zip(widths, spans, strict=True)]
         return cls(instance, max(hung.heights), (widths, narrow, loaded))
 
-    def packings(self, engine: Engine) -> Iterator[tuple[list[int], int]]:
-        """Offsets of the blocks, and the bytes that they need with what hangs above them; each better than the last."""
+    def lowest(self, engine: Engine, goal: int) -> tuple[list[int], int] | None:
+        """Offsets of the blocks, and the bytes that they need with what hangs above them; `goal` is low enough."""
         instance, unit = self.instance, self.instance.unit
         if (sum(instance.sizes) + sum(instance.aligns) + max(instance.nets)) * unit > engine.largest:
-            return
+            return None
+        best = None
         cells = load(instance, engine)
         work, nodes = _WORK, int(_DEPTH * len(instance.sizes))
         ladder = _Ladder(-(-self.least // unit), int(self.least * (1 + _FIRST)) // unit)
@@ -104,13 +110,14 @@ class _Beneath:
             if cells.state[STATUS] == FOUND:
                 found = offsets(cells)
                 top = max(offset + net for offset, net in zip(found, instance.nets, strict=True))
-                yield [offset * unit for offset in found], top * unit
+                best = [offset * unit for offset in found], top * unit
                 ladder.succeed(top)
             else:
                 ladder.fail()
                 wheel.turn(cells)
-            if work < 0 or ladder.best == ladder.least:
-                return
+            if work < 0 or (best is not None and best[1] <= max(self.least, goal)):
+                break
+        return best
 
 
 def _most(values: Sequence[int], rows: Sequence[Piece]) -> int:
