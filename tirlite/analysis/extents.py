@@ -22,12 +22,10 @@ from tirlite.ir import (
     Mul,
     Neg,
     PrimFunc,
-    Steps,
     Sub,
     Var,
     const,
     i64,
-    run,
     statements_of,
     walk,
 )
@@ -60,7 +58,7 @@ class Extents:
         """The value of an i64 expression as a size; None where it is not known on entry."""
         if type(expr) is IntImm and expr.dtype == i64:  # the usual case
             return expr.value
-        return run(_size(expr, self.sizes))
+        return _size(expr, self.sizes)
 
     def bytes(self, buffer: Buffer) -> Size | None:
         """The bytes of a buffer; None where they are not known on entry. An extent below zero counts as zero."""
@@ -112,25 +110,40 @@ def expr_of(size: Size, variables: Mapping[Dim, Var]) -> Expr:
 def size_over_dims(expr: Expr) -> Size | None:
     """The value of an i64 expression as a size; None where it is made of more than integers and dims."""
     known = {var: var.dim + 0 for var in walk(expr) if isinstance(var, Var) and var.dim is not None}
-    return run(_size(expr, known))
+    return _size(expr, known)
 
 
-def _size(expr: Expr, known: Mapping[Var, Size]) -> Steps[Size | None]:
-    if isinstance(expr, IntImm) and expr.dtype == i64:
-        return expr.value
-    if isinstance(expr, Var):
-        return known.get(expr)
-    if isinstance(expr, Neg) and expr.dtype == i64:
-        a = yield _size(expr.a, known)
-        return None if a is None else -a
-    if isinstance(expr, Binary) and expr.dtype == i64:
-        a = yield _size(expr.a, known)
-        b = yield _size(expr.b, known)
-        return None if a is None or b is None else _combined(expr, a, b)
-    return None
+def _size(expr: Expr, known: Mapping[Var, Size]) -> Size | None:
+    sizes: list[Size] = []  # of the operands that were met, each behind its own operands
+    todo: list[Expr | tuple[Expr]] = [expr]
+    while todo:
+        node = todo.pop()
+        size: Size | None = None
+        if isinstance(node, tuple):
+            size = _combined(node[0], sizes)
+        elif isinstance(node, Var):
+            size = known.get(node)
+        elif node.dtype != i64:
+            return None
+        elif isinstance(node, IntImm):
+            size = node.value
+        elif isinstance(node, Neg):
+            todo += ((node,), node.a)
+            continue
+        elif isinstance(node, Binary):
+            todo += ((node,), node.b, node.a)
+            continue
+        if size is None:
+            return None
+        sizes.append(size)
+    return sizes.pop()
 
 
-def _combined(expr: Binary, a: Size, b: Size) -> Size | None:
+def _combined(expr: Expr, sizes: list[Size]) -> Size | None:
+    """The size of an expression whose operands are the last of `sizes`, which are taken from there."""
+    if isinstance(expr, Neg):
+        return -sizes.pop()
+    b, a = sizes.pop(), sizes.pop()
     match expr:
         case Add():
             return a + b

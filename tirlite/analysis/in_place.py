@@ -76,10 +76,10 @@ class _Meetings:
         self.dying: dict[tuple[Region, str, int], list[tuple[int, Allocation]]] = {}
         for allocation, live in self.live.items():
             for _, end in live:
-                key = (allocation.home, allocation.buffer.scope, end)
                 last = _last_before(allocation.touches, end)
                 # What threads share may live before its first touch, from the end of an earlier iteration on.
                 if last is not None:
+                    key = (allocation.home, allocation.buffer.scope, end)
                     self.dying.setdefault(key, []).append((last, allocation))
         for group in self.dying.values():
             if len(group) > 1:

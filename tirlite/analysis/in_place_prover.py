@@ -91,7 +91,7 @@ class Prover:
     def proof(self, destination: Allocation, source: Allocation, at: Stmt, during: Interval) -> InPlaceProof:
         """The proof, or what stands against it, for two that live together over the positions `during`."""
         uses = touches_during(destination, during), touches_during(source, during)
-        if any(map(_is_call, uses[0])) or any(map(_is_call, uses[1])):
+        if [touch for touches in uses for touch in touches if isinstance(touch.node, KernelCall)]:
             obstacle = run(self.obstacle(destination, source, uses))
         else:
             obstacle = self._unfit(destination, source, uses) or self._among(destination, source, uses)
@@ -107,8 +107,8 @@ class Prover:
     def _among(self, destination: Allocation, source: Allocation, uses: _Uses) -> Obstacle | None:
         """What loads and stores stand against it."""
         home, roots = destination.home, (source.buffer, destination.buffer)
-        writes = [touch for touch in uses[0] if touch.kind is AccessKind.WRITE and not _is_call(touch)]
-        accesses = [touch for touch in uses[1] if not _is_call(touch)]
+        writes = [t for t in uses[0] if t.kind is AccessKind.WRITE and not isinstance(t.node, KernelCall)]
+        accesses = [t for t in uses[1] if not isinstance(t.node, KernelCall)]
         if _are_plainly_ordered(accesses, writes, home, roots):
             return None
         writes, accesses = self._distinct(writes, latest=False), self._distinct(accesses, latest=True)

@@ -218,7 +218,7 @@ def _with_sizes(requests: tuple[Request, ...], facts: Mapping[str, Dim]) -> tupl
         if not isinstance(size, int):
             if size not in settled:
                 settled[size] = _settled(request.id, size, dims)
-            if settled[size] is not size:
+            if settled[size] is not size and settled[size] != size:
                 request = replace(request, size=settled[size])
         done.append(request)
     return tuple(done)

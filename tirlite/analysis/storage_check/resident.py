@@ -81,11 +81,21 @@ class Root:
 
 @record(eq=False, guarded=False)
 class Window:
-    """A buffer as the rewritten program declares it. The caller's arrays have no `root`."""
+    """A buffer as the rewritten program declares it; `source` is that of a view. The caller's arrays are not declared.
 
-    root: Root | None
+    It knows nothing of those that live in it: such a cycle would keep all of them until the next cyclic collection.
+    """
+
     declaration: Allocate | View | None
     source: Window | None = None
+
+    @property
+    def outermost(self) -> Window:
+        """The one that this one lies in."""
+        window = self
+        while window.source is not None:
+            window = window.source
+        return window
 
 
 @record(frozen=False, eq=False)

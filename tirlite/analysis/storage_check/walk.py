@@ -7,7 +7,7 @@ become a view, or stand further out; a new declaration may mention only what is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias, cast
 
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.shape_plan import ShapePlan, shape_plan
@@ -45,7 +45,6 @@ from tirlite.ir import (
 )
 from tirlite.ir.thread_tag import ThreadRole, thread_role
 
-_T = TypeVar("_T")
 _Declaration: TypeAlias = Allocate | View
 _DECLARATIONS = (Allocate, View)
 # What is told apart by one look: nothing stands below it, or what does is all that there is to it.
@@ -68,10 +67,11 @@ class Walk:
         self._thread: For | None = None
         self._known: set[Var] = {*original.dims}
         self._windows: dict[Buffer, Window] = {}
+        self._root_of: dict[Window, Root] = {}
         self._residents: dict[Buffer, Resident | None] = {}
         for param in original.params:
             if isinstance(param, Buffer):
-                self._windows[param] = Window(None, None)
+                self._windows[param] = Window(None)
             else:
                 self._known.add(param)
         self.plan = _plan_of(original, rewritten)
@@ -122,8 +122,14 @@ class Walk:
             raise Wrong("a statement is new", at=rest[after])
         self._known.difference_update(names)
         for buffer, (window, resident) in buffers.items():
-            _restore(self._windows, buffer, window)
-            _restore(self._residents, buffer, resident)
+            if window is None:
+                self._windows.pop(buffer, None)
+            else:
+                self._windows[buffer] = window
+            if resident is None:
+                self._residents.pop(buffer, None)
+            else:
+                self._residents[buffer] = resident
 
     def _declarations(
         self,
@@ -158,7 +164,7 @@ class Walk:
         The extents of one that has not moved are computed as before.
         """
         exprs = list(stmt.buffer.shape) if is_moved else []
-        if isinstance(stmt, View):
+        if isinstance(stmt, View) and type(stmt.byte_offset) is not IntImm:
             exprs.append(stmt.byte_offset)
         while exprs:
             expr = exprs.pop()
@@ -172,25 +178,27 @@ class Walk:
 
     def _window(self, stmt: Allocate | View, region: Region) -> Window:
         if isinstance(stmt, Allocate):
-            root = Root(stmt, region, self._thread)
+            window = Window(stmt)
+            root = self._root_of[window] = Root(stmt, region, self._thread)
             self.roots.append(root)
-            return Window(root, stmt)
+            return window
         source = self._windows.get(stmt.source)
         if source is None:
             raise Wrong(f"`{stmt.buffer.name}` is a view of `{stmt.source.name}`, which is not there", at=stmt)
-        return Window(source.root, stmt, source)
+        return Window(stmt, source)
 
     def _begin(self, stmt: Allocate, region: Region) -> Resident | None:
         """An original Allocate; None where the rewritten program has dropped it."""
         window = self._windows.get(stmt.buffer)
         if window is None:
             return None
-        if window.root is None:
+        root = self._root_of.get(window.outermost)
+        if root is None:
             raise Wrong(f"`{stmt.buffer.name}` lies in an array of the caller", [stmt.buffer], stmt)
         position = self._tick()
         declared = Happening(position, Event.DECLARE, region, stmt, stmt)
         resident = Resident(stmt, region, position, window, [declared], thread=self._thread)
-        window.root.residents.append(resident)
+        root.residents.append(resident)
         return resident
 
     def _view(self, stmt: View, region: Region) -> None:
@@ -344,10 +352,3 @@ def _same_but_bodies(old: Stmt, new: Stmt) -> bool:
         if one is not other and one != other and not isinstance(one, SeqStmt) and name != "span":
             return False
     return True
-
-
-def _restore(table: dict[Buffer, _T], key: Buffer, value: _T | None) -> None:
-    if value is None:
-        table.pop(key, None)
-    else:
-        table[key] = value
