@@ -141,7 +141,7 @@ def test_a_match_range_without_share_is_refused() -> None:
     "choice",
     [
         *({"strategy": 3}, {"target": "host"}, {"budget": "9"}, {"time_limit": "9"}, {"passes": 1}, {"observers": [1]}),
-        *({"exact_dtype": 1}, {"match_range": "16"}, {"match_range": -1}, {"match_range": True}),
+        *({"exact_dtype": 1}, {"match_range": "16"}, {"match_range": -1}, {"match_range": True}, {"capacity": -1}),
     ],
     ids=lambda choice: next(iter(choice)),
 )
@@ -154,3 +154,38 @@ def test_an_option_of_the_wrong_type_is_named(choice: dict[str, object]) -> None
 def test_an_option_that_is_misspelt_is_answered_with_the_nearest() -> None:
     with pytest.raises(tl.CallTypeError, match=r"unknown-option(.|\n)*did you mean `in_place`\?"):
         tl.kernel(inplace=True)
+
+
+def test_a_capacity_that_is_too_small_names_who_lives_at_the_peak() -> None:
+    assert tl.compile(mixed, strategy="share", in_place=False, capacity=512).plan.total == 512
+    small = tl.compile(mixed, strategy="share", in_place=False, capacity=511)
+    with pytest.raises(
+        tl.CapacityError, match=r"`global` holds 511 bytes(.|\n)*need 512 bytes(.|\n)*`a`, `b`"
+    ) as caught:
+        small(np.zeros(64, np.float32))
+    assert "a = tl.alloc(tl.f32[64])" in str(caught.value)
+
+
+def test_buffers_give_up_cache_lines_where_a_capacity_asks_for_it() -> None:
+    b = tl.ir.Builder("two")
+    y = b.param("y", tl.u8[8])
+    small, large = b.alloc("small", tl.u8[100]), b.alloc("large", tl.u8[200])
+    for buffer in (small, large):
+        b.store(buffer, 0, 1)
+    b.store(y, 0, small[0] + large[0])
+    lined, tight = (tl.compile(b.build(), capacity=capacity).plan for capacity in (328, 300))
+    assert [region.align for region in tight.pools.values()] == [4], "the largest that divides both"
+    assert max(region.align for region in lined.pools.values()) == 64
+    with pytest.raises(tl.CapacityError, match="over-capacity"):
+        _ = tl.compile(b.build(), capacity=299).plan
+
+
+def test_a_capacity_holds_for_all_values_of_the_dims_or_for_each_shape() -> None:
+    with pytest.raises(tl.CapacityError, match=r"holds 4096 bytes, and the plan needs 4\*n"):
+        _ = tl.compile(chain, capacity=4096).plan
+    x = np.arange(1024, dtype=np.float32)
+    by_shape = tl.compile(chain, strategy="per_shape", capacity=4096)
+    assert np.array_equal(by_shape(x), (x + 1) * 2 - 3)
+    for call in (lambda: by_shape(np.append(x, x)), lambda: by_shape.plan_at(n=2048)):
+        with pytest.raises(tl.CapacityError, match="holds 4096 bytes, and the plan needs 8192"):
+            call()

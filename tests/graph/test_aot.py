@@ -190,3 +190,14 @@ def test_random_graphs_compute_what_they_mean(seed: int):
 
 def leaves(value):
     return [leaf for each in value for leaf in leaves(each)] if isinstance(value, tuple) else [value]
+
+
+def test_a_capacity_of_main_s_memory_names_the_tensors_at_the_peak():
+    g = Builder("net")
+    x = g.input("x", tl.f32[64, 64])
+    a = g.relu(x)
+    made = g.function(g.matmul(g.matmul(a, a), a))
+    need = compile(made).plan.total
+    assert compile(made, capacity=need).plan.total == need
+    with pytest.raises(tl.CapacityError, match=r"over-capacity(.|\n)*live: `sid_0`, `sid_1`"):
+        _ = compile(made, capacity=need - 1).plan

@@ -68,6 +68,7 @@ class Version:
             in_place=chosen.in_place,
             exact_dtype=chosen.exact_dtype,
             match_range=chosen.match_range,
+            capacity=chosen.capacity,
             debug=chosen.debug,
             budget=chosen.budget,
             time_limit=chosen.time_limit,

@@ -57,9 +57,9 @@ class Compiler:
     def compile(self, func: PrimFunc | Kernel | Function, **choices: Unpack[Choices]) -> Kernel:
         """A kernel made of `func`, with options of its own: `tl.compile(f, strategy="exact", in_place=False)`.
 
-        The options are the fields of `driver.options.Options`: strategy, in_place, exact_dtype, match_range, debug,
-        target, budget, time_limit, observers, passes, cache. The passes run, and native code is made, when they are
-        first needed.
+        The options are the fields of `driver.options.Options`: strategy, in_place, exact_dtype, match_range, capacity,
+        debug, target, budget, time_limit, observers, passes, cache. The passes run, and native code is made, when they
+        are first needed.
 
         Raises KernelError for a function that is no kernel or is ill-formed, PlanError for an unknown strategy.
         """

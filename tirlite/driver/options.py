@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from tirlite.diag import CallTypeError, Message, nearest
-from tirlite.plan.strategy import Strategy, demand_match_range, is_match_range, strategy_called
+from tirlite.plan.strategy import Strategy, demand_match_range, is_count, strategy_called
 from tirlite.record import parts_of, record
 from tirlite.target import Target
 
@@ -58,6 +58,7 @@ class Choices(TypedDict, total=False):
     in_place: bool
     exact_dtype: bool
     match_range: int | None
+    capacity: int | None
     debug: bool
     target: Target
     budget: int | None
@@ -76,18 +77,21 @@ class Options:
     `plan.Plan`. With `in_place`, a buffer may take over the bytes of one that dies where it is born. With
     `exact_dtype`, buffers of one element type only share storage, lanes included, but for tagged memory. With a
     `match_range`, an option of strategy `share`, free storage is taken only of 1 / match_range to match_range times the
-    size that is needed, and with 0 none. With `debug`, the code checks itself as it runs, see docs/debugging.md.
-    `target` describes tagged memory. `budget` (in search nodes) and `time_limit` (seconds) bound strategy `exact`;
-    `engine` makes what runs its search, and the plan does not depend on it. Plans are kept in `cache`, and taken from
-    there for the same storage problem; None plans anew. Each of `observers` is called with every pass's `Step`.
-    `passes` run before storage is planned, as in `tl.compile(f, passes=tl.passes.CONTRACTION)`. Raises PlanError for an
-    unknown strategy and a match range without `share`, CallTypeError for an option of the wrong type.
+    size that is needed, and with 0 none. With a `capacity`, what the function plans must fit into so many bytes of each
+    ordinary memory, or else the error names who lives at the peak. With `debug`, the code checks itself as it runs, see
+    docs/debugging.md. `target` describes tagged memory. `budget` (in search nodes) and `time_limit` (seconds) bound
+    strategy `exact`; `engine` makes what runs its search, and the plan does not depend on it. Plans are kept in
+    `cache`, and taken from there for the same storage problem; None plans anew. Each of `observers` is called with
+    every pass's `Step`. `passes` run before storage is planned, as in `tl.compile(f, passes=tl.passes.CONTRACTION)`.
+    Raises PlanError for an unknown strategy and a match range without `share`, CallTypeError for an option of the wrong
+    type.
     """
 
     strategy: str | Strategy = "auto"
     in_place: bool = True
     exact_dtype: bool = False
     match_range: int | None = None
+    capacity: int | None = None
     debug: bool = False
     target: Target = field(default_factory=Target.host)
     budget: int | None = None
@@ -109,7 +113,8 @@ class Options:
         _demand("time_limit", limit, limit is None or isinstance(limit, Real), "a number of seconds")
         if isinstance(self.strategy, str):
             strategy_called(self.strategy)
-        _demand("match_range", self.match_range, is_match_range(self.match_range), "a whole number, zero or more")
+        for name in ("match_range", "capacity"):
+            _demand(name, getattr(self, name), is_count(getattr(self, name)), "a whole number, zero or more")
         if self.match_range is not None:
             demand_match_range(self.strategy)
 

@@ -14,7 +14,7 @@ from tirlite.plan.bound import peak
 from tirlite.plan.check import check
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
-from tirlite.plan.strategy import Named, Strategy, demand_match_range, is_match_range, strategy_called
+from tirlite.plan.strategy import Named, Strategy, demand_match_range, is_count, strategy_called
 from tirlite.plan.verdict import Counterexample, Fault
 from tirlite.plan.weaker import weaker_strategy
 from tirlite.show import shown
@@ -176,7 +176,7 @@ def _check_arguments(
         ("budget", budget, nodes, "a number of nodes, zero or more"),
         ("time_limit", time_limit, seconds, "a number of seconds, zero or more"),
         ("threads", threads, has_thread, "a number of threads, one or more"),
-        ("match_range", match_range, is_match_range(match_range), "a whole number, zero or more"),
+        ("match_range", match_range, is_count(match_range), "a whole number, zero or more"),
     ):
         if not fits:
             raise SolveArgument(name, wanted, shown(given)[:60]).error()

@@ -75,8 +75,8 @@ def strategy_called(name: str) -> Strategy:
     return STRATEGIES[name]
 
 
-def is_match_range(given: object) -> bool:
-    """Whether this is a whole number, zero or more, or None for no limits."""
+def is_count(given: object) -> bool:
+    """Whether this is a whole number, zero or more, or None for no limit."""
     return given is None or (not isinstance(given, bool) and isinstance(given, Integral) and int(given) >= 0)
 
 

@@ -30,6 +30,7 @@ def default_pipeline(
     in_place: bool = True,
     exact_dtype: bool = False,
     match_range: int | None = None,
+    capacity: int | None = None,
     debug: bool = False,
     budget: int | None = None,
     time_limit: float | None = None,
@@ -40,7 +41,8 @@ def default_pipeline(
     """What `tirlite.compile` runs before code is generated.
 
     `passes` run before storage is planned, on the function itself and on those that it calls. With `debug`, buffers
-    keep the axes that errors name them by. The other options are those of `StorageRewrite`.
+    keep the axes that errors name them by. The other options are those of `StorageRewrite`; `capacity` is for the
+    outermost function, which plans the scratch of the others.
     """
     memory = target or Target.host()
     prepare: tuple[Pass, ...] = (
@@ -61,5 +63,5 @@ def default_pipeline(
         engine=engine,
         cache=cache,
     )
-    outer = replace(inner, strategy=strategy, on_plan=on_plan)
+    outer = replace(inner, strategy=strategy, on_plan=on_plan, capacity=capacity)
     return (*prepare, LowerCallees((*prepare, inner)), outer)

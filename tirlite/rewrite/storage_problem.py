@@ -84,6 +84,13 @@ class StorageProblem:
         problem = Problem(given.requests, given.pools, pairs).explained(given.refusals, given.outside)
         return replace(self, problem=problem)
 
+    def with_capacity(self, capacity: int) -> StorageProblem:
+        """The same, with so many bytes in each ordinary memory."""
+        given = self.problem
+        pools = (p if p.capacity is not None else replace(p, capacity=capacity) for p in given.pools)
+        problem = Problem(given.requests, tuple(pools), given.in_place).explained(given.refusals, given.outside)
+        return replace(self, problem=problem)
+
 
 @of_prim_func
 def storage_problem(

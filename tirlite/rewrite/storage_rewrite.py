@@ -91,19 +91,20 @@ class StorageRewrite:
     memory is planned as `target` describes it. With `in_place` a buffer may take over the bytes of one that dies in the
     statement that it is born in, where that is proved to be safe. With `exact_dtype` only buffers of one element type,
     lanes included, share storage, but for tagged memory, which is one allocation anyway. `match_range` is that of
-    strategy `share`, see `plan.solve`. With `webs` buffers are split by `SplitWebs` before, where the plan takes less
-    for it. Not under `tvm`, which does as TVM does, and stands in place only what TVM's rule takes of what is safe.
-    `on_plan` is told the plan. With strategy `per_shape` the result takes a plan with each call as its last parameter,
-    if some size is symbolic, and `on_plan` is told who makes these plans. Where offsets are chosen, buffers of 64 bytes
-    or more are aligned to 64 bytes; those of a function that calls kernels to less, where that saves bytes.
+    strategy `share`, see `plan.solve`. `capacity` is the most bytes that what is planned may take of each ordinary
+    memory. With `webs` buffers are split by `SplitWebs` before, where the plan takes less for it. Not under `tvm`,
+    which does as TVM does, and stands in place only what TVM's rule takes of what is safe. `on_plan` is told the plan.
+    With strategy `per_shape` the result takes a plan with each call as its last parameter, if some size is symbolic,
+    and `on_plan` is told who makes these plans. Where offsets are chosen, buffers of 64 bytes or more are aligned to 64
+    bytes; to less where a capacity asks for it, and in a function that calls kernels where that saves bytes.
     With `check` the result is proved to read what `func` would have read, see `analysis.check_storage`. Where only the
     proof is missing that a plan with offsets is safe, the plan is that of `share`, and after that of
     `none`; what is wrong for some sample of the dims is an error. `on_plan` is told the plan that is taken.
     `budget` and `time_limit` bound the search of strategy `exact`, in nodes and in seconds; `engine` runs it, by
     default in Python. Plans that `cache` has are taken from there, but for those that differ by shape.
 
-    Raises PlanError for an unknown strategy or memory, CapacityError where a tagged memory is too small, KernelError
-    where virtual threads are left.
+    Raises PlanError for an unknown strategy or memory, CapacityError where a memory is too small, KernelError where
+    virtual threads are left.
     """
 
     strategy: str | Strategy = "auto"
@@ -112,6 +113,7 @@ class StorageRewrite:
     on_plan: Callable[[Plan | ByShape], None] | None = None
     exact_dtype: bool = field(default=False, kw_only=True)
     match_range: int | None = field(default=None, kw_only=True)
+    capacity: int | None = field(default=None, kw_only=True)
     webs: bool = field(default=True, kw_only=True)
     check: bool = field(default=True, kw_only=True)
     budget: int | None = field(default=None, kw_only=True)
@@ -147,12 +149,15 @@ class StorageRewrite:
         found = self._found(func)
         if not found.problem.dims:
             return None
+        if self.capacity is not None:
+            found = found.with_capacity(self.capacity)
         from tirlite.rewrite.shape_rewrite import ByShape, declarations
 
         shapes = ByShape.of(found, self.budget, self.engine)
         split = SplitWebs()(func) if self.webs else func
         if split is not func:
             parts = self._found(split)
+            parts = parts if self.capacity is None else parts.with_capacity(self.capacity)
             others = ByShape.of(parts, self.budget, self.engine)
             if others.plans.typical < shapes.plans.typical:
                 func, found, shapes = split, parts, others
@@ -195,7 +200,23 @@ class StorageRewrite:
             other = self._solved(weaker)
             if is_smaller(other, plan):
                 found, plan = weaker, other
-        return func, found, plan
+        return (func, found, plan) if self.capacity is None else self._within(self.capacity, func, found, plan)
+
+    def _within(self, capacity: int, func: PrimFunc, found: StorageProblem, plan: Plan) -> _Planned:
+        """The plan, if it fits, or one that is made to fit, with less alignment if need be."""
+        limited = found.with_capacity(capacity)
+        try:
+            return func, limited, solve(limited.problem, lambda problem: replace(plan, problem=problem))
+        except CapacityError as error:
+            refused = error
+        weaker = weaker_problems(func, found, at_any_price=True) if self.strategy in _FREE else ()
+        for each in (found, *weaker):
+            limited = each.with_capacity(capacity)
+            try:
+                return func, limited, self._solved(limited)
+            except CapacityError as error:
+                refused = error
+        raise _placed(refused, func, found)
 
     def _solved(self, found: StorageProblem) -> Plan:
         limits = self.budget, self.time_limit, self.engine

@@ -17,12 +17,13 @@ from tirlite.rewrite.storage_problem import LINE_BYTES, StorageProblem, least_al
 from tirlite.sizes import Proof, evaluate, prove_divides, prove_le
 
 
-def weaker_problems(func: PrimFunc, found: StorageProblem) -> Iterator[StorageProblem]:
+def weaker_problems(func: PrimFunc, found: StorageProblem, *, at_any_price: bool = False) -> Iterator[StorageProblem]:
     """The problem with the largest alignment below a line that divides all sizes, then with that of elements alone.
 
-    None where `func` calls no kernels, or no buffer is aligned to a line that could be aligned to less.
+    None where no buffer is aligned to a line that could be aligned to less, or where `func` calls no kernels; but
+    `at_any_price`, where loops of its own give up lines too.
     """
-    if not calls_in(func.body):
+    if not (at_any_price or calls_in(func.body)):
         return
     lined = {each.id: each for each in found.problem.requests if _is_lined(found, each)}
     step = LINE_BYTES

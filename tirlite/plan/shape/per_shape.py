@@ -156,14 +156,20 @@ class PerShape:
         copies = [self.problem.memories[name].copies for name in self.arenas]
         total = 0
         for binding in samples(self.dims, _TYPICAL):
-            entries = self.entries_at(tuple(binding[dim] for dim in self.dims))
+            entries = self._entries(tuple(binding[dim] for dim in self.dims))
             arenas = zip(copies, entries[: len(copies)], strict=True)
             total += evaluate(self.constant.total, binding) + sum(evaluate(count, binding) * b for count, b in arenas)
         return total
 
     def entries_at(self, values: Values) -> Values:
-        """The entries for these values of `dims`, in their order: bytes of the arenas, and offsets of the places."""
-        return self._entries(values)
+        """The entries for these values of `dims`, in their order: bytes of the arenas, and offsets of the places.
+
+        Raises CapacityError where one of the memories is too small.
+        """
+        entries = self._entries(values)
+        if any(self.problem.memories[name].capacity is not None for name in self.arenas):
+            self._checked(dict(zip(self.dims, values, strict=True)), entries)
+        return entries
 
     def _made(self, values: Values) -> Values:
         sizes = self._sizes_at(values)
@@ -188,7 +194,9 @@ class PerShape:
         missing = next((dim for dim in self.dims if dim not in binding), None)
         if missing is not None:
             raise UnboundDim(missing.name, ", ".join(f"`{dim.name}`" for dim in self.dims)).error()
-        entries = self.entries_at(tuple(int(binding[dim]) for dim in self.dims))
+        return self._checked(binding, self._entries(tuple(int(binding[dim]) for dim in self.dims)))
+
+    def _checked(self, binding: Mapping[Dim, int], entries: Values) -> Plan:
         return solve(self.problem.at(binding), lambda problem: self._plan(problem, entries))
 
     def _plan(self, problem: Problem, entries: Values) -> Plan:
