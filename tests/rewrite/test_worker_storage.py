@@ -83,3 +83,32 @@ def test_what_stands_in_an_inner_parallel_loop_belongs_to_that_and_exists_once_a
     wanted = x[:, :, ::-1] + x[:, :1]
     for strategy in ("none", "tvm", "share", "pack", "auto"):
         np.testing.assert_array_equal(planned(nest, 4, strategy)(x), wanted)
+
+
+def test_memory_from_outside_is_not_lent_to_workers_though_it_is_dead_there() -> None:
+    """Each worker would need a copy of it, and there is one."""
+
+    @tl.kernel
+    def lending(x: tl.f32[n, 512], y: tl.out[tl.f32[n, 512]]):
+        before = tl.alloc(tl.f32[512])
+        for j in range(512):
+            before[j] = x[0, j]
+        for j in range(512):
+            y[0, j] = before[511 - j]
+        for i in tl.parallel(1, n):
+            t = tl.alloc(tl.f32[512])
+            for j in range(512):
+                t[j] = x[i, j]
+            for j in range(512):
+                y[i, j] = t[511 - j]
+        after = tl.alloc(tl.f32[512])
+        for j in range(512):
+            after[j] = y[0, j]
+        for j in range(512):
+            y[0, j] = after[j] + 0
+
+    for strategy in ("tvm", "share", "pack", "exact", "auto"):
+        plan = planned(lending, 2, strategy).plan
+        assert plan.total == 2048 + 2 * 2048, strategy
+        memories = {name: plan.pools[place.pool].memory for name, place in plan.placements.items()}
+        assert memories == {"before": "global", "t": "global in i", "after": "global"}
