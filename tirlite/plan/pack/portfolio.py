@@ -7,6 +7,7 @@ from itertools import islice
 from random import Random
 
 from tirlite.plan.pack.blocks import Block, Sections, sections_of, top_of
+from tirlite.plan.pack.bundles import Bundles
 from tirlite.plan.pack.first_fit import first_fit, meetings
 from tirlite.plan.pack.skyline import Skyline, Work
 from tirlite.plan.pack.split import part_of_largest, split
@@ -35,6 +36,8 @@ _SEVERAL, _OUTSTANDING = 3, 0.75
 _BRIEF = 30
 # Where each size stands for so many blocks, a sweep does well also among many.
 _ALIKE = 50
+# Where a bundle of blocks that live alike holds so many on average, bundles are packed first.
+_BUNDLED = 20
 # Sections that blocks live in, all together, beyond which large and small blocks are not told apart.
 _SPLIT = 40_000_000
 # Of more blocks than this, plans that are over the floor by less than this part of it are good enough.
@@ -84,6 +87,9 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work, engine: E
     crowd = sum(high - low for rows in sections.spans for low, high, _ in rows)
     is_small = crowd <= _SKYLINE and count <= _LARGE
     pressed = none
+    bundles = Bundles.of(blocks, _BUNDLED) if is_free and count > _FEW else None
+    if bundles is not None:
+        yield bundles.offsets(pack_blocks(bundles.whole))
     if is_small:
         if is_free and count > _FEW:
             yield from valleys(blocks, sections, 1)
