@@ -10,6 +10,7 @@ from tirlite import driver
 from tirlite.dsl import parse
 from tirlite.plan.search.advance import advance
 from tirlite.plan.search.cells import NAMES, Array, Cells
+from tirlite.solver.reach import LARGEST, SLICE
 from tirlite.solver.splice import kernel_text
 
 
@@ -19,9 +20,8 @@ class CompiledEngine:
     It compiles at its first search, which takes part of a second, and lets other Python threads run.
     """
 
-    slice = 1000
-    # Sums of larger numbers could wrap.
-    largest = 1 << 60
+    slice = SLICE
+    largest = LARGEST
     is_parallel = True
 
     def __init__(self) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 from functools import cache
+from typing import TYPE_CHECKING
 
 from tirlite.plan.search.advance import advance
 from tirlite.plan.search.cells import COUNT, Array, Cells
 from tirlite.plan.search.engine import PythonEngine
-from tirlite.solver.engine import CompiledEngine
+from tirlite.solver.reach import LARGEST, SLICE
+
+if TYPE_CHECKING:
+    from tirlite.solver.engine import CompiledEngine
 
 # Nodes times buffers that Python works through before the compiled engine takes over: about what compiling costs.
 _WORK = 150_000
@@ -21,7 +25,7 @@ class LateEngine:
     One engine is for one plan; the code is compiled once in a process.
     """
 
-    largest = CompiledEngine.largest
+    largest = LARGEST
 
     def __init__(self, work: int = _WORK) -> None:
         """`work` is how many nodes times buffers are left to Python."""
@@ -31,7 +35,7 @@ class LateEngine:
     @property
     def slice(self) -> int:
         """That of the engine at hand."""
-        return (CompiledEngine if self._is_compiled else PythonEngine).slice
+        return SLICE if self._is_compiled else PythonEngine.slice
 
     @property
     def is_parallel(self) -> bool:
@@ -62,5 +66,7 @@ class LateEngine:
 
 @cache
 def compiled_engine() -> CompiledEngine:
-    """The compiled engine of this process."""
+    """The compiled engine of this process. The compiler is not loaded before."""
+    from tirlite.solver.engine import CompiledEngine
+
     return CompiledEngine()
