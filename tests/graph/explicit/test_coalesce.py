@@ -206,3 +206,12 @@ def test_regions_hold_what_the_plan_says_and_pack_needs_no_more(block: int):
         # One region for each scope and element type.
         assert len(allocated) == len(sums.pools)
         assert len([s for s in walk(pack(raw).main.body) if isinstance(s, AllocStorage)]) == len(sums.pools)
+
+
+def test_a_region_beyond_its_capacity_names_the_storages_at_the_peak():
+    net = explicit_allocation(chain())
+    # Two storages of 16 bytes live at a time, and the second begins at 64.
+    fitting = StorageCoalesce("pack", capacity=80)(net)
+    assert lines(fitting, "alloc_storage") == lines(StorageCoalesce("pack")(net), "alloc_storage")
+    with pytest.raises(tl.CapacityError, match=r"over-capacity(.|\n)*when these are live: `storage_0`, `storage_1`"):
+        StorageCoalesce("pack", capacity=79)(net)

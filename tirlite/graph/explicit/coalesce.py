@@ -38,9 +38,12 @@ class StorageCoalesce:
     With strategy `coalesce` a region is the sum of its storages, each rounded up to the alignment; with others, as
     `pack`, storages that are not needed at the same time overlap. Symbolic sizes and offsets get names before the
     allocation. Storages of a size that is known only later stay where they are. Constants are lifted before.
+
+    With a `capacity` a region of more bytes is refused: a CapacityError names the storages that live at its peak.
     """
 
     strategy: str | Callable[[Problem], Plan] = "coalesce"
+    capacity: int | None = None
     name = "storage-coalesce"
 
     @public
@@ -52,7 +55,9 @@ class StorageCoalesce:
     @public
     def plan(self, routine: Routine) -> Plan:
         """The checked plan of a routine's storages; the pools of one memory become one region."""
-        return solve(storage_problem(routine), self.strategy)
+        problem = storage_problem(routine)
+        pools = tuple(replace(pool, capacity=self.capacity) for pool in problem.pools)
+        return solve(replace(problem, pools=pools), self.strategy)
 
 
 def coalesced(routine: Routine, plan: Plan) -> Routine:
