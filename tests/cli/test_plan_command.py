@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,6 +17,7 @@ from tirlite.plan import Plan, check, read_csv
 EXAMPLE = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"
 SYMBOLIC = "id,lower,upper,size_expr\na,0,2,16*N\nb,1,3,8*N\nc,2,4,16*N\n"
 
+ROOT = Path(__file__).resolve().parents[2]
 Shown = pytest.CaptureFixture[str]
 
 
@@ -200,3 +203,11 @@ def test_a_witness_leaves_out_what_takes_no_bytes(tmp_path: Path, capsys: Shown)
     table.write_text("id,lower,upper,size\nempty,0,3,0\na,0,3,8\nb,1,4,8\n")
     assert main(["plan", str(table), "--capacity", "12", "--json"]) == 3
     assert json.loads(capsys.readouterr().out)["witness"]["live"] == ["a", "b"]
+
+
+def test_what_is_planned_at_once_loads_no_compiler(folder: Path) -> None:
+    program = (
+        f"import sys; from tirlite.cli.main import main; main(['plan', {str(folder / 'input.csv')!r}, '--json']); "
+        "sys.exit(any(name in sys.modules for name in ('tirlite.driver', 'tirlite.ir', 'llvmlite', 'sympy')))"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True)
