@@ -209,6 +209,35 @@ def test_with_more_axes_it_stays_where_it_is() -> None:
         assert outcome(tl.compile(func, strategy=strategy).lowered) == outcome(func)
 
 
+GRID = """
+    for c in tl.thread("blockIdx.x", 2):
+        for r in tl.thread("blockIdx.y", 2):
+            for t in tl.thread("threadIdx.x", 4):
+                s = tl.alloc(tl.i64[4], scope="shared")
+                s[t] = x[8 * c + 4 * r + t]
+                tl.barrier("shared")
+                y[8 * c + 4 * r + t] = s[3 - t]
+    """
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_blocks_of_two_axes_do_not_share_the_memory_of_a_row_of_blocks(strategy: str) -> None:
+    func = Normalize()(kernel(GRID))
+    assert StorageRewrite(strategy)(func) is func
+    assert outcome(tl.compile(func, strategy=strategy).lowered) == outcome(func)
+
+
+def test_the_check_sees_memory_of_a_block_that_many_blocks_share() -> None:
+    func = Normalize()(kernel(GRID))
+    (columns,) = func.body.stmts
+    assert isinstance(columns, For)
+    (allocate,) = [stmt for stmt in statements(func.body) if isinstance(stmt, Allocate)]
+    without = rewrite(columns, {Allocate: lambda node: ()})
+    assert isinstance(without, For)
+    hoisted = without.replaced(body=seq(allocate, *without.body.stmts))
+    assert "storage of its own" in str(check_storage(func, func.replaced(body=seq(hoisted))))
+
+
 def test_the_check_sees_what_a_plan_must_not_do() -> None:
     """Two shared buffers in one place without a barrier in between, and one copy where each thread has its own."""
     func = Normalize()(kernel(MIXED))

@@ -12,8 +12,8 @@ from tirlite.plan import Rank, StorageScope
 class Visibility(Enum):
     """Who sees an allocation: all threads of a block together, or each its own copy.
 
-    Of NESTED ones there is a copy for each thread too, of several axes or beside threads of other axes, so that the
-    body of the launch is not the place of a copy.
+    Of NESTED ones there is a copy for each thread too, of several axes or beside threads of other axes, or one for each
+    block of a grid of several axes, so that the body of the launch is not the place of a copy.
     """
 
     BLOCK = "block"
@@ -24,7 +24,7 @@ class Visibility(Enum):
 def visibilities(launch: For) -> dict[Allocate, Visibility]:
     """Who sees each allocation inside `launch`."""
     found: dict[Allocate, Visibility] = {}
-    loops = 0
+    loops = grids = 0
     todo: list[tuple[Stmt, bool]] = [(launch, False)]
     while todo:
         stmt, in_threads = todo.pop()
@@ -36,11 +36,13 @@ def visibilities(launch: For) -> dict[Allocate, Visibility]:
         elif isinstance(stmt, For):
             role = thread_role(stmt)
             loops += role is not None
+            grids += role is ThreadRole.BLOCK
             todo.append((stmt.body, in_threads or role not in (None, ThreadRole.BLOCK)))
         elif isinstance(stmt, While | AttrStmt):
             todo.append((stmt.body, in_threads))
         elif isinstance(stmt, IfThenElse):
             todo += ((stmt.else_body, in_threads), (stmt.then_body, in_threads))
     if loops > 1:
-        found = {each: Visibility.NESTED if who is Visibility.THREAD else who for each, who in found.items()}
+        nested = (Visibility.THREAD, Visibility.BLOCK) if grids > 1 else (Visibility.THREAD,)
+        found = {each: Visibility.NESTED if who in nested else who for each, who in found.items()}
     return found

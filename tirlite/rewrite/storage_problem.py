@@ -128,7 +128,7 @@ def storage_problem(
         if not lifetime.live:
             dead.append(buffer)
         elif allocation.visibility is Visibility.NESTED:
-            kept[buffer] = "each thread has a copy of its own"
+            kept[buffer] = "each thread or block has a copy of its own"
         elif reason := left_alone(buffer, size):
             kept[buffer] = reason
         else:

@@ -80,7 +80,7 @@ class Places:
     def _demand_same_memory(self, resident: Resident, root: Root) -> None:
         if resident.buffer.scope != root.stmt.buffer.scope:
             raise _wrong(resident, root, f"is to live in {resident.buffer.scope}, not in {root.stmt.buffer.scope}")
-        is_moved = resident.thread is not root.thread and not resident.is_shared
+        is_moved = resident.block is not root.block or (resident.thread is not root.thread and not resident.is_shared)
         if is_moved or resident.region.attach is not root.region.attach:
             raise _wrong(
                 resident, root, "has storage of its own in each iteration of a parallel loop, or is to have it"

@@ -70,12 +70,13 @@ class Happening:
 class Root:
     """An Allocate of the rewritten program, and the allocations of the original one that live in it.
 
-    `thread` is the innermost loop over threads around it, if any.
+    `thread` is the innermost loop over threads around it, if any, and `block` that over blocks.
     """
 
     stmt: Allocate
     region: Region
     thread: For | None
+    block: For | None
     residents: list[Resident] = field(default_factory=list)
 
 
@@ -103,8 +104,9 @@ class Resident:
     """One Allocate of the original program, where the rewritten one keeps it, and all that happens to it, in order.
 
     `opaque` is where its address is first handed on, and the statement that first touches it if it is volatile.
-    `thread` is the innermost loop over threads around the Allocate; `is_forked` says that loops over threads inside of
-    that one touch it. If several threads use it, `stretches` are the positions at which they may do so.
+    `thread` is the innermost loop over threads around the Allocate, `block` that over blocks; `is_forked` says that
+    loops over threads inside of that one touch it. If several threads use it, `stretches` are the positions at which
+    they may do so.
     """
 
     stmt: Allocate
@@ -114,6 +116,7 @@ class Resident:
     happenings: list[Happening] = field(default_factory=list)
     opaque: Stmt | None = None
     thread: For | None = None
+    block: For | None = None
     is_forked: bool = False
     stretches: Sequence[tuple[int, int]] = ()
 

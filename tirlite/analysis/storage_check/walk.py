@@ -65,6 +65,7 @@ class Walk:
         self._clock = 0
         self._uses = ParamUses()
         self._thread: For | None = None
+        self._block: For | None = None
         self._known: set[Var] = {*original.dims}
         self._windows: dict[Buffer, Window] = {}
         self._root_of: dict[Window, Root] = {}
@@ -179,7 +180,7 @@ class Walk:
     def _window(self, stmt: Allocate | View, region: Region) -> Window:
         if isinstance(stmt, Allocate):
             window = Window(stmt)
-            root = self._root_of[window] = Root(stmt, region, self._thread)
+            root = self._root_of[window] = Root(stmt, region, self._thread, self._block)
             self.roots.append(root)
             return window
         source = self._windows.get(stmt.source)
@@ -197,7 +198,7 @@ class Walk:
             raise Wrong(f"`{stmt.buffer.name}` lies in an array of the caller", [stmt.buffer], stmt)
         position = self._tick()
         declared = Happening(position, Event.DECLARE, region, stmt, stmt)
-        resident = Resident(stmt, region, position, window, [declared], thread=self._thread)
+        resident = Resident(stmt, region, position, window, [declared], thread=self._thread, block=self._block)
         root.residents.append(resident)
         return resident
 
@@ -266,8 +267,10 @@ class Walk:
             return
         self._touch((old.start, old.stop), region, old)
         self._known.add(old.var)
-        around = self._thread
-        if thread_role(old) in (ThreadRole.THREAD, ThreadRole.VIRTUAL):
+        around, role = (self._thread, self._block), thread_role(old)
+        if role is ThreadRole.BLOCK:
+            self._block = old
+        elif role is not None:
             self._thread = old
         if old.kind is ForKind.THREAD and region.attach is not None and region.attach.kind is ForKind.THREAD:
             # Thread-bound loops inside one another are one launch.
@@ -277,7 +280,7 @@ class Walk:
             if old.kind in (ForKind.PARALLEL, ForKind.THREAD):
                 inner.attach, inner.attached = old, inner
             yield self._inside(old.body, new.body, inner)
-        self._thread = around
+        self._thread, self._block = around
         self._known.discard(old.var)
 
     def _inside(self, old: SeqStmt, new: SeqStmt, region: Region) -> Steps[None]:
