@@ -276,7 +276,7 @@ class _Finder:
         region, position = self.open[-1], self.tick()
         accesses: list[Access] = []
         self.pending.append(accesses)  # a leaf collects what stands at its own level
-        self.touch(stmt.children(), region, position)
+        self.touch((*stmt.indices, stmt.value), region, position)
         self.record(stmt.buffer, AccessKind.WRITE, region, position, stmt)
         self.pending.pop()
         if accesses:

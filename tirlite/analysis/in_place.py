@@ -94,19 +94,19 @@ class _Meetings:
                     continue
                 entry = self.entries[number]
                 end = self.entries[number + entry.scope_pair_offset].position + 1
-                for source in self._sources(destination, born, end):
-                    if _is_overlap((born, end), live, self.live[source]):
+                for _, source in self._sources(destination, born, end):
+                    if source is not destination and _is_overlap((born, end), live, self.live[source]):
                         yield destination, source, entry.stmt, (born, end)
 
-    def _sources(self, destination: Allocation, born: int, end: int) -> Sequence[Allocation]:
-        """Those that die there, of which there may be too many: then those whose last use is near."""
+    def _sources(self, destination: Allocation, born: int, end: int) -> Sequence[tuple[int, Allocation]]:
+        """What dies there, with its last use; of too many those whose last use is near."""
         group = self.dying.get((destination.home, destination.buffer.scope, end), [])
         if len(group) > 2 * _NEAREST:
             touches = destination.touches
             written = next((t.position for t in touches if t.position >= born and t.kind is AccessKind.WRITE), born)
             place = bisect_right(group, written, key=_first)
             group = group[max(0, place - _NEAREST) : place + _NEAREST]
-        return [source for _, source in group if source is not destination]
+        return group
 
 
 def _last_before(touches: Sequence[Touch], end: int) -> int | None:

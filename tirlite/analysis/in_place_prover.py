@@ -44,6 +44,7 @@ from tirlite.ir import (
     Store,
     run,
     statements,
+    statements_of,
 )
 
 # How many pairs of accesses are compared for two buffers at most, and for all those of a callee.
@@ -86,12 +87,13 @@ class Prover:
         self.addresses = Addresses(IndexSpace(func, extents))
         definitions = self.addresses.space.definitions
         self.has_views = bool(definitions.views)
+        self.has_calls = next(statements_of(func.body, KernelCall), None) is not None
         self.remarked = {definitions.root(buffer) for buffer in definitions.remarked}
 
     def proof(self, destination: Allocation, source: Allocation, at: Stmt, during: Interval) -> InPlaceProof:
         """The proof, or what stands against it, for two that live together over the positions `during`."""
         uses = touches_during(destination, during), touches_during(source, during)
-        if [touch for touches in uses for touch in touches if isinstance(touch.node, KernelCall)]:
+        if self.has_calls:
             obstacle = run(self.obstacle(destination, source, uses))
         else:
             obstacle = self._unfit(destination, source, uses) or self._among(destination, source, uses)

@@ -44,7 +44,8 @@ def items_of_groups(groups: Iterable[Group], order: Order) -> list[Item]:
 def _item(group: Group, order: Order) -> Item:
     opens, rest = [Decision(Choice.OPENS)], [Decision(Choice.IN_PLACE)] * (len(group.members) - 1)
     pairs = [(after.id, before.id) for before, after in pairwise(group.members)]
-    return Item(group.size, order.value(group.size), joined(group.live), Slot([*group.members], opens + rest, pairs))
+    size = group.size
+    return Item(size, order.value(size), joined(group.live), Slot([*group.members], opens + rest, pairs))
 
 
 def items_of_slots(slots: Sequence[Slot], sizes: Sequence[Size], order: Order) -> list[Item]:

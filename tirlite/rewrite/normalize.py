@@ -6,7 +6,6 @@ A statement object may stand in a program twice; passes that keep a table by buf
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from tirlite.ir import (
@@ -14,7 +13,9 @@ from tirlite.ir import (
     AttrKey,
     AttrStmt,
     Buffer,
+    FloatImm,
     For,
+    IntImm,
     Let,
     LetExpr,
     Node,
@@ -26,7 +27,6 @@ from tirlite.ir import (
     rewrite,
     statements_of,
     substitute,
-    walk,
 )
 from tirlite.ir.demand import pass_call
 from tirlite.record import record
@@ -36,6 +36,7 @@ _MOVED = (AttrKey.STORAGE_SCOPE, AttrKey.VOLATILE_SCOPE)
 # What defines: told apart by one look, as most nodes define nothing.
 _OF_BUFFERS: frozenset[type[Node]] = frozenset((Allocate, View))
 _OF_VARIABLES: frozenset[type[Node]] = frozenset((Let, LetExpr, For))
+_ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
 
 
 @record
@@ -70,17 +71,25 @@ def _attributes_to_fields(func: PrimFunc) -> PrimFunc:
     return result
 
 
-def _definitions(root: Node) -> Iterator[Buffer | Var]:
-    for node in walk(root):
+def _definitions(root: Node) -> list[Buffer | Var]:
+    """What is defined below `root`, as often as it is, in no order."""
+    found: list[Buffer | Var] = []
+    stack = [root]
+    while stack:
+        node = stack.pop()
         kind = type(node)
+        if kind in _ATOMS:
+            continue
         if kind in _OF_BUFFERS:
-            yield node.buffer  # type: ignore[attr-defined]
+            found.append(node.buffer)  # type: ignore[attr-defined]
         elif kind in _OF_VARIABLES:
-            yield node.var  # type: ignore[attr-defined]
+            found.append(node.var)  # type: ignore[attr-defined]
+        stack += node.children()
+    return found
 
 
 def _unique_definitions(func: PrimFunc) -> PrimFunc:
-    defined = list(_definitions(func.body))
+    defined = _definitions(func.body)
     return func if len(set(defined)) == len(defined) else _Renamer().rename(func)
 
 

@@ -229,7 +229,7 @@ class Walk:
                 self._opaque(buffer, region, call, call)
 
     def _store(self, stmt: Store, region: Region) -> None:
-        self._touch(stmt.children(), region, stmt)
+        self._touch((*stmt.indices, stmt.value), region, stmt)
         self._happens(stmt.buffer, Event.STORE, region, stmt, stmt)
 
     def _leaf(self, stmt: Stmt, region: Region) -> None:
