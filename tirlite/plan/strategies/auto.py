@@ -19,6 +19,8 @@ _MANY = 256
 _SEVERAL = 32
 # Nodes times requests: a node costs about as much as there are requests.
 _WORK = 250_000
+# Looks of `pack` for each second of a time limit, as far as its budget goes.
+_LOOKS_PER_SECOND = 300_000
 
 
 def auto(
@@ -33,9 +35,8 @@ def auto(
 
     Whole slots come first, as they keep allocations apart, with their element types and shapes; not so where memories
     have capacities, in which the padding between slots counts. They are not tried where no slots can do with as little
-    as `pack` needs. The search has `budget` nodes or `time_limit` seconds;
-    without either as many nodes as take some tenths of a second, and none where these would be next to nothing. The
-    plan tells which strategy made it.
+    as `pack` needs. The search has `budget` nodes or `time_limit` seconds; without either as many nodes as take some
+    tenths of a second, and none where these would be next to nothing. The plan tells which strategy made it.
     """
     start = perf_counter()
     count = len(problem.requests)
@@ -51,10 +52,12 @@ def auto(
     if slots is not None and slots.proved_optimal:
         return slots
     # Most kernels come no further, and need not load these.
+    from tirlite.plan.pack.portfolio import BUDGET
     from tirlite.plan.strategies.exact import improved
     from tirlite.plan.strategies.pack import pack
 
-    packed = pack(problem, engine=engine)
+    looks = BUDGET if time_limit is None else min(int(time_limit * _LOOKS_PER_SECOND), BUDGET)
+    packed = pack(problem, looks, engine)
     if bound is not None and not is_first and isinstance(packed.total, int) and packed.total >= bound.slots:
         slots = share(problem)
     plan = slots if slots is not None and slots.total == packed.total else packed
