@@ -43,7 +43,7 @@ _SPLIT = 40_000_000
 # Of more blocks than this, plans that are over the floor by less than this part of it are good enough.
 _MANY, _GOOD = 10_000, 0.002
 # What a search of very many blocks leaves over the floor, as a part of it, where no other heuristic is tried.
-_CLOSE = 0.02
+_CLOSE = 0.03
 # Of more blocks than this one sweep is made, and nothing else.
 _HUGE = 200_000
 # Where the floor cannot be reached, small problems give up early.

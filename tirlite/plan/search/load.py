@@ -16,6 +16,7 @@ from tirlite.plan.search.cells import (
     STACK,
     STATE_CELLS,
     STATUS,
+    TIGHTEST,
     TRAIL,
     TRAIL_ENTRY,
     TRAIL_ROOM,
@@ -102,6 +103,8 @@ def restart(cells: Cells, instance: Instance, order: Sequence[int], capacity: in
         cells.base[c] = cells.least[c] = start or 0
         cells.latest[c] = latest if start is None else min(start, latest)
         cells.support[c] = cells.placed[c] = cells.blocked[c] = -1
+    is_late = any(cells.least[c] > cells.latest[c] for c in range(len(order)))
+    state[TIGHTEST] = -1 if is_late else min((cells.latest[c] for c in range(len(order))), default=0)
 
 
 def offsets(cells: Cells) -> list[int]:

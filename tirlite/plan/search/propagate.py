@@ -5,7 +5,7 @@ A failure leaves on the stack the buffers whose bounds explain it.
 
 from __future__ import annotations
 
-from tirlite.plan.search.cells import COUNT, FAILED, FIRST, HIGH, LAST, LOW, PASSES, PEAK, Cells
+from tirlite.plan.search.cells import COUNT, FAILED, FIRST, HIGH, LAST, LOW, PASSES, PEAK, TIGHTEST, Cells
 from tirlite.plan.search.conflict import fresh, push
 from tirlite.plan.search.moves import remember, touch
 
@@ -27,7 +27,8 @@ def propagate(s: Cells) -> None:
                 raise_blocked(s, c)
                 if s.least[c] > old:
                     changed = 1
-    if state[FAILED] == 0:
+    # Bounds that have not changed are no higher than they may be, unless one was at the start.
+    if state[FAILED] == 0 and state[PEAK] > state[TIGHTEST]:
         check_latest(s)
     if state[FAILED] == 0:
         check_sections(s)
