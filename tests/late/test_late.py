@@ -102,6 +102,7 @@ def test_a_decorator_loads_the_language_alone(tmp_path: Path) -> None:
         "tirlite.ir.formula",
         "tirlite.plan.plan",
         "tirlite.plan.problem",
+        "tirlite.plan.search.engine",
         "tirlite.plan.solve",
         "tirlite.runtime.executable",
         "tirlite.runtime.explain",

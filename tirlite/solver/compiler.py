@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tirlite.driver import Compiler
-from tirlite.plan.search.engine import Engine
+
+if TYPE_CHECKING:
+    from tirlite.plan.search.engine import Engine
 
 
 def _engine() -> Engine:
