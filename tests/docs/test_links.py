@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+FILE = re.compile(r"`([a-z_0-9/]+\.py)`")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -35,6 +37,21 @@ def test_links_lead_somewhere(page: Path) -> None:
         target = (page.parent / path).resolve() if path else page
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_files_that_are_named_are_there(page: Path) -> None:
+    if page.name == "errors.md":  # its examples have files of their own
+        return
+    for name in FILE.findall(prose(page)):
+        assert any(f"/{path.as_posix()}".endswith(f"/{name}") for path in files()), name
+
+
+@cache
+def files() -> tuple[Path, ...]:
+    return tuple(
+        path.relative_to(ROOT) for folder in ("tirlite", "kernels", "tests") for path in (ROOT / folder).rglob("*.py")
+    )
 
 
 def linked_from(page: Path) -> set[Path]:
