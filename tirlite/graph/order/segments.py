@@ -20,16 +20,15 @@ _LONGEST = 32
 
 def segments(tasks: Tasks, stretch: Sequence[int], done: int) -> list[tuple[int, ...]]:
     """The groups of a stretch that begins when the tasks `done` have run, each in the order in which it runs."""
-    return [group for chain in _chains(tasks, stretch, done) for group in _groups(tasks, chain, done)]
+    return [group for chain in _chains(tasks, stretch) for group in _groups(tasks, chain, done)]
 
 
-def _chains(tasks: Tasks, stretch: Sequence[int], done: int) -> Iterator[list[int]]:
+def _chains(tasks: Tasks, stretch: Sequence[int]) -> Iterator[list[int]]:
     inside = sum(1 << number for number in stretch)
     behind = dict.fromkeys(stretch, 0)
     for number in stretch:
         for each in members(tasks.before[number] & inside):
             behind[each] |= 1 << number
-    chain: list[int] = []
     follows: set[int] = set()
     for first in stretch:
         if first in follows:
