@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from tirlite.plan import Plan, Pool, Problem, Request, lower_bound, read_csv, solve, write_csv
+from tirlite.plan import Plan, PlanCache, Pool, Problem, Request, lower_bound, read_csv, solve, write_csv
 from tirlite.plan.drawing import chart_of
 
 ALIGNED = """\
@@ -121,3 +121,11 @@ def test_exact_is_what_the_best_order_needs_and_the_bound_is_true(seed):
         other = solve(problem, strategy)
         assert other.total >= best
         assert other.total == best or not other.proved_optimal
+
+
+def test_a_cache_tells_them_apart():
+    cache, arena = PlanCache(), read_csv(StringIO(ALIGNED))
+    assert solve(arena, "exact", cache=cache).lower_bound == 138
+    apart = solve(Problem(arena.requests), "exact", cache=cache)
+    assert not apart.cached
+    assert apart.lower_bound == 50

@@ -128,7 +128,7 @@ def key_of(problem: Problem, how: Hashable) -> Hashable:
         (spelled.get(r.size, r.size), r.live, r.align, r.fixed, r.scope, r.pools, r.kind) for r in problem.requests
     )
     pools = tuple((p.name, p.scope, p.capacity, p.align, spelled.get(p.copies, p.copies)) for p in problem.pools)
-    return how, requests, pools, pairs, facts
+    return how, requests, pools, pairs, facts, problem.contiguous
 
 
 def _spelled(sizes: list[Size], dims: tuple[Dim, ...]) -> tuple[Mapping[Size, str], Hashable]:
