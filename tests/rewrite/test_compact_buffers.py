@@ -148,6 +148,20 @@ def test_rows_that_move_with_an_outer_loop_keep_their_distances() -> None:
         for i in range(n):
             y[i, 0] = t[tl.i64(min(max(x[i, 0], 0), 9))]
         """,
+        # an index, and an extent, that their type bounds alone
+        """
+        t = tl.alloc(tl.f32[n])
+        for i in range(n):
+            t[i] = 1.0
+        for i in range(n):
+            y[i, 0] = t[tl.i64(tl.i32(x[i, 0]))]
+        """,
+        """
+        for i in range(n):
+            t = tl.alloc(tl.f32[tl.i64(tl.i32(x[i, 0]))])
+            for j in range(tl.i64(tl.i32(x[i, 0]))):
+                t[j] = 1.0
+        """,
         # a row that moves, and one that stands still
         """
         for i in range(n):

@@ -17,6 +17,8 @@ from tirlite.sizes import Proof, Size, maximum, prove_le, prove_lt
 
 # So many elements less are no gain for a symbolic extent.
 _LITTLE = 64
+# A constant from this on is no tile in place of what is symbolic: it stems from the type of an index.
+_MUCH = 1 << 15
 
 
 @record
@@ -54,7 +56,7 @@ def _is_less(new: Size, old: Size | None) -> bool:
     if isinstance(old, int):
         return prove_lt(new, old) is Proof.YES
     if isinstance(new, int) or old is None:
-        return isinstance(new, int)
+        return isinstance(new, int) and new < _MUCH
     # Not `prove_lt`: where a dim is small, both may be equal.
     return prove_le(new, old) is Proof.YES and prove_le(old, new + _LITTLE) is not Proof.YES
 
