@@ -31,9 +31,11 @@ _GOOD = 0.002
 # Nodes of one search by block; nodes times blocks of all, about two seconds of compiled code; the most searches.
 _DEPTH, _WORK, _SEARCHES = 1.5, 500_000_000, 200
 # Searches from one start, each with what was left over preferred more, by up to this factor; and the seed of that.
-_CHAIN, _FORWARD, _SEED = 8, 1.2, 2_917
+_CHAIN, _FORWARD, _SEED = 3, 1.5, 2_917
+# By how much the start of a chain is disturbed, at most, once each key has been taken as it is.
+_NOISE = 0.2
 # The first capacity is this part above the least that can be reached; after so many failures another is tried.
-_FIRST, _PATIENCE = 0.014, 4
+_FIRST, _PATIENCE = 0.014, 6
 # Where best and failed are closer than this part of the distance from the best to the least, it starts anew.
 _STEPS = 4
 # Where best and failed are closer than this part of the distance from the best to the least, it starts anew.
@@ -177,7 +179,9 @@ class _Wheel:
     def order(self) -> list[int]:
         """The blocks, those first that are preferred."""
         if self.turns % _CHAIN == 0:
-            self.weights = list(self.keys[self.turns // _CHAIN % len(self.keys)])
+            key = self.keys[self.turns // _CHAIN % len(self.keys)]
+            is_first = self.turns < _CHAIN * len(self.keys)
+            self.weights = [weight if is_first else weight * self.noise.uniform(1 - _NOISE, 1) for weight in key]
         self.turns += 1
         return sorted(range(len(self.weights)), key=lambda c: (-self.weights[c], c))
 
