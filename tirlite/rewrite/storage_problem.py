@@ -153,7 +153,7 @@ def _pairs(
         destination, source = names.get(proof.destination), names.get(proof.source)
         if destination is None or source is None:
             continue
-        if proof.obstacle is not None:
+        if not proof.allowed:
             refusals[destination, source] = proof.obstacle
         elif not exact_dtype or proof.destination.dtype == proof.source.dtype:
             pairs.append((destination, source))

@@ -241,7 +241,7 @@ class StorageRewrite:
     ) -> StorageFault | None:
         buffers = {name: lifetime.buffer for name, lifetime in found.lifetimes.items()}
         taken = {(buffers[destination], buffers[source]) for destination, source in in_place}
-        proofs = [p for p in found.in_place if p.obstacle is None and (p.destination, p.source) in taken]
+        proofs = [p for p in found.in_place if p.allowed and (p.destination, p.source) in taken]
         from tirlite.analysis import StorageFault, check_storage
 
         verdict = check_storage(func, result, proofs)
