@@ -38,8 +38,6 @@ _NOISE = 0.2
 _FIRST, _PATIENCE = 0.014, 6
 # Where best and failed are closer than this part of the distance from the best to the least, it starts anew.
 _STEPS = 4
-# Where best and failed are closer than this part of the distance from the best to the least, it starts anew.
-_STEPS = 4
 
 
 def under(blocks: Sequence[Block], sections: Sections, engine: Engine) -> list[int] | None:
