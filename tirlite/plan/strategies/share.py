@@ -53,6 +53,10 @@ def share(problem: Problem, match_range: int | None = None) -> Plan:
 def _share_slots(
     requests: Sequence[Request], pairs: Sequence[Handover], order: Order, match_range: int | None
 ) -> list[Slot]:
+    joint = items_of_groups(grouped(requests, chosen(pairs, order.value)), order) if pairs else []
+    if len(joint) == 1:
+        # All lie in place of one another: there is no less than one slot as large as the largest.
+        return best_fit(joint, order)
     best = baseline = tvm_slots(requests, pairs, MATCH_RANGE if match_range is None else min(match_range, MATCH_RANGE))
     ceiling = [slot.size for slot in baseline]
     least = _totals(ceiling, order)
@@ -60,7 +64,6 @@ def _share_slots(
     if least == floor and not pairs:
         return best
     merged = items_of_slots(baseline, ceiling, order)
-    joint = items_of_groups(grouped(requests, chosen(pairs, order.value)), order) if pairs else []
     symbolic = not all(isinstance(size, int) for size in ceiling)
 
     def tried(items: Sequence[Item], algorithm: _Algorithm) -> tuple[list[Slot] | None, list[int]]:
