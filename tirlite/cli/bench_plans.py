@@ -127,7 +127,7 @@ def _measured(instance: Instance, how: How, strategy: str) -> Row | SymbolicRow:
     if problem.dims:
         samples = bindings(problem.dims, _BINDINGS)
         ours, equal = quality(plan, samples)
-        shapes = replanned(problem, samples)
+        shapes = replanned(problem, samples, how.engine)
         names = tuple(dim.name for dim in problem.dims)
         speed = offset_speed(plan, samples)
         return SymbolicRow(instance.name, strategy, count, names, seconds, _megabytes(), ours, equal, shapes, speed)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.plan import PerShape, Plan, Problem
+from tirlite.plan.search.engine import Engine
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, evaluate
 
@@ -59,9 +60,9 @@ def quality(plan: Plan, samples: Sequence[Binding]) -> tuple[Quality, Quality]:
     return _over(ours, bound), _over(equal, bound)
 
 
-def replanned(problem: Problem, samples: Sequence[Binding]) -> Replanned:
+def replanned(problem: Problem, samples: Sequence[Binding], engine: Engine | None = None) -> Replanned:
     """That of `PerShape` on the problem. The plans are checked; a binding that comes twice is timed once."""
-    shapes = PerShape(problem)
+    shapes = PerShape(problem, engine=engine)
     live, sizes = _live_counts(problem)
     seconds: list[float] = []
     ratios: list[float] = []

@@ -30,8 +30,8 @@ _TYPICAL = 4
 # Further ones with odd values: only there an order can show that it leaves no padding.
 _ODD = 4
 _KEPT = 4096
-# Nodes of a search times places, as in strategy `auto`.
-_WORK = 250_000
+# Nodes of a search times places: by Python, as in strategy `auto`, and by an engine that is given.
+_WORK, _ENGINE_WORK = 250_000, 25_000_000
 
 
 class UnboundDim(Message):
@@ -84,8 +84,9 @@ class PerShape:
     each in place of the one before. Only such pairs are taken. The numbers are checked before anyone sees them.
 
     What no order found at sample bindings packs to the lower bound is searched for `budget` nodes on `engine`, by
-    default as many as take some tenths of a second. A plan depends on the binding alone, not on what was asked before.
-    Places are aligned to `line` bytes where that costs none, for the sake of speed.
+    default as many as take some tenths of a second of compiled code, or of Python where no engine is given. A plan
+    depends on the binding alone, not on what was asked before. Places are aligned to `line` bytes where that costs
+    none, for the sake of speed.
     """
 
     def __init__(
@@ -129,7 +130,8 @@ class PerShape:
         return [tuple(sorted({self.entry_of[requests[number].id] for number in row})) for row in rows]
 
     def _set_arenas(self, budget: int | None, engine: Engine | None, line: int) -> None:
-        nodes = _WORK // max(len(self.places), 1) if budget is None else budget
+        work = _WORK if engine is None else _ENGINE_WORK
+        nodes = work // max(len(self.places), 1) if budget is None else budget
         count = len(self.arenas)
         self._numbers = [[n for n, home in enumerate(self._homes) if home == arena] for arena in range(count)]
         (first, *others), odd = samples(self.dims, _SAMPLES), samples(self.dims, _ODD, 1)
