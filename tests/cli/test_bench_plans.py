@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tirlite.cli import bench_plans
-from tirlite.cli.bench_arrival import Arrival
+from tirlite.cli.bench_arrival import Arrival, Fresh
 from tirlite.cli.bench_plans import Failure, How, Row, SymbolicRow, measured
 from tirlite.cli.main import main
 from tirlite.cli.offset_speed import OffsetSpeed
@@ -173,9 +174,21 @@ def test_figures_over_all_tell_of_groups_that_are_not_solved_at_once() -> None:
     results = [*hard, row("easy/1", 100, 100), row("easy/2", 100, 100)]
     assert [(figure.name, figure.value, figure.met) for figure in overall(results)] == [
         ("instances that miss their bar", 2, False),
-        ("hard: mean gap of 3 at 0.1 s", pytest.approx(1 / 3), False),
-        ("hard: mean gap of 3 at 1 s", pytest.approx(0.2 / 3), False),
-        ("hard: mean gap of 3 at 10 s", pytest.approx(0.1 / 3), False),
+        ("hard: mean gap of 3 at 0.1 s", pytest.approx(1 / 3), None),
+        ("hard: mean gap of 3 at 1 s", pytest.approx(0.2 / 3), None),
+        ("hard: mean gap of 3 at 10 s", pytest.approx(0.1 / 3), None),
+    ]
+
+
+def test_mean_gaps_have_bars_where_tables_tell_a_capacity() -> None:
+    tight = replace(row("tight/a", 110, 120, (0.2, 0.04, 0.02)), fresh=Fresh(0.1, 0.2))
+    assert [(figure.name, figure.met) for figure in overall([tight])] == [
+        ("instances that miss their bar", True),
+        ("tight: mean gap of 1 at 0.1 s", False),
+        ("tight: mean gap of 1 at 1 s", True),
+        ("tight: mean gap of 1 at 10 s", False),
+        ("tight: mean gap of 1 in new processes, which have 0.1 s", True),
+        ("tight: most seconds of these", None),
     ]
 
 

@@ -97,11 +97,16 @@ def overall(results: Iterable[Result]) -> Iterator[Figure]:
 
 
 def _mean_gaps(rows: Sequence[Row]) -> Iterator[Figure]:
-    """Those of each group in which not all is solved at the first moment. No plan yet counts as a gap of 1."""
+    """Those of each group in which not all is solved at the first moment. No plan yet counts as a gap of 1.
+
+    The bars are for tables that tell a capacity.
+    """
     for group in dict.fromkeys(row.group for row in rows if row.strategy in SEARCHES and row.gaps[0] != 0):
-        gaps = [[1.0 if gap is None else gap for gap in row.gaps] for row in rows if row.group == group]
+        own = [row for row in rows if row.group == group]
+        gaps = [[1.0 if gap is None else gap for gap in row.gaps] for row in own]
+        has_bars = any(row.fresh is not None for row in own)
         for moment, bar, at in zip(MOMENTS, _GAP_BARS, zip(*gaps, strict=True), strict=True):
-            yield Figure(f"{group}: mean gap of {len(gaps)} at {moment:g} s", fmean(at), "", bar)
+            yield Figure(f"{group}: mean gap of {len(gaps)} at {moment:g} s", fmean(at), "", bar if has_bars else None)
 
 
 def _fits(rows: Sequence[Row]) -> Iterator[Figure]:
