@@ -31,7 +31,8 @@ class Block:
     @property
     def size(self) -> int:
         """The most bytes that it fills."""
-        return max(piece.size for piece in self.pieces)
+        pieces = self.pieces
+        return pieces[0].size if len(pieces) == 1 else max(piece.size for piece in pieces)
 
     @property
     def low(self) -> int:

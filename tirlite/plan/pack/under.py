@@ -29,7 +29,7 @@ _CLOSE = 0.02
 # So close to the floor is close enough.
 _GOOD = 0.002
 # Nodes of one search by block; nodes times blocks of all, about two seconds of compiled code; the most searches.
-_DEPTH, _WORK, _SEARCHES = 1.5, 500_000_000, 200
+_DEPTH, _WORK, _SEARCHES = 1.5, 450_000_000, 200
 # Searches from one start, each with what was left over preferred more, by up to this factor; and the seed of that.
 _CHAIN, _FORWARD, _SEED = 3, 1.5, 2_917
 # By how much the start of a chain is disturbed, at most, once each key has been taken as it is.
