@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch, linear_sequence
+from tirlite.analysis.regions import child_of
 from tirlite.analysis.visibility import Visibility
 from tirlite.ir import Buffer, For, IfThenElse, PrimFunc, While
 from tirlite.ir.demand import of_prim_func
@@ -75,12 +76,12 @@ def _live(allocation: Allocation) -> tuple[Interval, ...]:
         return _between_barriers(home, whole) if allocation.visibility is Visibility.BLOCK else (whole,)
     if allocation.visibility is Visibility.BLOCK:
         # Threads may be in both branches of an `if` at one time.
-        return _between_barriers(home, _hull(touches, [_child(touch.region, home) for touch in touches]))
+        return _between_barriers(home, _hull(touches, [child_of(home, touch.region) for touch in touches]))
     intervals: list[Interval] = []
     groups = [(home, touches)]
     while groups:
         region, inside = groups.pop()
-        tops = [_child(touch.region, region) for touch in inside]
+        tops = [child_of(region, touch.region) for touch in inside]
         branches = list(dict.fromkeys(tops))
         if _exclusive(branches):
             groups += [(b, [t for t, top in zip(inside, tops, strict=True) if top is b]) for b in branches if b]
@@ -143,16 +144,6 @@ def _hull(touches: list[Touch], tops: list[Region | None]) -> Interval:
     start = tops[0].before if tops[0] is not None else touches[0].position
     ends = (touch.position if top is None else top.after for touch, top in zip(touches, tops, strict=True))
     return start, max(ends) + 1
-
-
-def _child(region: Region, ancestor: Region) -> Region | None:
-    """The child of `ancestor` that holds `region`; None where they are the same."""
-    child: Region | None = None
-    while region is not ancestor:
-        child = region
-        assert region.parent is not None
-        region = region.parent
-    return child
 
 
 def _exclusive(branches: list[Region | None]) -> bool:
