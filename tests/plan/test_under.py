@@ -3,6 +3,8 @@
 from itertools import accumulate
 from random import Random
 
+from blocks_apart import overlapping
+
 from tirlite.plan.pack.blocks import Block, Piece, sections_of, top_of
 from tirlite.plan.pack.hung import Hung
 from tirlite.plan.pack.under import under
@@ -25,17 +27,6 @@ def dominated(
             pieces.append(Piece(high + 3, high + 5, size))
         blocks.append(Block(tuple(pieces), random.choice(aligns)))
     return blocks
-
-
-def overlapping(blocks: list[Block], offsets: list[int]) -> list[tuple[int, int]]:
-    """The pairs of blocks that share a byte at some time."""
-    return [
-        (i, j)
-        for i, one in enumerate(blocks)
-        for j, other in enumerate(blocks[:i])
-        if offsets[i] < offsets[j] + other.size and offsets[j] < offsets[i] + one.size
-        if any(a.low < b.high and b.low < a.high for a in one.pieces for b in other.pieces)
-    ]
 
 
 def test_no_two_blocks_share_a_byte_at_one_time() -> None:
