@@ -11,6 +11,7 @@ from mutation.trial import Bug, Plant
 
 from tirlite.analysis import access
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Touch
+from tirlite.analysis.regions import child_of
 from tirlite.ir import Buffer, Call, For, IfThenElse, Load, PrimFunc, Store, View, While, statements, walk
 
 # The packages have functions of these names.
@@ -146,7 +147,7 @@ def branches_alone(allocation: Allocation, right: Callable[[Allocation], Live]) 
 def until_the_loop(allocation: Allocation, _: object) -> Live:
     """A loop counts to the last touch in it, and not to its end."""
     touches = allocation.touches
-    tops = [lifetimes._child(touch.region, allocation.home) for touch in touches]
+    tops = [child_of(allocation.home, touch.region) for touch in touches]
     if not touches:
         return ()
     first = touches[0].position if tops[0] is None else tops[0].before

@@ -87,7 +87,7 @@ def _rewritten(func: PrimFunc, subject: Subject, strategy: str) -> PrimFunc | Fa
         if error.code in PLAN_CODES:
             return Fate.PLAN_CHECK
         return Fate.STORAGE_CHECK if error.code == "unsafe-rewrite" else Fate.CRASH
-    except (AssertionError, KeyError, IndexError, ValueError, TypeError, AttributeError, StopIteration):
+    except (AssertionError, KeyError, IndexError, ValueError, TypeError, StopIteration):
         return Fate.CRASH
 
 
