@@ -95,3 +95,9 @@ def test_what_fails_at_one_value_is_not_proved(peak: int) -> None:
     assert evaluate(less, {n: peak}) == 1
     assert prove_le_by_cases(less, 0) is Proof.UNKNOWN
     assert prove_le_by_cases(less, 1) is Proof.YES
+
+
+def test_where_a_case_divides_by_zero_nothing_is_to_be_shown() -> None:
+    assert prove_le_by_cases(m // n + n, m // n + 4 * cut) is Proof.YES
+    assert prove_le_by_cases(maximum(m // n - 2, 0), m // n) is Proof.YES
+    assert prove_le_by_cases(m // n + 1, maximum(m // n, n)) is Proof.UNKNOWN

@@ -8,7 +8,7 @@ part is a case of its own: there one of the operands stands for all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 
 from tirlite.diag import KernelError
@@ -45,9 +45,17 @@ def prove_le_by_cases(a: SizeLike, b: SizeLike) -> Proof:
             continue
         if level == min(len(cut), _DIMS):
             return Proof.UNKNOWN
-        dim, parts = cut[level]
-        open_cases += [(substitute(low, {dim: part}), substitute(high, {dim: part}), level + 1) for part in parts]
+        open_cases += [(*case, level + 1) for case in _cases(low, high, *cut[level])]
     return Proof.UNKNOWN
+
+
+def _cases(a: SizeLike, b: SizeLike, dim: Dim, parts: Sequence[SizeLike]) -> Iterator[tuple[Size, Size]]:
+    """The two sizes with each of the parts in the place of the dim; nothing is to be shown where they divide by 0."""
+    for part in parts:
+        try:
+            yield substitute(a, {dim: part}), substitute(b, {dim: part})
+        except KernelError:  # a division by zero
+            continue
 
 
 def _by_operands(a: SizeLike, b: SizeLike) -> bool:

@@ -71,7 +71,10 @@ def _value(terms: Terms, values: Mapping[Atom, int]) -> int:
 
 
 def substitute(size: SizeLike, values: Mapping[Dim, SizeLike]) -> Size:
-    """`size` with sizes in the place of the dims that `values` names, simplified again. All are replaced at once."""
+    """`size` with sizes in the place of the dims that `values` names, simplified again. All are replaced at once.
+
+    Raises KernelError where that makes a division by zero.
+    """
     if isinstance(size, int):
         return size
     images: dict[Atom, Size] = {}
