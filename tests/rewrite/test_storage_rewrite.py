@@ -480,3 +480,23 @@ def test_where_only_the_proof_is_missing_a_weaker_plan_is_taken(strategy: str, m
     monkeypatch.setattr("tirlite.analysis.storage_check.places.prove_le_by_cases", lambda *given: Proof.UNKNOWN)
     StorageRewrite(strategy, on_plan=plans.append)(Normalize()(kernel(body)))
     assert [getattr(plan, "strategy", None) for plan in plans] == ["share", "none"]
+
+
+def test_the_pass_alone_knows_what_attributes_say_of_a_buffer() -> None:
+    func = kernel(
+        """
+        a = tl.alloc(tl.f32[64])
+        b = tl.alloc(tl.f32[64])
+        with tl.attr(a, "volatile_scope"):
+            with tl.attr(b, "storage_scope", "shared"):
+                a[0] = x[0, 0]
+                b[0] = a[0]
+        c = tl.alloc(tl.f32[64])
+        c[0] = b[0]
+        y[0, 0] = c[0]
+        """
+    )
+    alone = StorageRewrite("share")(func)
+    assert str(alone) == str(StorageRewrite("share")(Normalize()(func)))
+    left = ["a: f32[64] in global", "b: f32[64] in shared", "c: f32[64] in global"]
+    assert sorted(map(str, tl.allocations(alone))) == left

@@ -38,6 +38,7 @@ from tirlite.plan import Plan, StorageScope, Strategy, solve
 from tirlite.plan.weaker import WEAKER
 from tirlite.record import record
 from tirlite.rewrite.inject_virtual_threads import demand_injected
+from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.split_webs import SplitWebs
 from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, storage_problem
 from tirlite.rewrite.weaker_alignments import is_smaller, weaker_problems
@@ -84,7 +85,7 @@ class UnsafeRewrite(Message):
 
 @record
 class StorageRewrite:
-    """Plans the storage of a function in normal form by a strategy of `tirlite.plan`, and rewrites it.
+    """Plans the storage of a function by a strategy of `tirlite.plan`, and rewrites its normal form (see `Normalize`).
 
     `strategy` is a name or a function of your own from a problem to a plan, as in `plan.solve`. With strategy `none`
     each allocation stays where it is. An allocation that is never touched disappears under every strategy. Tagged
@@ -125,6 +126,7 @@ class StorageRewrite:
     @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         demand_injected(func, self.name)
+        func = Normalize()(func)
         rewritten = self._by_shape(func) if self.strategy == "per_shape" else None
         if rewritten is not None:
             return rewritten
