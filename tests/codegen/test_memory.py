@@ -106,6 +106,18 @@ def test_narrow_indices_are_extended_by_their_sign() -> None:
     assert tl.compile(b.build())(x, np.array([0, 127, 255], np.uint8)).tolist() == [0, 127, 255]
 
 
+def test_a_vector_of_narrow_unsigned_indices_goes_on_at_zero() -> None:
+    b = Builder("around")
+    x, start, y = b.param("x", i32[300]), b.param("start", u8), b.param("y", i32[300])
+    four = Ramp(start, IntImm(u8, 1), 4)
+    b.store(y, four, x[four])
+    for debug in (False, True):
+        y = np.zeros(300, np.int32)
+        tl.compile(b.build(), debug=debug)(np.arange(1, 301, dtype=np.int32), 254, y)
+        assert np.flatnonzero(y).tolist() == [0, 1, 254, 255]
+        assert y[[0, 1, 254, 255]].tolist() == [1, 2, 255, 256]
+
+
 def test_volatile_accesses_are_kept() -> None:
     b = Builder("poll")
     y = b.param("y", i32[1], out=True)

@@ -268,8 +268,13 @@ class Expressions:
 
 
 def is_unit_ramp(index: Expr) -> bool:
-    """Whether `index` is a Ramp over neighbouring elements."""
-    return isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value == 1
+    """Whether `index` is a Ramp over neighbouring elements.
+
+    A narrow unsigned one may go on at 0; any other that wraps around has an index outside of every buffer.
+    """
+    may_go_on = not index.dtype.is_signed and index.dtype.bits < 64
+    is_unit = isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value == 1
+    return is_unit and not may_go_on
 
 
 def _is_small(dtype: DType) -> bool:
