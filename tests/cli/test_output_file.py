@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -46,3 +48,31 @@ def test_what_cannot_be_written_is_refused_beforehand(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="there is no folder"):
         refuse_unwritable(tmp_path / "nowhere" / "out.pgm")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_ours_is_refused_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+    with pytest.raises(CommandError, match="there is no permission to write to"):
+        refuse_unwritable(tmp_path / "out.pgm")
+
+
+def test_a_device_or_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_file(pipe, b"new")
+    assert os.read(reader, 10) == b"new"
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_link_stays_a_link_and_permissions_stay(tmp_path: Path) -> None:
+    path, link = tmp_path / "out.pgm", tmp_path / "link.pgm"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    link.symlink_to(path)
+    write_file(link, b"new")
+    assert link.is_symlink()
+    assert path.read_bytes() == b"new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600

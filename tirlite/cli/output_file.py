@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 from tirlite.cli.command_error import CommandError
@@ -30,16 +31,37 @@ def refuse_unwritable(path: Path) -> None:
         raise CannotWrite(str(path), f"there is no folder `{path.parent}`").error()
     if path.is_dir():
         raise CannotWrite(str(path), "that is a folder").error()
+    written = path if _is_device(path) else path.resolve().parent
+    if not os.access(written, os.W_OK):
+        raise CannotWrite(str(path), f"there is no permission to write to `{written}`").error()
 
 
 def write_file(path: Path, contents: bytes) -> None:
-    """Writes a file by way of another one beside it, so that nobody ever sees a half of it. Raises CommandError."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Writes a file by way of another one beside it, so that nobody ever sees a half of it. Raises CommandError.
+
+    What a link leads to is written, not the link. An old file leaves its permissions to the new one. A device or a
+    pipe, as `/dev/stdout`, is written to, and never replaced.
+    """
     try:
-        try:
-            beside.write_bytes(contents)
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        if _is_device(path):
+            with path.open("wb") as device:
+                device.write(contents)
+        else:
+            _replace(path.resolve(), contents)
     except OSError as error:
         raise CannotWrite(str(path), error.strerror or str(error)).error() from None
+
+
+def _is_device(path: Path) -> bool:
+    return path.exists() and not path.is_file()
+
+
+def _replace(path: Path, contents: bytes) -> None:
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        beside.write_bytes(contents)
+        if path.exists():
+            shutil.copymode(path, beside)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
