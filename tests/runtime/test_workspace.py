@@ -78,3 +78,20 @@ def test_a_block_comes_back_when_an_assert_fires(monkeypatch: pytest.MonkeyPatch
         sizes.add(pool.idle_bytes)
     assert len(sizes) == 1
     assert sizes.pop() >= 800
+
+
+def test_zeros_of_both_signs_have_sizes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    @tl.kernel
+    def signed(gain: tl.f64, y: tl.out[tl.f64[1]]):
+        t = tl.alloc(tl.f64[min(max(tl.i64(1.0 / gain), 1), 4096)])
+        t[0] = gain
+        for i in range(1):
+            y[i] = t[i]
+
+    pool = Workspaces()
+    signed(1.0)
+    monkeypatch.setattr(signed._version.executable, "_workspaces", pool)
+    signed(-0.0)
+    assert pool.idle_bytes < 4096
+    signed(0.0)
+    assert pool.idle_bytes > 4096 * 8

@@ -121,8 +121,9 @@ class Executable:
         size = self._size(*numbers)
         if size < 0:
             self._refuse_size(binding, self._lowered.workspace.refused(size))
-        # A plan out of the hands of the caller may be another one at the same address.
-        if not plan or self._plans is not None:
+        # A plan out of the hands of the caller may be another one at the same address; 0.0 is equal to -0.0.
+        has_zero = any(number == 0 and isinstance(number, float) for number in numbers)
+        if (not plan or self._plans is not None) and not has_zero:
             self._last_size = (numbers, size)
         return size
 
