@@ -250,7 +250,7 @@ def test_calls_in_a_parallel_loop_are_handed_to_workers() -> None:
     x, y = numbers(64, 4000), np.empty((64, 4000), np.float32)
     kernel = tl.compile(rows, target=replace(tl.Target.host(), workers=4))
     kernel(x, y)
-    assert "tirlite_fork_join" in kernel.llvm
+    assert "tirlite.fork_join" in kernel.llvm
     assert np.array_equal(y, np.cumsum(x, axis=1, dtype=np.float32))
 
 

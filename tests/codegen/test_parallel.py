@@ -89,10 +89,21 @@ def nested(y: tl.f32[n, m]):
 
 def test_the_outermost_loop_that_can_have_several_iterations_is_handed_out() -> None:
     assert [tasks(with_workers(nested, workers)) for workers in (1, 2)] == [0, 1]
-    assert "tirlite_fork_join" not in with_workers(nested, 1).llvm
+    assert "tirlite.fork_join" not in with_workers(nested, 1).llvm
     y = np.zeros((700, 900), np.float32)
     with_workers(nested, 2)(y)
     assert (y == 1).all()
+
+
+def test_a_kernel_may_be_called_as_the_pool_is() -> None:
+    @tl.kernel(target=tl.Target.host(workers=2))
+    def fork_join(y: tl.f32[n]):
+        for i in tl.parallel(n):
+            y[i] = i
+
+    y = np.zeros(5, np.float32)
+    fork_join(y)
+    assert y.tolist() == [0, 1, 2, 3, 4]
 
 
 @tl.kernel

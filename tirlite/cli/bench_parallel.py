@@ -45,7 +45,7 @@ def parallel_figures(workers: int, *, quick: bool = False) -> Iterator[Figure]:
     for case in CASES:
         kernel = case.kernel
         builds = [driver.compile(kernel, target=target) for target in targets]
-        if kernel.name not in SIZES or "tirlite_fork_join" not in builds[1].llvm:
+        if kernel.name not in SIZES or "tirlite.fork_join" not in builds[1].llvm:
             continue
         size = case.sizes[-1] if quick else SIZES[kernel.name]
         arguments = case.inputs(np.random.default_rng(0), *size)

@@ -1,6 +1,6 @@
 """A machine's name in, the LLVM text of the pool of worker threads that parallel loops run on out.
 
-`tirlite_fork_join(task, closure, count, workers, chunks)` cuts `count` iterations into `chunks` of almost equal length
+`tirlite.fork_join(task, closure, count, workers, chunks)` cuts `count` iterations into `chunks` of almost equal length
 and runs `task(closure, first, end, worker)` on each, in the calling thread, which is worker 0, and in threads that wait
 for work. It returns the result of the lowest chunk whose result is not 0; other results below 0 are addresses, negated,
 and are freed. Who finds the pool in use, by another thread or by a task around, runs all chunks as one, by itself.
@@ -13,8 +13,9 @@ that is not woken in time holds nobody up. Threads without work spin for some mi
 
 from __future__ import annotations
 
-FORK_JOIN = "tirlite_fork_join"
-RESET = "tirlite_pool_reset"  # to be called in the child of a fork, which has none of the threads
+# With a dot, which no name of a kernel keeps.
+FORK_JOIN = "tirlite.fork_join"
+RESET = "tirlite.pool_reset"  # to be called in the child of a fork, which has none of the threads
 
 # How often a waiting thread looks before it sleeps: some tens of microseconds.
 _LOOKS = 2000
@@ -26,12 +27,12 @@ _MACHINES = {
 }
 
 _ALONE = """
-define i64 @tirlite_fork_join(ptr %task, ptr %closure, i64 %count, i64 %workers, i64 %chunks) {
+define i64 @tirlite.fork_join(ptr %task, ptr %closure, i64 %count, i64 %workers, i64 %chunks) {
   %code = tail call i64 %task(ptr %closure, i64 0, i64 %count, i64 0)
   ret i64 %code
 }
 
-define i64 @tirlite_pool_reset() {
+define i64 @tirlite.pool_reset() {
   ret i64 0
 }
 """
@@ -245,7 +246,7 @@ leave:
   ret i64 %found
 }
 
-define i64 @tirlite_fork_join(ptr %task, ptr %closure, i64 %count, i64 %workers, i64 %chunks) {
+define i64 @tirlite.fork_join(ptr %task, ptr %closure, i64 %count, i64 %workers, i64 %chunks) {
 entry:
   %one = icmp ult i64 %chunks, 2
   br i1 %one, label %alone, label %claim
@@ -267,7 +268,7 @@ fork:
   ret i64 %code
 }
 
-define i64 @tirlite_pool_reset() {
+define i64 @tirlite.pool_reset() {
   store i32 0, ptr @busy
   store i32 0, ptr @sleepers
   store i64 0, ptr @threads
