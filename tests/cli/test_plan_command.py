@@ -101,6 +101,21 @@ def test_bound_names_make_the_plan_concrete(folder: Path, capsys: Shown) -> None
     assert (folder / "out.csv").read_text().startswith("id,lower,upper,size_expr,offset\na,0,2,16*N,")
 
 
+def test_facts_and_values_may_be_told_one_by_one(folder: Path, capsys: Shown) -> None:
+    _, out, _ = run("symbolic.csv --facts N<=64 --facts N%8==0", capsys)
+    assert "8 <= N <= 64, N % 8 == 0" in out
+    (folder / "two.csv").write_text("id,lower,upper,size_expr\na,0,2,N*M\n")
+    _, out, _ = run("two.csv --bind N=4 --bind M=2 --json", capsys)
+    assert json.loads(out)["total"] == 8
+
+
+@pytest.mark.parametrize("strategy", ["auto", "exact"])
+def test_a_time_limit_may_be_infinite(folder: Path, capsys: Shown, strategy: str) -> None:
+    code, out, _ = run(f"input.csv --json --strategy {strategy} --time-limit inf", capsys)
+    assert code == 0
+    assert json.loads(out)["proved_optimal"]
+
+
 def test_pictures_and_a_page(folder: Path, capsys: Shown) -> None:
     code, _, err = run("input.csv --svg plan.svg --html plan.html", capsys)
     assert code == 0
@@ -171,6 +186,9 @@ def test_addresses_of_slots_keep_the_capacity_too(folder: Path, capsys: Shown) -
         ("symbolic.csv --facts N<", "bad-fact"),
         ("symbolic.csv --facts N<3 --bind N=3", "bad-binding"),
         ("symbolic.csv --bind N<=3", "bad-plan-option"),
+        ("symbolic.csv --bind N", "bad-plan-option"),
+        ("symbolic.csv --bind N=0", "bad-plan-option"),
+        ("symbolic.csv --bind N=3 --bind N=4", "bad-plan-option"),
         ("input.csv --out nowhere/out.csv", "cannot-write"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,11 +35,12 @@ examples:
   tirlite plan lifetimes.csv --bind N=4 --json
   tirlite plan encoder.onnx --dim batch=4 --html plan.html
 """
-# What speaks of a table, and has no meaning for a model; None or empty where it was not given.
+# What speaks of a table, and has no meaning for a model; None or [] where it was not given.
 _OF_TABLES = ("capacity", "facts", "out")
 # Strategies that search, and for how many nodes where nothing is told: some seconds.
 _SEARCHES = ("auto", "exact")
 _BUDGET = 1_000_000
+_VALUE = re.compile(r"(?P<name>[^\W\d]\w*)\s*==?\s*(?P<value>-?\d{1,4000})")
 # Seconds in which there is no time to load and compile an engine.
 _BRIEF = 0.5
 
@@ -91,10 +93,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--budget", metavar="NODES", type=int, help="nodes to search: the same plan on any machine")
     parser.add_argument("--threads", metavar="T", type=int, default=1, help="how many searches may go on at once")
     parser.add_argument("--align", metavar="A", type=int, default=1, help="a power of two; aligns every buffer to it")
-    parser.add_argument(
-        "--facts", metavar="F", default="", help="what is known of the names in sizes: 'N<=64, N%%8==0'"
-    )
-    parser.add_argument("--bind", metavar="N=4", default="", help="values for names in sizes, with commas between")
+    facts = "what is known of the names in sizes: 'N<=64, N%%8==0'"
+    parser.add_argument("--facts", metavar="F", action="append", default=[], help=facts)
+    values = "values for names in sizes, with commas between"
+    parser.add_argument("--bind", metavar="N=4", action="append", default=[], help=values)
     parser.add_argument("--dim", metavar="NAME=4", action="append", default=[], help="a value for a dim of a model")
     add_constant(parser)
     parser.add_argument("--out", metavar="FILE", type=Path, help="write the table with a column of offsets")
@@ -144,12 +146,14 @@ def _of_model(arguments: argparse.Namespace) -> tuple[Problem, Plan]:
     from tirlite.cli.plan_model import ToldOfModel, model_plan
 
     for name in _OF_TABLES:
-        if getattr(arguments, name) not in (None, ""):
-            raise BadPlanOption(f"--{name}", str(getattr(arguments, name)), "it is for tables, not for models").error()
+        given = getattr(arguments, name)
+        if given is not None and given != []:
+            value = ", ".join(given) if isinstance(given, list) else str(given)
+            raise BadPlanOption(f"--{name}", value, "it is for tables, not for models").error()
     if arguments.align != 1:
         raise BadPlanOption("--align", str(arguments.align), "the tensors of a model have their alignment").error()
     with input_at_fault():
-        bound = _binding("--bind", arguments.bind)
+        bound = _binding(arguments.bind)
         sizes, constants = told_dims(arguments.dim), told_constants(arguments.constant)
         budget = _budget(arguments) if arguments.strategy == "exact" else arguments.budget
         told = ToldOfModel(bound, sizes, constants)
@@ -161,8 +165,9 @@ def _problem(arguments: argparse.Namespace) -> Problem:
     from tirlite.plan import Pool, read_csv
 
     pool = Pool("global", capacity=arguments.capacity, align=arguments.align)
+    bind = _binding(arguments.bind)
     try:
-        return read_csv(arguments.file, pools=[pool], facts=arguments.facts, bind=_binding("--bind", arguments.bind))
+        return read_csv(arguments.file, pools=[pool], facts=", ".join(arguments.facts), bind=bind)
     except OSError as error:
         raise NoSuchFile(str(arguments.file), error.strerror or str(error)).error() from None
 
@@ -199,15 +204,17 @@ def _refuse_outputs(arguments: argparse.Namespace) -> None:
             refuse_unwritable(path)
 
 
-def _binding(option: str, text: str) -> dict[str, int]:
+def _binding(given: list[str]) -> dict[str, int]:
     """The values in `N=4, M=8`."""
-    from tirlite.plan import parse_facts
-
-    values = {}
-    for name, dim in parse_facts(text).items():
-        if dim.low != dim.high:
-            raise BadPlanOption(option, text, f"give `{name}` one value, as in `{option} {name}=4`").error()
-        values[name] = dim.low
+    values: dict[str, int] = {}
+    for text in (part.strip() for each in given for part in each.split(",")):
+        if not text:
+            continue
+        value = _VALUE.fullmatch(text)
+        if value is None or int(value["value"]) < 1:
+            raise BadPlanOption("--bind", text, "give names positive integers, as in `--bind N=4,M=8`").error()
+        if values.setdefault(value["name"], int(value["value"])) != int(value["value"]):
+            raise BadPlanOption("--bind", text, f"it is given {values[value['name']]} already").error()
     return values
 
 

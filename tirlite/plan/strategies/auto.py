@@ -56,7 +56,7 @@ def auto(
     from tirlite.plan.strategies.exact import improved
     from tirlite.plan.strategies.pack import pack
 
-    looks = BUDGET if time_limit is None else min(int(time_limit * _LOOKS_PER_SECOND), BUDGET)
+    looks = BUDGET if time_limit is None else int(min(time_limit * _LOOKS_PER_SECOND, BUDGET))
     packed = pack(problem, looks, engine)
     if bound is not None and not is_first and isinstance(packed.total, int) and packed.total >= bound.slots:
         slots = share(problem)
