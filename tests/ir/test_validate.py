@@ -182,6 +182,8 @@ ILL_FORMED: list[tuple[str, ir.PrimFunc]] = [
     ("loop-type", loop(start=a)),
     ("loop-type", loop(var=ir.Var("i", i32))),
     ("loop-step", loop(step=0)),
+    ("loop-step", loop(step=1 << 63)),
+    ("loop-step", loop(step=1.5)),
     ("thread-loop", loop(kind=ir.ForKind.THREAD, thread_tag="threadIdx.x", start=ONE)),
     ("thread-loop", loop(kind=ir.ForKind.THREAD, thread_tag="threadIdx.x", step=2)),
     ("thread-loop", loop(kind=ir.ForKind.THREAD)),

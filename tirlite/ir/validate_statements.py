@@ -29,6 +29,7 @@ from tirlite.ir.stmt import (
 from tirlite.ir.validate_types import ACCESS, Rule, let_type, no_stray_argument
 from tirlite.ir.walk import distinct
 from tirlite.plan.scope import StorageScope
+from tirlite.show import shown
 
 
 class StoreType(Message):
@@ -93,16 +94,18 @@ class LoopType(Message):
 
 
 class LoopStep(Message):
-    """The step of a loop is zero.
+    """The step of a loop is zero, or none that an i64 holds.
 
     Example: `For(i, zero, n, body, step=0)`.
     Fix: Give another step.
     """
 
     code = "loop-step"
-    title = "loop `{name}` has step 0 and never ends"
+    title = "loop `{name}` has the step {step}"
+    help = "a step is an integer that i64 holds, other than 0"
 
     name: str
+    step: str
 
 
 class ThreadLoop(Message):
@@ -317,7 +320,9 @@ def loop_types(node: For) -> Message | None:
 
 
 def loop_step(node: For) -> Message | None:
-    return LoopStep(node.var.name) if node.step == 0 else None
+    step = node.step
+    fits = type(step) is int and i64.min <= step <= i64.max and step != 0
+    return None if fits else LoopStep(node.var.name, f"{shown(step):.60}")
 
 
 def thread_loop(node: For) -> Message | None:
