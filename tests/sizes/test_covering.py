@@ -6,7 +6,7 @@ from random import Random
 
 import tirlite.plan as plan
 from tirlite.plan import Problem, Request
-from tirlite.sizes import Dim, Proof, Size, evaluate, maximum, prove_le, round_up
+from tirlite.sizes import Dim, Proof, Size, ceildiv, evaluate, maximum, prove_eq, prove_le, round_up
 from tirlite.sizes.covering import covered_minimum
 from tirlite.sizes.poly import terms_of
 from tirlite.sizes.search import best_lower_bound
@@ -45,6 +45,19 @@ def test_the_check_of_a_plan_over_many_dims_finds_its_proofs() -> None:
     problem = Problem(tuple(requests))
     found = plan.solve(problem, "group")
     assert plan.check(problem, found) == plan.Ok()
+
+
+def test_hundreds_of_dims_are_no_hindrance() -> None:
+    dims = [Dim(f"d{number}") for number in range(200)]
+    pieces: Size = 0
+    left: Size = 0
+    whole: Size = 0
+    for dim in dims:
+        pieces, left, whole = pieces + 8 * ceildiv(dim, 8), left + dim % 8, whole + dim
+    assert prove_le(whole, pieces) is Proof.YES
+    assert prove_le(pieces, 8 * whole) is Proof.YES
+    assert prove_le(pieces, 8 * whole - 1) is not Proof.YES
+    assert prove_eq(left + sum((dim // 8 * 8 for dim in dims), start=0), whole) is Proof.YES
 
 
 def test_bounds_hold_at_all_values() -> None:

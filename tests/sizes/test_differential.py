@@ -122,7 +122,7 @@ class Drawn:
     def size(self, tree: Tree) -> Size:
         try:
             return over(tree, {name: dim + 0 for name, dim in self.dims.items()}, OVER_SIZES)
-        except KernelError:  # it divides by zero wherever it is evaluated
+        except (KernelError, ZeroDivisionError):  # it divides by zero wherever it is evaluated
             assume(False)
             raise
 

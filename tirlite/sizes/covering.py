@@ -7,7 +7,7 @@ of its terms together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tirlite.sizes.box import minimum_in_box
 from tirlite.sizes.dim import Dim
@@ -18,8 +18,8 @@ from tirlite.sizes.poly import Product, Terms, of_terms
 MANY_DIMS = 2
 # Of fewer terms none is left out of a cover.
 _FEWEST = 3
-# Covers that are tried, and negative terms of which the sum is sampled.
-_TRIES, _SAMPLED = 64, 8
+# Covers that may turn out to be none, and negative terms of which the sum is sampled.
+_FAILURES, _SAMPLED = 64, 8
 _LARGE = 1000
 
 # A lower bound of a sum that reaches 0 if one is found that does.
@@ -34,33 +34,54 @@ def covered_minimum(terms: Terms, bound: Bound) -> int | None:
     """
     if sum(map(bool, terms)) < _FEWEST or any(not atom.bounds.nonnegative for product in terms for atom in product):
         return None
-    dims = {product: frozenset(dims_of(of_terms({product: 1}))) for product in terms if product}
-    free = sorted((product for product in dims if terms[product] > 0), key=lambda product: len(dims[product]))
-    negative: dict[frozenset[Dim], list[Product]] = {}
+    dims = {product: dims_of(of_terms({product: 1})) for product in terms if product}
+    free = _Free({product: over for product, over in dims.items() if terms[product] > 0})
+    negative: dict[tuple[Dim, ...], list[Product]] = {}
     for product in dims:
         if terms[product] < 0:
             negative.setdefault(dims[product], []).append(product)
-    tries = 0
-    for over, needed in sorted(negative.items(), key=lambda each: sum(bool(each[0] & dims[p]) for p in free)):
-        for cover in _covers([product for product in free if dims[product] & over], dims):
-            tries += 1
-            if tries > _TRIES or len(needed) + len(cover) == len(dims):
+    failures = 0
+    for over, needed in sorted(negative.items(), key=lambda each: len(free.meeting(each[0]))):
+        for cover in free.covers(over):
+            if failures > _FAILURES or len(needed) + len(cover) == len(dims):
                 return None
             found = bound({product: terms[product] for product in (*needed, *cover)})
             if found is not None and found >= 0:
-                free = [product for product in free if product not in cover]
+                free.take(cover)
                 break
+            failures += 1
         else:
             return None
-    return terms.get((), 0) + (minimum_in_box({product: terms[product] for product in free}) or 0)
+    return terms.get((), 0) + (minimum_in_box({product: terms[product] for product in free.products}) or 0)
 
 
-def _covers(free: list[Product], dims: Mapping[Product, frozenset[Dim]]) -> list[list[Product]]:
-    """Each product alone, then all over the same dims together."""
-    groups: dict[frozenset[Dim], list[Product]] = {}
-    for product in free:
-        groups.setdefault(dims[product], []).append(product)
-    return [*([product] for product in free), *(group for group in groups.values() if len(group) > 1)]
+class _Free:
+    """Positive terms that cover nothing yet, those over the fewest dims first."""
+
+    def __init__(self, dims: Mapping[Product, tuple[Dim, ...]]) -> None:
+        self._dims = dims
+        self.products = {product: place for place, product in enumerate(sorted(dims, key=lambda each: len(dims[each])))}
+        self._over: dict[Dim, list[Product]] = {}
+        for product in self.products:
+            for dim in dims[product]:
+                self._over.setdefault(dim, []).append(product)
+
+    def meeting(self, over: tuple[Dim, ...]) -> list[Product]:
+        """The terms that have some of these dims."""
+        found = {product for dim in over for product in self._over.get(dim, ()) if product in self.products}
+        return sorted(found, key=self.products.__getitem__)
+
+    def covers(self, over: tuple[Dim, ...]) -> list[list[Product]]:
+        """What may cover a term over these dims: each term that meets it, then all of those over the same dims."""
+        found = self.meeting(over)
+        groups: dict[tuple[Dim, ...], list[Product]] = {}
+        for product in found:
+            groups.setdefault(self._dims[product], []).append(product)
+        return [*([product] for product in found), *(group for group in groups.values() if len(group) > 1)]
+
+    def take(self, cover: Sequence[Product]) -> None:
+        for product in cover:
+            del self.products[product]
 
 
 def telling_bindings(terms: Terms) -> Iterator[Mapping[Dim, int]]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from tirlite.diag import KernelError, Message
 from tirlite.sizes.dim import Dim
-from tirlite.sizes.poly import Atom, Composite, Size, SizeLike, Terms, as_size, inside_out, of_terms, terms_of
-from tirlite.sizes.terms import accumulate, multiply
+from tirlite.sizes.poly import Atom, Composite, Size, SizeLike, Terms, inside_out, of_terms, terms_of
+from tirlite.sizes.terms import replace
 
 
 class DimWithoutValue(Message):
@@ -77,20 +77,11 @@ def substitute(size: SizeLike, values: Mapping[Dim, SizeLike]) -> Size:
     """
     if isinstance(size, int):
         return size
-    images: dict[Atom, Size] = {}
+    images: dict[Atom, Terms] = {}
     for atom in inside_out(size):
         if isinstance(atom, Dim):
-            images[atom] = as_size(values.get(atom, atom))
+            images[atom] = terms_of(values.get(atom, atom))
         elif isinstance(atom, Composite):
-            images[atom] = atom.rebuild([_image(terms_of(operand), images) for operand in atom.operands])
-    return _image(terms_of(size), images)
-
-
-def _image(terms: Terms, images: Mapping[Atom, Size]) -> Size:
-    total: dict[tuple[Atom, ...], int] = {}
-    for product, coefficient in terms.items():
-        image: Terms = {(): coefficient}
-        for atom in product:
-            image = multiply(image, terms_of(images[atom]))
-        accumulate(total, image)
-    return of_terms(total)
+            operands = [of_terms(replace(terms_of(operand), images)) for operand in atom.operands]
+            images[atom] = terms_of(atom.rebuild(operands))
+    return of_terms(replace(terms_of(size), images))

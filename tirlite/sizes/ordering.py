@@ -53,4 +53,4 @@ def _pairs(terms: Mapping[tuple[F, ...], int]) -> Iterator[tuple[F, F]]:
 
 def _with_greater(terms: Mapping[tuple[F, ...], int], greater: F, less: F) -> int | None:
     widened: dict[tuple[Factor, ...], int] = {(*product,): coefficient for product, coefficient in terms.items()}
-    return minimum_in_box(replace(widened, greater, {(less,): 1, (_Distance(),): 1}))
+    return minimum_in_box(replace(widened, {greater: {(less,): 1, (_Distance(),): 1}}))

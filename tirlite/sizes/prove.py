@@ -96,10 +96,10 @@ def _lowest(terms: Terms, target: int | None = None) -> int | None:
 
 
 def _defined(terms: Terms) -> Terms:
-    """The same sum, with atoms that have a definition replaced by it."""
+    """The same sum, with atoms that have a definition replaced by it, and those within likewise."""
     while True:
         atoms = dict.fromkeys(atom for product in terms for atom in product)
-        defined = next(((atom, size) for atom in atoms if (size := atom.definition()) is not None), None)
-        if defined is None:
+        definitions = {atom: terms_of(size) for atom in atoms if (size := atom.definition()) is not None}
+        if not definitions:
             return terms
-        terms = replace(terms, defined[0], terms_of(defined[1]))
+        terms = replace(terms, definitions)

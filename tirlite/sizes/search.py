@@ -76,7 +76,7 @@ class _Search:
         for atom in composite:
             definition = atom.definition()
             if definition is not None:
-                return _better(best, self.lower(replace(terms, atom, terms_of(definition)), target, kept))
+                return _better(best, self.lower(replace(terms, {atom: terms_of(definition)}), target, kept))
         for atom in composite:
             if atom.choices() and not self._bounded_by_one(terms, atom):
                 return _better(best, self._least_choice(terms, atom, target, kept))
@@ -91,7 +91,7 @@ class _Search:
     def _least_choice(self, terms: Terms, atom: Atom, target: int | None, kept: _Kept) -> int | None:
         found = []
         for choice in atom.choices():
-            value = self.lower(replace(terms, atom, terms_of(choice)), target, kept)
+            value = self.lower(replace(terms, {atom: terms_of(choice)}), target, kept)
             if value is None or (target is not None and value < target):
                 return None
             found.append(value)

@@ -90,14 +90,17 @@ def without(product: tuple[F, ...], divisor: tuple[F, ...]) -> tuple[F, ...] | N
 
 
 def replace(
-    terms: Mapping[tuple[F, ...], int], factor: F, value: Mapping[tuple[F, ...], int]
+    terms: Mapping[tuple[F, ...], int], images: Mapping[F, Mapping[tuple[F, ...], int]]
 ) -> dict[tuple[F, ...], int]:
-    """`terms` with `value` in the place of `factor`, in all its powers."""
+    """`terms` with the sums that `images` names in the place of factors, in all their powers; all at once."""
     result: dict[tuple[F, ...], int] = {}
     for product, coefficient in terms.items():
-        image = {tuple(f for f in product if f != factor): coefficient}
-        for _ in range(product.count(factor)):
-            image = multiply(image, value)
+        kept = tuple(factor for factor in product if factor not in images)
+        image: Mapping[tuple[F, ...], int] = {kept: coefficient}
+        if len(kept) < len(product):
+            for factor in product:
+                if factor in images:
+                    image = multiply(image, images[factor])
         accumulate(result, image)
     return result
 
