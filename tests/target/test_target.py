@@ -39,3 +39,19 @@ def test_a_memory_may_begin_at_a_multiple_of_its_alignment_alone() -> None:
 def test_numbers_that_no_memory_has_are_refused(info: tuple[int, int, int]) -> None:
     with pytest.raises(tl.PlanError, match="bad-memory"):
         tl.Target.host().with_memory("local.UB", tl.MemoryInfo(*info))
+
+
+@pytest.mark.parametrize(
+    ("scope", "hint"),
+    [
+        ("local.UV", "did you mean `local.UB`"),
+        ("shared.UB", "did you mean `local.UB`?"),
+        ("global.weights", "it describes `local.L0A`, `local.UB`"),
+    ],
+)
+def test_an_unknown_memory_is_answered_with_those_that_there_are(scope: str, hint: str) -> None:
+    info = tl.MemoryInfo(8, 256, 1 << 20)
+    target = tl.Target.host().with_memory("local.UB", info).with_memory("local.L0A", info)
+    with pytest.raises(tl.PlanError) as caught:
+        target.memory("a", scope)
+    assert hint in str(caught.value)

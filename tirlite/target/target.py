@@ -159,12 +159,20 @@ class Target:
     def memory(self, buffer: str, scope: str, span: Span | None = None) -> MemoryInfo:
         """What is known of the memory that `buffer`, allocated at `span`, wants.
 
-        Raises PlanError with the nearest names if unknown.
+        Raises PlanError with the nearest names if unknown, or else with all.
         """
         if scope not in self.memories:
-            near = nearest(scope, self.memories)
-            raise UnknownMemory(buffer, scope, f"; did you mean {near}?" if near else "", span=span).error()
+            raise UnknownMemory(buffer, scope, self._instead_of(scope), span=span).error()
         return self.memories[scope]
+
+    def _instead_of(self, scope: str) -> str:
+        """A hint at the memories with names like `scope`, or with its tag; where there are none, at all."""
+        tag = scope.partition(".")[2]
+        tagged = ", ".join(f"`{each}`" for each in sorted(self.memories) if each.partition(".")[2] == tag)
+        if near := nearest(scope, self.memories) or tagged:
+            return f"; did you mean {near}?"
+        known = ", ".join(f"`{each}`" for each in sorted(self.memories))
+        return f"; it describes {known}" if known else ""
 
 
 def _processors() -> int:
