@@ -50,6 +50,11 @@ class Group:
         return maximum(*sizes)
 
     @property
+    def fixed(self) -> int | None:
+        """The offset that a member demands."""
+        return next((request.fixed for request in self.members if request.fixed is not None), None)
+
+    @property
     def memories(self) -> tuple[str, ...]:
         """The memories that all members accept, best first."""
         first, *rest = self.members

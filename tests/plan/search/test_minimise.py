@@ -1,6 +1,6 @@
 """The search: what it finds is as low as the best of all arrangements, and its bound says so."""
 
-from itertools import permutations
+from itertools import pairwise, permutations
 from random import Random
 
 import pytest
@@ -17,19 +17,24 @@ def item(size, *live, align=1, fixed=None):
     return Item(size, align, fixed, live)
 
 
-def meet(a, b):
-    return bool(a.size and b.size) and any(s < y and x < t for s, t in a.live for x, y in b.live)
+def meetings(a, b):
+    """What both fill, in each stretch of time in which both live and fill anything."""
+    for (low, high), mine in a.stretches:
+        for (begin, end), theirs in b.stretches:
+            if low < end and begin < high and mine and theirs:
+                yield mine, theirs
 
 
 def clash(a, at, b, other):
-    return meet(a, b) and at < other + b.size and other < at + a.size
+    return any(at < other + theirs and other < at + mine for mine, theirs in meetings(a, b))
 
 
 def lowest_room(items, placed, number):
     """The lowest offset at which an item clashes with none of those placed."""
     own, offset = items[number], 0
-    for low, high in sorted((placed[n], placed[n] + items[n].size) for n in placed if meet(items[n], own)):
-        if offset + own.size <= low:
+    taken = [(at - mine, at + theirs) for n, at in placed.items() for mine, theirs in meetings(own, items[n])]
+    for low, high in sorted(taken):
+        if offset <= low:
             break
         offset = max(offset, -(-high // own.align) * own.align)
     return offset
@@ -50,8 +55,8 @@ def best_height(items):
 
 
 def random_items(random, most=6):
-    """Items in any mix of alignments, gaps, fixed offsets and equal copies."""
-    has_aligns, has_gaps, has_fixed, has_copies = (random.random() < 0.4 for _ in range(4))
+    """Items in any mix of alignments, gaps, fixed offsets, equal copies, and sizes that vary."""
+    has_aligns, has_gaps, has_fixed, has_copies, has_pieces = (random.random() < 0.4 for _ in range(5))
     scale, end = random.choice([1, 1, 4, 8]), random.choice([4, 8, 14])
     items = []
     while len(items) < random.randrange(1, most + 1):
@@ -63,8 +68,17 @@ def random_items(random, most=6):
         align = random.choice([1, 2, 4, 8]) if has_aligns else 1
         size = scale * random.randrange(random.random() > 0.1, random.choice([4, 12]))
         fixed = align * random.randrange(6) if has_fixed and random.random() < 0.35 else None
-        items += [Item(size, align, fixed, tuple(live))] * (2 if has_copies and fixed is None else 1)
+        pieces = tuple(pieces_of(random, live, size)) if has_pieces and random.random() < 0.5 else ()
+        size = max((filled for _, filled in pieces), default=size)
+        items += [Item(size, align, fixed, tuple(live), pieces)] * (2 if has_copies and fixed is None else 1)
     return items[:most]
+
+
+def pieces_of(random, live, size):
+    """Stretches in which a buffer fills its size, and others in which it fills less, or nothing."""
+    for low, high in live:
+        for begin, end in pairwise(sorted({low, high, random.randint(low, high)})):
+            yield (begin, end), random.choice([size, size, size // 2, 0])
 
 
 def assert_valid(items, packing):
@@ -94,6 +108,13 @@ def test_a_height_above_the_largest_sum_can_be_proved():
     assert (packing.total, packing.bound) == (10, 10)
     assert best_height(items) == 10
     assert sum(each.size for each in items[1:]) == 9
+
+
+def test_a_buffer_lies_low_where_its_neighbour_has_shrunk():
+    pieces = (((0, 2), 8), ((2, 6), 2))
+    shrinking = Item(8, 1, None, tuple(span for span, _ in pieces), pieces)
+    packing = minimise([shrinking, item(6, (3, 6))], PythonEngine(), Limits(ENOUGH), start=(0, 8))
+    assert (packing.total, packing.bound) == (8, 8)
 
 
 def test_padding_counts_in_the_bound():

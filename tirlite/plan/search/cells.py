@@ -42,21 +42,24 @@ class Cells:
     lie one after the other, that of `i` from `starts[i]` to `starts[i + 1]`.
     """
 
-    # The problem, by buffer: size, alignment, the highest offset allowed, order of preference, and the equal buffer
-    # that is to lie below it (`before`) or above (`after`).
-    size: Array
+    # The problem, by buffer: alignment, the highest offset allowed, order of preference, and the equal buffer that is
+    # to lie below it (`before`) or above (`after`).
     align: Array
     latest: Array
     rank: Array
     before: Array
     after: Array
-    # Its neighbours, which live at some time when it does; its first section, the one after its last, and all.
+    # Its neighbours, which live at some time when it does, what it fills at most while each of them lives, and what
+    # that fills while it lives; its first section, the one after its last, all, and what it fills in each.
     neighbour_starts: Array
     neighbours: Array
+    own_height: Array
+    other_height: Array
     first: Array
     last: Array
     section_starts: Array
     sections: Array
+    fill: Array
     # By section: its buffers, and the height that these may fill.
     member_starts: Array
     members: Array

@@ -44,11 +44,11 @@ def explain(s: Cells) -> None:
 
 
 def push_neighbours(s: Cells, c: int, most: int) -> None:
-    """Demands explanations for the neighbours of `c`: for those placed, and for others of `most` units at most."""
-    neighbours, starts = s.neighbours, s.neighbour_starts
+    """Demands explanations for the neighbours of `c`: those placed, and others of `most` units at most below it."""
+    neighbours, starts, height = s.neighbours, s.neighbour_starts, s.other_height
     for k in range(starts[c], starts[c + 1]):
         d = neighbours[k]
-        if s.placed[d] >= 0 or s.size[d] <= most:
+        if s.placed[d] >= 0 or height[k] <= most:
             push(s, d)
 
 

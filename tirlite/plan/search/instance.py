@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import gcd
+from operator import sub
 
 from tirlite.plan.request import Interval
 from tirlite.record import record
 
+# For each buffer those that live at some time when it does. A set of buffers, and what each of them fills then.
+_Near = dict[int, dict[int, int]]
+_Clique = tuple[tuple[int, ...], tuple[int, ...]]
+
 
 @record
 class Item:
-    """A buffer: bytes, a power of two that divides its offset, its offset if that is given, and when it lives."""
+    """A buffer: bytes, a power of two that divides its offset, its offset if that is given, and when it lives.
+
+    Where it does not fill its `size` all the time, `pieces` are what it fills in each stretch of its life.
+    """
 
     size: int
     align: int
     fixed: int | None
     live: tuple[Interval, ...]
+    pieces: tuple[tuple[Interval, int], ...] = ()
+
+    @property
+    def stretches(self) -> tuple[tuple[Interval, int], ...]:
+        """What it fills in each stretch of its life."""
+        return self.pieces or tuple([(span, self.size) for span in self.live])
 
 
 @record
@@ -24,11 +38,11 @@ class Instance:
     """Buffers that a chain of overlaps connects, with sizes, alignments and offsets in multiples of `unit` bytes.
 
     `numbers` are the buffers' places in the sequence of items. A buffer fills `sizes` where something may lie above
-    it, rounded up so that the next may follow at once, and `nets` at the top. `sections` are the sets of buffers that
-    live together and that no other such set contains, in order of time, `loads` the sums of their sizes, and `slacks`
-    how far these may stand out over the top; `spans` are a buffer's first section and the one after its last. Of equal
-    buffers each but the first has the one before it as its `before`, else -1. `floor` is a height that every plan
-    needs.
+    it, rounded up so that the next may follow at once, and `nets` at the top; `heights` are what it fills of that while
+    each of its neighbours lives. `sections` are the sets of buffers that live together and that no other such set
+    contains, in order of time, `fills` what each of these fills then, `loads` the sums of that, and `slacks` how far
+    these may stand out over the top; `spans` are a buffer's first section and the one after its last. Of equal buffers
+    each but the first has the one before it as its `before`, else -1. `floor` is a height that every plan needs.
     """
 
     numbers: tuple[int, ...]
@@ -39,7 +53,9 @@ class Instance:
     fixed: tuple[int | None, ...]
     widths: tuple[int, ...]
     neighbours: tuple[tuple[int, ...], ...]
+    heights: tuple[tuple[int, ...], ...]
     sections: tuple[tuple[int, ...], ...]
+    fills: tuple[tuple[int, ...], ...]
     loads: tuple[int, ...]
     slacks: tuple[int, ...]
     spans: tuple[Interval, ...]
@@ -82,33 +98,35 @@ def overlaps(items: Sequence[Item], most: int) -> int:
     return count
 
 
-def _sweep(items: Sequence[Item], numbers: Sequence[int]) -> tuple[dict[int, dict[int, None]], list[tuple[int, ...]]]:
+def _sweep(items: Sequence[Item], numbers: Sequence[int]) -> tuple[_Near, list[_Clique]]:
     """For each buffer those that live at some time when it does; and the sets of buffers that are maximal."""
     events = sorted(
-        (time, sign, number)
+        (time, sign, number, size)
         for number in numbers
-        for low, high in items[number].live
+        for (low, high), size in items[number].stretches
+        if size
         for time, sign in ((low, 1), (high, -1))
     )
-    near: dict[int, dict[int, None]] = {number: {} for number in numbers}
-    live: dict[int, None] = {}
-    cliques: dict[tuple[int, ...], None] = {}
+    near: _Near = {number: {} for number in numbers}
+    live: dict[int, int] = {}
+    cliques: dict[_Clique, None] = {}
     grown = False
-    for _, sign, number in events:
+    for _, sign, number, size in events:
         if sign > 0:
             near[number].update(live)
             for other in live:
-                near[other][number] = None
-            live[number] = None
+                near[other][number] = 0
+            live[number] = size
         else:
             if grown:
-                cliques[tuple(sorted(live))] = None
+                members = tuple(sorted(live))
+                cliques[members, tuple([live[each] for each in members])] = None
             del live[number]
         grown = sign > 0
     return near, list(cliques)
 
 
-def _connected(numbers: Sequence[int], near: dict[int, dict[int, None]]) -> Iterator[list[int]]:
+def _connected(numbers: Sequence[int], near: _Near) -> Iterator[list[int]]:
     met: set[int] = set()
     for start in numbers:
         if start in met:
@@ -122,22 +140,26 @@ def _connected(numbers: Sequence[int], near: dict[int, dict[int, None]]) -> Iter
         yield sorted(part)
 
 
-def _instance(
-    items: Sequence[Item], part: Sequence[int], near: dict[int, dict[int, None]], cliques: Sequence[tuple[int, ...]]
-) -> Instance:
+def _instance(items: Sequence[Item], part: Sequence[int], near: _Near, cliques: Sequence[_Clique]) -> Instance:
     place = {number: index for index, number in enumerate(part)}
     steps = [min(items[other].align for other in (number, *near[number])) for number in part]
     rounded = [_up(items[number].size, step) for number, step in zip(part, steps, strict=True)]
-    unit = _unit([items[number] for number in part], rounded)
+    unit = _unit([items[number] for number in part], rounded, steps)
     neighbours = tuple(tuple(sorted(place[other] for other in near[number])) for number in part)
-    sections = tuple(tuple(place[number] for number in clique) for clique in cliques if clique[0] in place)
+    inside = [clique for clique in cliques if clique[0][0] in place]
+    sections = tuple(tuple([place[number] for number in members]) for members, _ in inside)
     spans = _spans(len(part), sections)
     sizes = tuple(size // unit for size in rounded)
     nets = tuple(items[number].size // unit for number in part)
     fixed = tuple(_divided(items[number].fixed, unit) for number in part)
     tops = [offset + net for offset, net in zip(fixed, nets, strict=True) if offset is not None]
-    slacks = tuple(max(sizes[c] - nets[c] for c in section) for section in sections)
-    loads = tuple(sum(sizes[c] for c in section) for section in sections)
+    bare = [[size // unit for size in filled] for _, filled in inside]
+    fills = tuple(
+        tuple([_up(size, steps[c]) // unit for c, size in zip(section, filled, strict=True)])
+        for section, (_, filled) in zip(sections, inside, strict=True)
+    )
+    slacks = tuple(max(map(sub, filled, nets)) for filled, nets in zip(fills, bare, strict=True))
+    loads = tuple(map(sum, fills))
     return Instance(
         numbers=tuple(part),
         unit=unit,
@@ -147,7 +169,9 @@ def _instance(
         fixed=fixed,
         widths=tuple(sum(high - low for low, high in items[number].live) for number in part),
         neighbours=neighbours,
+        heights=tuple(_heights(items, part, c, row, steps[c], unit) for c, row in enumerate(neighbours)),
         sections=sections,
+        fills=fills,
         loads=loads,
         slacks=slacks,
         spans=spans,
@@ -156,9 +180,30 @@ def _instance(
     )
 
 
-def _unit(items: Sequence[Item], rounded: Sequence[int]) -> int:
+def _heights(
+    items: Sequence[Item], part: Sequence[int], c: int, neighbours: Sequence[int], step: int, unit: int
+) -> tuple[int, ...]:
+    """What a buffer fills at most while each of its neighbours lives."""
+    item = items[part[c]]
+    if not item.pieces:
+        return (_up(item.size, step) // unit,) * len(neighbours)
+    return tuple([_up(_most(item, items[part[other]]), step) // unit for other in neighbours])
+
+
+def _most(item: Item, other: Item) -> int:
+    """The most that an item fills while the other one lives and fills anything."""
+    return max(
+        size
+        for (low, high), size in item.stretches
+        if any(low < end and begin < high for (begin, end), beside in other.stretches if beside)
+    )
+
+
+def _unit(items: Sequence[Item], rounded: Sequence[int], steps: Sequence[int]) -> int:
     """The largest number that divides all sizes and offsets; an alignment that divides it is always met."""
+    pieces = [(size, step) for item, step in zip(items, steps, strict=True) for _, size in item.pieces]
     unit = gcd(*rounded, *(item.size for item in items), *(item.fixed or 0 for item in items))
+    unit = gcd(unit, *(size for size, _ in pieces), *(_up(size, step) for size, step in pieces))
     return gcd(unit, *(item.align for item in items if unit % item.align))
 
 
@@ -186,7 +231,10 @@ def _equal_before(items: Sequence[Item], part: Sequence[int], neighbours: Sequen
     before = []
     for index, number in enumerate(part):
         item = items[number]
-        alike = (item.size, item.align, tuple(sorted((*neighbours[index], index))))
+        # Where sizes vary, what others fill while it lives depends on when that is.
+        is_even = not any(items[part[other]].pieces for other in (index, *neighbours[index]))
+        when = () if is_even else (item.live, item.pieces)
+        alike = (item.size, item.align, when, tuple(sorted((*neighbours[index], index))))
         before.append(latest.get(alike, -1) if item.fixed is None else -1)
         if item.fixed is None:
             latest[alike] = index

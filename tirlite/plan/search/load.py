@@ -53,30 +53,43 @@ def load(instance: Instance, store: Store) -> Cells:
     state = [0] * STATE_CELLS
     state[COUNT], state[LEVELS], state[TRAIL_ROOM], state[POOL_ROOM] = count, levels, trail, pool
     own: list[list[int]] = [[] for _ in range(count)]
+    fill: list[list[int]] = [[] for _ in range(count)]
     for section, members in enumerate(instance.sections):
-        for c in members:
+        for c, size in zip(members, instance.fills[section], strict=True):
             own[c].append(section)
+            fill[c].append(size)
     zeros = dict.fromkeys(("rank", "latest", "base", "support", "least", "placed", "blocked"), count)
     zeros |= dict.fromkeys(("explained", "stack"), count)
     zeros |= dict.fromkeys(("chosen", "branch", "trail_marks", "pool_marks", "marked"), levels + 2)
     zeros |= {"trail": trail, "pool": pool}
     zeros |= dict.fromkeys(("height", "rest"), len(instance.sections))
     return Cells(
-        size=store.array(instance.sizes),
         align=store.array(instance.aligns),
         before=store.array(instance.before),
         after=store.array(after),
         neighbour_starts=store.array(_starts(instance.neighbours)),
         neighbours=store.array([d for row in instance.neighbours for d in row]),
+        own_height=store.array([height for row in instance.heights for height in row]),
+        other_height=store.array(_turned(instance)),
         first=store.array([first for first, _ in instance.spans]),
         last=store.array([last for _, last in instance.spans]),
         section_starts=store.array(_starts(own)),
         sections=store.array([section for row in own for section in row]),
+        fill=store.array([size for row in fill for size in row]),
         member_starts=store.array(_starts(instance.sections)),
         members=store.array([c for row in instance.sections for c in row]),
         state=store.array(state),
         **{name: store.zeros(length) for name, length in zeros.items()},
     )
+
+
+def _turned(instance: Instance) -> list[int]:
+    """For each buffer, and each of its neighbours, what that fills while the buffer lives."""
+    rows: list[list[int]] = [[] for _ in instance.sizes]
+    for row, heights in zip(instance.neighbours, instance.heights, strict=True):
+        for d, height in zip(row, heights, strict=True):
+            rows[d].append(height)
+    return [height for row in rows for height in row]
 
 
 def _starts(rows: Iterable[Sequence[int]]) -> list[int]:

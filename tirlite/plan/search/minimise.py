@@ -38,7 +38,8 @@ def minimise(
     the one whose packing is highest. A plan of at most `wanted` bytes is looked for early.
     """
     needed = [item.fixed + item.size for item in items if item.fixed is not None]
-    needed.append(padded_peak([Stretch(item.live, item.size, (), item.align) for item in items], 1).size)
+    filled = [Stretch((span,), size, (), item.align) for item in items for span, size in item.stretches]
+    needed.append(padded_peak(filled, 1).size)
 
     def total() -> int:
         return max([*needed, *(descent.total for descent in descents)])

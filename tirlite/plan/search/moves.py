@@ -37,7 +37,7 @@ def choose(s: Cells) -> None:
 
 def place(s: Cells, c: int, level: int) -> None:
     """Places `c` at its base; its neighbours that are not placed yet will lie above it."""
-    size, align, base, least, support = s.size, s.align, s.base, s.least, s.support
+    align, base, least, support, height = s.align, s.base, s.least, s.support, s.own_height
     placed, blocked, neighbours, starts, state = s.placed, s.blocked, s.neighbours, s.neighbour_starts, s.state
     decide(s, level, 1)
     placed[c] = level
@@ -45,11 +45,11 @@ def place(s: Cells, c: int, level: int) -> None:
     state[FIRST] = s.first[c]
     state[LAST] = s.last[c]
     for k in range(s.section_starts[c], s.section_starts[c + 1]):
-        s.rest[s.sections[k]] = s.rest[s.sections[k]] - size[c]
+        s.rest[s.sections[k]] = s.rest[s.sections[k]] - s.fill[k]
     state[PLACED] = state[PLACED] + 1
-    top = base[c] + size[c]
     for k in range(starts[c], starts[c + 1]):
         e = neighbours[k]
+        top = base[c] + height[k]
         if placed[e] < 0 and top > base[e]:
             remember(s, e)
             bottom = (top + align[e] - 1) // align[e] * align[e]
@@ -129,7 +129,7 @@ def take_back(s: Cells, level: int) -> None:
     if branch[level] == 1:
         c = chosen[level]
         for k in range(s.section_starts[c], s.section_starts[c + 1]):
-            s.rest[s.sections[k]] = s.rest[s.sections[k]] + s.size[c]
+            s.rest[s.sections[k]] = s.rest[s.sections[k]] + s.fill[k]
         placed[c] = -1
         state[PLACED] = state[PLACED] - 1
     state[DEPTH] = level

@@ -40,16 +40,16 @@ def raise_blocked(s: Cells, c: int) -> None:
     Fails where that leaves no room, and where no neighbour comes below its top if it stays on its base: then it may
     as well rest there, and that has been tried.
     """
-    size, align, base, least, placed = s.size, s.align, s.base, s.least, s.placed
-    neighbours, starts = s.neighbours, s.neighbour_starts
-    lowest = _FAR
+    align, base, least, placed = s.align, s.base, s.least, s.placed
+    neighbours, starts, own, other = s.neighbours, s.neighbour_starts, s.own_height, s.other_height
+    room = _FAR
     bottom = _FAR
     for k in range(starts[c], starts[c + 1]):
         d = neighbours[k]
         if placed[d] < 0:
-            lowest = min(lowest, least[d])
-            bottom = min(bottom, least[d] + size[d])
-    if lowest >= base[c] + size[c]:
+            room = min(room, least[d] - own[k])
+            bottom = min(bottom, least[d] + other[k])
+    if room >= base[c]:
         fail(s, c)
     elif bottom > least[c]:
         bottom = (bottom + align[c] - 1) // align[c] * align[c]

@@ -177,15 +177,17 @@ class _Memory:
 
 
 def _item(group: Group, align: int, scale: Scale) -> Item | None:
-    """The group as one item; None where its size is no number of units, or not the same all the time.
+    """The group as one item; None where its sizes are no numbers of units.
 
     A fixed offset is a number of bytes, which is no number of units where these depend on the dims.
     """
-    sizes = {size for _, size in group.pieces}
-    count, fixed = scale.count(group.pieces[0][1]), group.members[0].fixed
-    if len(sizes) > 1 or count is None or not (fixed is None or scale == _BYTES):
+    counts = [(span, scale.count(size)) for span, size in group.pieces]
+    pieces = tuple([(span, count) for span, count in counts if count is not None])
+    if len(pieces) < len(counts) or not (group.fixed is None or scale == _BYTES):
         return None
-    return Item(count, scale.align(max(align, group.align)), fixed, group.live)
+    sizes = {size for _, size in pieces}
+    align = scale.align(max(align, group.align))
+    return Item(max(sizes), align, group.fixed, group.live, pieces if len(sizes) > 1 else ())
 
 
 def _in_a_row(
