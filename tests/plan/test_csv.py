@@ -46,6 +46,11 @@ def test_names_that_others_use(header):
     assert read(f"{header}\n6,18,1,12\n").requests == (Request("1", 18, (6, 12)),)
 
 
+def test_names_of_our_own_come_before_those_that_others_use():
+    (request,) = read("start,id,buffer,lower,upper,size\n7,x,y,6,12,18\n").requests
+    assert (request.id, request.live) == ("x", ((6, 12),))
+
+
 def test_ends_are_inclusive_in_a_column_of_that_name():
     assert read("start,size,id,end,gaps\n6,18,1,11,7-8\n").requests == (Request("1", 18, ((6, 7), (9, 12))),)
 
@@ -94,6 +99,8 @@ def test_a_path_is_read_too(tmp_path):
         EXAMPLE.replace("\n", "\r\n"),
         "\ufeff" + EXAMPLE,
         "id,lower,upper,size\n",
+        "\n" + EXAMPLE.replace("\n", "\n \t\n\n"),
+        "\ufeff\r\n" + EXAMPLE.replace("\n", "\r\n\r\n"),
         'size , id,lower,note,upper\n 4,a , 0,"x, ""y""",3\n+4,b,0,-,3\n',
     ],
 )
@@ -199,7 +206,11 @@ def test_a_table_cannot_tell_everything():
         ("id,lower,upper,size,id\n", "duplicate-column", "1:21"),
         (H + "a,1,2,3\n", "bad-csv-row", "2:8"),
         (H + "a,1,2,3,,,,7\n", "bad-csv-row", "2:12"),
-        (H + "\na,1,2,3,,,\n", "bad-csv-row", "2:1"),
+        (H + "\n \na,1,2,3\n", "bad-csv-row", "4:8"),
+        (H + "\n\na,1,x,3,,,\n", "bad-csv-number", "4:5"),
+        (H + '"a,1,2,3,,,\n', "bad-csv-quotes", "2:1"),
+        (H + 'a,1,2,"3"4,,,\n', "bad-csv-quotes", "2:7"),
+        (H + 'a,1,2,3,,,"4\n"\n', "bad-csv-quotes", "2:11"),
         (H + "a,1,x,3,,,\n", "bad-csv-number", "2:5"),
         (H + "a,1, 2.5,3,,,\n", "bad-csv-number", "2:6"),
         (H + "a,1,,3,,,\n", "bad-csv-number", "2:5"),
@@ -226,6 +237,21 @@ def test_malformed_input_is_answered_with_its_place(text, code, place):
     told = refused(text)
     assert told.startswith(f"error[{code}]: ")
     assert f"<stream>:{place}" in told if place else "<stream>" in told
+
+
+def test_blank_lines_are_no_buffers_and_stay_where_they_were():
+    problem = read("\nid,lower,upper,size\n\na,0,3,4\n\n\nb,2,5,8\n\n")
+    assert [request.id for request in problem.requests] == ["a", "b"]
+    plan = Plan.of(problem, {"a": ("global", 0), "b": ("global", 4)})
+    assert write_csv(problem, plan) == "\nid,lower,upper,size,offset\n\na,0,3,4,0\n\n\nb,2,5,8,4\n\n"
+
+
+def test_fixed_offsets_that_clash_are_located():
+    problem = read(H + "a,0,3,4,,,0\n\nb,2,5,8,,,2\n")
+    with pytest.raises(PlanError) as caught:
+        solve(problem)
+    assert "<stream>:4:11" in str(caught.value)
+    assert "<stream>:2:11" in str(caught.value)
 
 
 def test_a_file_is_called_by_its_name(tmp_path):

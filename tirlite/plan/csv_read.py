@@ -29,6 +29,8 @@ from tirlite.sizes import Dim, Size, evaluate
 _SAME = {"buffer": "id", "buffer_id": "id", "begin": "lower", "start": "lower"}
 _INTEGER = re.compile(r"[+-]?\d{1,4000}", re.ASCII)
 _SHORT = 20
+_SHOWN = 60
+_MOST_DIGITS = 4000
 _GAP = re.compile(r"(-?\d{1,4000})-(-?\d{1,4000})", re.ASCII)
 _VALUE_COLUMN = re.compile(r"size@(\d{1,18})", re.ASCII)
 # The column that a message about a request is about.
@@ -50,10 +52,11 @@ class NotUtf8(Message):
 
     code = "not-utf-8"
     raises = PlanError
-    title = "`{name}` is no text in UTF-8: line {line} holds the byte {byte:#04x}"
+    title = "`{name}` is no text in UTF-8: line {line} holds the byte {byte:#04x} in column {column}"
 
     name: str
     line: int
+    column: int
     byte: int
 
 
@@ -177,7 +180,9 @@ def _decoded(name: str, data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise NotUtf8(name, data.count(b"\n", 0, error.start) + 1, data[error.start]).error() from None
+        before = data[: error.start].decode("utf-8").rpartition("\n")
+        line = data.count(b"\n", 0, error.start) + 1
+        raise NotUtf8(name, line, len(before[2]) + 1, data[error.start]).error() from None
 
 
 @record
@@ -191,7 +196,10 @@ class _Reader:
 
     @classmethod
     def of(cls, table: CsvTable, facts: str | Mapping[str, Dim], bind: Mapping[str, int]) -> _Reader:
-        places = {_SAME.get(name, name): place for name, place in table.columns.items()}
+        places = dict(table.columns)
+        for name, same in _SAME.items():
+            if name in places:
+                places.setdefault(same, places[name])
         after = 0
         if "end" in places and "upper" not in places:
             places["upper"] = places["end"]
@@ -253,8 +261,10 @@ class _Reader:
         text = value_of(text)
         if not _INTEGER.fullmatch(text):
             hint = "expressions stand in a column `size_expr`" if column == "size" and text else ""
+            hint = "a number has 4000 digits at most" if len(text) > _MOST_DIGITS else hint
             name = self.table.header[self.places[column]].strip()
-            raise BadNumber(text, name, hint, span=self._span(number, column)).error()
+            shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+            raise BadNumber(shown, name, hint, span=self._span(number, column)).error()
         return int(text)
 
     def _size(self, number: int, text: str) -> Size:

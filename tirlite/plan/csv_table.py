@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import string
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 
 from tirlite.diag import Message, PlanError, Source, Span
 from tirlite.record import record
 
 # A quoted cell holds commas, and quotes that are doubled.
-_CELL = re.compile(r'\s*"(?:[^"]|"")*"\s*(?=,|$)|[^,]*')
+_CELL = re.compile(r'(?P<quoted>\s*"(?:[^"]|"")*"\s*(?=,|$))|[^,]*')
 _MARK = "\ufeff"
 
 
@@ -63,14 +65,31 @@ class BadRow(Message):
     what: str
 
 
+class BadQuotes(Message):
+    """A cell begins with a double quote and is no quoted cell.
+
+    Example: `"a,0,3,64`, or a cell that goes on in the next line.
+    Fix: End the cell with a double quote on the same line, and double those inside of it.
+    """
+
+    code = "bad-csv-quotes"
+    raises = PlanError
+    title = "a cell begins with a double quote and does not end with its partner"
+    help = "a quoted cell ends with a double quote on the same line; those inside of it are doubled"
+
+
 @record(eq=False, slots=False)
 class CsvTable:
-    """The cells of a CSV file as they were written; `tail` is what follows the last row."""
+    """The cells of a CSV file as they were written; `tail` is what follows the last row.
+
+    `blank` holds the lines that have no cells, by their numbers from 0.
+    """
 
     source: Source
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     tail: str
+    blank: Mapping[int, str] = MappingProxyType({})
 
     @cached_property
     def columns(self) -> dict[str, int]:
@@ -86,14 +105,23 @@ class CsvTable:
     def span(self, row: int, place: int) -> Span:
         """Where a cell stands. Row 0 is the header."""
         cells = self.header if row == 0 else self.rows[row - 1]
+        line = self._lines[row] + 1
         begin = sum(len(cell) + 1 for cell in cells[:place])
         cell = cells[place]
         begin += len(cell) - len(cell.lstrip())
-        return Span(self.source, row + 1, begin, row + 1, begin + len(cell.strip()))
+        return Span(self.source, line, begin, line, begin + len(cell.strip()))
+
+    @cached_property
+    def _lines(self) -> Sequence[int]:
+        """The number of the line of each row, from 0."""
+        lines = range(1 + len(self.rows) + len(self.blank))
+        return [line for line in lines if line not in self.blank] if self.blank else lines
 
     def text(self) -> str:
         """The file, as it was read."""
-        return "\n".join(",".join(cells) for cells in (self.header, *self.rows)) + self.tail
+        lines = dict(self.blank)
+        lines.update(zip(self._lines, map(",".join, (self.header, *self.rows)), strict=True))
+        return "\n".join(lines[number] for number in range(len(lines))) + self.tail
 
     def with_column(self, name: str, values: Sequence[object]) -> CsvTable:
         """The table with these values in the column `name`, which is the last one if there was none."""
@@ -104,25 +132,27 @@ class CsvTable:
             new = [_replaced(row, place, cell) for row, cell in zip(old, cells, strict=True)]
         else:
             new = [_appended(row, cell) for row, cell in zip(old, cells, strict=True)]
-        return CsvTable(self.source, new[0], tuple(new[1:]), self.tail)
+        return CsvTable(self.source, new[0], tuple(new[1:]), self.tail, self.blank)
 
 
 def read_table(name: str, text: str) -> CsvTable:
-    """The cells of `text`. Raises PlanError where a line has not one cell for each column."""
+    """The cells of `text`, without blank lines. Raises PlanError where a line has not one cell for each column."""
     body = text.rstrip("\r\n")
     ending = text[len(body) :]
     if ending.startswith("\r"):
         body, ending = body + "\r", ending[1:]
     lines = body.split("\n")
     source = Source(name, tuple(line.removesuffix("\r") for line in lines))
-    rows = [_cells(line) for line in lines]
-    header = rows[0]
-    if not body.strip(_MARK + "\r"):
+    blank = {number: line for number, line in enumerate(lines) if not line.strip(_MARK + string.whitespace)}
+    full = [number for number in range(len(lines)) if number not in blank]
+    if not full:
         raise NoHeader(name).error()
-    for number, cells in enumerate(rows):
+    rows = [_cells(source, number, lines[number]) for number in full]
+    header = rows[0]
+    for number, cells in zip(full, rows, strict=True):
         if len(cells) != len(header):
             raise _bad_row(source, number, cells, header)
-    return CsvTable(source, header, tuple(rows[1:]), ending)
+    return CsvTable(source, header, tuple(rows[1:]), ending, blank)
 
 
 def value_of(cell: str) -> str:
@@ -140,7 +170,7 @@ def cell_of(value: str) -> str:
     return value
 
 
-def _cells(line: str) -> tuple[str, ...]:
+def _cells(source: Source, number: int, line: str) -> tuple[str, ...]:
     if '"' not in line:
         return tuple(line.split(","))
     cells = []
@@ -148,6 +178,8 @@ def _cells(line: str) -> tuple[str, ...]:
     while place <= len(line):
         match = _CELL.match(line, place)
         assert match is not None
+        if not match["quoted"] and match[0].lstrip().startswith('"'):
+            raise BadQuotes(span=Span(source, number + 1, place, number + 1, match.end())).error()
         cells.append(match[0])
         place = match.end() + 1
     return tuple(cells)
@@ -156,8 +188,6 @@ def _cells(line: str) -> tuple[str, ...]:
 def _bad_row(source: Source, number: int, cells: tuple[str, ...], header: tuple[str, ...]) -> Exception:
     line = source.lines[number]
     count, width = len(cells), len(header)
-    if not line.strip():
-        return BadRow("no cells", width, "an empty line", span=Span(source, number + 1, 0, number + 1, 1)).error()
     begin = sum(len(cell) + 1 for cell in cells[:width]) if count > width else len(line)
     what = "too much" if count > width else f"`{value_of(header[count])}` is missing"
     told = f"{count} cell{'s' if count > 1 else ''}"

@@ -11,12 +11,15 @@ from typing import NamedTuple
 from tirlite.diag import KernelError, Message, PlanError
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, SizeLike, as_size, ceildiv, maximum, minimum, prove_divides
+from tirlite.sizes.poly import terms_of
 
 _TOKEN = re.compile(r"\s*(\d+|[^\W\d]\w*|//|\*\*|[-+*/%(),])")
 # Stands for the minus in front of an operand.
 _NEGATE = "negate"
 _SHOWN = 12
 _HIGHEST_POWER = 64
+# Products of more terms than this are refused: twenty sums of two terms would make a million.
+_MOST_TERMS = 100_000
 
 
 class BadSizeText(Message):
@@ -96,7 +99,17 @@ def _divided(divide: Callable[[], SizeLike]) -> Size:
 def _sum(a: _Ratio, b: _Ratio) -> _Ratio:
     if a.bottom == b.bottom:
         return _Ratio(a.top + b.top, a.bottom)
-    return _Ratio(a.top * b.bottom + b.top * a.bottom, a.bottom * b.bottom)
+    return _Ratio(_times(a.top, b.bottom) + _times(b.top, a.bottom), _times(a.bottom, b.bottom))
+
+
+def _product(a: _Ratio, b: _Ratio) -> _Ratio:
+    return _Ratio(_times(a.top, b.top), _times(a.bottom, b.bottom))
+
+
+def _times(a: Size, b: Size) -> Size:
+    if len(terms_of(a)) * len(terms_of(b)) > _MOST_TERMS:
+        raise _NoSize("multiplied out, it has too many terms")
+    return a * b
 
 
 def _negated(a: _Ratio) -> _Ratio:
@@ -106,7 +119,7 @@ def _negated(a: _Ratio) -> _Ratio:
 def _quotient(a: _Ratio, b: _Ratio) -> _Ratio:
     if b.top == 0:
         raise _NoSize("it divides by zero")
-    return _Ratio(a.top * b.bottom, a.bottom * b.top)
+    return _product(a, _Ratio(b.bottom, b.top))
 
 
 def _modulo(a: _Ratio, b: _Ratio) -> _Ratio:
@@ -118,18 +131,17 @@ def _power(a: _Ratio, b: _Ratio) -> _Ratio:
     exponent = _whole(b)
     if not isinstance(exponent, int) or not 0 <= exponent <= _HIGHEST_POWER:
         raise _NoSize(f"an exponent is a number from 0 to {_HIGHEST_POWER}")
-    top: Size = 1
-    bottom: Size = 1
+    power = _Ratio(1)
     for _ in range(exponent):
-        top, bottom = top * a.top, bottom * a.bottom
-    return _Ratio(top, bottom)
+        power = _product(power, a)
+    return power
 
 
 # Each with how tightly it binds. The minus in front binds less tightly than a power alone.
 _OPERATORS: Mapping[str, tuple[int, Callable[[_Ratio, _Ratio], _Ratio]]] = {
     "+": (1, _sum),
     "-": (1, lambda a, b: _sum(a, _negated(b))),
-    "*": (2, lambda a, b: _Ratio(a.top * b.top, a.bottom * b.bottom)),
+    "*": (2, _product),
     "/": (2, _quotient),
     "//": (2, lambda a, b: _Ratio(_floor(_quotient(a, b)))),
     "%": (2, _modulo),

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from tirlite.diag import CapacityError, InternalError, Message, PlanError, public
+from tirlite.diag import CapacityError, InternalError, Message, PlanError, Span, public
 from tirlite.plan.bound import peak
 from tirlite.plan.check import check
 from tirlite.plan.plan import Plan
@@ -77,6 +77,8 @@ class FixedOverlap(Message):
     code = "fixed-overlap"
     raises = PlanError
     title = "the fixed offsets of `{first}` and `{second}` clash: {fault}"
+    label = "the second one"
+    related_label = "the first one"
     help = "move one of them, or let one go free"
 
     first: str
@@ -188,8 +190,18 @@ def _complaint(problem: Problem, plan: Plan, verdict: Counterexample, *, ours: b
         return _over_capacity(problem, plan, verdict)
     if verdict.fault is Fault.OVERLAP and all(problem.by_id[name].fixed is not None for name in verdict.requests):
         first, second = verdict.requests
-        return FixedOverlap(first, second, fault)
+        here, there = _offset_span(problem, second), _offset_span(problem, first)
+        return FixedOverlap(first, second, fault, span=here, related=there)
     return BrokenStrategy(plan.strategy, fault) if ours else UnsafePlan(plan.strategy, fault)
+
+
+def _offset_span(problem: Problem, name: str) -> Span | None:
+    """Where the table that the problem was read from, if any, tells the fixed offset."""
+    table = problem.table
+    if table is None or "offset" not in table.columns:
+        return None
+    row = 1 + [request.id for request in problem.requests].index(name)
+    return table.span(row, table.columns["offset"])
 
 
 def _over_capacity(problem: Problem, plan: Plan, verdict: Counterexample) -> Message:
