@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from in_place.ancestor import ancestor_in_place
+from in_place.in_a_row import ROWS_RIGHT, ROWS_WRONG
 from in_place.merge import backwards, forwards, merged
 from in_place.programs import RIGHT, WRONG, kernel
 from in_place.several_at_once import MORE_RIGHT, MORE_WRONG
 
+from tirlite.analysis import check_storage
 from tirlite.analysis.in_place import in_place_candidates
 from tirlite.analysis.in_place_proof import InPlaceProof
 from tirlite.interp import interpret
-from tirlite.ir import Buffer, PrimFunc, Var
+from tirlite.ir import Allocate, Buffer, PrimFunc, Var, statements_of
 
 SIZES = ((1, 1), (2, 3), (5, 4), (8, 9))
 
@@ -44,11 +48,13 @@ def the_proof(func: PrimFunc, destination: str = "b", source: str = "a") -> InPl
     return found[0]
 
 
-@pytest.mark.parametrize("name", RIGHT | MORE_RIGHT)
+@pytest.mark.parametrize("name", RIGHT | MORE_RIGHT | ROWS_RIGHT)
 def test_what_is_right_is_taken_and_keeps_its_meaning(name: str) -> None:
-    func = kernel((RIGHT | MORE_RIGHT)[name])
+    func = kernel((RIGHT | MORE_RIGHT | ROWS_RIGHT)[name])
     proof = the_proof(func)
     assert proof.allowed, proof
+    assert (proof.at is proof.until) == (name not in ROWS_RIGHT)
+    assert check_storage(func, merged(func, proof.destination, proof.source), [proof])
     for sizes in SIZES:
         for order in (func, backwards(func)):
             assert agree(order, merged(order, proof.destination, proof.source), sizes)
@@ -61,6 +67,20 @@ def test_what_is_wrong_is_refused_and_really_wrong(name: str) -> None:
     assert not proof.allowed
     variants = [forwards(func), backwards(func)]
     assert not all(agree(v, merged(v, proof.destination, proof.source), sizes) for v in variants for sizes in SIZES)
+
+
+@pytest.mark.parametrize("name", ROWS_WRONG)
+def test_what_a_later_statement_still_needs_is_not_overwritten(name: str) -> None:
+    func = kernel(ROWS_WRONG[name])
+    destination, source = (
+        each.buffer for stem in "ba" for each in statements_of(func.body, Allocate) if each.buffer.name == stem
+    )
+    proofs = [p for p in in_place_candidates(func) if (p.destination, p.source) == (destination, source)]
+    assert not any(proof.allowed for proof in proofs)
+    together = merged(func, destination, source)
+    assert not all(agree(func, together, sizes) for sizes in SIZES)
+    # A proof that says yes to it is refuted.
+    assert not check_storage(func, together, [replace(proof, obstacle=None) for proof in proofs])
 
 
 def test_the_rule_of_the_ancestor_takes_what_it_miscompiles() -> None:

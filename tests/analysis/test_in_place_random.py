@@ -51,6 +51,27 @@ def test_allowed_pairs_keep_their_meaning(first: int) -> None:
     assert refused > 3
 
 
+@pytest.mark.parametrize("first", range(0, PROGRAMS, 2 * GROUP))
+def test_allowed_pairs_keep_their_meaning_over_several_nests(first: int) -> None:
+    allowed, refused = 0, 0
+    for seed in range(first, first + 2 * GROUP):
+        func = Normalize()(affine_program(seed, nests=2 + seed % 2))
+        for proof in in_place_candidates(func):
+            if proof.at is proof.until:
+                continue
+            together = merged(func, proof.destination, proof.source)
+            orders = (forwards(func), backwards(func))
+            kept = all(agree(each, merged(each, proof.destination, proof.source)) for each in orders)
+            assert kept or not proof.allowed, f"seed {seed}: {proof}\n{func}"
+            counts = bool(check_storage(func, together, [replace(proof, obstacle=None)]))
+            assert counts == kept or not proof.allowed, f"seed {seed}: {proof}\n{func}"
+            allowed += proof.allowed
+            refused += not proof.allowed
+    print(f"{allowed} allowed, {refused} refused")
+    assert allowed > 0
+    assert refused > 3
+
+
 @pytest.mark.parametrize("first", range(0, PROGRAMS, GROUP))
 def test_proofs_of_what_does_harm_are_refuted(first: int) -> None:
     """The check of a rewrite is handed proofs that say yes to everything, and finds those that must not."""

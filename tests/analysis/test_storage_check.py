@@ -329,26 +329,29 @@ def test_each_statement_must_still_stand() -> None:
 
 @dataclass
 class Proof:
-    """A proof that `b` may take the place of `a` in one statement, which speaks of what is read and written there."""
+    """A proof that `b` may take the place of `a` in statements, which speaks of what is read and written there."""
 
     destination: Buffer
     source: Buffer
     at: Stmt
+    until: Stmt
     accesses: Sequence[tuple[Buffer, Node, bool]]
 
     @classmethod
-    def of(cls, func: PrimFunc, at: int) -> Proof:
+    def of(cls, func: PrimFunc, at: int, until: int | None = None) -> Proof:
+        until = at if until is None else until
         source, destination = (s.buffer for s in func.body.stmts if isinstance(s, Allocate))
         roots = {source: source, destination: destination}
         roots |= {s.buffer: roots[s.source] for s in func.body.stmts if isinstance(s, View)}
         accesses = [
             (roots[node.buffer], node, isinstance(node, Store))
-            for stmt in statements(func.body.stmts[at])
+            for top in func.body.stmts[at : until + 1]
+            for stmt in statements(top)
             if isinstance(stmt, Store)
             for node in (*walk(stmt.value), stmt)
             if isinstance(node, Load | Store) and node.buffer in roots
         ]
-        return cls(destination, source, func.body.stmts[at], accesses)
+        return cls(destination, source, func.body.stmts[at], func.body.stmts[until], accesses)
 
 
 IN_PLACE = """
@@ -374,6 +377,45 @@ def test_a_proof_ends_with_its_statement() -> None:
     func = kernel(IN_PLACE + "    y[0, 1] = a[3]\n")
     fault = check_storage(func, merged(func, "a", "b"), [Proof.of(func, 3)])
     assert str(fault) == "`a` is read after `b` was stored over its bytes"
+
+
+HALVES = """
+    a = tl.alloc(tl.f32[8])
+    b = tl.alloc(tl.f32[8])
+    for i in range(8):
+        a[i] = x[0, 0]
+    for i in range(4):
+        b[i] = a[i] + 1
+    for i in range(4, 8):
+        b[i] = a[i] + 2
+    y[0, 0] = b[3]
+"""
+
+
+def test_a_proof_may_be_of_several_statements_in_a_row() -> None:
+    func = kernel(HALVES)
+    together = merged(func, "a", "b")
+    assert check_storage(func, together, [Proof.of(func, 3, 4)]) == Ok()
+    assert not check_storage(func, together, [Proof.of(func, 3)])
+    proof = Proof.of(func, 3, 4)
+    turned = replace(proof, at=proof.until, until=proof.at)
+    assert not check_storage(func, together, [turned])
+    inside = replace(proof, until=func.body.stmts[4].body.stmts[0])
+    assert not check_storage(func, together, [inside])
+
+
+def test_a_proof_of_several_statements_ends_with_the_last() -> None:
+    func = kernel(HALVES + "    y[0, 1] = a[7]\n")
+    fault = check_storage(func, merged(func, "a", "b"), [Proof.of(func, 3, 4)])
+    assert str(fault) == "`a` is read after `b` was stored over its bytes"
+
+
+@pytest.mark.parametrize(
+    ("stmt", "holds"), [("b[i] = a[i] + a[4]", False), ("b[i] = a[i - 1]", False), ("b[i] = a[max(i, 4)]", True)]
+)
+def test_what_a_proof_of_several_statements_claims_is_tried(stmt: str, holds: bool) -> None:
+    func = kernel(HALVES.replace("b[i] = a[i] + 2", stmt))
+    assert bool(check_storage(func, merged(func, "a", "b"), [Proof.of(func, 3, 4)])) == holds
 
 
 def test_a_proof_that_does_not_speak_of_a_view_does_not_count() -> None:
@@ -465,7 +507,7 @@ def test_five_thousand_buffers_in_two_slots(strategy: str) -> None:
 
 def test_the_rewrite_is_checked_and_the_check_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     func = kernel(STRAIGHT)
-    monkeypatch.setattr("tirlite.rewrite.storage_rewrite._Merger.rewrite", lambda self: merged(func, "a", size=8))
+    monkeypatch.setattr("tirlite.rewrite.planned_storage._Merger.rewrite", lambda self: merged(func, "a", size=8))
     with pytest.raises(tl.TirliteError, match="unsafe-rewrite.*takes the bytes"):
         StorageRewrite("share")(func)
     StorageRewrite("share", check=False)(func)

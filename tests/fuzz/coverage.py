@@ -10,7 +10,7 @@ from fuzz.externs import with_externs
 from fuzz.program import Program
 from fuzz.setups import target_of
 
-from tirlite.analysis import lifetimes
+from tirlite.analysis import InPlaceProof, lifetimes
 from tirlite.ir import (
     Allocate,
     Assert,
@@ -73,16 +73,19 @@ def _features(program: Program) -> set[str]:
     found |= {f"extent {size}" for size in (0, 1) if size in sizes}
     if _reuse_possible(program.func):
         found.add("reuse possible")
-    if _pairs_in_place(program.func):
+    pairs = _pairs_in_place(program.func)
+    if pairs:
         found.add("pair in place")
+    if any(pair.at is not pair.until for pair in pairs):
+        found.add("pair in place over several statements")
     return found
 
 
-def _pairs_in_place(func: PrimFunc) -> bool:
-    """Whether a buffer can take over the bytes of another one."""
+def _pairs_in_place(func: PrimFunc) -> list[InPlaceProof]:
+    """Where a buffer can take over the bytes of another one."""
     target = target_of(2)
     passes = [each for each in default_pipeline(target=target) if not isinstance(each, StorageRewrite)]
-    return bool(storage_problem(run_pipeline(func, passes), target).problem.in_place)
+    return [proof for proof in storage_problem(run_pipeline(func, passes), target).in_place if proof.allowed]
 
 
 def _reuse_possible(func: PrimFunc) -> bool:

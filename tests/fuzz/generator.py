@@ -15,6 +15,7 @@ from fuzz.calls import Callee, call, new_target
 from fuzz.chains import chain, chain_link, copy
 from fuzz.expressions import INSIDE, TYPES
 from fuzz.extents import Counter, Extent, constant
+from fuzz.pieces import in_pieces
 from fuzz.program import Program
 from fuzz.scope import Scope, Slot
 from fuzz.threads import launch
@@ -126,6 +127,7 @@ class _Generator(Writer):
             self.call: 2,
             self.chain: 2,
             self.copy: 1,
+            self.in_pieces: 2,
             self.triangle: 2,
             self.vectorized: 2,
             self.store_vector: 2,
@@ -280,6 +282,9 @@ class _Generator(Writer):
 
     def copy(self, scope: Scope) -> None:
         copy(self, scope)
+
+    def in_pieces(self, scope: Scope) -> None:
+        in_pieces(self, scope)
 
     def parallel(self, scope: Scope) -> None:
         self._independent(scope, ForKind.PARALLEL)

@@ -104,6 +104,8 @@ def test_they_cover_what_matters() -> None:
         "chain": 0.3,
         "pair in place": 0.3,
         "copy": 0.2,
+        "filled in pieces": 0.3,
+        "pair in place over several statements": 0.03,
         "sizes of loop variables": 0.2,
         "tagged memory": 0.3,
         "volatile": 0.05,

@@ -1,4 +1,4 @@
-"""A seed in, a small program out in which `b` is born in the loop nest where `a` dies, at random affine indices."""
+"""A seed in, a small program out in which `b` is born in the loop nests where `a` dies, at random affine indices."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class _Writer:
         return tuple(self.index(extent) for extent in shape)
 
 
-def affine_program(seed: int) -> PrimFunc:
-    """The program of a seed. It copies what it has written of `b` to `y`, and marks it in `w`."""
+def affine_program(seed: int, nests: int = 1) -> PrimFunc:
+    """The program of a seed, with so many nests. It copies what it has written of `b` to `y`, and marks it in `w`."""
     random = Random(seed)
     b = Builder(f"affine_{seed}")
     shape: tuple[int, ...] = random.choice(((_LENGTH,), (4, 6), (6, 4)))
@@ -62,14 +62,15 @@ def affine_program(seed: int) -> PrimFunc:
     flat = _flat(b, source, "flat_a"), _flat(b, destination, "flat_b")
     with b.for_("e", 0, _LENGTH) as e:
         b.store(flat[0], e, x[e].astype(types[0]))
-    writer = _Writer(random, b)
-    with ExitStack() as nest:
-        for depth in range(random.choice((1, 1, 2, 2, 3))):
-            extent = random.choice((2, 3, 4, 6) if depth else (3, 4, 6, 12))
-            kind = b.parallel if random.random() < 0.15 else b.for_
-            var = nest.enter_context(kind(f"i{depth}", 0, extent))
-            writer.loops.append((var, extent - 1))
-        _body(writer, shape, (source, destination), flat, out, w)
+    for number in range(nests):
+        writer = _Writer(random, b)
+        with ExitStack() as nest:
+            for depth in range(random.choice((1, 1, 2, 2, 3) if nests == 1 else (0, 1, 1, 2))):
+                extent = random.choice((2, 3, 4, 6) if depth or nests > 1 else (3, 4, 6, 12))
+                kind = b.parallel if random.random() < 0.15 else b.for_
+                var = nest.enter_context(kind(f"i{number * 4 + depth}", 0, extent))
+                writer.loops.append((var, extent - 1))
+            _body(writer, shape, (source, destination), flat, out, w, far=nests > 1)
     with b.for_("e", 0, _LENGTH) as e, b.if_(w[e] > 0):
         b.store(y, e, flat[1][e].astype(i64))
     return b.build()
@@ -86,12 +87,17 @@ def _body(
     flat: tuple[Buffer, Buffer],
     out: Buffer,
     w: Buffer,
+    *,
+    far: bool,
 ) -> None:
     b, random = writer.builder, writer.random
     shared = [writer.indices(shape) for _ in range(2)]
+    if far:
+        # What the nests write lies in other places, now and then.
+        shared += [_moved(at, shape, random) for at in shared] * 2
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         with ExitStack() as guard:
-            if random.random() < 0.2:
+            if writer.loops and random.random() < 0.2:
                 var, last = random.choice(writer.loops)
                 guard.enter_context(b.if_(var < random.randint(1, last + 1)))
             at = random.choice(shared) if random.random() < 0.8 else writer.indices(shape)
@@ -104,6 +110,11 @@ def _body(
             b.store(w, place, const(1, i32))
 
 
+def _moved(at: tuple[Expr, ...], shape: tuple[int, ...], random: Random) -> tuple[Expr, ...]:
+    """An index some rows further on, while there are any."""
+    return ((at[0] + random.randrange(shape[0])) % shape[0], *at[1:])
+
+
 def _value(
     writer: _Writer,
     shape: tuple[int, ...],
@@ -113,7 +124,7 @@ def _value(
     flat: Buffer,
 ) -> Expr:
     random = writer.random
-    total = writer.loops[0][0] + 1
+    total = writer.loops[0][0] + 1 if writer.loops else const(1, i64)
     for _ in range(random.choice((0, 1, 1, 2))):
         form = random.random()
         where = at if form < 0.6 else random.choice(shared) if form < 0.8 else writer.indices(shape)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch, linear_sequence
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.lifetimes import Lifetime, lifetimes_of
-from tirlite.ir import PrimFunc, Stmt
+from tirlite.ir import Allocate, Expr, For, IntImm, Load, PrimFunc, Stmt, Store, View
 from tirlite.ir.demand import of_prim_func
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ Interval = tuple[int, int]
 
 # Where many buffers die in the statement in which one is born, those are looked at whose last use is nearest.
 _NEAREST = 6
+# How many statements in a row two buffers may live together.
+_MOST_TOGETHER = 64
 # How many pairs of accesses are compared for two buffers, on average over the whole function.
 _COMPARED_ON_AVERAGE = 16
 _COMPARED_AT_LEAST = 10_000
@@ -40,12 +42,13 @@ def in_place_candidates(
     lifetimes: Sequence[Lifetime] | None = None,
     extents: Extents | None = None,
 ) -> tuple[InPlaceProof, ...]:
-    """A proof for each pair of allocations of which one is born in the statement in which the other one dies.
+    """A proof for each pair of allocations of which one is born while the other one dies.
 
     `func` is in normal form (see `Normalize`). The two are of one scope and allocated in one body, and live together
-    during that statement alone; it stands in that body, or in a branch of an `if` there. `sequence`, `lifetimes` (one
-    for each allocation of the sequence, in order) and `extents` are those of `func`, where they are known already. In
-    order of the destination's allocation.
+    during one statement alone, or a few in a row: from the first that touches the destination to the last that touches
+    the source. They stand in that body, or in a branch of an `if` there. Left out are pairs of which a statement is
+    plainly seen to overwrite what one after it reads. `sequence`, `lifetimes` (one for each allocation of the sequence,
+    in order) and `extents` are those of `func`, where they are known already. In order of the destination's allocation.
     """
     sequence = sequence or linear_sequence(func)
     pairs = list(_Meetings(sequence, lifetimes or lifetimes_of(sequence)).pairs())
@@ -57,7 +60,9 @@ def in_place_candidates(
     return tuple([prover.proof(*pair) for pair in pairs])
 
 
-_Pair = tuple[Allocation, Allocation, Stmt, Interval]
+# A position, an element, and how many bytes it is wide where that matters.
+_First = tuple[int, tuple[int, ...], int]
+_Pair = tuple[Allocation, Allocation, tuple[Stmt, Stmt], Interval]
 
 
 class _Meetings:
@@ -74,29 +79,96 @@ class _Meetings:
         }
         # By body, scope and end: what dies there, in order of the last use.
         self.dying: dict[tuple[Region, str, int], list[tuple[int, Allocation]]] = {}
+        # By body and scope: when something dies, in order.
+        self.ends: dict[tuple[Region, str], list[int]] = {}
+        # What was asked for of births and deaths.
+        self.firsts: dict[tuple[Allocation, int], _First | None] = {}
         for allocation, live in self.live.items():
             for _, end in live:
                 last = _last_before(allocation.touches, end)
                 # What threads share may live before its first touch, from the end of an earlier iteration on.
                 if last is not None:
-                    key = (allocation.home, allocation.buffer.scope, end)
-                    self.dying.setdefault(key, []).append((last, allocation))
+                    place = (allocation.home, allocation.buffer.scope)
+                    self.dying.setdefault((*place, end), []).append((last, allocation))
+                    self.ends.setdefault(place, []).append(end)
         for group in self.dying.values():
             if len(group) > 1:
                 group.sort(key=_first)
+        for ends in self.ends.values():
+            ends.sort()
 
     def pairs(self) -> Iterator[_Pair]:
-        """Destination and source, the statement in which they meet, and its positions."""
+        """Destination and source, the first and the last statement of those in which they meet, and their positions."""
         for destination, live in self.live.items():
-            for born, _ in live:
+            for born, dies in live:
                 number = self.begins.get(born)
                 if number is None:
                     continue
-                entry = self.entries[number]
-                end = self.entries[number + entry.scope_pair_offset].position + 1
+                at = self.entries[number].stmt
+                end = self._end(number)
                 for _, source in self._sources(destination, born, end):
                     if source is not destination and _is_overlap((born, end), live, self.live[source]):
-                        yield destination, source, entry.stmt, (born, end)
+                        yield destination, source, (at, at), (born, end)
+                for source, until, last in self._later_sources(destination, number, (born, dies)):
+                    yield destination, source, (at, until), (born, last)
+
+    def _end(self, number: int) -> int:
+        """The position behind the statement that begins at an entry."""
+        return self.entries[number + self.entries[number].scope_pair_offset].position + 1
+
+    def _later_sources(
+        self, destination: Allocation, number: int, live: Interval
+    ) -> Iterator[tuple[Allocation, Stmt, int]]:
+        """What dies in one of the next statements while the destination lives, with that statement and its end."""
+        place, (born, dies) = (destination.home, destination.buffer.scope), live
+        ends = self.ends.get(place, ())
+        first = bisect_right(ends, self._end(number))
+        for after in dict.fromkeys(ends[first : first + _NEAREST]):
+            if after > dies:
+                return
+            group = self.dying[*place, after]
+            for _, source in group if len(group) <= _NEAREST else group[-_NEAREST:]:
+                spans = self.live[source]
+                if source is destination or spans[-1][0] > born:
+                    continue
+                if not _is_overlap((born, after), self.live[destination], spans):
+                    continue
+                if self._plainly_meet(destination, source, (born, after)):
+                    continue
+                until = self._ending(number, after)
+                if until is not None:
+                    yield source, until, after
+
+    def _plainly_meet(self, destination: Allocation, source: Allocation, during: Interval) -> bool:
+        """Whether the element that is written first of the one is what the last use of the other touches first.
+
+        Buffers that are filled and read from end to end are the usual case, and need no proof that this is no good.
+        """
+        low, high = during
+        if (destination, low) not in self.firsts:
+            write = next((t for t in destination.touches if t.position >= low and t.kind is AccessKind.WRITE), None)
+            self.firsts[destination, low] = _first_of(write, destination)
+        if (source, high) not in self.firsts:
+            use = next((t for t in reversed(source.touches) if t.position < high), None)
+            self.firsts[source, high] = _first_of(use, source)
+        one, other = self.firsts[destination, low], self.firsts[source, high]
+        return one is not None and other is not None and one[1:] == other[1:] and one[0] < other[0]
+
+    def _ending(self, number: int, after: int) -> Stmt | None:
+        """The statement that ends at a position, out of those that follow the one at an entry in its body.
+
+        What the extents of declarations read is no part of what statements do: they are left out.
+        """
+        if isinstance(self.entries[number].stmt, Allocate | View):
+            return None
+        for _ in range(_MOST_TOGETHER):
+            number += self.entries[number].scope_pair_offset + 1
+            if number == len(self.entries) or self.entries[number].scope_pair_offset < 0 or self._end(number) > after:
+                return None
+            if self._end(number) == after:
+                stmt = self.entries[number].stmt
+                return None if isinstance(stmt, Allocate | View) else stmt
+        return None
 
     def _sources(self, destination: Allocation, born: int, end: int) -> Sequence[tuple[int, Allocation]]:
         """What dies there, with its last use; of too many those whose last use is near."""
@@ -126,3 +198,26 @@ def _is_overlap(during: Interval, one: Sequence[Interval], other: Sequence[Inter
 
 def _first(pair: tuple[int, Allocation]) -> int:
     return pair[0]
+
+
+def _first_of(touch: Touch | None, allocation: Allocation) -> _First | None:
+    """When an access to an allocation itself touches which element first, and how wide that is; None if unknown."""
+    if touch is None or not isinstance(touch.node, Load | Store) or touch.node.buffer is not allocation.buffer:
+        return None
+    element = _first_element(touch.region, touch.node.indices)
+    if element is None or not any(element):  # the first of all is at one place in whatever type and shape
+        return None if element is None else (touch.position, (), 0)
+    return touch.position, element, allocation.buffer.dtype.bytes
+
+
+def _first_element(region: Region, indices: Sequence[Expr]) -> tuple[int, ...] | None:
+    """The element at which the loops around an access begin, as far as they stand in the index by themselves."""
+    starts: dict[Expr, Expr] = {}
+    inner: Region | None = region
+    while inner is not None:
+        if isinstance(inner.composite, For):
+            starts[inner.composite.var] = inner.composite.start
+        inner = inner.parent
+    found = [starts.get(index, index) for index in indices]
+    first = [each.value for each in found if isinstance(each, IntImm)]
+    return tuple(first) if len(first) == len(found) else None

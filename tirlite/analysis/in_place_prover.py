@@ -90,14 +90,19 @@ class Prover:
         self.has_calls = next(statements_of(func.body, KernelCall), None) is not None
         self.remarked = {definitions.root(buffer) for buffer in definitions.remarked}
 
-    def proof(self, destination: Allocation, source: Allocation, at: Stmt, during: Interval) -> InPlaceProof:
-        """The proof, or what stands against it, for two that live together over the positions `during`."""
+    def proof(
+        self, destination: Allocation, source: Allocation, span: tuple[Stmt, Stmt], during: Interval
+    ) -> InPlaceProof:
+        """The proof, or what stands against it, for two that live together over the positions `during`.
+
+        `span` are the first and the last of the statements there.
+        """
         uses = touches_during(destination, during), touches_during(source, during)
         if self.has_calls:
             obstacle = run(self.obstacle(destination, source, uses))
         else:
             obstacle = self._unfit(destination, source, uses) or self._among(destination, source, uses)
-        return InPlaceProof(destination.buffer, source.buffer, at, during, obstacle, uses)
+        return InPlaceProof(destination.buffer, source.buffer, *span, during, obstacle, uses)
 
     def obstacle(self, destination: Allocation, source: Allocation, uses: _Uses) -> Steps[Obstacle | None]:
         """What forbids the two in one place while these touches happen; None where they are proved to be safe."""

@@ -36,7 +36,9 @@ def taken_by_tvm(func: PrimFunc, proofs: Iterable[InPlaceProof]) -> Iterator[InP
     return (
         proof
         for proof in proofs
-        if isinstance(proof.at, Store | For | IfThenElse) and _holds(proof.at, proof.destination, proof.source, views)
+        if proof.at is proof.until
+        and isinstance(proof.at, Store | For | IfThenElse)
+        and _holds(proof.at, proof.destination, proof.source, views)
     )
 
 

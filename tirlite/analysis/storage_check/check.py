@@ -8,7 +8,7 @@ declared anew in between.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tirlite.analysis.storage_check.flow import Spared, misread
@@ -37,8 +37,8 @@ def check_storage(original: PrimFunc, rewritten: PrimFunc, in_place: Sequence[Ha
     and must read what it was last written. The rewritten function may take a plan with each call: then what it lists as
     disjoint lies apart, and all else may meet (see `analysis.shape_plan`).
 
-    For a pair of `in_place` the proof stands in for the check of the one statement at which the two meet, if it spoke
-    of all that happens to them there, and if trying some instances does not refute it. What cannot be proved counts as
+    For a pair of `in_place` the proof stands in for the check of the statements at which the two meet, if it spoke of
+    all that happens to them there, and if trying some instances does not refute it. What cannot be proved counts as
     wrong. Cost: about linear, and more only where buffers that meet on the same bytes are kept apart by branches alone.
     """
     demand_prim_func(rewritten, "check_storage()")
@@ -54,7 +54,7 @@ def check_storage(original: PrimFunc, rewritten: PrimFunc, in_place: Sequence[Ha
 class _Check:
     def __init__(self, original: PrimFunc, rewritten: PrimFunc, in_place: Sequence[Handover]) -> None:
         self.proofs = {(each.destination, each.source): each for each in in_place}
-        self.walk = Walk(original, rewritten, [each.at for each in in_place])
+        self.walk = Walk(original, rewritten, [stmt for each in in_place for stmt in (each.at, each.until)])
         self.trials: Trials | None = None
         self.holds: dict[tuple[Buffer, Buffer], bool] = {}
         self.places = Places(rewritten)
@@ -93,16 +93,26 @@ class _Check:
                 raise Wrong(text, [victim.buffer, rival.buffer], found.reader, found.writer)
 
     def handover(self, victim: Resident, rival: Resident) -> Spared | None:
-        """The one run of the statement at which the two meet in place, where there is a proof for the pair."""
+        """The one run of the statements at which the two meet in place, where there is a proof for the pair."""
         takes_over = (rival.buffer, victim.buffer) in self.proofs
         destination, source = (rival, victim) if takes_over else (victim, rival)
         proof = self.proofs.get((destination.buffer, source.buffer))
         if proof is None:
             return None
-        runs = [run for run in self.walk.runs[proof.at] if within(victim, *run[:2]) and within(rival, *run[:2])]
+        runs = [run for run in self.runs(proof) if within(victim, *run[:2]) and within(rival, *run[:2])]
         if len(runs) != 1 or not self.counts(proof, destination, source, runs[0]):
             return None
         return Spared(*runs[0], takes_over)
+
+    def runs(self, proof: Handover) -> Iterator[_Run]:
+        """From where to where the statements of a proof run, one after the other in one body."""
+        for first, last, region in self.walk.runs[proof.at]:
+            if proof.until is proof.at:
+                yield first, last, region
+                continue
+            for begin, end, other in self.walk.runs[proof.until]:
+                if other is region and last < begin:
+                    yield first, end, region
 
     def counts(self, proof: Handover, destination: Resident, source: Resident, run: _Run) -> bool:
         """Whether the proof may be counted on: it spoke of all accesses, and is not refuted."""

@@ -139,7 +139,7 @@ class Resident:
 
 
 class Handover(Protocol):
-    """A proof that `destination` may take over the bytes of `source` while the statement `at` runs.
+    """A proof that `destination` may take over the bytes of `source` while the statements from `at` to `until` run.
 
     `accesses` are all those that it spoke of: the buffer of the two, the Load, Store or KernelCall, and whether that
     writes, in program order.
@@ -153,6 +153,9 @@ class Handover(Protocol):
 
     @property
     def at(self) -> Stmt: ...
+
+    @property
+    def until(self) -> Stmt: ...
 
     @property
     def accesses(self) -> Sequence[tuple[Buffer, Node, bool]]: ...

@@ -37,7 +37,8 @@ from tirlite.sizes import Dim
 
 _UNORDERED = (ForKind.PARALLEL, ForKind.THREAD, ForKind.VECTORIZED)
 # The sizes that are tried: the first dim is at least so large, each further one larger by one, as far as facts allow.
-_SIZES = (18, 3)
+# Where borders meet, that is in the smallest ones.
+_SIZES = (18, 3, 1)
 # At how many points an access is looked at, and how many iterations of one loop are taken for it at most.
 _POINTS = 128
 _ITERATIONS = 34
