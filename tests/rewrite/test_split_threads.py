@@ -321,6 +321,38 @@ def test_a_bound_that_all_threads_read_is_read_once() -> None:
     )
 
 
+def test_where_there_are_no_threads_nothing_is_read_for_them() -> None:
+    expect_split(
+        """
+        for t in tl.thread("threadIdx.x", n // 32):
+            k = x[n + 5]
+            for i in range(k):
+                y[t] = i
+                tl.barrier("shared")
+        """,
+        """
+        if 0 < n // 32:
+            k = x[n + 5]
+            for i in range(k):
+                for t in range(n // 32):
+                    y[t] = i
+        """,
+    )
+
+
+def test_a_kernel_with_threads_takes_empty_arrays() -> None:
+    func = kernel(
+        """
+        for t in tl.thread("threadIdx.x", n):
+            for i in range(x[0]):
+                y[t] = i
+                tl.barrier("shared")
+        """
+    )
+    for debug in (False, True):
+        tl.compile(func, debug=debug)(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
 def test_two_launches_one_after_the_other() -> None:
     expect_split(
         """

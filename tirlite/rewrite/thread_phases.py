@@ -12,6 +12,7 @@ from typing import TypeAlias
 from tirlite.analysis.uniformity import Uniformity
 from tirlite.diag import KernelError, Message
 from tirlite.ir import (
+    LT,
     Allocate,
     AttrStmt,
     Buffer,
@@ -21,6 +22,7 @@ from tirlite.ir import (
     ForKind,
     Function,
     IfThenElse,
+    IntImm,
     KernelCall,
     Let,
     LetExpr,
@@ -33,6 +35,7 @@ from tirlite.ir import (
     Var,
     View,
     While,
+    const,
     i64,
     run,
     statements,
@@ -248,8 +251,12 @@ class Phases:
                 extent = Let(Var(f"{stmt.var.name}_extent", i64), stmt.stop, span=stmt.span)
                 items.append(Around(extent))
                 stmt = stmt.replaced(stop=extent.var)
-            items += yield self._items(stmt.body, (*axes, stmt))
-            return items
+            inside: list[Item] = yield self._items(stmt.body, (*axes, stmt))
+            if _is_positive(stmt.stop) or all(isinstance(item, Phase) for item in inside):
+                return items + inside
+            # What is run once for all threads is not run where there are none.
+            some = IfThenElse(LT(const(0, i64), stmt.stop), SeqStmt(), span=stmt.span)
+            return [*items, Around(some, (tuple(inside), ()))]
         bodies = []
         for body in bodies_of(stmt):
             bodies.append(tuple((yield self._items(body, axes))))
@@ -264,6 +271,13 @@ def bodies_of(stmt: Stmt) -> tuple[SeqStmt, ...]:
 def heads_of(stmt: Stmt) -> tuple[Expr, ...]:
     """Bounds or condition of a composite."""
     return tuple(child for child in stmt.children() if isinstance(child, Expr))
+
+
+def _is_positive(extent: Expr) -> bool:
+    """Whether it is plain that there are threads."""
+    if isinstance(extent, IntImm):
+        return extent.value > 0
+    return isinstance(extent, Var) and extent.dim is not None and extent.dim.min > 0
 
 
 def _declared_below(stmt: Stmt) -> Iterator[Var]:
