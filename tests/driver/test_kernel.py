@@ -56,6 +56,21 @@ def test_a_kernel_shows_each_stage_of_its_way() -> None:
     assert "tirlite_smooth:" in smooth.asm
 
 
+@pytest.mark.parametrize("strategy", ["none", "share", "exact", "per_shape"])
+def test_a_kernel_without_temporaries_has_a_plan_of_no_bytes(strategy: str) -> None:
+    steps: list[tl.passes.Step] = []
+
+    @tl.kernel(strategy=strategy, observers=[steps.append])
+    def twice(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        for i in range(n):
+            y[i] = x[i] * 2
+
+    assert (twice.plan.strategy, twice.plan.total, twice.plan.gap) == (strategy, 0, 0.0)
+    assert twice.plan is twice.plan
+    assert twice.plan_at(n=3).total == 0
+    assert [step.changed for step in steps if step.name == "storage-rewrite"] == [False]
+
+
 def test_a_kernel_is_pickled_by_name_as_functions_are(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (smooth.__module__, smooth.__qualname__) == (__name__, "smooth")
     monkeypatch.setitem(sys.modules, __name__, SimpleNamespace(smooth=smooth))

@@ -117,6 +117,11 @@ def test_a_call_loads_neither_searches_nor_proofs_nor_tables(tmp_path: Path) -> 
     assert "tirlite.codegen.lower" in loaded
     unneeded = {
         "sympy",
+        "tirlite.analysis.access",
+        "tirlite.analysis.extents",
+        "tirlite.rewrite.planned_storage",
+        "tirlite.plan.problem",
+        "tirlite.plan.plan",
         "tirlite.plan.search.advance",
         "tirlite.plan.pack.arena",
         "tirlite.plan.csv_read",

@@ -16,7 +16,7 @@ from tirlite.ir import Buffer, Call, For, IfThenElse, Load, PrimFunc, Store, Vie
 
 # The packages have functions of these names.
 lifetimes = import_module("tirlite.analysis.lifetimes")
-storage_rewrite = import_module("tirlite.rewrite.storage_rewrite")
+planned_storage = import_module("tirlite.rewrite.planned_storage")
 
 Live = tuple[tuple[int, int], ...]
 
@@ -38,12 +38,12 @@ def with_sequence(found: Callable[[PrimFunc], LinearSequence]) -> Plant:
     """Storage problems are made of what `found` says is touched."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        right = storage_rewrite.storage_problem
+        right = planned_storage.storage_problem
 
         def problem(func: PrimFunc, *given: object, **options: object) -> object:
             return right(func, *given, **{**options, "sequence": found(func)})
 
-        patch.setattr(storage_rewrite, "storage_problem", problem)
+        patch.setattr(planned_storage, "storage_problem", problem)
 
     return plant
 

@@ -22,7 +22,7 @@ from tirlite.codegen import statements as code_of_statements
 from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, SeqStmt
 from tirlite.plan.shape import formulas
 from tirlite.plan.shape.per_shape import PerShape
-from tirlite.rewrite import shape_rewrite, storage_rewrite, thread_names
+from tirlite.rewrite import planned_storage, shape_rewrite, thread_names
 from tirlite.rewrite.thread_phases import Phases, is_barrier
 
 # The packages have functions of these names.
@@ -139,7 +139,7 @@ def half_of_the_sizes(patch: pytest.MonkeyPatch) -> None:
 
 def stale_views(patch: pytest.MonkeyPatch) -> None:
     """A buffer that moved in with another one is taken to hold what that has written."""
-    for module in (storage_rewrite, shape_rewrite):
+    for module in (planned_storage, shape_rewrite):
         right = module.View
         patch.setattr(module, "View", lambda *given, right=right, fresh=False, **options: right(*given, **options))
 

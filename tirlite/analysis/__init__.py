@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from tirlite.analysis.index_space import IndexSpace, index_range
     from tirlite.analysis.lifetimes import Lifetime, lifetimes, lifetimes_of
     from tirlite.analysis.param_uses import ParamUses, Use
-    from tirlite.analysis.shape_plan import PlanDemands, ShapePlan, plan_demands, shape_plan
+    from tirlite.analysis.plan_demands import PlanDemands, plan_demands
+    from tirlite.analysis.shape_plan import ShapePlan, shape_plan
     from tirlite.analysis.storage_check.check import check_storage
     from tirlite.analysis.storage_check.resident import StorageFault
 else:
@@ -34,7 +35,8 @@ else:
             "index_space": "IndexSpace index_range",
             "lifetimes": "Lifetime lifetimes lifetimes_of",
             "param_uses": "ParamUses Use",
-            "shape_plan": "PlanDemands ShapePlan plan_demands shape_plan",
+            "plan_demands": "PlanDemands plan_demands",
+            "shape_plan": "ShapePlan shape_plan",
             "storage_check.check": "check_storage",
             "storage_check.resident": "StorageFault",
         },

@@ -1,4 +1,4 @@
-"""A function in, what it demands of the plan that is handed to it with each call out.
+"""A function in, the plan that it takes with each call out, if it takes one.
 
 Such a function has a last parameter, `plan: i64[k]`, and its body is wrapped in the attribute `disjoint` of it. An
 entry of the plan is the bytes of an arena, which one Allocate declares with that extent, or the byte offset of a place
@@ -7,15 +7,9 @@ in one, where views are declared. The attribute lists the places that lie apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from tirlite.analysis.extents import Extents
-from tirlite.analysis.most_bytes import MostBytes
-from tirlite.ir import Allocate, AttrKey, AttrStmt, Buffer, Expr, IntImm, Load, PrimFunc, SeqStmt, Var, View, statements
+from tirlite.ir import AttrKey, AttrStmt, Buffer, Expr, IntImm, Load, PrimFunc, SeqStmt
 from tirlite.ir.demand import of_prim_func
-from tirlite.plan import Conditions
 from tirlite.record import record
-from tirlite.sizes import Dim, Size, dims_of, maximum
 
 
 @record(eq=False)
@@ -49,44 +43,6 @@ def shape_plan(func: PrimFunc) -> ShapePlan | None:
     assert isinstance(last, Buffer)
     assert isinstance(outer.value, tuple)
     return ShapePlan(last, outer.value, outer.body)
-
-
-@record
-class PlanDemands:
-    """What every plan must keep, and the bytes of the places, by entry, over dims that stand for variables."""
-
-    conditions: Conditions
-    sizes: tuple[Size, ...]
-    variables: Mapping[Dim, Var]
-
-
-@of_prim_func
-def plan_demands(func: PrimFunc) -> PlanDemands | None:
-    """What `func` demands of its plan, told by its statements alone; None where it takes none.
-
-    Bytes that differ from iteration to iteration count as the most that they can be; those without a bound are those
-    of no view that a storage rewrite makes, and count as none.
-    """
-    plan = shape_plan(func)
-    if plan is None:
-        return None
-    extents = Extents(func)
-    most = MostBytes(func, extents)
-    count = plan.buffer.shape[0]
-    assert isinstance(count, IntImm)
-    arenas, aligns = [-1] * count.value, [1] * count.value
-    sizes: list[Size] = [0] * count.value
-    homes: dict[Buffer, int] = {}
-    for stmt in statements(plan.body):
-        if isinstance(stmt, Allocate) and (arena := plan.arena(stmt.buffer)) is not None:
-            homes[stmt.buffer] = arena
-        elif isinstance(stmt, View) and stmt.source in homes and (entry := plan.entry(stmt.byte_offset)) is not None:
-            arenas[entry] = homes[stmt.source]
-            aligns[entry] = max(aligns[entry], alignment_at(stmt.buffer))
-            sizes[entry] = maximum(sizes[entry], most.of(stmt.buffer) or 0)
-    dims = dict.fromkeys(dim for size in sizes for dim in dims_of(size))
-    conditions = Conditions(tuple(arenas), tuple(aligns), plan.rows)
-    return PlanDemands(conditions, tuple(sizes), {dim: extents.variables[dim] for dim in dims})
 
 
 def alignment_at(buffer: Buffer) -> int:

@@ -10,6 +10,7 @@ from threading import RLock
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from tirlite.plan.collection import collection_paused
 from tirlite.record import record
 
 if TYPE_CHECKING:
@@ -27,10 +28,13 @@ _SEARCHED = ("exact", "per_shape")
 
 @record
 class Rewritten:
-    """A function after the passes, and the storage plan that one of them followed, or who makes one for each call."""
+    """A function after the passes, and the storage plan that one of them followed, or who makes one for each call.
+
+    `plan` is None where nothing is allocated.
+    """
 
     func: PrimFunc
-    plan: Plan | ByShape
+    plan: Plan | ByShape | None
 
 
 class Version:
@@ -83,14 +87,22 @@ class Version:
 
         func = run_pipeline(self.func, passes, (note, *chosen.observers))
         self.stages += stages
-        return Rewritten(func, plans[-1])
+        return Rewritten(func, plans[-1] if plans else None)
+
+    @cached_property
+    def plan(self) -> Plan | ByShape:
+        """The storage plan, or who makes one for each call; that of no requests where nothing is allocated."""
+        if self.rewritten.plan is not None:
+            return self.rewritten.plan
+        from tirlite.plan import Problem, solve
+
+        return solve(Problem(()), self.options.strategy)
 
     @property
     def lowered(self) -> Lowered:
         with self._lock:
             if self._lowered is None:
                 from tirlite.codegen import lower
-                from tirlite.plan.collection import collection_paused
 
                 func = self.rewritten.func
                 start = perf_counter()
@@ -103,7 +115,9 @@ class Version:
     def executable(self) -> Executable:
         with self._lock:
             if self._executable is None:
-                self._executable = self._compile()
+                # Loading modules makes many objects that stay, and no cycles that end.
+                with collection_paused():
+                    self._executable = self._compile()
             return self._executable
 
     @property
@@ -132,10 +146,13 @@ class Version:
 
     def _shape_plans(self, signature: Signature) -> ShapePlans | None:
         """Who makes a plan for each shape that the function is called with, if it takes one."""
+        chosen = self.rewritten.plan
+        if chosen is None:
+            return None
         from tirlite.analysis import plan_demands
         from tirlite.plan import Plan
 
-        chosen, demands = self.rewritten.plan, plan_demands(self.rewritten.func)
+        demands = plan_demands(self.rewritten.func)
         if isinstance(chosen, Plan) or demands is None:
             return None
         from tirlite.runtime import ShapePlans

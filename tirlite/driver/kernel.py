@@ -150,7 +150,7 @@ class Kernel:
         from tirlite.driver.shapes import one_plan
 
         with boundary:
-            return one_plan(self._binder.signature, self._version.rewritten)
+            return one_plan(self._binder.signature, self._version.plan)
 
     def plan_at(self, **sizes: int) -> Plan:
         """The storage plan for one shape: `kernel.plan_at(n=4, m=8)`.
@@ -163,7 +163,7 @@ class Kernel:
         with boundary:
             signature = self._binder.signature
             version = self._version_for_empty() if is_empty_at(signature, sizes) else self._version
-            return plan_at(signature, version.rewritten, sizes)
+            return plan_at(signature, version.plan, sizes)
 
     @property
     def plans_made(self) -> tuple[int, int]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 from tirlite.diag import CallTypeError, Message, PlanError, nearest
-from tirlite.driver.build import Rewritten
 from tirlite.plan import Plan
 from tirlite.runtime import Signature
 from tirlite.runtime.explain import refuse_fact
+
+if TYPE_CHECKING:
+    from tirlite.rewrite import ByShape
 
 
 class UnknownSize(Message):
@@ -78,12 +81,12 @@ class PlanByShape(Message):
     example: str
 
 
-def one_plan(signature: Signature, rewritten: Rewritten) -> Plan:
+def one_plan(signature: Signature, plan: Plan | ByShape) -> Plan:
     """The plan that serves all shapes. Raises PlanError where each has its own."""
-    if not isinstance(rewritten.plan, Plan):
-        names = {var.name: 4 for var in rewritten.plan.variables}
+    if not isinstance(plan, Plan):
+        names = {var.name: 4 for var in plan.variables}
         raise PlanByShape(signature.name, _example(signature, names)).error()
-    return rewritten.plan
+    return plan
 
 
 def _names(signature: Signature) -> list[str]:
@@ -128,9 +131,8 @@ def is_empty_at(signature: Signature, sizes: Mapping[str, int]) -> bool:
     return is_empty
 
 
-def plan_at(signature: Signature, rewritten: Rewritten, sizes: Mapping[str, int]) -> Plan:
+def plan_at(signature: Signature, plan: Plan | ByShape, sizes: Mapping[str, int]) -> Plan:
     """The plan with constant sizes and offsets at a shape. Raises CallTypeError for a dim without a value."""
-    plan = rewritten.plan
     dims = plan.problem.dims if isinstance(plan, Plan) else plan.plans.dims
     missing = [dim.name for dim in dims if dim.name not in sizes]
     if missing:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tirlite.plan import Plan, Strategy
 from tirlite.rewrite.check_races import CheckRaces
 from tirlite.rewrite.inject_virtual_threads import InjectVirtualThreads
 from tirlite.rewrite.lower_callees import LowerCallees
@@ -17,7 +16,7 @@ from tirlite.rewrite.storage_rewrite import StorageRewrite
 from tirlite.target import Target
 
 if TYPE_CHECKING:
-    from tirlite.plan import PlanCache
+    from tirlite.plan import Plan, PlanCache, Strategy
     from tirlite.plan.search.engine import Engine
     from tirlite.rewrite.shape_rewrite import ByShape
 

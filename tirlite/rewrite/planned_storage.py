@@ -1,0 +1,366 @@
+"""A function in normal form in, the function with its allocations merged by a plan out.
+
+Each pool of the plan becomes one Allocate, at the top of the function or of the parallel or thread-bound loop that it
+is attached to. The buffers that live there become views of it, declared where their Allocates stood; loads and stores
+stay as they are. Source: TVM's storage_rewrite (2017), with the plan made by `tirlite.plan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from tirlite.analysis import LinearSequence, linear_sequence
+from tirlite.diag import CapacityError, InternalError, Message, TirliteError
+from tirlite.ir import (
+    Allocate,
+    Buffer,
+    DType,
+    For,
+    ForKind,
+    Node,
+    PrimFunc,
+    Rule,
+    SeqStmt,
+    Stmt,
+    Store,
+    Var,
+    View,
+    While,
+    calls_in,
+    rewrite,
+    statements_of,
+    walk,
+)
+from tirlite.plan import Plan, StorageScope, solve
+from tirlite.plan.weaker import WEAKER
+from tirlite.rewrite.split_webs import SplitWebs
+from tirlite.rewrite.storage_choices import StorageChoices
+from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, storage_problem
+from tirlite.rewrite.weaker_alignments import is_smaller, weaker_problems
+from tirlite.sizes import Proof, Size, ceildiv, prove_le, round_up
+
+if TYPE_CHECKING:
+    from tirlite.analysis import StorageFault
+    from tirlite.rewrite.shape_rewrite import Declarations
+
+# Strategies that give each slot an allocation of its own, and so need no alignment beyond the natural one.
+_WHOLE_SLOTS = ("none", "tvm", "share")
+# Strategies that give up lines where that saves bytes.
+_FREE = ("auto", "pack", "exact")
+# Strategies that take the buffers as they are.
+_AS_GIVEN = ("none", "tvm")
+
+# What most programs are made of, and what no statement stands in.
+_LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
+
+_Planned: TypeAlias = tuple[PrimFunc, StorageProblem, Plan]
+
+
+class UnsafeRewrite(Message):
+    """A rewritten function does not read what the function that was given would have read.
+
+    Example: None is known: this is a fault of tirlite.
+    Fix: Report it, with the function as it prints; take the strategy `none` meanwhile.
+    """
+
+    code = "unsafe-rewrite"
+    raises = InternalError
+    title = "the storage of `{function}` under strategy `{strategy}` is not safe: {fault}"
+    label = "here"
+    related_label = "because of this"
+    help = "this is a fault of tirlite; please report it with the function, `print(kernel.ir)`"
+
+    function: str
+    strategy: str
+    fault: str
+
+
+def rewritten(func: PrimFunc, chosen: StorageChoices) -> PrimFunc:
+    """`func`, in normal form, rewritten as `StorageRewrite` says. Raises what that raises."""
+    by_shape = _by_shape(chosen, func) if chosen.strategy == "per_shape" else None
+    if by_shape is not None:
+        return by_shape
+    given = func
+    func, found, plan = _planned(chosen, func)
+    merge = chosen.strategy != "none"
+    result = _Merger(func, found, plan).rewrite() if merge else _without(func, found.dead)
+    if chosen.check and result is not func:
+        fault = _fault(func, result, found, plan.in_place)
+        if fault is not None and fault.is_doubt and isinstance(chosen.strategy, str) and chosen.strategy in WEAKER:
+            return rewritten(given, replace(chosen, strategy=WEAKER[chosen.strategy], match_range=None))
+        _demand_none(fault, func, plan.strategy)
+    if chosen.on_plan is not None:
+        chosen.on_plan(plan)
+    return result
+
+
+def _by_shape(chosen: StorageChoices, func: PrimFunc) -> PrimFunc | None:
+    """`func` with a parameter for the plan of each call; only memories of constant sizes are planned here.
+
+    None where all sizes are constant.
+    """
+    found = _found(chosen, func)
+    if not found.problem.dims:
+        return None
+    if chosen.capacity is not None:
+        found = found.with_capacity(chosen.capacity)
+    from tirlite.rewrite.shape_rewrite import ByShape, declarations
+
+    shapes = ByShape.of(found, chosen.budget, chosen.engine)
+    split = SplitWebs()(func) if chosen.webs else func
+    if split is not func:
+        parts = _found(chosen, split)
+        parts = parts if chosen.capacity is None else parts.with_capacity(chosen.capacity)
+        others = ByShape.of(parts, chosen.budget, chosen.engine)
+        if others.plans.typical < shapes.plans.typical:
+            func, found, shapes = split, parts, others
+    plans = shapes.plans
+    if chosen.on_plan is not None:
+        chosen.on_plan(shapes)
+    merger = _Merger(func, found, plans.constant)
+    declared = declarations(found, plans, merger.spans)
+    result = declared.wrapped(merger.rewrite(declared), plans)
+    if chosen.check:
+        taken = (*plans.constant.in_place, *plans.in_place)
+        _demand_none(_fault(func, result, found, taken), func, "per_shape")
+    return result
+
+
+def _planned(chosen: StorageChoices, func: PrimFunc) -> _Planned:
+    """The function to be rewritten, as it is or with its webs split: whichever takes less, its problem and plan."""
+    sequence = linear_sequence(func)
+    split = func if not chosen.webs or chosen.strategy in _AS_GIVEN else SplitWebs().split(func, sequence)
+    if split is func:
+        return _plan_of(chosen, func, sequence)
+    try:
+        whole = _plan_of(chosen, func, sequence)
+    except CapacityError:
+        return _plan_of(chosen, split)
+    parts = _plan_of(chosen, split)
+    before, after = whole[2].total, parts[2].total
+    # Not `prove_lt`: where a dim may be 0, both may be.
+    is_less = prove_le(after, before) is Proof.YES and prove_le(before, after) is not Proof.YES
+    return parts if is_less else whole
+
+
+def _plan_of(chosen: StorageChoices, func: PrimFunc, sequence: LinearSequence | None = None) -> _Planned:
+    found = _found(chosen, func, sequence)
+    try:
+        plan = _solved(chosen, found)
+    except CapacityError as error:
+        raise _placed(error, func, found) from None
+    for weaker in weaker_problems(func, found) if chosen.strategy in _FREE else ():
+        if plan.proved_optimal:
+            break
+        other = _solved(chosen, weaker)
+        if is_smaller(other, plan):
+            found, plan = weaker, other
+    return (func, found, plan) if chosen.capacity is None else _within(chosen, chosen.capacity, func, found, plan)
+
+
+def _within(chosen: StorageChoices, capacity: int, func: PrimFunc, found: StorageProblem, plan: Plan) -> _Planned:
+    """The plan, if it fits, or one that is made to fit, with less alignment if need be."""
+    limited = found.with_capacity(capacity)
+    try:
+        return func, limited, solve(limited.problem, lambda problem: replace(plan, problem=problem))
+    except CapacityError as error:
+        refused = error
+    weaker = weaker_problems(func, found, at_any_price=True) if chosen.strategy in _FREE else ()
+    for each in (found, *weaker):
+        limited = each.with_capacity(capacity)
+        try:
+            return func, limited, _solved(chosen, limited)
+        except CapacityError as error:
+            refused = error
+    raise _placed(refused, func, found)
+
+
+def _solved(chosen: StorageChoices, found: StorageProblem) -> Plan:
+    limits = chosen.budget, chosen.time_limit, chosen.engine
+    return solve(found.problem, chosen.strategy, *limits, cache=chosen.cache, match_range=chosen.match_range)
+
+
+def _found(chosen: StorageChoices, func: PrimFunc, sequence: LinearSequence | None = None) -> StorageProblem:
+    lines, in_place = chosen.strategy not in _WHOLE_SLOTS, chosen.in_place and chosen.strategy != "none"
+    if chosen.strategy == "per_shape" and calls_in(func.body):
+        # Lines are taken shape by shape, where they cost no bytes; see `weaker_alignments` for why only here.
+        lines = False
+    found = storage_problem(
+        func, chosen.target, lines=lines, in_place=in_place, exact_dtype=chosen.exact_dtype, sequence=sequence
+    )
+    if chosen.strategy != "tvm" or not found.problem.in_place:
+        return found
+    from tirlite.analysis.tvm_in_place import taken_by_tvm
+
+    return found.with_pairs(taken_by_tvm(func, found.in_place))
+
+
+def _fault(
+    func: PrimFunc, result: PrimFunc, found: StorageProblem, in_place: Iterable[tuple[str, str]]
+) -> StorageFault | None:
+    buffers = {name: lifetime.buffer for name, lifetime in found.lifetimes.items()}
+    taken = {(buffers[destination], buffers[source]) for destination, source in in_place}
+    proofs = [p for p in found.in_place if p.allowed and (p.destination, p.source) in taken]
+    from tirlite.analysis import StorageFault, check_storage
+
+    verdict = check_storage(func, result, proofs)
+    return verdict if isinstance(verdict, StorageFault) else None
+
+
+def _demand_none(fault: StorageFault | None, func: PrimFunc, strategy: str) -> None:
+    if fault is not None:
+        raise UnsafeRewrite(func.name, strategy, fault.text, span=fault.span, related=fault.related).error()
+
+
+def _placed(error: CapacityError, func: PrimFunc, found: StorageProblem) -> TirliteError:
+    """The error with the place where the largest buffer is allocated."""
+    message = error.messages[0]
+    lifetime = found.lifetimes.get(getattr(message, "largest", ""))
+    if lifetime is None or not isinstance(message, Message):
+        return error
+    spans = {each.buffer: each.span for each in statements_of(func.body, Allocate)}
+    return message.replaced(span=spans[lifetime.buffer]).error()
+
+
+def _without(func: PrimFunc, dead: frozenset[Buffer]) -> PrimFunc:
+    """`func` without the declarations of buffers that nothing touches."""
+    dropped = set(dead)
+
+    def allocate(node: Allocate) -> Node | tuple[Stmt, ...]:
+        return () if node.buffer in dropped else node
+
+    def view(node: View) -> Node | tuple[Stmt, ...]:
+        if node.source in dropped:
+            dropped.add(node.buffer)
+            return ()
+        return node
+
+    result = rewrite(func, {Allocate: allocate, View: view}) if dropped else func
+    assert isinstance(result, PrimFunc)
+    return result
+
+
+def _repeated(func: PrimFunc) -> set[Buffer]:
+    """The buffers that are allocated within a loop that repeats their allocation, as parallel ones do not."""
+    found: set[Buffer] = set()
+    stack: list[tuple[Stmt, bool]] = [(func.body, False)]
+    while stack:
+        stmt, repeats = stack.pop()
+        if isinstance(stmt, Allocate):
+            found.add(stmt.buffer)
+        if isinstance(stmt, For) and stmt.kind in (ForKind.PARALLEL, ForKind.THREAD):
+            repeats = False
+        elif isinstance(stmt, (For, While)):
+            repeats = True
+        stack += [
+            (child, repeats)
+            for child in stmt.children()
+            if (repeats or type(child) not in _LEAVES) and isinstance(child, Stmt)
+        ]
+    return found
+
+
+class _Merger:
+    """One rewrite: the allocation of each pool, and the view of each buffer."""
+
+    def __init__(self, func: PrimFunc, found: StorageProblem, plan: Plan) -> None:
+        self.func = func
+        self.found = found
+        self.plan = plan
+        self.extents = found.extents
+        self.entry_variables = {*func.params, *func.dims}
+        self.spans = {each.buffer: each.span for each in statements_of(func.body, Allocate)}
+        self.repeated = _repeated(func)
+        self.views: dict[Buffer, View | None] = {}  # what stands in the place of each planned Allocate
+        self.attached: dict[Var | None, list[Stmt]] = {}
+
+    def rewrite(self, by_shape: Declarations | None = None) -> PrimFunc:
+        """The function with the pools of the plan, and with what is declared besides."""
+        if by_shape is not None:
+            self.views.update(by_shape.views)
+            for loop, arena in by_shape.arenas:
+                self.attached.setdefault(loop, []).append(arena)
+        for pools in self.arenas():
+            self.merge(pools)
+        rules: dict[type[Node], Rule] = {Allocate: self.allocate, For: self.loop}
+        result = rewrite(_without(self.func, self.found.dead), rules)
+        assert isinstance(result, PrimFunc)
+        top = self.attached.get(None)
+        return result.replaced(body=SeqStmt((*top, result.body), span=result.body.span)) if top else result
+
+    def arenas(self) -> Iterable[tuple[str, ...]]:
+        """The pools of the plan that make one allocation together: all of one tagged memory, else each by itself."""
+        tagged: dict[str, list[str]] = {}
+        for name, region in self.plan.pools.items():
+            if StorageScope.parse(region.scope).is_special:
+                tagged.setdefault(region.memory, []).append(name)
+            else:
+                yield (name,)
+        yield from map(tuple, tagged.values())
+
+    def merge(self, pools: tuple[str, ...]) -> None:
+        """Declare the allocation of some pools of the plan, one behind the other, and the views of who lives there."""
+        members: list[tuple[Buffer, Size]] = []
+        lifetimes, placements = self.found.lifetimes, self.plan.placements
+        end: Size = 0
+        for pool in pools:
+            region = self.plan.pools[pool]
+            start = round_up(end, region.align)
+            end = start + region.size
+            for name in self.plan.sharers(pool):
+                members.append((lifetimes[name].buffer, start + placements[name].offset))
+        storage = self.storage(members, end, max(self.plan.pools[pool].align for pool in pools))
+        first = self.plan.sharers(pools[0])[0]
+        loop = attach_loop(lifetimes[first].attach)
+        self.attached.setdefault(loop, []).append(Allocate(storage, span=self.spans[members[0][0]]))
+        offsets = {offset: self.extents.expr(offset) for offset in dict.fromkeys(offset for _, offset in members)}
+        for buffer, offset in members:
+            view = View(buffer, storage, offsets[offset], fresh=True, span=self.spans[buffer])
+            self.views[buffer] = None if buffer is storage else view
+
+    def storage(self, members: list[tuple[Buffer, Size]], size: Size, align: int) -> Buffer:
+        """The buffer of `size` bytes in which the members live at their offsets.
+
+        It is the first of them, where all are alike, and no loop declares it anew; else it has one axis, and the
+        element type of the widest among them.
+        """
+        buffers = [buffer for buffer, _ in members]
+        first = buffers[0]
+        shape = self.extents_of(first)
+        alike = None not in shape and all(b.dtype == first.dtype and self.extents_of(b) == shape for b in buffers)
+        together = all(isinstance(offset, int) and offset == 0 for _, offset in members)
+        widest = self.widest([buffer.dtype for buffer in buffers])
+        alignment = max([buffer.alignment for buffer in buffers])
+        # An allocation is aligned to its elements as it is, to the power of two that their bytes divide into.
+        if align > widest.bytes & -widest.bytes:
+            alignment = max(alignment, align)
+        if alike and together and alignment == first.alignment and self.can_move(first) and first not in self.repeated:
+            return first
+        extents = shape if alike and together else (ceildiv(size, widest.bytes),)
+        exprs = tuple(self.extents.expr(extent) for extent in extents if extent is not None)
+        return replace(first, dtype=widest, shape=exprs, alignment=alignment, volatile=False)
+
+    def extents_of(self, buffer: Buffer) -> tuple[Size | None, ...]:
+        return tuple([self.extents.size(extent) for extent in buffer.shape])
+
+    def widest(self, types: Sequence[DType]) -> DType:
+        """The type with the most lanes, and of these the one with the most bytes, or under `tvm` the first."""
+        by_lanes = self.plan.strategy == "tvm"
+        return max(types, key=lambda dtype: (dtype.lanes, 0 if by_lanes else dtype.bytes))
+
+    def can_move(self, buffer: Buffer) -> bool:
+        """Whether its shape can be evaluated at the top of the function as it is written."""
+        named = (node for extent in buffer.shape for node in walk(extent) if isinstance(node, Var))
+        return all(var in self.entry_variables for var in named)
+
+    def allocate(self, node: Allocate) -> Node | tuple[Stmt, ...]:
+        if node.buffer not in self.views:
+            return node
+        view = self.views[node.buffer]
+        return () if view is None else view
+
+    def loop(self, node: For) -> Node:
+        storage = self.attached.get(node.var)
+        return node if storage is None else node.replaced(body=SeqStmt((*storage, node.body), span=node.body.span))
