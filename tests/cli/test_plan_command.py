@@ -164,6 +164,14 @@ def test_what_was_not_found_has_code_three_and_no_witness(folder: Path, capsys: 
     assert not (folder / "out.csv").exists()
 
 
+def test_a_match_range_leaves_storage_of_other_sizes_alone(tmp_path: Path, capsys: Shown) -> None:
+    table = tmp_path / "sizes.csv"
+    table.write_text("id,lower,upper,size\nlarge,0,1,64\nsmall,1,2,8\n")
+    for option, total in (("", 64), ("--match-range 8", 64), ("--match-range 4", 72)):
+        assert main(["plan", str(table), "--strategy", "share", "--json", *option.split()]) == 0
+        assert json.loads(capsys.readouterr().out)["total"] == total
+
+
 def test_addresses_of_slots_keep_the_capacity_too(folder: Path, capsys: Shown) -> None:
     (folder / "slots.csv").write_text("id,lower,upper,size,alignment,offset\na,0,2,5,1,\nb,0,2,8,8,\nc,0,2,3,1,0\n")
     assert run("slots.csv --strategy none --out out.csv --capacity 24", capsys)[0] == 0
@@ -179,6 +187,8 @@ def test_addresses_of_slots_keep_the_capacity_too(folder: Path, capsys: Shown) -
         ("input.csv --strategy shar", "unknown-strategy"),
         ("input.csv --align 3", "bad-plan-option"),
         ("input.csv --capacity -1", "bad-plan-option"),
+        ("input.csv --match-range -1", "bad-plan-option"),
+        ("input.csv --match-range 2", "match-range-strategy"),
         ("input.csv --time-limit -1", "bad-plan-option"),
         ("input.csv --budget -1", "bad-plan-option"),
         ("input.csv --threads 0", "bad-plan-option"),

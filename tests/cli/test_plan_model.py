@@ -56,6 +56,22 @@ def test_strategies_differ(model: Path, capsys: Shown) -> None:
     assert planned("--dim n=5 --strategy exact", capsys)["total"] == 60
 
 
+def test_a_match_range_is_for_free_storage_not_for_places_taken_over(model: Path, capsys: Shown) -> None:
+    assert planned("--bind n=5 --strategy share --match-range 0", capsys)["total"] == 60
+
+
+def test_a_capacity_is_kept_or_has_code_three(model: Path, capsys: Shown) -> None:
+    found = planned("--bind n=5 --capacity 60", capsys)
+    assert (found["total"], found["capacity"]) == (60, 60)
+    assert planned("--dim n=5 --strategy per_shape --capacity 60", capsys)["total"] == 60
+    for line in ("--bind n=5 --capacity 59", "--dim n=5 --strategy per_shape --capacity 59", "--capacity 60"):
+        assert main(["plan", "net.onnx", *line.split(), "--json"]) == 3
+        out, err = capsys.readouterr()
+        found = json.loads(out)
+        assert (found["error"], found["total"], found["witness"]) == ("over-capacity", None, None)
+        assert err.startswith("error[over-capacity]: ")
+
+
 def test_a_chart_a_picture_and_a_page(model: Path, capsys: Shown) -> None:
     assert main(["plan", "net.onnx", "--dim", "n=5", "--svg", "plan.svg", "--html", "plan.html"]) == 0
     out, err = capsys.readouterr()
@@ -76,7 +92,9 @@ def test_a_chart_a_picture_and_a_page(model: Path, capsys: Shown) -> None:
         ("net.onnx --constant x=one", "bad-run-option"),
         ("net.onnx --constant z=1", "onnx-bad-model"),
         ("net.onnx --strategy shar", "unknown-strategy"),
-        ("net.onnx --capacity 60", "bad-plan-option"),
+        ("net.onnx --capacity -1", "bad-plan-option"),
+        ("net.onnx --match-range 16", "match-range-strategy"),
+        ("net.onnx --strategy share --match-range -1", "bad-plan-option"),
         ("net.onnx --align 16", "bad-plan-option"),
         ("net.onnx --facts n<=5", "bad-plan-option"),
         ("net.onnx --out out.csv", "bad-plan-option"),
@@ -90,3 +108,10 @@ def test_what_does_not_fit_has_code_two(model: Path, capsys: Shown, line: str, c
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith(f"error[{code}]: ")
+
+
+def test_an_error_tells_how_its_own_option_is_written(model: Path, capsys: Shown) -> None:
+    assert main(["plan", "net.onnx", "--constant", "x=one"]) == 2
+    err = capsys.readouterr().err
+    assert "--constant NAME=NUMBER or NAME=FILE.npy" in err
+    assert "--input" not in err

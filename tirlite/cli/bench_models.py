@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tirlite.cli import onnxruntime_figures
 from tirlite.cli.bench_graphs import GraphRow, Peer, graph_rows
 from tirlite.cli.command_error import input_at_fault
-from tirlite.cli.model_options import BadRunOption
+from tirlite.cli.model_options import bad_option
 from tirlite.cli.turns import medians
 from tirlite.graph import compile, from_onnx  # noqa: A004
 from tirlite.graph.gallery.network import Network
@@ -46,7 +46,7 @@ def model_rows(paths: Sequence[Path], told: ModelSizes, runs: int) -> Iterator[G
     for name, values in told.values.items():
         if name not in known:
             option = f"--dim {name}={','.join(map(str, values))}"
-            raise BadRunOption(option, f"the dims are {', '.join(known) or 'none'}").error()
+            raise bad_option(option, f"the dims are {', '.join(known) or 'none'}")
     for path, network in networks:
         graphs = {count: compile(network.function, target=Target.host(workers=count)) for count in _THREADS}
         for row in graph_rows([network], runs):

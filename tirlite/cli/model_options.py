@@ -7,10 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tirlite.cli.command_error import CommandError
-from tirlite.diag import Message
+from tirlite.diag import Message, TirliteError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+
+# How the options about models are written, each with what it does.
+_FORMS = {
+    "--dim": "--dim NAME=NUMBER gives a dim of the model a value",
+    "--bind": "--bind NAME=NUMBER makes a dim of the model a number",
+    "--input": "--input NAME=FILE.npy gives an input of the model an array",
+    "--constant": "--constant NAME=NUMBER or NAME=FILE.npy makes an input of the model a constant",
+}
 
 
 class BadRunOption(Message):
@@ -23,10 +32,16 @@ class BadRunOption(Message):
     code = "bad-run-option"
     raises = CommandError
     title = "`{option}`: {why}"
-    help = "--dim NAME=NUMBER gives an extent a number, --input NAME=FILE.npy an input an array"
+    help = "{form}"
 
     option: str
     why: str
+    form: str
+
+
+def bad_option(option: str, why: str) -> TirliteError:
+    """The error that an option, given as it was written, does not fit; it tells how the option is written."""
+    return BadRunOption(option, why, _FORMS[option.partition(" ")[0]]).error()
 
 
 def add_constant(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +76,7 @@ def told_constants(given: list[str]) -> dict[str, npt.NDArray[Any]]:
         try:
             found[name] = np.array(int(text) if text.lstrip("+-").isdecimal() else float(text))
         except ValueError:
-            raise BadRunOption(option, "the value is no number and no *.npy").error() from None
+            raise bad_option(option, "the value is no number and no *.npy") from None
     return found
 
 
@@ -72,9 +87,9 @@ def loaded(option: str, file: str) -> npt.NDArray[Any]:
     try:
         found = np.load(Path(file), allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise BadRunOption(option, f"it cannot be read: {error}").error() from None
+        raise bad_option(option, f"it cannot be read: {error}") from None
     if not isinstance(found, np.ndarray):
-        raise BadRunOption(option, "it holds several arrays").error()
+        raise bad_option(option, "it holds several arrays")
     return found
 
 
@@ -84,12 +99,12 @@ def pairs(option: str, given: list[str]) -> list[tuple[str, str]]:
     for each in given:
         name, sign, value = each.rpartition("=")
         if not (name and sign and value):
-            raise BadRunOption(f"{option} {each}", "it has no name, or no value").error()
+            raise bad_option(f"{option} {each}", "it has no name, or no value")
         made.append((name, value))
     return made
 
 
 def _count(option: str, name: str, text: str) -> int:
     if not text.isdecimal():
-        raise BadRunOption(f"{option} {name}={text}", "the value is no whole number").error()
+        raise bad_option(f"{option} {name}={text}", "the value is no whole number")
     return int(text)

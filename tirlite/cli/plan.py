@@ -14,6 +14,7 @@ from tirlite.cli.output_file import refuse_unwritable, write_file
 from tirlite.diag import CapacityError, Message
 
 if TYPE_CHECKING:
+    from tirlite.driver.options import Choices
     from tirlite.plan import Plan, Problem
     from tirlite.plan.search.engine import Engine
 
@@ -23,7 +24,8 @@ alignment, gaps and offset. In place of size there may be size_expr, an expressi
 then the plan holds for all their values. Every plan is checked before anything is printed or written.
 
 Of a model, *.onnx, the tensors between its operators are planned, as tl.graph.compile does. --dim shows the plan for
-all values of its dims at one of each, --bind makes them numbers before anything is planned.
+all values of its dims at one of each, --bind makes them numbers before anything is planned: a capacity is for all
+values that there are.
 """
 _EPILOG = """\
 exit codes:
@@ -34,9 +36,10 @@ examples:
   tirlite plan lifetimes.csv --facts 'N<=64, N%8==0' --html plan.html
   tirlite plan lifetimes.csv --bind N=4 --json
   tirlite plan encoder.onnx --dim batch=4 --html plan.html
+  tirlite plan encoder.onnx --bind batch=1 --bind sequence=128 --capacity 65536
 """
 # What speaks of a table, and has no meaning for a model; None or [] where it was not given.
-_OF_TABLES = ("capacity", "facts", "out")
+_OF_TABLES = ("facts", "out")
 # Strategies that search, and for how many nodes where nothing is told: some seconds.
 _SEARCHES = ("auto", "exact")
 _BUDGET = 1_000_000
@@ -89,6 +92,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("file", metavar="FILE", type=Path, help="the CSV file, or a model, *.onnx")
     parser.add_argument("--capacity", metavar="N", type=int, help="bytes that there are; without it, no limit")
     parser.add_argument("--strategy", metavar="S", default="auto", help="who plans, auto unless told otherwise")
+    parser.add_argument("--match-range", metavar="R", type=int, help="share: storage of 1/R to R times the size alone")
     parser.add_argument("--time-limit", metavar="S", type=float, help="seconds to search; Ctrl-C ends it too")
     parser.add_argument("--budget", metavar="NODES", type=int, help="nodes to search: the same plan on any machine")
     parser.add_argument("--threads", metavar="T", type=int, default=1, help="how many searches may go on at once")
@@ -136,7 +140,7 @@ def _of_table(arguments: argparse.Namespace) -> tuple[Problem, Plan]:
                 _refuse_unsafe(problem, plan)
         except CapacityError as error:
             if arguments.json:
-                print(failure_json(problem, arguments.strategy, error))
+                print(failure_json(arguments.strategy, arguments.capacity, error, problem))
             raise
     return problem, plan
 
@@ -144,6 +148,7 @@ def _of_table(arguments: argparse.Namespace) -> tuple[Problem, Plan]:
 def _of_model(arguments: argparse.Namespace) -> tuple[Problem, Plan]:
     from tirlite.cli.model_options import told_constants, told_dims
     from tirlite.cli.plan_model import ToldOfModel, model_plan
+    from tirlite.cli.plan_report import failure_json
 
     for name in _OF_TABLES:
         given = getattr(arguments, name)
@@ -155,9 +160,19 @@ def _of_model(arguments: argparse.Namespace) -> tuple[Problem, Plan]:
     with input_at_fault():
         bound = _binding(arguments.bind)
         sizes, constants = told_dims(arguments.dim), told_constants(arguments.constant)
-        budget = _budget(arguments) if arguments.strategy == "exact" else arguments.budget
-        told = ToldOfModel(bound, sizes, constants)
-        plan = model_plan(arguments.file, arguments.strategy, told, budget, arguments.time_limit)
+        choices: Choices = {
+            "strategy": arguments.strategy,
+            "capacity": arguments.capacity,
+            "match_range": arguments.match_range,
+            "budget": _budget(arguments) if arguments.strategy == "exact" else arguments.budget,
+            "time_limit": arguments.time_limit,
+        }
+        try:
+            plan = model_plan(arguments.file, ToldOfModel(bound, sizes, constants), choices)
+        except CapacityError as error:
+            if arguments.json:
+                print(failure_json(arguments.strategy, arguments.capacity, error))
+            raise
     return plan.problem, plan
 
 
@@ -175,6 +190,8 @@ def _problem(arguments: argparse.Namespace) -> Problem:
 def _refuse_senseless(arguments: argparse.Namespace) -> None:
     if arguments.capacity is not None and arguments.capacity < 0:
         raise BadPlanOption("--capacity", str(arguments.capacity), "a capacity is zero bytes or more").error()
+    if arguments.match_range is not None and arguments.match_range < 0:
+        raise BadPlanOption("--match-range", str(arguments.match_range), "give a whole number, zero or more").error()
     if arguments.align < 1 or arguments.align & (arguments.align - 1):
         raise BadPlanOption("--align", str(arguments.align), "an alignment is a power of two, in bytes").error()
     if arguments.time_limit is not None and not arguments.time_limit >= 0:
@@ -222,13 +239,17 @@ def _plan(problem: Problem, arguments: argparse.Namespace) -> Plan:
     from tirlite.plan import solve
 
     if arguments.strategy not in _SEARCHES:
-        return solve(problem, arguments.strategy)
+        return solve(problem, arguments.strategy, match_range=arguments.match_range)
     from tirlite.cli.progress import showing
 
     limits = _budget(arguments), arguments.time_limit
     engine = _engine(arguments.time_limit)
     with showing(sys.stderr) as listener:
-        return solve(problem, arguments.strategy, *limits, engine, listener, threads=arguments.threads)
+        return solve(
+            *(problem, arguments.strategy, *limits, engine, listener),
+            threads=arguments.threads,
+            match_range=arguments.match_range,
+        )
 
 
 def _engine(time_limit: float | None) -> Engine | None:

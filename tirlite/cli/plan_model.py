@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tirlite.cli.model_options import BadRunOption
+from tirlite.cli.model_options import bad_option
 from tirlite.diag import TirliteError
 from tirlite.record import record
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from tirlite.driver.options import Choices
     from tirlite.plan import Plan, Problem
 
 
@@ -32,11 +33,12 @@ def model_problem(path: Path) -> Problem:
     return compile(from_onnx(path), strategy="none").plan.problem
 
 
-def model_plan(path: Path, strategy: str, told: ToldOfModel, budget: int | None, time_limit: float | None) -> Plan:
+def model_plan(path: Path, told: ToldOfModel, choices: Choices) -> Plan:
     """The plan that `tl.graph.compile` makes, with what the operators need for themselves; no native code is made.
 
     Where sizes are told, the plan for all values of the dims is shown at these, as `plan_at` does. Raises TirliteError
-    for what is no model, or cannot be imported, for names that it does not have, and for dims without a value.
+    for what is no model, or cannot be imported, for names that it does not have, and for dims without a value;
+    CapacityError where the plan does not fit.
     """
     from tirlite.driver.shapes import MissingSize
     from tirlite.graph import compile, from_onnx  # noqa: A004
@@ -44,9 +46,11 @@ def model_plan(path: Path, strategy: str, told: ToldOfModel, budget: int | None,
     from tirlite.solver import LateEngine
 
     function = from_onnx(path, dims=told.bound, constants=told.constants)
-    graph = compile(function, strategy=strategy, budget=budget, time_limit=time_limit, engine=LateEngine)
+    with_engine: Choices = {"engine": LateEngine, **choices}
+    graph = compile(function, **with_engine)
+    by_shape = choices.get("strategy") == "per_shape"
     try:
-        return graph.plan_at(**told.sizes) if told.sizes or strategy == "per_shape" else graph.plan
+        return graph.plan_at(**told.sizes) if told.sizes or by_shape else graph.plan
     except TirliteError as error:
         if not isinstance(error.messages[0], MissingSize):
             raise
@@ -54,4 +58,4 @@ def model_plan(path: Path, strategy: str, told: ToldOfModel, budget: int | None,
     missing = [name for name in names if name not in told.sizes]
     example = " ".join(f"--dim {name}=4" for name in missing)
     why = f"the plan depends on {' and '.join(f'`{name}`' for name in missing)} too; add {example}"
-    raise BadRunOption("--dim", why).error()
+    raise bad_option("--dim", why)

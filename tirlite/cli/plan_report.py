@@ -44,20 +44,23 @@ def plan_json(plan: Plan) -> str:
     return json.dumps(figures, indent=1)
 
 
-def failure_json(problem: Problem, strategy: str, error: TirliteError) -> str:
-    """One object: the same figures without a plan, and where there can be none the witness of that."""
-    found = witness(problem)
+def failure_json(strategy: str, capacity: int | None, error: TirliteError, problem: Problem | None = None) -> str:
+    """One object: the same figures without a plan, and where there can be none the witness of that.
+
+    What only the problem tells is null where that is not known.
+    """
+    found = None if problem is None else witness(problem)
     figures = {
         "total": None,
-        "lower_bound": _number(lower_bound(problem)),
+        "lower_bound": None if problem is None else _number(lower_bound(problem)),
         "gap": None,
         "proved_optimal": False,
         "seconds": None,
         "strategy": strategy,
-        "buffers": len(problem.requests),
-        "capacity": _capacity(problem),
+        "buffers": None if problem is None else len(problem.requests),
+        "capacity": capacity,
         "error": error.code,
-        "impossible": found is not None,
+        "impossible": None if problem is None else found is not None,
         "witness": found and _told_witness(found),
     }
     return json.dumps(figures, indent=1)

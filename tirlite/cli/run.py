@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from tirlite.cli.command_error import input_at_fault
-from tirlite.cli.model_options import BadRunOption, add_constant, loaded, pairs, told_constants, told_dims
+from tirlite.cli.model_options import add_constant, bad_option, loaded, pairs, told_constants, told_dims
 from tirlite.cli.numbers import whole
 
 if TYPE_CHECKING:
@@ -91,14 +91,14 @@ def _dims_told(function: Function, told: Mapping[str, int]) -> dict[Dim, int]:
     for name, value in told.items():
         if name not in names:
             listed = ", ".join(names) or "none"
-            raise BadRunOption(f"--dim {name}={value}", f"there is no dim `{name}`; it has {listed}").error()
+            raise bad_option(f"--dim {name}={value}", f"there is no dim `{name}`; it has {listed}")
     return {dim: told.get(dim.name, 1) for dim in dims}
 
 
 def _refuse_other(told: Mapping[str, int], sizes: Mapping[str, int]) -> None:
     for name, value in told.items():
         if sizes[name] != value:
-            raise BadRunOption(f"--dim {name}={value}", f"the inputs have {name} = {sizes[name]}").error()
+            raise bad_option(f"--dim {name}={value}", f"the inputs have {name} = {sizes[name]}")
 
 
 def _arrays(function: Function, files: Mapping[str, str], told: Mapping[Dim, int], rng: Any) -> list[npt.NDArray[Any]]:
@@ -106,7 +106,7 @@ def _arrays(function: Function, files: Mapping[str, str], told: Mapping[Dim, int
     names = [param.name for param in function.params]
     for name in files:
         if name not in names:
-            raise BadRunOption(f"--input {name}={files[name]}", f"the inputs are {', '.join(names)}").error()
+            raise bad_option(f"--input {name}={files[name]}", f"the inputs are {', '.join(names)}")
     found = {name: loaded(f"--input {name}={file}", file) for name, file in files.items()}
     binding = {
         **told,
