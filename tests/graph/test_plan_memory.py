@@ -110,6 +110,14 @@ def test_match_range_zero_turns_reuse_off() -> None:
     assert plan.sizes == (16,) * 4
 
 
+@pytest.mark.parametrize("match_range", [-1, 2.5, None, True])
+def test_a_match_range_is_a_count(match_range: object) -> None:
+    g = Builder("f")
+    x = g.input("x", tl.f32[4])
+    with pytest.raises(tl.CallTypeError, match="`match_range` takes a whole number"):
+        plan_memory(g.function(x), match_range=match_range)  # type: ignore[arg-type]
+
+
 def test_a_storage_stays_on_its_device() -> None:
     g = Builder("devices")
     with g.on(1):

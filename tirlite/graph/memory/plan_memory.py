@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tirlite.diag import GraphError, Message, public
+from tirlite.driver.options import OptionType
 from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.memory.problem import problem_of
 from tirlite.graph.memory.storage import Token
@@ -13,7 +14,9 @@ from tirlite.graph.memory.tokens import storages
 from tirlite.graph.memory.values import Value, Values, values_of
 from tirlite.graph.program import program
 from tirlite.plan import Plan, Problem, solve
+from tirlite.plan.strategy import is_count
 from tirlite.record import record
+from tirlite.show import shown
 from tirlite.sizes import Size
 
 _MATCH_RANGE = 16
@@ -72,8 +75,11 @@ def plan_memory(function: FunctionNode, match_range: int = _MATCH_RANGE) -> Memo
 
     A tensor of n bytes takes a free storage of n / match_range to n * match_range bytes, a larger one before a smaller
     one, on its own device; at 0 nothing is shared. Parameters and constants keep storages of their own, and results are
-    never overwritten. Raises GraphError for devices on some expressions only, and for negative extents.
+    never overwritten. Raises GraphError for devices on some expressions only, and for negative extents, CallTypeError
+    for a match range below zero.
     """
+    if match_range is None or not is_count(match_range):
+        raise OptionType("match_range", "a whole number, zero or more", shown(match_range)[:60]).error()
     made = program(function)
     values = values_of(made)
     _check_devices(function, values)
