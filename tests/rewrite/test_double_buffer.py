@@ -39,6 +39,84 @@ def test_two_copies_in_turn_and_the_first_load_before_the_loop() -> None:
     )
 
 
+@pytest.mark.parametrize("rest", ["", "    "], ids=["around the fill", "around all"])
+def test_the_mark_may_stand_in_the_loop_that_allocates_the_buffer(rest: str) -> None:
+    PASS.expect(
+        f"""
+        for i in range(n):
+            row = tl.alloc(tl.f32[m])
+            with tl.attr(row, "double_buffer"):
+                for j in range(m):
+                    row[j] = x[i, j]
+            {rest}for j in range(m):
+            {rest}    y[i, j] = row[m - 1 - j]
+        """,
+        """
+        row = tl.alloc(tl.f32[2, m])
+        if 0 < n:
+            for j in range(m):
+                row[0, j] = x[0, j]
+        for i in range(n):
+            if i + 1 < n:
+                for j in range(m):
+                    row[(i + 1) % 2, j] = x[i + 1, j]
+            for j in range(m):
+                y[i, j] = row[i % 2, m - 1 - j]
+        """,
+    )
+
+
+def test_several_buffers_of_one_loop() -> None:
+    PASS.expect(
+        """
+        for k in range(n):
+            row = tl.alloc(tl.f32[m])
+            back = tl.alloc(tl.f32[m])
+            with tl.attr(row, "double_buffer"):
+                for j in range(m):
+                    row[j] = x[k, j]
+            with tl.attr(back, "double_buffer"):
+                for j in range(m):
+                    back[j] = x[n - 1 - k, j] * 2
+            for j in range(m):
+                y[k, j] = row[m - 1 - j] + back[j]
+        """,
+        """
+        row = tl.alloc(tl.f32[2, m])
+        back = tl.alloc(tl.f32[2, m])
+        if 0 < n:
+            for j in range(m):
+                back[0, j] = x[n - 1, j] * 2
+        if 0 < n:
+            for j in range(m):
+                row[0, j] = x[0, j]
+        for k in range(n):
+            if k + 1 < n:
+                for j in range(m):
+                    row[(k + 1) % 2, j] = x[k + 1, j]
+            if k + 1 < n:
+                for j in range(m):
+                    back[(k + 1) % 2, j] = x[n - 1 - (k + 1), j] * 2
+            for j in range(m):
+                y[k, j] = row[k % 2, m - 1 - j] + back[k % 2, j]
+        """,
+    )
+
+
+def test_a_buffer_of_another_size_in_each_iteration_stays_in_the_loop() -> None:
+    func = kernel(
+        """
+        for i in range(n):
+            row = tl.alloc(tl.f32[i + 1])
+            with tl.attr(row, "double_buffer"):
+                row[i] = x[i, 0]
+            y[i, 0] = row[i]
+        """
+    )
+    with pytest.raises(tl.KernelError, match="its size changes from iteration to iteration"):
+        DoubleBuffer()(func)
+
+
 def test_steps_and_values_of_the_fill_that_the_work_needs() -> None:
     PASS.expect(
         """

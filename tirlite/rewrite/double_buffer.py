@@ -51,6 +51,7 @@ from tirlite.ir import (
 from tirlite.ir.demand import pass_call
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.mark_loops import is_resized, loop_around, marked_around
 from tirlite.rewrite.normalize import Normalize
 
 
@@ -75,12 +76,13 @@ class NotDouble(Message):
 class DoubleBuffer:
     """Gives each buffer under `with tl.attr(X, "double_buffer"):` two copies, used in turn by the loop inside.
 
+    The mark may also stand in the loop, around the fill of X, where X is allocated there.
     The first fill comes before the loop. Then iteration k fills the copy for iteration k + 1, and works on its own one:
-    a memory that loads by itself does so while the rest runs. The body of the loop begins with the statements that
-    fill X, or as much of it as is read then: a last block may be shorter, and a halo be cut off at the borders. The
-    others read X, and write nothing that the fill touches. It costs a second copy of X, and processors with caches gain
-    nothing, so this is no pass of the default pipeline. For functions in normal form (see `Normalize`), which the
-    result is in too.
+    a memory that loads by itself does so while the rest runs. In the body of the loop, statements that fill X, or as
+    much of it as is read then, come first: a last block may be shorter, and a halo be cut off at the borders. The
+    others read X, and write nothing that the fill touches. Several buffers of a loop may be marked. It costs a second
+    copy of X, and processors with caches gain nothing, so this is no pass of the default pipeline. For functions in
+    normal form (see `Normalize`), which the result is in too.
 
     Raises KernelError where a marked buffer cannot be filled ahead.
     """
@@ -90,8 +92,9 @@ class DoubleBuffer:
     @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         while marked := list(_marked(func)):
+            inside = [each for each in marked if loop_around(func, each) is not None]
             # The last one has no other inside.
-            func = Normalize()(_doubled(func, marked[-1]))
+            func = _moved_out(func, inside[0]) if inside else Normalize()(_doubled(func, marked[-1]))
         return func
 
 
@@ -99,14 +102,21 @@ def _marked(func: PrimFunc) -> Iterator[AttrStmt]:
     return (s for s in statements(func.body) if isinstance(s, AttrStmt) and s.key is AttrKey.DOUBLE_BUFFER)
 
 
+def _moved_out(func: PrimFunc, marked: AttrStmt) -> PrimFunc:
+    loop = loop_around(func, marked)
+    assert loop is not None
+    assert marked.buffer is not None
+    if is_resized(loop, marked):
+        raise NotDouble(marked.buffer.name, "its size changes from iteration to iteration", span=marked.span).error()
+    return marked_around(func, marked, loop)
+
+
 def _doubled(func: PrimFunc, marked: AttrStmt) -> PrimFunc:
     assert marked.buffer is not None
     buffer = marked.buffer
-    loop, count = _loop_in(marked, buffer)
-    _check_uses(func, marked, loop, count)
+    loop, fill, work = _loop_in(marked, buffer)
+    _check_uses(func, marked, loop, fill, work)
     pair = replace(buffer, shape=(const(2, i64), *buffer.shape))
-    steps = loop.body.stmts
-    fill, work = steps[:count], steps[count:]
     following = Add(loop.var, const(loop.step, i64))
     is_before = LT if loop.step > 0 else GT
     mine = FloorMod(_turn(loop), const(2, i64))
@@ -132,8 +142,8 @@ def _doubled(func: PrimFunc, marked: AttrStmt) -> PrimFunc:
     return result
 
 
-def _loop_in(marked: AttrStmt, buffer: Buffer) -> tuple[For, int]:
-    """The one loop in the block that touches the buffer, and how many of its statements fill it."""
+def _loop_in(marked: AttrStmt, buffer: Buffer) -> tuple[For, list[Stmt], list[Stmt]]:
+    """The one loop in the block that touches the buffer, those of its statements that fill it, and the others."""
     users = [stmt for stmt in marked.body.stmts if _touches(stmt, buffer)]
     loop = users[0] if len(users) == 1 else None
     if not isinstance(loop, For) or loop.kind is not ForKind.SERIAL:
@@ -141,17 +151,21 @@ def _loop_in(marked: AttrStmt, buffer: Buffer) -> tuple[For, int]:
     stores = [number for number, stmt in enumerate(loop.body.stmts) if _writes(stmt, buffer)]
     if not stores:
         raise NotDouble(buffer.name, "nothing in the loop fills it", span=marked.span).error()
-    return loop, stores[-1] + 1
+    fill: list[Stmt] = []
+    work: list[Stmt] = []
+    for number, stmt in enumerate(loop.body.stmts):
+        is_fill = number <= stores[-1] and (isinstance(stmt, Let | View) or _touches(stmt, buffer))
+        (fill if is_fill else work).append(stmt)
+    return loop, fill, work
 
 
-def _check_uses(func: PrimFunc, marked: AttrStmt, loop: For, count: int) -> None:
+def _check_uses(func: PrimFunc, marked: AttrStmt, loop: For, fill: Sequence[Stmt], work: Sequence[Stmt]) -> None:
     """Raises KernelError where the fill of the next iteration cannot come before the work of this one."""
     buffer = marked.buffer
     assert buffer is not None
     definitions = Definitions(func)
-    fill, work = loop.body.stmts[:count], loop.body.stmts[count:]
     reason = None
-    if any(isinstance(stmt, Allocate | View) for stmt in fill):
+    if any(isinstance(stmt, View) for stmt in fill):
         reason = "something is declared in between"
     elif not all(can_be_reordered(stmt) for stmt in loop.body.stmts):
         reason = "something in the loop cannot be moved: a call, an assert, an attribute, a volatile access"
