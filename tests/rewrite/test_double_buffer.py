@@ -156,6 +156,10 @@ def test_steps_and_values_of_the_fill_that_the_work_needs() -> None:
             "for i in range(n):\n    row[i] = x[i, 0]\n    y[i, 0] = row[0]",
             "nothing in the same iteration is proved to fill `row[0]`",
         ),
+        (
+            "for i in range(n):\n    t = tl.alloc(tl.f32[1])\n    row[0] = t[0]\n    y[i, 0] = row[0]",
+            "declared in between",
+        ),
         ("for i in range(n):\n    row[0] = x[i, 0]\n    assert row[0] < 1\n    y[i, 0] = row[0]", "cannot be moved"),
     ],
 )

@@ -165,7 +165,8 @@ def _check_uses(func: PrimFunc, marked: AttrStmt, loop: For, fill: Sequence[Stmt
     assert buffer is not None
     definitions = Definitions(func)
     reason = None
-    if any(isinstance(stmt, View) for stmt in fill):
+    declared = [stmt.buffer for stmt in work if isinstance(stmt, Allocate)]
+    if any(isinstance(stmt, View) or any(_touches(stmt, each) for each in declared) for stmt in fill):
         reason = "something is declared in between"
     elif not all(can_be_reordered(stmt) for stmt in loop.body.stmts):
         reason = "something in the loop cannot be moved: a call, an assert, an attribute, a volatile access"
