@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tirlite.analysis.exactness import stays_exact
-from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.index_space import IndexSpace, is_exact_at
 from tirlite.analysis.linear import Linear, Unknown
-from tirlite.ir import Buffer, Expr, Load, Store, Var
+from tirlite.ir import Buffer, Expr, Load, Store
 from tirlite.record import record
 from tirlite.sizes import Size
 
@@ -117,11 +117,8 @@ class Addresses:
 
     def _index(self, index: Expr, buffer: Buffer, axis: int, lane: Unknown | None) -> Linear:
         linear = self.space.linear(index, lane)
-        if isinstance(index, Var) or linear.is_constant:
-            return linear
         extent = self.space.linear(buffer.shape[axis])
-        exact = stays_exact(*linear.ends(), extent.constant if extent.is_constant else None)
-        return linear if exact else _unknown()
+        return linear if is_exact_at(index, linear, extent.constant if extent.is_constant else None) else _unknown()
 
 
 def _unknown() -> Linear:

@@ -6,11 +6,14 @@ machine can address today. Scalar parameters may be anything that their facts al
 
 from __future__ import annotations
 
-from tirlite.sizes import Dim, Proof, Size, prove_le
+from tirlite.ir import i64
+from tirlite.sizes import Dim, Proof, Size, dims_of, prove_le
 from tirlite.sizes.poly import Atom, inside_out, terms_of
 
 _ADDRESSABLE = 1 << 47
 _LIMIT = 1 << 62
+# Beyond, arithmetic may wrap around and come back to what is in bounds.
+_TWICE = (1 << 64) - _ADDRESSABLE
 # An axis exists in memory, so a few times its extent does not wrap around. Guards cut off far less than this.
 _SLACK = 1 << 40
 
@@ -25,6 +28,27 @@ def stays_exact(low: Size | None, high: Size | None, extent: Size | None = None)
     if extent is not None and _at_most(-extent - _SLACK, low) and _at_most(high, 2 * extent + _SLACK):
         return True
     return _magnitude(low) < _LIMIT and _magnitude(high) < _LIMIT
+
+
+def is_exact_size(size: Size) -> bool:
+    """Whether i64 arithmetic that gives a size cannot have wrapped around.
+
+    Not where it computes with a scalar parameter that may be anything: no array bounds that.
+    """
+    if isinstance(size, int):
+        return i64.min <= size <= i64.max
+    if not any(_is_anything(dim) for dim in dims_of(size)) or size == dims_of(size)[0]:
+        return True
+    return _magnitude(size) < _LIMIT
+
+
+def is_exact_index(size: Size) -> bool:
+    """As `is_exact_size`, wherever the value is an index in bounds: one that wraps around once is not."""
+    return is_exact_size(size) or _magnitude(size) < _TWICE
+
+
+def _is_anything(dim: Dim) -> bool:
+    return dim.low <= -_LIMIT or (dim.high is not None and dim.high >= _LIMIT)
 
 
 def _at_most(a: Size, b: Size) -> bool:

@@ -1,7 +1,8 @@
 """Extents of a function as sizes, and sizes as expressions: the bridge between the IR and `sizes`.
 
 A size is known on entry to a function if it is made of constants, dims, i64 scalar parameters, and lets of these;
-then its storage can be had before anything runs.
+then its storage can be had before anything runs. It is a value in the integers: where i64 arithmetic would wrap around
+on the way, that storage is refused. What is no extent may wrap around and be right, so `IndexSpace` looks at that.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Extents:
 
     def __init__(self, func: PrimFunc) -> None:
         self.sizes: dict[Var, Size] = {}
+        self.given: dict[Var, Dim] = {}  # what does not come from a let
         self.variables: dict[Dim, Var] = {}
         for var in func.dims:
             # A shape is never negative; that a dim is positive is known only where its facts say so.
@@ -52,6 +54,7 @@ class Extents:
 
     def _enter(self, var: Var, dim: Dim) -> None:
         self.sizes[var] = dim + 0
+        self.given[var] = dim
         self.variables[dim] = var
 
     def size(self, expr: Expr) -> Size | None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tirlite.analysis.equations import solve
-from tirlite.analysis.exactness import stays_exact
-from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.index_space import IndexSpace, is_exact_at
 from tirlite.analysis.instances import Instances
 from tirlite.analysis.linear import Linear, Unknown, is_nonnegative
-from tirlite.ir import Expr, For, Var
+from tirlite.ir import Expr, For
 from tirlite.record import record
 from tirlite.sizes import Proof, Size
 
@@ -36,7 +35,7 @@ def affine_map(indices: Sequence[Expr], space: IndexSpace, extents: Sequence[Siz
         extent = extents[axis] if extents else None
         if not all(is_computed(unknown) for unknown in linear.terms):
             return None
-        if not (isinstance(index, Var) or linear.is_constant or stays_exact(*linear.ends(), extent)):
+        if not is_exact_at(index, linear, extent):
             return None
         found.append(linear)
     return AffineMap(tuple(found), space)

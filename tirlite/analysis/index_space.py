@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tirlite.analysis.definitions import Definition, Definitions, Loop
-from tirlite.analysis.exactness import stays_exact
+from tirlite.analysis.exactness import is_exact_index, is_exact_size, stays_exact
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.extrema import extremum, operand_forms, picked_operand
 from tirlite.analysis.linear import Linear, Unknown, is_nonnegative, is_positive
@@ -29,7 +29,7 @@ from tirlite.ir import (
     i64,
     run,
 )
-from tirlite.sizes import Size, minimum
+from tirlite.sizes import Size, maximum, minimum
 
 # A sum of more unknowns than this is taken as one unknown: no index that a proof can use is as long.
 _MOST_TERMS = 32
@@ -113,6 +113,8 @@ class IndexSpace:
         return self._division(a, b.constant, wants_quotient=isinstance(expr, FloorDiv))
 
     def _extremum(self, kind: type[Min | Max], a: Linear, b: Linear) -> Linear:
+        if a.is_constant and b.is_constant:
+            return Linear((minimum if kind is Min else maximum)(a.constant, b.constant))
         operand = picked_operand(kind, a, b)
         if operand is not None:
             return operand
@@ -165,7 +167,7 @@ class IndexSpace:
         return _opaque(var.name, None)
 
     def _new_variable(self, var: Var) -> Steps[Linear]:
-        if var in self.extents.sizes:
+        if var in self.extents.given:
             return Linear(self.extents.sizes[var])
         definition = self.definitions.of(var)
         low, high = _type_ends(var)
@@ -230,10 +232,17 @@ def index_range(expr: Expr, space: IndexSpace, extent: Size | None = None) -> tu
     return None if low is None or high is None or not stays_exact(low, high, extent) else (low, high)
 
 
+def is_exact_at(index: Expr, value: Linear, extent: Size | None) -> bool:
+    """Whether an index is this value wherever it is in bounds of an axis, of this extent if that is known."""
+    if isinstance(index, Var):
+        return True
+    return is_exact_index(value.constant) if value.is_constant else stays_exact(*value.ends(), extent)
+
+
 def is_exact(value: Linear) -> bool:
     """Whether the i64 arithmetic that gave the value cannot have wrapped around."""
     if value.is_constant:
-        return True
+        return is_exact_size(value.constant)
     if value.constant == 0 and len(value.terms) == 1:
         ((unknown, coefficient),) = value.terms.items()
         if coefficient == 1 and not unknown.depends:

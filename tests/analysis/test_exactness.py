@@ -1,0 +1,58 @@
+"""Indices over scalar parameters, which may be anything: what wraps around on the way is not taken for its sum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.analysis.exactness import is_exact_index, is_exact_size
+from tirlite.ir import i64
+from tirlite.sizes import Dim, Size
+
+n = Dim("n", min=0)
+s = Dim("s", min=i64.min, max=i64.max)
+few = Dim("few", min=-8, max=1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("size", "is_exact", "is_exact_in_bounds"),
+    [
+        (i64.max, True, True),
+        (i64.max + 1, False, True),
+        (1 << 64, False, False),
+        (s + 0, True, True),
+        (s + 1, False, True),
+        (4 * s, False, False),
+        (s - s // 2, False, True),
+        (s * n, False, False),
+        (few * few, True, True),
+        (n * n * n, True, True),
+    ],
+)
+def test_only_scalars_wrap_around(size: Size, is_exact: bool, is_exact_in_bounds: bool) -> None:
+    """Arrays that exist bound their extents; of an index, what wraps around once is out of bounds."""
+    assert (is_exact_size(size), is_exact_index(size)) == (is_exact, is_exact_in_bounds)
+
+
+length = tl.dim("length")
+
+
+@tl.kernel
+def turned(x: tl.i64[length], s: tl.i64, y: tl.out[tl.i64[length]]):
+    a = tl.alloc(tl.i64[length])
+    b = tl.alloc(tl.i64[length])
+    for i in range(length):
+        a[i] = x[i] * 10
+    four = 4 * s
+    for i in range(length):
+        b[i] = a[(four // 4 - s + i) % length]
+    for i in range(length):
+        y[i] = b[i] + 1
+
+
+@pytest.mark.parametrize("s", [5, (1 << 62) + 1])
+def test_what_wraps_around_is_not_read_in_place(s: int) -> None:
+    """At the second `s` the indices are 2, 0 and 1: in place, element 0 would be overwritten before it is read."""
+    x = np.arange(3)
+    assert turned.interpret(x, s).tolist() == turned(x, s).tolist()
