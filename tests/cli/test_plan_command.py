@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tirlite.cli.main import main
-from tirlite.plan import Plan, check, read_csv
+from tirlite.plan import Plan, Problem, check, read_csv, solve
 
 EXAMPLE = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"
 SYMBOLIC = "id,lower,upper,size_expr\na,0,2,16*N\nb,1,3,8*N\nc,2,4,16*N\n"
@@ -81,6 +81,22 @@ def test_a_search_ends_at_its_limits(folder: Path, capsys: Shown) -> None:
     found = json.loads(out)
     assert code == 0
     assert (found["total"], found["proved_optimal"], found["deterministic"]) == (12, True, True)
+
+
+@pytest.mark.parametrize(("size", "budget"), [(4, 1_000_000), (2**66, None)])
+def test_sizes_too_large_for_compiled_code_are_searched_as_long_as_python_should(
+    folder: Path, capsys: Shown, monkeypatch: pytest.MonkeyPatch, size: int, budget: int | None
+) -> None:
+    asked = []
+
+    def spy(problem: Problem, strategy: str, *limits: object, **more: object) -> Plan:
+        asked.append(limits[0])
+        return solve(problem, strategy)
+
+    monkeypatch.setattr("tirlite.plan.solve", spy)
+    (folder / "sizes.csv").write_text(f"id,lower,upper,size\na,0,2,{size}\n")
+    assert run("sizes.csv --json", capsys)[0] == 0
+    assert asked == [budget]
 
 
 def test_symbolic_plans_hold_for_all_values(folder: Path, capsys: Shown) -> None:

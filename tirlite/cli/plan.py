@@ -242,8 +242,9 @@ def _plan(problem: Problem, arguments: argparse.Namespace) -> Plan:
         return solve(problem, arguments.strategy, match_range=arguments.match_range)
     from tirlite.cli.progress import showing
 
-    limits = _budget(arguments), arguments.time_limit
     engine = _engine(arguments.time_limit)
+    budget = arguments.budget if engine is not None and _is_huge(problem, engine) else _budget(arguments)
+    limits = budget, arguments.time_limit
     with showing(sys.stderr) as listener:
         return solve(
             *(problem, arguments.strategy, *limits, engine, listener),
@@ -259,6 +260,11 @@ def _engine(time_limit: float | None) -> Engine | None:
     from tirlite.solver import LateEngine
 
     return LateEngine()
+
+
+def _is_huge(problem: Problem, engine: Engine) -> bool:
+    """Whether the sizes are too large for compiled code; Python searches a hundredth of the nodes in the same time."""
+    return sum(each.size for each in problem.requests if isinstance(each.size, int)) > engine.largest
 
 
 def _budget(arguments: argparse.Namespace) -> int | None:
