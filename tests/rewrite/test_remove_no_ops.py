@@ -2,6 +2,7 @@
 
 from rewrite.before_after import BeforeAfter
 
+import tirlite as tl
 from tirlite.rewrite import RemoveNoOps
 
 PASS = BeforeAfter((RemoveNoOps(),))
@@ -39,6 +40,34 @@ def test_what_only_fed_it_goes_too() -> None:
         """,
         "pass",
     )
+
+
+def test_a_sum_that_nobody_asks_for_goes_with_the_bounds_of_its_loop() -> None:
+    PASS.expect(
+        """
+        total = tl.alloc(tl.f32[1])
+        total[0] = 0
+        if m > 1:
+            last = n * 2
+            for i in range(last // 2):
+                total[0] += x[i, 0]
+        """,
+        "pass",
+    )
+
+
+def test_chains_of_any_length_go_in_one_walk() -> None:
+    b = tl.ir.Builder("f")
+    x, y = b.param("x", tl.f32[1]), b.param("y", tl.f32[1])
+    before, value = x, x[0]
+    for number in range(3000):
+        value = b.let(f"v{number}", value + 1)
+        made = b.alloc(f"t{number}", tl.f32[4])
+        b.store(made, 0, before[0] + 1)
+        before = made
+    b.store(y, 0, x[0])
+    after = RemoveNoOps()(b.build())
+    assert len(after.body.stmts) == 1
 
 
 def test_a_store_beside_one_that_is_read_goes_alone() -> None:

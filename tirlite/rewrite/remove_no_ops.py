@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tirlite.analysis.definitions import Definitions
 from tirlite.ir import (
     Allocate,
@@ -9,6 +11,7 @@ from tirlite.ir import (
     Buffer,
     BufferRef,
     Call,
+    Expr,
     For,
     ForKind,
     IfThenElse,
@@ -18,6 +21,7 @@ from tirlite.ir import (
     Op,
     PrimFunc,
     Rule,
+    SeqStmt,
     Stmt,
     Store,
     Var,
@@ -32,8 +36,8 @@ from tirlite.record import record
 
 @record
 class RemoveNoOps:
-    """Takes out stores to temporaries that nothing reads, then lets, views and allocations without a use, then loops
-    and branches that are left empty, until nothing changes.
+    """Keeps what can be seen from outside, and what that needs: other stores, lets, views and allocations go, and so do
+    the loops and branches that are left empty.
 
     What calls foreign code stays, and so does a `while`, which may never end. What would have stopped the kernel in a
     removed store (an index out of bounds, a division by zero) no longer does: this is for functions without errors.
@@ -43,70 +47,80 @@ class RemoveNoOps:
 
     @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
-        while (after := _without_no_ops(func)) is not func:
-            func = after
-        return func
+        kept = _Needed(func).found
+
+        def leaf(node: Stmt) -> Stmt | tuple[Stmt, ...]:
+            return node if node in kept else ()
+
+        rules: dict[type[Node], Rule] = {
+            **dict.fromkeys((Store, Allocate, View, Let), leaf),
+            **dict.fromkeys((For, IfThenElse, AttrStmt), _composite),
+        }
+        result = rewrite(func, rules)
+        assert isinstance(result, PrimFunc)
+        return result
 
 
-def _without_no_ops(func: PrimFunc) -> PrimFunc:
-    definitions = Definitions(func)
-    params = {param for param in func.params if isinstance(param, Buffer)}
-    read, used = _uses(func)
-    # A view is read where its storage is.
-    read = {definitions.root(buffer) for buffer in read}
-    unread = {
-        stmt.buffer
-        for stmt in statements(func.body)
-        if isinstance(stmt, Store)
-        and (root := definitions.root(stmt.buffer)) not in read | params
-        and not (stmt.buffer.volatile or root.volatile)
-    }
+class _Needed:
+    """The statements that stay: those with an effect of their own, and all that these need."""
 
-    def store(node: Store) -> Stmt | tuple[Stmt, ...]:
-        return () if node.buffer in unread and not _has_effect(node) else node
+    def __init__(self, func: PrimFunc) -> None:
+        self.found: set[Stmt] = set()
+        self._definitions = Definitions(func)
+        self._params = {param for param in func.params if isinstance(param, Buffer)}
+        self._around: dict[Stmt, list[Stmt]] = {}  # the composites that a statement stands in, as often as it does
+        self._stores: dict[Buffer, list[Stmt]] = {}  # by storage: stores that go unless it is read
+        self._declarations: dict[Var | Buffer, list[Stmt]] = {}  # by name: what goes unless it is used
+        staying = [stmt for stmt in statements(func.body) if not self._waits(stmt)]
+        while staying:
+            stmt = staying.pop()
+            if stmt not in self.found:
+                self.found.add(stmt)
+                staying += self._around.get(stmt, ())
+                staying += (each for node in _own_nodes(stmt) for each in self._needs(node))
 
-    def definition(node: Allocate | View) -> Stmt | tuple[Stmt, ...]:
-        return node if node.buffer in used or node.buffer.volatile else ()
+    def _waits(self, stmt: Stmt) -> bool:
+        """Whether a statement goes unless something is found to need it; that is noted here."""
+        if isinstance(stmt, Store):
+            root = self._definitions.root(stmt.buffer)
+            is_seen = root in self._params or stmt.buffer.volatile or root.volatile or _has_effect(stmt)
+            self._stores.setdefault(root, []).append(stmt)
+            return not is_seen
+        if isinstance(stmt, Allocate | View):
+            self._declarations.setdefault(stmt.buffer, []).append(stmt)
+            return not stmt.buffer.volatile
+        if isinstance(stmt, Let):
+            self._declarations.setdefault(stmt.var, []).append(stmt)
+            return not _has_effect(stmt.value)
+        for inside in (each for body in _bodies(stmt) for each in body.stmts):
+            self._around.setdefault(inside, []).append(stmt)
+        return isinstance(stmt, For | IfThenElse | AttrStmt) and _may_go(stmt)
 
-    def let(node: Let) -> Stmt | tuple[Stmt, ...]:
-        return node if node.var in used or _has_effect(node.value) else ()
-
-    rules: dict[type[Node], Rule] = {
-        Store: store,
-        Allocate: definition,
-        View: definition,
-        Let: let,
-        For: _loop,
-        IfThenElse: _branch,
-        AttrStmt: _attribute,
-    }
-    result = rewrite(func, rules)
-    assert isinstance(result, PrimFunc)
-    return result
-
-
-def _uses(func: PrimFunc) -> tuple[set[Buffer], set[Buffer | Var]]:
-    """The buffers that are read, or of which that is not known; and all buffers and variables that are mentioned."""
-    read: set[Buffer] = set()
-    used: set[Buffer | Var] = set()
-    for node in _nodes(func):
-        if isinstance(node, Load | BufferRef) or (isinstance(node, AttrStmt) and node.buffer is not None):
-            assert node.buffer is not None
-            read.add(node.buffer)
-            used.add(node.buffer)
-        elif isinstance(node, Store):
-            used.add(node.buffer)
+    def _needs(self, node: Node) -> Iterator[Stmt]:
+        """What a part of a statement that stays asks for, where nothing has done so before."""
+        if isinstance(node, Var):
+            yield from self._declarations.pop(node, ())
         elif isinstance(node, View):
-            used.add(node.source)
-        elif isinstance(node, Var):
-            used.add(node)
-    return read, used
+            yield from self._declarations.pop(node.source, ())
+        elif isinstance(node, Load | Store | BufferRef | AttrStmt) and node.buffer is not None:
+            yield from self._declarations.pop(node.buffer, ())
+            if not isinstance(node, Store):
+                yield from self._stores.pop(self._definitions.root(node.buffer), ())
 
 
-def _nodes(func: PrimFunc) -> list[Node]:
-    found = list(walk(func.body))
-    shapes = [stmt.buffer.shape for stmt in statements(func.body) if isinstance(stmt, Allocate | View)]
-    return found + [node for shape in shapes for extent in shape for node in walk(extent)]
+def _own_nodes(stmt: Stmt) -> Iterator[Node]:
+    """A statement and its expressions, without its bodies; the extents that it declares are among them."""
+    yield stmt
+    for child in stmt.children():
+        if isinstance(child, Expr):
+            yield from walk(child)
+    if isinstance(stmt, Allocate | View):
+        for extent in stmt.buffer.shape:
+            yield from walk(extent)
+
+
+def _bodies(stmt: Stmt) -> list[SeqStmt]:
+    return [child for child in stmt.children() if isinstance(child, SeqStmt)]
 
 
 def _has_effect(root: Node) -> bool:
@@ -118,15 +132,11 @@ def _has_effect(root: Node) -> bool:
     )
 
 
-def _loop(node: For) -> Stmt | tuple[Stmt, ...]:
-    is_needed = node.body.stmts or node.kind is ForKind.THREAD or _has_effect(node.start) or _has_effect(node.stop)
-    return node if is_needed else ()
+def _may_go(stmt: For | IfThenElse | AttrStmt) -> bool:
+    """Whether nothing is lost with a composite whose bodies are empty."""
+    is_thread = isinstance(stmt, For) and stmt.kind is ForKind.THREAD
+    return not is_thread and not any(isinstance(each, Expr) and _has_effect(each) for each in stmt.children())
 
 
-def _branch(node: IfThenElse) -> Stmt | tuple[Stmt, ...]:
-    is_needed = node.then_body.stmts or node.else_body.stmts or _has_effect(node.condition)
-    return node if is_needed else ()
-
-
-def _attribute(node: AttrStmt) -> Stmt | tuple[Stmt, ...]:
-    return node if node.body.stmts else ()
+def _composite(node: For | IfThenElse | AttrStmt) -> Stmt | tuple[Stmt, ...]:
+    return node if any(body.stmts for body in _bodies(node)) or not _may_go(node) else ()
