@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.runtime.workspace import MOST_BLOCKS, MOST_BYTES, Workspaces
+from tirlite.runtime.workspace import MOST_BLOCKS, MOST_BYTES, Workspaces, process_workspaces
 
 n = tl.dim("n")
 
@@ -78,6 +80,21 @@ def test_a_block_comes_back_when_an_assert_fires(monkeypatch: pytest.MonkeyPatch
         sizes.add(pool.idle_bytes)
     assert len(sizes) == 1
     assert sizes.pop() >= 800
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_fork_in_the_midst_of_a_call_leaves_the_child_free() -> None:
+    def work() -> None:
+        assert (twice(np.ones(100)) == 2).all()
+
+    work()
+    child = multiprocessing.get_context("fork").Process(target=work)
+    with process_workspaces()._lock:
+        child.start()
+    child.join(20)
+    child.kill()
+    child.join()
+    assert child.exitcode == 0
 
 
 def test_zeros_of_both_signs_have_sizes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

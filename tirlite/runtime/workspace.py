@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from functools import cache
 from threading import Lock
 
@@ -37,6 +38,10 @@ class Workspaces:
     """Blocks of memory that no call uses now: at most `MOST_BLOCKS`, of at most `MOST_BYTES` together."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begins anew, as in the child of a fork: who held the lock then is not there to give it back."""
         self._lock = Lock()
         self._idle: list[Block] = []
         self._bytes = 0
@@ -71,4 +76,7 @@ class Workspaces:
 @cache
 def process_workspaces() -> Workspaces:
     """The blocks that all kernels of this process share."""
-    return Workspaces()
+    blocks = Workspaces()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=blocks.forget)
+    return blocks
