@@ -8,7 +8,7 @@ import pytest
 import tirlite as tl
 from tirlite.analysis.exactness import is_exact_index, is_exact_size
 from tirlite.ir import i64
-from tirlite.sizes import Dim, Size
+from tirlite.sizes import Dim, Size, maximum, minimum
 
 n = Dim("n", min=0)
 s = Dim("s", min=i64.min, max=i64.max)
@@ -26,6 +26,10 @@ few = Dim("few", min=-8, max=1 << 20)
         (4 * s, False, False),
         (s - s // 2, False, True),
         (s * n, False, False),
+        (maximum(s, n), True, True),
+        (minimum(s, 4), True, True),
+        (maximum(s + 1, n), False, True),
+        (maximum(s, 0) + 1, False, True),
         (few * few, True, True),
         (n * n * n, True, True),
     ],

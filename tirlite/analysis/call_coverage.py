@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from tirlite.analysis.access import AccessKind, Allocation, Region, Touch, parameter_touches
 from tirlite.analysis.call_demands import may_be_empty
-from tirlite.analysis.coverage import MOST_TOGETHER, count_that_overwrite, trip_count
+from tirlite.analysis.coverage import MOST_TOGETHER, count_that_overwrite
 from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.regions import by_statement, is_within, regions_between
+from tirlite.analysis.store_nest import trip_count
 from tirlite.ir import Buffer, For, ForKind, Function, KernelCall, PrimFunc
 from tirlite.ir.callees import closure_of
 from tirlite.sizes import Proof, prove_le

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tirlite.ir import i64
 from tirlite.sizes import Dim, Proof, Size, dims_of, prove_le
+from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.poly import Atom, inside_out, terms_of
 
 _ADDRESSABLE = 1 << 47
@@ -39,7 +40,17 @@ def is_exact_size(size: Size) -> bool:
         return i64.min <= size <= i64.max
     if not any(_is_anything(dim) for dim in dims_of(size)) or size == dims_of(size)[0]:
         return True
-    return _magnitude(size) < _LIMIT
+    return _magnitude(size) < _LIMIT or _is_pick(size)
+
+
+def _is_pick(size: Size) -> bool:
+    """Whether a size is one of some that are exact."""
+    terms = terms_of(size)
+    if len(terms) != 1:
+        return False
+    ((product, coefficient),) = terms.items()
+    is_extremum = len(product) == 1 and coefficient == 1 and isinstance(product[0], Maximum | Minimum)
+    return is_extremum and all(map(is_exact_size, product[0].operands))
 
 
 def is_exact_index(size: Size) -> bool:

@@ -1,15 +1,18 @@
-"""Two sums in, their minimum or maximum out: an unknown, and what it is as one of the two and a bounded rest."""
+"""Minima and maxima of sums: as an unknown, as one of the operands and a bounded rest, and what the operands are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from tirlite.analysis.definitions import Definitions
 from tirlite.analysis.linear import Linear, Unknown, is_nonnegative
-from tirlite.ir import Max, Min
+from tirlite.ir import Expr, Max, Min, Var
 from tirlite.sizes import Size, maximum, minimum
 
 # So many sums are written for one that is over extrema, itself included.
 _MOST_FORMS = 6
+# So many operands of one extremum are told apart.
+_MOST_OPERANDS = 8
 
 
 def picked_operand(kind: type[Min | Max], a: Linear, b: Linear) -> Linear | None:
@@ -53,6 +56,22 @@ def forms_of(value: Linear, forms: Mapping[Unknown, Sequence[Linear]]) -> list[L
                 bare = each.plus(Linear(0, {unknown: 1}), -scale)
                 found += [bare.plus(form, scale) for form in forms[unknown]]
     return found[:_MOST_FORMS]
+
+
+def operands_of(expr: Expr, kind: type[Min | Max], definitions: Definitions) -> Iterator[Expr]:
+    """What an expression, or what is named by it, is the minimum or the maximum of."""
+    stack = [expr]
+    for _ in range(_MOST_OPERANDS):
+        if not stack:
+            return
+        top = stack.pop()
+        named = definitions.of(top) if isinstance(top, Var) else None
+        value = top if named is None or named.value is None else named.value
+        if isinstance(value, kind):
+            stack += (value.b, value.a)
+        else:
+            yield top
+    yield from stack
 
 
 def _with_rest(kind: type[Min | Max], operand: Linear, other: Linear, most: Size | None) -> Linear:

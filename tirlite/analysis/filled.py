@@ -12,20 +12,19 @@ from itertools import islice
 from typing import TypeAlias
 
 from tirlite.analysis.access import Region, Touch
-from tirlite.analysis.coverage import in_the_other_branch, indices_of
-from tirlite.analysis.extrema import forms_of
+from tirlite.analysis.extrema import forms_of, operands_of
 from tirlite.analysis.index_space import IndexSpace, is_exact
 from tirlite.analysis.linear import Linear, Unknown, is_nonnegative
 from tirlite.analysis.regions import child_of, regions_between, root_of
-from tirlite.ir import GE, GT, LE, LT, And, Expr, For, ForKind, IfThenElse, Load, Max, Min, Store, Var, i64
+from tirlite.analysis.store_nest import in_the_other_branch, indices_of
+from tirlite.ir import GE, GT, LE, LT, And, Expr, For, ForKind, IfThenElse, Load, Max, Min, Store, i64
 
 # Sums of one of these groups are all 0 or more.
 _Demand: TypeAlias = tuple[tuple[Linear, ...], ...]
 
-# What is tried: facts, writes for one read, and operands of one minimum.
+# What is tried: facts, and writes for one read.
 _MOST_FACTS = 32
 _MOST_WRITES = 8
-_MOST_OPERANDS = 8
 
 
 def is_filled(read: Touch, writes: Sequence[Touch], body: Region, space: IndexSpace) -> bool:
@@ -126,24 +125,8 @@ def _bounded(value: Linear, end: Expr, kind: type[Min | Max], space: IndexSpace)
             return None
         return value.plus(sum_, -1) if kind is Max else sum_.plus(value, -1).plus(Linear(-1))
 
-    groups = [[beyond(end)], [beyond(each) for each in _operands(end, kind, space)]]
+    groups = [[beyond(end)], [beyond(each) for each in operands_of(end, kind, space.definitions)]]
     return tuple(tuple(each for each in group if each is not None) for group in groups if None not in group)
-
-
-def _operands(expr: Expr, kind: type[Min | Max], space: IndexSpace) -> Iterator[Expr]:
-    """What an expression, or what is named by it, is the minimum or the maximum of."""
-    stack = [expr]
-    for _ in range(_MOST_OPERANDS):
-        if not stack:
-            return
-        top = stack.pop()
-        named = space.definitions.of(top) if isinstance(top, Var) else None
-        value = top if named is None or named.value is None else named.value
-        if isinstance(value, kind):
-            stack += (value.b, value.a)
-        else:
-            yield top
-    yield from stack
 
 
 def _compared(condition: Expr, space: IndexSpace) -> Iterator[_Demand]:
