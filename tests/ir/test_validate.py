@@ -340,6 +340,13 @@ def test_a_second_definition_points_at_the_first() -> None:
     assert (message.span, message.related) == (second, first)
 
 
+def test_what_is_known_is_not_looked_at_again() -> None:
+    callee = func(ir.Evaluate(v), params=())
+    caller = func(ir.KernelCall(callee, ()), params=())
+    assert codes(caller) == ["undefined"]
+    ir.validate(caller, known=(callee,))
+
+
 def test_violations_come_in_program_order_and_not_without_end() -> None:
     mixed = func(ir.Evaluate(v), ir.Store(x, (ZERO,), k), ir.Evaluate(ir.Add(k, a)))
     assert codes(mixed) == ["undefined", "store-type", "operand-types-differ"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from types import FunctionType
 
@@ -69,7 +69,8 @@ def parse(text: str, name: str = "<text>") -> PrimFunc:
         elif isinstance(stmt, ast.FunctionDef):
             _check_decorator(stmt, expressions)
             _note_uses(uncalled, stmt, names)
-            func = names[stmt.name] = _kernel(stmt, places, surroundings, {})
+            read = {each for each in names.values() if isinstance(each, PrimFunc)}
+            func = names[stmt.name] = _kernel(stmt, places, surroundings, {}, read)
             uncalled[func] = stmt
         elif not _is_import_of_tl(stmt):
             raise BadText("this is no part of a kernel", span=places.span(stmt)).error()
@@ -132,9 +133,16 @@ def _placed(error: KernelError, node: ast.AST, places: Places) -> KernelError:
 
 
 def _kernel(
-    tree: ast.FunctionDef, places: Places, surroundings: Surroundings, annotations: Mapping[str, object]
+    tree: ast.FunctionDef,
+    places: Places,
+    surroundings: Surroundings,
+    annotations: Mapping[str, object],
+    known: Collection[PrimFunc] = (),
 ) -> PrimFunc:
-    """The function that `tree` describes; `annotations` are those that Python has evaluated already."""
+    """The function that `tree` describes; `annotations` are those that Python has evaluated already.
+
+    What it calls is validated with it, but for functions that are `known` to be well-formed.
+    """
     tree.body = trimmed(tree.body)
     surroundings = replace(surroundings, own=tree.name)
     arguments = arguments_of(tree, places)
@@ -145,7 +153,7 @@ def _kernel(
         func, mistakes = _attempt(tree, arguments, places, surroundings, annotations, types)
     if mistakes:
         raise KernelError(*mistakes[:MOST_REPORTED])
-    validate(func)
+    validate(func, known)
     return func
 
 

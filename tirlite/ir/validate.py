@@ -6,7 +6,7 @@ functions) and `validate_names` (definitions and uses). `RULES` lists what they 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from enum import Enum
 from itertools import islice
 from typing import TypeAlias
@@ -20,7 +20,7 @@ from tirlite.ir import validate_types as types
 from tirlite.ir.callees import closure_of
 from tirlite.ir.expr import Buffer, Call, Var
 from tirlite.ir.func import PrimFunc
-from tirlite.ir.kernel_call import KernelCall
+from tirlite.ir.kernel_call import Function, KernelCall
 from tirlite.ir.node import Node
 from tirlite.ir.repeats import ALWAYS_FINE, demand_few_repeats
 from tirlite.ir.stmt import SeqStmt, Stmt
@@ -85,11 +85,12 @@ _NODE_RULES: Mapping[type[Node], tuple[types.Rule, ...]] = {
 
 
 @public
-def validate(func: PrimFunc) -> None:
+def validate(func: PrimFunc, known: Collection[Function] = ()) -> None:
     """Returns if `func` and all that it calls is well-formed; else raises KernelError with the violations in program
     order, at most 20. Where the same nodes stand in it too often to be gone through, that is what the error tells.
+    Functions that are `known` to be well-formed are not looked at again.
     """
-    found = tuple(islice(violations(func), MOST_REPORTED))
+    found = tuple(islice(violations(func, known), MOST_REPORTED))
     if found:
         raise KernelError(*found)
 
@@ -112,10 +113,12 @@ class _Edge(Enum):
 _Step: TypeAlias = Node | _Define | _Edge
 
 
-def violations(func: PrimFunc) -> Iterator[Message]:
-    """Every broken rule, with the span of its statement: in the functions that are called, then in `func`."""
+def violations(func: PrimFunc, known: Collection[Function] = ()) -> Iterator[Message]:
+    """Every broken rule, with the span of its statement: in the functions that are called and not `known`, then in
+    `func`."""
     for each in closure_of(func):
-        yield from _own_violations(each)
+        if each not in known:
+            yield from _own_violations(each)
 
 
 def _own_violations(func: PrimFunc) -> Iterator[Message]:
