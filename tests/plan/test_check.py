@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from tirlite.plan import Counterexample, Fault, Placement, Plan, Pool, Problem, Region, Request, check, solve
+from tirlite.plan.addresses import addresses
 from tirlite.sizes import Dim, maximum, prove_le
 
 check_module = import_module("tirlite.plan.check")  # the package has a function of this name
@@ -113,6 +114,17 @@ def test_pools_of_one_memory_must_fit_together_with_their_alignment():
     requests = (Request("a", 10, (0, 2), align=8, pools=("p",)), Request("b", 8, (0, 2), align=8, pools=("p",)))
     assert fault(Problem(requests, (Pool("p", capacity=24),)), {"a": ("x", 0), "b": ("y", 0)}) is None
     assert fault(Problem(requests, (Pool("p", capacity=23),)), {"a": ("x", 0), "b": ("y", 0)}) is Fault.CAPACITY
+
+
+def test_a_memory_holds_its_pools_where_they_stand():
+    """What has a fixed offset stands first, whatever the order of the pools, and the next one is aligned behind it."""
+    requests = (Request("a", 8, (0, 2), align=8, pools=("p",)), Request("b", 1, (1, 3), fixed=0, pools=("p",)))
+    placements = {"a": ("x", 0), "b": ("y", 0)}
+    for room in (9, 15):
+        assert fault(Problem(requests, (Pool("p", capacity=room),)), placements) is Fault.CAPACITY
+    problem = Problem(requests, (Pool("p", capacity=16),))
+    assert fault(problem, placements) is None
+    assert addresses(Plan.of(problem, placements)).of == {"a": 8, "b": 0}
 
 
 def test_symbolic_offsets_are_proved_apart():

@@ -270,23 +270,17 @@ def _first(pair: tuple[int, Size]) -> int:
 
 def _check_total(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counterexample]:
     shares: deque[Size] = deque()
-    rows: dict[str, list[tuple[bool, int, Region]]] = {}
-    fixed = {plan.placements[r.id].pool for r in problem.requests if r.fixed is not None}
-    for number, (name, region) in enumerate(plan.pools.items()):
+    for name, region in plan.pools.items():
         if region.memory not in problem.memories:
             text = f"pool `{name}` lies in memory `{region.memory}`, which the problem does not have"
             yield Counterexample(Fault.WRONG_MEMORY, text)
             return
         if not proofs.at_most(0, region.size):
             yield Counterexample(Fault.NEGATIVE, f"pool `{name}` has {region.size} bytes")
-        memory = problem.memories[region.memory]
-        if problem.contiguous:
-            rows.setdefault(memory.name, []).append((name not in fixed, number, region))
-        else:
-            shares.append(region.size if memory.copies == 1 else region.size * memory.copies)
-    for name, row in rows.items():
+    for name, row in _rows(problem, plan).items():
         copies = problem.memories[name].copies
-        shares.append(_end_of_row(row) if copies == 1 else _end_of_row(row) * copies)
+        for size in (_end_of(row),) if problem.contiguous else (region.size for region in row):
+            shares.append(size if copies == 1 else size * copies)
     while len(shares) > 1:
         shares.append(shares.popleft() + shares.popleft())
     expected = shares.pop() if shares else 0
@@ -294,25 +288,32 @@ def _check_total(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[Co
         yield Counterexample(Fault.TOTAL, f"the pools have {expected} bytes together, and the plan tells {plan.total}")
 
 
-def _end_of_row(row: Sequence[tuple[bool, int, Region]]) -> Size:
-    """The end of pools that stand one behind the other, those with fixed offsets first."""
+def _rows(problem: Problem, plan: Layout) -> dict[str, list[Region]]:
+    """The pools of each memory in the order in which they stand behind one another: those with fixed offsets first."""
+    fixed = {plan.placements[request.id].pool for request in problem.requests if request.fixed is not None}
+    rows: dict[str, list[Region]] = {}
+    for name in sorted(plan.pools, key=lambda name: name not in fixed):
+        rows.setdefault(plan.pools[name].memory, []).append(plan.pools[name])
+    return rows
+
+
+def _end_of(row: Sequence[Region]) -> Size:
+    """The end of pools that stand behind one another, each aligned."""
     end: Size = 0
-    for _, _, region in sorted(row, key=lambda each: each[:2]):
+    for region in row:
         end = round_up(end, region.align) + region.size
     return end
 
 
 def _check_capacity(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counterexample]:
-    """Pools of one memory stand behind one another, each aligned."""
-    end: dict[str, Size] = {}
-    for region in plan.pools.values():
-        memory = problem.memories[region.memory]
-        if memory.capacity is None:
+    for name, row in _rows(problem, plan).items():
+        capacity = problem.memories[name].capacity
+        if capacity is None:
             continue
-        end[memory.name] = round_up(end.get(memory.name, 0), region.align) + region.size
-        if not proofs.at_most(end[memory.name], memory.capacity):
-            text = f"memory `{memory.name}` holds {memory.capacity} bytes, and the plan needs {end[memory.name]}"
-            yield Counterexample(Fault.CAPACITY, text, bytes=(memory.capacity, end[memory.name]), memory=memory.name)
+        end = _end_of(row)
+        if not proofs.at_most(end, capacity):
+            text = f"memory `{name}` holds {capacity} bytes, and the plan needs {end}"
+            yield Counterexample(Fault.CAPACITY, text, bytes=(capacity, end), memory=name)
 
 
 class _Proofs:
