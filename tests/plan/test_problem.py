@@ -1,9 +1,10 @@
 """Problems: what is accepted, how it is brought into normal form, and what is refused with which words."""
 
+import numpy as np
 import pytest
 
 from tirlite.diag import PlanError
-from tirlite.plan import Pool, Problem, Request, StorageScope
+from tirlite.plan import Pool, Problem, Request, StorageScope, solve
 from tirlite.sizes import Dim, evaluate
 
 
@@ -19,6 +20,17 @@ def test_a_bare_interval_is_a_lifetime():
 
 def test_intervals_are_sorted_and_joined_where_they_meet_or_touch():
     assert Request("a", 4, ((7, 9), (0, 2), (2, 4), (8, 12))).live == ((0, 4), (7, 12))
+
+
+def test_integers_of_numpy_are_integers():
+    eight = np.int64(8)
+    request = Request("a", eight, (np.int64(0), np.int32(2)), align=eight, fixed=eight, pools=("p",))
+    problem = Problem((request,), (Pool("p", capacity=np.uint8(16), align=eight, copies=np.int64(2)),))
+    same = Problem(
+        (Request("a", 8, (0, 2), align=8, fixed=8, pools=("p",)),), (Pool("p", capacity=16, align=8, copies=2),)
+    )
+    assert problem.to_json() == same.to_json()
+    assert solve(problem).placements["a"].offset == 8
 
 
 def test_a_request_lives_in_the_memory_of_its_scope_unless_it_names_others():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Integral
 
 from tirlite.diag import Message, PlanError
-from tirlite.plan.request import BadAlignment, NotText, is_alignment
+from tirlite.plan.request import BadAlignment, NotText, is_alignment, settle_integers
 from tirlite.record import record
 from tirlite.show import shown
 from tirlite.sizes import Dim, Poly, Size
@@ -67,6 +67,7 @@ class Pool:
             raise BadCapacity(self.name, shown(self.capacity)).error()
         if not isinstance(self.copies, Poly | Dim) and not _is_count(self.copies):
             raise BadCopies(self.name, shown(self.copies)).error()
+        settle_integers(self, "capacity", "align", "copies")
 
 
 def _is_count(value: object) -> bool:

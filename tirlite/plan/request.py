@@ -178,8 +178,12 @@ class Request:
             object.__setattr__(self, "pools", _pools(self.id, self.pools))
         if not is_alignment(self.align):
             raise BadAlignment("request", self.id, shown(self.align)).error()
-        if self.fixed is not None and not self._may_be_fixed(self.fixed):
-            raise BadFixed(self.id, shown(self.fixed), self.align).error()
+        if type(self.align) is not int:
+            settle_integers(self, "align")
+        if self.fixed is not None:
+            if not self._may_be_fixed(self.fixed):
+                raise BadFixed(self.id, shown(self.fixed), self.align).error()
+            settle_integers(self, "fixed")
 
     @property
     def memories(self) -> tuple[str, ...]:
@@ -195,9 +199,19 @@ class Request:
         return isinstance(offset, Integral) and int(offset) >= 0 and int(offset) % self.align == 0
 
 
-def is_alignment(value: int) -> bool:
+def is_alignment(value: object) -> bool:
     """Whether `value` is a power of two."""
-    return isinstance(value, int) and value > 0 and value & (value - 1) == 0
+    if type(value) is not int:
+        return isinstance(value, Integral) and is_alignment(int(value))
+    return value > 0 and value & (value - 1) == 0
+
+
+def settle_integers(part: object, *names: str) -> None:
+    """Make ints of those attributes that are integers of another type, as NumPy's are."""
+    for name in names:
+        value = getattr(part, name)
+        if type(value) is not int and isinstance(value, Integral):
+            object.__setattr__(part, name, int(value))
 
 
 def _demand_texts(request: Request) -> None:
