@@ -13,7 +13,7 @@ from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
 from tirlite.plan.slots import Slot
 from tirlite.plan.stacked import stacked_plan
-from tirlite.sizes import Proof, Size, prove_le
+from tirlite.sizes import Proof, Size, maximum, prove_le
 
 _ALIGN = 64
 
@@ -31,9 +31,10 @@ def groups(requests: Sequence[Request]) -> list[Slot]:
     """The groups in the order in which they are opened. Of those freed at one time the last request's is the last."""
     order = sorted(range(len(requests)), key=lambda number: (requests[number].live[0][0], number))
     ends = sorted(range(len(requests)), key=lambda number: (requests[number].live[-1][1], number))
-    of: dict[int, Slot] = {}
+    of: dict[int, int] = {}
     opened: list[Slot] = []
-    free: list[Slot] = []
+    sizes: list[Size] = []
+    free: list[int] = []
     ended = 0
     for number in order:
         request = requests[number]
@@ -41,12 +42,14 @@ def groups(requests: Sequence[Request]) -> list[Slot]:
             free.append(of[ends[ended]])
             ended += 1
         if free:
-            slot = free.pop()
-            slot.take(request, _joining(request.size, slot.size))
+            place = free.pop()
+            opened[place].take(request, _joining(request.size, sizes[place]))
+            sizes[place] = maximum(sizes[place], request.size)
         else:
-            slot = Slot([request], [Decision(Choice.OPENS)])
-            opened.append(slot)
-        of[number] = slot
+            place = len(opened)
+            opened.append(Slot([request], [Decision(Choice.OPENS)]))
+            sizes.append(request.size)
+        of[number] = place
     return opened
 
 
