@@ -130,12 +130,15 @@ class _Call:
         return CallShape(param.name, name, demand.axis, demand.wanted, demand.given, declared, span=self.span)
 
     def check_aliases(self) -> None:
-        uses = ParamUses().of(self.func)
         first: dict[Buffer, Buffer] = {}
-        for param, given in self.buffers.items():
-            other = first.setdefault(given, param)
-            if other is not param and (uses[param] | uses[other]) & Use.WRITE:
-                raise CallAlias(given.name, self.func.name, other.name, param.name, span=self.span).error()
+        pairs = [(first.setdefault(given, param), param) for param, given in self.buffers.items()]
+        repeated = [(other, param) for other, param in pairs if other is not param]
+        # What a function does to its parameters takes a walk through all that it calls.
+        uses = ParamUses().of(self.func) if repeated else {}
+        for other, param in repeated:
+            if (uses[param] | uses[other]) & Use.WRITE:
+                name = self.buffers[param].name
+                raise CallAlias(name, self.func.name, other.name, param.name, span=self.span).error()
 
 
 def spliced(func: PrimFunc, site: CallSite) -> tuple[Stmt, ...]:

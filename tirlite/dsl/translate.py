@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from types import FunctionType
 
 from tirlite.diag import KernelError, Message, public
@@ -85,6 +84,8 @@ def parse(text: str, name: str = "<text>") -> PrimFunc:
 
 def _note_uses(uncalled: dict[PrimFunc, ast.FunctionDef], stmt: ast.FunctionDef, names: Mapping[str, object]) -> None:
     """Forgets the kernels that `stmt` mentions."""
+    if not uncalled:
+        return
     mentioned = {node.id for node in ast.walk(stmt) if isinstance(node, ast.Name)}
     for each in [func for func in uncalled if any(names.get(name) is func for name in mentioned)]:
         del uncalled[each]
@@ -144,7 +145,7 @@ def _kernel(
     What it calls is validated with it, but for functions that are `known` to be well-formed.
     """
     tree.body = trimmed(tree.body)
-    surroundings = replace(surroundings, own=tree.name)
+    surroundings = surroundings.of_kernel(tree.name)
     arguments = arguments_of(tree, places)
     types = CellTypes()
     func, mistakes = _attempt(tree, arguments, places, surroundings, annotations, types)
