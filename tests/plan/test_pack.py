@@ -194,3 +194,9 @@ def test_a_skyline_that_takes_too_long_is_given_up(monkeypatch):
     assert Skyline(sections, [1] * len(problem.requests)).fill([0.0] * len(problem.requests), Work(10)) == []
     plan = solve(problem, "pack")
     assert plan.lower_bound <= plan.total <= solve(problem, "share").total
+
+
+def test_a_fixed_offset_among_lifetimes_with_many_gaps():
+    often = tuple((2 * time, 2 * time + 1) for time in range(5))
+    problem = Problem((Request("a", 4, (0, 9), fixed=4), Request("b", 4, often)))
+    assert solve(problem, "pack").placements["b"].offset == 0

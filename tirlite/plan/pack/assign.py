@@ -55,7 +55,7 @@ def _turned_away(blocks: Sequence[Block], stays: Sequence[bool], capacity: int) 
     beyond = [i for i in fixed if offsets[i] + blocks[i].size > capacity]
     if beyond:
         return beyond
-    near = meetings(sections_of(blocks), len(blocks) ** 2)
+    near = meetings(sections_of(blocks), sum(len(block.pieces) for block in blocks) ** 2)
     assert near is not None
     width = [sum(high - low for low, high, _ in block.pieces) for block in blocks]
     best: list[int] | None = None

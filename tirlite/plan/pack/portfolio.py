@@ -101,7 +101,7 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work, engine: E
             yield offsets
     wheel = _squeaky_wheel(blocks, sections, aligns, pressed, work) if is_small and is_free else iter(())
     yield from islice(wheel, _EARLY)
-    near = meetings(sections, _PAIRS if is_free else count * count)
+    near = meetings(sections, _PAIRS if is_free else sum(map(len, sections.spans)) ** 2)
     if near is not None:
         yield from _by_orders(blocks, sections, near, pressed, work)
     has_time = _FILLED // count >= _SEVERAL if count else True
