@@ -13,6 +13,7 @@ from tirlite.analysis.extents import Extents
 from tirlite.analysis.filled import is_filled
 from tirlite.analysis.fusion import can_be_reordered
 from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.regions import is_within
 from tirlite.analysis.webs import webs_of
 from tirlite.diag import KernelError, Message
 from tirlite.ir import (
@@ -203,7 +204,7 @@ def _stale(func: PrimFunc, buffer: Buffer, loop: For) -> str | None:
     if region is None or not all(isinstance(touch.node, Load | Store) for touch in allocation.touches):
         return "it is used outside of the loop, or by a call"
     webs = webs_of(allocation, space, {})
-    if len(webs) == 1 and _holds(region, webs[0].home):
+    if len(webs) == 1 and is_within(webs[0].home, region):
         return None
     writes = [touch for touch in allocation.touches if touch.kind is AccessKind.WRITE]
     for read in allocation.touches:
@@ -226,12 +227,6 @@ def _region_of(loop: For, allocation: Allocation) -> Region | None:
             return None
         found = region
     return found
-
-
-def _holds(region: Region, inner: Region | None) -> bool:
-    while inner is not None and inner is not region:
-        inner = inner.parent
-    return inner is region
 
 
 def _turn(loop: For) -> Expr:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
 from tirlite.analysis.dependence import may_carry
+from tirlite.analysis.regions import is_within
 from tirlite.analysis.temporaries import Temporaries, common_regions, temporaries
 from tirlite.analysis.webs import webs_of
 from tirlite.ir import (
@@ -67,7 +68,7 @@ def _sunk_home(allocation: Allocation, found: Temporaries) -> Region:
         is_loop = isinstance(region.composite, For | While)
         if is_loop and not _is_private(region, writes, reads, found):
             overwritten = overwritten or _overwritten(allocation, found)
-            if not _is_around(region, overwritten):
+            if not is_within(overwritten, region):
                 break
         home = region
     return home
@@ -79,12 +80,6 @@ def _overwritten(allocation: Allocation, found: Temporaries) -> Region:
         return allocation.home
     webs = webs_of(allocation, found.space, {})
     return webs[0].home if len(webs) == 1 else allocation.home
-
-
-def _is_around(region: Region, inner: Region | None) -> bool:
-    while inner is not None and inner is not region:
-        inner = inner.parent
-    return inner is region
 
 
 def _is_private(loop: Region, writes: Sequence[Touch], reads: Sequence[Touch], found: Temporaries) -> bool:
