@@ -44,6 +44,14 @@ def test_svg_is_well_formed_and_names_what_lies_under_the_pointer():
     assert any(text.text == "bound" for text in root.iter(space + "text"))
 
 
+def test_svg_is_well_formed_whatever_names_are_made_of():
+    name = "".join(map(chr, range(128)))
+    chart = Chart(name, (Rectangle(name, 0, 9, 0, 9, name),), name, name, lines=((3, name),), instants=((4, name),))
+    text = "".join(ElementTree.fromstring(chart_svg(chart)).itertext())
+    assert """&'()*+,-./0123456789:;<=>?@""" in text
+    assert "\x1b" not in text
+
+
 def test_svg_rectangles_stand_where_their_numbers_say():
     root = ElementTree.fromstring(chart_svg(Chart("", BOXES, "time", "bytes")))
     space = "{http://www.w3.org/2000/svg}"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from tirlite.show.density import Grid
 from tirlite.show.rectangle import Chart, Rectangle, extent
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 # A cell's sign by how much of it is covered, and how the signs are explained.
-_SHADES = ((0.02, "."), (0.5, ":"), (0.98, "+"), (2.0**63, "#"))
+_SHADES = ((0.02, "."), (0.5, ":"), (0.98, "+"), (inf, "#"))
 _KEY = "`.` free, `:` less than half, `+` more, `#` all of it"
 
 

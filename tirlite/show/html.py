@@ -23,11 +23,13 @@ _STYLES = {
     Role.FAINT: "opacity:0.6",
 }
 _BLOCK = "text-align:left;white-space:pre;overflow-x:auto;line-height:1.35;background:none;margin:0.4em 0"
-_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
+# XML, and so SVG, has no control characters but three, however they are written.
+_CONTROLS = {chr(code): "\ufffd" for code in range(32) if chr(code) not in "\t\n\r"}
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"} | _CONTROLS)
 
 
 def escaped(text: str) -> str:
-    """`text` for HTML, between tags as well as in attributes."""
+    """`text` for HTML and SVG, between tags as well as in attributes."""
     return text.translate(_ESCAPES)
 
 

@@ -6,6 +6,7 @@ from math import ceil
 
 from tirlite.record import record
 from tirlite.show.density import Grid, runs
+from tirlite.show.html import escaped
 from tirlite.show.rectangle import Chart, Rectangle, extent
 
 # Tints of like lightness, so that black text is readable on each.
@@ -17,8 +18,6 @@ _GRID, _FRAME, _LINE, _SHADE = "#ddd", "#333", "#c1121f", "#33658a"
 # cells of so many pixels.
 _MANY, _LARGEST, _LEVELS, _CELL = 2000, 800, 4, 4
 _MOST_MARKS = 50
-
-_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 
 
 @record
@@ -53,7 +52,7 @@ def chart_svg(chart: Chart, width: int = 960, height: int = 540) -> str:
         f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
         "<style>g:hover>rect{stroke-width:2.5}</style>",
         f'<rect width="{width}" height="{height}" fill="white"/>',
-        f'<text x="{_LEFT}" y="20" font-size="14">{chart.title.translate(_ESCAPES)}</text>',
+        f'<text x="{_LEFT}" y="20" font-size="14">{escaped(chart.title)}</text>',
         *_axes(chart, frame),
     ]
     drawn = chart.rectangles
@@ -130,7 +129,7 @@ def _drawn(rectangle: Rectangle, frame: _Frame, fill: str) -> list[str]:
     # Frames of thin rectangles would be all that is seen of them.
     stroke = min(0.8, width / 6, height / 6)
     parts = [
-        f"<g><title>{(rectangle.note or rectangle.label).translate(_ESCAPES)}</title>",
+        f"<g><title>{escaped(rectangle.note or rectangle.label)}</title>",
         f'<rect {box} fill="{fill}" stroke="{_FRAME}" stroke-width="{stroke:.2g}"/>',
     ]
     if label and height >= 11:
@@ -153,7 +152,7 @@ def _instant(frame: _Frame, value: int) -> str:
 
 
 def _text(x: float, y: float, text: str, anchor: str = "middle", fill: str = "black") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}">{text.translate(_ESCAPES)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}">{escaped(text)}</text>'
 
 
 def _ticks(low: int, high: int) -> range:
