@@ -61,11 +61,9 @@ class Iterations:
                 self.writers[byte] = me
 
     def _conflict(self, window: Window, flat: int, me: Visit, use: str, other: Visit, other_use: str) -> Exception:
-        indices = np.unravel_index(flat, window.shape) if window.shape else ()
-        element = f"{window.buffer.name}[{', '.join(map(str, indices)) or '()'}]"
         related = None if other[1] == me[1] else other[1]
         return IterationConflict(
-            element, self.loop, use, me[0], other_use, other[0], span=me[1], related=related
+            window.named(flat), self.loop, use, me[0], other_use, other[0], span=me[1], related=related
         ).error()
 
 

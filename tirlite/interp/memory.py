@@ -42,6 +42,11 @@ class Window:
     shadow: npt.NDArray[Any] | None
     owner: Any
 
+    def named(self, flat: int) -> str:
+        """The element at a flat index as messages tell of it, like `a[2, 3]`."""
+        indices = np.unravel_index(flat, self.shape) if self.shape else ()
+        return f"{self.buffer.name}[{', '.join(map(str, indices)) or '()'}]"
+
     def load(self, flat: Any) -> tuple[Any, npt.NDArray[np.bool_] | None]:
         """The value at the flat element index (or indices, for a vector access), and its poisoned lanes if any."""
         value = self.data[flat]

@@ -190,10 +190,8 @@ class Team:
                     readers[byte] = path if ordered(other, path) else joined(other, path)
 
     def _conflict(self, thread: Thread, other: Path, window: Window, flat: int, span: Span | None) -> None:
-        indices = np.unravel_index(flat, window.shape) if window.shape else ()
-        element = f"{window.buffer.name}[{', '.join(map(str, indices)) or '()'}]"
         text = "others" if other[-1][1] < 0 else "(" + ", ".join(str(number) for _, number in other) + ")"
-        raise ThreadConflict(element, str(thread), text, span=span).error()
+        raise ThreadConflict(window.named(flat), str(thread), text, span=span).error()
 
 
 def ordered(earlier: Path, later: Path) -> bool:
