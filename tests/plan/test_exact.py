@@ -64,23 +64,72 @@ def test_fixed_offsets_stay():
     assert plan.proved_optimal
 
 
-def test_what_alignment_costs_in_one_arena_is_no_bound_for_several():
+def test_what_alignment_costs_in_one_arena_is_saved_by_several():
     requests = (Request("a", 3, (1, 4), align=4), Request("b", 3, (0, 1), align=4), Request("c", 4, (0, 1), align=2))
     problem = Problem((*requests, Request("d", 2, (0, 2), align=2)))
     one = Plan.of(problem, {"a": ("x", 0), "b": ("x", 0), "c": ("x", 6), "d": ("x", 4)})
     several = Plan.of(problem, {"a": ("x", 0), "b": ("x", 0), "c": ("y", 0), "d": ("z", 0)})
     assert (one.total, several.total) == (10, 9)
-    assert solve(problem, "exact").lower_bound == 9
+    assert (solve(problem, "exact").total, solve(problem, "exact").proved_optimal) == (9, True)
+    in_a_row = Problem(problem.requests, contiguous=True)
+    assert (solve(in_a_row, "exact").total, solve(in_a_row, "exact").proved_optimal) == (10, True)
 
 
-def test_with_a_choice_of_memories_no_more_is_proved_than_holds():
+def test_what_is_proved_with_a_choice_of_memories_holds_for_all_of_them():
     pools = (Pool("p", capacity=2), Pool("q"))
     problem = Problem(tuple(replace(r, pools=("p", "q")) for r in HARD.requests), pools)
     plan = solve(problem, "exact")
-    assert plan.proved == 0
+    assert (plan.total, plan.proved_open, plan.proved_optimal) == (3, 3, True)
 
 
-def test_pairs_in_place_stay_in_place():
+def test_a_memory_is_left_where_that_saves_bytes():
+    pools = (Pool("fast"), Pool("slow"))
+    both, slow = ("fast", "slow"), ("slow",)
+    problem = Problem((Request("a", 8, (0, 2), pools=both), Request("b", 8, (2, 4), pools=slow)), pools)
+    assert solve(problem, "pack").total == 16
+    plan = solve(problem, "exact")
+    assert (plan.total, plan.proved_optimal) == (8, True)
+
+
+def test_of_plans_with_as_few_bytes_that_is_taken_which_turns_away_least():
+    pools = (Pool("fast", capacity=10), Pool("slow"))
+    sizes = {"a": 7, "b": 4, "c": 6}
+    requests = tuple(Request(name, size, (0, 2), pools=("fast", "slow")) for name, size in sizes.items())
+    plan = solve(Problem(requests, pools), "exact")
+    homes = {name: plan.pools[place.pool].memory for name, place in plan.placements.items()}
+    assert homes == {"a": "slow", "b": "fast", "c": "fast"}
+    assert plan.proved_optimal
+
+
+def test_a_plan_is_found_where_heuristics_find_none_that_fits():
+    sizes = {"a": 7, "b": 6, "c": 5, "d": 4, "e": 3, "f": 2}
+    pools = (Pool("p", capacity=14), Pool("q", capacity=13))
+    requests = tuple(Request(name, size, (0, 2), pools=("p", "q")) for name, size in sizes.items())
+    plan = solve(Problem(requests, pools), "exact")
+    assert [plan.total, *sorted(region.size for region in plan.pools.values())] == [27, 13, 14]
+
+
+def test_a_pair_that_saves_less_is_taken_where_it_goes_together_with_another():
+    requests = (
+        Request("a", 4, (2, 5)),
+        Request("b", 8, (1, 5)),
+        Request("c", 2, (2, 3)),
+        Request("d", 4, (1, 5)),
+    )
+    problem = Problem(requests, in_place=(("a", "b"), ("d", "b"), ("a", "c"), ("a", "d")))
+    assert solve(problem, "pack").total == 14
+    plan = solve(problem, "exact")
+    assert (plan.total, plan.proved_optimal) == (12, True)
+    assert sorted(plan.in_place) == [("a", "c"), ("d", "b")]
+
+
+def test_a_destination_of_another_size_gives_back_what_it_does_not_need():
+    requests = (Request("a", 64, (0, 3)), Request("b", 16, (2, 6)), Request("c", 48, (3, 6)), Request("d", 9, (5, 8)))
+    plan = solve(Problem(requests, in_place=(("b", "a"), ("d", "b"))), "exact")
+    assert (plan.total, plan.proved_optimal) == (64, True)
+
+
+def test_a_pair_in_place_lies_at_one_offset():
     requests = (Request("a", 8, (0, 3)), Request("b", 8, (2, 5)), Request("c", 4, (1, 4)))
     plan = solve(Problem(requests, in_place=(("b", "a"),)), "exact")
     assert plan.placements["a"].offset == plan.placements["b"].offset

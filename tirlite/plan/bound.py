@@ -104,7 +104,7 @@ def peaks(problem: Problem, in_place: Iterable[tuple[str, str]]) -> dict[str, Pe
 
 
 def _bound(problem: Problem, parts: Sequence[Stretch], *, is_padded: bool) -> Size:
-    return total_of(_group_bound(problem, memories, parts, is_padded=is_padded) for memories in _groups(problem))
+    return total_of(_group_bound(problem, memories, parts, is_padded=is_padded) for memories in memory_groups(problem))
 
 
 def _group_bound(problem: Problem, memories: Sequence[str], parts: Sequence[Stretch], *, is_padded: bool) -> Size:
@@ -129,7 +129,7 @@ def _weight(part: Stretch, copies: Mapping[str, Size]) -> Size:
     return part.size * (times[0] if len(times) == 1 else minimum(*times))
 
 
-def _groups(problem: Problem) -> list[list[str]]:
+def memory_groups(problem: Problem) -> list[list[str]]:
     """The memories, those together between which some request has a choice."""
     group = {name: [name] for name in problem.memories}
     for request in problem.requests:

@@ -173,6 +173,7 @@ def transferred(plan: Plan, problem: Problem) -> Plan:
         },
         in_place=tuple((names[dst], names[src]) for dst, src in plan.in_place),
         proved=renamed(plan.proved),
+        proved_open=renamed(plan.proved_open),
         cached=True,
     )
 

@@ -44,7 +44,8 @@ class Layout:
     """Placements by request id, the pools of the plan by name, who made it, and a decision for each request.
 
     `in_place` are the pairs (destination id, source id), out of the problem's candidates, that share their place.
-    `proved` are bytes that the strategy has shown every plan with these pairs to need, 0 where it has shown nothing.
+    `proved` are bytes that the strategy has shown every plan with these pairs to need, 0 where it has shown nothing,
+    and `proved_open` those that it has shown every plan to need, whichever pairs it takes.
     `cached` says that it was made before, for the same problem, and `seconds` then are those of finding it.
     """
 
@@ -58,6 +59,7 @@ class Layout:
     in_place: tuple[tuple[str, str], ...] = ()
     proved: Size = 0
     cached: bool = field(default=False, compare=False)
+    proved_open: Size = 0
 
     def __post_init__(self) -> None:
         for name in ("placements", "pools", "decisions"):
@@ -148,8 +150,15 @@ def at(layout: L, binding: Mapping[Dim, int]) -> L:
         for name, d in layout.decisions.items()
     }
     problem = layout.problem.at(binding)
-    proved = evaluate(layout.proved, binding)
-    return replace(layout, problem=problem, placements=placements, pools=pools, decisions=decisions, proved=proved)
+    return replace(
+        layout,
+        problem=problem,
+        placements=placements,
+        pools=pools,
+        decisions=decisions,
+        proved=evaluate(layout.proved, binding),
+        proved_open=evaluate(layout.proved_open, binding),
+    )
 
 
 def given(

@@ -48,12 +48,12 @@ class Plan(Layout):
 
         What is live at one time needs that much, see `plan.lower_bound`; a strategy may have proved more.
         """
-        return maximum(bound.lower_bound(self.problem, self.in_place), self.proved)
+        return maximum(bound.lower_bound(self.problem, self.in_place), self.proved, self.proved_open)
 
     @cached_property
     def open_bound(self) -> Size:
         """Bytes that every plan for the problem needs, whichever pairs it takes in place."""
-        return bound.open_bound(self.problem) if self.problem.in_place else self.lower_bound
+        return maximum(bound.open_bound(self.problem), self.proved_open) if self.problem.in_place else self.lower_bound
 
     @cached_property
     def gap(self) -> float | None:

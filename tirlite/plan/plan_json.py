@@ -38,6 +38,7 @@ def layout_to_json(layout: Layout, sizes: Mapping[str, Size], figures: Mapping[s
         "decisions": decisions,
         "in_place": layout.in_place,
         "proved": size_json(layout.proved, names),
+        "proved_open": size_json(layout.proved_open, names),
         "problem": as_json(parts, names),
     }
     return json.dumps(data, indent=1)
@@ -75,5 +76,16 @@ def _layout(data: Mapping[str, Any]) -> Layout:
     problem = Problem(*parts)
     pairs = tuple((_text(dst), _text(src)) for dst, src in data["in_place"])
     ended, seconds = data["deterministic"], data["seconds"]
-    proved = read_size(data["proved"], dims)
-    return Layout(problem, placements, pools, data["strategy"], decisions, ended, seconds, pairs, proved)
+    proved, proved_open = (read_size(data[name], dims) for name in ("proved", "proved_open"))
+    return Layout(
+        problem,
+        placements,
+        pools,
+        data["strategy"],
+        decisions,
+        ended,
+        seconds,
+        in_place=pairs,
+        proved=proved,
+        proved_open=proved_open,
+    )

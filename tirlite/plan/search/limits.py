@@ -26,7 +26,8 @@ Listener = Callable[[Progress], None]
 class Limits:
     """`nodes` that are left, seconds after which to stop, who wants to know in between, and how many threads search.
 
-    The clock may end a search before its nodes do: then `ended_by_clock` says that another run may find another plan.
+    The clock, or the user, may end a search before its nodes do: then `ended_by_clock` holds. `is_timed` holds as well
+    where that has ended a part of it, and says that another run may find another plan.
     """
 
     nodes: int
@@ -35,6 +36,8 @@ class Limits:
     threads: int = 1
     used: int = 0
     ended_by_clock: bool = False
+    is_timed: bool = False
+    is_interrupted: bool = False
     start: float = field(default_factory=perf_counter)
 
     @property
@@ -49,11 +52,25 @@ class Limits:
     def is_late(self) -> bool:
         """Whether the clock has ended the search; asks it."""
         if self.time_limit is not None and perf_counter() - self.start >= self.time_limit:
-            self.ended_by_clock = True
+            self.ended_by_clock = self.is_timed = True
         return self.ended_by_clock
 
+    def part(self, count: int) -> Limits:
+        """That part of what is left, as limits of their own: see `take_back`."""
+        seconds = None if self.time_limit is None else (self.time_limit - (perf_counter() - self.start)) / count
+        return Limits(self.nodes // count, seconds, self.listener, self.threads)
+
+    def take_back(self, part: Limits) -> None:
+        """Counts what was used of a part."""
+        self.nodes -= part.used
+        self.used += part.used
+        self.is_timed = self.is_timed or part.is_timed
+        self.is_late()
+        if part.is_interrupted:
+            self.interrupt()
+
     def interrupt(self) -> None:
-        self.ended_by_clock = True
+        self.ended_by_clock = self.is_timed = self.is_interrupted = True
 
     def report(self, total: int, bound: int) -> None:
         if self.listener is not None:

@@ -31,11 +31,13 @@ def minimise(
     limits: Limits,
     start: Sequence[int] | None = None,
     wanted: int | None = None,
+    enough: int = 0,
 ) -> Packing | None:
     """The packing that reaches least high, as far as the limits go; None where none is found at all.
 
     `start` is a packing to begin with. Parts of the problem that do not overlap in time are searched by turns, always
-    the one whose packing is highest. A plan of at most `wanted` bytes is looked for early.
+    the one whose packing is highest. A plan of at most `wanted` bytes is looked for early, and none of less than
+    `enough` bytes.
     """
     needed = [item.fixed + item.size for item in items if item.fixed is not None]
     filled = [Stretch((span,), size, (), item.align) for item in items for span, size in item.stretches]
@@ -54,7 +56,7 @@ def minimise(
     try:
         for descent in descents:
             descent.begin(start)
-        _descend(descents, limits, max(needed), wanted)
+        _descend(descents, limits, max(*needed, enough), wanted)
     except KeyboardInterrupt:
         limits.interrupt()
     if any(descent.best is None for descent in descents):

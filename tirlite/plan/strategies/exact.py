@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from time import perf_counter
 
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.in_place import Group, grouped, handovers
@@ -18,6 +17,7 @@ from tirlite.plan.search.engine import Engine, PythonEngine
 from tirlite.plan.search.instance import Item, overlaps
 from tirlite.plan.search.limits import Limits, Listener
 from tirlite.plan.search.minimise import Packing, minimise
+from tirlite.plan.strategies.choices import Choices, is_settled, stands
 from tirlite.plan.strategies.pack import pack
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, maximum, prove_le
@@ -45,17 +45,27 @@ def exact(
     `plan.proved_optimal` says which. Never more than `pack`, unless the clock ended it. See `improved`.
     """
     # The search betters a plan faster than the heuristics do; these have their full budget where it ends without proof.
-    start = perf_counter()
+    limits = _limits(budget, time_limit, listener, threads)
     first = pack(problem, _first_look(engine, time_limit))
-    if first.proved_optimal:
+    if is_settled(first):
         return replace(first, strategy="exact")
-    left = None if time_limit is None else max(time_limit - (perf_counter() - start), 0.0)
-    found = improved(first, budget, left, engine, listener, threads)
+    choices = Choices.of(problem)
+    share = limits if choices is None else limits.part(2)
+    found, bounds = _searched(first, engine or PythonEngine(), share)
+    if choices is not None and not is_settled(found):
+        limits.take_back(share)
+        found = choices.settled(found, bounds, engine or PythonEngine(), limits)
     if not found.proved_optimal and found.deterministic:
         packed = pack(problem)
-        if prove_le(found.total, packed.total) is not Proof.YES:
+        if prove_le(found.total, packed.total) is not Proof.YES and stands(packed) >= stands(found):
             found = packed
     return replace(found, strategy="exact")
+
+
+def _limits(budget: int | None, time_limit: float | None, listener: Listener | None, threads: int) -> Limits:
+    if budget is None:
+        budget = BUDGET if time_limit is None else _ENDLESS
+    return Limits(budget, time_limit, listener, threads)
 
 
 def _first_look(engine: Engine | None, time_limit: float | None) -> int:
@@ -83,24 +93,27 @@ def improved(
 
     The rules of the search are told in `plan.search`; `engine` runs them, by default in Python.
     """
-    if budget is None:
-        budget = BUDGET if time_limit is None else _ENDLESS
-    limits = Limits(budget, time_limit, listener, threads)
+    return _searched(plan, engine or PythonEngine(), _limits(budget, time_limit, listener, threads))[0]
+
+
+def _searched(plan: Plan, engine: Engine, limits: Limits) -> tuple[Plan, dict[str, Size | None]]:
+    """The same within the limits, and what each memory needs given the choices of the plan, where that is known."""
     memories = [_Memory.of(plan, name) for name in dict.fromkeys(region.memory for region in plan.pools.values())]
-    bounds = []
+    bounds: dict[str, Size | None] = {}
     for left, memory in zip(range(len(memories), 0, -1), memories, strict=True):
         reserve = limits.nodes * (left - 1) // left
         limits.nodes -= reserve
-        packing = memory.packed(engine or PythonEngine(), limits)
+        packing = memory.packed(engine, limits)
         limits.nodes += reserve
-        bounds.append(memory.bytes_of(packing.bound) if packing is not None and memory.is_proof(packing) else None)
+        is_known = packing is not None and memory.is_proof(packing)
+        bounds[memory.pool.name] = memory.bytes_of(packing.bound) if packing is not None and is_known else None
         if packing is not None and packing.total < memory.total:
             plan = memory.replaced(plan, packing)
-    known = [bound for bound in bounds if bound is not None]
+    known = [bound for bound in bounds.values() if bound is not None]
     is_whole = len(known) == len(bounds) and all(len(r.memories) == 1 for r in plan.problem.requests)
-    deterministic = plan.deterministic and not limits.ended_by_clock
+    deterministic = plan.deterministic and not limits.is_timed
     proved = maximum(plan.proved, total_of(known)) if is_whole else plan.proved
-    return replace(plan, proved=proved, deterministic=deterministic)
+    return replace(plan, proved=proved, deterministic=deterministic), bounds
 
 
 @record

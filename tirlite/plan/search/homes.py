@@ -1,0 +1,204 @@
+"""Requests, memories and pairs in; the memory and the arena of each request that need the fewest bytes in all, out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+from math import gcd
+
+from tirlite.plan.bound import Stretch, padded_peak
+from tirlite.plan.in_place import Handover
+from tirlite.plan.pool import Pool
+from tirlite.plan.request import Request
+from tirlite.plan.search.engine import Engine
+from tirlite.plan.search.limits import Limits
+from tirlite.plan.search.pairing import Joint, arena_floor, least_arena
+from tirlite.record import record
+
+# Arenas in one memory of which all orders are tried where the padding between them must fit.
+_ROW = 6
+
+
+@record
+class Figures:
+    """What plans are compared by: bytes in all, and bytes that were turned away, see `turned_away`."""
+
+    total: int
+    turned: int
+
+    def __lt__(self, other: Figures) -> bool:
+        return (self.total, self.turned) < (other.total, other.turned)
+
+
+@record
+class Settled:
+    """Arenas, each with the number of its memory, and bytes that no choice does without.
+
+    There are no arenas where none were found that are better than the plan given.
+    """
+
+    arenas: tuple[tuple[int, Joint], ...]
+    bound: int
+
+
+@record
+class _Node:
+    """A choice for the first `count` requests: for each arena its memory, and the numbers of its requests as bits."""
+
+    count: int = 0
+    arenas: tuple[tuple[int, int], ...] = ()
+    turned: int = 0
+
+
+def turned_away(request: Request, memory: str) -> int:
+    """The bytes of a request, as often as memories are better for it than this one."""
+    return _bytes(request) * request.memories.index(memory)
+
+
+class Homes:
+    """Requests of constant size, the memories they may live in, and the pairs that they may take in place.
+
+    Where alignment costs bytes and pools are allocated apart, several arenas in one memory may need less than one.
+    """
+
+    def __init__(
+        self, requests: Sequence[Request], memories: Sequence[Pool], pairs: Sequence[Handover], *, contiguous: bool
+    ) -> None:
+        self.requests = sorted(requests, key=lambda request: -_bytes(request))
+        self.memories = memories
+        self.pairs = pairs
+        self.copies = [memory.copies if isinstance(memory.copies, int) else 1 for memory in memories]
+        self.has_several = [not contiguous and not is_flat(requests, memory) for memory in memories]
+        self._place = {memory.name: number for number, memory in enumerate(memories)}
+        self._fixed = sum(1 << i for i, request in enumerate(self.requests) if request.fixed is not None)
+        self._floors: dict[tuple[int, int], int] = {}
+        self._joints: dict[tuple[int, int], Joint | None] = {}
+
+    def settle(self, engine: Engine, limits: Limits, floor: int, given: Figures | None) -> Settled:
+        """The fewest bytes, and of plans that need those the one that turns away the fewest, as far as limits go.
+
+        `given` is what a plan needs that is there, and `floor` what every plan needs.
+        """
+        best = given
+        found: tuple[tuple[int, Joint], ...] = ()
+        left: list[int] = []  # what all choices need which were not looked at to the end
+        nodes = [_Node()]
+        while nodes:
+            node = nodes.pop()
+            bound = self._bound(node)
+            if bound is None or (best is not None and not Figures(max(bound, floor), node.turned) < best):
+                continue
+            if limits.is_over:
+                left.append(bound)
+            elif node.count < len(self.requests):
+                limits.spend(1)
+                nodes += reversed(list(self._children(node)))
+            else:
+                joints = [self._joint(*arena, engine, limits) for arena in node.arenas]
+                known = [(arena[0], each) for arena, each in zip(node.arenas, joints, strict=True) if each is not None]
+                if len(known) < len(joints):
+                    continue
+                row, is_sure = self._in_a_row(node, known)
+                if not is_sure or any(each.bound < each.size for _, each in known):
+                    left.append(sum(self.copies[place] * each.bound for place, each in known))
+                total = sum(self.copies[place] * each.size for place, each in known)
+                if row is not None and (best is None or Figures(total, node.turned) < best):
+                    best, found = Figures(total, node.turned), row
+        known_totals = [] if best is None else [best.total]
+        return Settled(found, max(floor, min([*left, *known_totals], default=floor)))
+
+    def _children(self, node: _Node) -> Iterator[_Node]:
+        """The places of the next request: the arenas that there are, or a new one, in the memory that is best first."""
+        request, bit = self.requests[node.count], 1 << node.count
+        for name in request.memories:
+            place = self._place[name]
+            turned = node.turned + turned_away(request, name)
+            inside = [number for number, arena in enumerate(node.arenas) if arena[0] == place]
+            held = [number for number in inside if node.arenas[number][1] & self._fixed]
+            is_held = bool(held) and request.fixed is not None
+            for number in held if is_held else inside:
+                arenas = list(node.arenas)
+                arenas[number] = place, arenas[number][1] | bit
+                yield _Node(node.count + 1, tuple(arenas), turned)
+            if not inside or (self.has_several[place] and not is_held):
+                yield _Node(node.count + 1, (*node.arenas, (place, bit)), turned)
+
+    def _bound(self, node: _Node) -> int | None:
+        """Bytes that all choices need that begin like this; None where they do not fit."""
+        used = [0] * len(self.memories)
+        for place, members in node.arenas:
+            used[place] += self._floor(place, members)
+        for memory, size in zip(self.memories, used, strict=True):
+            if memory.capacity is not None and size > memory.capacity:
+                return None
+        return sum(size * copies for size, copies in zip(used, self.copies, strict=True))
+
+    def _members(self, members: int) -> list[Request]:
+        return [request for i, request in enumerate(self.requests) if members >> i & 1]
+
+    def _floor(self, place: int, members: int) -> int:
+        """Bytes that an arena with these members needs."""
+        align = self.memories[place].align
+        joint = self._joints.get((align, members))
+        if joint is not None:
+            return joint.bound
+        key = align, members
+        if key not in self._floors:
+            inside = self._members(members)
+            floor = arena_floor(inside, self.pairs)
+            names = {request.id for request in inside}
+            if not any(each.source.id in names and each.destination.id in names for each in self.pairs):
+                parts = [Stretch(request.live, request.size, (), request.align) for request in inside]
+                floor = max(floor, padded_peak(parts, align).size)
+            self._floors[key] = floor
+        return self._floors[key]
+
+    def _joint(self, place: int, members: int, engine: Engine, limits: Limits) -> Joint | None:
+        align = self.memories[place].align
+        key = align, members
+        if key not in self._joints:
+            self._joints[key] = least_arena(self._members(members), align, self.pairs, engine, limits)
+        return self._joints[key]
+
+    def _in_a_row(
+        self, node: _Node, arenas: Sequence[tuple[int, Joint]]
+    ) -> tuple[tuple[tuple[int, Joint], ...] | None, bool]:
+        """The arenas in an order in which they fit their memories; None, and whether there surely is no such order."""
+        row: list[tuple[int, Joint]] = []
+        is_sure = True
+        for place, memory in enumerate(self.memories):
+            inside = [
+                (joint, max(memory.align, *[request.align for request in self._members(members)]))
+                for (home, members), (_, joint) in zip(node.arenas, arenas, strict=True)
+                if home == place
+            ]
+            if memory.capacity is not None:
+                few = sorted(inside, key=lambda each: -each[1])
+                orders = permutations(few) if len(few) <= _ROW else iter([tuple(few)])
+                is_sure = is_sure and len(few) <= _ROW
+                fitting = next((order for order in orders if _end(order) <= memory.capacity), None)
+                if fitting is None:
+                    return None, is_sure
+                inside = list(fitting)
+            row += [(place, joint) for joint, _ in inside]
+        return tuple(row), True
+
+
+def is_flat(requests: Sequence[Request], memory: Pool) -> bool:
+    """Whether alignment costs nothing among those of the requests that may live in this memory."""
+    inside = [request for request in requests if memory.name in request.memories]
+    step = gcd(*map(_bytes, inside), *(request.fixed or 0 for request in inside))
+    return step % max([memory.align, *(request.align for request in inside)]) == 0
+
+
+def _end(row: Sequence[tuple[Joint, int]]) -> int:
+    """The end of arenas that stand one behind the other, each aligned."""
+    end = 0
+    for joint, align in row:
+        end = -(-end // align) * align + joint.size
+    return end
+
+
+def _bytes(request: Request) -> int:
+    assert isinstance(request.size, int)
+    return request.size
