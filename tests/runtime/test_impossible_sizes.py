@@ -109,8 +109,23 @@ def test_what_there_is_memory_for_runs(elements: int, how: str) -> None:
 
 def test_products_that_wrap_inside_of_a_loop_are_noticed() -> None:
     """At i = 1 the extent is 2**64, which is 0 in 64 bits."""
-    with pytest.raises(tl.KernelRunError, match="extent-out-of-range"):
+    with pytest.raises(tl.KernelRunError, match="`t` has an extent that does not fit into 64 bits"):
         run("k * i * m + 1 - i", 2**32, 2**32, "code", np.zeros(3), loop="for i in range(n):")
+
+
+@pytest.mark.parametrize(
+    ("shape", "told"),
+    [
+        ("s - 5", "the negative extent -3"),
+        ("2, s - 5", "the negative extent -3 along axis 1"),
+        ("s * 2**61", "the shape [4611686018427387904], which is more than 2**62 bytes"),
+        ("2**40, s * 2**40", "the shape [1099511627776, 2199023255552], which is more than 2**62 bytes"),
+    ],
+)
+def test_what_an_array_gives_as_an_extent_is_told(shape: str, told: str) -> None:
+    with pytest.raises(tl.KernelRunError) as caught:
+        run(shape, 0, 0, "code", np.zeros(3), loop="s = tl.i64(2 * x[0])\n    if n > 0:")
+    assert f"`t` has {told}\n" in str(caught.value)
 
 
 @both

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tirlite.codegen.casts import convert
 from tirlite.codegen.storage import LARGEST_BYTES
 from tirlite.codegen.text import FunctionText
-from tirlite.codegen.told import Told
 from tirlite.diag import KernelRunError, Message, Span
 from tirlite.ir import Assert, Buffer, DType, f64, i64
 
-
-class ExtentOutOfRange(Message):
-    """A buffer whose size is known only inside of the kernel has an impossible one.
-
-    Example: `t = tl.alloc(tl.f32[count - 10])` in a loop that changes `count`, which falls below 10.
-    Fix: Keep the extent at 0 or above with `max`, or put the code that needs the buffer under an `if`.
-    """
-
-    code = "extent-out-of-range"
-    raises = KernelRunError
-    title = "`{buffer}` has a negative extent, or more than 2**62 bytes"
-    label = "allocated here"
-
-    buffer: str
+if TYPE_CHECKING:
+    from tirlite.codegen.told import Told
 
 
 class NoMemory(Message):
@@ -130,9 +119,13 @@ class Faults:
         """
         out = self.out
         size, bad = checked_bytes(out, buffer, extents)
-        bad = any_of(out, [bad, *overflows])
-        sized, got = out.label("sized"), out.label("got")
-        out.branch_if(bad, self._stop(ExtentOutOfRange(buffer.name, span=span)), sized)
+        wrapped = any_of(out, overflows) if overflows else "false"
+        impossible, sized, got = out.label("impossible"), out.label("sized"), out.label("got")
+        out.branch_if(any_of(out, [bad, wrapped]), impossible, sized)
+        out.start(impossible)
+        from tirlite.codegen.told_extents import ExtentsTold
+
+        self.tell(ExtentsTold(buffer, span), [out.value(f"zext i1 {wrapped} to i64"), *extents])
         out.start(sized)
         more = out.value(f"add i64 {size}, {2 * self.line - 1}")
         pointer = out.call(
