@@ -205,6 +205,9 @@ for j in range(min(6, m - 4 * b + 2)):
         t[j] = 0
 """
 FROM = "for k in range(max(4 * b - 1, 0), min(4 * b + 5, m)):\n    t[k - 4 * b + 1] = x[0, k]"
+EVEN = "for j in range(0, min(4, m - 4 * b), 2):\n    t[j] = x[0, 4 * b + j]"
+PAIRS = "for j in range(0, min(3, m - 4 * b - 1), 2):\n    "
+IN_PAIRS = f"{PAIRS}t[tl.ramp(j, 1, 2)] = x[0, tl.ramp(4 * b + j, 1, 2)]"
 COUNTED = "k = min(tl.i64(x[0, b]), 4)\nfor j in range(k):\n    t[j] = x[0, j]"
 
 
@@ -226,6 +229,11 @@ COUNTED = "k = min(tl.i64(x[0, b]), 4)\nfor j in range(k):\n    t[j] = x[0, j]"
         ("for j in range(3, 6):\n    t[j] = x[0, b]", "for j in range(3):\n    y[0, b] += t[5 - j]"),
         ("for r in range(2):\n    for j in range(3):\n        t[j] = x[0, b]", "y[0, b] = t[1] + t[2]"),
         (RAGGED + "\nt[5] = t[0]", "y[0, b] = t[5]"),
+        (EVEN, "for j in range(0, min(4, m - 4 * b), 2):\n    y[0, 4 * b + j] = t[j]"),
+        (EVEN, "for j in range(min(2, m - 4 * b - 2)):\n    y[0, 4 * b + j] = t[2 * j]"),
+        (IN_PAIRS, f"{PAIRS}y[0, tl.ramp(4 * b + j, 1, 2)] = t[tl.ramp(j, 1, 2)]"),
+        (RAGGED, f"{PAIRS}y[0, tl.ramp(4 * b + j, 1, 2)] = t[tl.ramp(j, 1, 2)]"),
+        (RAGGED, f"{PAIRS}y[0, tl.ramp(4 * b + j, 1, 2)] = t[tl.ramp(j + 1, -1, 2)]"),
     ],
 )
 def test_a_fill_of_part_of_the_buffer_is_enough_where_no_more_is_read(fill: str, work: str) -> None:
@@ -247,7 +255,12 @@ def test_a_fill_of_part_of_the_buffer_is_enough_where_no_more_is_read(fill: str,
         (FROM, "for k in range(4 * b, min(4 * b + 4, m)):\n    y[0, k] = t[k - 4 * b]"),
         (COUNTED, "for j in range(tl.i64(x[0, b])):\n    y[0, j] = t[j]"),
         (COUNTED, "for j in range(k + 1):\n    y[0, j] = t[j]"),
-        ("for j in range(0, 6, 2):\n    t[j] = x[0, b]", "y[0, b] = t[2] + t[3]"),
+        ("for j in range(0, 6, 2):\n    t[j] = x[0, b]", "y[0, b] = t[2] + t[b]"),
+        (EVEN, "for j in range(min(4, m - 4 * b)):\n    y[0, 4 * b + j] = t[j]"),
+        (EVEN, "for j in range(0, min(4, m - 4 * b), 2):\n    y[0, 4 * b + j] = t[j + 2]"),
+        (IN_PAIRS, "for j in range(min(4, m - 4 * b) - 1):\n    y[0, 4 * b + j] = t[j]"),
+        (IN_PAIRS, f"{PAIRS}y[0, tl.ramp(4 * b + j, 1, 2)] = t[tl.ramp(j + 1, 1, 2)]"),
+        (RAGGED, "for j in range(min(4, m - 4 * b)):\n    y[0, tl.ramp(j, 1, 2)] = t[tl.ramp(j, 1, 2)]"),
         ("for r in range(n):\n    for j in range(3):\n        t[j] = x[0, b]", "y[0, b] = t[1]"),
         ("for j in range(6):\n    if x[0, j] > 0:\n        t[j] = x[0, b]", "y[0, b] = t[1]"),
         ("if b > 1:\n    t[0] = x[0, b]\nelse:\n    t[1] = x[0, b]", "y[0, b] = t[0]"),

@@ -13,11 +13,12 @@ from typing import TypeAlias
 
 from tirlite.analysis.access import Region, Touch
 from tirlite.analysis.extrema import forms_of, operands_of
-from tirlite.analysis.index_space import IndexSpace, is_exact
+from tirlite.analysis.index_space import IndexSpace, is_exact, whole_times
 from tirlite.analysis.linear import Linear, Unknown, is_nonnegative
 from tirlite.analysis.regions import child_of, regions_between, root_of
 from tirlite.analysis.store_nest import in_the_other_branch, indices_of
 from tirlite.ir import GE, GT, LE, LT, And, Expr, For, ForKind, IfThenElse, Load, Max, Min, Store, i64
+from tirlite.sizes import Size
 
 # Sums of one of these groups are all 0 or more.
 _Demand: TypeAlias = tuple[tuple[Linear, ...], ...]
@@ -51,9 +52,12 @@ def _reaches(
     store, load = write.node, read.node
     if not isinstance(store, Store) or not isinstance(load, Load) or store.buffer is not load.buffer:
         return False
-    if any(index.dtype.lanes > 1 for index in (*store.indices, *load.indices)):
+    stored, loaded = _lanes(store), _lanes(load)
+    if stored not in (1, loaded):
         return False
-    mine, wanted = indices_of(store, space, None), indices_of(load, space, None)
+    # What a lane reads, the same lane of a store has written, or a store of single elements.
+    lane = Unknown("a lane", 0, loaded - 1, steady=False) if loaded > 1 else None
+    mine, wanted = indices_of(store, space, lane), indices_of(load, space, lane)
     if mine is None or wanted is None:
         return False
     where = write.region
@@ -66,7 +70,7 @@ def _reaches(
         return False
     demands = list(_demands(where, body, space))
     # What has another value where the read runs than where the store ran says nothing of the store.
-    fixed = _lasting(body, [*mine, *_sums(demands)]).union(instance.counters)
+    fixed = _lasting(body, [*mine, *_sums(demands)]).union(instance.counters, () if lane is None else (lane,))
     return all(fixed.issuperset(index.terms) for index in mine) and all(
         any(
             all(fixed.issuperset(each.terms) and _follows(instance.of(each), facts, space) for each in group)
@@ -74,6 +78,10 @@ def _reaches(
         )
         for demand in demands
     )
+
+
+def _lanes(access: Store | Load) -> int:
+    return access.indices[-1].dtype.lanes if access.indices else 1
 
 
 class _Instance:
@@ -88,10 +96,12 @@ class _Instance:
         self.counters = dict.fromkeys((space.counter(loop) for loop in loops), Linear(0))
         for own, other in zip(mine, wanted, strict=True):
             moving = [unknown for unknown in own.terms if unknown in self.counters]
-            if len(moving) == 1 and own.terms[moving[0]] in (1, -1):
+            if len(moving) == 1:
                 (unknown,) = moving
                 rest = own.plus(Linear(0, {unknown: 1}), -own.terms[unknown])
-                self.counters[unknown] = other.plus(rest, -1).times(own.terms[unknown])
+                counter = _divided(other.plus(rest, -1), own.terms[unknown])
+                if counter is not None:
+                    self.counters[unknown] = counter
 
     def of(self, value: Linear) -> Linear:
         """What a sum around the store is for this instance."""
@@ -102,11 +112,20 @@ class _Instance:
         return value
 
 
+def _divided(value: Linear, by: Size) -> Linear | None:
+    """The sum that is `value` when it is taken `by` times; None where that is no sum of whole numbers."""
+    parts = {unknown: whole_times(factor, by) for unknown, factor in value.terms.items()}
+    constant = whole_times(value.constant, by)
+    if constant is None or None in parts.values():
+        return None
+    return Linear(constant, {unknown: part for unknown, part in parts.items() if part is not None})
+
+
 def _demands(region: Region, outer: Region, space: IndexSpace) -> Iterator[_Demand]:
     """What holds of all loops and conditions from `region` up to below `outer`."""
     for each in regions_between(region, outer):
         composite = each.composite
-        if isinstance(composite, For) and composite.step == 1 and composite.kind is not ForKind.THREAD:
+        if isinstance(composite, For) and composite.step > 0 and composite.kind is not ForKind.THREAD:
             value = space.linear(composite.var)
             yield _bounded(value, composite.start, Max, space)
             yield _bounded(value, composite.stop, Min, space)

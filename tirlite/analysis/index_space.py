@@ -126,7 +126,7 @@ class IndexSpace:
         """`x // by` or `x % by`: whole multiples of `by` come out, and of the rest both are unknowns, related to it."""
         if x.is_constant:
             return Linear(x.constant // by if wants_quotient else x.constant % by)
-        whole = Linear(0, {u: part for u, c in x.terms.items() if (part := _times(c, by)) is not None})
+        whole = Linear(0, {u: part for u, c in x.terms.items() if (part := whole_times(c, by)) is not None})
         rest = x.plus(whole, -by)
         low, high = rest.ends()
         if low is not None and high is not None and is_nonnegative(low) and is_positive(by - high):
@@ -256,7 +256,7 @@ def _opaque(name: str, definition: Definition | None, low: Size | None = None, h
     return Linear(0, {Unknown(name, low, high, loop, steady=definition is not None and definition.is_statement): 1})
 
 
-def _times(coefficient: Size, by: Size) -> int | None:
+def whole_times(coefficient: Size, by: Size) -> int | None:
     """How many times `by` the coefficient is, where it is a whole number."""
     if isinstance(coefficient, int) and isinstance(by, int):
         return coefficient // by if coefficient % by == 0 else None
