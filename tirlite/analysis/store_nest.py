@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tirlite.analysis.access import Region, Touch
-from tirlite.analysis.exactness import stays_exact
 from tirlite.analysis.extrema import operands_of
-from tirlite.analysis.index_space import IndexSpace, is_exact
+from tirlite.analysis.index_space import IndexSpace, is_exact, is_exact_at
 from tirlite.analysis.linear import Linear, Unknown
 from tirlite.analysis.regions import is_within, regions_between
-from tirlite.ir import GE, GT, LE, LT, And, Buffer, Compare, Expr, For, ForKind, IfThenElse, Load, Min, Store, Var, i64
+from tirlite.ir import GE, GT, LE, LT, And, Buffer, Compare, Expr, For, ForKind, IfThenElse, Load, Min, Store, i64
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, ceildiv, maximum, minimum, prove_eq, prove_le
 
@@ -239,10 +238,9 @@ def indices_of(node: Load | Store, space: IndexSpace, lane: Unknown | None) -> t
     for axis, index in enumerate(node.indices):
         linear = space.linear(index, lane)
         extent = space.extents.size(node.buffer.shape[axis])
-        if isinstance(index, Var) or (is_exact(linear) if linear.is_constant else stays_exact(*linear.ends(), extent)):
-            found.append(linear)
-        else:
+        if not is_exact_at(index, linear, extent):
             return None
+        found.append(linear)
     return tuple(found)
 
 
