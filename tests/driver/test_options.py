@@ -142,6 +142,7 @@ def test_a_match_range_without_share_is_refused() -> None:
     [
         *({"strategy": 3}, {"target": "host"}, {"budget": "9"}, {"time_limit": "9"}, {"passes": 1}, {"observers": [1]}),
         *({"exact_dtype": 1}, {"match_range": "16"}, {"match_range": -1}, {"match_range": True}, {"capacity": -1}),
+        *({"cache": {}}, {"engine": 3}),
     ],
     ids=lambda choice: next(iter(choice)),
 )

@@ -8,12 +8,12 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from tirlite.diag import CallTypeError, Message, nearest
+from tirlite.plan.cache import PlanCache
 from tirlite.plan.strategy import Strategy, demand_match_range, is_count, strategy_called
 from tirlite.record import parts_of, record
 from tirlite.target import Target
 
 if TYPE_CHECKING:
-    from tirlite.plan import PlanCache
     from tirlite.plan.search.engine import Engine
     from tirlite.rewrite import Observer, Pass
 
@@ -111,6 +111,9 @@ class Options:
             _demand(name, getattr(self, name), isinstance(getattr(self, name), bool), "True or False")
         limit = self.time_limit
         _demand("time_limit", limit, limit is None or isinstance(limit, Real), "a number of seconds")
+        cache, engine = self.cache, self.engine
+        _demand("cache", cache, cache is None or isinstance(cache, PlanCache), "a plan.PlanCache, or None")
+        _demand("engine", engine, engine is None or callable(engine), "what makes an engine, or None")
         if isinstance(self.strategy, str):
             strategy_called(self.strategy)
         for name in ("match_range", "capacity"):
