@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -74,11 +75,16 @@ def _first(array: npt.NDArray[Any]) -> str:
 
 
 def report_json(report: Report) -> str:
-    """One object."""
+    """One object, with the first elements of each output; what JSON has no number for is text: `nan`, `inf`, `-inf`."""
     outputs = {
-        name: {"dtype": str(each.dtype), "shape": each.shape, "elements": each.reshape(-1)[:16].tolist()}
+        name: {"dtype": str(each.dtype), "shape": each.shape, "elements": [*map(_element, each.reshape(-1)[:16])]}
         for name, each in report.outputs.items()
     }
     planned = {"total": report.total, "lower_bound": report.lower_bound, "gap": report.gap}
     seconds = {"compile_seconds": report.compile_seconds, "run_seconds": report.run_seconds}
     return json.dumps({"outputs": outputs, **planned, "strategy": report.strategy, "dims": report.dims, **seconds})
+
+
+def _element(value: np.generic) -> object:
+    number = value.item()
+    return number if isfinite(number) else str(number)
