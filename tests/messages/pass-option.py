@@ -1,0 +1,3 @@
+import tirlite as tl
+
+tl.passes.StorageRewrite("share", target="host")
