@@ -58,16 +58,11 @@ def of_quotient(x: Bounds, y: Bounds) -> Bounds:
     return Bounds(low, high)
 
 
-def of_remainder(x: Bounds, y: Bounds) -> Bounds:
-    """The bounds of `x % y`; nothing is known unless `y` is positive."""
+def of_remainder(x: Bounds, y: Bounds, step: int) -> Bounds:
+    """The bounds of `x % y` where `step` divides both; nothing is known unless `y` is positive."""
     if y.low is None or y.low < 1:
         return Bounds()
-    quotient = of_quotient(x, y)
-    if y.low == y.high and quotient.low is not None and quotient.low == quotient.high:
-        assert x.low is not None
-        assert x.high is not None
-        return Bounds(x.low % y.low, x.high % y.low)
-    highs = [y.high - 1] if y.high is not None else []
+    highs = [y.high - step] if y.high is not None else []
     if x.low is not None and x.low >= 0 and x.high is not None:
         highs.append(x.high)
     return Bounds(0, min(highs, default=None))

@@ -10,7 +10,7 @@ from math import gcd
 from typing import Generic, TypeVar
 
 from tirlite.record import record
-from tirlite.sizes.terms import Factor, accumulate, add, without
+from tirlite.sizes.terms import Factor, accumulate, without
 
 F = TypeVar("F", bound=Factor)
 
@@ -65,8 +65,6 @@ def quotient_by_int(terms: Mapping[tuple[F, ...], int], k: int) -> Division[F]:
         rest[()] = constant
     common = gcd(k, *rest.values())
     rest = {product: coefficient // common for product, coefficient in rest.items()}
-    if common == k:
-        return Division(add(whole, rest, sign), {}, {(): 1})
     return Division(whole, rest, {(): k // common}, sign)
 
 

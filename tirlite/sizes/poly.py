@@ -333,7 +333,7 @@ class Remainder(_Division):
     def above(self) -> tuple[Relaxation, ...]:
         if not bounds_of(self.by).positive:
             return ()
-        found = [Relaxation(self.by - 1)]
+        found = [Relaxation(self.by - self._granule())]
         if bounds_of(self.dividend).nonnegative:
             found.append(Relaxation(self.dividend))
         return tuple(found)
@@ -438,10 +438,7 @@ def _remainder_atom(x: Size, y: Size) -> Size:
     if whole.low is not None and whole.low == whole.high:
         return x - whole.low * y
     granule = gcd(divisor_of(terms_of(x)), divisor_of(terms_of(y)))
-    bounds = of_remainder(bounds_of(x), bounds_of(y))
-    if isinstance(y, int):
-        bounds = Bounds(bounds.low, y - granule if bounds.high is None else min(bounds.high, y - granule))
-    return as_size(Remainder(x, y, granule, bounds))
+    return as_size(Remainder(x, y, granule, of_remainder(bounds_of(x), bounds_of(y), granule)))
 
 
 A = TypeVar("A", bound=Atom)
