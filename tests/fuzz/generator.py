@@ -29,10 +29,13 @@ from tirlite.ir import (
     ExprLike,
     ForKind,
     Load,
+    Max,
+    Min,
     Not,
     Or,
     Var,
     bool_,
+    const,
     f16,
     f32,
     f64,
@@ -238,12 +241,21 @@ class _Generator(Writer):
             self.statements(scope.child(), 2)
 
     def triangle(self, scope: Scope) -> None:
-        """A temporary that is as long as the loops around it have got."""
-        if not scope.counters or scope.depth > DEEPEST or scope.in_threads:
+        """A temporary that is as long as the loops around it have got, or as memory says, held to a bound."""
+        if scope.depth > DEEPEST or scope.in_threads:
             return
-        extent = Extent(self.random.choice(scope.counters).var, 1, self.random.choice((0, 1, 1)))
+        element = self.draw.element(scope, i64) if self.random.random() < 0.4 else None
+        if element is not None:
+            most = self.extent().expr if self.random.random() < 0.3 else const(self.random.randint(1, 6), i64)
+            base = self.builder.let(self.name("k"), Min(Max(element.astype(i64), const(0, i64)), most))
+            self.features.add("sizes read from memory")
+        elif scope.counters:
+            base = self.random.choice(scope.counters).var
+            self.features.add("sizes of loop variables")
+        else:
+            return
+        extent = Extent(base, 1, self.random.choice((0, 1, 1)))
         slot = new_target(self, scope, (extent,), self.random.choice(INSIDE))
-        self.features.add("sizes of loop variables")
         if self.nest(scope, slot, self.store):
             self.accumulate_from(scope, slot)
 

@@ -12,7 +12,7 @@ from tirlite.analysis import check_storage
 from tirlite.ir import Allocate, View, rewrite
 from tirlite.rewrite import Normalize, StorageRewrite, default_pipeline, run_pipeline, verify_after
 
-HEADER = 'n, m = tl.dims("n m")\n\n@tl.kernel\ndef f(x: tl.f32[n, m], y: tl.f32[n, m], s: tl.i64[n]):\n'
+HEADER = 'n, m = tl.dims("n m")\n\n@tl.kernel\ndef f(x: tl.f32[n, m], y: tl.f32[n, m], s: tl.i64[n], u: tl.u16[n]):\n'
 
 
 def kernel(body: str) -> tl.PrimFunc:
@@ -66,6 +66,13 @@ for i in range({loop}):
         ("max(i, 4)", "4*max(n - 1, 4)"),
         ("i // 4 + 1", "4*((n + 3)//4)"),
         ("i % 7 + 1", "28"),
+        # read from memory, and held to a bound
+        ("max(0, min(s[i], 64))", "256"),
+        ("min(max(s[i], 1), m)", "4*m"),
+        ("min(tl.i64(u[i]), m)", "4*m"),
+        ("min(tl.i64(u[i]), m) + 2", "4*m + 8"),
+        ("2 * min(max(s[i], 0), n - i)", "8*n"),
+        ("s[i] % 7 + 1", "28"),
     ],
 )
 def test_the_bound_is_what_the_extent_is_at_most(extent: str, bound: str) -> None:
@@ -79,6 +86,12 @@ def test_the_bound_is_what_the_extent_is_at_most(extent: str, bound: str) -> Non
     [
         ("n", "i", "s[i]"),  # read from memory
         ("n", "s[i]", "k"),
+        ("n", "i", "tl.i64(u[i])"),  # 65,535 at most, but that would be much
+        ("n", "i", "min(s[i], 64)"),  # may be negative
+        ("n", "i", "max(s[i], 64)"),
+        ("n", "i", "max(min(s[i], 64), s[0])"),
+        ("n", "min(s[i], 64) - 1", "max(k, 0)"),  # wraps around where that is the least integer of all
+        ("n", "i", "max(min(s[i], 64) * 2, 0)"),
         ("n", "i", "i - 3"),  # negative at first: that stops the kernel
         ("n", "i", "i * i"),  # no sum
         ("s[0]", "i", "i + 1"),  # nothing is known of the end
@@ -88,6 +101,41 @@ def test_what_has_no_bound_stays(loop: str, let: str, extent: str) -> None:
     func = Normalize()(kernel(LOOP.format(loop=loop, let=let, extent=extent)))
     result = StorageRewrite("share")(func)
     assert str(result) == str(func)
+
+
+def test_the_extent_is_read_where_the_allocation_stood() -> None:
+    func = kernel(
+        """
+        for i in range(n):
+            t = tl.alloc(tl.f32[2, min(max(s[i], 1), m)])
+            t[0, 0] = x[i, 0]
+            t[1, 0] = x[i, 1]
+            s[i] = 9
+            y[i, 0] = t[0, 0] + 100 * t[1, 0]
+        """
+    )
+    x = np.arange(10, dtype=np.float32).reshape(5, 2)
+    found = []
+    compiled = tl.compile(func)
+    assert str(compiled.plan.total) == "8*m"
+    for run in (compiled, compiled.interpret):
+        y, s = np.zeros_like(x), np.array([-7, 0, 1, 2, 1 << 60])
+        run(x, y, s, np.zeros(5, np.uint16))
+        found.append(y[:, 0].tolist())
+    assert found[0] == found[1] == [100, 302, 504, 706, 908]
+
+
+def test_what_is_held_to_a_bound_shares() -> None:
+    body = """
+        k = min(tl.i64(u[0]), m)
+        a = tl.alloc(tl.f32[k + 1])
+        a[k] = x[0, 0]
+        y[0, 0] = a[k]
+        b = tl.alloc(tl.f32[m])
+        b[0] = x[0, 0]
+        y[0, 0] += b[0]
+    """
+    assert [str(each.bytes) for each in tl.allocations(rewritten(kernel(body)))] == ["4*m + 4"]
 
 
 def test_a_local_that_changes_has_no_bound() -> None:
@@ -120,8 +168,10 @@ def test_a_tile_at_the_edge_fits_into_tagged_memory() -> None:
             y[i, 0] = t[0]
     """
     target = tl.Target.host().with_memory("local.UB", tl.MemoryInfo(8, 256, 8 * 256))
-    (storage,) = tl.allocations(StorageRewrite(target=target)(Normalize()(kernel(body))))
-    assert storage.bytes == 256
+    for extent in ("min(64, n - i)", "min(64, tl.i64(u[i]))"):
+        func = Normalize()(kernel(body.replace("min(64, n - i)", extent)))
+        (storage,) = tl.allocations(StorageRewrite(target=target)(func))
+        assert storage.bytes == 256
 
 
 def test_the_check_notices_storage_that_is_too_small() -> None:
@@ -160,9 +210,9 @@ def test_compiled_code_and_interpreter_agree(n: int) -> None:
         """
     )
     x = np.arange(3 * n, dtype=np.float32).reshape(n, 3)
-    y, z, s = np.zeros_like(x), np.zeros_like(x), np.zeros(n, np.int64)
+    y, z, s, u = np.zeros_like(x), np.zeros_like(x), np.zeros(n, np.int64), np.zeros(n, np.uint16)
     compiled = tl.compile(func, strategy="pack")
-    compiled(x, y, s)
-    compiled.interpret(x, z, s)
+    compiled(x, y, s, u)
+    compiled.interpret(x, z, s, u)
     np.testing.assert_array_equal(y, 2 * x[:, ::-1])
     np.testing.assert_array_equal(z, y)

@@ -27,9 +27,9 @@ class MostBytes:
     def of(self, buffer: Buffer) -> Size | None:
         """The bytes of a buffer if they are known on entry, else a size that they never exceed; None without one.
 
-        What is read from memory has no bound, though its type may have one: that would be much, as a rule. What may be
-        negative has none: the allocation is to stop the kernel then. A bound that the check of the rewritten program
-        would not find is none.
+        What is read from memory has no bound but one that it is held to by a minimum: its type may have one, but that
+        would be much, as a rule. What may be negative has none: the allocation is to stop the kernel then. A bound that
+        the check of the rewritten program would not find is none.
         """
         known = self._extents.bytes(buffer)
         if known is not None:
@@ -53,9 +53,14 @@ class MostBytes:
         if self._space is None or self._room is None:
             self._space, self._room = IndexSpace(self._func, self._extents), Room(self._func, self._extents)
         linear = self._space.linear(extent)
+        low, high = linear.ends()
+        least, checked = self._room.ends(extent)
         if not all(is_computed(unknown) for unknown in linear.terms):
+            high = checked  # which knows of no types
+        if high is None or checked is None or not any(_is_no_less(each, 0) for each in (low, least)):
             return None
-        (low, high), checked = linear.ends(), self._room.most(extent)
-        if low is None or high is None or checked is None or prove_le(0, low) is not Proof.YES:
-            return None
-        return high if prove_le(checked, high) is Proof.YES else None
+        return high if _is_no_less(high, checked) else None
+
+
+def _is_no_less(size: Size | None, than: Size) -> bool:
+    return size is not None and prove_le(than, size) is Proof.YES

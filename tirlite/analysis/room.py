@@ -1,9 +1,10 @@
 """A rewritten function in, for each extent a size that it never exceeds out, by intervals of its variables.
 
 An extent may mention loop variables and lets: what it can be at most is then worked out from their bounds. What is read
-from memory has no bound. Sums and products are taken in the integers, though i64 may wrap around: where the bound fits
-into i64, which is checked before storage of that size is had, so does the extent, and modulo 2**64 it is the same. What
-is divided or compared must not wrap.
+from memory is not below what its type holds, and nothing bounds it above but a minimum with something else. Sums and
+products are taken in the integers, though i64 may wrap around: where their bounds fit into i64, which is checked before
+storage of that size is had, so does the extent, and modulo 2**64 it is the same. What is divided or compared must not
+wrap.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tirlite.analysis.exactness import stays_exact
 from tirlite.analysis.extents import Extents
 from tirlite.ir import (
     Add,
+    Cast,
     Expr,
     FloorDiv,
     FloorMod,
@@ -49,7 +51,12 @@ class Room:
 
     def most(self, expr: Expr) -> Size | None:
         """A size, known on entry to the function, that `expr` never exceeds; None where none is found."""
-        return run(self._interval(expr))[1]
+        return self.ends(expr)[1]
+
+    def ends(self, expr: Expr) -> tuple[Size | None, Size | None]:
+        """A size that `expr` never falls below, and one that it never exceeds; None where none is found."""
+        found: _Interval = run(self._interval(expr))
+        return _ANY if found[0] is None and self._is_sum(expr) else found
 
     def _interval(self, expr: Expr) -> Steps[_Interval]:
         if expr.dtype != i64:
@@ -60,13 +67,18 @@ class Room:
             if expr not in self._found:
                 self._found[expr] = yield self._variable(expr)
             return self._found[expr]
+        if isinstance(expr, Cast):
+            source = expr.value.dtype
+            return source.min if source.is_integer and source.bits < 64 else None, None
         if isinstance(expr, Neg):
             low, high = yield self._interval(expr.a)
             return _negated((low, high))
         if isinstance(expr, Add | Sub | Mul | FloorDiv | FloorMod | Min | Max):
             a: _Interval = yield self._interval(expr.a)
             b: _Interval = yield self._interval(expr.b)
-            return _combined(expr, a, b) if isinstance(expr, Add | Sub | Mul) else _combined(expr, _exact(a), _exact(b))
+            if isinstance(expr, Add | Sub | Mul):
+                return _combined(expr, a, b)
+            return _combined(expr, self._true(expr.a, a), self._true(expr.b, b))
         return _ANY
 
     def _variable(self, var: Var) -> Steps[_Interval]:
@@ -79,11 +91,24 @@ class Room:
         if var not in self._loops:
             return _ANY
         loop = self._loops[var]
-        start = _exact((yield self._interval(loop.start)))
-        stop = _exact((yield self._interval(loop.stop)))
+        start = self._true(loop.start, (yield self._interval(loop.start)))
+        stop = self._true(loop.stop, (yield self._interval(loop.stop)))
         if loop.step > 0:
             return start[0], None if stop[1] is None else stop[1] - 1
         return None if stop[0] is None else stop[0] + 1, start[1]
+
+    def _true(self, expr: Expr, interval: _Interval) -> _Interval:
+        """The interval of an expression, unless the arithmetic that gives its value may wrap around within it.
+
+        What is known on entry is taken as it is: extents made of it are checked there.
+        """
+        return interval if not self._is_sum(expr) or _is_number(interval) or stays_exact(*interval) else _ANY
+
+    def _is_sum(self, expr: Expr) -> bool:
+        """Whether an expression, or what is named by it, is computed by what may wrap around."""
+        while isinstance(expr, Var) and expr in self._lets:
+            expr = self._lets[expr]
+        return isinstance(expr, Add | Sub | Mul | Neg)
 
 
 def _combined(expr: Expr, a: _Interval, b: _Interval) -> _Interval:
@@ -133,11 +158,3 @@ def _either(pick: Callable[[Size, Size], Size], a: Size | None, b: Size | None) 
     if a is None or b is None:
         return b if a is None else a
     return pick(a, b)
-
-
-def _exact(interval: _Interval) -> _Interval:
-    """The interval, unless the arithmetic of the program may wrap around within it.
-
-    What is known on entry is taken as it is: extents made of it are checked there.
-    """
-    return interval if _is_number(interval) or stays_exact(*interval) else _ANY
