@@ -75,6 +75,20 @@ def test_strategy(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "tl.view" not in capsys.readouterr().out
 
 
+def test_the_options_of_the_kernel_hold(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "own.py").write_text(
+        SMOOTH.replace("@tl.kernel", '@tl.kernel(strategy="none", passes=[tl.passes.FuseLoops()])')
+    )
+    assert main(["show", "own.py", "--after", "storage-rewrite"]) == 0
+    shown = capsys.readouterr().out
+    assert "tl.view" not in shown
+    assert shown.count("for i in") == 1
+    assert main(["show", "own.py", "--after", "fuse-loops"]) == 0
+    assert capsys.readouterr().out.count("for i in") == 1
+    assert main(["show", "own.py", "--after", "storage-rewrite", "--strategy", "share"]) == 0
+    assert "tl.view" in capsys.readouterr().out
+
+
 def test_parts_stand_under_headings(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "smoothing.py:smooth", "--sequence", "--plan"]) == 0
     shown = capsys.readouterr().out

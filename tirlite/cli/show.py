@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from tirlite.show import Piece, Role, Styled, python_text, write
 
 if TYPE_CHECKING:
     from tirlite.driver import Kernel
-    from tirlite.rewrite import Pass
+    from tirlite.rewrite import Observer, Step
 
 _DESCRIPTION = """\
 Shows a kernel on its way to native code. Without options: as it was written.
@@ -62,25 +63,23 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--plan", action="store_true", help="where each temporary lies and why, with a chart")
     parser.add_argument("--llvm", action="store_true", help="the LLVM IR")
     parser.add_argument("--asm", action="store_true", help="the assembly for this machine")
-    parser.add_argument("--strategy", metavar="S", default="auto", help="who plans, auto unless told otherwise")
+    parser.add_argument("--strategy", metavar="S", help="who plans, in place of the strategy that the kernel names")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints what was asked for."""
-    from tirlite import driver
     from tirlite.cli.kernel_file import load_kernel
-    from tirlite.rewrite import default_pipeline
 
-    written = load_kernel(arguments.kernel)
-    with input_at_fault():
-        kernel = driver.compile(written, strategy=arguments.strategy)
-    passes = default_pipeline(arguments.strategy)
+    kernel = load_kernel(arguments.kernel)
+    if arguments.strategy is not None:
+        with input_at_fault():
+            kernel = kernel.with_options(replace(kernel.options, strategy=arguments.strategy))
     if arguments.after is not None:
-        _refuse_unknown(arguments.after, [each.name for each in passes])
+        _refuse_unknown(arguments.after, _passes(kernel))
     if arguments.dump is not None:
-        _dump(kernel, passes, arguments.dump)
-    sections = list(_sections(kernel, passes, arguments))
+        _dump(kernel, arguments.dump)
+    sections = list(_sections(kernel, arguments))
     if not sections and arguments.dump is None:
         sections = [("as written", python_text(str(kernel.ir)))]
     for number, (heading, text) in enumerate(sections):
@@ -90,14 +89,21 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _sections(kernel: Kernel, passes: tuple[Pass, ...], arguments: argparse.Namespace) -> Iterator[tuple[str, Styled]]:
+def _passes(kernel: Kernel) -> list[str]:
+    """The names of the passes that a kernel goes through, in order."""
+    from tirlite.rewrite import default_pipeline
+
+    return [each.name for each in default_pipeline(passes=kernel.options.passes)]
+
+
+def _sections(kernel: Kernel, arguments: argparse.Namespace) -> Iterator[tuple[str, Styled]]:
     if arguments.sequence:
         from tirlite.analysis import linear_sequence
         from tirlite.rewrite import Normalize
 
         yield "linear access sequence", python_text(str(linear_sequence(Normalize()(kernel.ir))))
     if arguments.after is not None:
-        yield f"after {arguments.after}", python_text(_after(kernel, passes, arguments.after))
+        yield f"after {arguments.after}", python_text(_after(kernel, arguments.after))
     if arguments.plan:
         plan = kernel.plan
         yield "storage plan", (*plan.styled(), Piece(f"\n\n{plan.explain()}\n\n{plan.to_text()}"))
@@ -114,26 +120,30 @@ def _refuse_unknown(name: str, known: list[str]) -> None:
         raise UnknownPass(name, listed, f"; did you mean {near}?" if near else "").error()
 
 
-def _after(kernel: Kernel, passes: tuple[Pass, ...], name: str) -> str:
+def _after(kernel: Kernel, name: str) -> str:
     """The function as the last pass of this name leaves it."""
-    from tirlite.rewrite import Step, run_pipeline
-
     left: list[str] = []
 
     def note(step: Step) -> None:
         if step.name == name:
             left.append(str(step.after))
 
-    run_pipeline(kernel.ir, passes, [note])
+    _lower(kernel, note)
     return left[-1]
 
 
-def _dump(kernel: Kernel, passes: tuple[Pass, ...], folder: Path) -> None:
+def _lower(kernel: Kernel, observer: Observer) -> None:
+    """Takes a kernel through its passes once more, with one more observer of them."""
+    options = kernel.options
+    _ = kernel.with_options(replace(options, observers=(*options.observers, observer))).lowered
+
+
+def _dump(kernel: Kernel, folder: Path) -> None:
     """Fills the folder, each file at one stroke."""
-    from tirlite.rewrite import DumpFolder, run_pipeline
+    from tirlite.rewrite import DumpFolder
 
     with tempfile.TemporaryDirectory() as elsewhere:
-        run_pipeline(kernel.ir, passes, [DumpFolder(Path(elsewhere))])
+        _lower(kernel, DumpFolder(Path(elsewhere)))
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
