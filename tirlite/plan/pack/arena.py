@@ -12,6 +12,7 @@ from tirlite.plan.pack.symbolic import Slots, pack_groups
 from tirlite.plan.request import Request
 from tirlite.plan.samples import Binding
 from tirlite.plan.search.engine import Engine
+from tirlite.plan.search.limits import Limits
 from tirlite.record import record
 from tirlite.sizes import Size
 
@@ -40,13 +41,14 @@ class Shared:
 
 @record
 class Packer:
-    """How to pack: the sample bindings for symbolic sizes, looks at requests that may be spent on each memory, and what
-    runs searches for very many requests, if anything does.
+    """How to pack: the sample bindings for symbolic sizes, looks at requests that may be spent on each memory, what
+    runs searches for very many requests, if anything does, and until when many requests are packed again.
     """
 
     bindings: Sequence[Binding]
     budget: int
     engine: Engine | None = None
+    limits: Limits | None = None
 
     def arena(
         self,
@@ -79,7 +81,7 @@ class Packer:
         in_place = tuple(each.pair for each in taken)
         if all(isinstance(size, int) for group in groups for _, size in group.pieces):
             blocks = [_block(group, each) for group, each in zip(groups, aligns, strict=True)]
-            offsets = pack_blocks(blocks, self.budget, self.engine)
+            offsets = pack_blocks(blocks, self.budget, self.engine, self.limits)
             yield Arena(_named(groups, offsets), top_of(blocks, offsets), in_place)
         elif all(request.fixed is None for request in requests):
             given = slots()

@@ -15,6 +15,7 @@ from tirlite.plan.pack.sweep import sweep
 from tirlite.plan.pack.under import under
 from tirlite.plan.pack.valleys import valleys
 from tirlite.plan.search.engine import Engine
+from tirlite.plan.search.limits import Limits
 
 # Looks at blocks, all heuristics and their improvement together. About a microsecond each.
 BUDGET = 60_000
@@ -56,11 +57,14 @@ _SEED = 20_231
 _EARLY = 20
 
 
-def pack_blocks(blocks: Sequence[Block], budget: int = BUDGET, engine: Engine | None = None) -> list[int]:
+def pack_blocks(
+    blocks: Sequence[Block], budget: int = BUDGET, engine: Engine | None = None, limits: Limits | None = None
+) -> list[int]:
     """Offsets for blocks of one memory; the first that need no more than the floor, or the least that are found.
 
     With an `engine`, the largest of very many blocks are placed by searches.
     The answer is the same in every process. Cost: O(n log n) for many blocks; for few, what the budget allows.
+    Many blocks are not tried again once the `limits` are over, which Ctrl-C brings about as well.
     """
     if len(blocks) > _HUGE and all(block.fixed is None for block in blocks):
         return sweep(blocks, _SWEEPS[0][0])
@@ -69,13 +73,25 @@ def pack_blocks(blocks: Sequence[Block], budget: int = BUDGET, engine: Engine | 
     goal = floor + (int(floor * _GOOD) if len(blocks) > _MANY else 0)
     best: list[int] = []
     least = -1
-    for offsets in _attempts(blocks, sections, Work(min(budget, _LOOKS_PER_BLOCK * len(blocks))), engine):
-        top = top_of(blocks, offsets)
-        if least < 0 or top < least:
-            best, least = offsets, top
-        if least <= goal:
-            break
+    attempts = _attempts(blocks, sections, Work(min(budget, _LOOKS_PER_BLOCK * len(blocks))), engine)
+    try:
+        for offsets in attempts:
+            top = top_of(blocks, offsets)
+            if least < 0 or top < least:
+                best, least = offsets, top
+            if least <= goal or (limits is not None and len(blocks) > _LARGE and _is_over(limits, least, floor)):
+                break
+    except KeyboardInterrupt:
+        if limits is None or any(block.fixed is not None for block in blocks):
+            raise
+        limits.interrupt()
+        best = best or sweep(blocks, _SWEEPS[0][0])
     return best
+
+
+def _is_over(limits: Limits, least: int, floor: int) -> bool:
+    limits.report(least, floor)
+    return limits.is_late()
 
 
 def _attempts(blocks: Sequence[Block], sections: Sections, work: Work, engine: Engine | None) -> Iterator[list[int]]:

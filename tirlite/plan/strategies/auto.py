@@ -53,11 +53,15 @@ def auto(
         return slots
     # Most kernels come no further, and need not load these.
     from tirlite.plan.pack.portfolio import BUDGET
+    from tirlite.plan.search.limits import Limits
     from tirlite.plan.strategies.exact import improved
     from tirlite.plan.strategies.pack import pack
 
     looks = BUDGET if time_limit is None else int(min(time_limit * _LOOKS_PER_SECOND, BUDGET))
-    packed = pack(problem, looks, engine)
+    limits = Limits(0, time_limit, listener)
+    packed = pack(problem, looks, engine, limits)
+    if limits.ended_by_clock:
+        return packed
     if bound is not None and not is_first and isinstance(packed.total, int) and packed.total >= bound.slots:
         slots = share(problem)
     plan = slots if slots is not None and slots.total == packed.total else packed

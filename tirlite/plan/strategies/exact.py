@@ -46,8 +46,8 @@ def exact(
     """
     # The search betters a plan faster than the heuristics do; these have their full budget where it ends without proof.
     limits = _limits(budget, time_limit, listener, threads)
-    first = pack(problem, _first_look(engine, time_limit))
-    if is_settled(first):
+    first = pack(problem, _first_look(engine, time_limit), limits=limits)
+    if is_settled(first) or limits.ended_by_clock:
         return replace(first, strategy="exact")
     choices = Choices.of(problem)
     share = limits if choices is None else limits.part(2)

@@ -20,6 +20,7 @@ from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
 from tirlite.plan.samples import samples
 from tirlite.plan.search.engine import Engine
+from tirlite.plan.search.limits import Limits
 from tirlite.plan.strategies.share import share
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, alternatives, prove_le
@@ -30,7 +31,7 @@ _MANY = 10_000
 
 
 @collection_paused()
-def pack(problem: Problem, budget: int = BUDGET, engine: Engine | None = None) -> Plan:
+def pack(problem: Problem, budget: int = BUDGET, engine: Engine | None = None, limits: Limits | None = None) -> Plan:
     """The plan with the fewest bytes that a portfolio of heuristics finds; never more than `share`, at any binding.
 
     Requests of constant size get offsets by first fit in several orders, by filling the lowest place of the skyline,
@@ -38,11 +39,12 @@ def pack(problem: Problem, budget: int = BUDGET, engine: Engine | None = None) -
     below it, in an order that is good at several bindings; the offsets hold for all. Pairs in place are taken where
     that lowers the total. A request that may live in several memories goes to the first that has room for it. With
     less than the full budget, or very many requests, what `share` needs is not worked out for comparison. If there is
-    an `engine`, the largest of very many requests are placed by searches that it runs.
+    an `engine`, the largest of very many requests are placed by searches that it runs. Where the clock of the `limits`
+    or the user ends that, the plan is the best so far, and says `deterministic=False`.
     """
     settled = _settled(problem)
     slots = _Slots(settled)
-    packer = Packer(samples(settled.dims, _SAMPLES), budget, engine)
+    packer = Packer(samples(settled.dims, _SAMPLES), budget, engine, limits)
     pairs = handovers(settled)
     plan = _Parts()
     for name, requests in _by_memory(settled).items():
@@ -57,7 +59,8 @@ def pack(problem: Problem, budget: int = BUDGET, engine: Engine | None = None) -
             plan.add_slots(slots.regions(name), slots.shared, requests)
         else:
             plan.add_arena(_unused(name, settled), memory, requests, arena)
-    return plan.plan(problem)
+    made = plan.plan(problem)
+    return made if limits is None or not limits.ended_by_clock else replace(made, deterministic=False)
 
 
 class _Slots:
