@@ -39,6 +39,9 @@ class _Package(ModuleType):
         if not (isinstance(value, ModuleType) and name in self.__late__):
             super().__setattr__(name, value)
 
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.__late__})
+
 
 def late_names(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
     """What finds a name of `package`; `homes` are its names by the module in the package that they are defined in."""

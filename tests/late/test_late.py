@@ -144,3 +144,8 @@ def test_a_call_loads_neither_searches_nor_proofs_nor_tables(tmp_path: Path) -> 
         "tirlite.show.chart",
     }
     assert sorted(unneeded & loaded) == []
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=str)
+def test_all_names_are_listed_before_they_are_loaded(package: ModuleType) -> None:
+    assert set(package.__all__) <= set(dir(package))
