@@ -132,6 +132,13 @@ def test_a_time_limit_may_be_infinite(folder: Path, capsys: Shown, strategy: str
     assert json.loads(out)["proved_optimal"]
 
 
+def test_a_plan_needs_no_standard_error(folder: Path, capsys: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    code, out, _ = run("input.csv --json --out out.csv", capsys)
+    assert code == 0
+    assert json.loads(out)["total"] == 12
+
+
 def test_pictures_and_a_page(folder: Path, capsys: Shown) -> None:
     code, _, err = run("input.csv --svg plan.svg --html plan.html", capsys)
     assert code == 0

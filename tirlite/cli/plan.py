@@ -284,7 +284,7 @@ def _write(problem: Problem, plan: Plan, arguments: argparse.Namespace) -> None:
     if arguments.html is not None:
         write_file(arguments.html, plan_page(plan, arguments.file.name).encode())
     for path in (arguments.out, arguments.svg, arguments.html):
-        if path is not None:
+        if path is not None and sys.stderr is not None:
             print(f"wrote {path}", file=sys.stderr)
 
 

@@ -15,9 +15,9 @@ _CLEAR = "\r\x1b[K"
 
 
 @contextmanager
-def showing(stream: TextIO) -> Iterator[Listener | None]:
-    """A listener that shows progress on `stream`, until the search is left; None where that is no terminal."""
-    if not stream.isatty():
+def showing(stream: TextIO | None) -> Iterator[Listener | None]:
+    """A listener that shows progress on `stream`, until the search is left; None where that is no terminal, or closed."""
+    if stream is None or not stream.isatty():
         yield None
         return
     line = _Line(stream)
