@@ -87,10 +87,10 @@ def _named(given: str, known: dict[str, Entry]) -> Entry:
     return known[code]
 
 
-def _sharing_words(code: str, known: Iterable[str], most: int = 3) -> str:
-    """Up to `most` codes that share a word with `code`, as "`a`, `b`"."""
+def _sharing_words(code: str, known: Iterable[str]) -> str:
+    """Up to three codes that share a word with `code`, as "`a`, `b`"."""
     words = set(code.split("-"))
-    return ", ".join([f"`{each}`" for each in known if words & set(each.split("-"))][:most])
+    return ", ".join([f"`{each}`" for each in known if words & set(each.split("-"))][:3])
 
 
 def all_entries() -> dict[str, Entry]:

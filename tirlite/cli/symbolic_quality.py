@@ -37,9 +37,9 @@ class Replanned:
     most: float
 
 
-def bindings(dims: Sequence[Dim], count: int, seed: int = 0) -> list[Binding]:
+def bindings(dims: Sequence[Dim], count: int) -> list[Binding]:
     """Values that the facts allow, as often between 10 and 20 as between 1,000 and 2,000; always the same ones."""
-    random = Random(seed)
+    random = Random(0)
     return [{dim: _value(dim, random.random()) for dim in dims} for _ in range(count)]
 
 

@@ -95,11 +95,11 @@ _SIGNS: dict[type[Expr], tuple[str, int]] = {Neg: ("-", SIGN), BitNot: ("~", SIG
 _FUNCTIONS: dict[type[Expr], str] = {Min: "min(", Max: "max(", TruncDiv: "tl.truncdiv(", TruncMod: "tl.truncmod("}
 
 
-def expr_text(expr: Expr, names: Names, tightness: int = TERNARY) -> tuple[str, int]:
+def expr_text(expr: Expr, names: Names) -> tuple[str, int]:
     """The text of `expr`, and how many operations stand in one another in it."""
     out: list[str] = []
     deepest = 0
-    stack: list[tuple[Piece, int]] = [((expr, tightness, False), 0)]
+    stack: list[tuple[Piece, int]] = [((expr, TERNARY, False), 0)]
     while stack:
         piece, depth = stack.pop()
         if isinstance(piece, str):

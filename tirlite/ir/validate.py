@@ -113,7 +113,7 @@ class _Edge(Enum):
 _Step: TypeAlias = Node | _Define | _Edge
 
 
-def violations(func: PrimFunc, known: Collection[Function] = ()) -> Iterator[Message]:
+def violations(func: PrimFunc, known: Collection[Function]) -> Iterator[Message]:
     """Every broken rule, with the span of its statement: in the functions that are called and not `known`, then in
     `func`."""
     for each in closure_of(func):

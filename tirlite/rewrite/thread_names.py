@@ -131,7 +131,7 @@ class Names:
                     self._share(phase, each)
             self.windows.update(node.buffer for node in walk(stmt) if isinstance(node, BufferRef))
 
-    def _demand_size(self, stmt: Allocate | View, why: str, *, is_copied: bool = False) -> None:
+    def _demand_size(self, stmt: Allocate | View, why: str, *, is_copied: bool) -> None:
         """What `stmt` declares has one size for all threads, which is known where the threads begin.
 
         With `is_copied` the size is asked for once more, in other phases.

@@ -60,7 +60,7 @@ class Binder:
     leave them out. The function reads them only, and computes none of their extents.
     """
 
-    def __init__(self, signature: Signature, fixed: Mapping[str, Array] | None = None) -> None:
+    def __init__(self, signature: Signature, fixed: Mapping[str, Array] | None) -> None:
         self.signature = signature
         self._count = len(signature.names)
         self._unbound = [-1] * len(signature.dims)

@@ -17,7 +17,7 @@ class _Word(str):
         return str(self)
 
 
-def call_signature(func: PrimFunc, fixed: Iterable[str] = ()) -> PythonSignature:
+def call_signature(func: PrimFunc, fixed: Iterable[str]) -> PythonSignature:
     """The parameters that callers give, without those of the names `fixed`; outputs may be left out.
 
     Where an output stands before an input, outputs are given by name: what is given by position goes to the inputs.
