@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
+from io import StringIO
 
 import pytest
 
 from tirlite.diag import CapacityError, InternalError, PlanError
-from tirlite.plan import Plan, Pool, Problem, Request, check, solve
+from tirlite.plan import Plan, Pool, Problem, Request, check, read_csv, solve, write_csv
 from tirlite.plan.solve import BrokenStrategy
-from tirlite.sizes import Dim
+from tirlite.sizes import Dim, maximum
 
 PROBLEM = Problem(
     (Request("a", 100, (0, 2)), Request("b", 50, (1, 4)), Request("c", 120, (2, 5)), Request("d", 60, (4, 6)))
@@ -190,6 +191,27 @@ def test_two_dims_of_one_name_stay_two_in_json():
     assert again.at({first: 5, second: 5}).requests[0].size == 25
 
 
+@pytest.mark.parametrize("name", ["batch size", "max", "4", "", "n-m", "n//0", "n_1"])
+def test_dims_may_be_called_anything(name):
+    n, other, third = Dim(name, max=64), Dim("n"), Dim("n")
+    requests = (Request("a", maximum(4 * n, 8 * other), (0, 2)), Request("b", 2 * n * third, (1, 3)))
+    problem = Problem(requests)
+    plan = solve(problem, "share")
+    for again in (Problem.from_json(problem.to_json()), Plan.from_json(plan.to_json()).problem):
+        assert len(again.dims) == 3
+        assert sorted((dim.max or 0) for dim in again.dims) == [0, 0, 64]
+        assert again.at(dict.fromkeys(again.dims, 3)) == problem.at(dict.fromkeys(problem.dims, 3))
+    table = read_csv(StringIO(write_csv(problem, plan)))
+    assert table.at(dict.fromkeys(table.dims, 3)).requests == problem.at(dict.fromkeys(problem.dims, 3)).requests
+
+
+def test_facts_in_json_that_no_integer_obeys_are_refused():
+    text = Problem((Request("a", 4 * Dim("n", min=2, max=8), (0, 1)),)).to_json()
+    for wrong in (text.replace('"max": 8', '"max": 1'), text.replace('"max": 8', '"max": 8.5'), "[" * 100_000):
+        with pytest.raises(PlanError, match="bad-plan-json"):
+            Problem.from_json(wrong)
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"requests": 3}', '{"problem": {}}'])
 def test_malformed_json_is_refused(text):
     with pytest.raises(PlanError, match="bad-plan-json"):
@@ -224,7 +246,7 @@ def test_charts_show_each_request_with_its_name():
 
 PROGRAM = """
 from tirlite.plan import Problem, Request, solve
-from tirlite.sizes import Dim
+from tirlite.sizes import Dim, maximum
 n, m, k = Dim("n"), Dim("m"), Dim("k", max=100)
 sizes = [4 * n, 8 * m, n * m, 4 * k, 64, 1000, n + m + k]
 requests = [Request(f"r{i}", sizes[i * i % 7], ((i, i + 2 + i % 5), (i + 9, i + 10 + i % 3))) for i in range(60)]

@@ -11,6 +11,7 @@ from tirlite.plan.addresses import addresses
 from tirlite.plan.csv_table import CsvTable, cell_of
 from tirlite.plan.layout import Layout
 from tirlite.plan.problem import Problem
+from tirlite.plan.problem_json import names_of, size_json
 from tirlite.plan.request import Request
 
 
@@ -42,9 +43,9 @@ def write_csv(problem: Problem, plan: Layout | None = None, target: str | PathLi
     if plan is not None:
         if len(plan.problem.memories) > 1:
             raise NotForCsv("in which of several memories a request lies").error()
-        places = addresses(plan).of
-        name = "offset_expr" if plan.problem.dims else "offset"
-        table = table.with_column(name, [places[request.id] for request in problem.requests])
+        places, names = addresses(plan).of, names_of(plan.problem.dims)
+        name = "offset_expr" if names else "offset"
+        table = table.with_column(name, [size_json(places[request.id], names) for request in problem.requests])
     text = table.text()
     if isinstance(target, str | PathLike):
         Path(target).write_text(text, "utf-8", newline="")
@@ -60,12 +61,13 @@ def _table_of(problem: Problem) -> CsvTable:
         raise NotForCsv("in which of several memories a request lives").error()
     if problem.in_place:
         raise NotForCsv("which requests may share a place").error()
-    size = "size_expr" if problem.dims else "size"
+    names = names_of(problem.dims)
+    size = "size_expr" if names else "size"
     columns = {
         "id": [_id_cell(request.id) for request in requests],
         "lower": [str(request.live[0][0]) for request in requests],
         "upper": [str(request.live[-1][1]) for request in requests],
-        size: [cell_of(str(request.size)) for request in requests],
+        size: [cell_of(str(size_json(request.size, names))) for request in requests],
     }
     if any(request.align > 1 for request in requests):
         columns["alignment"] = [str(request.align) for request in requests]

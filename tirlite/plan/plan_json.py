@@ -18,7 +18,7 @@ def layout_to_json(layout: Layout, sizes: Mapping[str, Size], figures: Mapping[s
     """The layout as JSON, its problem included, with sizes and figures about it that are derived and not read back."""
     problem = layout.problem
     parts = Parts(problem.requests, problem.pools, problem.in_place, problem.facts, problem.contiguous)
-    names = names_of(parts, problem.dims)
+    names = names_of((*problem.dims, *problem.facts.values()))
     pools = {
         name: {"memory": r.memory, "scope": r.scope, "size": size_json(r.size, names), "align": r.align}
         for name, r in layout.pools.items()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import index
 from typing import Any, NamedTuple, TypeVar
 
-from tirlite.diag import Message, PlanError
+from tirlite.diag import KernelError, Message, PlanError
 from tirlite.plan.pool import Pool
 from tirlite.plan.request import Request
-from tirlite.plan.size_text import parse_size
+from tirlite.plan.size_text import is_dim_name, parse_size
 from tirlite.sizes import Dim, Size, dims_of, substitute
 
 Names = Mapping[Dim, str]
@@ -44,7 +46,7 @@ class Parts(NamedTuple):
 
 def text_of(parts: Parts, dims: Sequence[Dim]) -> str:
     """The problem as JSON text; `dims` are those of its sizes."""
-    return json.dumps(as_json(parts, names_of(parts, dims)), indent=1)
+    return json.dumps(as_json(parts, names_of((*dims, *parts.facts.values()))), indent=1)
 
 
 def from_text(text: str) -> Parts:
@@ -60,6 +62,8 @@ def reading(what: str, read: Callable[[], T]) -> T:
         raise
     except KeyError as error:
         raise BadJson(what, f"{error} is missing").error() from None
+    except RecursionError:
+        raise BadJson(what, "it is nested too deeply").error() from None
     except (TypeError, ValueError, AttributeError) as error:
         raise BadJson(what, str(error)).error() from None
 
@@ -89,7 +93,7 @@ def as_json(parts: Parts, names: Names) -> dict[str, object]:
 
 def from_json(data: Mapping[str, Any]) -> tuple[Parts, dict[str, Dim]]:
     """The problem that an object of `as_json` stands for, and its dims by the names used there."""
-    dims = {d["name"]: Dim(d["name"], d["min"], d["max"], d["multiple_of"]) for d in data["dims"]}
+    dims = {d["name"]: _read_dim(d["name"], d["min"], d["max"], d["multiple_of"]) for d in data["dims"]}
     requests = tuple(_read_request(r, dims) for r in data["requests"])
     pools = tuple(
         Pool(p["name"], p["scope"], p["capacity"], p["align"], read_size(p["copies"], dims)) for p in data["pools"]
@@ -97,6 +101,14 @@ def from_json(data: Mapping[str, Any]) -> tuple[Parts, dict[str, Dim]]:
     pairs = tuple((dst, src) for dst, src in data["in_place"])
     facts = {symbol: dims[name] for symbol, name in data["facts"].items()}
     return Parts(requests, pools, pairs, facts, data.get("contiguous") is True), dims
+
+
+def _read_dim(name: str, least: int, most: int | None, multiple_of: int) -> Dim:
+    """Raises TypeError and ValueError for anything else than a name, and facts that some integer obeys."""
+    try:
+        return Dim(name, index(least), None if most is None else index(most), index(multiple_of))
+    except KernelError:
+        raise ValueError(f"no integer obeys the facts of the dim {name!r}") from None
 
 
 def _request(request: Request, names: Names) -> dict[str, object]:
@@ -124,15 +136,16 @@ def _read_request(data: Mapping[str, Any], dims: Mapping[str, Dim]) -> Request:
     return Request(data["id"], size, live, data["scope"], align, fixed, pools, kind)
 
 
-def names_of(parts: Parts, dims: Sequence[Dim]) -> dict[Dim, str]:
-    """A name of its own for each dim, as two dims may have the same."""
+def names_of(dims: Iterable[Dim]) -> dict[Dim, str]:
+    """A name of its own for each dim that a size can be told with: two may have the same, or one that is no name."""
     names: dict[Dim, str] = {}
     used: set[str] = set()
-    for dim in dict.fromkeys((*dims, *parts.facts.values())):
-        name, number = dim.name, 0
+    for dim in dict.fromkeys(dims):
+        plain = dim.name if is_dim_name(dim.name) else "d_" + re.sub(r"\W", "_", dim.name)
+        name, number = plain, 0
         while name in used:
             number += 1
-            name = f"{dim.name}_{number}"
+            name = f"{plain}_{number}"
         used.add(name)
         names[dim] = name
     return names

@@ -68,6 +68,11 @@ def names_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def is_dim_name(text: str) -> bool:
+    """Whether a dim of this name can be told in the text of a size."""
+    return re.fullmatch(r"[^\W\d]\w*", text) is not None and text not in _FUNCTIONS
+
+
 def _whole(ratio: _Ratio) -> Size:
     """The quotient where it is proved to leave no rest."""
     top, bottom = ratio
