@@ -184,7 +184,7 @@ class Problem:
     @classmethod
     @public
     def from_json(cls, text: str) -> Problem:
-        """The problem that `to_json` wrote. Its dims are new ones of the same facts, and of the same names where these differ."""
+        """The problem that `to_json` wrote. Its dims are new ones, of the same facts, and names if these differ."""
         from tirlite.plan.problem_json import from_text
 
         return cls(*from_text(text))
