@@ -16,7 +16,7 @@ _CLEAR = "\r\x1b[K"
 
 @contextmanager
 def showing(stream: TextIO | None) -> Iterator[Listener | None]:
-    """A listener that shows progress on `stream`, until the search is left; None where that is no terminal, or closed."""
+    """A listener that shows progress on `stream`, until the search is left; None where no terminal is open there."""
     if stream is None or not stream.isatty():
         yield None
         return
