@@ -156,3 +156,34 @@ def test_extents_that_wrap_on_the_way_are_refused() -> None:
     kernel(10)
     with pytest.raises(tl.CallValueError, match=f"would need {2**64 + 1} bytes"):
         kernel(2**62)
+
+
+@pytest.mark.parametrize(
+    "extent",
+    ["(k * s[0]) if k > 3 else 7", "tl.select(k > 3 and k * s[0] // s[1] > 0, s[0] // s[1], 7)"],
+    ids=["if", "and"],
+)
+def test_extents_that_wrap_on_a_condition_are_refused_where_it_holds(extent: str) -> None:
+    text = (
+        f"@tl.kernel\ndef f(k: tl.i64, s: tl.i64[2]):\n    t = tl.alloc(tl.u8[{extent}])\n    t[0] = 1\n    s[0] = t[0]"
+    )
+    kernel = tl.compile(tl.parse(text))
+    for k, s in ((4, 5), (3, 2**62)):
+        given = np.array([s, 1])
+        kernel(k, given)
+        assert given[0] == 1
+    with pytest.raises(tl.KernelRunError, match="`t`"):
+        kernel(4, np.array([2**62, 1]))
+
+
+def test_a_size_that_is_computed_on_a_condition_is_known_on_entry() -> None:
+    @tl.kernel(strategy="none")
+    def chosen(k: tl.i64, m: tl.i64, y: tl.out[tl.i64[1]]):
+        t = tl.alloc(tl.i64[tl.select(k > 3 and k * k // m > 2, k * m, 7)])
+        t[0] = k
+        for i in range(1):
+            y[i] = t[i]
+
+    assert [int(chosen(k, m)[0]) for k, m in ((2, 1), (5, 2), (4, 100))] == [2, 5, 4]
+    with pytest.raises(tl.CallValueError, match="bytes of memory for `t`"):
+        chosen(2**32, 1)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from tirlite.codegen import memory
 from tirlite.codegen.casts import convert, to_index
 from tirlite.codegen.environment import Environment
+from tirlite.codegen.faults import any_of
 from tirlite.codegen.memory import Place
 from tirlite.codegen.operators import binary, compare, unary
 from tirlite.codegen.refused import Refused
@@ -39,6 +40,7 @@ from tirlite.ir import (
     Sub,
     Unary,
     Var,
+    bool_,
     i64,
     run,
 )
@@ -117,12 +119,26 @@ class Expressions:
         out.branch_if(a, *((more, done) if type(expr) is And else (done, more)))
         out.start(more)
         out.conditions += 1
+        known = len(self.overflows)
         b = self._leaf(expr.b) or (yield self.steps(expr.b))
+        wraps = self._wraps_since(known)
         out.conditions -= 1
         after = out.block
         out.branch(done)
         out.start(done)
+        self._note_wraps(("false", before), (wraps, after))
         return out.phi(expr.dtype, (decided, before), (b, after))
+
+    def _wraps_since(self, known: int) -> str:
+        """One flag in the place of those beyond the first `known`: for what is computed on a condition."""
+        flags = self.overflows[known:]
+        del self.overflows[known:]
+        return any_of(self.out, flags) if flags else "false"
+
+    def _note_wraps(self, *incoming: tuple[str, str]) -> None:
+        """Collects flags out of blocks of which one has run, where these meet."""
+        if any(flag != "false" for flag, _ in incoming):
+            self.overflows.append(self.out.phi(bool_, *incoming))
 
     def select(self, expr: Select) -> Steps[str]:
         condition = self._leaf(expr.condition) or (yield self.steps(expr.condition))
@@ -144,16 +160,19 @@ class Expressions:
             return self._choose(condition.dtype, test, expr.dtype, yes, no or (yield self.steps(if_false)))
         out = self.out
         then, otherwise, done = out.label("then"), out.label("else"), out.label("done")
-        incoming = []
+        incoming, wraps = [], []
         out.branch_if(test, then, otherwise)
         out.conditions += 1
         for label, side in ((then, if_true), (otherwise, if_false)):
             out.start(label)
+            known = len(self.overflows)
             value = self._leaf(side) or (yield self.steps(side))
+            wraps.append((self._wraps_since(known), out.block))
             incoming.append((value, out.block))
             out.branch(done)
         out.conditions -= 1
         out.start(done)
+        self._note_wraps(*wraps)
         return out.phi(expr.dtype, *incoming)
 
     def call(self, expr: Call) -> Steps[str]:
