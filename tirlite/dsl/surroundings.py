@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from types import FunctionType, ModuleType
@@ -97,6 +96,10 @@ class Surroundings:
     prefix: str = ""
     executes: bool = False
     own: str = ""
+
+    def of_kernel(self, name: str) -> Surroundings:
+        """The same names around the kernel of this name."""
+        return Surroundings(self.layers, self.captures, self.prefix, self.executes, name)
 
     def has(self, name: str) -> bool:
         return any(name in layer for layer in self.layers)
@@ -270,10 +273,10 @@ def _numpy_number(value: object) -> object | None:
 
 def _numpy_type(kind: type) -> DType | None:
     name = kind.__name__
-    return bool_ if name == "bool" else dtype_of(_SHORT.sub(lambda prefix: prefix[0][0], name))
-
-
-_SHORT = re.compile("^(int|uint|float)(?=[0-9])")
+    if name == "bool":
+        return bool_
+    letters = name.rstrip("0123456789")
+    return dtype_of(name.replace(letters, letters[0]) if letters in ("int", "uint", "float") else name)
 
 
 def _described(value: object) -> str:
