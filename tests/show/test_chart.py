@@ -58,3 +58,12 @@ def test_svg_rectangles_stand_where_their_numbers_say():
     a, b, c = (group.find(space + "rect") for group in root.iter(space + "g"))
     assert float(b.get("x")) < float(a.get("x")) + float(a.get("width")) == float(c.get("x"))
     assert float(b.get("y")) + float(b.get("height")) == float(a.get("y")), "b rests on a"
+
+
+def test_svg_keeps_the_numbers_on_its_axes_inside():
+    chart = Chart("title", (Rectangle("a", 0, 1_000_000, 0, 3 * 10**15),), "time", "bytes")
+    texts = list(ElementTree.fromstring(chart_svg(chart)).iter("{http://www.w3.org/2000/svg}text"))
+    placed = {text.text: (float(text.get("x") or 0), text.get("text-anchor")) for text in texts}
+    assert placed["1000000"] == (960.0, "end")
+    assert placed["500000"][1] == "middle"
+    assert "5e+14" in placed

@@ -18,6 +18,8 @@ _GRID, _FRAME, _LINE, _SHADE = "#ddd", "#333", "#c1121f", "#33658a"
 # cells of so many pixels.
 _MANY, _LARGEST, _LEVELS, _CELL = 2000, 800, 4, 4
 _MOST_MARKS = 50
+# Numbers from here on are rounded on the axes.
+_LONG = 10**12
 
 
 @record
@@ -109,8 +111,8 @@ def _axes(chart: Chart, frame: _Frame) -> list[str]:
     parts = []
     for value in _ticks(bottom, top):
         parts.append(_level(frame, value, _GRID))
-        parts.append(_text(_LEFT - 6, frame.y(value) + 4, str(value), "end"))
-    parts += [_text(frame.x(value), frame.floor + 15, str(value)) for value in _ticks(left, right)]
+        parts.append(_text(_LEFT - 6, frame.y(value) + 4, _number(value), "end"))
+    parts += [_below(frame, value) for value in _ticks(left, right)]
     if len(chart.marks) <= _MOST_MARKS:  # more of them would hide what lies between
         parts += [_level(frame, value, _FRAME) for value in chart.marks]
     parts.append(_text(frame.right_edge, frame.floor + 34, chart.across, "end"))
@@ -149,6 +151,19 @@ def _instant(frame: _Frame, value: int) -> str:
         f'<line x1="{x}" x2="{x}" y1="{_TOP}" y2="{frame.floor}" stroke="{_LINE}" stroke-dasharray="2 3" '
         f'pointer-events="none"/>'
     )
+
+
+def _below(frame: _Frame, value: int) -> str:
+    """The number of a time on the axis, inside of the picture."""
+    text, x, edge = _number(value), frame.x(value), frame.right_edge + _RIGHT
+    if x + len(text) * _LETTER_WIDTH / 2 > edge:
+        return _text(edge, frame.floor + 15, text, "end")
+    return _text(x, frame.floor + 15, text)
+
+
+def _number(value: int) -> str:
+    """A number that has room beside the plane."""
+    return str(value) if abs(value) < _LONG else f"{value:.4g}"
 
 
 def _text(x: float, y: float, text: str, anchor: str = "middle", fill: str = "black") -> str:
