@@ -24,10 +24,12 @@ _THREADED = 2_000
 class Descent:
     """The search for one instance. `best` are the offsets of its best packing, in units, if it has one yet.
 
-    `report` is called now and then.
+    `report` is called now and then. With `below`, only packings of fewer bytes are looked for, and there may be none.
     """
 
-    def __init__(self, instance: Instance, engine: Engine, limits: Limits, report: Callable[[], None]) -> None:
+    def __init__(
+        self, instance: Instance, engine: Engine, limits: Limits, report: Callable[[], None], below: int | None = None
+    ) -> None:
         self.instance = instance
         self.engine = engine
         self.limits = limits
@@ -35,6 +37,10 @@ class Descent:
         self.best: list[int] | None = None
         self._lowest = instance.floor
         self._highest = sum(instance.sizes) + sum(instance.aligns) + sum(offset or 0 for offset in instance.fixed)
+        self._is_owed = below is None
+        self._loose = self._highest
+        if below is not None:
+            self._highest = min(self._highest, -(-below // instance.unit))
         self._stop = self._lowest
         self._rounds = 0
         self._orders = orders(instance)
@@ -47,8 +53,13 @@ class Descent:
 
     @property
     def total(self) -> int:
-        """Bytes of the best packing."""
+        """Bytes of the best packing, or those below which there must be one."""
         return self._highest * self.instance.unit
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether there is no packing, and will be none."""
+        return self.best is None and (self._is_owed or self._highest <= self._lowest)
 
     def begin(self, start: Sequence[int] | None) -> None:
         """Takes a packing of all items, in bytes; without one finds a packing for each order, as it comes.
@@ -59,10 +70,12 @@ class Descent:
         if start is not None and all(start[number] % instance.unit == 0 for number in instance.numbers):
             self._keep([start[number] // instance.unit for number in instance.numbers])
             return
-        highest = self._highest
+        nodes = 2 * len(instance.sizes) + _FIRST
+        if not self._is_owed and not self._is_done and self._try(self._highest - 1, nodes):
+            return
         for order in self._orders:
-            if self.best is None or not self._is_done:
-                self._attempt(order, highest, 2 * len(instance.sizes) + _FIRST)
+            if self._must_find or not self._is_done:
+                self._attempt(order, self._loose, nodes)
 
     def round(self, goal: int, stop: int, wanted: int | None) -> None:
         """Searches a while for a packing of `goal` bytes, or `wanted`, or some between that and the best one.
@@ -88,6 +101,10 @@ class Descent:
     @property
     def _is_done(self) -> bool:
         return self._highest <= max(self._stop, self._lowest) or self.limits.is_over
+
+    @property
+    def _must_find(self) -> bool:
+        return self._is_owed and self.best is None
 
     def _try(self, capacity: int, nodes: int) -> bool:
         """Whether some order finds a packing of this height; the one that does is tried first from then on."""
@@ -131,9 +148,10 @@ class Descent:
         # An engine may put other arrays into the cells.
         cells = self._cells[0]
         restart(cells, self.instance, order, capacity)
-        while cells.state[STATUS] == RUNNING and nodes > 0 and not (self.limits.is_over and self.best is not None):
+        while cells.state[STATUS] == RUNNING and nodes > 0 and (self._must_find or not self.limits.is_over):
             before = int(cells.state[NODES])
-            self.engine.advance(cells, min(nodes, self.engine.slice, self.limits.nodes if self.best else nodes))
+            most = nodes if self._must_find else self.limits.nodes
+            self.engine.advance(cells, min(nodes, self.engine.slice, most))
             used = int(cells.state[NODES]) - before
             nodes -= used
             self.limits.spend(used)
@@ -144,5 +162,5 @@ class Descent:
 
     def _keep(self, found: list[int]) -> None:
         height = max(offset + net for offset, net in zip(found, self.instance.nets, strict=True))
-        if self.best is None or height < self._highest:
+        if self._must_find or height < self._highest:
             self.best, self._highest = found, height

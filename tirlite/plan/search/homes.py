@@ -12,11 +12,14 @@ from tirlite.plan.pool import Pool
 from tirlite.plan.request import Request
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.limits import Limits
-from tirlite.plan.search.pairing import Joint, arena_floor, least_arena
+from tirlite.plan.search.pairing import Joint, Lowest, arena_floor, least_arena
 from tirlite.record import record
 
 # Arenas in one memory of which all orders are tried where the padding between them must fit.
 _ROW = 6
+_FAR = 1 << 62
+# Arenas, each with the number of its memory.
+_Row = tuple[tuple[int, Joint], ...]
 
 
 @record
@@ -37,7 +40,7 @@ class Settled:
     There are no arenas where none were found that are better than the plan given.
     """
 
-    arenas: tuple[tuple[int, Joint], ...]
+    arenas: _Row
     bound: int
 
 
@@ -72,7 +75,7 @@ class Homes:
         self._place = {memory.name: number for number, memory in enumerate(memories)}
         self._fixed = sum(1 << i for i, request in enumerate(self.requests) if request.fixed is not None)
         self._floors: dict[tuple[int, int], int] = {}
-        self._joints: dict[tuple[int, int], Joint | None] = {}
+        self._known: dict[tuple[int, int], Lowest] = {}
 
     def settle(self, engine: Engine, limits: Limits, floor: int, given: Figures | None) -> Settled:
         """The fewest bytes, and of plans that need those the one that turns away the fewest, as far as limits go.
@@ -80,7 +83,7 @@ class Homes:
         `given` is what a plan needs that is there, and `floor` what every plan needs.
         """
         best = given
-        found: tuple[tuple[int, Joint], ...] = ()
+        found: _Row = ()
         left: list[int] = []  # what all choices need which were not looked at to the end
         nodes = [_Node()]
         while nodes:
@@ -94,16 +97,11 @@ class Homes:
                 limits.spend(1)
                 nodes += reversed(list(self._children(node)))
             else:
-                joints = [self._joint(*arena, engine, limits) for arena in node.arenas]
-                known = [(arena[0], each) for arena, each in zip(node.arenas, joints, strict=True) if each is not None]
-                if len(known) < len(joints):
-                    continue
-                row, is_sure = self._in_a_row(node, known)
-                if not is_sure or any(each.bound < each.size for _, each in known):
-                    left.append(sum(self.copies[place] * each.bound for place, each in known))
-                total = sum(self.copies[place] * each.size for place, each in known)
-                if row is not None and (best is None or Figures(total, node.turned) < best):
-                    best, found = Figures(total, node.turned), row
+                row, bound = self._filled(node, best, engine, limits)
+                left += [] if bound is None else [bound]
+                figures = Figures(sum(self.copies[place] * joint.size for place, joint in row or ()), node.turned)
+                if row is not None and (best is None or figures < best):
+                    best, found = figures, row
         known_totals = [] if best is None else [best.total]
         return Settled(found, max(floor, min([*left, *known_totals], default=floor)))
 
@@ -139,13 +137,10 @@ class Homes:
     def _floor(self, place: int, members: int) -> int:
         """Bytes that an arena with these members needs."""
         align = self.memories[place].align
-        joint = self._joints.get((align, members))
-        if joint is not None:
-            return joint.bound
         key = align, members
         if key not in self._floors:
             inside = self._members(members)
-            floor = arena_floor(inside, self.pairs)
+            floor = arena_floor(inside, align, self.pairs)
             names = {request.id for request in inside}
             if not any(each.source.id in names and each.destination.id in names for each in self.pairs):
                 parts = [Stretch(request.live, request.size, (), request.align) for request in inside]
@@ -153,16 +148,49 @@ class Homes:
             self._floors[key] = floor
         return self._floors[key]
 
-    def _joint(self, place: int, members: int, engine: Engine, limits: Limits) -> Joint | None:
+    def _filled(
+        self, node: _Node, best: Figures | None, engine: Engine, limits: Limits
+    ) -> tuple[_Row | None, int | None]:
+        """The arenas of a choice for all requests, if they may be better than the best; and what it needs at least.
+
+        That is None where it is proved to fit no memory.
+        """
+        most = _FAR if best is None else best.total - (node.turned >= best.turned)
+        row: list[tuple[int, Joint]] = []
+        is_least = True
+        for place, members in node.arenas:
+            found = self._arena(place, members, self._below(node, (place, members), most), engine, limits)
+            if found.joint is None:
+                return None, self._bound(node)
+            is_least = is_least and found.joint.size <= found.bound
+            row.append((place, found.joint))
+        fitting, is_sure = self._in_a_row(node, row)
+        return fitting, None if fitting is None and is_sure and is_least else self._bound(node)
+
+    def _below(self, node: _Node, arena: tuple[int, int], most: int) -> int:
+        """The bytes from which on an arena is too large, if all arenas together may need `most`."""
+        place, members = arena
+        copies, capacity = self.copies[place], self.memories[place].capacity
+        spare = most - sum(self.copies[home] * self._floor(home, inside) for home, inside in node.arenas)
+        below = self._floor(place, members) + spare // copies + 1 if copies else _FAR
+        return below if capacity is None else min(below, capacity + 1)
+
+    def _arena(self, place: int, members: int, below: int, engine: Engine, limits: Limits) -> Lowest:
+        """The lowest arena with these members; none where none is found of fewer than `below` bytes."""
         align = self.memories[place].align
         key = align, members
-        if key not in self._joints:
-            self._joints[key] = least_arena(self._members(members), align, self.pairs, engine, limits)
-        return self._joints[key]
+        if key in self._known:
+            return self._known[key]
+        floor = self._floor(place, members)
+        if floor >= below:
+            return Lowest(None, floor)
+        found = least_arena(self._members(members), align, self.pairs, engine, limits, below)
+        self._floors[key] = max(floor, found.bound)
+        if found.joint is not None:
+            self._known[key] = found
+        return found
 
-    def _in_a_row(
-        self, node: _Node, arenas: Sequence[tuple[int, Joint]]
-    ) -> tuple[tuple[tuple[int, Joint], ...] | None, bool]:
+    def _in_a_row(self, node: _Node, arenas: Sequence[tuple[int, Joint]]) -> tuple[_Row | None, bool]:
         """The arenas in an order in which they fit their memories; None, and whether there surely is no such order."""
         row: list[tuple[int, Joint]] = []
         is_sure = True

@@ -16,7 +16,8 @@ from tirlite.record import record
 class Packing:
     """The offset of each item in bytes, the bytes in all, and bytes that every packing needs.
 
-    `is_flat` says that alignments never cost a byte, so that this holds also for packings in several arenas.
+    There are no offsets where packings of fewer bytes were asked for, and none was found. `is_flat` says that
+    alignments never cost a byte, so that this holds also for packings in several arenas.
     """
 
     offsets: tuple[int, ...]
@@ -32,12 +33,13 @@ def minimise(
     start: Sequence[int] | None = None,
     wanted: int | None = None,
     enough: int = 0,
+    below: int | None = None,
 ) -> Packing | None:
     """The packing that reaches least high, as far as the limits go; None where none is found at all.
 
     `start` is a packing to begin with. Parts of the problem that do not overlap in time are searched by turns, always
     the one whose packing is highest. A plan of at most `wanted` bytes is looked for early, and none of less than
-    `enough` bytes.
+    `enough` bytes, nor of `below` bytes or more.
     """
     needed = [item.fixed + item.size for item in items if item.fixed is not None]
     filled = [Stretch((span,), size, (), item.align) for item in items for span, size in item.stretches]
@@ -52,22 +54,24 @@ def minimise(
     def report() -> None:
         limits.report(total(), bound())
 
-    descents = [Descent(instance, engine, limits, report) for instance in instances(items)]
+    descents = [Descent(instance, engine, limits, report, below) for instance in instances(items)]
     try:
         for descent in descents:
             descent.begin(start)
         _descend(descents, limits, max(*needed, enough), wanted)
     except KeyboardInterrupt:
         limits.interrupt()
+    is_flat = all(descent.instance.is_flat for descent in descents)
+    if below is not None and (max(needed) >= below or any(descent.best is None for descent in descents)):
+        return Packing((), below, bound(), is_flat)
     if any(descent.best is None for descent in descents):
         return None
-    is_flat = all(descent.instance.is_flat for descent in descents)
     return Packing(_offsets(items, descents), total(), bound(), is_flat)
 
 
 def _descend(descents: Sequence[Descent], limits: Limits, bound: int, wanted: int | None) -> None:
     """Searches until the highest part is as low as its bound, or as that of another."""
-    while descents and not limits.is_over and all(descent.best for descent in descents):
+    while descents and not limits.is_over and not any(descent.is_lost for descent in descents):
         bound = max([bound, *(descent.bound for descent in descents)])
         worst = max(descents, key=lambda descent: descent.total)
         if worst.total <= bound:

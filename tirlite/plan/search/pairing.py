@@ -22,44 +22,47 @@ _Bytes = tuple[Interval, int]
 
 @record
 class Joint:
-    """The bytes of an arena, the offset of each request, the pairs in place, and bytes that no choice does without."""
+    """The bytes of an arena, the offset of each request, and the pairs in place."""
 
     size: int
     offsets: Mapping[str, int]
     in_place: tuple[tuple[str, str], ...]
+
+
+@record
+class Lowest:
+    """The lowest arena that was found, if any was, and bytes that no arena of these requests does without."""
+
+    joint: Joint | None
     bound: int
 
 
 def least_arena(
-    requests: Sequence[Request], align: int, pairs: Sequence[Handover], engine: Engine, limits: Limits
-) -> Joint | None:
-    """The lowest arena, as far as the limits go; None where the fixed offsets clash.
+    requests: Sequence[Request], align: int, pairs: Sequence[Handover], engine: Engine, limits: Limits, below: int
+) -> Lowest:
+    """The lowest arena of fewer than `below` bytes, as far as the limits go.
 
     Sizes are constant. Each offset is a multiple of `align`, and each pair may be taken or not. Parts of the arena that
     do not overlap in time are searched one after the other, and no lower than the others allow.
     """
     parts = sorted((_Part(part, align, pairs) for part in apart(requests)), key=lambda part: -part.floor)
-    goal = max((part.floor for part in parts), default=0)
-    found = Joint(0, {}, (), goal)
+    bound = max((part.floor for part in parts), default=0)
+    whole = Joint(0, {}, ())
     for part in parts:
-        best = part.least(engine, limits, max(goal, found.bound))
+        found = part.least(engine, limits, bound, below)
+        bound = max(bound, found.bound)
+        best = found.joint
         if best is None:
-            return None
-        found = Joint(
-            max(found.size, best.size),
-            {**found.offsets, **best.offsets},
-            found.in_place + best.in_place,
-            max(found.bound, best.bound),
-        )
-    return found
+            return Lowest(None, bound)
+        offsets = {**whole.offsets, **best.offsets}
+        whole = Joint(max(whole.size, best.size), offsets, whole.in_place + best.in_place)
+    return Lowest(whole, bound)
 
 
-def arena_floor(requests: Sequence[Request], pairs: Sequence[Handover]) -> int:
+def arena_floor(requests: Sequence[Request], align: int, pairs: Sequence[Handover]) -> int:
     """Bytes that no arena of these requests does without, whichever pairs it takes."""
     held = [request.fixed + _bytes(request) for request in requests if request.fixed is not None]
-    inside = {request.id for request in requests}
-    within = [each for each in pairs if each.source.id in inside and each.destination.id in inside]
-    return max(most_live([*_filled(grouped(requests, ())), *_saved(within)]), *held, 0)
+    return max(_Part(requests, align, pairs).floor, *held, 0)
 
 
 def apart(requests: Sequence[Request]) -> list[list[Request]]:
@@ -90,7 +93,10 @@ def most_live(parts: Iterable[_Bytes]) -> int:
 
 
 class _Part:
-    """Requests that a chain of overlaps connects, and the pairs among them, those that save most first."""
+    """Requests that a chain of overlaps connects, and the pairs among them, those that save most first.
+
+    All offsets are multiples of `step`, so that all but what lies topmost fills multiples of it.
+    """
 
     def __init__(self, requests: Sequence[Request], align: int, pairs: Sequence[Handover]) -> None:
         inside = {request.id for request in requests}
@@ -98,52 +104,58 @@ class _Part:
         self.requests = requests
         self.align = align
         self.pairs = sorted(within, key=lambda each: -_saving(each))
-        self.floor = arena_floor(requests, within)
+        self.step = min([max(align, request.align) for request in requests], default=1)
+        self.slack = max([-_bytes(request) % self.step for request in requests], default=0)
+        self.floor = self._bound(0, ())
 
-    def least(self, engine: Engine, limits: Limits, goal: int) -> Joint | None:
-        """The lowest arena, or one of no more than `goal` bytes."""
+    def least(self, engine: Engine, limits: Limits, goal: int, below: int) -> Lowest:
+        """The lowest arena of fewer than `below` bytes, or one of no more than `goal` bytes."""
         cost = 1 + len(self.requests) // _PER_NODE
         best: Joint | None = None
-        left: int | None = None  # bytes that all choices need which were not looked at
+        left: list[int] = []  # bytes that all choices need which were not looked at to the end
         nodes: list[tuple[int, _Taken]] = [(0, ())]
         while nodes and (best is None or best.size > goal):
             number, taken = nodes.pop()
             while number < len(self.pairs) and not _may_join(taken, self.pairs[number]):
                 number += 1
-            bound = max(self._bound(number, taken), self.floor)
-            if best is not None and bound >= best.size:
+            bound = self._bound(number, taken)
+            if bound >= below:
                 continue
-            if best is not None and limits.is_over:
-                left = bound if left is None else min(left, bound)
+            if limits.is_over:
+                left.append(bound)
             elif number < len(self.pairs):
                 limits.spend(cost)
                 nodes += [(number + 1, taken), (number + 1, (*taken, self.pairs[number]))]
-            elif (found := self._packed(taken, engine, limits, goal)) is not None:
-                left = found.bound if left is None else min(left, found.bound)
-                best = found if best is None or found.size < best.size else best
-        if best is None:
-            return None
-        bound = self.floor if nodes else min(best.size, best.size if left is None else left)
-        return Joint(best.size, best.offsets, best.in_place, max(bound, self.floor))
+            else:
+                found = self._packed(taken, engine, limits, goal, below)
+                left.append(found.bound)
+                if found.joint is not None:
+                    best, below = found.joint, found.joint.size
+        return Lowest(best, self.floor if nodes else max(self.floor, min([*left, below])))
 
     def _bound(self, number: int, taken: _Taken) -> int:
         """Bytes that all choices need that take these pairs, and none of the others before that number."""
         free = [each for each in self.pairs[number:] if _may_join(taken, each)]
-        return most_live([*_filled(grouped(self.requests, taken)), *_saved(free)])
+        groups = grouped(self.requests, taken)
+        bare = most_live([*_filled(groups), *_saved(free)])
+        if self.slack == 0:
+            return bare
+        return max(bare, most_live([*_filled(groups, self.step), *_saved(free, self.step)]) - self.slack)
 
-    def _packed(self, taken: _Taken, engine: Engine, limits: Limits, goal: int) -> Joint | None:
+    def _packed(self, taken: _Taken, engine: Engine, limits: Limits, goal: int, below: int) -> Lowest:
         groups = grouped(self.requests, taken)
         items = [item_of(group, self.align) for group in groups]
         if any(item.fixed is not None and item.fixed % item.align for item in items) or any(map(_clashes, groups)):
-            return None
+            return Lowest(None, below)
         share = limits.part(2)
-        packing = minimise(items, engine, share, enough=goal)
+        packing = minimise(items, engine, share, enough=goal, below=below)
         limits.take_back(share)
-        if packing is None:
-            return None
+        assert packing is not None
+        if not packing.offsets:
+            return Lowest(None, packing.bound)
         places = zip(groups, packing.offsets, strict=True)
         offsets = {request.id: offset for group, offset in places for request in group.members}
-        return Joint(packing.total, offsets, tuple([each.pair for each in taken]), packing.bound)
+        return Lowest(Joint(packing.total, offsets, tuple([each.pair for each in taken])), packing.bound)
 
 
 def item_of(group: Group, align: int) -> Item:
@@ -170,16 +182,17 @@ def _may_join(taken: _Taken, new: Handover) -> bool:
     return True
 
 
-def _filled(groups: Iterable[Group]) -> list[_Bytes]:
-    return [(span, _number(size)) for group in groups for span, size in group.pieces]
+def _filled(groups: Iterable[Group], step: int = 1) -> list[_Bytes]:
+    """What the groups fill, in multiples of `step`."""
+    return [(span, -(-_number(size) // step) * step) for group in groups for span, size in group.pieces]
 
 
-def _saved(pairs: Iterable[Handover]) -> list[_Bytes]:
-    """What each destination could save at most."""
+def _saved(pairs: Iterable[Handover], step: int = 1) -> list[_Bytes]:
+    """What each destination could save of that at most."""
     savings: dict[str, _Bytes] = {}
     for each in pairs:
         (low, high), size = savings.get(each.destination.id, (each.at, 0))
-        savings[each.destination.id] = (low, max(high, each.at[1])), min(size, -_saving(each))
+        savings[each.destination.id] = (low, max(high, each.at[1])), min(size, _saving(each) // -step * step)
     return list(savings.values())
 
 
