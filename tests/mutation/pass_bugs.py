@@ -17,8 +17,7 @@ from tirlite.analysis.access import LinearSequence
 from tirlite.analysis.in_place_prover import Callees
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.storage_check import walk as storage_walk
-from tirlite.codegen import parallel, workspace
-from tirlite.codegen import statements as code_of_statements
+from tirlite.codegen import parallel, workspace_layout
 from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, SeqStmt
 from tirlite.plan.shape import formulas
 from tirlite.plan.shape.per_shape import PerShape
@@ -118,12 +117,12 @@ def no_obstacle_in_callees(patch: pytest.MonkeyPatch) -> None:
 
 def workers_share(patch: pytest.MonkeyPatch) -> None:
     """Each worker has the storage of the first one. Loops go to workers however little they do."""
-    right = workspace.worker_addresses
+    right = workspace_layout.worker_addresses
     patch.setattr(parallel, "_WORTHWHILE", 0.0)
     patch.setattr(
-        code_of_statements,
+        workspace_layout,
         "worker_addresses",
-        lambda values, storage, loop, part: right(values, storage, loop, part._replace(bytes="0")),
+        lambda values, storage, loop, part: right(values, storage, loop, replace(part, bytes="0")),
     )
 
 

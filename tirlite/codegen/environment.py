@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from tirlite.codegen.memory import Place
 from tirlite.codegen.types import register_type
 from tirlite.ir import Buffer, Var
+from tirlite.record import record
 
 
-class Named(NamedTuple):
+@record(guarded=False)
+class Named:
     """An LLVM value that outlives its statement: its type, its number in order of definition, and for a pointer the
     pointer to the allocation or parameter that it leads into."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tirlite.analysis import shape_plan
 from tirlite.codegen.aliases import Aliases
@@ -18,12 +19,14 @@ from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Extent, Statements
 from tirlite.codegen.storage import Home, Storage, assign_homes
 from tirlite.codegen.text import FunctionText, ModuleText
-from tirlite.codegen.told import Told
 from tirlite.codegen.types import is_half, register_type
-from tirlite.codegen.workspace import Workspace, workspace_layout, write_size_function
+from tirlite.codegen.workspace import Workspace
 from tirlite.diag import Message
 from tirlite.ir import Buffer, DType, PrimFunc, Var, f32
 from tirlite.record import record
+
+if TYPE_CHECKING:
+    from tirlite.codegen.told import Told
 
 
 @record
@@ -60,7 +63,7 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
     storage = assign_homes(func).on_heap() if debug else assign_homes(func, workers)
     workspace = Workspace.of(storage, () if debug else doubtful_buffers(func))
     module = ModuleText()
-    name = "tirlite_" + re.sub(r"\W", "_", func.name, flags=re.ASCII)
+    name = "tirlite_" + _legal(func.name)
     versions = Versions(func, name)
     statements = _statements(func, name, storage, module, versions, debug)
     values = statements.values
@@ -97,6 +100,11 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
     )
 
 
+def _legal(name: str) -> str:
+    """`name` in letters that LLVM takes."""
+    return name if name.isascii() and name.isidentifier() else re.sub(r"\W", "_", name, flags=re.ASCII)
+
+
 def _statements(
     func: PrimFunc, name: str, storage: Storage, module: ModuleText, versions: Versions, debug: bool
 ) -> Statements:
@@ -120,13 +128,23 @@ def _write_kernel(func: PrimFunc, statements: Statements) -> None:
             extents = [values.value(extent) for extent in param.shape]
             align = alignment_of(param)
             statements.place(param, f"%p{number}", extents, align, f"%p{number}")
-    statements.layout = workspace_layout(values, statements.storage)
-    for address in statements.layout.addresses.values():
-        values.environment.lead(address, address)
-    for part in statements.layout.parts.values():
-        values.environment.lead(part.start, part.start)
-        values.environment.keep(part.bytes, "i64")
+    if any(statements.storage.ranges.values()):
+        _write_layout(statements)
     statements.write(func.body)
+
+
+def _write_layout(statements: Statements) -> None:
+    """The addresses of all that lies in the workspace."""
+    from tirlite.codegen.workspace_layout import workspace_layout
+
+    layout = workspace_layout(statements.values, statements.storage)
+    environment = statements.environment
+    for address in layout.addresses.values():
+        environment.lead(address, address)
+    for part in layout.parts.values():
+        environment.lead(part.start, part.start)
+        environment.keep(part.bytes, "i64")
+    statements.addresses, statements.parts = layout.addresses, layout.parts
 
 
 def bind_scalars(func: PrimFunc, values: Expressions) -> None:
@@ -169,6 +187,8 @@ def _scalar(number: int, param: Var) -> str:
 
 
 def _write_size_function(func: PrimFunc, name: str, workspace: Workspace, line: int, module: ModuleText) -> None:
+    from tirlite.codegen.workspace_layout import write_size_function
+
     values = Expressions(FunctionText(module), Environment(), checked=True)
     bind_scalars(func, values)
     parameters = [_scalar(number, param) for number, param in enumerate(func.params) if isinstance(param, Var)]

@@ -133,12 +133,17 @@ def _parsed(text: str, machine: TargetMachine) -> ModuleRef:
     return module
 
 
-# LLVM 22 joins scalars into vectors of fewer bits, and takes those of a number that was extended with its sign for
-# unsigned: 2**64 - 4 becomes 2**32 - 4. Only conversions of wide unsigned integers to floats come to that.
-_JOINED_WRONGLY = re.compile(r"\buitofp (?:<\d+ x )?i(?:16|32|64)\b")
-# It keeps distances between addresses in a map whose keys may not be the largest or the least number, and aborts the
-# process where `x[9223372036854775807 % n]` comes to such a distance.
-_ABORTED = re.compile(r"= (?:add|sub|mul|[su]rem|[su]div)\b.* -?922337203685477580[78]\b")
+def _joins_wrongly(text: str) -> bool:
+    """Whether LLVM must not join scalars of a module into vectors."""
+    # LLVM 22 joins scalars into vectors of fewer bits, and takes those of a number that was extended with its sign for
+    # unsigned: 2**64 - 4 becomes 2**32 - 4. Only conversions of wide unsigned integers to floats come to that.
+    if "uitofp" in text and re.search(r"\buitofp (?:<\d+ x )?i(?:16|32|64)\b", text):
+        return True
+    # It keeps distances between addresses in a map whose keys may not be the largest or the least number, and aborts
+    # the process where `x[9223372036854775807 % n]` comes to such a distance.
+    last = "922337203685477580"
+    computed = (line for line in text.splitlines() if last in line and " = " in line) if last in text else ()
+    return any(re.search(rf"= (?:add|sub|mul|[su]rem|[su]div)\b.* -?{last}[78]\b", line) for line in computed)
 
 
 def _optimise(module: ModuleRef, machine: TargetMachine, effort: Effort, text: str) -> None:
@@ -149,7 +154,7 @@ def _optimise(module: ModuleRef, machine: TargetMachine, effort: Effort, text: s
     options = binding.create_pipeline_tuning_options(speed_level=effort.value[0])
     is_full = effort is Effort.FULL
     options.loop_vectorization = options.loop_unrolling = is_full
-    options.slp_vectorization = is_full and not (_JOINED_WRONGLY.search(text) or _ABORTED.search(text))
+    options.slp_vectorization = is_full and not _joins_wrongly(text)
     builder = binding.create_pass_builder(machine, options)
     # A pass manager that runs a second time aborts the process.
     builder.getModulePassManager().run(module, builder)

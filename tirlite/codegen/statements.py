@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from math import gcd
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tirlite.codegen import memory
 from tirlite.codegen.aliases import Aliases
@@ -17,8 +17,6 @@ from tirlite.codegen.memory import Place
 from tirlite.codegen.pieces import LARGEST, Weights, cut
 from tirlite.codegen.storage import Home, Storage
 from tirlite.codegen.text import FunctionText
-from tirlite.codegen.told import AssertTold, Told
-from tirlite.codegen.workspace import Layout, worker_addresses
 from tirlite.diag import Message, Span
 from tirlite.ir import (
     Allocate,
@@ -43,6 +41,10 @@ from tirlite.ir import (
     i64,
     run,
 )
+
+if TYPE_CHECKING:
+    from tirlite.codegen.told import Told
+    from tirlite.codegen.workspace_layout import WorkerPart
 
 # A loop that is to be unrolled is written out up to so many times.
 _MOST_COPIES = 64
@@ -74,7 +76,8 @@ class Statements:
         self.weights = weights
         self.aliases = aliases
         self.calls = calls
-        self.layout = Layout({}, {})  # of the workspace
+        self.addresses: dict[Buffer, str] = {}  # in the workspace
+        self.parts: dict[For, WorkerPart] = {}  # those of the workspace that the workers of a loop have
         self.slots: dict[Buffer, str] = {}  # the address of each buffer on the stack of this function
         self.messages: list[Message] = []
         self.told: dict[int, Told] = {}
@@ -194,7 +197,7 @@ class Statements:
         if home is Home.HEAP:
             pointer = self.faults.allocate(buffer, extents, overflows, self.at)
         elif home is Home.WORKSPACE:
-            pointer = self.layout.addresses[buffer]
+            pointer = self.addresses[buffer]
         elif buffer in self.slots:
             pointer = self.slots[buffer]
         else:
@@ -246,6 +249,8 @@ class Statements:
         else:
             self.out.branch_if(condition, held, failed)
             self.out.start(failed)
+            from tirlite.codegen.told import AssertTold
+
             values = [as_bits(self.out, self.values.value(each), each.dtype) for each in told.values]
             self.faults.tell(AssertTold(stmt), values)
         self.out.start(held)
@@ -364,11 +369,13 @@ class Statements:
         known = len(self.environment.names)
         out = FunctionText(self.out.module)
         self._write_to(out, Faults(out, self.storage.line, self.messages, self.told), {})
-        if stmt in self.layout.parts:
-            addresses = worker_addresses(self.values, self.storage, stmt, self.layout.parts[stmt])
+        if stmt in self.parts:
+            from tirlite.codegen.workspace_layout import worker_addresses
+
+            addresses = worker_addresses(self.values, self.storage, stmt, self.parts[stmt])
             for address in addresses.values():
                 self.environment.lead(address, address)
-            self.layout.addresses.update(addresses)
+            self.addresses.update(addresses)
         yield self._counted(stmt, "%first", "%end", "ult", "nuw 1", start)
         self._finish()
         can_stop = self.faults.can_stop

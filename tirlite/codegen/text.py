@@ -8,8 +8,6 @@ from itertools import count
 from tirlite.codegen.types import register_type, suffix
 from tirlite.ir import DType
 
-_NAME = re.compile(r"%\w+")
-
 
 class ModuleText:
     """What the functions of a module share: declarations, metadata, and the numbers of values and blocks."""
@@ -121,7 +119,7 @@ class FunctionText:
 
     def mentioned(self) -> dict[str, None]:
         """All names of values and blocks in the text, in order."""
-        return dict.fromkeys(_NAME.findall("\n".join(self.lines)))
+        return dict.fromkeys(re.findall(r"%\w+", "\n".join(self.lines)))
 
     def define(self, signature: str) -> None:
         """Ends the function and adds it to the module."""

@@ -2,30 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tirlite.diag import KernelError
 from tirlite.ir import For, ForKind, PrimFunc, statements_of
 from tirlite.ir.demand import pass_call
-from tirlite.ir.faults import IterationConflict
 from tirlite.record import record
-
-if TYPE_CHECKING:
-    from tirlite.analysis.races import Race
-
-
-class ParallelRace(IterationConflict):
-    """Two iterations of a parallel loop touch one element at whatever arguments, and one of them writes it.
-
-    Example: `total[0] += x[i]` in `for i in tl.parallel(n):`.
-    Fix: Make the loop serial with `range`, or let each iteration write an element of its own.
-    """
-
-    code = "parallel-race"
-    raises = KernelError
-    title = IterationConflict.title + "{sizes}"
-
-    sizes: str = ""
 
 
 @record
@@ -42,25 +21,7 @@ class CheckRaces:
     def __call__(self, func: PrimFunc) -> PrimFunc:
         if not any(loop.kind is ForKind.PARALLEL for loop in statements_of(func.body, For)):
             return func
-        from tirlite.analysis.races import find_race  # and what tries programs at points, which few programs need
+        from tirlite.rewrite.parallel_race import demand_no_race  # and what tries programs at points
 
-        race = find_race(func)
-        if race is not None:
-            raise _message(race).error()
+        demand_no_race(func)
         return func
-
-
-def _message(race: Race) -> ParallelRace:
-    first, second = race.first, race.second
-    at = ", ".join(f"{name} = {value}" for name, value in race.sizes)
-    return ParallelRace(
-        first.element,
-        race.loop.var.name,
-        "written",
-        first.iteration,
-        "written" if second.is_write else "read",
-        second.iteration,
-        f"; for example at {at}" if at else "",
-        span=first.span,
-        related=None if second.span == first.span else second.span,
-    )

@@ -7,7 +7,7 @@ be under way while others compute.
 from __future__ import annotations
 
 from tirlite.diag import KernelError, Message
-from tirlite.ir import For, Node, PrimFunc, Stmt, rewrite, statements_of
+from tirlite.ir import For, Node, PrimFunc, Stmt, statements_of
 from tirlite.ir.demand import pass_call
 from tirlite.ir.thread_tag import ThreadRole, thread_role
 from tirlite.record import record
@@ -46,6 +46,7 @@ class InjectVirtualThreads:
     def __call__(self, func: PrimFunc) -> PrimFunc:
         if not any(thread_role(loop) is ThreadRole.VIRTUAL for loop in statements_of(func.body, For)):
             return func
+        # What works on threads is loaded for functions that have some.
         from tirlite.analysis.thread_nesting import check_thread_nesting
 
         check_thread_nesting(func)
@@ -59,6 +60,8 @@ class _Injector:
         self.depth = 0
 
     def inject(self, func: PrimFunc) -> PrimFunc:
+        from tirlite.ir import rewrite
+
         result = rewrite(func, {For: self.loop}, enter={For: self.enter})
         assert isinstance(result, PrimFunc)
         return result
@@ -72,7 +75,7 @@ class _Injector:
         self.depth -= 1
         if self.depth:
             return loop
-        from tirlite.rewrite.divide_threads import divided  # most functions have no threads
+        from tirlite.rewrite.divide_threads import divided
 
         return divided(loop).stmts
 

@@ -21,12 +21,9 @@ from tirlite.ir import (
     Node,
     PrimFunc,
     Stmt,
-    Substitution,
     Var,
     View,
-    rewrite,
     statements_of,
-    substitute,
 )
 from tirlite.ir.demand import pass_call
 from tirlite.record import record
@@ -61,6 +58,7 @@ def _attributes_to_fields(func: PrimFunc) -> PrimFunc:
                 changed[node.buffer] = replace(buffer, volatile=True)
     if not changed:
         return func
+    from tirlite.ir import rewrite, substitute
 
     def drop(attr: AttrStmt) -> Stmt:
         return attr.body if attr.key in _MOVED else attr
@@ -90,42 +88,8 @@ def _definitions(root: Node) -> list[Buffer | Var]:
 
 def _unique_definitions(func: PrimFunc) -> PrimFunc:
     defined = _definitions(func.body)
-    return func if len(set(defined)) == len(defined) else _Renamer().rename(func)
+    if len(set(defined)) == len(defined):
+        return func
+    from tirlite.rewrite.renamer import Renamer
 
-
-class _Renamer(Substitution):
-    """From its second definition on, a variable or buffer is a new object in all that follows.
-
-    The scopes of definitions nest, so the last definition met is the one that a use means.
-    """
-
-    def __init__(self) -> None:
-        super().__init__({}, {})
-        self.defined: set[Buffer | Var] = set()
-
-    def rename(self, func: PrimFunc) -> PrimFunc:
-        rules = self.rules() | {Let: self.let, LetExpr: self.bound, For: self.bound}
-        result = rewrite(func, rules, enter={For: self.bind, LetExpr: self.bind})
-        assert isinstance(result, PrimFunc)
-        return result
-
-    def bind(self, node: For | LetExpr | Let) -> None:
-        if node.var in self.defined:
-            self.variables[node.var] = Var(node.var.name, node.var.dtype, node.var.dim)
-        self.defined.add(node.var)
-
-    def bound(self, node: For | LetExpr | Let) -> Node:
-        var = self.variable(node.var)
-        return node if var is node.var else node.replaced(var=var)
-
-    def let(self, node: Let) -> Node:
-        self.bind(node)
-        return self.bound(node)
-
-    def declare(self, buffer: Buffer) -> Buffer:
-        shape = tuple(substitute(extent, self.variables) for extent in buffer.shape)
-        moved = any(new is not old for new, old in zip(shape, buffer.shape, strict=True))
-        if moved or buffer in self.defined:
-            self.buffers[buffer] = replace(buffer, shape=shape)
-        self.defined.add(buffer)
-        return self.buffers.get(buffer, buffer)
+    return Renamer().rename(func)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tirlite.rewrite.check_races import CheckRaces
@@ -53,8 +53,10 @@ def default_pipeline(
     )
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
     within = "auto" if strategy == "per_shape" else strategy
-    inner = StorageRewrite(
-        *(within, in_place, memory),
+    storage = partial(
+        StorageRewrite,
+        in_place=in_place,
+        target=memory,
         exact_dtype=exact_dtype,
         match_range=match_range,
         budget=budget,
@@ -62,5 +64,5 @@ def default_pipeline(
         engine=engine,
         cache=cache,
     )
-    outer = replace(inner, strategy=strategy, on_plan=on_plan, capacity=capacity)
-    return (*prepare, LowerCallees((*prepare, inner)), outer)
+    callees = LowerCallees((*prepare, storage(within)))
+    return (*prepare, callees, storage(strategy, on_plan=on_plan, capacity=capacity))

@@ -7,7 +7,7 @@ SPMD-threaded Programs for Multicore CPUs" (Stratton et al., 2010).
 
 from __future__ import annotations
 
-from tirlite.ir import Evaluate, For, ForKind, Node, PrimFunc, Stmt, rewrite, statements_of
+from tirlite.ir import Evaluate, For, ForKind, Node, PrimFunc, Stmt, statements_of
 from tirlite.ir.demand import pass_call
 from tirlite.ir.thread_tag import ThreadRole, is_barrier, thread_role
 from tirlite.record import record
@@ -35,6 +35,7 @@ class SplitThreads:
         found = statements_of(func.body, For, Evaluate)
         if not any(thread_role(stmt) is not None or is_barrier(stmt) for stmt in found):
             return func
+        # What works on threads is loaded for functions that have some.
         from tirlite.analysis.thread_nesting import check_thread_nesting
 
         check_thread_nesting(func)
@@ -50,6 +51,8 @@ class _Splitter:
         self.depth = 0
 
     def split(self, func: PrimFunc) -> PrimFunc:
+        from tirlite.ir import rewrite
+
         result = rewrite(func, {For: self.loop, Evaluate: self.evaluate}, enter={For: self.enter})
         assert isinstance(result, PrimFunc)
         return result
@@ -70,6 +73,6 @@ class _Splitter:
         self.depth -= 1
         if self.depth:
             return loop
-        from tirlite.rewrite.divide_threads import divided  # most functions have no threads
+        from tirlite.rewrite.divide_threads import divided
 
         return divided(loop, windows=self.windows).stmts

@@ -12,12 +12,12 @@ from tirlite.ir import Buffer, PrimFunc
 from tirlite.runtime.bind import Binding
 from tirlite.runtime.load import CType, Library, scalar_type
 from tirlite.runtime.signature import Signature
-from tirlite.runtime.workspace import Workspaces, process_workspaces
 
 if TYPE_CHECKING:
     from tirlite.diag import Message
     from tirlite.runtime.quick import QuickCall
     from tirlite.runtime.shape_plans import ShapePlans
+    from tirlite.runtime.workspace import Workspaces
 
 
 class Executable:
@@ -43,7 +43,7 @@ class Executable:
 
             addresses = (*addresses, (FORK_JOIN, pool_address()))
         self._library = Library(code.data, symbols, lowered.externs, addresses)
-        self._workspaces: Workspaces = process_workspaces()
+        self._workspaces = _workspaces() if not lowered.workspace.is_empty else None
         # What the size function was last asked and what it said: most calls ask again.
         self._last_size: tuple[list[int | float] | None, int] = (None, 0)
         scalars = [scalar_type(scalar.var.dtype) for scalar in signature.scalars]
@@ -96,6 +96,7 @@ class Executable:
         return told_by(-fault, self._lowered.told)
 
     def _run_with_workspace(self, binding: Binding, operands: list[int | float]) -> int:
+        assert self._workspaces is not None
         size = self._workspace_bytes(binding, operands)
         alignment = self._lowered.alignment
         try:
@@ -143,3 +144,9 @@ class Executable:
             raise NegativeTemporary(signature.name, buffer.name, min(extents), sizes).error()
         size = str(buffer.dtype.bytes * prod(extents)) if len(extents) == len(buffer.shape) else "too many"
         raise WorkspaceTooLarge(signature.name, size, buffer.name, sizes).error()
+
+
+def _workspaces() -> Workspaces:
+    from tirlite.runtime.workspace import process_workspaces  # most small kernels need none
+
+    return process_workspaces()

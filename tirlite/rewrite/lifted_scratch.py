@@ -1,0 +1,128 @@
+"""A function and passes in, the same with the passes run on all that it calls out, and scratch allocated by callers.
+
+What a callee allocates for a whole run of it, its scratch, becomes a parameter of it. Each caller allocates that right
+before the call: so it is a temporary like any other, alive at one statement, and the plan of the outermost function
+counts and places the scratch of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tirlite.ir import (
+    Allocate,
+    Buffer,
+    BufferRef,
+    Call,
+    Expr,
+    Function,
+    IntImm,
+    KernelCall,
+    LetExpr,
+    Load,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    TypeCode,
+    Var,
+    callees,
+    calls_in,
+    rewrite,
+    substitute,
+    walk,
+)
+from tirlite.plan import Rank, StorageScope
+from tirlite.record import record
+from tirlite.rewrite.fit_callees import fit_callees
+from tirlite.rewrite.pipeline import Pass
+
+# Scratch of constant size up to here stays where it is, on the stack.
+SMALL_BYTES = 1024
+
+
+def with_callees_lowered(func: PrimFunc, passes: Sequence[Pass]) -> PrimFunc:
+    """`func` with `passes` run on each function that is called, callees first, and their scratch allocated by it."""
+    func = fit_callees(func)
+    lowered: dict[Function, _Lowered] = {}
+    for callee in callees(func):
+        body = _with_scratch(callee, lowered)
+        for each in passes:
+            body = each(body)
+        lowered[callee] = _lifted(body)
+    return _with_scratch(func, lowered)
+
+
+@record
+class _Lowered:
+    """A function as it is, and as one that is given its `scratch` as its last parameters."""
+
+    plain: PrimFunc
+    lifted: PrimFunc
+    scratch: tuple[Buffer, ...]
+
+
+def _lifted(func: PrimFunc) -> _Lowered:
+    known = {*func.dims, *(param for param in func.params if isinstance(param, Var))}
+    scratch = [
+        stmt.buffer
+        for stmt in func.body.stmts
+        if isinstance(stmt, Allocate) and _may_move(stmt.buffer) and _is_known(stmt.buffer, known)
+    ]
+    if not scratch:
+        return _Lowered(func, func, ())
+    moved = set(scratch)
+    stmts = tuple(s for s in func.body.stmts if not (isinstance(s, Allocate) and s.buffer in moved))
+    body = SeqStmt(stmts, span=func.body.span)
+    return _Lowered(func, func.replaced(params=(*func.params, *scratch), body=body), tuple(scratch))
+
+
+def _may_move(buffer: Buffer) -> bool:
+    """Whether a caller can allocate it as well: memory that all see alike, and more than a little of it."""
+    scope = StorageScope.parse(buffer.scope)
+    if buffer.volatile or buffer.dtype.code is TypeCode.HANDLE or not (scope.is_special or scope.rank is Rank.GLOBAL):
+        return False
+    size = buffer.dtype.bytes
+    for extent in buffer.shape:
+        if not isinstance(extent, IntImm):
+            return True
+        size *= extent.value
+    return size > SMALL_BYTES
+
+
+def _is_known(buffer: Buffer, known: set[Var]) -> bool:
+    """Whether its size follows from the dims and scalar parameters."""
+    parts = [node for extent in buffer.shape for node in walk(extent)]
+    return all(part in known if isinstance(part, Var) else not _computes(part) for part in parts)
+
+
+def _computes(part: object) -> bool:
+    return isinstance(part, Load | Call | LetExpr)
+
+
+def _with_scratch(func: PrimFunc, lowered: Mapping[Function, _Lowered]) -> PrimFunc:
+    """`func` with lowered functions in its calls, and their scratch allocated in front of these."""
+
+    def call(node: KernelCall) -> Stmt | tuple[Stmt, ...]:
+        callee = lowered[node.callee]
+        shapes = _shapes(node, callee.scratch)
+        if shapes is None:
+            return node if callee.plain is node.callee else node.replaced(callee=callee.plain)
+        buffers = [replace(buffer, shape=shape) for buffer, shape in zip(callee.scratch, shapes, strict=True)]
+        args = (*node.args, *map(BufferRef, buffers))
+        return (*map(Allocate, buffers), node.replaced(callee=callee.lifted, args=args))
+
+    result = rewrite(func, {KernelCall: call}) if lowered and calls_in(func.body) else func
+    assert isinstance(result, PrimFunc)
+    return result
+
+
+def _shapes(call: KernelCall, scratch: tuple[Buffer, ...]) -> list[tuple[Expr, ...]] | None:
+    """The shapes of the scratch in terms of the caller; None where they depend on what may have changed meanwhile."""
+    buffers = dict(call.buffers())
+    images: dict[Var, Expr] = dict(call.scalars())
+    for dim, (param, axis) in call.callee.sources.items():
+        images[dim] = buffers[param].shape[axis]
+    shapes = [tuple(substitute(extent, images) for extent in buffer.shape) for buffer in scratch]
+    computed = any(_computes(part) for shape in shapes for extent in shape for part in walk(extent))
+    return None if computed else shapes

@@ -1,0 +1,45 @@
+"""A function with objects that are defined twice in, the same with an object for each definition out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tirlite.ir import Buffer, For, Let, LetExpr, Node, PrimFunc, Substitution, Var, rewrite, substitute
+
+
+class Renamer(Substitution):
+    """From its second definition on, a variable or buffer is a new object in all that follows.
+
+    The scopes of definitions nest, so the last definition met is the one that a use means.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({}, {})
+        self.defined: set[Buffer | Var] = set()
+
+    def rename(self, func: PrimFunc) -> PrimFunc:
+        rules = self.rules() | {Let: self.let, LetExpr: self.bound, For: self.bound}
+        result = rewrite(func, rules, enter={For: self.bind, LetExpr: self.bind})
+        assert isinstance(result, PrimFunc)
+        return result
+
+    def bind(self, node: For | LetExpr | Let) -> None:
+        if node.var in self.defined:
+            self.variables[node.var] = Var(node.var.name, node.var.dtype, node.var.dim)
+        self.defined.add(node.var)
+
+    def bound(self, node: For | LetExpr | Let) -> Node:
+        var = self.variable(node.var)
+        return node if var is node.var else node.replaced(var=var)
+
+    def let(self, node: Let) -> Node:
+        self.bind(node)
+        return self.bound(node)
+
+    def declare(self, buffer: Buffer) -> Buffer:
+        shape = tuple(substitute(extent, self.variables) for extent in buffer.shape)
+        moved = any(new is not old for new, old in zip(shape, buffer.shape, strict=True))
+        if moved or buffer in self.defined:
+            self.buffers[buffer] = replace(buffer, shape=shape)
+        self.defined.add(buffer)
+        return self.buffers.get(buffer, buffer)
