@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from textwrap import dedent
 
+import pytest
+
 import tirlite as tl
 
 
@@ -129,7 +131,37 @@ def test_an_address_handed_on_lasts_to_the_end_of_the_block() -> None:
         tl.call_extern("i32", "keep", tl.address_of(t[0]))  # 2
         y[0] = x[0]                  # 3
         """
-    ) == {"t": ((0, 4),)}
+    ) == {"t": ((1, 4),)}
+
+
+@pytest.mark.parametrize("mask", ["r", "w", "rw"])
+def test_nobody_has_an_address_that_was_not_yet_taken(mask: str) -> None:
+    """What the callee may do is no word on how long it keeps the address."""
+    times = live(
+        f"""
+        t = tl.alloc(tl.f32[4])      # 0
+        u = tl.alloc(tl.f32[4])      # 1
+        y[0] = x[0]                  # 2
+        for i in range(n):           # 3
+            if i > 1:                # 4
+                tl.call_extern("i32", "keep", tl.access_ptr(t, 0, 4, "{mask}"))  # 5
+                tl.call_extern("i32", "keep", tl.address_of(u[0]))               # 6
+        y[0] = x[0]                  # 9
+        """
+    )
+    assert times == {"t": ((3, 10),), "u": ((3, 10),)}
+
+
+def test_a_volatile_buffer_lives_all_along() -> None:
+    assert live(
+        """
+        t = tl.alloc(tl.f32[4], volatile=True)  # 0
+        y[0] = x[0]                             # 1
+        t[0] = x[0]                             # 2
+        y[0] = t[0]                             # 3
+        y[1] = x[0]                             # 4
+        """
+    ) == {"t": ((0, 5),)}
 
 
 def test_views_are_uses_of_their_root() -> None:

@@ -229,6 +229,38 @@ def test_an_address_that_is_handed_on_is_good_to_the_end_of_the_body(use: str) -
     assert verdict(body, "a", "b") == "`a` and `b` share bytes, and not all that happens there is known"
 
 
+EXTERN = """
+a = tl.alloc(tl.f32[8])
+b = tl.alloc(tl.f32[8])
+b[0] = x[0, 0]
+y[0, 0] = b[0]
+{before}
+for i in range(n):
+    {inside}
+    if i > 2:
+        tl.call_extern("i32", "fill", tl.access_ptr(a, 0, 8, "w"))
+        y[i, 0] = a[3]
+{after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "stmt", "is_fine"),
+    [
+        ("before", "y[0, 1] = b[0]", True),
+        ("inside", "y[i, 1] = b[0]", False),
+        ("inside", "b[0] = y[i, 0]", False),
+        ("after", "b[0] = 2", False),
+        ("after", "y[0, 1] = b[0]", False),
+        ("before", "a[0] = y[0, 0]", True),
+        ("before", "a[0] = y[0, 0]\nb[0] = 1", False),
+    ],
+)
+def test_an_address_is_nowhere_before_the_first_use(place: str, stmt: str, is_fine: bool) -> None:
+    stmts = dict.fromkeys(("before", "inside", "after"), "y[0, 2] = x[0, 2]") | {place: stmt}
+    assert (verdict(EXTERN.format(**stmts), "a", "b") == "") == is_fine
+
+
 def test_what_is_declared_in_an_extern_scope_ends_with_it() -> None:
     body = """
         with tl.attr("extern_scope"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textwrap import dedent, indent
 
+import numpy as np
 import pytest
 
 import tirlite as tl
@@ -500,3 +501,28 @@ def test_the_pass_alone_knows_what_attributes_say_of_a_buffer() -> None:
     assert str(alone) == str(StorageRewrite("share")(Normalize()(func)))
     left = ["a: f32[64] in global", "b: f32[64] in shared", "c: f32[64] in global"]
     assert sorted(map(str, tl.allocations(alone))) == left
+
+
+def test_what_c_fills_takes_the_place_of_what_is_dead_by_then() -> None:
+    func = tl.parse(
+        """
+        n = tl.dim("n")
+
+        @tl.kernel
+        def f(x: tl.f32[n], y: tl.f32[n]):
+            filled = tl.alloc(tl.f32[n])
+            turned = tl.alloc(tl.f32[n])
+            for i in range(n):
+                turned[i] = x[n - 1 - i] + 1
+            for i in range(n):
+                y[i] = turned[i]
+            tl.call_extern("handle", "memcpy", tl.access_ptr(filled, 0, n, "w"), tl.access_ptr(x, 0, n, "r"), n * 4)
+            for i in range(n):
+                y[i] = y[i] + 10 * filled[i]
+        """
+    )
+    compiled = tl.compile(func)
+    assert str(compiled.plan.total) == "4*n"
+    x, y = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
+    compiled(x, y)
+    np.testing.assert_array_equal(y, x[::-1] + 1 + 10 * x)

@@ -3,8 +3,8 @@
 A lifetime runs from the first touch to the last over the positions of the linear access sequence, and is half-open.
 A composite beside the Allocate counts as a whole, from its `before` to its `after`: what is allocated outside a loop
 and touched inside lives as long as the loop. Where an `if` beside the Allocate holds all touches, its branches exclude
-each other, and the lifetime is that inside each branch. A buffer whose address is handed on, or that is volatile, lives
-as long as its region.
+each other, and the lifetime is that inside each branch. A buffer whose address is handed on lives to the end of its
+region, whatever is said of the use; one that is volatile lives as long as its region.
 
 What several threads see lives longer, as they run at no fixed pace: until the next barrier after its last use that all
 of them pass, and from the last one before its first.
@@ -72,8 +72,13 @@ def _live(allocation: Allocation) -> tuple[Interval, ...]:
         assert home.attach is not None
         return (_whole(home.attach),)
     if allocation.buffer.volatile or AccessKind.OPAQUE in [touch.kind for touch in touches]:
-        whole = _whole(home)
-        return _between_barriers(home, whole) if allocation.visibility is Visibility.BLOCK else (whole,)
+        first, last = _whole(home)
+        if allocation.visibility is Visibility.BLOCK:
+            return _between_barriers(home, (first, last))
+        if not allocation.buffer.volatile:
+            # Nobody has an address that was not yet taken.
+            first, _ = _hull(touches, [child_of(home, touch.region) for touch in touches])
+        return ((first, last),)
     if allocation.visibility is Visibility.BLOCK:
         # Threads may be in both branches of an `if` at one time.
         return _between_barriers(home, _hull(touches, [child_of(home, touch.region) for touch in touches]))

@@ -13,18 +13,33 @@ def hull_of(resident: Resident, outermost: dict[tuple[Region, Region], Region | 
     """From the first to the last position; None for what is never touched.
 
     What happens in a loop inside the body of the Allocate counts as all of that loop. A buffer whose address is handed
-    on or that is volatile takes its whole body. What several threads use counts from barrier to barrier, since they
-    run at no fixed pace. `outermost` remembers the outermost loop of each region inside each body.
+    on is in use from its first use to the end of its body, and one that is volatile from the begin on. What several
+    threads use counts from barrier to barrier, since they run at no fixed pace. `outermost` remembers the outermost
+    loop of each region inside each body.
     """
     home = resident.region
     _, *touches = resident.happenings  # the declaration comes first
     if not touches:
         return None
-    hull = (resident.position, home.end) if resident.opaque is not None else _touched(home, touches, outermost)
+    hull = (_begin(resident), home.end) if resident.opaque is not None else _touched(home, touches, outermost)
     if not resident.is_seen_by_several:
         return hull
     resident.stretches = stretches_around(home, hull)
     return min(resident.stretches)[0], max(high for _, high in resident.stretches)
+
+
+def _begin(resident: Resident) -> int:
+    """From where on anything may happen to one whose address is handed on, at the level of its Allocate."""
+    home, touches = resident.region, resident.happenings[1:]
+    if resident.buffer.volatile or resident.is_seen_by_several or not touches:
+        return resident.position
+    region = touches[0].region
+    if region is home:
+        return touches[0].position
+    while region.parent is not home:
+        assert region.parent is not None
+        region = region.parent
+    return region.begin
 
 
 def _touched(home: Region, touches: list[Happening], outermost: dict[tuple[Region, Region], Region | None]) -> Hull:
@@ -50,7 +65,7 @@ def is_elsewhere(one: Resident, other: Resident) -> bool:
     """Whether nothing happens to `other` in the body that `one` takes wholly, if it does; False for threads."""
     if not is_whole(one):
         return True
-    low, high = one.position, one.region.end
+    low, high = _begin(one), one.region.end
     return not one.is_seen_by_several and not any(low <= each.position <= high for each in other.happenings)
 
 
@@ -60,7 +75,7 @@ def used_all_along(resident: Resident) -> Resident:
         return resident
     first, *rest = resident.happenings
     last = max(each.position for each in resident.happenings)
-    begin = replace(first, event=Event.STORE)
+    begin = replace(first, event=Event.STORE, position=_begin(resident))
     end = replace(first, event=Event.LOAD, position=last)
     return replace(resident, happenings=[first, begin, *rest, end])
 
