@@ -34,6 +34,7 @@ _MODULES = {
     "ir": "tirlite.ir",
     "passes": "tirlite.rewrite",
     "plan": "tirlite.plan",
+    "solver": "tirlite.solver",
 }
 _HOMES = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 

@@ -11,6 +11,7 @@ from tirlite import graph as graph
 from tirlite import ir as ir
 from tirlite import plan as plan
 from tirlite import rewrite
+from tirlite import solver as solver
 from tirlite.analysis import allocations as allocations
 from tirlite.diag import CallError as CallError
 from tirlite.diag import CallTypeError as CallTypeError
