@@ -8,14 +8,12 @@ from tirlite.diag import KernelError, Message, Span
 from tirlite.dsl.calls import CallSite
 from tirlite.dsl.cell_types import CellTypes
 from tirlite.dsl.convert import LossyStore, is_literal, number, stored
-from tirlite.dsl.declarations import allocation, view
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.local_names import Home, LocalNames, Use, names_in
 from tirlite.dsl.operators import BINARY, binary
 from tirlite.dsl.parameters import checked, described
 from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import Cell, Scope
-from tirlite.dsl.static import unpacked
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, Load, Var
 from tirlite.ir.stmt import Allocate, Let, Store
@@ -148,6 +146,8 @@ class Assignments:
             raise NotInKernels("an assignment to several targets", instead, span=self._span(stmt)).error()
         for name in names_in(target):
             self.check(name.id, Use.SCALAR, self._span(name))
+        from tirlite.dsl.static import unpacked
+
         values = unpacked(self._expressions.value(stmt.value, alone=True), len(target.elts), span)
         held = [self._held(each) for each in values]
         for part, value in zip(target.elts, held, strict=True):
@@ -288,6 +288,8 @@ class Assignments:
         return cell
 
     def _declare(self, name: str, site: CallSite, span: Span) -> None:
+        from tirlite.dsl.declarations import allocation, view
+
         made = allocation(name, site, span) if site.word.name == "alloc" else view(name, site, span)
         self._scope.add(made)
         self._scope.bind(name, made.buffer, span)

@@ -12,10 +12,8 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from tirlite.diag import Message, Span
-from tirlite.dsl.attributes import literal_rows
 from tirlite.dsl.calls import CallSite, WrongArgument, call, conditional, misplaced
 from tirlite.dsl.convert import cast, condition, is_literal, number
-from tirlite.dsl.declarations import promised
 from tirlite.dsl.indexing import Shape, chosen, element, extent_of, tensor_type
 from tirlite.dsl.inline import Inline
 from tirlite.dsl.operators import BINARY, COMPARE, binary, logical, unary
@@ -23,7 +21,6 @@ from tirlite.dsl.parameters import described, output
 from tirlite.dsl.places import Places
 from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import Scope
-from tirlite.dsl.static import evaluated
 from tirlite.dsl.surroundings import Surroundings, is_tl, meaning, member
 from tirlite.dsl.vocabulary import DECLARATIONS, Word, named
 from tirlite.ir.dtype import DType
@@ -251,6 +248,8 @@ class Expressions:
         if function.name == "out" and len(site.args) == 1 and not site.keywords:
             return output(site.args[0], site.spans[0])
         if function.name == "buffer" and len(site.args) == 1:
+            from tirlite.dsl.declarations import promised
+
             return promised(site)
         return call(site)
 
@@ -275,6 +274,8 @@ class Expressions:
         """`tl.static(expression)`."""
         if len(node.args) != 1 or node.keywords:
             raise NotInKernels("tl.static in this form", "write tl.static(expression)", span=self.span(node)).error()
+        from tirlite.dsl.static import evaluated
+
         return evaluated(node.args[0], self.places, self.surroundings, self.scope, self.local)
 
     def note_names(self, node: ast.AST) -> None:
@@ -321,7 +322,7 @@ class Expressions:
     def _site(self, function: Word | DType, node: ast.Call, given: Sequence[ast.expr] | None = None) -> Steps[CallSite]:
         args, given = [], node.args if given is None else given
         for arg in given:
-            rows = literal_rows(arg) if function.name == "attr" else None
+            rows = _rows(arg) if function.name == "attr" else None
             args.append(rows if rows is not None else (yield self._steps(arg)))
         keywords = {}
         for keyword in node.keywords:
@@ -342,6 +343,13 @@ class Expressions:
         body = number((yield self._steps(node.args[2])), self.span(node.args[2]))
         self._lets.pop()
         return LetExpr(var, value, body)
+
+
+def _rows(argument: ast.expr) -> object | None:
+    """The rows of integers that an attribute is given, where they are written out; tuples have no other use."""
+    from tirlite.dsl.attributes import literal_rows
+
+    return literal_rows(argument)
 
 
 _RULES: Mapping[type[ast.AST], Callable[[Expressions, Any], Steps[object]]] = {

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Sequence
 
 from tirlite.diag import KernelError, Message, Span
-from tirlite.dsl.arguments import bound
 from tirlite.dsl.body import Body
 from tirlite.dsl.calls import CallSite
 from tirlite.dsl.cell_types import CellTypes
@@ -121,6 +120,8 @@ class Invocation:
         surroundings = surroundings_of(callee.function, callee.frame_locals, around.captures, prefix)
         params, given = tree.args.args, callee.function.__defaults__ or ()
         defaults = dict(zip([each.arg for each in params[len(params) - len(given) :]], given, strict=True))
+        from tirlite.dsl.arguments import bound
+
         values = bound(callee.name, [each.arg for each in params], defaults, site)
         body = Body(
             tree, places, surroundings, types, lambda scope: Invocation(scope, surroundings, types, self.depth + 1)

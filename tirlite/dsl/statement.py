@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from tirlite.diag import KernelError, Message, Span
 from tirlite.dsl.assignment import Assignments
-from tirlite.dsl.attributes import attribute_of, thread_attribute
 from tirlite.dsl.calls import CallSite, misplaced
 from tirlite.dsl.convert import condition, is_literal, number
 from tirlite.dsl.expression import Expressions
@@ -18,7 +17,6 @@ from tirlite.dsl.loops import header
 from tirlite.dsl.parameters import described
 from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import AlreadyReported, Scope
-from tirlite.dsl.static import rounds, truth, unpacked
 from tirlite.dsl.surroundings import meaning
 from tirlite.dsl.vocabulary import Word
 from tirlite.ir.dtype import i64
@@ -180,6 +178,8 @@ class Statements:
 
     def static_branch(self, stmt: ast.If) -> Steps[None]:
         """`if tl.static(...)`: one of the two bodies stands here, the other one nowhere."""
+        from tirlite.dsl.static import truth
+
         field = "body" if truth(self.expressions.value(stmt.test), self._span(stmt.test)) else "orelse"
         yield self._written_out(stmt, field)
 
@@ -197,6 +197,8 @@ class Statements:
             raise NotInKernels("this variable of a loop", "write a name, or names", span=span).error()
         for target in targets:
             self.assignments.check(target.id, Use.LOOP, self._span(target))
+        from tirlite.dsl.static import rounds, unpacked
+
         for value in rounds(self.expressions.value(stmt.iter), self._span(stmt.iter)):
             values = unpacked(value, len(targets), span) if isinstance(stmt.target, ast.Tuple) else (value,)
             self.scope.open(self.names.blocks[stmt, "body"])
@@ -286,6 +288,8 @@ class Statements:
 
     def _attribute(self, site: CallSite | None) -> Var | tuple[AttrKey, Buffer | None, AttrValue]:
         """What an attribute says; the variable where it binds a loop to a thread."""
+        from tirlite.dsl.attributes import attribute_of, thread_attribute
+
         bound = thread_attribute(site)
         if bound is None:
             return attribute_of(site)
