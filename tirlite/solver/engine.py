@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +14,9 @@ from tirlite.plan.search.advance import advance
 from tirlite.plan.search.cells import NAMES, Array, Cells
 from tirlite.solver.reach import LARGEST, SLICE
 from tirlite.solver.splice import kernel_text
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 class CompiledEngine:
@@ -26,6 +31,7 @@ class CompiledEngine:
 
     def __init__(self) -> None:
         self.kernel: driver.Kernel = driver.compile(parse(kernel_text(advance, NAMES), "search"))
+        self._others: dict[Callable[..., None], driver.Kernel] = {}
 
     def array(self, values: Sequence[int], /) -> Array:
         """The values as 64-bit integers, with one cell at least."""
@@ -38,3 +44,10 @@ class CompiledEngine:
     def advance(self, cells: Cells, nodes: int, /) -> None:
         """Goes on for so many nodes, or until the search ends."""
         self.kernel(*(getattr(cells, name) for name in NAMES), nodes)
+
+    def run(self, procedure: Callable[..., None], cells: DataclassInstance, /, *numbers: int) -> None:
+        """Compiles the procedure, which takes part of a second, when it is called first."""
+        names = [field.name for field in fields(cells)]
+        if procedure not in self._others:
+            self._others[procedure] = driver.compile(parse(kernel_text(procedure, names), procedure.__name__))
+        self._others[procedure](*(getattr(cells, name) for name in names), *numbers)

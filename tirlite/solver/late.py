@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING
@@ -13,6 +13,8 @@ from tirlite.plan.search.engine import PythonEngine
 from tirlite.solver.reach import LARGEST, SLICE
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from tirlite.solver.engine import CompiledEngine
 
 # Nodes times buffers that Python works through before the compiled engine takes over: about what compiling costs.
@@ -62,6 +64,10 @@ class LateEngine:
                 if isinstance(values, list):
                     setattr(cells, each.name, engine.array(values))
             engine.advance(cells, nodes)
+
+    def run(self, procedure: Callable[..., None], cells: DataclassInstance, /, *numbers: int) -> None:
+        """Compiled at once: those who call this have very much to do."""
+        compiled_engine().run(procedure, cells, *numbers)
 
 
 @cache

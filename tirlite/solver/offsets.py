@@ -54,6 +54,8 @@ def compiled_offsets(plan: Plan) -> Callable[[Values], Offsets]:
     made = formulas([plan.placements[request.id].offset for request in requests], dims)
     offsets = np.zeros(len(requests), np.int64)
     slowly = partial(_filled, offsets, offset_evaluator(plan), dims)
+    if all(isinstance(plan.placements[request.id].offset, int) for request in requests):
+        slowly = partial(_refilled, offsets, slowly(tuple([dim.low for dim in dims])).copy(), offset_evaluator(plan))
     limits = safe_limits(made, dims)
     return public(slowly) if limits is None else _compiled(made, limits, offsets, public(slowly))
 
@@ -65,6 +67,13 @@ def _filled(offsets: Offsets, exact: Callable[[Values], Values], dims: Sequence[
         told = ", ".join(f"{dim.name} = {value}" for dim, value in zip(dims, values, strict=True))
         raise OffsetTooLarge(told, str(most)).error()
     offsets[:] = found
+    return offsets
+
+
+def _refilled(offsets: Offsets, kept: Offsets, exact: Callable[[Values], Values], values: Values) -> Offsets:
+    """The same offsets for all values: to copy them takes a fifth of the time that numbers of Python's take."""
+    exact(values)
+    offsets[:] = kept
     return offsets
 
 

@@ -1,7 +1,7 @@
 """Hung: blocks and the large ones among them in, how far below the top of an arena all others begin out.
 
-The others are swept, and hang upside down from the top. What hangs lowest where too much does may wait instead, and
-goes to where room is left when all else has its place.
+The others are swept, or packed by the fill, and hang upside down from the top. What hangs lowest where too much does
+may wait instead, and goes to where room is left when all else has its place.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from dataclasses import replace
 from itertools import accumulate
 
 from tirlite.plan.pack.blocks import Block, Piece, Sections
+from tirlite.plan.pack.filled import filled
 from tirlite.plan.pack.sweep import sweep
+from tirlite.plan.pack.terrain import Times
+from tirlite.plan.search.engine import Engine
 from tirlite.record import record
 
 # Of more sections than this with too many bytes, none is looked at.
@@ -34,12 +37,17 @@ class Hung:
     waiting: Sequence[int] = ()
 
     @classmethod
-    def of(cls, blocks: Sequence[Block], sections: Sections, large: Iterable[int]) -> Hung:
-        """All blocks but the large ones, swept. None has a fixed offset."""
+    def of(
+        cls, blocks: Sequence[Block], sections: Sections, large: Iterable[int], engine: Engine | None = None
+    ) -> Hung:
+        """All blocks but the large ones, swept, or filled in if there is an engine. None has a fixed offset."""
         taken = dict.fromkeys(sorted(large))
         small = [number for number in range(len(blocks)) if number not in taken]
-        whole = [_rounded(blocks[number]) for number in small]
-        drops = [top + block.size for top, block in zip(sweep(whole, 0), whole, strict=True)]
+        whole = [_rounded(block) for block in blocks]
+        tops = None if engine is None else _packed(whole, small, engine)
+        if tops is None:
+            tops = sweep([whole[number] for number in small], 0)
+        drops = [top + whole[number].size for top, number in zip(tops, small, strict=True)]
         depth = _depth(sections, small, drops)
         return cls(blocks, sections, list(taken), small, drops, depth, depth)
 
@@ -105,13 +113,32 @@ def _live(sections: Sections, numbers: Iterable[int]) -> Iterator[int]:
     return accumulate(change[:-1])
 
 
+def _packed(blocks: Sequence[Block], small: Sequence[int], engine: Engine) -> list[int] | None:
+    """Offsets of small blocks by the fill, those first that live where the most lives of all; None if it takes long."""
+    import numpy as np
+
+    times = Times.of(blocks)
+    is_small = np.zeros(len(blocks), bool)
+    is_small[small] = True
+    part = times.some(is_small[times.order])
+    floor = int(times.load.max(initial=0))
+    found = filled(part, part.life.astype(np.float64), times.load, floor, engine)
+    if found is None:
+        return None
+    offsets = np.zeros(len(blocks), np.int64)
+    offsets[part.order] = found
+    return [int(offset) for offset in offsets[small]]
+
+
 def _depth(sections: Sections, numbers: Sequence[int], drops: Sequence[int]) -> list[int]:
     """How deep what hangs reaches in each section."""
-    depth = [0] * len(sections.load)
+    import numpy as np
+
+    depth = np.zeros(len(sections.load), np.int64)
     for drop, number in sorted(zip(drops, numbers, strict=True)):
         for low, high, _ in sections.spans[number]:
-            depth[low:high] = [drop] * (high - low)
-    return depth
+            depth[low:high] = drop
+    return [int(each) for each in depth]
 
 
 def _filled(blocks: Sequence[Block], offsets: Sequence[int], waiting: Sequence[int]) -> list[int]:

@@ -8,6 +8,7 @@ from random import Random
 
 from tirlite.plan.pack.blocks import Block, Sections, sections_of, top_of
 from tirlite.plan.pack.bundles import Bundles
+from tirlite.plan.pack.filled import fillings
 from tirlite.plan.pack.first_fit import first_fit, meetings
 from tirlite.plan.pack.skyline import Skyline, Work
 from tirlite.plan.pack.split import part_of_largest, split
@@ -62,12 +63,13 @@ def pack_blocks(
 ) -> list[int]:
     """Offsets for blocks of one memory; the first that need no more than the floor, or the least that are found.
 
-    With an `engine`, the largest of very many blocks are placed by searches.
+    With an `engine`, many blocks are placed by the fill, and the largest of very many by searches.
     The answer is the same in every process. Cost: O(n log n) for many blocks; for few, what the budget allows.
     Many blocks are not tried again once the `limits` are over, which Ctrl-C brings about as well.
     """
     if len(blocks) > _HUGE and all(block.fixed is None for block in blocks):
-        return sweep(blocks, _SWEEPS[0][0])
+        ways = fillings(blocks, engine) if engine is not None else iter(())
+        return min(ways, key=lambda offsets: top_of(blocks, offsets), default=None) or sweep(blocks, _SWEEPS[0][0])
     sections = sections_of(blocks)
     floor = max(sections.floor, *(block.fixed + block.size for block in blocks if block.fixed is not None), 0)
     goal = floor + (int(floor * _GOOD) if len(blocks) > _MANY else 0)
@@ -122,12 +124,14 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work, engine: E
         yield from _by_orders(blocks, sections, near, pressed, work)
     has_time = _FILLED // count >= _SEVERAL if count else True
     stands_out = not has_time and near is None and part_of_largest(blocks, sections) >= _OUTSTANDING
-    if engine is not None and is_free and stands_out:
-        found = under(blocks, sections, engine)
+    if engine is not None and is_free and count > _LARGE:
+        yield from fillings(blocks, engine, is_brief=stands_out)
+        found = under(blocks, sections, engine) if stands_out else None
         if found is not None:
             yield found
-            if top_of(blocks, found) <= sections.floor * (1 + _CLOSE):
-                return
+        # The fill sees neither gaps nor sizes that change.
+        if all(len(block.pieces) == 1 for block in blocks):
+            return
     if is_free and not is_small:
         yield from _low_places(blocks, sections, aligns, work, is_brief=not has_time and crowd < _BRIEF * count)
     if is_free and count > 1:

@@ -46,7 +46,7 @@ def under(blocks: Sequence[Block], sections: Sections, engine: Engine) -> list[i
     large = ranked[: min(len(blocks) // _PART, _LARGE)]
     if not large:
         return None
-    hung = Hung.of(blocks, sections, large).shortened(int(sections.floor * (1 + _HOLES)))
+    hung = Hung.of(blocks, sections, large, engine).shortened(int(sections.floor * (1 + _HOLES)))
     beneath = _Beneath.of(hung)
     if beneath is None or beneath.least > sections.floor * (1 + _CLOSE):
         return None

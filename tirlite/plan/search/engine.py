@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from tirlite.plan.search.advance import advance
 from tirlite.plan.search.cells import Array, Cells
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 class Engine(Protocol):
@@ -34,6 +37,9 @@ class Engine(Protocol):
     def advance(self, cells: Cells, nodes: int, /) -> None:
         """Goes on for so many nodes, or until `state[STATUS]` tells of an end."""
 
+    def run(self, procedure: Callable[..., None], cells: DataclassInstance, /, *numbers: int) -> None:
+        """Calls a procedure that is also kernel language on cells, a record of arrays of 64-bit integers."""
+
 
 class PythonEngine:
     """The rules as they are written, run by Python on lists: some thousand nodes a second, nothing to compile."""
@@ -50,3 +56,6 @@ class PythonEngine:
 
     def advance(self, cells: Cells, nodes: int, /) -> None:
         advance(cells, nodes)
+
+    def run(self, procedure: Callable[..., None], cells: DataclassInstance, /, *numbers: int) -> None:
+        procedure(cells, *numbers)
