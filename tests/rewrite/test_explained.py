@@ -32,6 +32,15 @@ def test_a_pair_that_was_allowed_and_not_taken_is_told() -> None:
     assert "`b` might take over the place of `a`" in tl.plan.solve(problem, "none").explain("a", "b")
 
 
+def test_each_pair_is_told_without_being_asked_for_where_they_are_few() -> None:
+    requests = [tl.plan.Request(f"r{k}", 8, ((k, k + 2),)) for k in range(13)]
+    few, many = (tl.plan.solve(tl.plan.Problem(requests[:count]), "share").explain() for count in (12, 13))
+    plan = mirrored.plan
+    assert all(f"    {line}" in plan.explain().splitlines() for line in plan.explain("a", "b").splitlines())
+    assert few.count("`r0` and ") == 11
+    assert "78 pairs: `explain(first, second)` tells why two of them share, or do not" in many
+
+
 def test_the_peak_is_told_with_what_is_live_then_as_a_formula() -> None:
     assert mirrored.plan.explain().splitlines()[-1].startswith("peak of global: 8*n bytes at time ")
     assert mirrored.plan.explain().splitlines()[-1].endswith(": a, b")

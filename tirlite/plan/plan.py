@@ -83,7 +83,7 @@ class Plan(Layout):
 
     @public
     def explain(self, first: str | None = None, second: str | None = None) -> str:
-        """Who shares with whom and why; or, with two ids, why these two share or do not."""
+        """Who shares with whom and why, and for each pair of up to 12 why or why not; or, with two ids, for these."""
         from tirlite.plan.report import explain_all, explain_pair
 
         if first is not None and second is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 from tirlite.diag import Message, PlanError, nearest
 from tirlite.plan.bound import peaks
 from tirlite.plan.decision import Choice
@@ -11,6 +13,8 @@ from tirlite.show import Piece, Role, Styled, table
 from tirlite.sizes import Size
 
 _ROWS = 40
+# Pairs of requests that are told of one by one.
+_PAIRS = 66
 
 
 class UnknownRequest(Message):
@@ -80,8 +84,18 @@ def explain_all(layout: Layout, only: str | None = None) -> str:
                 f"    {request.id}: {request.size} bytes{place}, live {request.spans}; {_why(layout, request.id)}"
             )
     if only is None:
-        lines += [*_peaks(layout), *_outside(layout)]
+        lines += [*_pairs(layout), *_peaks(layout), *_outside(layout)]
     return "\n".join(lines)
+
+
+def _pairs(layout: Layout) -> list[str]:
+    """For each pair of requests why they share, or do not; where they are many, how to ask for one."""
+    names = list(layout.problem.by_id)
+    count = len(names) * (len(names) - 1) // 2
+    if count > _PAIRS:
+        return [f"{count} pairs: `explain(first, second)` tells why two of them share, or do not"]
+    told = [explain_pair(layout, first, second) for first, second in combinations(names, 2)]
+    return ["pairs:", *(f"    {line}" for each in told for line in each.split("\n"))] if told else []
 
 
 def _peaks(layout: Layout) -> list[str]:
