@@ -6,7 +6,7 @@ functions) and `validate_names` (definitions and uses). `RULES` lists what they 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import islice
 from typing import TypeAlias
@@ -136,13 +136,15 @@ def _own_violations(func: PrimFunc) -> Iterator[Message]:
         steps += 1
         if steps == ALWAYS_FINE:
             demand_few_repeats(func)
-        broken: list[Message] = []
+        broken: Sequence[Message] = ()
         if isinstance(step, Node):
             if isinstance(step, Stmt):
                 span = step.span
             broken = _at_node(step, scope)
-            if step.CHILDREN or step.DEFINES:
+            if step.DEFINES or isinstance(step, SeqStmt):
                 stack.extend(reversed(_steps(step)))
+            elif step.CHILDREN:
+                stack += step.children()[::-1]
         elif isinstance(step, _Define):
             broken = _at_definition(step, scope, span)
         elif step is _Edge.OPEN:
@@ -154,12 +156,10 @@ def _own_violations(func: PrimFunc) -> Iterator[Message]:
 
 
 def _steps(node: Node) -> list[_Step]:
-    """What a node is made of, in program order: children, definitions, the edges of blocks."""
+    """What a block, or a node that defines something, is made of, in program order, with the edges of blocks."""
     children: list[_Step] = list(node.children())
     if isinstance(node, SeqStmt):
         return [_Edge.OPEN, *children, _Edge.CLOSE]
-    if not node.DEFINES:
-        return children
     definitions: list[_Step] = []
     for name in _members(node, node.DEFINES):
         definitions += [*(name.shape if isinstance(name, Buffer) else ()), _Define(name, node)]
@@ -177,17 +177,18 @@ def _members(node: Node, fields: tuple[str, ...]) -> Iterator[Var | Buffer]:
             yield value
 
 
-def _at_node(node: Node, scope: names.Names) -> list[Message]:
+def _at_node(node: Node, scope: names.Names) -> Sequence[Message]:
     if isinstance(node, PrimFunc):
         return list(statements.function_violations(node))
-    found = []
-    if isinstance(node, Var):
-        found.append(scope.use(node))
-    elif node.USES:
-        found += [scope.use(name) for name in _members(node, node.USES)]
+    found: list[Message] = []
+    if node.USES or isinstance(node, Var):
+        for name in (node,) if isinstance(node, Var) else _members(node, node.USES):
+            if (message := scope.use(name)) is not None:
+                found.append(message)
     for rule in _NODE_RULES.get(type(node), ()):
-        found.append(rule(node))
-    return [message for message in found if message is not None] if found else []
+        if (message := rule(node)) is not None:
+            found.append(message)
+    return found
 
 
 def _at_definition(step: _Define, scope: names.Names, span: Span | None) -> list[Message]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tirlite.diag import Message, PlanError
 from tirlite.ir.dtype import DType, bool_, i64
-from tirlite.ir.expr import Buffer, Call, IntImm, LetExpr, Load, Var
+from tirlite.ir.expr import Buffer, Call, IntImm, LetExpr, Load, Var, access_type
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import (
@@ -302,7 +302,7 @@ class ShapeNotFixed(Message):
 
 
 def store_type(node: Store) -> Message | None:
-    wanted = Load(node.buffer, node.indices).dtype
+    wanted = access_type(node.buffer, node.indices)
     return None if node.value.dtype == wanted else StoreType(node.buffer.name, wanted, node.value.dtype)
 
 
