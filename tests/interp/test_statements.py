@@ -159,8 +159,12 @@ def test_attributes_change_nothing() -> None:
 
 def test_a_barrier_outside_thread_loops_is_passed() -> None:
     b = Builder("f")
+    x = b.param("x", f32[1])
     b.evaluate(Call(i32, Op.BARRIER, (StringImm("shared"),)))
-    interpret(b.build(), {})
+    b.store(x, 0, 1.0)
+    array = np.zeros(1, np.float32)
+    interpret(b.build(), {x: array})
+    assert array[0] == 1
 
 
 def test_extern_calls_and_addresses_are_refused() -> None:

@@ -96,6 +96,7 @@ class Region:
 
     @property
     def is_thread(self) -> bool:
+        """Whether it is the body of a thread-bound loop."""
         return isinstance(self.composite, For) and self.composite.kind is ForKind.THREAD
 
 

@@ -185,6 +185,7 @@ class InPlaceProof:
 
     @property
     def allowed(self) -> bool:
+        """Whether the destination may take over the bytes of the source."""
         return self.obstacle is None
 
     @property

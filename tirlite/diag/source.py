@@ -21,6 +21,7 @@ class Source:
 
     @classmethod
     def of(cls, name: str, text: str, first_line: int = 1) -> Source:
+        """The source with the lines of `text`, the first of which is line `first_line` of the file."""
         return cls(name, tuple(text.splitlines()), first_line)
 
     def line(self, number: int) -> str | None:
