@@ -151,6 +151,20 @@ def ranged(match_range, *requests, in_place=()):
     return sorted(" ".join(ids) for ids in plan.residents.values()), plan.total
 
 
+def test_padding_between_slots_makes_it_no_larger_than_the_baseline():
+    problem = Problem(
+        (
+            Request("a", 2, (0, 1), align=4),
+            Request("b", 3, (0, 1)),
+            Request("c", 0, (1, 2)),
+            Request("d", 1, (1, 2), align=16),
+            Request("e", 0, (0, 1)),
+        ),
+        contiguous=True,
+    )
+    assert solve(problem, "share").total == solve(problem, "tvm").total == 17
+
+
 def test_with_a_match_range_storage_of_about_that_size_is_taken_only():
     small, large = Request("a", 16, (0, 1)), Request("b", 4096, (1, 2))
     assert ranged(256, small, large) == (["a b"], 4096)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import accumulate, product
 
 from tirlite.plan.best_fit import best_fit
@@ -11,14 +12,15 @@ from tirlite.plan.by_size import by_size
 from tirlite.plan.compare import proved_at_most
 from tirlite.plan.in_place import Handover, among, chosen, grouped, handovers
 from tirlite.plan.items import Item, items_of, items_of_groups, items_of_slots
+from tirlite.plan.layout import total_of
 from tirlite.plan.order import Order
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
 from tirlite.plan.samples import samples
 from tirlite.plan.slots import Slot, slot_plan
-from tirlite.plan.strategies.tvm import MATCH_RANGE, tvm_slots
-from tirlite.sizes import Size
+from tirlite.plan.strategies.tvm import MATCH_RANGE, tvm, tvm_slots
+from tirlite.sizes import Proof, Size, prove_lt
 
 _SAMPLES = 4
 _Algorithm = Callable[[Sequence[Item], Order, int | None], list[Slot] | None]
@@ -47,7 +49,16 @@ def share(problem: Problem, match_range: int | None = None) -> Plan:
     def fill(requests: Sequence[Request]) -> list[Slot]:
         return _share_slots(requests, among(pairs, requests), order, match_range)
 
-    return slot_plan(problem, "share", fill)
+    made = slot_plan(problem, "share", fill)
+    if match_range is not None or not _is_padded(made):
+        return made
+    # Slots know nothing of the padding between them, which may make those of the baseline smaller together.
+    baseline = tvm(problem)
+    return replace(baseline, strategy="share") if prove_lt(baseline.total, made.total) is Proof.YES else made
+
+
+def _is_padded(plan: Plan) -> bool:
+    return plan.problem.contiguous and plan.total != total_of(region.size for region in plan.pools.values())
 
 
 def _share_slots(
