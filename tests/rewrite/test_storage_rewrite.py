@@ -526,3 +526,20 @@ def test_what_c_fills_takes_the_place_of_what_is_dead_by_then() -> None:
     x, y = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
     compiled(x, y)
     np.testing.assert_array_equal(y, x[::-1] + 1 + 10 * x)
+
+
+def test_a_function_that_allocates_nothing_stays_as_it_is_and_wrong_options_are_told_all_the_same() -> None:
+    plans: list[object] = []
+    func = kernel("y[0, 0] = x[0, 0]")
+    assert StorageRewrite("pack", on_plan=plans.append)(func) is func
+    assert plans == []
+    with pytest.raises(tl.PlanError, match="there is no strategy `packs`"):
+        StorageRewrite("packs")(func)
+    with pytest.raises(tl.PlanError, match="has no option `match_range`"):
+        StorageRewrite("pack", match_range=2)(func)
+
+    def planner(problem: tl.plan.Problem) -> tl.plan.Plan:
+        return tl.plan.solve(problem, "none")
+
+    StorageRewrite(planner, on_plan=plans.append)(func)
+    assert [getattr(plan, "strategy", None) for plan in plans] == ["none"]
