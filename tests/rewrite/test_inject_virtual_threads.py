@@ -220,3 +220,34 @@ def seen(x: tl.i32[n], z: tl.i8[n + 1]):
     x = np.zeros(2, np.int32)
     tl.compile(tl.parse(text), strategy=strategy)(x, np.ones(3, np.int8))
     assert x[0] == 1
+
+
+def test_where_there_are_no_virtual_threads_nothing_is_read_for_them() -> None:
+    expect_injected(
+        """
+        for v in tl.thread("vthread", n // 32):
+            for i in range(x[n + 5]):
+                y[v] = i
+        """,
+        """
+        if 0 < n // 32:
+            for i in range(x[n + 5]):
+                for v in range(n // 32):
+                    y[v] = i
+        """,
+    )
+
+
+def test_a_barrier_stays_open_to_the_threads_around() -> None:
+    func = kernel(
+        """
+        for t in tl.thread("threadIdx.x", 4):
+            for v in tl.thread("vthread", t + 1):
+                if v == 0:
+                    y[t] = x[t]
+                tl.barrier("warp")
+        """
+    )
+    y = np.zeros(16, np.int64)
+    tl.compile(func)(np.arange(1, 17), y)
+    assert y.tolist() == [1, 2, 3, 4, *[0] * 12]

@@ -252,7 +252,7 @@ class Phases:
                 items.append(Around(extent))
                 stmt = stmt.replaced(stop=extent.var)
             inside: list[Item] = yield self._items(stmt.body, (*axes, stmt))
-            if _is_positive(stmt.stop) or all(isinstance(item, Phase) for item in inside):
+            if _is_positive(stmt.stop) or not _needs_threads(inside):
                 return items + inside
             # What is run once for all threads is not run where there are none.
             some = IfThenElse(LT(const(0, i64), stmt.stop), SeqStmt(), span=stmt.span)
@@ -278,6 +278,15 @@ def _is_positive(extent: Expr) -> bool:
     if isinstance(extent, IntImm):
         return extent.value > 0
     return isinstance(extent, Var) and extent.dim is not None and extent.dim.min > 0
+
+
+def _needs_threads(items: Iterable[Item]) -> bool:
+    """Whether something is run once for all threads, which is nothing to be done where there are none.
+
+    A barrier that virtual threads pass stays open to the threads around, which all have to come to it.
+    """
+    once = [item.stmt for item in items_in_order(items) if isinstance(item, Around)]
+    return bool(once) and not any(map(is_barrier, once))
 
 
 def _declared_below(stmt: Stmt) -> Iterator[Var]:
