@@ -49,8 +49,10 @@ class _Trial:
         return self.memories[key]
 
     def several(self, arenas: Sequence[Sequence[Request]], pool: Pool) -> int | None:
-        """The least that these arenas need, if they fit in some order; fixed offsets are in one of them."""
-        if sum(any(request.fixed is not None for request in arena) for arena in arenas) > 1:
+        """The least that these arenas need, if they fit in some order; fixed offsets are in one, which is first."""
+        held = [arena for arena in arenas if any(request.fixed is not None for request in arena)]
+        arenas = held + [arena for arena in arenas if arena not in held]
+        if len(held) > 1:
             return None
         found = [self.arena(arena, pool.align) for arena in arenas]
         sizes = [size for size in found if size is not None]
@@ -58,8 +60,9 @@ class _Trial:
             return None
         aligns = [max(pool.align, *(request.align for request in arena)) for arena in arenas]
         if pool.capacity is not None:
-            rows = permutations(list(zip(sizes, aligns, strict=True)))
-            if min(map(end_of_row, rows)) > pool.capacity:
+            row = list(zip(sizes, aligns, strict=True))
+            ends = [end_of_row([*row[: len(held)], *rest]) for rest in permutations(row[len(held) :])]
+            if min(ends) > pool.capacity:
                 return None
         return sum(sizes)
 

@@ -37,10 +37,10 @@ class Descent:
         self.best: list[int] | None = None
         self._lowest = instance.floor
         self._highest = sum(instance.sizes) + sum(instance.aligns) + sum(offset or 0 for offset in instance.fixed)
-        self._is_owed = below is None
         self._loose = self._highest
+        self._below = below
         if below is not None:
-            self._highest = min(self._highest, -(-below // instance.unit))
+            self._highest = min(self._loose + 1, -(-below // instance.unit))
         self._stop = self._lowest
         self._rounds = 0
         self._orders = orders(instance)
@@ -49,6 +49,8 @@ class Descent:
     @property
     def bound(self) -> int:
         """Bytes that every packing needs, proved."""
+        if self._below is not None and self.is_lost:
+            return self._below
         return self._lowest * self.instance.unit
 
     @property
@@ -59,7 +61,7 @@ class Descent:
     @property
     def is_lost(self) -> bool:
         """Whether there is no packing, and will be none."""
-        return self.best is None and (self._is_owed or self._highest <= self._lowest)
+        return self.best is None and (self._below is None or self._highest <= self._lowest)
 
     def begin(self, start: Sequence[int] | None) -> None:
         """Takes a packing of all items, in bytes; without one finds a packing for each order, as it comes.
@@ -71,7 +73,7 @@ class Descent:
             self._keep([start[number] // instance.unit for number in instance.numbers])
             return
         nodes = 2 * len(instance.sizes) + _FIRST
-        if not self._is_owed and not self._is_done and self._try(self._highest - 1, nodes):
+        if self._below is not None and not self._is_done and self._try(self._highest - 1, nodes):
             return
         for order in self._orders:
             if self._must_find or not self._is_done:
@@ -104,7 +106,7 @@ class Descent:
 
     @property
     def _must_find(self) -> bool:
-        return self._is_owed and self.best is None
+        return self._below is None and self.best is None
 
     def _try(self, capacity: int, nodes: int) -> bool:
         """Whether some order finds a packing of this height; the one that does is tried first from then on."""

@@ -190,26 +190,43 @@ class Homes:
             self._known[key] = found
         return found
 
+    def _align(self, place: int, members: int) -> int:
+        return max(self.memories[place].align, *[request.align for request in self._members(members)])
+
     def _in_a_row(self, node: _Node, arenas: Sequence[tuple[int, Joint]]) -> tuple[_Row | None, bool]:
         """The arenas in an order in which they fit their memories; None, and whether there surely is no such order."""
         row: list[tuple[int, Joint]] = []
         is_sure = True
         for place, memory in enumerate(self.memories):
-            inside = [
-                (joint, max(memory.align, *[request.align for request in self._members(members)]))
+            stretches = [
+                _Stretch(joint, self._align(place, members), bool(members & self._fixed))
                 for (home, members), (_, joint) in zip(node.arenas, arenas, strict=True)
                 if home == place
             ]
-            if memory.capacity is not None:
-                few = sorted(inside, key=lambda each: -each[1])
-                orders = permutations(few) if len(few) <= _ROW else iter([tuple(few)])
-                is_sure = is_sure and len(few) <= _ROW
-                fitting = next((order for order in orders if _end(order) <= memory.capacity), None)
-                if fitting is None:
-                    return None, is_sure
-                inside = list(fitting)
-            row += [(place, joint) for joint, _ in inside]
+            most = _FAR if memory.capacity is None else memory.capacity
+            fitting = next((each for each in _rows(stretches) if _end(each) <= most), None)
+            is_sure = is_sure and len(stretches) <= _ROW
+            if fitting is None:
+                return None, is_sure
+            row += [(place, stretch.joint) for stretch in fitting]
         return tuple(row), True
+
+
+@record
+class _Stretch:
+    """An arena in a memory, what its address is a multiple of, and whether it holds fixed offsets."""
+
+    joint: Joint
+    align: int
+    is_held: bool
+
+
+def _rows(arenas: Sequence[_Stretch]) -> Iterator[Sequence[_Stretch]]:
+    """The orders in which arenas may stand, or a few; what holds fixed offsets is first, as these are addresses."""
+    held = [arena for arena in arenas if arena.is_held]
+    loose = sorted((arena for arena in arenas if not arena.is_held), key=lambda arena: -arena.align)
+    for order in permutations(loose) if len(arenas) <= _ROW else (tuple(loose),):
+        yield [*held, *order]
 
 
 def is_flat(requests: Sequence[Request], memory: Pool) -> bool:
@@ -219,11 +236,11 @@ def is_flat(requests: Sequence[Request], memory: Pool) -> bool:
     return step % max([memory.align, *(request.align for request in inside)]) == 0
 
 
-def _end(row: Sequence[tuple[Joint, int]]) -> int:
+def _end(row: Sequence[_Stretch]) -> int:
     """The end of arenas that stand one behind the other, each aligned."""
     end = 0
-    for joint, align in row:
-        end = -(-end // align) * align + joint.size
+    for stretch in row:
+        end = -(-end // stretch.align) * stretch.align + stretch.joint.size
     return end
 
 

@@ -13,8 +13,8 @@ from tirlite.plan.search.limits import Limits
 from tirlite.plan.search.minimise import minimise
 from tirlite.record import record
 
-# A choice costs as much as a node of a search for each of so many requests.
-_PER_NODE = 16
+# A choice costs as much as so many nodes of a search, and one more for each of so many requests.
+_LEAST, _PER_NODE = 2, 8
 _Taken = tuple[Handover, ...]
 # Bytes over some time, fewer than none where they are saved.
 _Bytes = tuple[Interval, int]
@@ -110,7 +110,7 @@ class _Part:
 
     def least(self, engine: Engine, limits: Limits, goal: int, below: int) -> Lowest:
         """The lowest arena of fewer than `below` bytes, or one of no more than `goal` bytes."""
-        cost = 1 + len(self.requests) // _PER_NODE
+        cost = _LEAST + len(self.requests) // _PER_NODE
         best: Joint | None = None
         left: list[int] = []  # bytes that all choices need which were not looked at to the end
         nodes: list[tuple[int, _Taken]] = [(0, ())]

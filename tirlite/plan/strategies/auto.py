@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 _MANY = 256
 # Of fewer, sharing takes no longer than to find out whether it is worth it.
 _SEVERAL = 32
+# Of more requests than this, pairs in place stay as `pack` has them.
+_FEW = 64
+# The part of the nodes that is for these, at most.
+_PART = 8
 # Nodes times requests: a node costs about as much as there are requests.
 _WORK = 250_000
 # Looks of `pack` for each second of a time limit, as far as its budget goes.
@@ -54,6 +58,7 @@ def auto(
     # Most kernels come no further, and need not load these.
     from tirlite.plan.pack.portfolio import BUDGET
     from tirlite.plan.search.limits import Limits
+    from tirlite.plan.strategies.choices import Choices
     from tirlite.plan.strategies.exact import improved
     from tirlite.plan.strategies.pack import pack
 
@@ -69,5 +74,9 @@ def auto(
     if plan.proved_optimal or (nodes is not None and nodes < count // 8):
         return plan
     left = None if time_limit is None else max(time_limit - (perf_counter() - start), 0.0)
-    found = improved(plan, nodes, left, engine, listener, threads)
+    # Where requests have a choice of memories, those stay that they prefer.
+    is_bound = all(len(request.memories) == 1 for request in problem.requests)
+    most = None if nodes is None else nodes // _PART
+    choices = Choices.of(problem, apart=False, most=most) if is_bound and count <= _FEW else None
+    found = improved(plan, nodes, left, engine, listener, threads, choices=choices)
     return found if found.total == plan.total else replace(found, strategy="exact")

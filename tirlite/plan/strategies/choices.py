@@ -35,25 +35,27 @@ _SEVERAL = 400
 
 @record
 class Choices:
-    """The memories of a problem in parts between which no request has a choice."""
+    """The memories of a problem in parts between which no request has a choice; and the most nodes for all of them."""
 
     parts: tuple[_Part, ...]
+    most: int | None = None
 
     @classmethod
-    def of(cls, problem: Problem) -> Choices | None:
-        """None where there is nothing to choose, or too much."""
+    def of(cls, problem: Problem, *, apart: bool = True, most: int | None = None) -> Choices | None:
+        """None where there is nothing to choose, or too much. With `apart`, a memory may become several arenas."""
         if len(problem.requests) > len(problem.memories) * _SEVERAL:
             return None
         pairs = possible(problem)
-        parts = tuple(_Part.of(problem, names, pairs) for names in memory_groups(problem))
+        parts = tuple(_Part.of(problem, names, pairs, apart=apart) for names in memory_groups(problem))
         has_choice = problem.in_place or any(part.counted is not None for part in parts)
-        return cls(parts) if has_choice else None
+        return cls(parts, most) if has_choice else None
 
     def settled(self, plan: Plan, bounds: Mapping[str, Size | None], engine: Engine, limits: Limits) -> Plan:
         """The plan with the best choices that were found. `bounds` are what each memory needs, where that is known."""
         known: list[Size] = []
         is_changed = False
         is_given = stands(plan)
+        limits.nodes = limits.nodes if self.most is None else min(limits.nodes, self.most)
         for number, part in enumerate(self.parts):
             reserve = limits.nodes * (len(self.parts) - number - 1) // (len(self.parts) - number)
             limits.nodes -= reserve
@@ -88,7 +90,7 @@ class _Part:
     is_proof: bool
 
     @classmethod
-    def of(cls, problem: Problem, names: Sequence[str], pairs: Sequence[Handover]) -> _Part:
+    def of(cls, problem: Problem, names: Sequence[str], pairs: Sequence[Handover], *, apart: bool) -> _Part:
         inside = set(names)
         requests = tuple(request for request in problem.requests if request.memories[0] in inside)
         memories = tuple(problem.memories[name] for name in names)
@@ -98,16 +100,12 @@ class _Part:
         scale = Scale.of((request.size for request in requests), align)
         counted = None if scale is None else _counted(alone, scale)
         flat = counted is not None and all(is_flat(counted.requests, memory) for memory in counted.pools)
-        has_apart = len(requests) <= _FEW and not problem.contiguous
+        has_apart = apart and len(requests) <= _FEW and not problem.contiguous and not flat
         is_whole = flat or has_apart or problem.contiguous
         is_small = len(requests) <= (_SEVERAL if len(names) == 1 else _FEW)
-        return cls(
-            alone,
-            scale or _BYTES,
-            counted if is_small and not (len(names) == 1 and flat and not within) else None,
-            has_apart,
-            is_whole and (scale == _BYTES or flat),
-        )
+        has_choice = bool(within) or has_apart or len(names) > 1
+        is_proof = is_whole and (scale == _BYTES or flat)
+        return cls(alone, scale or _BYTES, counted if is_small and has_choice else None, has_apart, is_proof)
 
     @property
     def memories(self) -> tuple[Pool, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from time import perf_counter
 
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.in_place import Group, grouped, handovers
@@ -42,30 +43,22 @@ def exact(
 ) -> Plan:
     """The plan with the fewest bytes, or the best one that the limits allow.
 
-    `plan.proved_optimal` says which. Never more than `pack`, unless the clock ended it. See `improved`.
+    `plan.proved_optimal` says which. Never more than `pack`, unless the clock ended it. In small problems pairs in
+    place, memories, and whether a memory is one arena or several, are chosen as well; of plans with as few bytes the
+    one that turns away the fewest from the memories that they prefer. See `improved` and `Choices`.
     """
     # The search betters a plan faster than the heuristics do; these have their full budget where it ends without proof.
-    limits = _limits(budget, time_limit, listener, threads)
-    first = pack(problem, _first_look(engine, time_limit), limits=limits)
-    if is_settled(first) or limits.ended_by_clock:
+    start = perf_counter()
+    first = pack(problem, _first_look(engine, time_limit))
+    if is_settled(first):
         return replace(first, strategy="exact")
-    choices = Choices.of(problem)
-    share = limits if choices is None else limits.part(2)
-    found, bounds = _searched(first, engine or PythonEngine(), share)
-    if choices is not None and not is_settled(found):
-        limits.take_back(share)
-        found = choices.settled(found, bounds, engine or PythonEngine(), limits)
+    left = None if time_limit is None else max(time_limit - (perf_counter() - start), 0.0)
+    found = improved(first, budget, left, engine, listener, threads, choices=Choices.of(problem))
     if not found.proved_optimal and found.deterministic:
         packed = pack(problem)
         if prove_le(found.total, packed.total) is not Proof.YES and stands(packed) >= stands(found):
             found = packed
     return replace(found, strategy="exact")
-
-
-def _limits(budget: int | None, time_limit: float | None, listener: Listener | None, threads: int) -> Limits:
-    if budget is None:
-        budget = BUDGET if time_limit is None else _ENDLESS
-    return Limits(budget, time_limit, listener, threads)
 
 
 def _first_look(engine: Engine | None, time_limit: float | None) -> int:
@@ -82,18 +75,32 @@ def improved(
     engine: Engine | None = None,
     listener: Listener | None = None,
     threads: int = 1,
+    *,
+    choices: Choices | None = None,
 ) -> Plan:
     """A plan with as few bytes as a branch and bound search reaches from `plan`; the same where it finds none better.
 
     Each memory in which all sizes are constant, or constant multiples of one size, is searched, within `budget` nodes
     in all, and `time_limit` seconds if that is given; without either, within BUDGET nodes. Requests stay in the
-    memories, and pairs in the places, that `plan` chose. `plan.proved` is a bound that holds given that. A search that
-    the clock ended, or the user by Ctrl-C, leaves a plan that says `deterministic=False`. `listener` hears of progress.
-    As many `threads` search at once, where the engine lets them; for a number of nodes their plan is that of one.
+    memories, and pairs in the places, that `plan` chose, and `plan.proved` is a bound that holds given that; with
+    `choices`, half of both, or what is left, is for making these anew. A search that the clock ended, or the user by
+    Ctrl-C, leaves a plan that says `deterministic=False`. `listener` hears of progress. As many `threads` search at
+    once, where the engine lets them; for a number of nodes their plan is that of one.
 
     The rules of the search are told in `plan.search`; `engine` runs them, by default in Python.
     """
-    return _searched(plan, engine or PythonEngine(), _limits(budget, time_limit, listener, threads))[0]
+    if budget is None:
+        budget = BUDGET if time_limit is None else _ENDLESS
+    limits = Limits(budget, time_limit, listener, threads)
+    share = limits if choices is None else limits.part(2)
+    found, bounds = _searched(plan, engine or PythonEngine(), share)
+    if choices is None or is_settled(found):
+        return found
+    limits.take_back(share)
+    try:
+        return choices.settled(found, bounds, engine or PythonEngine(), limits)
+    except KeyboardInterrupt:
+        return replace(found, deterministic=False)
 
 
 def _searched(plan: Plan, engine: Engine, limits: Limits) -> tuple[Plan, dict[str, Size | None]]:
