@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from in_place.programs import RIGHT, WRONG, kernel, over_vector
 
 from tirlite.analysis.in_place import in_place_candidates
@@ -216,3 +217,36 @@ def test_a_body_with_very_many_births_and_deaths_offers_a_few_pairs_each() -> No
     pairs = {(p.destination.name, p.source.name): p.allowed for p in in_place_candidates(b.build())}
     assert len(pairs) < 200 * 13
     assert all(pairs[f"t{k + 1}", f"t{k}"] for k in range(199))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_asked"),
+    [
+        ("for i in range(n):\n    b[n - 1 - i] = 1", "for k in range(n):\n    z[k, 0] = a[n - 1 - k]", False),
+        ("for i in range(n):\n    b[i // 2] = 1", "for k in range(n):\n    z[k, 0] = a[k // 2]", False),
+        ("for i in range(1, n):\n    b[i] = 1", "for k in range(1, n):\n    z[k, 0] = a[k]", False),
+        ("b[n - 1] = 1", "z[0, 0] = a[n - 1]", False),
+        ("for i in range(n):\n    b[n - 1 - i] = 1", "for k in range(n):\n    z[k, 0] = a[n - k // 2 - 1]", True),
+        ("for i in range(n):\n    b[i // 2] = 1", "for k in range(n, n * 2):\n    z[k - n, 0] = a[k // 2]", True),
+        ("for i in range(0, n, 2):\n    b[i] = 1", "for k in range(1, n, 2):\n    z[k, 0] = a[k]", True),
+    ],
+)
+def test_what_plainly_meets_is_not_asked_for(one: str, other: str, is_asked: bool) -> None:
+    """Of pairs that live together for several statements: whole buffers one after the other are the usual case."""
+    assert bool(in_place_candidates(kernel(over_vector(f"{one}\n{other}\n")))) == is_asked
+
+
+def test_of_pairs_over_several_statements_a_number_is_looked_at() -> None:
+    b = Builder("borders")
+    x, y = b.param("x", f32[8]), b.param("y", f32[8])
+    before = x
+    for k in range(600):
+        after = b.alloc(f"t{k}", f32[8])
+        b.store(after, 0, before[0])
+        with b.for_("i", 1, 8) as i:
+            b.store(after, i, before[i] + 1)
+        before = after
+    with b.for_("i", 0, 8) as i:
+        b.store(y, i, before[i])
+    pairs = [(p.destination.name, p.source.name) for p in in_place_candidates(b.build()) if p.allowed]
+    assert pairs == [(f"t{k + 1}", f"t{k}") for k in range(256 + 600 // 2)]

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch, linear_sequence
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.lifetimes import Lifetime, lifetimes_of
-from tirlite.ir import Allocate, Expr, For, IntImm, Load, PrimFunc, Stmt, Store, View
+from tirlite.analysis.same_elements import PlainMeetings
+from tirlite.ir import Allocate, PrimFunc, Stmt, View
 from tirlite.ir.demand import of_prim_func
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ Interval = tuple[int, int]
 _NEAREST = 6
 # How many statements in a row two buffers may live together.
 _MOST_TOGETHER = 64
+# How many such pairs are looked at: so many, and one more for a number of allocations.
+_LATER_AT_LEAST = 256
+_ALLOCATIONS_PER_LATER = 2
 # How many pairs of accesses are compared for two buffers, on average over the whole function.
 _COMPARED_ON_AVERAGE = 16
 _COMPARED_AT_LEAST = 10_000
@@ -60,8 +64,6 @@ def in_place_candidates(
     return tuple([prover.proof(*pair) for pair in pairs])
 
 
-# A position, an element, and how many bytes it is wide where that matters.
-_First = tuple[int, tuple[int, ...], int]
 _Pair = tuple[Allocation, Allocation, tuple[Stmt, Stmt], Interval]
 
 
@@ -81,8 +83,11 @@ class _Meetings:
         self.dying: dict[tuple[Region, str, int], list[tuple[int, Allocation]]] = {}
         # By body and scope: when something dies, in order.
         self.ends: dict[tuple[Region, str], list[int]] = {}
-        # What was asked for of births and deaths.
-        self.firsts: dict[tuple[Allocation, int], _First | None] = {}
+        # The first write from a birth on, and the last use before a death.
+        self.firsts: dict[tuple[Allocation, int], Touch | None] = {}
+        self.plain = PlainMeetings()
+        # How many pairs may still be looked at that live together for longer than a statement.
+        self.left = _LATER_AT_LEAST + len(self.live) // _ALLOCATIONS_PER_LATER
         for allocation, live in self.live.items():
             for _, end in live:
                 last = _last_before(allocation.touches, end)
@@ -136,23 +141,25 @@ class _Meetings:
                 if self._plainly_meet(destination, source, (born, after)):
                     continue
                 until = self._ending(number, after)
-                if until is not None:
+                if until is not None and self.left > 0:
+                    self.left -= 1
                     yield source, until, after
 
     def _plainly_meet(self, destination: Allocation, source: Allocation, during: Interval) -> bool:
-        """Whether the element that is written first of the one is what the last use of the other touches first.
+        """Whether the first write of the one plainly overwrites what the last use of the other is still to touch.
 
         Buffers that are filled and read from end to end are the usual case, and need no proof that this is no good.
         """
         low, high = during
         if (destination, low) not in self.firsts:
             write = next((t for t in destination.touches if t.position >= low and t.kind is AccessKind.WRITE), None)
-            self.firsts[destination, low] = _first_of(write, destination)
+            self.firsts[destination, low] = write
         if (source, high) not in self.firsts:
-            use = next((t for t in reversed(source.touches) if t.position < high), None)
-            self.firsts[source, high] = _first_of(use, source)
-        one, other = self.firsts[destination, low], self.firsts[source, high]
-        return one is not None and other is not None and one[1:] == other[1:] and one[0] < other[0]
+            self.firsts[source, high] = next((t for t in reversed(source.touches) if t.position < high), None)
+        write, use = self.firsts[destination, low], self.firsts[source, high]
+        if write is None or use is None or use.position < write.position:
+            return False
+        return self.plain.meet(write, destination, use, source)
 
     def _ending(self, number: int, after: int) -> Stmt | None:
         """The statement that ends at a position, out of those that follow the one at an entry in its body.
@@ -198,26 +205,3 @@ def _is_overlap(during: Interval, one: Sequence[Interval], other: Sequence[Inter
 
 def _first(pair: tuple[int, Allocation]) -> int:
     return pair[0]
-
-
-def _first_of(touch: Touch | None, allocation: Allocation) -> _First | None:
-    """When an access to an allocation itself touches which element first, and how wide that is; None if unknown."""
-    if touch is None or not isinstance(touch.node, Load | Store) or touch.node.buffer is not allocation.buffer:
-        return None
-    element = _first_element(touch.region, touch.node.indices)
-    if element is None or not any(element):  # the first of all is at one place in whatever type and shape
-        return None if element is None else (touch.position, (), 0)
-    return touch.position, element, allocation.buffer.dtype.bytes
-
-
-def _first_element(region: Region, indices: Sequence[Expr]) -> tuple[int, ...] | None:
-    """The element at which the loops around an access begin, as far as they stand in the index by themselves."""
-    starts: dict[Expr, Expr] = {}
-    inner: Region | None = region
-    while inner is not None:
-        if isinstance(inner.composite, For):
-            starts[inner.composite.var] = inner.composite.start
-        inner = inner.parent
-    found = [starts.get(index, index) for index in indices]
-    first = [each.value for each in found if isinstance(each, IntImm)]
-    return tuple(first) if len(first) == len(found) else None
