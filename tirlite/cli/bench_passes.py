@@ -45,7 +45,7 @@ def _builds(case: Case) -> dict[str, driver.Kernel]:
     """The kernel without passes, with all, and with all but one."""
     target = Target.host(workers=1)
     choices = {"none": (), "all": CONTRACTION}
-    choices |= {each.name: tuple(other for other in CONTRACTION if other is not each) for each in CONTRACTION}
+    choices |= {each.name: tuple(other for other in CONTRACTION if other != each) for each in CONTRACTION}
     return {name: driver.compile(case.kernel, target=target, passes=passes) for name, passes in choices.items()}
 
 
