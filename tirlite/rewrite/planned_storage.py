@@ -139,10 +139,29 @@ def _planned(chosen: StorageChoices, func: PrimFunc) -> _Planned:
     except CapacityError:
         return _plan_of(chosen, split)
     parts = _plan_of(chosen, split)
-    before, after = whole[2].total, parts[2].total
+    if _is_less(parts, whole) or (chosen.strategy in _FREE and _is_less_in_slots(chosen, func, split, parts, whole)):
+        return parts
+    return whole
+
+
+def _is_less(first: _Planned, second: _Planned) -> bool:
+    """Whether the one takes no more bytes at any values of the dims, and not always as many."""
+    one, other = first[2].total, second[2].total
     # Not `prove_lt`: where a dim may be 0, both may be.
-    is_less = prove_le(after, before) is Proof.YES and prove_le(before, after) is not Proof.YES
-    return parts if is_less else whole
+    return prove_le(one, other) is Proof.YES and prove_le(other, one) is not Proof.YES
+
+
+def _is_less_in_slots(
+    chosen: StorageChoices, func: PrimFunc, split: PrimFunc, parts: _Planned, whole: _Planned
+) -> bool:
+    """Whether offsets leave it open which takes less, and `share` splits, of which no plan may take more."""
+    if prove_le(whole[2].total, parts[2].total) is Proof.YES:
+        return False
+    slots = replace(chosen, strategy="share", capacity=None)
+    try:
+        return _is_less(_plan_of(slots, split), _plan_of(slots, func))
+    except CapacityError:
+        return False
 
 
 def _plan_of(chosen: StorageChoices, func: PrimFunc, sequence: LinearSequence | None = None) -> _Planned:
