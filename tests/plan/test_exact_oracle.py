@@ -91,7 +91,7 @@ SMALL = [
 ]
 LARGER = [
     *(drawn(seed, 16) for seed in range(100, 108)),
-    *(drawn(seed, 14, aligns=(1, 2, 8)) for seed in range(100, 108)),
+    *(drawn(seed, 12, aligns=(1, 2, 8)) for seed in range(100, 108)),
     *(drawn(seed, 14, aligns=(1, 4), fixed=True) for seed in range(100, 108)),
     *(with_pairs(seed, 14) for seed in range(100, 104)),
 ]
