@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from tirlite.analysis.exactness import is_exact_index, may_be_anything
 from tirlite.analysis.extents import Extents
+from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.shape_plan import shape_plan
-from tirlite.ir import Allocate, Buffer, PrimFunc, View, statements
+from tirlite.ir import Allocate, Buffer, Expr, IntImm, PrimFunc, View, statements
 from tirlite.ir.demand import of_prim_func
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_le
@@ -30,6 +32,7 @@ class ByteRange:
 def byte_ranges(func: PrimFunc) -> dict[Buffer, ByteRange]:
     """The range of each parameter, allocation and view."""
     extents, plan = Extents(func), shape_plan(func)
+    views = _Views(func, extents)
     rows: dict[int, list[int]] = {}
     for number, row in enumerate(plan.rows if plan is not None else ()):
         for entry in row:
@@ -39,7 +42,8 @@ def byte_ranges(func: PrimFunc) -> dict[Buffer, ByteRange]:
         if isinstance(stmt, Allocate):
             ranges[stmt.buffer] = ByteRange(stmt.buffer, 0, extents.bytes(stmt.buffer))
         elif isinstance(stmt, View):
-            source, offset, size = ranges[stmt.source], extents.size(stmt.byte_offset), extents.bytes(stmt.buffer)
+            source = ranges[stmt.source]
+            offset, size = views.offset(stmt, source.root), views.bytes(stmt)
             here = plan.entry(stmt.byte_offset) if plan is not None and stmt.source is source.root else None
             if here is not None:
                 ranges[stmt.buffer] = ByteRange(source.root, 0, size, here, frozenset(rows.get(here, ())))
@@ -47,6 +51,39 @@ def byte_ranges(func: PrimFunc) -> dict[Buffer, ByteRange]:
             start = None if source.offset is None or offset is None else source.offset + offset
             ranges[stmt.buffer] = ByteRange(source.root, start, size, source.entry, source.rows)
     return ranges
+
+
+class _Views:
+    """Where views lie and what they hold, unless arithmetic over scalar parameters may wrap around on the way.
+
+    Allocations are checked for that when they are made, and so is what is no more than one.
+    """
+
+    def __init__(self, func: PrimFunc, extents: Extents) -> None:
+        self._func = func
+        self._extents = extents
+        self._is_bounded = not any(map(may_be_anything, extents.given.values()))
+        self._space: IndexSpace | None = None
+
+    def offset(self, view: View, root: Buffer) -> Size | None:
+        most = self._extents.bytes(root) if view.source is root else None
+        return self._exact(view.byte_offset, most)
+
+    def bytes(self, view: View) -> Size | None:
+        is_exact = all(self._exact(extent) is not None for extent in view.buffer.shape)
+        return self._extents.bytes(view.buffer) if is_exact else None
+
+    def _exact(self, expr: Expr, most: Size | None = None) -> Size | None:
+        """The value of an expression, at most `most` if that is given; None where it may have wrapped around."""
+        size = self._extents.size(expr)
+        if size is None or self._is_bounded or isinstance(expr, IntImm):
+            return size
+        self._space = self._space or IndexSpace(self._func, self._extents)
+        linear = self._space.linear(expr)
+        if not linear.is_constant or linear.constant != size:
+            return None
+        is_checked = most is not None and prove_le(0, size) is Proof.YES and prove_le(size, most) is Proof.YES
+        return size if is_checked or is_exact_index(size) else None
 
 
 def are_disjoint(a: ByteRange, b: ByteRange) -> bool:

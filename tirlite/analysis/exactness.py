@@ -38,7 +38,7 @@ def is_exact_size(size: Size) -> bool:
     """
     if isinstance(size, int):
         return i64.min <= size <= i64.max
-    if not any(_is_anything(dim) for dim in dims_of(size)) or size == dims_of(size)[0]:
+    if not any(may_be_anything(dim) for dim in dims_of(size)) or size == dims_of(size)[0]:
         return True
     return _magnitude(size) < _LIMIT or _is_pick(size)
 
@@ -58,7 +58,8 @@ def is_exact_index(size: Size) -> bool:
     return is_exact_size(size) or _magnitude(size) < _TWICE
 
 
-def _is_anything(dim: Dim) -> bool:
+def may_be_anything(dim: Dim) -> bool:
+    """Whether arithmetic with a dim may wrap around: it is a scalar parameter that no facts hold to a bound."""
     return dim.low <= -_LIMIT or (dim.high is not None and dim.high >= _LIMIT)
 
 
