@@ -153,4 +153,4 @@ def outer(x: tl.f32[n]):
     for i in range(n):
         x[i] = 0
 """)
-    assert str(tl.analysis.lifetimes(func)["a"]) == "a: [0, 5)"
+    assert str(tl.analysis.lifetimes(func)["a"]) == "a: [1, 5)"
