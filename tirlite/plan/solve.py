@@ -136,7 +136,8 @@ def solve(
     `exact` search for `budget` nodes, or `time_limit` seconds, on `engine`, up to `threads` at once if it is compiled,
     and tell `listener` of progress; other strategies do without these. Threads change no plan that the clock did not
     end. What `cache` has is taken from there, and what is made is kept there. With a `match_range`, `share` gives a
-    request only free storage of 1 / match_range to match_range times its size; with 0 it shares nothing.
+    request only free storage of 1 / match_range to match_range times its size, with 0 none; what goes in place of
+    another is not held to that.
 
     Where only the proof is missing that a plan of a named strategy is safe for all values of the dims, it is planned by
     `share`, and after that by `none`; the plan tells the strategy that it was made by.
