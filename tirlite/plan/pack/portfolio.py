@@ -45,7 +45,7 @@ _SPLIT = 40_000_000
 # Of more blocks than this, plans that are over the floor by less than this part of it are good enough.
 _MANY, _GOOD = 10_000, 0.002
 # What a search of very many blocks leaves over the floor, as a part of it, where no other heuristic is tried.
-_CLOSE = 0.03
+_NEAR = 0.01
 # Of more blocks than this one sweep is made, and nothing else.
 _HUGE = 200_000
 # Where the floor cannot be reached, small problems give up early.
@@ -68,8 +68,7 @@ def pack_blocks(
     Many blocks are not tried again once the `limits` are over, which Ctrl-C brings about as well.
     """
     if len(blocks) > _HUGE and all(block.fixed is None for block in blocks):
-        ways = fillings(blocks, engine) if engine is not None else iter(())
-        return min(ways, key=lambda offsets: top_of(blocks, offsets), default=None) or sweep(blocks, _SWEEPS[0][0])
+        return _huge(blocks, engine, limits)
     sections = sections_of(blocks)
     floor = max(sections.floor, *(block.fixed + block.size for block in blocks if block.fixed is not None), 0)
     goal = floor + (int(floor * _GOOD) if len(blocks) > _MANY else 0)
@@ -89,6 +88,21 @@ def pack_blocks(
         limits.interrupt()
         best = best or sweep(blocks, _SWEEPS[0][0])
     return best
+
+
+def _huge(blocks: Sequence[Block], engine: Engine | None, limits: Limits | None) -> list[int]:
+    best: list[int] = []
+    try:
+        for offsets in fillings(blocks, engine) if engine is not None else ():
+            if not best or top_of(blocks, offsets) < top_of(blocks, best):
+                best = offsets
+            if limits is not None and limits.is_late():
+                break
+    except KeyboardInterrupt:
+        if limits is None:
+            raise
+        limits.interrupt()
+    return best or sweep(blocks, _SWEEPS[0][0])
 
 
 def _is_over(limits: Limits, least: int, floor: int) -> bool:
@@ -123,14 +137,22 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work, engine: E
     if near is not None:
         yield from _by_orders(blocks, sections, near, pressed, work)
     has_time = _FILLED // count >= _SEVERAL if count else True
-    stands_out = not has_time and near is None and part_of_largest(blocks, sections) >= _OUTSTANDING
-    if engine is not None and is_free and count > _LARGE:
-        yield from fillings(blocks, engine, is_brief=stands_out)
+    is_run = engine is not None and is_free and count > _LARGE
+    stands_out = (is_run or not has_time) and near is None and part_of_largest(blocks, sections) >= _OUTSTANDING
+    if engine is not None and is_run:
+        if has_time:
+            yield from fillings(blocks, engine, is_brief=stands_out)
         found = under(blocks, sections, engine) if stands_out else None
         if found is not None:
             yield found
+            if top_of(blocks, found) <= sections.floor * (1 + _NEAR):
+                return
+        if not has_time:
+            yield from fillings(blocks, engine, is_brief=stands_out)
         # The fill sees neither gaps nor sizes that change.
         if all(len(block.pieces) == 1 for block in blocks):
+            if crowd < _BRIEF * count:
+                yield from _skylines(sections, aligns, work)
             return
     if is_free and not is_small:
         yield from _low_places(blocks, sections, aligns, work, is_brief=not has_time and crowd < _BRIEF * count)
@@ -153,9 +175,14 @@ def _low_places(
     runs = min(max(least, _FILLED // len(blocks)), most)
     yield from valleys(blocks, sections, runs - is_brief)
     if is_brief:
-        offsets = Skyline(sections, aligns).fill([0.0] * len(blocks), work)
-        if offsets:
-            yield offsets
+        yield from _skylines(sections, aligns, work)
+
+
+def _skylines(sections: Sections, aligns: Sequence[int], work: Work) -> Iterator[list[int]]:
+    """The offsets of the skyline of small problems, if it is not given up."""
+    offsets = Skyline(sections, aligns).fill([0.0] * len(aligns), work)
+    if offsets:
+        yield offsets
 
 
 def _by_orders(

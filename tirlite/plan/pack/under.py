@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 from random import Random
 
-from tirlite.plan.pack.blocks import Block, Piece, Sections
+from tirlite.plan.pack.blocks import Block, Piece, Sections, top_of
 from tirlite.plan.pack.hung import Hung
 from tirlite.plan.search.cells import FOUND, NODES, RUNNING, STATUS, Cells
 from tirlite.plan.search.engine import Engine
@@ -26,8 +26,8 @@ _PART, _LARGE, _PAIRS = 20, 3_000, 1_000_000
 _HOLES = 0.006
 # Where large blocks and what hangs above them come no closer to the floor than by this part of it, nothing is tried.
 _CLOSE = 0.02
-# So close to the floor is close enough.
-_GOOD = 0.002
+# So close to the floor is close enough, for the search, and to try no other way of hanging.
+_GOOD, _NEAR = 0.002, 0.01
 # Nodes of one search by block; nodes times blocks of all, about two seconds of compiled code; the most searches.
 _DEPTH, _WORK, _SEARCHES = 1.5, 450_000_000, 200
 # Searches from one start, each with what was left over preferred more, by up to this factor; and the seed of that.
@@ -46,12 +46,20 @@ def under(blocks: Sequence[Block], sections: Sections, engine: Engine) -> list[i
     large = ranked[: min(len(blocks) // _PART, _LARGE)]
     if not large:
         return None
-    hung = Hung.of(blocks, sections, large, engine).shortened(int(sections.floor * (1 + _HOLES)))
-    beneath = _Beneath.of(hung)
-    if beneath is None or beneath.least > sections.floor * (1 + _CLOSE):
-        return None
-    found = beneath.lowest(engine, int(sections.floor * (1 + _GOOD)))
-    return None if found is None else hung.offsets(*found)
+    best: list[int] | None = None
+    # What is filled in is lower where most is live, and what is swept is elsewhere; which helps more is seen only then.
+    for filler in (None, engine):
+        hung = Hung.of(blocks, sections, large, filler).shortened(int(sections.floor * (1 + _HOLES)))
+        beneath = _Beneath.of(hung)
+        if beneath is None or beneath.least > sections.floor * (1 + _CLOSE):
+            return best
+        found = beneath.lowest(engine, int(sections.floor * (1 + _GOOD)))
+        offsets = None if found is None else hung.offsets(*found)
+        if offsets is not None and (best is None or top_of(blocks, offsets) < top_of(blocks, best)):
+            best = offsets
+        if best is not None and top_of(blocks, best) <= sections.floor * (1 + _NEAR):
+            return best
+    return best
 
 
 @record
