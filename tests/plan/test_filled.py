@@ -1,6 +1,7 @@
 """The fill: blocks are placed from below, where the most is still to come; compiled as in Python."""
 
 from dataclasses import fields
+from itertools import islice
 from random import Random
 
 import numpy as np
@@ -35,7 +36,7 @@ def crowd(count: int, seed: int, aligns: tuple[int, ...] = (1,), *, is_whole: bo
 @pytest.mark.parametrize("seed", range(4))
 def test_no_two_blocks_share_a_byte_at_one_time(seed):
     blocks = crowd(120, seed, (1, 1, 8, 64), is_whole=seed % 2 == 0)
-    runs = list(fillings(blocks, PythonEngine(), is_brief=True))
+    runs = list(islice(fillings(blocks, PythonEngine()), 3))
     assert runs
     for offsets in runs:
         assert min(offsets) >= 0
@@ -44,8 +45,8 @@ def test_no_two_blocks_share_a_byte_at_one_time(seed):
 
 
 def test_one_block_or_none_is_placed_on_the_ground():
-    assert list(fillings([Block((Piece(3, 9, 5),), 8)], PythonEngine(), is_brief=True))[0] == [0]
-    assert list(fillings([Block((Piece(3, 9, 0),))], PythonEngine(), is_brief=True))[0] == [0]
+    assert next(fillings([Block((Piece(3, 9, 5),), 8)], PythonEngine())) == [0]
+    assert next(fillings([Block((Piece(3, 9, 0),))], PythonEngine())) == [0]
 
 
 def test_sections_are_those_that_tell_conflicts():

@@ -23,8 +23,6 @@ _NOISE, _SEED = 0.8, 6_121
 _OVER = (0.005, 0.02, 0.01)
 # How many blocks may be placed in all runs, and the least and the most runs.
 _PLACED, _RUNS = 1_500_000, (2, 10)
-# The most runs where a search comes after them.
-_BRIEF = 3
 # Blocks that are looked at beside what they would leave unfilled, before one is placed.
 _CHOICES = 8
 # Nodes of trees that may be looked at, by block.
@@ -33,13 +31,13 @@ _WORK = 20_000
 _SCATTER = 2_654_435_761
 
 
-def fillings(blocks: Sequence[Block], engine: Engine, *, is_brief: bool = False) -> Iterator[list[int]]:
-    """Offsets of blocks without fixed ones, by several runs, or a few where that is brief."""
+def fillings(blocks: Sequence[Block], engine: Engine) -> Iterator[list[int]]:
+    """Offsets of blocks without fixed ones, by several runs."""
     import numpy as np
 
     times = Times.of(blocks)
     count, floor = len(times.order), int(times.load.max(initial=0))
-    least, most = _RUNS[0], _BRIEF if is_brief else _RUNS[1]
+    least, most = _RUNS
     noise = np.random.default_rng(_SEED)
     best: npt.NDArray[np.float64] | None = None
     lowest = FAR

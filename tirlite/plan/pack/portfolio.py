@@ -44,8 +44,10 @@ _BUNDLED = 20
 _SPLIT = 40_000_000
 # Of more blocks than this, plans that are over the floor by less than this part of it are good enough.
 _MANY, _GOOD = 10_000, 0.002
-# What a search of very many blocks leaves over the floor, as a part of it, where no other heuristic is tried.
-_NEAR = 0.01
+# What a search of very many blocks leaves over the floor, as a part of it, where nothing else is tried, or little.
+_NEAR, _CLOSE = 0.01, 0.03
+# Runs of the fill that are made beside such a search.
+_BEFORE = 3
 # Of more blocks than this one sweep is made, and nothing else.
 _HUGE = 200_000
 # Where the floor cannot be reached, small problems give up early.
@@ -140,15 +142,18 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work, engine: E
     is_run = engine is not None and is_free and count > _LARGE
     stands_out = (is_run or not has_time) and near is None and part_of_largest(blocks, sections) >= _OUTSTANDING
     if engine is not None and is_run:
+        runs = fillings(blocks, engine)
+        first = islice(runs, _BEFORE if stands_out else None)
         if has_time:
-            yield from fillings(blocks, engine, is_brief=stands_out)
+            yield from first
         found = under(blocks, sections, engine) if stands_out else None
         if found is not None:
             yield found
             if top_of(blocks, found) <= sections.floor * (1 + _NEAR):
                 return
-        if not has_time:
-            yield from fillings(blocks, engine, is_brief=stands_out)
+        yield from first
+        if found is None or top_of(blocks, found) > sections.floor * (1 + _CLOSE):
+            yield from runs
         # The fill sees neither gaps nor sizes that change.
         if all(len(block.pieces) == 1 for block in blocks):
             if crowd < _BRIEF * count:
