@@ -48,7 +48,7 @@ _MANY, _GOOD = 10_000, 0.002
 _NEAR, _CLOSE = 0.01, 0.03
 # Runs of the fill that are made beside such a search.
 _BEFORE = 3
-# Of more blocks than this one sweep is made, and nothing else.
+# Of more blocks than this only fillings are made; one sweep without an engine.
 _HUGE = 200_000
 # Where the floor cannot be reached, small problems give up early.
 _LOOKS_PER_BLOCK = 300
