@@ -32,6 +32,8 @@ from tirlite.sizes import (
     prove_le,
     round_up,
 )
+from tirlite.sizes.box import from_zero
+from tirlite.sizes.poly import Atom, terms_of
 
 _Entry = tuple[tuple[int, int], int]
 
@@ -322,6 +324,7 @@ class _Proofs:
     def __init__(self) -> None:
         self._known: dict[tuple[Size, Size], bool] = {}
         self._parts: dict[tuple[Size, Size], bool] = {}
+        self._moved: dict[Size, tuple[Mapping[tuple[Atom, ...], int] | None, ...]] = {}
         self._left = 0
 
     def at_most(self, low: Size, high: Size) -> bool:
@@ -333,7 +336,7 @@ class _Proofs:
         return self._known[pair]
 
     def _proved(self, low: Size, high: Size) -> bool:
-        if prove_le(low, high) is Proof.YES:
+        if self._is_plain(low, high) or prove_le(low, high) is Proof.YES:
             return True
         from tirlite.sizes import prove_le_by_cases
         from tirlite.sizes.cases import fails_at_a_sample
@@ -342,6 +345,17 @@ class _Proofs:
             return False
         self._left = _PARTS
         return self._by_parts(low, high) or prove_le_by_cases(low, high) is Proof.YES
+
+    def _is_plain(self, low: Size, high: Size) -> bool:
+        """Whether each size that `low` is the maximum of is below one of those of `high` in each of its terms."""
+        highs = self._parts_of(high)
+        return all(any(_is_within(one, other) for other in highs) for one in self._parts_of(low))
+
+    def _parts_of(self, size: Size) -> tuple[Mapping[tuple[Atom, ...], int] | None, ...]:
+        """The sums that a size is the maximum of, over factors that start at 0."""
+        if size not in self._moved:
+            self._moved[size] = tuple(from_zero(terms_of(part)) for part in alternatives(size))
+        return self._moved[size]
 
     def _by_parts(self, low: Size, high: Size) -> bool:
         """Whether each of the sizes that `low` is the maximum of is at most one of those that `high` is one of.
@@ -366,6 +380,14 @@ class _Proofs:
     def below(self, lower: _Bytes, upper: _Bytes) -> bool:
         """Whether the one end where the other begin, or before."""
         return all(self.at_most(high, upper.low) for high in lower.highs)
+
+
+def _is_within(low: Mapping[tuple[Atom, ...], int] | None, high: Mapping[tuple[Atom, ...], int] | None) -> bool:
+    if low is None or high is None:
+        return False
+    return all(count <= high.get(product, 0) for product, count in low.items()) and all(
+        count >= 0 or product in low for product, count in high.items()
+    )
 
 
 def _end(offset: Size, size: Size) -> Size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from random import Random
 
 from tirlite.sizes import Dim
 
@@ -22,6 +23,13 @@ def samples(dims: Iterable[Dim], count: int, more: int = 0) -> tuple[Binding, ..
     return tuple(
         {dim: _allowed(dim, _wish(number, place) + more) for place, dim in enumerate(known)} for number in range(count)
     )
+
+
+def drawn(dims: Iterable[Dim], count: int) -> tuple[Binding, ...]:
+    """`count` bindings drawn evenly from magnitudes up to 4096, as far as the facts allow; always the same ones."""
+    random = Random(count)
+    known = tuple(dims)
+    return tuple({dim: _allowed(dim, int(2 ** (12 * random.random()))) for dim in known} for _ in range(count))
 
 
 def _wish(number: int, place: int) -> int:

@@ -33,7 +33,7 @@ def minimum_in_box(terms: Mapping[tuple[F, ...], int]) -> int | None:
     rising = _at_low_ends(terms)
     if rising is not None:
         return rising
-    moved = _from_zero(terms)
+    moved = from_zero(terms)
     return None if moved is None else _minimum(moved, _MIXED_LIMIT)
 
 
@@ -67,7 +67,7 @@ def _at_low_ends(terms: Mapping[tuple[F, ...], int]) -> int | None:
     return total
 
 
-def _from_zero(terms: Mapping[tuple[F, ...], int]) -> dict[tuple[F, ...], int] | None:
+def from_zero(terms: Mapping[tuple[F, ...], int]) -> dict[tuple[F, ...], int] | None:
     """The sum over factors that start at 0: each is the distance from its low end, or else from its high end."""
     result: dict[tuple[F, ...], int] = {}
     for product, coefficient in terms.items():

@@ -38,6 +38,11 @@ def maximum(first: SizeLike, *rest: SizeLike) -> Size:
     return _extremum(Maximum, (first, *rest))
 
 
+def maximum_of_all(sizes: Sequence[Size]) -> Size:
+    """The greatest of several sizes, none of which is a maximum itself. Who calls knows that all of them matter."""
+    return _of_all(Maximum, sizes)
+
+
 def minimum(first: SizeLike, *rest: SizeLike) -> Size:
     """The least of the sizes at each binding. Sizes that are proved to be at least another one are left out."""
     return _extremum(Minimum, (first, *rest))
@@ -206,7 +211,10 @@ def _extremum(kind: type[Maximum] | type[Minimum], arguments: Sequence[SizeLike]
         return kind.pick(numbers)
     groups: list[tuple[Size, ...]] = [(kind.pick(numbers),)] if numbers else []
     groups += [_operands_of(kind, as_size(argument)) for argument in arguments if not isinstance(argument, int)]
-    kept = _undominated(kind, groups)
+    return _of_all(kind, _undominated(kind, groups))
+
+
+def _of_all(kind: type[Maximum] | type[Minimum], kept: Sequence[Size]) -> Size:
     if len(kept) == 1:
         return kept[0]
     # A common factor stands outside, so that `max(4*m, 4*n) // 4` is `max(m, n)`.

@@ -85,15 +85,22 @@ class Packer:
             yield Arena(_named(groups, offsets), top_of(blocks, offsets), in_place)
         elif all(request.fixed is None for request in requests):
             given = slots()
-            order = Order(self.bindings)
-            totals = [sum(column) for column in zip(*map(order.values, given.sizes), strict=True)]
-            whole = Slots([given.numbers[group.members[0].id] for group in groups], totals)
+            ranks = [given.numbers[group.members[0].id] for group in groups]
+            whole = Slots(ranks, _held(requests, given), given.has_pairs)
             for each, is_known in pack_groups(groups, aligns, whole, self.bindings, self.budget):
-                yield Arena(_named(groups, each.offsets), each.total, in_place, is_known and not given.has_pairs)
+                yield Arena(_named(groups, each.offsets), each.total, in_place, is_known)
 
 
 def _named(groups: Sequence[Group], offsets: Sequence[Size]) -> dict[str, Size]:
     return {r.id: offset for group, offset in zip(groups, offsets, strict=True) for r in group.members}
+
+
+def _held(requests: Sequence[Request], slots: Shared) -> list[list[Size]]:
+    """The sizes that lie in each slot, each once."""
+    held: list[dict[Size, None]] = [{} for _ in slots.sizes]
+    for request in requests:
+        held[slots.numbers[request.id]][request.size] = None
+    return [list(sizes) for sizes in held if sizes]
 
 
 def _block(group: Group, align: int) -> Block:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tirlite.plan.order import Order
-from tirlite.plan.pack.blocks import Sections
 from tirlite.record import record
 from tirlite.sizes import Size, maximum, round_up
 
@@ -80,15 +79,3 @@ def _highest(sizes: Iterable[Size], compare: Order) -> Height:
             kept = [other for other in kept if not compare.fits(other, size)]
             kept.append(size)
     return tuple(kept)
-
-
-def height_of(sections: Sections, aligns: Sequence[int], order: Iterable[int]) -> int:
-    """The bytes of blocks of constant size that are stacked in an order."""
-    heights = [0] * len(sections.load)
-    for number in order:
-        rows = sections.spans[number]
-        offset = max(max(heights[low:high]) for low, high, _ in rows)
-        offset = -(-offset // aligns[number]) * aligns[number]
-        for low, high, size in rows:
-            heights[low:high] = [offset + size] * (high - low)
-    return max(heights, default=0)

@@ -2,32 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from tirlite.plan.in_place import Group
 from tirlite.plan.order import Order
 from tirlite.plan.pack.blocks import Block, Piece, Sections, sections_of, top_of
+from tirlite.plan.pack.covered import Cover
+from tirlite.plan.pack.fronts import Fronts, fronts_of
 from tirlite.plan.pack.portfolio import pack_blocks
-from tirlite.plan.pack.stack import Bytes, Stack, Tower, height_of, stack
-from tirlite.plan.samples import Binding
+from tirlite.plan.pack.products import Products
+from tirlite.plan.pack.robust import robust_orders
+from tirlite.plan.pack.stack import Bytes, Stack, Tower, stack
+from tirlite.plan.pack.trials import Trials
+from tirlite.plan.samples import Binding, drawn
 from tirlite.plan.scale import Scale
 from tirlite.record import record
+from tirlite.sizes import Dim, Proof, Size, dims_of, prove_divides
+from tirlite.sizes.extrema import maximum_of_all
+
+if TYPE_CHECKING:
+    from tirlite.plan.pack.products import Values, Vectors
 
 # Groups, and sections that they live in, beyond which only multiples of one size are packed.
 _MANY = 3000
 _CROWD = 300_000
-# Looks at blocks for each sample binding.
-_BUDGET = 4000
 # Orders that are worked out for all values of the dims.
 _TRIES = 3
+# How often orders are sought, where those found may need more than the slots.
+_TURNS = 6
+# Bindings at which orders are tried, beside the samples.
+_DRAWN = 40
 
 
 @record
 class Slots:
-    """Storage shared whole: the number of the slot of each group, and the bytes of all at each sample binding."""
+    """Storage shared whole: the number of the slot of each group, the sizes that lie in each slot, and whether some
+    lie there in place of one another.
+    """
 
     ranks: Sequence[int]
-    totals: Sequence[int]
+    sizes: Sequence[Sequence[Size]]
+    has_pairs: bool
 
 
 def pack_groups(
@@ -35,67 +52,143 @@ def pack_groups(
 ) -> Iterator[tuple[Stack, bool]]:
     """Ways to pack groups of symbolic sizes, the one that seems best first; none where there are too many groups.
 
-    With each comes whether it is known to need no more than the slots, at any binding. An order in which to stack the
-    groups comes out of packing at each binding, as if sizes were what they are there. Those come first that need least
-    over the floor, on average over the bindings. The order of the slots comes last: a group then rests on nothing that
+    With each comes whether it is known to need no more than the slots, at any binding. The groups are stacked in
+    orders that are good at many bindings. The order of the slots comes last: a group then rests on nothing that
     reaches into its own slot, so it needs no more than they do, unless alignment costs something.
     """
-    compare = Order(bindings)
     scale = Scale.of((size for group in groups for _, size in group.pieces), max(aligns))
     if scale is not None:
         yield _multiples(groups, aligns, scale, budget), False
         return
     if len(groups) > _MANY:
         return
-    sampled = [_sections(groups, compare, number) for number in range(len(bindings))]
-    if sum(high - low for rows in sampled[0].spans for low, high, _ in rows) > _CROWD:
+    compare = Order(bindings)
+    sections = _sections(groups, compare)
+    if sum(high - low for rows in sections.spans for low, high, _ in rows) > _CROWD:
         return
+    given = tuple(sorted(range(len(groups)), key=lambda i: (slots.ranks[i], i)))
     towers = [
         Tower(
             tuple(Bytes(low, high, size) for (low, high, _), (_, size) in zip(rows, group.pieces, strict=True)), align
         )
-        for rows, group, align in zip(sampled[0].spans, groups, aligns, strict=True)
+        for rows, group, align in zip(sections.spans, groups, aligns, strict=True)
     ]
-    given = tuple(sorted(range(len(groups)), key=lambda i: (slots.ranks[i], i)))
-    is_known = max(aligns) == 1 and all(len(group.members) == 1 for group in groups)
-    for order in [*_ranked(sampled, aligns, _orders(groups, aligns, compare, bindings), slots.totals), given]:
-        stacked = stack(towers, len(sampled[0].load), order, compare)
-        if stacked is not None:
-            yield stacked, order == given and is_known
+    shape = _Shape(towers, sections, (*bindings, *drawn(_dims(towers), _DRAWN)))
+    yield from _robust(shape, slots, given, compare)
+    stacked = stack(towers, len(sections.load), given, compare)
+    if stacked is not None:
+        is_apart = not slots.has_pairs and all(len(group.members) == 1 for group in groups)
+        yield stacked, is_apart and max(aligns) == 1
 
 
-def _ranked(
-    sampled: Sequence[Sections], aligns: Sequence[int], orders: Iterable[tuple[int, ...]], limits: Sequence[int]
-) -> list[tuple[int, ...]]:
-    """The few best orders of those that stay within the limits at all bindings."""
-    costs: list[tuple[float, int, tuple[int, ...]]] = []
-    for number, order in enumerate(dict.fromkeys(orders)):
-        tops = [height_of(sections, aligns, order) for sections in sampled]
-        if all(top <= limit for top, limit in zip(tops, limits, strict=True)):
-            cost = sum(top / max(sections.floor, 1) for top, sections in zip(tops, sampled, strict=True))
-            costs.append((cost, number, order))
-    return [order for _, _, order in sorted(costs)[:_TRIES]]
+@record
+class _Shape:
+    """What is to be stacked, and the bindings at which orders are tried."""
+
+    towers: Sequence[Tower]
+    sections: Sections
+    bindings: Sequence[Binding]
+
+    def trials(self, values: Mapping[Size, Values], slots: Slots) -> Trials:
+        """With the values of all sizes in each column, the bindings first."""
+        import numpy as np
+
+        return Trials.of(
+            self.sections,
+            [tower.align for tower in self.towers],
+            [np.array([values[span.size] for span in tower.spans]) for tower in self.towers],
+            sum(np.max([values[size] for size in inside], axis=0) for inside in slots.sizes),
+            len(self.bindings),
+        )
 
 
-def _blocks(groups: Sequence[Group], aligns: Sequence[int], compare: Order, number: int) -> list[Block]:
-    """The groups as they are at the sample binding of that number."""
-    return [
-        Block(tuple(Piece(low, high, compare.values(size)[number]) for (low, high), size in group.pieces), align)
-        for group, align in zip(groups, aligns, strict=True)
-    ]
+def _robust(shape: _Shape, slots: Slots, given: tuple[int, ...], compare: Order) -> Iterator[tuple[Stack, bool]]:
+    """Stacks in the few orders that are best at many bindings."""
+    import numpy as np
+
+    known = dict.fromkeys(chain((span.size for tower in shape.towers for span in tower.spans), *slots.sizes))
+    is_even = all(_divides(max(tower.align for tower in shape.towers), size) for size in known)
+    products = Products.of(known) if is_even else None
+    if products is None:
+        values = Order(shape.bindings).values
+        trials = shape.trials({size: np.array(values(size), np.float64) for size in known}, slots)
+        for order in robust_orders(trials, [given], _TRIES):
+            stacked = stack(shape.towers, len(shape.sections.load), order, compare)
+            if stacked is not None:
+                yield stacked, False
+        return
+    yield from _proved(shape, slots, given, products, known)
 
 
-def _sections(groups: Sequence[Group], compare: Order, number: int) -> Sections:
-    return sections_of(_blocks(groups, [1] * len(groups), compare, number))
+def _proved(
+    shape: _Shape, slots: Slots, given: tuple[int, ...], products: Products, known: Iterable[Size]
+) -> Iterator[tuple[Stack, bool]]:
+    """The best stack of vectors that is proved to need no more than the slots, else the one that comes nearest to it.
+
+    Where the best ones may need more, orders are sought again, with the values of products at which they may in sight.
+    """
+    import numpy as np
+
+    vectors = {size: np.array(products.vectors[size]) for size in known}
+    sizes = [np.array([vectors[span.size] for span in tower.spans]) for tower in shape.towers]
+    facts = np.array(products.facts(), np.int64).reshape(-1, len(products.products))
+    cover = Cover.of([np.array([vectors[size] for size in inside]) for inside in slots.sizes], facts)
+    worth = np.concatenate([products.values(shape.bindings), np.eye(len(products.products))], axis=1)
+    starts, made = [given], list[Fronts]()
+    for turn in range(_TURNS):
+        trials = shape.trials({size: vector @ worth for size, vector in vectors.items()}, slots)
+        starts = robust_orders(trials, starts, _TRIES, is_first=turn == 0)
+        made = [fronts_of(shape.sections, sizes, order, worth / trials.floors) for order in starts]
+        made.sort(key=lambda each: trials.cost((each.total @ worth).max(axis=0)))
+        directions = [] if cover is None else [cover.excess(each.total) for each in made]
+        for fronts, direction in zip(made, directions, strict=False):
+            if direction is None:
+                yield _stack_of(fronts, products), True
+                return
+        found = _new([each / each.max() for each in directions if each is not None and each.any()], worth)
+        if not found:
+            break
+        worth = np.concatenate([worth, *(each[:, None] for each in found)], axis=1)
+    yield _stack_of(made[0], products), False
 
 
-def _orders(
-    groups: Sequence[Group], aligns: Sequence[int], compare: Order, bindings: Sequence[Binding]
-) -> Iterator[tuple[int, ...]]:
-    for number in range(len(bindings)):
-        blocks = _blocks(groups, aligns, compare, number)
-        offsets = pack_blocks(blocks, _BUDGET)
-        yield tuple(sorted(range(len(groups)), key=lambda i: (offsets[i], i)))
+def _new(directions: Iterable[Values], worth: Values) -> list[Values]:
+    """Those that are not among the columns, and each once."""
+    import numpy as np
+
+    found: list[Values] = []
+    for each in directions:
+        if not any(np.allclose(each, other) for other in (*found, *worth.T)):
+            found.append(each)
+    return found
+
+
+def _stack_of(fronts: Fronts, products: Products) -> Stack:
+    known: dict[bytes, Size] = {}
+
+    def size(front: Vectors) -> Size:
+        key = front.tobytes()
+        if key not in known:
+            known[key] = maximum_of_all([products.size(row) for row in front.tolist()])
+        return known[key]
+
+    return Stack(tuple(map(size, fronts.offsets)), size(fronts.total))
+
+
+def _divides(align: int, size: Size) -> bool:
+    return align == 1 or prove_divides(align, size) is Proof.YES
+
+
+def _dims(towers: Sequence[Tower]) -> tuple[Dim, ...]:
+    sizes = dict.fromkeys(span.size for tower in towers for span in tower.spans)
+    return tuple(dict.fromkeys(dim for size in sizes for dim in dims_of(size)))
+
+
+def _sections(groups: Sequence[Group], compare: Order) -> Sections:
+    """With the sizes that groups have at the first sample binding."""
+    return sections_of(
+        [Block(tuple(Piece(*live, compare.value(size)) for live, size in group.pieces)) for group in groups]
+    )
 
 
 def _multiples(groups: Sequence[Group], aligns: Sequence[int], scale: Scale, budget: int) -> Stack:

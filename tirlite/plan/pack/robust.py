@@ -1,0 +1,104 @@
+"""Orders that are good at many bindings at once: trials of blocks in, the best orders found out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import TYPE_CHECKING
+
+from tirlite.plan.pack.blocks import Block, Piece
+from tirlite.plan.pack.portfolio import pack_blocks
+from tirlite.plan.pack.trials import Trials
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Values = npt.NDArray[np.float64]
+
+Order = tuple[int, ...]
+
+# Looks at blocks for each packing; packings for weighted sums of bindings, and after that for some by themselves: the
+# fewest, the most, and between them as many as come to so many blocks.
+_BUDGET = 1000
+_WEIGHTED = (3, 12, 3000)
+_SINGLE = (2, 8, 1200)
+# How fast a binding gains weight at which an order was bad.
+_RATE = 4.0
+# Sizes of blocks are whole numbers up to this where they are packed.
+_UNITS = 1_000_000
+# Blocks that are placed anew in all moves together; moves for each block at most.
+_PLACED, _PER_BLOCK = 24_000, 12
+# As good as the bound.
+_ENOUGH = 1.0005
+
+
+def robust_orders(trials: Trials, starts: Sequence[Order], count: int, *, is_first: bool = True) -> list[Order]:
+    """The best orders found, `count` at most, the best first; `starts` are among those that are tried.
+
+    Blocks are packed with their sizes at some binding, and with sums of their sizes at all, where those bindings weigh
+    more at which earlier orders were bad. The best order is then improved on by moving single blocks.
+    """
+    found = {order: trials.cost(trials.tops(order)) for order in starts}
+    for weights in _weightings(trials, found) if is_first else ():
+        order = _packed(trials, weights)
+        if order not in found:
+            found[order] = trials.cost(trials.tops(order))
+        if found[order] <= _ENOUGH:
+            break
+    best = min(found, key=found.__getitem__)
+    if found[best] > _ENOUGH:
+        order, cost = _moved(trials, best, found[best])
+        found[order] = cost
+    return sorted(found, key=found.__getitem__)[:count]
+
+
+def _weightings(trials: Trials, found: dict[Order, float]) -> Iterator[Values]:
+    """Weights of bindings to pack with; each time after what came of the last ones is among those found."""
+    import numpy as np
+
+    weights = np.ones(trials.count) / trials.count
+    for _ in range(_times(_WEIGHTED, trials)):
+        yield weights
+        last = next(reversed(found))
+        ratios = (trials.tops(last) / trials.floors)[: trials.count]
+        weights = weights * np.exp(_RATE * (ratios - ratios.max()))
+        weights /= weights.sum()
+    yield from np.eye(trials.count)[: _times(_SINGLE, trials)]
+
+
+def _times(limits: tuple[int, int, int], trials: Trials) -> int:
+    fewest, most, blocks = limits
+    return max(fewest, min(most, blocks // len(trials.spans)))
+
+
+def _packed(trials: Trials, weights: Values) -> Order:
+    """The order of offsets where a block is as large as the weighted sum of its sizes, each over the least needed."""
+    count = trials.count
+    scaled = weights / trials.floors[:count]
+    sums = [(values[:, :count] @ scaled).tolist() for values in trials.values]
+    unit = max(map(max, sums)) / _UNITS or 1.0
+    blocks = [
+        Block(tuple(Piece(low, high, int(size / unit)) for (low, high, _), size in zip(rows, row, strict=True)))
+        for rows, row in zip(trials.spans, sums, strict=True)
+    ]
+    offsets = pack_blocks(blocks, _BUDGET)
+    return tuple(sorted(range(len(blocks)), key=lambda number: (offsets[number], number)))
+
+
+def _moved(trials: Trials, order: Order, cost: float) -> tuple[Order, float]:
+    """The order, improved on by moving single blocks to other places in it."""
+    count = len(order)
+    random = Random(count)
+    for _ in range(min(_PER_BLOCK * count, _PLACED // count)):
+        moved = list(order)
+        place = random.randrange(count)
+        number = moved.pop(place)
+        near = max(place + random.randrange(-8, 9), 0)
+        moved.insert(near if random.random() < 0.5 else random.randrange(count), number)
+        found = trials.cost(trials.tops(moved))
+        if found <= cost:
+            order, cost = tuple(moved), found
+            if cost <= _ENOUGH:
+                break
+    return order, cost
