@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Numbers = npt.NDArray[np.int64]
 
-_PIVOTS = 300
+_PIVOTS, _BLAND = 600, 200
 # Weights are near fractions with denominators up to this, or are rounded down to multiples of a small one.
 _SIMPLE = 5040
 _DENOMINATOR = 1 << 30
@@ -129,14 +129,14 @@ def _solved(row: Numbers, cover: Cover) -> tuple[Values | None, Values]:
 
 
 def _climb(table: Values, gain: Values, basis: list[int]) -> None:
-    """Pivots until nothing is gained any more; by Bland's rule, which never comes back to a basis."""
+    """Pivots until nothing is gained any more: by what gains most, late by Bland's rule, which never circles."""
     import numpy as np
 
-    for _ in range(_PIVOTS):
+    for pivot in range(_PIVOTS):
         entering = np.flatnonzero(gain[:-1] > _EPSILON)
         if not len(entering):
             return
-        column = int(entering[0])
+        column = int(entering[0] if pivot >= _BLAND else np.argmax(gain[:-1]))
         rising = table[:, column] > _EPSILON
         if not rising.any():
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -20,15 +21,18 @@ Order = tuple[int, ...]
 
 # Looks at blocks for each packing; packings for weighted sums of bindings, and after that for some by themselves: the
 # fewest, the most, and between them as many as come to so many blocks.
-_BUDGET = 1000
+_BUDGET = 200
 _WEIGHTED = (3, 12, 3000)
 _SINGLE = (2, 8, 1200)
+_AGAIN = (2, 6, 1500)
+# What columns weigh at first that are no bindings.
+_OTHERS = 0.05
 # How fast a binding gains weight at which an order was bad.
-_RATE = 4.0
+_RATE = 2.0
 # Sizes of blocks are whole numbers up to this where they are packed.
 _UNITS = 1_000_000
 # Blocks that are placed anew in all moves together; moves for each block at most.
-_PLACED, _PER_BLOCK = 24_000, 12
+_PLACED, _PER_BLOCK = 36_000, 12
 # As good as the bound.
 _ENOUGH = 1.0005
 
@@ -39,8 +43,14 @@ def robust_orders(trials: Trials, starts: Sequence[Order], count: int, *, is_fir
     Blocks are packed with their sizes at some binding, and with sums of their sizes at all, where those bindings weigh
     more at which earlier orders were bad. The best order is then improved on by moving single blocks.
     """
+    import numpy as np
+
     found = {order: trials.cost(trials.tops(order)) for order in starts}
-    for weights in _weightings(trials, found) if is_first else ():
+    singles = np.eye(len(trials.limits))[: _times(_SINGLE, trials)]
+    weightings = (
+        chain(_weightings(trials, found, _WEIGHTED), singles) if is_first else _weightings(trials, found, _AGAIN)
+    )
+    for weights in weightings:
         order = _packed(trials, weights)
         if order not in found:
             found[order] = trials.cost(trials.tops(order))
@@ -53,18 +63,17 @@ def robust_orders(trials: Trials, starts: Sequence[Order], count: int, *, is_fir
     return sorted(found, key=found.__getitem__)[:count]
 
 
-def _weightings(trials: Trials, found: dict[Order, float]) -> Iterator[Values]:
-    """Weights of bindings to pack with; each time after what came of the last ones is among those found."""
+def _weightings(trials: Trials, found: dict[Order, float], limits: tuple[int, int, int]) -> Iterator[Values]:
+    """Weights of columns to pack with; each time after what came of the last ones is among those found."""
     import numpy as np
 
-    weights = np.ones(trials.count) / trials.count
-    for _ in range(_times(_WEIGHTED, trials)):
+    weights = np.full(len(trials.limits), 1 / trials.count)
+    weights[trials.count :] *= _OTHERS
+    for _ in range(_times(limits, trials)):
         yield weights
-        last = next(reversed(found))
-        ratios = (trials.tops(last) / trials.floors)[: trials.count]
-        weights = weights * np.exp(_RATE * (ratios - ratios.max()))
+        pressure = trials.pressure(trials.tops(next(reversed(found))))
+        weights = weights * np.exp(_RATE * (pressure - pressure.max()))
         weights /= weights.sum()
-    yield from np.eye(trials.count)[: _times(_SINGLE, trials)]
 
 
 def _times(limits: tuple[int, int, int], trials: Trials) -> int:
@@ -74,9 +83,8 @@ def _times(limits: tuple[int, int, int], trials: Trials) -> int:
 
 def _packed(trials: Trials, weights: Values) -> Order:
     """The order of offsets where a block is as large as the weighted sum of its sizes, each over the least needed."""
-    count = trials.count
-    scaled = weights / trials.floors[:count]
-    sums = [(values[:, :count] @ scaled).tolist() for values in trials.values]
+    scaled = weights / trials.floors
+    sums = [(values @ scaled).tolist() for values in trials.values]
     unit = max(map(max, sums)) / _UNITS or 1.0
     blocks = [
         Block(tuple(Piece(low, high, int(size / unit)) for (low, high, _), size in zip(rows, row, strict=True)))

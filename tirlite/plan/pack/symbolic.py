@@ -31,7 +31,9 @@ _CROWD = 300_000
 # Orders that are worked out for all values of the dims.
 _TRIES = 3
 # How often orders are sought, where those found may need more than the slots.
-_TURNS = 6
+_TURNS = 5
+# What bytes count for there when sizes are merged, beside bytes at a binding.
+_DEAR = 8.0
 # Bindings at which orders are tried, beside the samples.
 _DRAWN = 40
 
@@ -134,22 +136,25 @@ def _proved(
     facts = np.array(products.facts(), np.int64).reshape(-1, len(products.products))
     cover = Cover.of([np.array([vectors[size] for size in inside]) for inside in slots.sizes], facts)
     worth = np.concatenate([products.values(shape.bindings), np.eye(len(products.products))], axis=1)
-    starts, made = [given], list[Fronts]()
+    first = worth.shape[1]
+    starts, made, best = [given], list[Fronts](), list[tuple[float, Fronts]]()
     for turn in range(_TURNS):
         trials = shape.trials({size: vector @ worth for size, vector in vectors.items()}, slots)
         starts = robust_orders(trials, starts, _TRIES, is_first=turn == 0)
-        made = [fronts_of(shape.sections, sizes, order, worth / trials.floors) for order in starts]
+        prices = worth / trials.floors
+        prices[:, first:] *= _DEAR
+        made = [fronts_of(shape.sections, sizes, order, prices) for order in starts]
         made.sort(key=lambda each: trials.cost((each.total @ worth).max(axis=0)))
         directions = [] if cover is None else [cover.excess(each.total) for each in made]
         for fronts, direction in zip(made, directions, strict=False):
             if direction is None:
-                yield _stack_of(fronts, products), True
-                return
+                best.append((trials.cost((fronts.total @ worth).max(axis=0)), fronts))
         found = _new([each / each.max() for each in directions if each is not None and each.any()], worth)
-        if not found:
+        if not found or directions[0] is None:
             break
         worth = np.concatenate([worth, *(each[:, None] for each in found)], axis=1)
-    yield _stack_of(made[0], products), False
+    is_known = bool(best)
+    yield _stack_of(min(best, key=lambda each: each[0])[1] if is_known else made[0], products), is_known
 
 
 def _new(directions: Iterable[Values], worth: Values) -> list[Values]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _WORST, _GOOD = 0.3, 1.1
 # What bytes beyond the limits count for: an order that needs less than they do is always better.
 _BEYOND = 10.0
+_STEEP = 4.0
 
 
 @record
@@ -68,6 +69,15 @@ class Trials:
                 heights[low:high] = offset + size
         tops: Values = highest(heights)
         return tops
+
+    def pressure(self, tops: Values) -> Values:
+        """How bad each column is: at bindings what is needed over what must be, elsewhere what exceeds the limit."""
+        import numpy as np
+
+        beyond = 1 + _STEEP * (tops / np.maximum(self.limits, 1e-12) - 1)
+        found: Values = tops / self.floors
+        found[self.count :] = beyond[self.count :].clip(0)
+        return np.maximum(found, np.where(beyond > 1, beyond, 0.0))
 
     def cost(self, tops: Values) -> float:
         """Less is better: the mean over the bindings of what is needed over what must be, and of the worst of it."""

@@ -1,0 +1,113 @@
+"""Packing of symbolic sizes: one order for all values of the dims, near the bound at each, never above whole slots."""
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from tirlite.plan import Ok, Problem, Request, check, lower_bound, solve
+from tirlite.plan.pack.blocks import Block, Piece, sections_of
+from tirlite.plan.pack.covered import Cover
+from tirlite.plan.pack.fronts import fronts_of
+from tirlite.plan.pack.products import Products
+from tirlite.plan.samples import drawn
+from tirlite.sizes import Dim, Proof, alternatives, evaluate, prove_le
+
+n, m, k = Dim("n", min=2), Dim("m", multiple_of=8), Dim("k", max=512)
+KINDS = {
+    "sums": [8 * n, 4 * m, 16 * k + 4 * n, 32 * n, 24 * m + 120, 64 * k, 4096],
+    "products": [8 * n, 4 * n * k, 16 * m, 2 * n * m, 64 * k, 256],
+    "quotients": [24 * ((n + 1) // 2), 8 * n, 16 * n + 64, 4 * m, 12 * (k // 4), 1024],
+}
+
+
+def table(sizes, count, seed):
+    random = Random(seed)
+    lows = [random.randrange(count) for _ in range(count)]
+    return Problem(
+        tuple(Request(f"b{i}", random.choice(sizes), (low, low + random.randrange(1, 9))) for i, low in enumerate(lows))
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_plan_is_near_the_bound_at_many_bindings_and_never_above_share(kind):
+    problem = table(KINDS[kind], 60, kind)
+    plan, share, bound = solve(problem, "pack"), solve(problem, "share"), lower_bound(problem)
+    assert plan.strategy == "pack"
+    ratios = []
+    for binding in drawn(problem.dims, 200):
+        total = evaluate(plan.total, binding)
+        assert total <= evaluate(share.total, binding)
+        ratios.append(total / evaluate(bound, binding))
+    assert sum(ratios) / len(ratios) < 1.06
+
+
+def test_offsets_of_many_kinds_of_sizes_stay_short_maxima():
+    dims = [Dim(name) for name in "abcd"]
+    plan = solve(table([factor * dim for factor in (4, 12, 40) for dim in dims], 60, 3), "pack")
+    assert plan.strategy == "pack"
+    assert max(len(alternatives(place.offset)) for place in plan.placements.values()) <= 12
+    assert check(plan.problem, plan) == Ok()
+
+
+def test_vectors_count_from_the_least_values_and_come_back():
+    sizes = [4 * n * m + 8, n * n - n, 12 * ((k + 1) // 2)]
+    products = Products.of(sizes)
+    for size in sizes:
+        vector = products.vectors[size]
+        assert products.size(vector) == size
+        for binding in drawn((n, m, k), 9):
+            worth = products.values([binding])[:, 0]
+            assert np.dot(vector, worth) == evaluate(size, binding)
+    for fact in products.facts():
+        assert prove_le(0, products.size(fact)) is Proof.YES
+
+
+def test_wide_fronts_are_merged_into_vectors_above_all():
+    random = np.random.default_rng(1)
+    blocks = [Block((Piece(0, 1, 1),)), *(Block((Piece(i, i + 1, 1),)) for i in range(40)), Block((Piece(0, 40, 1),))]
+    sizes = [random.integers(0, 9, (1, 4)) for _ in blocks]
+    fronts = fronts_of(sections_of(blocks), sizes, range(len(blocks)), random.random((4, 6)))
+    below = np.concatenate([fronts.offsets[i] + sizes[i] for i in range(len(blocks) - 1)])
+    top = fronts.offsets[-1]
+    assert 1 < len(top) <= 12
+    assert (below[:, None, :] <= top[None, :, :]).all(axis=2).any(axis=1).all()
+
+
+NONE = np.zeros((0, 2), np.int64)
+
+
+def test_a_mean_of_sizes_covers_what_no_single_one_does():
+    slots = [np.array([[4, 0], [0, 4]])] * 2
+    cover = Cover.of(slots, NONE)
+    assert cover.excess(np.array([[4, 4], [8, 0], [3, 5]])) is None
+    direction = cover.excess(np.array([[4, 5]]))
+    assert 4 * direction[0] + 5 * direction[1] > 8 * max(direction)
+
+
+def test_facts_cover_one_product_by_another():
+    fact = np.array([[-2, 1]])  # twice the first product is at most the second one
+    row = np.array([[6, 1]])
+    assert Cover.of([np.array([[0, 4]])], NONE).excess(row) is not None
+    assert Cover.of([np.array([[0, 4]])], fact).excess(row) is None
+    assert Cover.of([np.array([[0, 4]])], fact).excess(row + 1) is not None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_covered_is_so_at_random_values(seed):
+    random = np.random.default_rng(seed)
+    slots = [random.integers(0, 20, (random.integers(1, 5), 4)) for _ in range(6)]
+    cover = Cover.of(slots, np.zeros((0, 4), np.int64))
+    values = np.concatenate([random.exponential(1, (60, 4)) ** 3, np.eye(4)])
+    limit = sum((values @ slot.T).max(axis=1) for slot in slots)
+    for _ in range(10):
+        row = random.integers(0, 60, (1, 4))
+        direction = cover.excess(row)
+        if direction is None:
+            assert (values @ row[0] <= limit + 1e-9).all()
+        else:
+            assert row[0] @ direction > sum((slot @ direction).max() for slot in slots) * (1 - 1e-6)
+
+
+def test_no_cover_is_claimed_where_a_slot_may_be_negative():
+    assert Cover.of([np.array([[4, -1]])], NONE) is None
