@@ -67,7 +67,7 @@ def test_wide_fronts_are_merged_into_vectors_above_all():
     random = np.random.default_rng(1)
     blocks = [Block((Piece(0, 1, 1),)), *(Block((Piece(i, i + 1, 1),)) for i in range(40)), Block((Piece(0, 40, 1),))]
     sizes = [random.integers(0, 9, (1, 4)) for _ in blocks]
-    fronts = fronts_of(sections_of(blocks), sizes, range(len(blocks)), random.random((4, 6)))
+    fronts = fronts_of(sections_of(blocks), sizes, range(len(blocks)), random.random((4, 6)), 12)
     below = np.concatenate([fronts.offsets[i] + sizes[i] for i in range(len(blocks) - 1)])
     top = fronts.offsets[-1]
     assert 1 < len(top) <= 12

@@ -16,9 +16,8 @@ from tirlite.record import record
 if TYPE_CHECKING:
     from tirlite.plan.pack.products import Values, Vectors
 
-# Vectors of which an offset is the maximum, and how many are left when those that are more are merged.
-_WIDE = 12
-_LEFT = 8
+# Of vectors that are too many so many are left.
+_LEFT = 2 / 3
 # Pairs that are merged at once, save those that cost nothing.
 _AT_ONCE = 4
 
@@ -31,10 +30,11 @@ class Fronts:
     total: Vectors
 
 
-def fronts_of(spans: Sections, sizes: Sequence[Vectors], order: Iterable[int], prices: Values) -> Fronts:
+def fronts_of(spans: Sections, sizes: Sequence[Vectors], order: Iterable[int], prices: Values, wide: int) -> Fronts:
     """Blocks over sections, stacked in an order; `sizes` of a block are the vectors of its spans.
 
-    `prices` tell what each product is worth at each of some bindings, against the least that is needed there.
+    An offset is the maximum of `wide` vectors at most. `prices` tell what each product is worth at each of some
+    bindings, against the least that is needed there.
     """
     import numpy as np
 
@@ -45,22 +45,22 @@ def fronts_of(spans: Sections, sizes: Sequence[Vectors], order: Iterable[int], p
     for number in order:
         rows = spans.spans[number]
         below = dict.fromkeys(top for low, high, _ in rows for top in tops[low:high])
-        offsets[number] = front = _joined(ends, below, prices)
+        offsets[number] = front = _joined(ends, below, prices, wide)
         for (low, high, _), size in zip(rows, sizes[number], strict=True):
             tops[low:high] = [len(ends)] * (high - low)
             ends.append(front + size)
-    return Fronts(tuple(offsets), _joined(ends, dict.fromkeys(tops), prices))
+    return Fronts(tuple(offsets), _joined(ends, dict.fromkeys(tops), prices, wide))
 
 
-def _joined(ends: Sequence[Vectors], below: Iterable[int], prices: Values) -> Vectors:
+def _joined(ends: Sequence[Vectors], below: Iterable[int], prices: Values, wide: int) -> Vectors:
     import numpy as np
 
     parts = [ends[number] for number in below]
     if len(parts) == 1:
         return parts[0]
     front = _front(np.concatenate(parts))
-    while len(front) > _WIDE:
-        front = _front(_merged(front, prices))
+    while len(front) > wide:
+        front = _front(_merged(front, prices, int(wide * _LEFT)))
     return front
 
 
@@ -74,7 +74,7 @@ def _front(rows: Vectors) -> Vectors:
     return rows[~beaten.any(axis=1)]
 
 
-def _merged(rows: Vectors, prices: Values) -> Vectors:
+def _merged(rows: Vectors, prices: Values, least: int) -> Vectors:
     """Fewer rows: pairs of them are merged, those first that cost least at the bindings."""
     import numpy as np
 
@@ -82,7 +82,7 @@ def _merged(rows: Vectors, prices: Values) -> Vectors:
     joint = np.maximum(rows[one], rows[other])
     above = (joint @ prices - (rows @ prices).max(axis=0)).clip(0)
     costs = (above + above * above).sum(axis=1)
-    left = len(rows) - _LEFT
+    left = len(rows) - least
     used: set[int] = set()
     made: list[Vectors] = []
     for place in np.argsort(costs, kind="stable").tolist():

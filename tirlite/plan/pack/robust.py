@@ -24,15 +24,15 @@ Order = tuple[int, ...]
 _BUDGET = 200
 _WEIGHTED = (3, 12, 3000)
 _SINGLE = (2, 8, 1200)
-_AGAIN = (2, 6, 1500)
+_AGAIN = (2, 6, 900)
 # What columns weigh at first that are no bindings.
 _OTHERS = 0.05
 # How fast a binding gains weight at which an order was bad.
 _RATE = 2.0
 # Sizes of blocks are whole numbers up to this where they are packed.
 _UNITS = 1_000_000
-# Blocks that are placed anew in all moves together; moves for each block at most.
-_PLACED, _PER_BLOCK = 36_000, 12
+# Blocks that are placed anew in all moves together, at first and again; moves for each block at most.
+_PLACED, _PER_BLOCK = (24_000, 10_000), 12
 # As good as the bound.
 _ENOUGH = 1.0005
 
@@ -58,7 +58,7 @@ def robust_orders(trials: Trials, starts: Sequence[Order], count: int, *, is_fir
             break
     best = min(found, key=found.__getitem__)
     if found[best] > _ENOUGH:
-        order, cost = _moved(trials, best, found[best])
+        order, cost = _moved(trials, best, found[best], _PLACED[0 if is_first else 1])
         found[order] = cost
     return sorted(found, key=found.__getitem__)[:count]
 
@@ -94,11 +94,11 @@ def _packed(trials: Trials, weights: Values) -> Order:
     return tuple(sorted(range(len(blocks)), key=lambda number: (offsets[number], number)))
 
 
-def _moved(trials: Trials, order: Order, cost: float) -> tuple[Order, float]:
+def _moved(trials: Trials, order: Order, cost: float, placed: int) -> tuple[Order, float]:
     """The order, improved on by moving single blocks to other places in it."""
     count = len(order)
     random = Random(count)
-    for _ in range(min(_PER_BLOCK * count, _PLACED // count)):
+    for _ in range(min(_PER_BLOCK * count, placed // count)):
         moved = list(order)
         place = random.randrange(count)
         number = moved.pop(place)

@@ -30,8 +30,9 @@ _MANY = 3000
 _CROWD = 300_000
 # Orders that are worked out for all values of the dims.
 _TRIES = 3
-# How often orders are sought, where those found may need more than the slots.
-_TURNS = 5
+# Sizes of which an offset may be the maximum, for each time that orders are sought: again where those found may need
+# more than the slots.
+_WIDE = (12, 20, 32, 32)
 # What bytes count for there when sizes are merged, beside bytes at a binding.
 _DEAR = 8.0
 # Bindings at which orders are tried, beside the samples.
@@ -138,19 +139,19 @@ def _proved(
     worth = np.concatenate([products.values(shape.bindings), np.eye(len(products.products))], axis=1)
     first = worth.shape[1]
     starts, made, best = [given], list[Fronts](), list[tuple[float, Fronts]]()
-    for turn in range(_TURNS):
+    for turn in range(len(_WIDE)):
         trials = shape.trials({size: vector @ worth for size, vector in vectors.items()}, slots)
         starts = robust_orders(trials, starts, _TRIES, is_first=turn == 0)
         prices = worth / trials.floors
         prices[:, first:] *= _DEAR
-        made = [fronts_of(shape.sections, sizes, order, prices) for order in starts]
+        made = [fronts_of(shape.sections, sizes, order, prices, _WIDE[turn]) for order in starts]
         made.sort(key=lambda each: trials.cost((each.total @ worth).max(axis=0)))
         directions = [] if cover is None else [cover.excess(each.total) for each in made]
         for fronts, direction in zip(made, directions, strict=False):
             if direction is None:
                 best.append((trials.cost((fronts.total @ worth).max(axis=0)), fronts))
         found = _new([each / each.max() for each in directions if each is not None and each.any()], worth)
-        if not found or directions[0] is None:
+        if not directions or directions[0] is None:
             break
         worth = np.concatenate([worth, *(each[:, None] for each in found)], axis=1)
     is_known = bool(best)
