@@ -22,8 +22,8 @@ Order = tuple[int, ...]
 # Looks at blocks for each packing; packings for weighted sums of bindings, and after that for some by themselves: the
 # fewest, the most, and between them as many as come to so many blocks.
 _BUDGET = 200
-_WEIGHTED = (3, 12, 3000)
-_SINGLE = (2, 8, 1200)
+_WEIGHTED = (3, 12, 2000)
+_SINGLE = (2, 8, 700)
 _AGAIN = (2, 6, 900)
 # What columns weigh at first that are no bindings.
 _OTHERS = 0.05

@@ -146,13 +146,18 @@ def _proved(
         prices[:, first:] *= _DEAR
         made = [fronts_of(shape.sections, sizes, order, prices, _WIDE[turn]) for order in starts]
         made.sort(key=lambda each: trials.cost((each.total @ worth).max(axis=0)))
-        directions = [] if cover is None else [cover.excess(each.total) for each in made]
-        for fronts, direction in zip(made, directions, strict=False):
+        if cover is None:
+            break
+        directions: list[Values] = []
+        for fronts in made:
+            direction = cover.excess(fronts.total)
             if direction is None:
                 best.append((trials.cost((fronts.total @ worth).max(axis=0)), fronts))
-        found = _new([each / each.max() for each in directions if each is not None and each.any()], worth)
-        if not directions or directions[0] is None:
+                break
+            directions.append(direction)
+        if not directions:
             break
+        found = _new([each / each.max() for each in directions if each.any()], worth)
         worth = np.concatenate([worth, *(each[:, None] for each in found)], axis=1)
     is_known = bool(best)
     yield _stack_of(min(best, key=lambda each: each[0])[1] if is_known else made[0], products), is_known
