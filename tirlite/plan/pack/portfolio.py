@@ -237,11 +237,11 @@ def _squeaky_wheel(
         if filled:
             yield filled
     ranks = [0.0] * len(blocks)
+    floor = sections.floor
     while work.left > 0:
-        step = sections.floor * _STEP
         for number, block in enumerate(blocks):
-            if offsets[number] + block.size > sections.floor:
-                ranks[number] -= step * (1 + noise.random())
+            if offsets[number] + block.size > floor:
+                ranks[number] -= floor * _STEP * (1 + noise.random())
             else:
                 ranks[number] *= _KEPT
         offsets = filled = Skyline(sections, aligns).fill(ranks, work)

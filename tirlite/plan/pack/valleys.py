@@ -38,6 +38,7 @@ def valleys(blocks: Sequence[Block], sections: Sections, runs: int) -> Iterator[
     numbers.sort(key=lambda number: (sections.spans[number][0].low, number))
     items = _Items.of([blocks[n] for n in numbers], [sections.spans[n] for n in numbers], len(sections.load))
     noise = Random(_SEED)
+    floor = sections.floor
     best: list[float] = []
     least = -1
     keys = items.keys([blocks[n].high - blocks[n].low for n in numbers])
@@ -57,7 +58,7 @@ def valleys(blocks: Sequence[Block], sections: Sections, runs: int) -> Iterator[
             least, best = top, [float(place) for place in places]
         if run >= _KEYS - 1:
             best = [
-                rank * noise.uniform(*_FORWARD) if end > sections.floor else rank
+                rank * noise.uniform(*_FORWARD) if end > floor else rank
                 for rank, end in zip(best, ends, strict=True)
             ]
 
