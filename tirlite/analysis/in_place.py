@@ -86,6 +86,10 @@ class _Meetings:
         # The first write from a birth on, and the last use before a death.
         self.firsts: dict[tuple[Allocation, int], Touch | None] = {}
         self.plain = PlainMeetings()
+        # Of each statement the number of the one around it, and how many stand before it there; and where each ends.
+        self.ranks: list[tuple[int, int]] = []
+        self.closing: dict[int, int] = {}
+        self._rank()
         # How many pairs may still be looked at that live together for longer than a statement.
         self.left = _LATER_AT_LEAST + len(self.live) // _ALLOCATIONS_PER_LATER
         for allocation, live in self.live.items():
@@ -101,6 +105,19 @@ class _Meetings:
                 group.sort(key=_first)
         for ends in self.ends.values():
             ends.sort()
+
+    def _rank(self) -> None:
+        around = [(-1, 0)]
+        for number, entry in enumerate(self.entries):
+            self.ranks.append(around[-1])
+            if entry.scope_pair_offset < 0:
+                around.pop()
+                continue
+            body, rank = around[-1]
+            around[-1] = body, rank + 1
+            self.closing[self._end(number)] = number
+            if entry.scope_pair_offset > 0:
+                around.append((number, 0))
 
     def pairs(self) -> Iterator[_Pair]:
         """Destination and source, the first and the last statement of those in which they meet, and their positions."""
@@ -131,6 +148,9 @@ class _Meetings:
         for after in dict.fromkeys(ends[first : first + _NEAREST]):
             if after > dies:
                 return
+            until = self._ending(number, after)
+            if until is None:
+                continue
             group = self.dying[*place, after]
             for _, source in group if len(group) <= _NEAREST else group[-_NEAREST:]:
                 spans = self.live[source]
@@ -138,10 +158,7 @@ class _Meetings:
                     continue
                 if not _is_overlap((born, after), self.live[destination], spans):
                     continue
-                if self._plainly_meet(destination, source, (born, after)):
-                    continue
-                until = self._ending(number, after)
-                if until is not None and self.left > 0:
+                if self.left > 0 and not self._plainly_meet(destination, source, (born, after)):
                     self.left -= 1
                     yield source, until, after
 
@@ -166,16 +183,14 @@ class _Meetings:
 
         What the extents of declarations read is no part of what statements do: they are left out.
         """
-        if isinstance(self.entries[number].stmt, Allocate | View):
+        last = self.closing.get(after)
+        if last is None or isinstance(self.entries[number].stmt, Allocate | View):
             return None
-        for _ in range(_MOST_TOGETHER):
-            number += self.entries[number].scope_pair_offset + 1
-            if number == len(self.entries) or self.entries[number].scope_pair_offset < 0 or self._end(number) > after:
-                return None
-            if self._end(number) == after:
-                stmt = self.entries[number].stmt
-                return None if isinstance(stmt, Allocate | View) else stmt
-        return None
+        (body, rank), (other_body, other_rank) = self.ranks[number], self.ranks[last]
+        if body != other_body or not 0 < other_rank - rank <= _MOST_TOGETHER:
+            return None
+        stmt = self.entries[last].stmt
+        return None if isinstance(stmt, Allocate | View) else stmt
 
     def _sources(self, destination: Allocation, born: int, end: int) -> Sequence[tuple[int, Allocation]]:
         """What dies there, with its last use; of too many those whose last use is near."""
