@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _LEFT = 2 / 3
 # Pairs that are merged at once, save those that cost nothing.
 _AT_ONCE = 4
+# Vectors that are compared at once, each with all others.
+_BATCH = 512
 
 
 @record
@@ -53,11 +55,21 @@ def fronts_of(spans: Sections, sizes: Sequence[Vectors], order: Iterable[int], p
 
 
 def _joined(ends: Sequence[Vectors], below: Iterable[int], prices: Values, wide: int) -> Vectors:
-    import numpy as np
-
     parts = [ends[number] for number in below]
     if len(parts) == 1:
         return parts[0]
+    batch: list[Vectors] = []
+    for part in parts:
+        if batch and sum(map(len, batch)) + len(part) > _BATCH:
+            batch = [_narrowed(batch, prices, wide)]
+        batch.append(part)
+    return _narrowed(batch, prices, wide)
+
+
+def _narrowed(parts: Sequence[Vectors], prices: Values, wide: int) -> Vectors:
+    """The front of all parts, in `wide` vectors at most."""
+    import numpy as np
+
     front = _front(np.concatenate(parts))
     while len(front) > wide:
         front = _front(_merged(front, prices, int(wide * _LEFT)))

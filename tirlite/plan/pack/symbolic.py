@@ -33,6 +33,8 @@ _TRIES = 3
 # Sizes of which an offset may be the maximum, for each time that orders are sought: again where those found may need
 # more than the slots.
 _WIDE = (12, 20, 32, 32)
+# Pieces of groups, and sections that they live in, beyond which no other order than that of the slots is looked for.
+_SEVERAL, _LOOSE = 2000, 100_000
 # What bytes count for there when sizes are merged, beside bytes at a binding.
 _DEAR = 8.0
 # Bindings at which orders are tried, beside the samples.
@@ -67,7 +69,8 @@ def pack_groups(
         return
     compare = Order(bindings)
     sections = _sections(groups, compare)
-    if sum(high - low for rows in sections.spans for low, high, _ in rows) > _CROWD:
+    crowd = sum(high - low for rows in sections.spans for low, high, _ in rows)
+    if crowd > _CROWD:
         return
     given = tuple(sorted(range(len(groups)), key=lambda i: (slots.ranks[i], i)))
     towers = [
@@ -77,7 +80,8 @@ def pack_groups(
         for rows, group, align in zip(sections.spans, groups, aligns, strict=True)
     ]
     shape = _Shape(towers, sections, (*bindings, *drawn(_dims(towers), _DRAWN)))
-    yield from _robust(shape, slots, given, compare)
+    if sum(len(group.pieces) for group in groups) <= _SEVERAL and crowd <= _LOOSE:
+        yield from _robust(shape, slots, given, compare)
     stacked = stack(towers, len(sections.load), given, compare)
     if stacked is not None:
         is_apart = not slots.has_pairs and all(len(group.members) == 1 for group in groups)

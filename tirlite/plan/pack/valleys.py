@@ -58,8 +58,7 @@ def valleys(blocks: Sequence[Block], sections: Sections, runs: int) -> Iterator[
             least, best = top, [float(place) for place in places]
         if run >= _KEYS - 1:
             best = [
-                rank * noise.uniform(*_FORWARD) if end > floor else rank
-                for rank, end in zip(best, ends, strict=True)
+                rank * noise.uniform(*_FORWARD) if end > floor else rank for rank, end in zip(best, ends, strict=True)
             ]
 
 
