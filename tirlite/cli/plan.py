@@ -95,7 +95,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--match-range", metavar="R", type=int, help="share: storage of 1/R to R times the size alone")
     parser.add_argument("--time-limit", metavar="S", type=float, help="seconds to search; Ctrl-C ends it too")
     parser.add_argument("--budget", metavar="NODES", type=int, help="nodes to search: the same plan on any machine")
-    parser.add_argument("--threads", metavar="T", type=int, default=1, help="how many searches of a table may go on at once")
+    parser.add_argument(
+        "--threads", metavar="T", type=int, default=1, help="how many searches of a table may go on at once"
+    )
     parser.add_argument("--align", metavar="A", type=int, default=1, help="a power of two; aligns every buffer to it")
     facts = "what is known of the names in sizes: 'N<=64, N%%8==0'"
     parser.add_argument("--facts", metavar="F", action="append", default=[], help=facts)
