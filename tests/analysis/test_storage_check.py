@@ -543,3 +543,29 @@ def test_the_rewrite_is_checked_and_the_check_can_be_left_out(monkeypatch: pytes
     with pytest.raises(tl.TirliteError, match="unsafe-rewrite.*takes the bytes"):
         StorageRewrite("share")(func)
     StorageRewrite("share", check=False)(func)
+
+
+def test_order_is_known_of_the_loops_around_a_while() -> None:
+    """Each iteration over i writes 4 bytes of `b` and reads of `a` what lies 8 bytes and more further on."""
+    func = tl.parse("""
+m = tl.dim("m")
+
+@tl.kernel
+def f(x: tl.f32[m], y: tl.f32[4]):
+    a = tl.alloc(tl.u64[3])
+    b = tl.alloc(tl.f32[3])
+    for i in range(3):
+        a[i] = tl.u64(x[i])
+    for i in range(3):
+        b[i] = tl.f32(a[i])
+        count = tl.alloc(tl.i32[1], scope="local")
+        count[0] = tl.i32(0)
+        while count[0] < tl.i32(3):
+            count[0] = count[0] + tl.i32(1)
+            b[i] = b[i] + (tl.f32(a[i + 1]) if i + 1 < 3 else tl.f32(1.0))
+    for i in range(3):
+        y[i] = b[i]
+""")
+    (proof,) = tl.analysis.in_place_candidates(Normalize()(func))
+    assert proof.allowed
+    assert str(StorageRewrite("share")(func)).count("tl.alloc") == 2

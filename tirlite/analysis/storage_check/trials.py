@@ -188,7 +188,7 @@ def _earlier(write: _Instances, use: _Instances) -> Array:
             continue
         if not isinstance(loop, For):
             assert isinstance(loop, While)
-            return np.ones(shape, bool)
+            return found | equal
         a = write.points.spread(write.points.values[loop.var])[:, :1]
         b = use.points.spread(use.points.values[loop.var])[:, 0][np.newaxis, :]
         if loop.kind in _UNORDERED:
