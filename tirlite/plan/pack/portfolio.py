@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import islice
 from random import Random
 
@@ -142,18 +142,9 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work, engine: E
     is_run = engine is not None and is_free and count > _LARGE
     stands_out = (is_run or not has_time) and near is None and part_of_largest(blocks, sections) >= _OUTSTANDING
     if engine is not None and is_run:
-        runs = fillings(blocks, engine)
-        first = islice(runs, _BEFORE if stands_out else None)
-        if has_time:
-            yield from first
-        found = under(blocks, sections, engine) if stands_out else None
-        if found is not None:
-            yield found
-            if top_of(blocks, found) <= sections.floor * (1 + _NEAR):
-                return
-        yield from first
-        if found is None or top_of(blocks, found) > sections.floor * (1 + _CLOSE):
-            yield from runs
+        is_near = yield from _compiled(blocks, sections, engine, has_time=has_time, stands_out=stands_out)
+        if is_near:
+            return
         # The fill sees neither gaps nor sizes that change.
         if all(len(block.pieces) == 1 for block in blocks):
             if crowd < _BRIEF * count:
@@ -170,6 +161,25 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work, engine: E
         if near is None or work.left > 0:
             yield from islice(sweeps, max(0, _SWEPT // count - 2))
         yield from wheel
+
+
+def _compiled(
+    blocks: Sequence[Block], sections: Sections, engine: Engine, *, has_time: bool, stands_out: bool
+) -> Generator[list[int], None, bool]:
+    """Many blocks are filled in, and where few large ones stand out, those are searched; whether that came near."""
+    runs = fillings(blocks, engine)
+    first = islice(runs, _BEFORE if stands_out else None)
+    if has_time:
+        yield from first
+    found = under(blocks, sections, engine) if stands_out else None
+    if found is not None:
+        yield found
+        if top_of(blocks, found) <= sections.floor * (1 + _NEAR):
+            return True
+    yield from first
+    if found is None or top_of(blocks, found) > sections.floor * (1 + _CLOSE):
+        yield from runs
+    return False
 
 
 def _low_places(
