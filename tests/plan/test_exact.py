@@ -153,3 +153,18 @@ def test_progress_is_told():
     solve(crowd(3), "exact", budget=500, listener=heard.append)
     assert heard
     assert all(each.bound <= each.total for each in heard)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "exact"])
+def test_a_pair_stays_one_where_its_two_would_rather_be_in_different_memories(strategy):
+    requests = (
+        Request("a", 27, (0, 5), pools=("small", "large")),
+        Request("b", 27, (1, 3), pools=("large",)),
+        Request("c", 17, (2, 4), pools=("large", "small")),
+        Request("d", 25, (3, 5), pools=("small", "large")),
+        Request("e", 29, (4, 5), pools=("small", "large")),
+    )
+    pools = (Pool("small", capacity=18), Pool("large"))
+    plan = solve(Problem(requests, pools, in_place=(("e", "a"), ("d", "c"))), strategy)
+    assert ("e", "a") in plan.in_place
+    assert plan.placements["e"] == plan.placements["a"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from tirlite.plan.decision import Choice, Decision
-from tirlite.plan.in_place import Group, grouped, handovers
+from tirlite.plan.in_place import Group, grouped, possible
 from tirlite.plan.layout import Placement, Region, total_of
 from tirlite.plan.plan import Plan
 from tirlite.plan.pool import Pool
@@ -145,7 +145,7 @@ class _Memory:
         inside = {key: region for key, region in plan.pools.items() if region.memory == name}
         requests = tuple(r for r in problem.requests if plan.placements[r.id].pool in inside)
         taken = {pair for pair in plan.in_place if plan.placements[pair[0]].pool in inside}
-        groups = tuple(grouped(requests, [each for each in handovers(problem) if each.pair in taken]))
+        groups = tuple(grouped(requests, [each for each in possible(problem) if each.pair in taken]))
         align = max(region.align for region in inside.values())
         scale = Scale.of((size for group in groups for _, size in group.pieces), align) or _BYTES
         items = [_item(group, pool.align, scale) for group in groups]
