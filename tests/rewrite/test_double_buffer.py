@@ -8,7 +8,7 @@ from rewrite.before_after import BeforeAfter, kernel
 
 import tirlite as tl
 from tirlite.interp import interpret
-from tirlite.rewrite import DoubleBuffer
+from tirlite.rewrite import DoubleBuffer, SplitThreads
 
 PASS = BeforeAfter((DoubleBuffer(),))
 
@@ -287,3 +287,58 @@ def test_ragged_blocks_with_a_halo_mean_the_same() -> None:
         found = np.zeros_like(x)
         doubled(x, found)
         assert np.array_equal(found, interpreted(func, width))
+
+
+DOUBLED_TILE = """
+for b in tl.parallel(n):
+    tile = tl.alloc(tl.f32[2, 4], scope="shared")
+    if 0 < m // 4:
+        for t in range(4):
+            tile[0, t] = x[b, t]
+    for k in range(m // 4):
+        if k + 1 < m // 4:
+            for t in range(4):
+                tile[(k + 1) % 2, t] = x[b, 4 * (k + 1) + t]
+        for t in range(4):
+            y[b, 4 * k + t] = tile[k % 2, 3 - t]
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        """
+        tile = tl.alloc(tl.f32[4], scope="shared")
+        with tl.attr(tile, "double_buffer"):
+            for k in range(m // 4):
+                for t in tl.thread("threadIdx.x", 4):
+                    tile[t] = x[b, 4 * k + t]
+                for t in tl.thread("threadIdx.x", 4):
+                    y[b, 4 * k + t] = tile[3 - t]
+        """,
+        """
+        tile = tl.alloc(tl.f32[4], scope="shared")
+        for t in tl.thread("threadIdx.x", 4):
+            for k in range(m // 4):
+                with tl.attr(tile, "double_buffer"):
+                    tile[t] = x[b, 4 * k + t]
+                tl.barrier("shared")
+                y[b, 4 * k + t] = tile[3 - t]
+                tl.barrier("shared")
+        """,
+        """
+        for t in tl.thread("threadIdx.x", 4):
+            for k in range(m // 4):
+                tile = tl.alloc(tl.f32[4], scope="shared")
+                with tl.attr(tile, "double_buffer"):
+                    tile[t] = x[b, 4 * k + t]
+                tl.barrier("shared")
+                y[b, 4 * k + t] = tile[3 - t]
+                tl.barrier("shared")
+        """,
+    ],
+    ids=["around the loop", "around the fill of a thread", "a tile of the loop"],
+)
+def test_a_tile_of_a_block_of_threads(body: str) -> None:
+    split = BeforeAfter((SplitThreads(), DoubleBuffer()))
+    split.expect('for b in tl.thread("blockIdx.x", n):\n' + indent(dedent(body), "    "), DOUBLED_TILE)

@@ -12,7 +12,8 @@ from tirlite.analysis.dependence import may_carry
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.filled import is_filled
 from tirlite.analysis.fusion import can_be_reordered
-from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.index_space import IndexSpace, is_exact
+from tirlite.analysis.linear import Linear
 from tirlite.analysis.regions import is_within
 from tirlite.analysis.webs import webs_of
 from tirlite.diag import KernelError, Message
@@ -77,13 +78,13 @@ class NotDouble(Message):
 class DoubleBuffer:
     """Gives each buffer under `with tl.attr(X, "double_buffer"):` two copies, used in turn by the loop inside.
 
-    The mark may also stand in the loop, around the fill of X, where X is allocated there.
-    The first fill comes before the loop. Then iteration k fills the copy for iteration k + 1, and works on its own one:
-    a memory that loads by itself does so while the rest runs. In the body of the loop, statements that fill X, or as
-    much of it as is read then, come first: a last block may be shorter, and a halo be cut off at the borders. The
-    others read X, and write nothing that the fill touches. Several buffers of a loop may be marked. It costs a second
-    copy of X, and processors with caches gain nothing, so this is no pass of the default pipeline. For functions in
-    normal form (see `Normalize`), which the result is in too.
+    The mark may also stand in the loop, around the fill of X, and X be allocated there; of loops over threads,
+    `SplitThreads` comes before. The first fill comes before the loop. Then iteration k fills the copy for iteration
+    k + 1, and works on its own one: a memory that loads by itself does so while the rest runs. In the body of the loop,
+    statements that fill X, or as much of it as is read then, come first: a last block may be shorter, and a halo be cut
+    off at the borders. The others read X, and write nothing that the fill touches. Several buffers of a loop may be
+    marked. It costs a second copy of X, and processors with caches gain nothing, so this is no pass of the default
+    pipeline. For functions in normal form (see `Normalize`), which the result is in too.
 
     Raises KernelError where a marked buffer cannot be filled ahead.
     """
@@ -173,12 +174,23 @@ def _check_uses(func: PrimFunc, marked: AttrStmt, loop: For, fill: Sequence[Stmt
         reason = "something in the loop cannot be moved: a call, an assert, an attribute, a volatile access"
     elif any(isinstance(node, Load) for end in (loop.start, loop.stop) for node in walk(end)):
         reason = "the bounds of the loop are loaded"
+    elif not _counts_on(func, loop):
+        reason = "the variable of the loop may wrap around behind its end"
     elif (shared := _shared(fill, work, buffer, definitions)) is not None:
         reason = f"`{shared.name}` is touched by the fill and by the rest, and written"
     else:
         reason = _stale(func, buffer, loop)
     if reason is not None:
         raise NotDouble(buffer.name, reason, span=marked.span).error()
+
+
+def _counts_on(func: PrimFunc, loop: For) -> bool:
+    """Whether the value behind the last one that the variable takes, and the distance to it, fit into i64."""
+    if abs(loop.step) == 1:
+        return True  # none is behind the stop; that copies take turns holds modulo 2**64
+    space = IndexSpace(func, Extents(func))
+    start, stop = space.linear(loop.start), space.linear(loop.stop)
+    return all(map(is_exact, (start, stop, stop.plus(Linear(loop.step)), stop.plus(start, -1))))
 
 
 def _shared(fill: Sequence[Stmt], work: Sequence[Stmt], buffer: Buffer, definitions: Definitions) -> Buffer | None:

@@ -1,20 +1,48 @@
-"""A buffer marked inside of the loop that allocates it in, the mark around the loop and the buffer before it out.
+"""A buffer marked inside of the loop that it is double for, the mark around the loop and the buffer before it out.
 
-A double buffer belongs to the loop that takes its copies in turn. Often it is written down where it is filled, with the
-Allocate and the mark in the body of the loop. Source: TVM marks the fill, in inject_double_buffer.cc (2017).
+A double buffer belongs to the loop that takes its copies in turn. Often it is marked where it is filled, perhaps in a
+loop over the threads of a block, and allocated there too. Source: TVM marks the fill, in inject_double_buffer.cc (2017).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tirlite.ir import Allocate, AttrStmt, For, Let, PrimFunc, SeqStmt, Stmt, Var, rewrite, statements_of, walk
+from tirlite.ir import (
+    Allocate,
+    AttrStmt,
+    For,
+    ForKind,
+    Let,
+    Load,
+    Node,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Store,
+    Var,
+    rewrite,
+    statements_of,
+    walk,
+)
 
 
 def loop_around(func: PrimFunc, marked: AttrStmt) -> For | None:
-    """The loop that has `marked` in its body, and the Allocate of its buffer."""
-    loops = (each for each in statements_of(func.body, For) if marked in each.body.stmts)
-    return next((each for each in loops if _allocate(each, marked) is not None), None)
+    """The loop that has `marked` in its body; None where there is none, or `marked` holds the loop that it is about."""
+    if _holds_the_loop(func, marked):
+        return None
+    return next((each for each in statements_of(func.body, For) if marked in each.body.stmts), None)
+
+
+def _holds_the_loop(func: PrimFunc, marked: AttrStmt) -> bool:
+    users = [stmt for stmt in marked.body.stmts if _accesses(stmt, marked)]
+    if len(users) != 1 or not isinstance(users[0], For) or users[0].kind is not ForKind.SERIAL:
+        return False
+    return _accesses(users[0], marked) == _accesses(func.body, marked)
+
+
+def _accesses(node: Node, marked: AttrStmt) -> int:
+    return sum(isinstance(each, Load | Store) and each.buffer is marked.buffer for each in walk(node))
 
 
 def is_resized(loop: For, marked: AttrStmt) -> bool:
@@ -25,11 +53,10 @@ def is_resized(loop: For, marked: AttrStmt) -> bool:
 
 
 def marked_around(func: PrimFunc, marked: AttrStmt, loop: For) -> PrimFunc:
-    """`func` with `marked` around `loop` and not in it, and the Allocate of its buffer before that."""
-    allocate = _allocate(loop, marked)
-    assert allocate is not None
-    body = loop.replaced(body=SeqStmt(tuple(_unmarked(loop, allocate, marked))))
-    around = allocate, marked.replaced(body=SeqStmt((body,)))
+    """`func` with `marked` around `loop` and not in it, and the Allocate of its buffer, if it is in it, before that."""
+    allocates = [each for each in loop.body.stmts if isinstance(each, Allocate) and each.buffer is marked.buffer]
+    body = loop.replaced(body=SeqStmt(tuple(_unmarked(loop, allocates, marked))))
+    around = *allocates, marked.replaced(body=SeqStmt((body,)))
 
     def moved(node: For) -> Stmt | tuple[Stmt, ...]:
         return around if node is loop else node
@@ -39,14 +66,9 @@ def marked_around(func: PrimFunc, marked: AttrStmt, loop: For) -> PrimFunc:
     return result
 
 
-def _allocate(loop: For, marked: AttrStmt) -> Allocate | None:
-    inside = (each for each in loop.body.stmts if isinstance(each, Allocate) and each.buffer is marked.buffer)
-    return next(inside, None)
-
-
-def _unmarked(loop: For, allocate: Allocate, marked: AttrStmt) -> Iterator[Stmt]:
+def _unmarked(loop: For, allocates: list[Allocate], marked: AttrStmt) -> Iterator[Stmt]:
     for each in loop.body.stmts:
         if each is marked:
             yield from marked.body.stmts
-        elif each is not allocate:
+        elif each not in allocates:
             yield each
