@@ -1,7 +1,7 @@
 """A buffer marked inside of the loop that it is double for, the mark around the loop and the buffer before it out.
 
 A double buffer belongs to the loop that takes its copies in turn. Often it is marked where it is filled, perhaps in a
-loop over the threads of a block, and allocated there too. Source: TVM marks the fill, in inject_double_buffer.cc (2017).
+loop over the threads of a block, and allocated there too. Source: TVM marks the fill (inject_double_buffer.cc, 2017).
 """
 
 from __future__ import annotations
