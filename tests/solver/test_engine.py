@@ -8,7 +8,8 @@ import pytest
 from tirlite.plan import Problem, Request, solve
 from tirlite.plan.search.cells import NAMES, NODES, RUNNING, STATUS
 from tirlite.plan.search.engine import PythonEngine
-from tirlite.plan.search.instance import Item, instances
+from tirlite.plan.search.instance import instances
+from tirlite.plan.search.item import Item
 from tirlite.plan.search.load import load, restart
 from tirlite.solver import CompiledEngine
 

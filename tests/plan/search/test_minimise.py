@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from tirlite.plan.search.engine import PythonEngine
-from tirlite.plan.search.instance import Item
+from tirlite.plan.search.item import Item
 from tirlite.plan.search.limits import Limits
 from tirlite.plan.search.minimise import minimise
 

@@ -16,7 +16,8 @@ from tirlite.plan.pack.blocks import Block, Piece, Sections, top_of
 from tirlite.plan.pack.hung import Hung
 from tirlite.plan.search.cells import FOUND, NODES, RUNNING, STATUS, Cells
 from tirlite.plan.search.engine import Engine
-from tirlite.plan.search.instance import Instance, Item, overlaps, whole
+from tirlite.plan.search.instance import Instance, overlaps, whole
+from tirlite.plan.search.item import Item
 from tirlite.plan.search.load import load, offsets, restart
 from tirlite.record import record
 

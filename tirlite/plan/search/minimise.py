@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from tirlite.plan.bound import Stretch, padded_peak
 from tirlite.plan.search.descent import Descent
 from tirlite.plan.search.engine import Engine
-from tirlite.plan.search.instance import Item, instances
+from tirlite.plan.search.instance import instances
+from tirlite.plan.search.item import Item
 from tirlite.plan.search.limits import Limits
 from tirlite.record import record
 

@@ -8,7 +8,7 @@ from itertools import accumulate
 from tirlite.plan.in_place import Group, Handover, grouped
 from tirlite.plan.request import Interval, Request
 from tirlite.plan.search.engine import Engine
-from tirlite.plan.search.instance import Item
+from tirlite.plan.search.item import Item
 from tirlite.plan.search.limits import Limits
 from tirlite.plan.search.minimise import minimise
 from tirlite.record import record

@@ -14,7 +14,7 @@ from tirlite.plan.pack.blocks import Block, Piece, sections_of
 from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.request import Interval
 from tirlite.plan.search.engine import Engine, PythonEngine
-from tirlite.plan.search.instance import Item
+from tirlite.plan.search.item import Item
 from tirlite.plan.search.limits import Limits
 from tirlite.plan.search.minimise import minimise
 from tirlite.record import record

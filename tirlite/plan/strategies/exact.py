@@ -15,7 +15,8 @@ from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
 from tirlite.plan.scale import Scale
 from tirlite.plan.search.engine import Engine, PythonEngine
-from tirlite.plan.search.instance import Item, overlaps
+from tirlite.plan.search.instance import overlaps
+from tirlite.plan.search.item import Item
 from tirlite.plan.search.limits import Limits, Listener
 from tirlite.plan.search.minimise import Packing, minimise
 from tirlite.plan.strategies.choices import Choices, is_settled, stands

@@ -1,0 +1,151 @@
+"""Items in; sets of them that stand on each other, in whichever order, and what each of them fills there at least, out.
+
+What lives at one time is such a set. So are items of which any two meet at some time, though never all at once; and of
+what lives at one time those that are aligned to more than the others, which fill more where they stand by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from tirlite.plan.search.cliques import cliques
+from tirlite.plan.search.item import Item, up
+from tirlite.record import record
+
+# For each item those that live at some time when it does. A set of items, and what each of them fills then.
+Near = dict[int, dict[int, int]]
+Together = tuple[tuple[int, ...], tuple[int, ...]]
+# For some items those that they may lie over.
+Loose = Mapping[int, Collection[int]]
+_NONE: Loose = {}
+# Of more items than this those that never live all at once are not looked for; how far the search for them goes, and
+# the most that are kept; and how far that goes for sets of what lives at one time where some may lie over each other.
+_FEW, _STEPS, _MOST, _APART = 400, 2_000, 64, 100
+
+
+@record
+class Section:
+    """Items that stand on each other, what each fills, rounded up so that the next may follow, and without that."""
+
+    members: tuple[int, ...]
+    fills: tuple[int, ...]
+    nets: tuple[int, ...]
+
+    @property
+    def slack(self) -> int:
+        """How far they may stand out over the top, as the topmost fills no more than it has."""
+        return max(fill - net for fill, net in zip(self.fills, self.nets, strict=True))
+
+
+def meetings(items: Sequence[Item], numbers: Sequence[int], loose: Loose = _NONE) -> tuple[Near, list[Together]]:
+    """For each item those that live at some time when it does; and the sets that no other set contains, in time.
+
+    Those that are loose of each other may lie over each other, and count as if they never lived together.
+    """
+    events = sorted(
+        (time, sign, number, size)
+        for number in numbers
+        for (low, high), size in items[number].stretches
+        if size
+        for time, sign in ((low, 1), (high, -1))
+    )
+    near: Near = {number: {} for number in numbers}
+    live: dict[int, int] = {}
+    found: dict[Together, None] = {}
+    grown = False
+    for _, sign, number, size in events:
+        if sign > 0:
+            near[number].update(live)
+            for other in live:
+                near[other][number] = 0
+            live[number] = size
+        else:
+            if grown:
+                found.update(dict.fromkeys(_parted(tuple(sorted(live)), live, loose)))
+            del live[number]
+        grown = sign > 0
+    for number in loose:
+        near[number] = {other: 0 for other in near.get(number, ()) if other not in loose[number]}
+    return near, list(found)
+
+
+def _parted(members: tuple[int, ...], sizes: Mapping[int, int], loose: Loose) -> Iterator[Together]:
+    """What lives at one time in sets of which none are loose of each other."""
+    if not any(number in loose for number in members):
+        yield members, tuple([sizes[each] for each in members])
+        return
+    rows = [
+        sum(1 << j for j, other in enumerate(members) if other != number and other not in loose.get(number, ()))
+        for number in members
+    ]
+    for mask in cliques(rows, [sizes[each] for each in members], (1 << len(members)) - 1, _APART):
+        part = tuple([number for j, number in enumerate(members) if mask >> j & 1])
+        yield part, tuple([sizes[each] for each in part])
+
+
+def sections(
+    items: Sequence[Item], near: Near, live: Iterable[Together], steps: Mapping[int, int], loose: Loose
+) -> list[Section]:
+    """The sets of what lives at one time, in order, and after each others that tell more and have most in common.
+
+    What stands on an item is a multiple of its step.
+    """
+    found = [rounded_up(members, nets, steps) for members, nets in live]
+    more = [*_aligned(items, steps, loose), *_scattered(items, near, steps)]
+    if not more:
+        return found
+    inside = [set(section.members) for section in found]
+    rows: list[list[Section]] = [[section] for section in found]
+    for section in more:
+        common = [len(each.intersection(section.members)) for each in inside]
+        rows[common.index(max(common))].append(section)
+    return [section for row in rows for section in row]
+
+
+def rounded_up(members: Sequence[int], nets: Sequence[int], steps: Mapping[int, int], align: int = 1) -> Section:
+    """Items that stand on each other, at multiples of their steps and of `align`."""
+    fills = tuple([up(net, max(steps[c], align)) for c, net in zip(members, nets, strict=True)])
+    return Section(tuple(members), fills, tuple(nets))
+
+
+def _aligned(items: Sequence[Item], steps: Mapping[int, int], loose: Loose) -> Iterator[Section]:
+    """What lives at one time of the items of some alignment or more, where these fill more by themselves."""
+    for align in sorted({items[number].align for number in steps} - {1}):
+        inside = [number for number in steps if items[number].align >= align]
+        if all(steps[c] >= align for c in inside):
+            continue
+        for members, nets in meetings(items, inside, loose)[1]:
+            section = rounded_up(members, nets, steps, align)
+            if len(members) > 1 and section.fills != rounded_up(members, nets, steps).fills:
+                yield section
+
+
+def _scattered(items: Sequence[Item], near: Near, steps: Mapping[int, int]) -> Iterator[Section]:
+    """Items of which any two meet, but never all at once; those that need most."""
+    numbers = list(steps)
+    if len(numbers) > _FEW or not any(_has_gap(items[number]) for number in numbers):
+        return
+    place = {number: position for position, number in enumerate(numbers)}
+    rows = [sum(1 << place[other] for other in near[number]) for number in numbers]
+    sizes = [items[number].size for number in numbers]
+    found = []
+    for mask in cliques(rows, sizes, (1 << len(numbers)) - 1, _STEPS):
+        members = [number for number in numbers if mask >> place[number] & 1]
+        if len(members) > 2 and not _are_live_at_once([items[number] for number in members]):
+            nets = [min(items[c].beside(items[d]) for d in members if d != c) for c in members]
+            found.append(rounded_up(members, nets, steps))
+    yield from sorted(found, key=lambda section: -sum(section.nets))[:_MOST]
+
+
+def _has_gap(item: Item) -> bool:
+    return any(before[1] < after[0] for (before, _), (after, _) in pairwise(item.stretches))
+
+
+def _are_live_at_once(items: Sequence[Item]) -> bool:
+    """Whether there is a time at which all of them fill something."""
+    starts = [low for item in items for (low, _), size in item.stretches if size]
+    return any(
+        all(any(low <= time < high for (low, high), size in item.stretches if size) for item in items)
+        for time in starts
+    )
