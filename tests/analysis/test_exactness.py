@@ -7,10 +7,11 @@ import pytest
 
 import tirlite as tl
 from tirlite.analysis.exactness import is_exact_index, is_exact_size
+from tirlite.interp import interpret
 from tirlite.ir import i64
 from tirlite.sizes import Dim, Size, maximum, minimum
 
-n = Dim("n", min=0)
+n, m = Dim("n", min=0), Dim("m")
 s = Dim("s", min=i64.min, max=i64.max)
 few = Dim("few", min=-8, max=1 << 20)
 
@@ -32,6 +33,10 @@ few = Dim("few", min=-8, max=1 << 20)
         (maximum(s, 0) + 1, False, True),
         (few * few, True, True),
         (n * n * n, True, True),
+        (n * m * 1024, True, True),
+        (n * 2**20, False, False),
+        (maximum(n * 2**64, 8), False, False),
+        (maximum(n + 1, m) * m, True, True),
     ],
 )
 def test_only_scalars_wrap_around(size: Size, is_exact: bool, is_exact_in_bounds: bool) -> None:
@@ -60,3 +65,26 @@ def test_what_wraps_around_is_not_read_in_place(s: int) -> None:
     """At the second `s` the indices are 2, 0 and 1: in place, element 0 would be overwritten before it is read."""
     x = np.arange(3)
     assert turned.interpret(x, s).tolist() == turned(x, s).tolist()
+
+
+def test_constant_factors_wrap_around() -> None:
+    """The third loop looks like one over all of t, and is one over nothing."""
+    func = tl.parse("""
+n = tl.dim("n")
+
+@tl.kernel
+def kept(x: tl.f32[n], y: tl.f32[n]):
+    t = tl.alloc(tl.f32[n])
+    for i in range(n):
+        t[i] = x[i]
+    for i in range(n):
+        y[i] = t[i]
+    for i in range(min(n * 4611686018427387904 * 4, n)):
+        t[i] = 0
+    for i in range(n):
+        y[i] = y[i] + t[i]
+""")
+    x, y = np.arange(3, dtype=np.float32), np.zeros(3, np.float32)
+    for each in (tl.passes.SplitWebs(), tl.passes.FuseLoops()):
+        interpret(each(func), {**dict(zip(func.params, (x, y), strict=True)), func.dims[0]: 3})
+        assert y.tolist() == [0, 2, 4]

@@ -276,6 +276,18 @@ RIGHT: dict[str, str] = {
 }
 
 WRONG: dict[str, str] = {
+    "rows of a view whose extent wraps around": """
+        a = tl.alloc(tl.i32[32])
+        b = tl.alloc(tl.i32[32])
+        rows = tl.view(a, tl.i32[3, n * 4611686018427387904 * 4 + 4])
+        for i in range(32):
+            a[i] = x[0, 0] + tl.i32(i)
+        for i in range(2):
+            for j in range(4):
+                b[i * 4 + j + 4] = rows[i, j] + 1
+        for i in range(4, 12):
+            y[0, 0] = y[0, 0] * 2 + b[i]
+        """,
     "set to zero first": over_vector("""
         for i in range(n):
             b[i] = 0

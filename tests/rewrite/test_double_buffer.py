@@ -103,11 +103,12 @@ def test_several_buffers_of_one_loop() -> None:
     )
 
 
-def test_a_buffer_of_another_size_in_each_iteration_stays_in_the_loop() -> None:
+@pytest.mark.parametrize("size", ["i + 1", "tl.i64(y[0, 0])"])
+def test_a_buffer_of_another_size_in_each_iteration_stays_in_the_loop(size: str) -> None:
     func = kernel(
-        """
+        f"""
         for i in range(n):
-            row = tl.alloc(tl.f32[i + 1])
+            row = tl.alloc(tl.f32[{size}])
             with tl.attr(row, "double_buffer"):
                 row[i] = x[i, 0]
             y[i, 0] = row[i]
@@ -161,6 +162,15 @@ def test_steps_and_values_of_the_fill_that_the_work_needs() -> None:
             "declared in between",
         ),
         ("for i in range(n):\n    row[0] = x[i, 0]\n    assert row[0] < 1\n    y[i, 0] = row[0]", "cannot be moved"),
+        (
+            "for i in range(n):\n    row[0] = x[i, 0]\n    v = tl.view(x, tl.f32[tl.i64(row[0])])\n    y[i, 0] = v[0]",
+            "cannot be moved",
+        ),
+        (
+            # i + 2**62 is less than the stop in the last iteration too, as it wraps around.
+            "for i in range(0, 9223372036854775807, 4611686018427387904):\n    row[0] = x[0, 0]\n    y[0, 0] = row[0]",
+            "may wrap around",
+        ),
     ],
 )
 def test_what_cannot_be_filled_ahead_is_an_error(body: str, reason: str) -> None:

@@ -184,6 +184,9 @@ for i in range(n):
         "for i in range(n):\n    for j in range(m):\n        y[i, j] = t[0, 0] + t[n - 1, 0]",
         # a statement that reads stands in between
         "y_0 = t[n - 1, 0]\nfor i in range(n):\n    y[i, 0] = t[i, 0] + y_0",
+        # a size that the first loop computes
+        "for i in range(n):\n    for j in range(m):\n        v = tl.view(x, tl.f32[1, tl.i64(t[n - 1, 0])])\n"
+        "        y[i, j] = t[i, j] + v[0, 0]",
         # a bound that the first loop computes
         "for i in range(tl.i64(tl.u8(t[0, 0]))):\n    for j in range(m):\n        y[0, j] = t[0, j]",
     ],

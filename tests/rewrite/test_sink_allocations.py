@@ -156,6 +156,20 @@ def test_a_value_that_a_while_carries_stays_outside() -> None:
     )
 
 
+def test_a_buffer_whose_size_is_read_from_memory_stays() -> None:
+    PASS.expect_unchanged(
+        """
+        size = tl.alloc(tl.i64[1])
+        size[0] = n
+        t = tl.alloc(tl.f32[size[0]])
+        size[0] = 0
+        for i in range(n):
+            t[i] = x[i, 0]
+            y[i, 0] = t[i]
+        """
+    )
+
+
 def test_a_buffer_with_a_view_stays() -> None:
     PASS.expect_unchanged(
         """

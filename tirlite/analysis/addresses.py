@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tirlite.analysis.exactness import stays_exact
-from tirlite.analysis.index_space import IndexSpace, is_exact_at
+from tirlite.analysis.index_space import IndexSpace, is_exact, is_exact_at
 from tirlite.analysis.linear import Linear, Unknown
 from tirlite.ir import Buffer, Expr, Load, Store
 from tirlite.record import record
@@ -110,15 +110,19 @@ class Addresses:
                 # What lies inside of a buffer that exists does not wrap around, however much its dims might be.
                 exact = stays_exact(*ends) or stays_exact(*ends, self.space.extents.bytes(view.source))
                 start = start.plus(offset if exact else _unknown())
-            inner = tuple(self.space.linear(extent) for extent in buffer.shape[1:])
+            inner = tuple(self._extent(extent, buffer) for extent in buffer.shape[1:])
             moves = bool(path) and not all(each.is_constant for each in (start, *inner))
             self._windows[buffer] = Window(buffer, start, inner, moves)
         return self._windows[buffer]
 
     def _index(self, index: Expr, buffer: Buffer, axis: int, lane: Unknown | None) -> Linear:
-        linear = self.space.linear(index, lane)
-        extent = self.space.linear(buffer.shape[axis])
+        linear, extent = self.space.linear(index, lane), self._extent(buffer.shape[axis], buffer)
         return linear if is_exact_at(index, linear, extent.constant if extent.is_constant else None) else _unknown()
+
+    def _extent(self, extent: Expr, buffer: Buffer) -> Linear:
+        """An extent of a buffer. That of a view may wrap around, while what is allocated is as large as it says."""
+        linear = self.space.linear(extent)
+        return linear if buffer not in self.space.definitions.views or is_exact(linear) else _unknown()
 
 
 def _unknown() -> Linear:

@@ -1,10 +1,13 @@
 """Bounds of an i64 expression in the integers in, whether it is free of wrap-around out.
 
 Arrays that exist bound what is computed from their extents: a dim of a shape stays below 2**47, the most that a
-machine can address today. Scalar parameters may be anything that their facts allow.
+machine can address today, and so does a product of dims, as if all were of one array. Constant factors may still make
+it wrap around. Scalar parameters may be anything that their facts allow.
 """
 
 from __future__ import annotations
+
+from math import prod
 
 from tirlite.ir import i64
 from tirlite.sizes import Dim, Proof, Size, dims_of, prove_le
@@ -38,9 +41,10 @@ def is_exact_size(size: Size) -> bool:
     """
     if isinstance(size, int):
         return i64.min <= size <= i64.max
-    if not any(may_be_anything(dim) for dim in dims_of(size)) or size == dims_of(size)[0]:
+    if size == dims_of(size)[0] or _is_pick(size):
         return True
-    return _magnitude(size) < _LIMIT or _is_pick(size)
+    is_of_arrays = not any(may_be_anything(dim) for dim in dims_of(size))
+    return _magnitude(size, is_of_arrays=is_of_arrays) < _LIMIT
 
 
 def _is_pick(size: Size) -> bool:
@@ -67,31 +71,35 @@ def _at_most(a: Size, b: Size) -> bool:
     return prove_le(a, b) is Proof.YES
 
 
-def _magnitude(size: Size) -> int:
-    """A number that the absolute value of `size` does not exceed."""
+def _magnitude(size: Size, *, is_of_arrays: bool = False) -> int:
+    """A number that the absolute value of `size` does not exceed; with `is_of_arrays` products are those of arrays."""
     if isinstance(size, int):
         return abs(size)
+    most = _ADDRESSABLE if is_of_arrays else None
     found: dict[Atom, int] = {}
     for atom in inside_out(size):
-        found[atom] = _of_atom(atom, found)
-    return _of_sum(size, found)
+        found[atom] = _of_atom(atom, found, most)
+    return _of_sum(size, found, most)
 
 
-def _of_atom(atom: Atom, found: dict[Atom, int]) -> int:
+def _of_atom(atom: Atom, found: dict[Atom, int], most: int | None) -> int:
     low, high = atom.bounds.low, atom.bounds.high
     if low is not None and high is not None:
         return max(abs(low), abs(high))
     if isinstance(atom, Dim):
         return max(_ADDRESSABLE, abs(low or 0), abs(high or 0))
     # Quotients by numbers, remainders, maxima and minima are no larger than the largest of their operands.
-    return max(_of_sum(operand, found) for operand in atom.operands)
+    return max(_of_sum(operand, found, most) for operand in atom.operands)
 
 
-def _of_sum(size: Size, found: dict[Atom, int]) -> int:
+def _of_sum(size: Size, found: dict[Atom, int], most: int | None) -> int:
+    """The sum of what the terms are at most; a product with what has no bound is no more than `most`."""
     total = 0
     for product, coefficient in terms_of(size).items():
-        value = abs(coefficient)
-        for atom in product:
-            value *= found[atom]
-        total += value
+        factors = [found[atom] for atom in product]
+        value = prod(factors)
+        if most is not None:
+            bounded = prod(found[atom] for atom in product if atom.bounds.high is not None)
+            value = min(value, max(most, bounded) * prod(-(-factor // most) for factor in factors))
+        total += abs(coefficient) * value
     return total

@@ -32,6 +32,7 @@ from tirlite.ir import (
     statements,
     walk,
 )
+from tirlite.ir.shape_loads import is_sized_by_load
 
 # Pairs of accesses that are compared for one pair of loops.
 _MOST_PAIRS = 1024
@@ -115,6 +116,8 @@ def can_be_reordered(stmt: Stmt) -> bool:
             return False
         if isinstance(node, AttrStmt) and node.key is not AttrKey.PRAGMA:
             return False
+        if isinstance(node, Allocate | View) and is_sized_by_load(node.buffer):
+            return False  # no walk over the statement comes by these loads
         if isinstance(node, For) and node.kind is ForKind.THREAD:
             return False
         if isinstance(node, Load | Store) and node.buffer.volatile:

@@ -1,10 +1,10 @@
-"""A function in, the loads in extents of its buffers out."""
+"""A function, or a buffer, in, the loads in extents out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tirlite.ir.expr import IntImm, Load, Var
+from tirlite.ir.expr import Buffer, IntImm, Load, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Allocate, View
 from tirlite.ir.walk import statements, walk
@@ -14,6 +14,15 @@ def loads_in_shapes(func: PrimFunc) -> Iterator[Load]:
     """The loads in extents, which are no children of the statements that declare the buffers."""
     for stmt in statements(func.body):
         if isinstance(stmt, Allocate | View):
-            for extent in stmt.buffer.shape:
-                if not isinstance(extent, IntImm | Var):
-                    yield from (node for node in walk(extent) if isinstance(node, Load))
+            yield from _loads(stmt.buffer)
+
+
+def is_sized_by_load(buffer: Buffer) -> bool:
+    """Whether an extent is read from memory, as it is when the declaration of the buffer runs."""
+    return next(_loads(buffer), None) is not None
+
+
+def _loads(buffer: Buffer) -> Iterator[Load]:
+    for extent in buffer.shape:
+        if not isinstance(extent, IntImm | Var):
+            yield from (node for node in walk(extent) if isinstance(node, Load))

@@ -171,7 +171,7 @@ def _check_uses(func: PrimFunc, marked: AttrStmt, loop: For, fill: Sequence[Stmt
     if any(isinstance(stmt, View) or any(_touches(stmt, each) for each in declared) for stmt in fill):
         reason = "something is declared in between"
     elif not all(can_be_reordered(stmt) for stmt in loop.body.stmts):
-        reason = "something in the loop cannot be moved: a call, an assert, an attribute, a volatile access"
+        reason = "something in the loop cannot be moved: a call, assert, attribute, loaded size or volatile access"
     elif any(isinstance(node, Load) for end in (loop.start, loop.stop) for node in walk(end)):
         reason = "the bounds of the loop are loaded"
     elif not _counts_on(func, loop):

@@ -49,7 +49,8 @@ def is_resized(loop: For, marked: AttrStmt) -> bool:
     """Whether the size of the buffer may change from iteration to iteration."""
     assert marked.buffer is not None
     inside = {loop.var, *(each.var for each in loop.body.stmts if isinstance(each, Let))}
-    return any(isinstance(node, Var) and node in inside for extent in marked.buffer.shape for node in walk(extent))
+    nodes = [node for extent in marked.buffer.shape for node in walk(extent)]
+    return any(isinstance(node, Load) or (isinstance(node, Var) and node in inside) for node in nodes)
 
 
 def marked_around(func: PrimFunc, marked: AttrStmt, loop: For) -> PrimFunc:

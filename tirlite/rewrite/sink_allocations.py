@@ -26,6 +26,7 @@ from tirlite.ir import (
     rewrite,
 )
 from tirlite.ir.demand import pass_call
+from tirlite.ir.shape_loads import is_sized_by_load
 from tirlite.record import record
 
 # Pairs of a store and a load that are compared for one allocation and one loop.
@@ -40,7 +41,8 @@ class SinkAllocations:
 
     Not into a loop where a value may be read in a later iteration than it was written; into a parallel loop only where
     each iteration has elements of its own, which leaves little of the buffer to each. For functions in normal form (see
-    `Normalize`). What has views, is volatile or handed on stays (see `Temporaries`).
+    `Normalize`). What has views, is volatile or handed on stays (see `Temporaries`), as does a buffer whose size is
+    read from memory, which may change on the way.
     """
 
     name: str = "sink-allocations"
@@ -50,6 +52,8 @@ class SinkAllocations:
         found = temporaries(func)
         moves = _Moves()
         for allocation in found.allocations:
+            if is_sized_by_load(allocation.buffer):
+                continue
             home = _sunk_home(allocation, found)
             if home is not allocation.home:
                 moves.add(allocation.buffer, home)
