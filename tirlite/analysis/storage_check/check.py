@@ -75,13 +75,14 @@ class _Check:
             if places is not None and len(places) > 1:
                 hulls = [hull_of(each, self.outermost) for each in root.residents]
                 for one, other in meetings(places, hulls, self.places.at_most):
+                    together = places[one].low == places[other].low
                     try:
-                        self.compare(root.residents[one], root.residents[other])
+                        self.compare(root.residents[one], root.residents[other], together=together)
                     except Wrong as wrong:
                         raise wrong.marked(is_doubt=seem_apart(places[one], places[other])) from None
 
-    def compare(self, one: Resident, other: Resident, *, together: bool = True) -> None:
-        """Two that may meet on the same bytes; unless `together`, perhaps on a part of them."""
+    def compare(self, one: Resident, other: Resident, *, together: bool) -> None:
+        """Two that may meet on the same bytes; unless `together`, they may begin at different ones."""
         if (is_whole(one) or is_whole(other)) and (_is_written(one) or _is_written(other)) and may_meet(one, other):
             if not (is_elsewhere(one, other) and is_elsewhere(other, one)):
                 _refuse(one, other)

@@ -8,7 +8,7 @@ from math import gcd, prod
 from tirlite.analysis.extents import Extents, constant_bytes
 from tirlite.analysis.room import Room
 from tirlite.analysis.shape_plan import ShapePlan, alignment_at
-from tirlite.analysis.storage_check.resident import Bytes, Resident, Root, Window, Wrong
+from tirlite.analysis.storage_check.resident import Bytes, Resident, Root, Wrong
 from tirlite.ir import Buffer, Expr, IntImm, PrimFunc, View
 from tirlite.sizes import Proof, Size, fails_at_a_sample, maximum, prove_divides, prove_le_by_cases
 
@@ -65,7 +65,7 @@ class Places:
     def _settled(self, resident: Resident, root: Root, room: Size | None, given: int) -> Bytes:
         buffer = resident.buffer
         self._demand_same_memory(resident, root)
-        low, size = self._offset(resident.window), self._most_bytes(buffer)
+        low, size = self._offset(resident, root), self._most_bytes(buffer)
         if low is None or size is None or room is None:
             raise _wrong(resident, root, "is not known on entry to the function: its size, its offset, or the storage")
         high = low + size
@@ -86,17 +86,15 @@ class Places:
                 resident, root, "has storage of its own in each iteration of a parallel loop, or is to have it"
             )
 
-    def _offset(self, window: Window) -> Size | None:
-        """Where a window begins in its root, in bytes."""
-        total: Size = 0
-        while window.source is not None:
-            assert isinstance(window.declaration, View)
-            offset = self._size(window.declaration.byte_offset)
-            if offset is None:
-                return None
-            total = total + offset
-            window = window.source
-        return total
+    def _offset(self, resident: Resident, root: Root) -> Size | None:
+        """Where a resident begins in its root, in bytes."""
+        window = resident.window
+        if window.source is None:
+            return 0
+        assert isinstance(window.declaration, View)
+        if window.source.source is not None:
+            raise _wrong(resident, root, "is a view of a view, which may be smaller than the storage")
+        return self._size(window.declaration.byte_offset)
 
     def _bytes(self, buffer: Buffer) -> Size | None:
         return self._product(buffer, [self._size(expr) for expr in buffer.shape])

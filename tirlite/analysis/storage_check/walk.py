@@ -146,6 +146,8 @@ class Walk:
             before = here.get(buffer)
             if before is not stmt:
                 self._demand_known(stmt, is_moved=before is None)
+            if before is None and buffer in self._windows:
+                raise Wrong(f"`{buffer.name}` is declared again where it was not", [buffer], stmt)
             if buffer not in outside:
                 outside[buffer] = self._windows.get(buffer), self._residents.get(buffer)
             self._windows[buffer] = self._window(stmt, region)
@@ -207,6 +209,8 @@ class Walk:
         window = self._windows.get(stmt.buffer)
         if window is not None and window.declaration is not stmt:
             raise Wrong(f"the view `{stmt.buffer.name}` is not what it was", [stmt.buffer], stmt)
+        if window is not None and window.source is not self._windows.get(stmt.source):
+            raise Wrong(f"`{stmt.buffer.name}` is a view of another `{stmt.source.name}`", [stmt.buffer], stmt)
         if stmt.source in self._residents:
             self._residents[stmt.buffer] = None if window is None else self._residents[stmt.source]
         self._touch((stmt.byte_offset,), region, stmt)
@@ -321,6 +325,8 @@ class Walk:
         if buffer not in self._windows:
             raise Wrong(f"`{buffer.name}` is used and not declared", [buffer], stmt)
         resident = self._residents.get(buffer)
+        if resident is None and buffer in self._residents:
+            raise Wrong(f"`{buffer.name}` is not declared where it was", [buffer], stmt)
         if resident is not None:
             resident.happenings.append(Happening(self._clock, event, region, stmt, node))
             if self._thread is not resident.thread:
