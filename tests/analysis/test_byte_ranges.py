@@ -42,6 +42,10 @@ def test_views_that_wrap_around_onto_each_other_are_read_in_order() -> None:
         ("m", "64 + 4 * min(max(s, 0), 1000)", True),
         ("m", "64 + m", True),
         ("m", "64 + 4 * s // 4 - s", False),
+        ("m", "64 + (m * m + 63) // 64 * 64", True),
+        ("m", "64 + 16384 * m", True),
+        ("m", "64 + 4611686018427387904 * m * 4", False),
+        ("m", "64 + 4611686018427387904 * m * 4 // 64", False),
     ],
 )
 def test_views_lie_apart_where_their_offsets_are_exact(extent: str, offset: str, are_apart: bool) -> None:

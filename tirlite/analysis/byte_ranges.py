@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tirlite.analysis.exactness import is_exact_index, may_be_anything
+from tirlite.analysis.exactness import is_exact_index, is_exact_size, may_be_anything
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.shape_plan import shape_plan
-from tirlite.ir import Allocate, Buffer, Expr, IntImm, PrimFunc, View, statements
+from tirlite.ir import Add, Allocate, Buffer, Expr, IntImm, Mul, Neg, PrimFunc, Sub, View, statements, walk
 from tirlite.ir.demand import of_prim_func
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_le
@@ -54,7 +54,7 @@ def byte_ranges(func: PrimFunc) -> dict[Buffer, ByteRange]:
 
 
 class _Views:
-    """Where views lie and what they hold, unless arithmetic over scalar parameters may wrap around on the way.
+    """Where views lie and what they hold, unless arithmetic may wrap around on the way.
 
     Allocations are checked for that when they are made, and so is what is no more than one.
     """
@@ -76,7 +76,9 @@ class _Views:
     def _exact(self, expr: Expr, most: Size | None = None) -> Size | None:
         """The value of an expression, at most `most` if that is given; None where it may have wrapped around."""
         size = self._extents.size(expr)
-        if size is None or self._is_bounded or isinstance(expr, IntImm):
+        if size is None or isinstance(expr, IntImm):
+            return size
+        if self._is_bounded and self._is_polynomial(expr) and is_exact_size(size):
             return size
         self._space = self._space or IndexSpace(self._func, self._extents)
         linear = self._space.linear(expr)
@@ -84,6 +86,12 @@ class _Views:
             return None
         is_checked = most is not None and prove_le(0, size) is Proof.YES and prove_le(size, most) is Proof.YES
         return size if is_checked or is_exact_index(size) else None
+
+    def _is_polynomial(self, expr: Expr) -> bool:
+        """Whether an expression is one over dims: it has the value of its size, if that does not wrap around."""
+        return all(
+            isinstance(node, Add | Sub | Mul | Neg | IntImm) or node in self._extents.given for node in walk(expr)
+        )
 
 
 def are_disjoint(a: ByteRange, b: ByteRange) -> bool:
