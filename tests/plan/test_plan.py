@@ -1,5 +1,6 @@
 """Plans: figures, reports, JSON, and ways to make one."""
 
+import re
 import subprocess
 import sys
 from io import StringIO
@@ -7,7 +8,19 @@ from io import StringIO
 import pytest
 
 from tirlite.diag import CapacityError, InternalError, PlanError
-from tirlite.plan import Plan, Pool, Problem, Request, check, read_csv, solve, write_csv
+from tirlite.plan import (
+    PerShape,
+    Plan,
+    Pool,
+    Problem,
+    Request,
+    beside,
+    check,
+    offset_evaluator,
+    read_csv,
+    solve,
+    write_csv,
+)
 from tirlite.plan.solve import BrokenStrategy
 from tirlite.sizes import Dim, maximum
 
@@ -134,8 +147,43 @@ def test_an_unknown_strategy_is_answered_with_the_nearest():
     ],
 )
 def test_what_is_no_argument_of_solve_is_refused_by_its_name(given, name):
-    with pytest.raises(PlanError, match=rf"^error\[solve-argument\]: `{name}` of `solve` takes"):
+    with pytest.raises(PlanError, match=rf"^error\[plan-argument\]: `{name}` of `solve` takes"):
         solve(*given)
+
+
+MADE = solve(PROBLEM)
+TABLE = "id,lower,upper,size\na,0,1,4\n"
+AT_ZERO = {request.id: ("global", 0) for request in PROBLEM.requests}
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: check(None, MADE), "`problem` of `check` takes a Problem, and is given None"),
+        (lambda: check(PROBLEM, None), "`plan` of `check` takes a Plan, and is given None"),
+        (lambda: Problem((), facts=3), "`facts` of `Problem` takes a dict from names to dims, and is given 3"),
+        (lambda: Problem((), facts={"n": 3}), "`facts` of `Problem` takes a dict from names to dims"),
+        (lambda: read_csv(None), "`source` of `read_csv` takes a path, or an open text file, and is given None"),
+        (lambda: read_csv(StringIO(TABLE), facts=3), "`facts` of `read_csv` takes a text"),
+        (lambda: read_csv(StringIO(TABLE), bind={"n": 0.5}), "`bind` of `read_csv` takes a dict"),
+        (lambda: read_csv(StringIO(TABLE), pools=3), "the pools of a problem are 3"),
+        (lambda: write_csv(None), "`problem` of `write_csv` takes a Problem"),
+        (lambda: write_csv(PROBLEM, 3), "`plan` of `write_csv` takes a Plan, or None, and is given 3"),
+        (lambda: write_csv(PROBLEM, MADE, 3), "`target` of `write_csv` takes a path"),
+        (lambda: Plan.of(None, {}), "`problem` of `Plan.of` takes a Problem"),
+        (lambda: Plan.of(PROBLEM, 3), "`placements` of `Plan.of` takes a dict from ids to places"),
+        (lambda: Plan.of(PROBLEM, AT_ZERO | {"a": ("global", 0.5)}), r"the name of a pool and an offset in bytes"),
+        (lambda: Plan.of(PROBLEM, AT_ZERO | {"a": 4}), r"`placements['a']` of `Plan.of` takes"),
+        (lambda: solve(PROBLEM, cache=3), "`cache` of `solve` takes a PlanCache, and is given 3"),
+        (lambda: PerShape(None), "`problem` of `PerShape` takes a Problem"),
+        (lambda: beside(3), "`after` of `beside` takes a Plan, and is given 3"),
+        (lambda: offset_evaluator(None), "`plan` of `offset_evaluator` takes a Plan"),
+        (lambda: MADE.explain(3), "the plan has no request `3`"),
+    ],
+)
+def test_what_is_of_another_kind_is_refused_by_its_name(call, told):
+    with pytest.raises(PlanError, match=re.escape(told)):
+        call()
 
 
 def test_what_does_not_fit_is_told_with_the_buffers_at_the_peak():

@@ -218,7 +218,7 @@ def test_each_request_takes_storage_within_the_match_range(match_range):
 
 @pytest.mark.parametrize("given", [-1, 1.5, "16", True])
 def test_a_match_range_is_a_number(given):
-    with pytest.raises(PlanError, match="solve-argument.*`match_range`"):
+    with pytest.raises(PlanError, match="plan-argument.*`match_range`"):
         solve(Problem(()), "share", match_range=given)
 
 

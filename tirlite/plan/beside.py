@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import zip_longest
 
+from tirlite.plan.arguments import demand
 from tirlite.plan.plan import Plan
 from tirlite.plan.solve import solve
 from tirlite.record import record
@@ -59,4 +60,6 @@ def beside(after: Plan, before: Plan | None = None, binding: Mapping[Dim, int] |
 
     Symbolic sizes are drawn at `binding`, or at middling values.
     """
+    demand("beside", "after", after, "a Plan", fits=isinstance(after, Plan))
+    demand("beside", "before", before, "a Plan, or None", fits=before is None or isinstance(before, Plan))
     return Comparison(before or solve(after.problem, "none"), after, binding)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import chain as chained
 from itertools import pairwise
 
+from tirlite.plan.arguments import demand
 from tirlite.plan.check_pairs import pair_faults, takeover, without
 from tirlite.plan.collection import collection_paused
 from tirlite.plan.layout import Layout, Region
@@ -68,6 +69,8 @@ def check(problem: Problem, plan: Layout) -> Ok | Counterexample:
     sizes and the total that the plan tells, and fit their memories. What cannot be proved counts as wrong.
     Cost: O(n log n), and more only where symbolic offsets are out of order.
     """
+    demand("check", "problem", problem, "a Problem", fits=isinstance(problem, Problem))
+    demand("check", "plan", plan, "a Plan", fits=isinstance(plan, Layout))
     proofs = _Proofs()
     for test in (_check_names, _check_places, _check_in_place, _check_overlaps, _check_total, _check_capacity):
         fault = next(test(proofs, problem, plan), None)

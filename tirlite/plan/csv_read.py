@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import TextIO
 
 from tirlite.diag import Message, PlanError, Span, TirliteError, nearest, public
+from tirlite.plan.arguments import demand
 from tirlite.plan.csv_dims import Names, dims_for
 from tirlite.plan.csv_table import CsvTable, read_table, value_of
 from tirlite.plan.pool import Pool
@@ -163,6 +165,7 @@ def read_csv(
     problem keeps the table for `write_csv`, and is contiguous, as a table tells addresses in one space. Raises
     PlanError with file, line and column for malformed input.
     """
+    _check_arguments(source, facts, bind)
     if isinstance(source, str | PathLike):
         name, text = str(source), _decoded(str(source), Path(source).read_bytes())
     else:
@@ -170,10 +173,21 @@ def read_csv(
     reader = _Reader.of(read_table(name, text), facts, bind or {})
     requests = tuple(reader.requests())
     try:
-        problem = Problem(requests, tuple(pools), contiguous=True)
+        problem = Problem(requests, pools, contiguous=True)  # type: ignore[arg-type]
     except PlanError as error:
         raise reader.of_request(error) from None
     return problem.with_table(reader.table)
+
+
+def _check_arguments(source: object, facts: object, bind: object) -> None:
+    is_file = isinstance(source, str | PathLike) or callable(getattr(source, "read", None))
+    demand("read_csv", "source", source, "a path, or an open text file", fits=is_file)
+    is_told = isinstance(facts, str) or (isinstance(facts, Mapping) and all(isinstance(d, Dim) for d in facts.values()))
+    demand("read_csv", "facts", facts, 'a text, as in "N<=64, N%8==0", or a dict from names to dims', fits=is_told)
+    is_bound = bind is None or (
+        isinstance(bind, Mapping) and all(isinstance(k, str) and isinstance(v, Integral) for k, v in bind.items())
+    )
+    demand("read_csv", "bind", bind, "a dict from names to integers", fits=is_bound)
 
 
 def _decoded(name: str, data: bytes) -> str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from functools import cached_property
+from operator import index
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, SupportsIndex, TypeVar
 
+from tirlite.plan.arguments import PlanArgument, demand
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.problem import Problem
 from tirlite.record import record
-from tirlite.sizes import Dim, Size, evaluate, maximum, round_up
+from tirlite.show import shown
+from tirlite.sizes import Dim, Poly, Size, as_size, evaluate, maximum, round_up
 
 
 class Placement(NamedTuple):
@@ -168,6 +171,17 @@ def given(
     in_place: Iterable[tuple[str, str]] = (),
 ) -> Layout:
     """The layout that somebody chose by placements alone."""
-    named = {name: Placement(*where) for name, where in placements.items()}
+    demand("Plan.of", "problem", problem, "a Problem", fits=isinstance(problem, Problem))
+    demand("Plan.of", "placements", placements, "a dict from ids to places", fits=isinstance(placements, Mapping))
+    named = {name: _placement(name, where) for name, where in placements.items()}
     decisions = {name: Decision(Choice.GIVEN) for name in named}
     return Layout(problem, named, pools_of(problem, named), strategy, decisions, in_place=tuple(in_place))
+
+
+def _placement(name: str, given: object) -> Placement:
+    if isinstance(given, tuple | list) and len(given) == 2:
+        pool, offset = given
+        if isinstance(pool, str) and isinstance(offset, SupportsIndex | Dim | Poly):
+            return Placement(pool, index(offset) if isinstance(offset, SupportsIndex) else as_size(offset))
+    wanted = "the name of a pool and an offset in bytes"
+    raise PlanArgument("Plan.of", f"placements[{name!r}]", wanted, shown(given)[:60]).error()

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from tirlite.diag import Message, PlanError, nearest, public
+from tirlite.plan.arguments import demand
 from tirlite.plan.pool import Pool
 from tirlite.plan.request import BadFixed, NegativeSize, Request
 from tirlite.plan.scope import StorageScope
@@ -126,6 +127,7 @@ class Problem:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
+        demand("Problem", "facts", self.facts, "a dict from names to dims", fits=_are_facts(self.facts))
         put(self, "facts", MappingProxyType(dict(self.facts)))
         put(self, "requests", _with_sizes(_parts("requests", self.requests, Request), self.facts))
         put(self, "pools", _parts("pools", self.pools, Pool))
@@ -191,6 +193,10 @@ class Problem:
 
     def __str__(self) -> str:
         return "\n".join(f"{r.id}: {r.size} bytes, live {r.spans}, in {' or '.join(r.memories)}" for r in self.requests)
+
+
+def _are_facts(given: object) -> bool:
+    return isinstance(given, Mapping) and all(isinstance(dim, Dim) for dim in given.values())
 
 
 def _parts(what: str, given: Iterable[Part], kind: type[Part]) -> tuple[Part, ...]:

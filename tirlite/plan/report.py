@@ -188,8 +188,8 @@ def _whereabouts(layout: Layout, request: Request) -> str:
 
 def _request(layout: Layout, name: str) -> Request:
     if name not in layout.problem.by_id:
-        near = nearest(name, layout.problem.by_id)
-        raise UnknownRequest(name, f"did you mean {near}?" if near else "").error()
+        near = nearest(str(name), layout.problem.by_id)
+        raise UnknownRequest(str(name), f"did you mean {near}?" if near else "").error()
     return layout.problem.by_id[name]
 
 

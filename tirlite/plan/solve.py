@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from tirlite.diag import CapacityError, InternalError, Message, PlanError, Span, public
+from tirlite.plan.arguments import PlanArgument, demand
 from tirlite.plan.bound import peak
 from tirlite.plan.check import check
 from tirlite.plan.plan import Plan
@@ -17,7 +18,6 @@ from tirlite.plan.problem import Problem
 from tirlite.plan.strategy import Named, Strategy, demand_match_range, is_count, strategy_called
 from tirlite.plan.verdict import Counterexample, Fault
 from tirlite.plan.weaker import weaker_strategy
-from tirlite.show import shown
 
 if TYPE_CHECKING:
     from tirlite.plan.cache import PlanCache
@@ -28,22 +28,6 @@ if TYPE_CHECKING:
 _SWIFT = ("none", "tvm", "share", "group", "coalesce")
 # Those that take limits, an engine and a listener.
 _SEARCHES = ("auto", "exact")
-
-
-class SolveArgument(Message):
-    """The planner was given something of another kind than it takes, or a search without bounds that make sense.
-
-    Example: `solve([Request("a", 4, (0, 2))])`.
-    Fix: Give what the message asks for: here `solve(Problem((Request("a", 4, (0, 2)),)))`.
-    """
-
-    code = "solve-argument"
-    raises = PlanError
-    title = "`{name}` of `solve` takes {wanted}, and is given {given}"
-
-    name: str
-    wanted: str
-    given: str
 
 
 class OverCapacity(Message):
@@ -145,7 +129,7 @@ def solve(
     Raises PlanError for an argument of the wrong kind, an unknown strategy, clashing fixed offsets, or an unsafe plan
     of your own; CapacityError where the plan does not fit.
     """
-    _check_arguments(problem, strategy, budget, time_limit, threads, match_range)
+    _check_arguments(problem, strategy, budget, time_limit, cache, threads, match_range)
     make: Callable[..., Plan] = strategy_called(strategy) if isinstance(strategy, str) else strategy
     if isinstance(make, Named) and make.name in _SEARCHES:
         make = partial(make, budget=budget, time_limit=time_limit, engine=engine, listener=listener, threads=threads)
@@ -156,7 +140,9 @@ def solve(
     kept = None if cache is None or strategy in _SWIFT else cache
     made = make(problem) if kept is None else kept.plan(problem, make, strategy, budget, time_limit)
     if not isinstance(made, Plan):
-        raise SolveArgument("strategy", "a function that returns a Plan", f"one that returns {made!r:.60}").error()
+        raise PlanArgument(
+            "solve", "strategy", "a function that returns a Plan", f"one that returns {made!r:.60}"
+        ).error()
     plan = replace(made, seconds=perf_counter() - start)
     verdict = check(problem, plan)
     if isinstance(verdict, Counterexample):
@@ -168,7 +154,13 @@ def solve(
 
 
 def _check_arguments(
-    problem: object, strategy: object, budget: object, time_limit: object, threads: object, match_range: object
+    problem: object,
+    strategy: object,
+    budget: object,
+    time_limit: object,
+    cache: object,
+    threads: object,
+    match_range: object,
 ) -> None:
     nodes = budget is None or (isinstance(budget, Integral) and int(budget) >= 0)
     seconds = time_limit is None or (isinstance(time_limit, Real) and float(time_limit) >= 0)
@@ -178,11 +170,11 @@ def _check_arguments(
         ("strategy", strategy, isinstance(strategy, str) or callable(strategy), "a name, or a function that plans"),
         ("budget", budget, nodes, "a number of nodes, zero or more"),
         ("time_limit", time_limit, seconds, "a number of seconds, zero or more"),
+        ("cache", cache, cache is None or hasattr(cache, "plan"), "a PlanCache"),
         ("threads", threads, has_thread, "a number of threads, one or more"),
         ("match_range", match_range, is_count(match_range), "a whole number, zero or more"),
     ):
-        if not fits:
-            raise SolveArgument(name, wanted, shown(given)[:60]).error()
+        demand("solve", name, given, wanted, fits=fits)
 
 
 def _complaint(problem: Problem, plan: Plan, verdict: Counterexample, *, ours: bool) -> Message:

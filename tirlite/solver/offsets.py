@@ -50,12 +50,13 @@ def compiled_offsets(plan: Plan) -> Callable[[Values], Offsets]:
     make one function for each thread. It raises CallValueError where an offset does not fit into 64 bits: native code
     runs where it is known that nothing wraps, and for all other values the function computes in exact integers.
     """
+    exactly = offset_evaluator(plan)
     requests, dims = plan.problem.requests, plan.problem.dims
     made = formulas([plan.placements[request.id].offset for request in requests], dims)
     offsets = np.zeros(len(requests), np.int64)
-    slowly = partial(_filled, offsets, offset_evaluator(plan), dims)
+    slowly = partial(_filled, offsets, exactly, dims)
     if all(isinstance(plan.placements[request.id].offset, int) for request in requests):
-        slowly = partial(_refilled, offsets, slowly(tuple([dim.low for dim in dims])).copy(), offset_evaluator(plan))
+        slowly = partial(_refilled, offsets, slowly(tuple([dim.low for dim in dims])).copy(), exactly)
     limits = safe_limits(made, dims)
     return public(slowly) if limits is None else _compiled(made, limits, offsets, public(slowly))
 

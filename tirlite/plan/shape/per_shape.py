@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 
 from tirlite.diag import InternalError, Message, PlanError, public
+from tirlite.plan.arguments import demand
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.in_place import Handover, chosen, grouped, handovers
 from tirlite.plan.layout import Placement, Region
@@ -92,6 +93,7 @@ class PerShape:
     def __init__(
         self, problem: Problem, budget: int | None = None, engine: Engine | None = None, *, line: int = 1
     ) -> None:
+        demand("PerShape", "problem", problem, "a Problem", fits=isinstance(problem, Problem))
         self.problem = problem
         self.dims: tuple[Dim, ...] = problem.dims
         homes = assigned(problem)

@@ -1,0 +1,29 @@
+"""An argument of a public function of the planner in, an error that says what the function takes out, if it is none."""
+
+from __future__ import annotations
+
+from tirlite.diag import Message, PlanError
+from tirlite.show import shown
+
+
+class PlanArgument(Message):
+    """The planner was given something of another kind than it takes, or a search without bounds that make sense.
+
+    Example: `solve([Request("a", 4, (0, 2))])`.
+    Fix: Give what the message asks for: here `solve(Problem((Request("a", 4, (0, 2)),)))`.
+    """
+
+    code = "plan-argument"
+    raises = PlanError
+    title = "`{name}` of `{function}` takes {wanted}, and is given {given}"
+
+    function: str
+    name: str
+    wanted: str
+    given: str
+
+
+def demand(function: str, name: str, given: object, wanted: str, *, fits: bool) -> None:
+    """Raises PlanError unless `given` fits the parameter `name` of a function."""
+    if not fits:
+        raise PlanArgument(function, name, wanted, shown(given)[:60]).error()
