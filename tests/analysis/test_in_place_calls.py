@@ -64,10 +64,21 @@ def wrong_order(x: tl.f32[n], y: tl.f32[n]):
     tl.call(relu, x, t)
 
 
+m = tl.dim("m", max=100)
+few = tl.dim("few", max=100)
+
+
+@tl.kernel
+def each_mth(x: tl.f32[few], y: tl.f32[few], width: tl.f32[m]):
+    for i in range(few):
+        if i * m < few:
+            y[i * m] = x[i * m]
+
+
 def verdicts(text: str) -> dict[tuple[str, str], tl.analysis.InPlaceProof]:
     """The proofs for a kernel of `x` and `y`, given by its lines, that allocates `a` and `b`."""
     # Those that call others first, as their text defines these once more.
-    names = (passed_on, two_steps, wrong_order, relu, together, reverse, normalized, restless)
+    names = (passed_on, two_steps, wrong_order, relu, together, reverse, normalized, restless, each_mth)
     kernels = "\n\n".join(str(each.ir) for each in names if each.name in text)
     lines = ["a = tl.alloc(tl.f32[k])", "b = tl.alloc(tl.f32[k])", *text.splitlines()]
     head = 'k = tl.dim("k")\n\n@tl.kernel\ndef outer(x: tl.f32[k], y: tl.f32[k]):\n'
@@ -86,6 +97,7 @@ def verdicts(text: str) -> dict[tuple[str, str], tl.analysis.InPlaceProof]:
         "tl.call(normalized, a, b)",
         "tl.call(two_steps, a, b)",
         "tl.call(passed_on, a, b)",
+        "width = tl.alloc(tl.f32[k])\ntl.call(relu, x, width)\ntl.call(each_mth, a, b, width)",
         "if k > 3:\n    tl.call(relu, a, b)\nelse:\n    tl.call(relu, a, b)",
     ],
 )
@@ -105,6 +117,11 @@ def test_what_is_read_before_it_is_overwritten_goes_in_place(call: str) -> None:
             "upper = tl.view(b, tl.f32[k - 1], byte_offset=4)\n"
             "tl.call(relu, lower, upper)",
             "`relu` is given `upper` and `lower`, which are not proved to begin at the same byte",
+        ),
+        (
+            # With m = 0 it reads and writes element 0 again and again.
+            "width = tl.alloc(tl.f32[k - 1])\ntl.call(each_mth, a, b, width)",
+            "a dim of `each_mth` may be 0 at this call",
         ),
         ("for i in range(3):\n    tl.call(relu, a, b)", "is called again and again, in the loop over `i`"),
     ],

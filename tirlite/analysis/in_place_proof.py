@@ -102,6 +102,16 @@ class RepeatedCall:
 
 
 @record
+class MayBeEmpty:
+    """A call where a dim may be 0 of which proofs about the callee say that it is 1 at least."""
+
+    callee: str
+
+    def __str__(self) -> str:
+        return f"a dim of `{self.callee}` may be 0 at this call, and nothing is proved of it but for 1 or more"
+
+
+@record
 class OtherPlaces:
     """A call takes parts of the two buffers that do not begin at the same byte."""
 
@@ -146,6 +156,7 @@ Obstacle: TypeAlias = (
     | TooMany
     | WrittenTooEarly
     | RepeatedCall
+    | MayBeEmpty
     | OtherPlaces
     | WrittenBefore
     | InCallee

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from tirlite.analysis.access import AccessKind, Allocation, Region, Touch, parameter_touches
 from tirlite.analysis.addresses import Addresses
+from tirlite.analysis.call_demands import may_be_empty
 from tirlite.analysis.dependence import exclude_each_other, find_reversal, plainly_ordered, shared_loops
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.in_place_proof import (
@@ -21,6 +22,7 @@ from tirlite.analysis.in_place_proof import (
     InThreads,
     IsRemarked,
     IsVolatile,
+    MayBeEmpty,
     Obstacle,
     OtherPlaces,
     RepeatedCall,
@@ -154,6 +156,8 @@ class Prover:
             mine, other = (self.addresses.window(_buffer(touch)) for touch in (write, access))
             if mine.moves or other.moves or not mine.start.same_as(other.start):
                 return OtherPlaces(call.callee.name, _buffer(write), _buffer(access))
+            if may_be_empty(call, self.addresses.space.extents):
+                return MayBeEmpty(call.callee.name)
             inside: Obstacle | None = yield self.callees.obstacle(call.callee, write.param, access.param)
             return None if inside is None else InCallee(call.callee.name, inside)
         if access.position < write.position or exclude_each_other(access.region, write.region, home):
