@@ -99,6 +99,31 @@ def test_a_negative_extent_is_refused_though_the_storage_is_large_enough_for_oth
             assert x.tolist() == [8] * n
 
 
+WRAPPED = """
+@tl.kernel
+def f(s: tl.i64, y: tl.f32[64]):
+    k = s * 21 % 7
+    t = tl.alloc(tl.f32[k * 8 + 8])
+    u = tl.alloc(tl.f32[16])
+    for i in range(k * 8 + 8):
+        t[i] = 1
+    for i in range(16):
+        u[i] = 2
+    for i in range(16):
+        y[i] = t[i % 8] + u[i]
+"""
+
+
+@pytest.mark.parametrize("strategy", ["share", "pack"])
+def test_an_extent_that_looks_constant_and_wraps_around_is_refused(strategy: str) -> None:
+    """The extent is 8, but in 64 bits more: what stores to all of `t` would store to what lies behind it."""
+    kernel, y = tl.compile(tl.parse(WRAPPED), strategy=strategy), np.zeros(64, np.float32)
+    kernel(5, y)
+    assert y.tolist() == [3] * 16 + [0] * 48
+    with pytest.raises(tl.TirliteError, match="workspace-too-large"):
+        kernel(2**60 + 1, y)
+
+
 @both
 @pytest.mark.parametrize("elements", [1, 2**16 - 1, 2**16 + 1])
 def test_what_there_is_memory_for_runs(elements: int, how: str) -> None:

@@ -1,19 +1,28 @@
-"""A function in, what it declares in the storage of others with an extent that may be negative out.
+"""A function in, what it declares in the storage of others with an extent that may be impossible out.
 
-An Allocate stops the kernel where an extent is negative. What a plan has put into other storage must do so as well,
-though that storage may be large enough: a maximum over several buffers knows nothing of one below zero.
+An Allocate stops the kernel where an extent is negative, or wraps around on the way. What a plan has put into other
+storage must do so as well, though that storage may be large enough: a maximum over several buffers knows nothing of one
+below zero, and a size that does not differ is no longer computed.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from tirlite.ir import Buffer, IntImm, PrimFunc, View, statements
+from tirlite.ir import Buffer, Expr, FloorDiv, FloorMod, IntImm, Let, Max, Min, PrimFunc, Var, View, statements, walk
+from tirlite.ir.substitute import substitute
 from tirlite.sizes import Size
+
+if TYPE_CHECKING:
+    from tirlite.analysis.index_space import IndexSpace
+
+# What gives another value where an operand has wrapped around; sums and products are right modulo 2**64.
+_SENSITIVE = (FloorDiv, FloorMod, Min, Max)
 
 
 def doubtful_buffers(func: PrimFunc) -> tuple[Buffer, ...]:
-    """Fresh views of `func` with those extents alone that are known on entry, and not proved to be 0 or more.
+    """Fresh views of `func` with those extents alone that are known on entry, and not proved to be possible.
 
     These are over the dims and parameters of the function.
     """
@@ -24,17 +33,61 @@ def doubtful_buffers(func: PrimFunc) -> tuple[Buffer, ...]:
     ]
     if not views:
         return ()
-    from tirlite.analysis.extents import Extents
-    from tirlite.analysis.linear import is_nonnegative
-
-    extents = Extents(func)
-    proved: dict[Size, bool] = {}
+    doubts = _Doubts(func)
     found: list[Buffer] = []
     for view in views:
-        sizes = [size for extent in view.shape if (size := extents.size(extent)) is not None]
-        for size in sizes:
-            if size not in proved:
-                proved[size] = is_nonnegative(size)
-        if doubtful := [size for size in sizes if not proved[size]]:
-            found.append(replace(view, shape=tuple(map(extents.expr, doubtful))))
+        if doubtful := [doubt for extent in view.shape if (doubt := doubts.of(extent)) is not None]:
+            found.append(replace(view, shape=tuple(doubtful)))
     return tuple(found)
+
+
+class _Doubts:
+    """For extents the expressions over dims and parameters that must be 0 or more, and computed without wrapping."""
+
+    def __init__(self, func: PrimFunc) -> None:
+        from tirlite.analysis.extents import Extents
+
+        self._func = func
+        self._extents = Extents(func)
+        self._lets: dict[Var, Expr] = {}
+        self._sensitive: set[Var] = set()
+        self._space: IndexSpace | None = None
+        self._proved: dict[Size, bool] = {}
+        for stmt in statements(func.body):
+            if isinstance(stmt, Let):
+                self._lets[stmt.var] = stmt.value
+                if self._is_sensitive(stmt.value):
+                    self._sensitive.add(stmt.var)
+
+    def of(self, extent: Expr) -> Expr | None:
+        """None where there is no doubt, or nothing is known on entry."""
+        from tirlite.analysis.linear import is_nonnegative
+
+        size = self._extents.size(extent)
+        if size is None:
+            return None
+        if self._is_sensitive(extent) and not self._is_exact(extent, size):
+            return self._written(extent)
+        if size not in self._proved:
+            self._proved[size] = is_nonnegative(size)
+        return None if self._proved[size] else self._extents.expr(size)
+
+    def _is_sensitive(self, expr: Expr) -> bool:
+        """Whether it matters to the value, or to that of a let in it, that an operand has wrapped around."""
+        return any(isinstance(node, _SENSITIVE) or node in self._sensitive for node in walk(expr))
+
+    def _written(self, extent: Expr) -> Expr:
+        """The extent as it is computed, without lets."""
+        while True:
+            lets = {node: self._lets[node] for node in walk(extent) if isinstance(node, Var) and node in self._lets}
+            if not lets:
+                return extent
+            extent = substitute(extent, lets)
+
+    def _is_exact(self, extent: Expr, size: Size) -> bool:
+        """Whether the extent cannot have wrapped around on the way to its value."""
+        from tirlite.analysis.index_space import IndexSpace
+
+        self._space = self._space or IndexSpace(self._func, self._extents)
+        linear = self._space.linear(extent)
+        return linear.is_constant and linear.constant == size
