@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tirlite.cli.command_error import CommandError
-from tirlite.cli.output_file import refuse_unwritable, write_file
+from tirlite.cli.output_file import real_path, refuse_unwritable, write_file
 
 
 def test_a_file_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
@@ -76,3 +76,19 @@ def test_a_link_stays_a_link_and_permissions_stay(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert path.read_bytes() == b"new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_names_that_no_file_can_have_are_refused_beforehand(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="File name too long"):
+        refuse_unwritable(tmp_path / ("x" * 300))
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere" / "out.pgm")
+    with pytest.raises(CommandError, match="there is no folder `.*nowhere`"):
+        refuse_unwritable(tmp_path / "link")
+
+
+def test_a_link_in_a_circle_is_replaced(tmp_path: Path) -> None:
+    circle = tmp_path / "circle"
+    circle.symlink_to(circle)
+    assert real_path(circle) == circle
+    write_file(circle, b"new")
+    assert circle.read_bytes() == b"new"

@@ -170,7 +170,7 @@ REQUESTS = st.builds(
     lambda name, size, live, align, steps: Request(
         name, size, tuple(live), align=align, fixed=None if steps is None else steps * align
     ),
-    name=st.text(st.characters(exclude_characters="\n\r", exclude_categories=("Cs",)), max_size=8),
+    name=st.text(st.characters(exclude_characters="\n\r", exclude_categories=("Cs",)), min_size=1, max_size=8),
     size=st.integers(0, 1 << 70),
     live=st.lists(INTERVALS, min_size=1, max_size=4),
     align=st.sampled_from([1, 8, 64]),
@@ -194,6 +194,8 @@ def test_a_table_cannot_tell_everything():
         write_csv(Problem((Request("a", 4, (0, 2)), Request("b", 4, (1, 3))), in_place=(("b", "a"),)))
     with pytest.raises(PlanError, match="the id 'a.nb'"):
         write_csv(Problem((Request("a\nb", 4, (0, 2)),)))
+    with pytest.raises(PlanError, match="the id ''"):
+        write_csv(Problem((Request("", 4, (0, 2)),)))
 
 
 @pytest.mark.parametrize(
@@ -211,6 +213,10 @@ def test_a_table_cannot_tell_everything():
         (H + '"a,1,2,3,,,\n', "bad-csv-quotes", "2:1"),
         (H + 'a,1,2,"3"4,,,\n', "bad-csv-quotes", "2:7"),
         (H + 'a,1,2,3,,,"4\n"\n', "bad-csv-quotes", "2:11"),
+        (H + "a,1,2,3,,,\rb,2,3,4,,,\n", "lone-return", "2:10"),
+        (EXAMPLE.replace("\n", "\r"), "lone-return", "1:19"),
+        (H + ",1,2,3,,,\n", "nameless-buffer", "2:1"),
+        (H + ' "" ,1,2,3,,,\n', "nameless-buffer", "2:2"),
         (H + "a,1,x,3,,,\n", "bad-csv-number", "2:5"),
         (H + "a,1, 2.5,3,,,\n", "bad-csv-number", "2:6"),
         (H + "a,1,,3,,,\n", "bad-csv-number", "2:5"),
@@ -252,6 +258,11 @@ def test_fixed_offsets_that_clash_are_located():
         solve(problem)
     assert "<stream>:4:11" in str(caught.value)
     assert "<stream>:2:11" in str(caught.value)
+
+
+def test_a_long_size_is_shown_in_part():
+    told = refused("id,lower,upper,size_expr\na,1,2," + "9" * 5000 + "*N\n")
+    assert f"`{'9' * 60}...` is no size" in told
 
 
 def test_a_file_is_called_by_its_name(tmp_path):

@@ -30,7 +30,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Prints the tour and saves the picture."""
     from tirlite.cli.corners import find_corners, mark_corners
-    from tirlite.cli.output_file import refuse_unwritable, write_file
+    from tirlite.cli.output_file import real_path, refuse_unwritable, write_file
     from tirlite.cli.pictures import photograph, picture_bytes, read_picture
     from tirlite.cli.tour import tour
 
@@ -41,5 +41,5 @@ def run(arguments: argparse.Namespace) -> int:
     response = tour(image)
     corners = find_corners(response)
     write_file(arguments.out, picture_bytes(mark_corners(image, corners), arguments.out))
-    print(f"  {len(corners)} corners are marked in {arguments.out.resolve()}")
+    print(f"  {len(corners)} corners are marked in {real_path(arguments.out)}")
     return 0

@@ -27,13 +27,22 @@ class CannotWrite(Message):
 
 def refuse_unwritable(path: Path) -> None:
     """Raises CommandError where it is plain beforehand that `path` cannot be written."""
-    if not path.parent.is_dir():
-        raise CannotWrite(str(path), f"there is no folder `{path.parent}`").error()
+    try:
+        reason = _why_not(path)
+    except OSError as error:  # a name that no file can have
+        reason = error.strerror or str(error)
+    if reason is not None:
+        raise CannotWrite(str(path), reason).error()
+
+
+def _why_not(path: Path) -> str | None:
+    folder = real_path(path).parent if path.is_symlink() else path.parent
+    if not folder.is_dir():
+        return f"there is no folder `{folder}`"
     if path.is_dir():
-        raise CannotWrite(str(path), "that is a folder").error()
-    written = path if _is_device(path) else path.resolve().parent
-    if not os.access(written, os.W_OK):
-        raise CannotWrite(str(path), f"there is no permission to write to `{written}`").error()
+        return "that is a folder"
+    written = path if _is_device(path) else folder.absolute()
+    return None if os.access(written, os.W_OK) else f"there is no permission to write to `{written}`"
 
 
 def write_file(path: Path, contents: bytes) -> None:
@@ -47,9 +56,14 @@ def write_file(path: Path, contents: bytes) -> None:
             with path.open("wb") as device:
                 device.write(contents)
         else:
-            _replace(path.resolve(), contents)
+            _replace(real_path(path), contents)
     except OSError as error:
         raise CannotWrite(str(path), error.strerror or str(error)).error() from None
+
+
+def real_path(path: Path) -> Path:
+    """What a path stands for, all links followed but those that lead in a circle, at which `Path.resolve` fails."""
+    return Path(os.path.realpath(path))
 
 
 def _is_device(path: Path) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tirlite.cli.command_error import CommandError, input_at_fault
 from tirlite.cli.model_options import add_constant
-from tirlite.cli.output_file import refuse_unwritable, write_file
+from tirlite.cli.output_file import real_path, refuse_unwritable, write_file
 from tirlite.diag import CapacityError, Message
 
 if TYPE_CHECKING:
@@ -209,15 +209,16 @@ def _refuse_outputs(arguments: argparse.Namespace) -> None:
 
     The table with offsets may take the place of the table.
     """
-    taken = {arguments.file.resolve(): "the input is"}
+    taken = {real_path(arguments.file): "the input is"}
     if arguments.out is not None:
-        taken[arguments.out.resolve()] = "--out writes"
+        taken[real_path(arguments.out)] = "--out writes"
     for option, path in (("--svg", arguments.svg), ("--html", arguments.html)):
         if path is None:
             continue
-        if path.resolve() in taken:
-            raise BadPlanOption(option, str(path), f"give another name: {taken[path.resolve()]} there").error()
-        taken[path.resolve()] = f"{option} writes"
+        place = real_path(path)
+        if place in taken:
+            raise BadPlanOption(option, str(path), f"give another name: {taken[place]} there").error()
+        taken[place] = f"{option} writes"
     for path in (arguments.out, arguments.svg, arguments.html):
         if path is not None:
             refuse_unwritable(path)

@@ -79,6 +79,21 @@ class MissingColumn(Message):
     hint: str
 
 
+class NamelessBuffer(Message):
+    """A line of a table of lifetimes has nothing in its column `id`.
+
+    Example: `,0,3,64` under `id,lower,upper,size`.
+    Fix: Give each buffer a name of its own.
+    """
+
+    code = "nameless-buffer"
+    raises = PlanError
+    title = "this buffer has no id"
+    help = "give each buffer a name of its own in the column `{column}`"
+
+    column: str
+
+
 class BadNumber(Message):
     """A cell that holds a number holds something else.
 
@@ -234,6 +249,9 @@ class _Reader:
         wide = [self.places[column] for column in ("alignment", "gaps", "offset") if column in self.places]
         for number, row in enumerate(self.table.rows, 1):
             name = value_of(row[self.places["id"]])
+            if not name:
+                column = self.table.header[self.places["id"]].strip()
+                raise NamelessBuffer(column, span=self._span(number, "id")).error()
             if name in seen:
                 here, there = self._span(number, "id"), self._span(seen[name], "id")
                 raise DuplicateRequest(name, span=here, related=there).error()

@@ -78,6 +78,20 @@ class BadQuotes(Message):
     help = "a quoted cell ends with a double quote on the same line; those inside of it are doubled"
 
 
+class LoneReturn(Message):
+    """A line of a table ends with a carriage return, and no line feed after it.
+
+    Example: A table that was saved for old Macintoshes.
+    Fix: Save it with the line ends of Unix or Windows.
+    """
+
+    code = "lone-return"
+    raises = PlanError
+    title = "a carriage return stands inside of a line"
+    label = "behind this"
+    help = "lines end with a line feed, or with both: save the table with the line ends of Unix or Windows"
+
+
 @record(eq=False, slots=False)
 class CsvTable:
     """The cells of a CSV file as they were written; `tail` is what follows the last row.
@@ -143,6 +157,8 @@ def read_table(name: str, text: str) -> CsvTable:
         body, ending = body + "\r", ending[1:]
     lines = body.split("\n")
     source = Source(name, tuple(line.removesuffix("\r") for line in lines))
+    if "\r" in text:
+        _refuse_lone_returns(source)
     blank = {number: line for number, line in enumerate(lines) if not line.strip(_MARK + string.whitespace)}
     full = [number for number in range(len(lines)) if number not in blank]
     if not full:
@@ -153,6 +169,13 @@ def read_table(name: str, text: str) -> CsvTable:
         if len(cells) != len(header):
             raise _bad_row(source, number, cells, header)
     return CsvTable(source, header, tuple(rows[1:]), ending, blank)
+
+
+def _refuse_lone_returns(source: Source) -> None:
+    for number, line in enumerate(source.lines, 1):
+        place = line.find("\r")
+        if place >= 0:
+            raise LoneReturn(span=Span(source, number, max(place - 1, 0), number, max(place, 1))).error()
 
 
 def value_of(cell: str) -> str:

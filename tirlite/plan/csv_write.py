@@ -84,7 +84,7 @@ def _table_of(problem: Problem) -> CsvTable:
 
 
 def _id_cell(name: str) -> str:
-    if "\n" in name or "\r" in name:
+    if not name or "\n" in name or "\r" in name:
         raise NotForCsv(f"the id {name!r}").error()
     return cell_of(name)
 

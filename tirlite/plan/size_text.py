@@ -18,6 +18,8 @@ _TOKEN = re.compile(r"\s*(\d+|[^\W\d]\w*|//|\*\*|[-+*/%(),])")
 _NEGATE = "negate"
 _SHOWN = 12
 _HIGHEST_POWER = 64
+# Of a text that is no size.
+_MOST_SHOWN = 60
 # Products of more terms than this are refused: twenty sums of two terms would make a million.
 _MOST_TERMS = 100_000
 
@@ -59,7 +61,11 @@ def parse_size(text: str, dims: Mapping[str, SizeLike]) -> Size:
         return _whole(_Reader(dims).read(text))
     except _NoSize as error:
         known = [f"`{name}`" for name in islice(dims, _SHOWN)] + ["..."] * (len(dims) > _SHOWN)
-        raise BadSizeText(text, str(error), ", ".join(known) or "(none)").error() from None
+        raise BadSizeText(_shortened(text), str(error), ", ".join(known) or "(none)").error() from None
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def names_in(text: str) -> tuple[str, ...]:
