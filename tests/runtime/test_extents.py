@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tirlite as tl
 from tirlite.analysis.exact_value import value_of
-from tirlite.ir import Cast, IntImm, Max, Min, Neg, Select, TruncDiv, TruncMod, Var, f32, i32, i64
+from tirlite.ir import Cast, IntImm, Max, Min, Neg, Select, TruncDiv, TruncMod, Var, f32, i8, i32, i64, u8, u64
 from tirlite.ir.builder import Builder
 
 n = Var("n")
@@ -28,10 +29,30 @@ n = Var("n")
         (Max(n, IntImm(i64, 5)), 7),
         (Cast(i64, Cast(i32, n)), 7),
         (n * 2**62 * 4, 7 * 2**64),
+        (Cast(i64, Cast(u8, n * 100)), 188),
+        (Cast(i64, Cast(i8, n) * IntImm(i8, 20)), -116),
+        (Cast(i64, Cast(u64, n) - IntImm(u64, 8)), -1),
     ],
 )
 def test_an_extent_is_an_exact_integer(extent: tl.ir.Expr, value: int) -> None:
     assert value_of(extent, {n: 7}) == value
+
+
+def test_rows_are_as_long_as_the_kernel_takes_them_to_be() -> None:
+    func = tl.parse("""
+n = tl.dim("n")
+
+@tl.kernel
+def spread(x: tl.i32[n], y: tl.i32[2, tl.i64(tl.u8(n))]):
+    for i in range(2):
+        for j in range(tl.i64(tl.u8(n))):
+            y[i, j] = x[j + i]
+""")
+    x, y = np.arange(300, dtype=np.int32), np.zeros((2, 44), np.int32)
+    tl.compile(func)(x, y)
+    assert y.tolist() == [[*range(44)], [*range(1, 45)]]
+    with pytest.raises(tl.CallValueError, match="axis 1 of `y` must be"):
+        tl.compile(func)(x, np.zeros((2, 300), np.int32))
 
 
 def test_an_extent_of_another_form_is_refused_when_the_kernel_is_made() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from tirlite.ir import (
     Add,
     Cast,
+    DType,
     Expr,
     FloorDiv,
     FloorMod,
@@ -21,6 +22,7 @@ from tirlite.ir import (
     TruncDiv,
     TruncMod,
     Var,
+    i64,
     walk,
 )
 
@@ -59,7 +61,10 @@ def stranger_in(extent: Expr) -> Node | None:
 
 
 def value_of(extent: Expr, values: Mapping[Var, int]) -> int:
-    """The value of `extent`. Nothing wraps, unlike in the kernel: a shape that would need it fits no array."""
+    """The value of `extent`. Sums in i64 do not wrap, unlike in the kernel: a shape that would need it fits no array.
+
+    Casts do, and narrower types: `tl.i64(tl.u8(n))` is 44 where n is 300.
+    """
     results: list[int] = []
     stack: list[tuple[Expr, bool]] = [(extent, False)]
     while stack:
@@ -71,9 +76,19 @@ def value_of(extent: Expr, values: Mapping[Var, int]) -> int:
         elif not ready:
             stack.append((node, True))
             stack += [(child, False) for child in reversed(tuple(node.children())) if isinstance(child, Expr)]
+        elif isinstance(node, Cast):
+            results.append(_wrapped(results.pop(), node.dtype))
         elif isinstance(node, Neg):
-            results.append(-results.pop())
-        elif not isinstance(node, Cast):
+            results.append(_computed(-results.pop(), node.dtype))
+        else:
             b, a = results.pop(), results.pop()
-            results.append(_OPERATIONS[type(node)](a, b))
+            results.append(_computed(_OPERATIONS[type(node)](a, b), node.dtype))
     return results.pop()
+
+
+def _computed(value: int, dtype: DType) -> int:
+    return value if dtype == i64 else _wrapped(value, dtype)
+
+
+def _wrapped(value: int, dtype: DType) -> int:
+    return (value - dtype.min) % (1 << dtype.bits) + dtype.min
