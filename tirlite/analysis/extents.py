@@ -8,6 +8,7 @@ on the way, that storage is refused. What is no extent may wrap around and be ri
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from tirlite.ir import (
     Add,
@@ -34,6 +35,9 @@ from tirlite.sizes import Dim, Proof, Size, maximum, minimum, prove_le
 from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.poly import Atom, Quotient, Remainder, Terms, inside_out, terms_of
 
+# An operation, and its operands.
+_Combination: TypeAlias = tuple[type[Expr], tuple[Size, ...]]
+
 
 class Extents:
     """What each variable that is known on entry stands for, as a size, and back."""
@@ -42,6 +46,8 @@ class Extents:
         self.sizes: dict[Var, Size] = {}
         self.given: dict[Var, Dim] = {}  # what does not come from a let
         self.variables: dict[Dim, Var] = {}
+        self._combined: dict[_Combination, Size | None] = {}
+        self._positive: dict[Size, Size] = {}
         for var in func.dims:
             # A shape is never negative; that a dim is positive is known only where its facts say so.
             self._enter(var, var.dim or Dim(var.name, min=0))
@@ -61,7 +67,7 @@ class Extents:
         """The value of an i64 expression as a size; None where it is not known on entry."""
         if type(expr) is IntImm and expr.dtype == i64:  # the usual case
             return expr.value
-        return _size(expr, self.sizes)
+        return _size(expr, self.sizes, self._combined)
 
     def bytes(self, buffer: Buffer) -> Size | None:
         """The bytes of a buffer; None where they are not known on entry. An extent below zero counts as zero."""
@@ -73,7 +79,9 @@ class Extents:
             size = self.size(extent)
             if size is None:
                 return None
-            total = total * _at_least_zero(size)
+            if size not in self._positive:
+                self._positive[size] = _at_least_zero(size)
+            total = total * self._positive[size]
         return total
 
     def expr(self, size: Size) -> Expr:
@@ -113,20 +121,26 @@ def expr_of(size: Size, variables: Mapping[Dim, Var]) -> Expr:
 def size_over_dims(expr: Expr) -> Size | None:
     """The value of an i64 expression as a size; None where it is made of more than integers and dims."""
     known = {var: var.dim + 0 for var in walk(expr) if isinstance(var, Var) and var.dim is not None}
-    return _size(expr, known)
+    return _size(expr, known, {})
 
 
-def _size(expr: Expr, known: Mapping[Var, Size]) -> Size | None:
+def _size(expr: Expr, known: Mapping[Var, Size], combined: dict[_Combination, Size | None]) -> Size | None:
+    """`combined` keeps what was worked out before: extents are often alike."""
     sizes: list[Size] = []  # of the operands that were met, each behind its own operands
     todo: list[Expr | tuple[Expr]] = [expr]
     while todo:
         node = todo.pop()
         size: Size | None = None
         if isinstance(node, tuple):
-            size = _combined(node[0], sizes)
+            operation = node[0]
+            operands = (sizes.pop(),) if isinstance(operation, Neg) else (sizes.pop(-2), sizes.pop())
+            key = (type(operation), operands)
+            if key not in combined:
+                combined[key] = _combined(operation, *operands)
+            size = combined[key]
         elif isinstance(node, Var):
             size = known.get(node)
-        elif node.dtype != i64:
+        elif node.dtype is not i64 and node.dtype != i64:
             return None
         elif isinstance(node, IntImm):
             size = node.value
@@ -142,12 +156,11 @@ def _size(expr: Expr, known: Mapping[Var, Size]) -> Size | None:
     return sizes.pop()
 
 
-def _combined(expr: Expr, sizes: list[Size]) -> Size | None:
-    """The size of an expression whose operands are the last of `sizes`, which are taken from there."""
-    if isinstance(expr, Neg):
-        return -sizes.pop()
-    b, a = sizes.pop(), sizes.pop()
+def _combined(expr: Expr, a: Size, b: Size = 0) -> Size | None:
+    """The size of an expression with these operands."""
     match expr:
+        case Neg():
+            return -a
         case Add():
             return a + b
         case Sub():

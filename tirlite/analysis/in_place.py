@@ -67,91 +67,127 @@ def in_place_candidates(
 _Pair = tuple[Allocation, Allocation, tuple[Stmt, Stmt], Interval]
 
 
+class _Deaths:
+    """What dies in one body and scope."""
+
+    def __init__(self) -> None:
+        self.at: dict[int, list[tuple[int, Allocation]]] = {}  # by end, in order of the last use
+        self.ends: list[int] = []  # when something dies, in order
+
+    def add(self, end: int, allocation: Allocation) -> None:
+        self.ends.append(end)
+        last = _last_before(allocation.touches, end)
+        if last is None:  # what threads share may live before its first touch, from the end of an earlier iteration on
+            return
+        group = self.at.get(end)
+        if group is None:
+            self.at[end] = [(last, allocation)]
+        else:
+            group.append((last, allocation))
+
+    def sort(self) -> None:
+        self.ends.sort()
+        for group in self.at.values():
+            if len(group) > 1:
+                group.sort(key=_first)
+
+
 class _Meetings:
     """Which allocations die where others are born."""
 
     def __init__(self, sequence: LinearSequence, lifetimes: Sequence[Lifetime]) -> None:
         self.entries = sequence.entries
-        # By position, the number of the entry of each leaf and each `before`.
-        self.begins = {
-            entry.position: number for number, entry in enumerate(self.entries) if entry.scope_pair_offset >= 0
-        }
         self.live = {
             allocation: lifetime.live for allocation, lifetime in zip(sequence.allocations, lifetimes, strict=True)
         }
-        # By body, scope and end: what dies there, in order of the last use.
-        self.dying: dict[tuple[Region, str, int], list[tuple[int, Allocation]]] = {}
-        # By body and scope: when something dies, in order.
-        self.ends: dict[tuple[Region, str], list[int]] = {}
+        self.deaths: dict[tuple[Region, str], _Deaths] = {}
         # The first write from a birth on, and the last use before a death.
         self.firsts: dict[tuple[Allocation, int], Touch | None] = {}
         self.plain = PlainMeetings()
-        # Of each statement the number of the one around it, and how many stand before it there; and where each ends.
-        self.ranks: list[tuple[int, int]] = []
+        # By position, the number of the entry of each leaf and each `before`; by the position behind it, of each that
+        # ends there.
+        self.begins: dict[int, int] = {}
         self.closing: dict[int, int] = {}
+        # Of each entry the number of the one around it, and how many stand before it there.
+        self.bodies: list[int] = []
+        self.ranks: list[int] = []
         self._rank()
         # How many pairs may still be looked at that live together for longer than a statement.
         self.left = _LATER_AT_LEAST + len(self.live) // _ALLOCATIONS_PER_LATER
         for allocation, live in self.live.items():
+            place = allocation.home, allocation.buffer.scope
+            deaths = self.deaths.get(place)
+            if deaths is None:
+                deaths = self.deaths[place] = _Deaths()
             for _, end in live:
-                last = _last_before(allocation.touches, end)
-                # What threads share may live before its first touch, from the end of an earlier iteration on.
-                if last is not None:
-                    place = (allocation.home, allocation.buffer.scope)
-                    self.dying.setdefault((*place, end), []).append((last, allocation))
-                    self.ends.setdefault(place, []).append(end)
-        for group in self.dying.values():
-            if len(group) > 1:
-                group.sort(key=_first)
-        for ends in self.ends.values():
-            ends.sort()
+                deaths.add(end, allocation)
+        for deaths in self.deaths.values():
+            deaths.sort()
 
     def _rank(self) -> None:
-        around = [(-1, 0)]
+        around: list[tuple[int, int]] = []
+        body, rank = -1, 0
         for number, entry in enumerate(self.entries):
-            self.ranks.append(around[-1])
-            if entry.scope_pair_offset < 0:
-                around.pop()
+            self.bodies.append(body)
+            self.ranks.append(rank)
+            length = entry.scope_pair_offset
+            if length < 0:
+                body, rank = around.pop()
                 continue
-            body, rank = around[-1]
-            around[-1] = body, rank + 1
+            rank += 1
+            self.begins[entry.position] = number
             self.closing[self._end(number)] = number
-            if entry.scope_pair_offset > 0:
-                around.append((number, 0))
+            if length > 0:
+                around.append((body, rank))
+                body, rank = number, 0
 
     def pairs(self) -> Iterator[_Pair]:
         """Destination and source, the first and the last statement of those in which they meet, and their positions."""
         for destination, live in self.live.items():
+            deaths = self.deaths[destination.home, destination.buffer.scope]
             for born, dies in live:
                 number = self.begins.get(born)
                 if number is None:
                     continue
                 at = self.entries[number].stmt
                 end = self._end(number)
-                for _, source in self._sources(destination, born, end):
+                for _, source in _near(deaths.at.get(end, ()), destination, born):
                     if source is not destination and _is_overlap((born, end), live, self.live[source]):
                         yield destination, source, (at, at), (born, end)
-                for source, until, last in self._later_sources(destination, number, (born, dies)):
-                    yield destination, source, (at, until), (born, last)
+                first = bisect_right(deaths.ends, end)
+                # One of the ends up to there is its own.
+                if bisect_right(deaths.ends, dies) - first > 1:
+                    for source, until, last in self._later_sources(destination, number, (born, dies), first):
+                        yield destination, source, (at, until), (born, last)
 
     def _end(self, number: int) -> int:
         """The position behind the statement that begins at an entry."""
         return self.entries[number + self.entries[number].scope_pair_offset].position + 1
 
     def _later_sources(
-        self, destination: Allocation, number: int, live: Interval
+        self, destination: Allocation, number: int, live: Interval, first: int
     ) -> Iterator[tuple[Allocation, Stmt, int]]:
-        """What dies in one of the next statements while the destination lives, with that statement and its end."""
-        place, (born, dies) = (destination.home, destination.buffer.scope), live
-        ends = self.ends.get(place, ())
-        first = bisect_right(ends, self._end(number))
-        for after in dict.fromkeys(ends[first : first + _NEAREST]):
+        """What dies in one of the next statements while the destination lives, with that statement and its end.
+
+        `first` is the number of the first death behind the statement.
+        """
+        # What the extents of declarations read is no part of what statements do: they are left out.
+        if isinstance(self.entries[number].stmt, Allocate | View):
+            return
+        deaths = self.deaths[destination.home, destination.buffer.scope]
+        born, dies = live
+        for after in dict.fromkeys(deaths.ends[first : first + _NEAREST]):
             if after > dies:
                 return
-            until = self._ending(number, after)
-            if until is None:
+            last = self.closing.get(after)
+            if last is None or self.bodies[last] != self.bodies[number]:
                 continue
-            group = self.dying[*place, after]
+            until = self.entries[last].stmt
+            if self.ranks[last] - self.ranks[number] > _MOST_TOGETHER:
+                return
+            if isinstance(until, Allocate | View):
+                continue
+            group = deaths.at.get(after, ())
             for _, source in group if len(group) <= _NEAREST else group[-_NEAREST:]:
                 spans = self.live[source]
                 if source is destination or spans[-1][0] > born:
@@ -178,29 +214,17 @@ class _Meetings:
             return False
         return self.plain.meet(write, destination, use, source)
 
-    def _ending(self, number: int, after: int) -> Stmt | None:
-        """The statement that ends at a position, out of those that follow the one at an entry in its body.
 
-        What the extents of declarations read is no part of what statements do: they are left out.
-        """
-        last = self.closing.get(after)
-        if last is None or isinstance(self.entries[number].stmt, Allocate | View):
-            return None
-        (body, rank), (other_body, other_rank) = self.ranks[number], self.ranks[last]
-        if body != other_body or not 0 < other_rank - rank <= _MOST_TOGETHER:
-            return None
-        stmt = self.entries[last].stmt
-        return None if isinstance(stmt, Allocate | View) else stmt
-
-    def _sources(self, destination: Allocation, born: int, end: int) -> Sequence[tuple[int, Allocation]]:
-        """What dies there, with its last use; of too many those whose last use is near."""
-        group = self.dying.get((destination.home, destination.buffer.scope, end), [])
-        if len(group) > 2 * _NEAREST:
-            touches = destination.touches
-            written = next((t.position for t in touches if t.position >= born and t.kind is AccessKind.WRITE), born)
-            place = bisect_right(group, written, key=_first)
-            group = group[max(0, place - _NEAREST) : place + _NEAREST]
-        return group
+def _near(
+    group: Sequence[tuple[int, Allocation]], destination: Allocation, born: int
+) -> Sequence[tuple[int, Allocation]]:
+    """Those of a group, each with its last use; of too many those whose last use is near to the first write."""
+    if len(group) > 2 * _NEAREST:
+        touches = destination.touches
+        written = next((t.position for t in touches if t.position >= born and t.kind is AccessKind.WRITE), born)
+        place = bisect_right(group, written, key=_first)
+        group = group[max(0, place - _NEAREST) : place + _NEAREST]
+    return group
 
 
 def _last_before(touches: Sequence[Touch], end: int) -> int | None:
@@ -214,7 +238,7 @@ def _is_overlap(during: Interval, one: Sequence[Interval], other: Sequence[Inter
     """Whether this is the one stretch of time that is in both."""
     if len(one) == len(other) == 1:  # the usual case
         (a, b), (c, d) = one[0], other[0]
-        return (max(a, c), min(b, d)) == during
+        return (a if a > c else c, b if b < d else d) == during
     return [(max(a, c), min(b, d)) for a, b in one for c, d in other if a < d and c < b] == [during]
 
 

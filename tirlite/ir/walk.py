@@ -68,6 +68,8 @@ def statements_of(root: Stmt, *kinds: type[S]) -> Iterator[S]:
         kind = type(stmt)
         if kind in kinds:
             yield cast(S, stmt)
+            if kind not in _COMPOSITES:
+                continue
         if isinstance(stmt, SeqStmt):
             stack.extend([each for each in stmt.stmts[::-1] if type(each) in met])
         elif isinstance(stmt, IfThenElse):

@@ -174,7 +174,7 @@ class Request:
             object.__setattr__(self, "size", _size(self.id, self.size))
         if not _is_plain(self.live):
             object.__setattr__(self, "live", _lifetime(self.id, self.live))
-        if self.pools != ():
+        if not _are_plain(self.pools):
             object.__setattr__(self, "pools", _pools(self.id, self.pools))
         if not is_alignment(self.align):
             raise BadAlignment("request", self.id, shown(self.align)).error()
@@ -272,6 +272,11 @@ def _is_plain(live: object) -> TypeGuard[tuple[Interval]]:
         return False
     low, high = live[0]
     return type(low) is type(high) is int and low < high
+
+
+def _are_plain(pools: object) -> TypeGuard[tuple[str, ...]]:
+    """Whether this is one name in normal form, or none, which are the usual cases."""
+    return type(pools) is tuple and (not pools or (len(pools) == 1 and type(pools[0]) is str))
 
 
 def _interval(item: object) -> Interval:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
+from operator import attrgetter
 
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.layout import Placement, Region
@@ -30,9 +31,13 @@ class Slot:
     @property
     def size(self) -> Size:
         """Bytes: the maximum over the members."""
+        if len(self.members) == 1:
+            return self.members[0].size
         sizes = dict.fromkeys([request.size for request in self.members])
         return maximum(*sizes) if len(sizes) > 1 else next(iter(sizes))
 
+
+_live = attrgetter("live")
 
 Fill = Callable[[Sequence[Request]], list[Slot]]
 
@@ -50,7 +55,7 @@ def slot_plan(problem: Problem, strategy: str, fill: Fill) -> Plan:
     for memory, (loose, fixed) in _by_memory(problem).items():
         pool = problem.memories[memory]
         for slot in fill(loose) if loose else ():
-            name = min(slot.members, key=lambda request: request.live).id
+            name = min(slot.members, key=_live).id
             pools[name] = _region(pool, slot.members, slot.size)
             ids = [request.id for request in slot.members]
             placements |= dict.fromkeys(ids, Placement(name, 0))

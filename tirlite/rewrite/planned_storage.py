@@ -7,7 +7,7 @@ stay as they are. Source: TVM's storage_rewrite (2017), with the plan made by `t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,8 +17,10 @@ from tirlite.ir import (
     Allocate,
     Buffer,
     DType,
+    Expr,
     For,
     ForKind,
+    IntImm,
     Node,
     PrimFunc,
     Rule,
@@ -293,6 +295,7 @@ class _Merger:
         self.spans = {each.buffer: each.span for each in statements_of(func.body, Allocate)}
         self.repeated = _repeated(func)
         self.views: dict[Buffer, View | None] = {}  # what stands in the place of each planned Allocate
+        self.offsets: dict[Size, Expr] = {}
         self.attached: dict[Var | None, list[Stmt]] = {}
 
     def rewrite(self, by_shape: Declarations | None = None) -> PrimFunc:
@@ -334,10 +337,13 @@ class _Merger:
         first = self.plan.sharers(pools[0])[0]
         loop = attach_loop(lifetimes[first].attach)
         self.attached.setdefault(loop, []).append(Allocate(storage, span=self.spans[members[0][0]]))
-        offsets = {offset: self.extents.expr(offset) for offset in dict.fromkeys(offset for _, offset in members)}
         for buffer, offset in members:
-            view = View(buffer, storage, offsets[offset], fresh=True, span=self.spans[buffer])
-            self.views[buffer] = None if buffer is storage else view
+            self.views[buffer] = None if buffer is storage else self.view(buffer, storage, offset)
+
+    def view(self, buffer: Buffer, storage: Buffer, offset: Size) -> View:
+        if offset not in self.offsets:
+            self.offsets[offset] = self.extents.expr(offset)
+        return View(buffer, storage, self.offsets[offset], fresh=True, span=self.spans[buffer])
 
     def storage(self, members: list[tuple[Buffer, Size]], size: Size, align: int) -> Buffer:
         """The buffer of `size` bytes in which the members live at their offsets.
@@ -345,34 +351,41 @@ class _Merger:
         It is the first of them, where all are alike, and no loop declares it anew; else it has one axis, and the
         element type of the widest among them.
         """
-        buffers = [buffer for buffer, _ in members]
-        first = buffers[0]
+        first = members[0][0]
         shape = self.extents_of(first)
-        alike = None not in shape and all(b.dtype == first.dtype and self.extents_of(b) == shape for b in buffers)
-        together = all(isinstance(offset, int) and offset == 0 for _, offset in members)
-        widest = self.widest([buffer.dtype for buffer in buffers])
-        alignment = max([buffer.alignment for buffer in buffers])
+        alike = None not in shape and all(
+            offset == 0 and (buffer is first or (buffer.dtype == first.dtype and self.extents_of(buffer) == shape))
+            for buffer, offset in members
+        )
+        widest, alignment = first.dtype, first.alignment
+        for buffer, _ in members:
+            if buffer.dtype is not widest:
+                widest = self.wider(widest, buffer.dtype)
+            if buffer.alignment > alignment:
+                alignment = buffer.alignment
         # An allocation is aligned to its elements as it is, to the power of two that their bytes divide into.
         if align > widest.bytes & -widest.bytes:
             alignment = max(alignment, align)
-        if alike and together and alignment == first.alignment and self.can_move(first) and first not in self.repeated:
+        if alike and alignment == first.alignment and self.can_move(first) and first not in self.repeated:
             return first
-        extents = shape if alike and together else (ceildiv(size, widest.bytes),)
+        extents = shape if alike else (ceildiv(size, widest.bytes),)
         exprs = tuple(self.extents.expr(extent) for extent in extents if extent is not None)
         return replace(first, dtype=widest, shape=exprs, alignment=alignment, volatile=False)
 
     def extents_of(self, buffer: Buffer) -> tuple[Size | None, ...]:
         return tuple([self.extents.size(extent) for extent in buffer.shape])
 
-    def widest(self, types: Sequence[DType]) -> DType:
-        """The type with the most lanes, and of these the one with the most bytes, or under `tvm` the first."""
+    def wider(self, one: DType, other: DType) -> DType:
+        """The type with more lanes, and of these the one with more bytes, or under `tvm` the first."""
         by_lanes = self.plan.strategy == "tvm"
-        return max(types, key=lambda dtype: (dtype.lanes, 0 if by_lanes else dtype.bytes))
+        return max(one, other, key=lambda dtype: (dtype.lanes, 0 if by_lanes else dtype.bytes))
 
     def can_move(self, buffer: Buffer) -> bool:
         """Whether its shape can be evaluated at the top of the function as it is written."""
-        named = (node for extent in buffer.shape for node in walk(extent) if isinstance(node, Var))
-        return all(var in self.entry_variables for var in named)
+        unknown = [extent for extent in buffer.shape if type(extent) is not IntImm]
+        return not unknown or all(
+            node in self.entry_variables for extent in unknown for node in walk(extent) if isinstance(node, Var)
+        )
 
     def allocate(self, node: Allocate) -> Node | tuple[Stmt, ...]:
         if node.buffer not in self.views:

@@ -18,6 +18,9 @@ def ceildiv(a: SizeLike, b: SizeLike) -> Size:
 
 def round_up(a: SizeLike, multiple: SizeLike) -> Size:
     """The least multiple of a positive `multiple` that is at least `a`; `a` itself where it is proved to be one."""
-    if isinstance(multiple, int) and multiple and prove_divides(multiple, a) is Proof.YES:
-        return as_size(a)
+    if isinstance(multiple, int) and multiple:
+        if isinstance(a, int):
+            return -(-a // multiple) * multiple
+        if prove_divides(multiple, a) is Proof.YES:
+            return as_size(a)
     return ceildiv(a, multiple) * as_size(multiple)

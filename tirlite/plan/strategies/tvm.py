@@ -157,11 +157,17 @@ class _InPlace:
 
 
 def _events(requests: Sequence[Request]) -> Iterator[tuple[int, bool]]:
-    """(index, born) in order of time; at one time ends come before births, and ties are in the order of requests."""
+    """(index, born) in order of time, up to the last birth.
+
+    At one time ends come before births, and ties are in the order of requests.
+    """
     count = len(requests)
+    last = max((request.live[0][0] for request in requests), default=0)
     # The times are put first, then the births after the ends, in one number: it sorts much faster than a tuple.
     events = [(2 * request.live[0][0] + 1) * count + index for index, request in enumerate(requests)]
-    events += [2 * request.live[-1][1] * count + index for index, request in enumerate(requests)]
+    events += [
+        2 * request.live[-1][1] * count + index for index, request in enumerate(requests) if request.live[-1][1] <= last
+    ]
     for event in sorted(events):
         time, index = divmod(event, count)
         yield index, time % 2 == 1
