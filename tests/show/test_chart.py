@@ -67,3 +67,32 @@ def test_svg_keeps_the_numbers_on_its_axes_inside():
     assert placed["1000000"] == (960.0, "end")
     assert placed["500000"][1] == "middle"
     assert "5e+14" in placed
+
+
+SPACE = "{http://www.w3.org/2000/svg}"
+
+
+def test_svg_shows_of_long_names_what_tells_them_apart():
+    widths = {
+        "layer_1_output": 20,
+        "layer_12_output": 12,
+        "layer_13_output": 7,
+        "layer_14_output": 5,
+        "layer_9_output": 2,
+    }
+    boxes, at = [], 0
+    for name, width in widths.items():
+        boxes.append(Rectangle(name, at, at + width, 0, 1))
+        at += width
+    picture = ElementTree.fromstring(chart_svg(Chart("", tuple(boxes), "", "", least_top=1), 460))
+    shown = [group.findtext(SPACE + "text") for group in picture.iter(SPACE + "g")]
+    assert shown == ["layer_1_output", "layer_12…", "…13…", "…14…", "9"]
+    alone = ElementTree.fromstring(chart_svg(Chart("", (Rectangle("layer_1_output", 0, 1, 0, 1),), "", ""), 160))
+    assert alone.find(SPACE + "g").findtext(SPACE + "text") == "layer_1_…"
+
+
+def test_svg_keeps_the_labels_of_lines_away_from_those_of_instants():
+    for time, side in ((1, "end"), (3, "start")):
+        chart = Chart("", BOXES, "", "", lines=((3, "bound"),), instants=((time, "peak"),))
+        texts = {text.text: text for text in ElementTree.fromstring(chart_svg(chart)).iter(SPACE + "text")}
+        assert texts["bound"].get("text-anchor") == side

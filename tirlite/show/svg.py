@@ -63,16 +63,21 @@ def chart_svg(chart: Chart, width: int = 960, height: int = 540) -> str:
         parts += _shades(chart, small, frame)
         parts.append(_text(frame.right_edge, 20, f"the largest {len(drawn)} drawn, {len(small)} as shades", "end"))
     fills: dict[str, str] = {}
+    shared = _shared([rectangle.label for rectangle in drawn])
     for rectangle in drawn:
         fill = fills.setdefault(rectangle.label, _FILLS[len(fills) % len(_FILLS)])
-        parts += _drawn(rectangle, frame, fill)
+        parts += _drawn(rectangle, frame, fill, shared)
     for value, label in chart.instants:
         parts.append(_instant(frame, value))
         at_right = frame.x(value) + 4 + len(label) * _LETTER_WIDTH > frame.right_edge
         parts.append(_text(frame.x(value), _TOP - 4, label, "end" if at_right else "start", _LINE))
+    # Labels of lines keep away from those of instants.
+    edge, anchor = frame.right_edge, "end"
+    if any(frame.x(value) > (_LEFT + frame.right_edge) / 2 for value, _ in chart.instants):
+        edge, anchor = _LEFT, "start"
     for value, label in chart.lines:
         parts.append(_level(frame, value, _LINE, "5 3"))
-        parts.append(_text(frame.right_edge, frame.y(value) - 4, label, "end", _LINE))
+        parts.append(_text(edge, frame.y(value) - 4, label, anchor, _LINE))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
@@ -120,13 +125,10 @@ def _axes(chart: Chart, frame: _Frame) -> list[str]:
     return parts
 
 
-def _drawn(rectangle: Rectangle, frame: _Frame, fill: str) -> list[str]:
+def _drawn(rectangle: Rectangle, frame: _Frame, fill: str, shared: tuple[int, int]) -> list[str]:
     x, y = frame.x(rectangle.left), frame.y(rectangle.top)
     width, height = frame.x(rectangle.right) - x, frame.y(rectangle.bottom) - y
-    label = rectangle.label
-    room = int((width - 4) / _LETTER_WIDTH)
-    if len(label) > room:
-        label = label[: room - 1] + "…" if room >= 3 else ""
+    label = _fitted(rectangle.label, int((width - 4) / _LETTER_WIDTH), shared)
     box = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
     # Frames of thin rectangles would be all that is seen of them.
     stroke = min(0.8, width / 6, height / 6)
@@ -137,6 +139,32 @@ def _drawn(rectangle: Rectangle, frame: _Frame, fill: str) -> list[str]:
     if label and height >= 11:
         parts.append(_text(x + width / 2, y + height / 2 + 4, label))
     return [*parts, "</g>"]
+
+
+def _shared(labels: list[str]) -> tuple[int, int]:
+    """How many letters at their begin and at their end all labels have in common: these tell nothing apart."""
+    low, high = min(labels, default=""), max(labels, default="")
+    if low == high:
+        return 0, 0
+    head = _common(low, high)
+    ends = [label[:head:-1] for label in labels]
+    return head, _common(min(ends), max(ends))
+
+
+def _common(low: str, high: str) -> int:
+    """How many letters the first and the last of texts in order begin with alike, and so do those between."""
+    return next((place for place, pair in enumerate(zip(low, high, strict=False)) if pair[0] != pair[1]), len(low))
+
+
+def _fitted(label: str, room: int, shared: tuple[int, int]) -> str:
+    """The label, or as much of it as there is room for, where it differs from others first."""
+    head, tail = shared
+    own = label[head : len(label) - tail]
+    before, after = "…" * (head > 0), "…" * (tail > 0)
+    for shown in (label, f"{label[:head]}{own}{after}", f"{before}{own}{after}", own):
+        if len(shown) <= room:
+            return shown
+    return f"{own[: room - 1]}…" if room >= 3 else ""
 
 
 def _level(frame: _Frame, value: int, stroke: str, dashes: str = "") -> str:
