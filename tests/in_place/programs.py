@@ -276,6 +276,18 @@ RIGHT: dict[str, str] = {
 }
 
 WRONG: dict[str, str] = {
+    "a view of a view, both of which wrap around": """
+        a = tl.alloc(tl.i32[32])
+        b = tl.alloc(tl.i32[32])
+        wide = tl.view(a, tl.i32[n * 4611686018427387904 * 4 + 16])
+        four = tl.view(wide, tl.i32[4], byte_offset=n * 4611686018427387904 * 4 + 16)
+        for i in range(32):
+            a[i] = x[0, 0] + tl.i32(i)
+        for i in range(4):
+            b[i + 5] = four[i] * 3
+        for i in range(4):
+            y[0, 0] = y[0, 0] * 2 + b[i + 5]
+        """,
     "rows of a view whose extent wraps around": """
         a = tl.alloc(tl.i32[32])
         b = tl.alloc(tl.i32[32])

@@ -108,7 +108,7 @@ class Addresses:
                 offset = self.space.linear(view.byte_offset)
                 ends = offset.ends()
                 # What lies inside of a buffer that exists does not wrap around, however much its dims might be.
-                exact = stays_exact(*ends) or stays_exact(*ends, self.space.extents.bytes(view.source))
+                exact = stays_exact(*ends) or stays_exact(*ends, self._most_bytes(view.source))
                 start = start.plus(offset if exact else _unknown())
             inner = tuple(self._extent(extent, buffer) for extent in buffer.shape[1:])
             moves = bool(path) and not all(each.is_constant for each in (start, *inner))
@@ -118,6 +118,10 @@ class Addresses:
     def _index(self, index: Expr, buffer: Buffer, axis: int, lane: Unknown | None) -> Linear:
         linear, extent = self.space.linear(index, lane), self._extent(buffer.shape[axis], buffer)
         return linear if is_exact_at(index, linear, extent.constant if extent.is_constant else None) else _unknown()
+
+    def _most_bytes(self, buffer: Buffer) -> Size | None:
+        is_known = all(self._extent(extent, buffer).is_constant for extent in buffer.shape)
+        return self.space.extents.bytes(buffer) if is_known else None
 
     def _extent(self, extent: Expr, buffer: Buffer) -> Linear:
         """An extent of a buffer. That of a view may wrap around, while what is allocated is as large as it says."""
