@@ -99,6 +99,25 @@ def test_a_negative_extent_is_refused_though_the_storage_is_large_enough_for_oth
             assert x.tolist() == [8] * n
 
 
+SMALL_FIRST = """
+@tl.kernel
+def f(n: tl.i64, y: tl.f32[1]):
+    small = tl.alloc(tl.f32[n])
+    small[0] = y[0]
+    y[0] = small[0]
+    large = tl.alloc(tl.f32[n, n, n])
+    large[0, 0, 0] = y[0]
+    y[0] = large[0, 0, 0]
+"""
+
+
+@pytest.mark.parametrize("strategy", ["none", "share"])
+def test_the_message_names_the_buffer_that_is_too_large(strategy: str) -> None:
+    kernel = tl.compile(tl.parse(SMALL_FIRST), strategy=strategy)
+    with pytest.raises(tl.CallValueError, match=f"would need {2**68} bytes of memory for `large` and what lives"):
+        kernel(2**22, np.zeros(1, np.float32))
+
+
 WRAPPED = """
 @tl.kernel
 def f(s: tl.i64, y: tl.f32[64]):

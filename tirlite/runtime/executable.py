@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING, NoReturn
 
 from tirlite.analysis import shape_plan
 from tirlite.codegen import Lowered, ObjectCode
-from tirlite.ir import Buffer, PrimFunc
+from tirlite.ir import Buffer, PrimFunc, Var, View, statements_of
 from tirlite.runtime.bind import Binding
 from tirlite.runtime.load import CType, Library, scalar_type
 from tirlite.runtime.signature import Signature
@@ -32,6 +33,7 @@ class Executable:
         plans: ShapePlans | None = None,
     ) -> None:
         """`func` is what was compiled, `signature` that of its callers, who know nothing of `plans`."""
+        self._func = func
         self._plans = plans
         self._signature = signature
         self._lowered = lowered
@@ -130,7 +132,6 @@ class Executable:
 
     def _refuse_size(self, binding: Binding, buffer: Buffer) -> NoReturn:
         """Computes again, in integers that do not wrap, what the size function found impossible."""
-        from tirlite.analysis.exact_value import is_arithmetic, value_of
         from tirlite.runtime.messages import NegativeTemporary, WorkspaceTooLarge
 
         signature = self._signature
@@ -139,11 +140,25 @@ class Executable:
             if scalar.var.dtype.is_integer:
                 values[scalar.var] = int(binding.operands[scalar.position])
         sizes = ", ".join(f"{var.name} = {value}" for var, value in values.items())
-        extents = [value_of(extent, values) for extent in buffer.shape if is_arithmetic(extent)]
+        extents = _extents(buffer, values)
         if min(extents, default=0) < 0:
             raise NegativeTemporary(signature.name, buffer.name, min(extents), sizes).error()
         size = str(buffer.dtype.bytes * prod(extents)) if len(extents) == len(buffer.shape) else "too many"
-        raise WorkspaceTooLarge(signature.name, size, buffer.name, sizes).error()
+        largest = max(_sharers(self._func, buffer), key=lambda each: each.dtype.bytes * prod(_extents(each, values)))
+        raise WorkspaceTooLarge(signature.name, size, largest.name, sizes).error()
+
+
+def _extents(buffer: Buffer, values: Mapping[Var, int]) -> list[int]:
+    """Those that arithmetic alone tells."""
+    from tirlite.analysis.exact_value import is_arithmetic, value_of
+
+    return [value_of(extent, values) for extent in buffer.shape if is_arithmetic(extent)]
+
+
+def _sharers(func: PrimFunc, storage: Buffer) -> list[Buffer]:
+    """The buffers that lie in one, which is itself among them unless it was made for them and bears the name of one."""
+    views = [view.buffer for view in statements_of(func.body, View) if view.source is storage and view.fresh]
+    return views if any(view.name == storage.name for view in views) else [storage, *views]
 
 
 def _workspaces() -> Workspaces:
