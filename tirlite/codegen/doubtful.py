@@ -11,11 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tirlite.ir import Buffer, Expr, FloorDiv, FloorMod, IntImm, Let, Max, Min, PrimFunc, Var, View, statements, walk
-from tirlite.ir.substitute import substitute
-from tirlite.sizes import Size
 
 if TYPE_CHECKING:
     from tirlite.analysis.index_space import IndexSpace
+    from tirlite.sizes import Size
 
 # What gives another value where an operand has wrapped around; sums and products are right modulo 2**64.
 _SENSITIVE = (FloorDiv, FloorMod, Min, Max)
@@ -78,6 +77,8 @@ class _Doubts:
 
     def _written(self, extent: Expr) -> Expr:
         """The extent as it is computed, without lets."""
+        from tirlite.ir import substitute
+
         while True:
             lets = {node: self._lets[node] for node in walk(extent) if isinstance(node, Var) and node in self._lets}
             if not lets:
