@@ -194,6 +194,25 @@ def assert_ordered(plans: Sequence[Plan | None]) -> None:
         assert other is None or (better is not None and better.total <= other.total)
 
 
+def operators(seed: int, count: int, aligns: Sequence[int]) -> Problem:
+    """Results of operators in a row: each reads the one before and another, and may take the place of either."""
+    random = Random(seed)
+    reads = [sorted({max(i - 1, 0), max(i - random.randrange(1, 6), 0)}) for i in range(1, count)]
+    last = [max([i, *(user for user, row in enumerate(reads, 1) if i in row)]) for i in range(count)]
+    sizes = [random.choice([4, 6, 10]) for _ in range(count)]
+    requests = [Request(f"r{i}", sizes[i], (i, last[i] + 1), align=random.choice(aligns)) for i in range(count)]
+    pairs = [(f"r{i}", f"r{j}") for i, row in enumerate(reads, 1) for j in row if last[j] == i]
+    return Problem(tuple(requests), in_place=tuple(pairs), contiguous=len(aligns) > 1)
+
+
+@pytest.mark.parametrize("aligns", [(1,), (1, 8)], ids=["bytes", "aligned"])
+@pytest.mark.parametrize("seed", range(4))
+def test_choices_of_twenty_operators_are_proved(seed, aligns):
+    plan = solve(operators(seed, 20, aligns), "exact")
+    assert plan.proved_optimal
+    assert plan.total <= solve(plan.problem, "pack").total
+
+
 @pytest.mark.parametrize("seed", range(100, 108))
 def test_without_alignment_the_optimum_is_proved_and_kept_in_one_arena(seed):
     plan = solve(drawn(seed, 8), "exact")

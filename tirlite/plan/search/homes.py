@@ -76,6 +76,7 @@ class Homes:
         self._fixed = sum(1 << i for i, request in enumerate(self.requests) if request.fixed is not None)
         self._floors: dict[tuple[int, int], int] = {}
         self._known: dict[tuple[int, int], Lowest] = {}
+        self._learned: dict[int, list[tuple[int, int]]] = {}  # by alignment, members and what they need
 
     def settle(self, engine: Engine, limits: Limits, floor: int, given: Figures | None) -> Settled:
         """The fewest bytes, and of plans that need those the one that turns away the fewest, as far as limits go.
@@ -135,8 +136,12 @@ class Homes:
         return [request for i, request in enumerate(self.requests) if members >> i & 1]
 
     def _floor(self, place: int, members: int) -> int:
-        """Bytes that an arena with these members needs."""
+        """Bytes that an arena with these members needs: no less than some of them need by themselves."""
         align = self.memories[place].align
+        learned = [bound for inside, bound in self._learned.get(align, ()) if inside & members == inside]
+        return max([self._live(align, members), *learned])
+
+    def _live(self, align: int, members: int) -> int:
         key = align, members
         if key not in self._floors:
             inside = self._members(members)
@@ -185,10 +190,24 @@ class Homes:
         if floor >= below:
             return Lowest(None, floor)
         found = least_arena(self._members(members), align, self.pairs, engine, limits, below)
-        self._floors[key] = max(floor, found.bound)
         if found.joint is not None:
             self._known[key] = found
+        elif found.bound >= below:
+            members = self._cause(align, members, below, engine, limits)
+        self._learned.setdefault(align, []).append((members, min(found.bound, below)))
         return found
+
+    def _cause(self, align: int, members: int, below: int, engine: Engine, limits: Limits) -> int:
+        """The fewest of the members, the first ones, that do not fit below so many bytes either."""
+        fits, fails = 1, members.bit_length()
+        while fails - fits > 1:
+            middle = (fits + fails) // 2
+            inside = self._members(members & (1 << middle) - 1)
+            if least_arena(inside, align, self.pairs, engine, limits, below).bound >= below:
+                fails = middle
+            else:
+                fits = middle
+        return members & (1 << fails) - 1
 
     def _align(self, place: int, members: int) -> int:
         return max(self.memories[place].align, *[request.align for request in self._members(members)])

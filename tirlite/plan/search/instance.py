@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import gcd
-from types import MappingProxyType
 
 from tirlite.plan.request import Interval
 from tirlite.plan.search.item import Item, up
-from tirlite.plan.search.sections import Loose, Near, Section, Together, meetings, rounded_up, sections
+from tirlite.plan.search.sections import NONE_LOOSE, Loose, Near, Section, Together, meetings, rounded_up, sections
 from tirlite.record import record
 
 
@@ -47,7 +46,7 @@ class Instance:
         return self.sizes == self.nets and max(self.aligns) == 1
 
 
-def instances(items: Sequence[Item], loose: Loose = MappingProxyType({})) -> Iterator[Instance]:
+def instances(items: Sequence[Item], loose: Loose = NONE_LOOSE) -> Iterator[Instance]:
     """The parts of a problem that have nothing to do with each other, those with the largest bound first.
 
     Items of no size are in none of them. Those that are `loose` of each other may lie over each other.

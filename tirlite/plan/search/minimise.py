@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tirlite.plan.bound import Stretch, padded_peak
 from tirlite.plan.search.descent import Descent
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.instance import instances
 from tirlite.plan.search.item import Item
 from tirlite.plan.search.limits import Limits
+from tirlite.plan.search.sections import NONE_LOOSE, Loose
 from tirlite.record import record
 
 
@@ -35,35 +35,34 @@ def minimise(
     wanted: int | None = None,
     enough: int = 0,
     below: int | None = None,
+    loose: Loose = NONE_LOOSE,
 ) -> Packing | None:
     """The packing that reaches least high, as far as the limits go; None where none is found at all.
 
     `start` is a packing to begin with. Parts of the problem that do not overlap in time are searched by turns, always
     the one whose packing is highest. A plan of at most `wanted` bytes is looked for early, and none of less than
-    `enough` bytes, nor of `below` bytes or more.
+    `enough` bytes, nor of `below` bytes or more. Items that are `loose` of each other may lie over each other.
     """
-    needed = [item.fixed + item.size for item in items if item.fixed is not None]
-    filled = [Stretch((span,), size, (), item.align) for item in items for span, size in item.stretches]
-    needed.append(padded_peak(filled, 1).size)
+    needed = max([item.fixed + item.size for item in items if item.fixed is not None], default=0)
 
     def total() -> int:
-        return max([*needed, *(descent.total for descent in descents)])
+        return max([needed, *(descent.total for descent in descents)])
 
     def bound() -> int:
-        return max([*needed, *(descent.bound for descent in descents)])
+        return max([needed, *(descent.bound for descent in descents)])
 
     def report() -> None:
         limits.report(total(), bound())
 
-    descents = [Descent(instance, engine, limits, report, below) for instance in instances(items)]
+    descents = [Descent(instance, engine, limits, report, below) for instance in instances(items, loose)]
     try:
         for descent in descents:
             descent.begin(start)
-        _descend(descents, limits, max(*needed, enough), wanted)
+        _descend(descents, limits, max(needed, enough), wanted)
     except KeyboardInterrupt:
         limits.interrupt()
     is_flat = all(descent.instance.is_flat for descent in descents)
-    if below is not None and (max(needed) >= below or any(descent.best is None for descent in descents)):
+    if below is not None and (needed >= below or any(descent.best is None for descent in descents)):
         return Packing((), below, bound(), is_flat)
     if any(descent.best is None for descent in descents):
         return None

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tirlite.plan.in_place import Group, Handover, grouped
-from tirlite.plan.request import Interval, Request
+from tirlite.plan.request import Request
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.item import Item
 from tirlite.plan.search.limits import Limits
-from tirlite.plan.search.minimise import minimise
+from tirlite.plan.search.minimise import Packing, minimise
+from tirlite.plan.search.savings import Saving, least_live
 from tirlite.record import record
 
-# A choice costs as much as so many nodes of a search, and one more for each of so many requests.
+# A choice costs as much as so many nodes of a search, and one more for each of so many requests and pairs.
 _LEAST, _PER_NODE = 2, 8
+# A search in which pairs are open has this part of the nodes that are left, and no more than so many.
+_PART, _OPEN = 8, 2_000
+# The part of the nodes for a look whether the bound can be reached.
+_PROBE = 4
 _Taken = tuple[Handover, ...]
-# Bytes over some time, fewer than none where they are saved.
-_Bytes = tuple[Interval, int]
 
 
 @record
@@ -83,79 +86,175 @@ def apart(requests: Sequence[Request]) -> list[list[Request]]:
     return [members for _, members in parts]
 
 
-def most_live(parts: Iterable[_Bytes]) -> int:
-    """The most bytes at one time."""
-    changes: dict[int, int] = {}
-    for (low, high), size in parts:
-        changes[low] = changes.get(low, 0) + size
-        changes[high] = changes.get(high, 0) - size
-    return max(accumulate(changes[time] for time in sorted(changes)), default=0)
+@record
+class _State:
+    """A choice for some of the pairs: those taken, and those open. All others are left."""
+
+    taken: _Taken
+    open: _Taken
+
+    def taking(self, pair: Handover) -> _State:
+        """The same with a pair taken, which closes those that do not go together with it."""
+        left = tuple([each for each in self.open if each is not pair and _may_join((pair,), each)])
+        return _State((*self.taken, pair), left)
+
+    def leaving(self, pair: Handover) -> _State:
+        return _State(self.taken, tuple([each for each in self.open if each is not pair]))
 
 
 class _Part:
-    """Requests that a chain of overlaps connects, and the pairs among them, those that save most first.
-
-    All offsets are multiples of `step`, so that all but what lies topmost fills multiples of it.
-    """
+    """Requests that a chain of overlaps connects, and the pairs among them, those that save most first."""
 
     def __init__(self, requests: Sequence[Request], align: int, pairs: Sequence[Handover]) -> None:
         inside = {request.id for request in requests}
         within = [each for each in pairs if each.source.id in inside and each.destination.id in inside]
         self.requests = requests
         self.align = align
-        self.pairs = sorted(within, key=lambda each: -_saving(each))
-        self.step = min([max(align, request.align) for request in requests], default=1)
-        self.slack = max([-_bytes(request) % self.step for request in requests], default=0)
-        self.floor = self._bound(0, ())
+        self.pairs = tuple(sorted((each for each in within if _saving(each)), key=lambda each: -_saving(each)))
+        self.floor = _Trial(self, _State((), self.pairs)).bound if requests else 0
 
     def least(self, engine: Engine, limits: Limits, goal: int, below: int) -> Lowest:
         """The lowest arena of fewer than `below` bytes, or one of no more than `goal` bytes."""
-        cost = _LEAST + len(self.requests) // _PER_NODE
-        best: Joint | None = None
+        bound = self.floor
+        first: Joint | None = None
+        if self.pairs and goal + 1 < below:
+            first = self._greedy(engine, limits, goal, below)
+            if first is not None and first.size <= goal:
+                return Lowest(first, bound)
+            share = limits.part(_PROBE)
+            probe = self._searched(engine, share, goal, goal + 1)
+            limits.take_back(share)
+            if probe.joint is not None:
+                return probe
+            bound = max(bound, probe.bound)
+        found = self._searched(engine, limits, max(goal, bound), below, first)
+        return Lowest(found.joint, max(bound, found.bound))
+
+    def _cost(self, state: _State) -> int:
+        return _LEAST + (len(self.requests) + len(state.open)) // _PER_NODE
+
+    def _greedy(self, engine: Engine, limits: Limits, goal: int, below: int) -> Joint | None:
+        """An arena of fewer than `below` bytes that takes the pairs that save most, as far as these allow that."""
+        trial = _Trial(self, _State((), self.pairs))
+        while trial.state.open:
+            limits.spend(self._cost(trial.state))
+            pair = trial.state.open[0]
+            taken = _Trial(self, trial.state.taking(pair))
+            fits = taken.bound < below and taken.is_possible
+            trial = taken if fits else _Trial(self, trial.state.leaving(pair))
+        return trial.packed(engine, limits, goal, below).joint if trial.is_possible else None
+
+    def _searched(self, engine: Engine, limits: Limits, goal: int, below: int, best: Joint | None = None) -> Lowest:
+        below = below if best is None else best.size
         left: list[int] = []  # bytes that all choices need which were not looked at to the end
-        nodes: list[tuple[int, _Taken]] = [(0, ())]
-        while nodes and (best is None or best.size > goal):
-            number, taken = nodes.pop()
-            while number < len(self.pairs) and not _may_join(taken, self.pairs[number]):
-                number += 1
-            bound = self._bound(number, taken)
-            if bound >= below:
+        states = [_State((), self.pairs)]
+        while states and (best is None or best.size > goal):
+            trial = _Trial(self, states.pop())
+            if trial.bound >= below or not trial.is_possible:
                 continue
             if limits.is_over:
-                left.append(bound)
-            elif number < len(self.pairs):
-                limits.spend(cost)
-                nodes += [(number + 1, taken), (number + 1, (*taken, self.pairs[number]))]
+                left.append(trial.bound)
+                continue
+            limits.spend(self._cost(trial.state))
+            found = trial.packed(engine, limits, goal, below)
+            if found.joint is not None:
+                best, below = found.joint, found.joint.size
+                if best.size > goal and trial.state.open:
+                    states.append(trial.state)
+            elif found.pair is not None:
+                states += [trial.state.leaving(found.pair), trial.state.taking(found.pair)]
             else:
-                found = self._packed(taken, engine, limits, goal, below)
                 left.append(found.bound)
-                if found.joint is not None:
-                    best, below = found.joint, found.joint.size
-        return Lowest(best, self.floor if nodes else max(self.floor, min([*left, below])))
+        if states:
+            left += [self.floor]
+        return Lowest(best, max(self.floor, min([*left, below])))
 
-    def _bound(self, number: int, taken: _Taken) -> int:
-        """Bytes that all choices need that take these pairs, and none of the others before that number."""
-        free = [each for each in self.pairs[number:] if _may_join(taken, each)]
-        groups = grouped(self.requests, taken)
-        bare = most_live([*_filled(groups), *_saved(free)])
-        if self.slack == 0:
-            return bare
-        return max(bare, most_live([*_filled(groups, self.step), *_saved(free, self.step)]) - self.slack)
 
-    def _packed(self, taken: _Taken, engine: Engine, limits: Limits, goal: int, below: int) -> Lowest:
-        groups = grouped(self.requests, taken)
-        items = [item_of(group, self.align) for group in groups]
-        if any(item.fixed is not None and item.fixed % item.align for item in items) or any(map(_clashes, groups)):
-            return Lowest(None, below)
+@record
+class _Found:
+    """What a look at a choice for some pairs has shown: an arena; or a pair to choose on; or neither, and a bound."""
+
+    joint: Joint | None
+    pair: Handover | None
+    bound: int
+
+
+class _Trial:
+    """The items of a part for a choice of some pairs; those that are open may lie over each other."""
+
+    def __init__(self, part: _Part, state: _State) -> None:
+        self.part, self.state = part, state
+        self.groups = grouped(part.requests, state.taken)
+        self.items = [item_of(group, part.align) for group in self.groups]
+        self.place = {request.id: number for number, group in enumerate(self.groups) for request in group.members}
+        self.bound = least_live(
+            self.items, [Saving(*self._places(each), each.at, _saving(each)) for each in state.open]
+        )
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether fixed offsets are the same in each group, and multiples of its alignment."""
+        is_aligned = all(item.fixed is None or item.fixed % item.align == 0 for item in self.items)
+        return is_aligned and not any(map(_clashes, self.groups))
+
+    def _places(self, pair: Handover) -> tuple[int, int]:
+        return self.place[pair.destination.id], self.place[pair.source.id]
+
+    def packed(self, engine: Engine, limits: Limits, goal: int, below: int) -> _Found:
+        """An arena of fewer than `below` bytes, or a pair to choose on next, or that there is none of either."""
+        if not self.state.open:
+            return self._settled(engine, limits, goal, below)
+        packing = self._loosely(engine, limits, below)
+        if packing.bound >= below:
+            return _Found(None, None, packing.bound)
+        if not packing.offsets:
+            return _Found(None, self.state.open[0], packing.bound)
+        state = self.state
+        for pair in self.state.open:
+            if not self._do_overlap(pair, packing):
+                continue
+            first, second = (packing.offsets[place] for place in self._places(pair))
+            if first != second or not _may_join(state.taken, pair):
+                return _Found(None, pair, packing.bound)
+            state = state.taking(pair)
+        joint = _joint(self.groups, packing, state.taken)
+        settled = _Trial(self.part, replace(state, open=()))
+        lower = settled._settled(engine, limits, goal, joint.size).joint if joint.size > goal else None
+        return _Found(lower or joint, None, packing.bound)
+
+    def _loosely(self, engine: Engine, limits: Limits, below: int) -> Packing:
+        """Some packing of fewer than `below` bytes in which open pairs may lie over each other."""
+        loose: dict[int, set[int]] = {}
+        for each in self.state.open:
+            first, second = self._places(each)
+            loose.setdefault(first, set()).add(second)
+            loose.setdefault(second, set()).add(first)
+        share = limits.part(_PART)
+        share.nodes = min(share.nodes, _OPEN)
+        packing = minimise(self.items, engine, share, enough=below - 1, below=below, loose=loose)
+        limits.take_back(share)
+        assert packing is not None
+        return packing
+
+    def _do_overlap(self, pair: Handover, packing: Packing) -> bool:
+        first, second = (packing.offsets[place] for place in self._places(pair))
+        return first < second + _bytes(pair.source) and second < first + _bytes(pair.destination)
+
+    def _settled(self, engine: Engine, limits: Limits, goal: int, below: int) -> _Found:
+        """The lowest arena of fewer than `below` bytes with the pairs that are taken, and no others."""
         share = limits.part(2)
-        packing = minimise(items, engine, share, enough=goal, below=below)
+        packing = minimise(self.items, engine, share, enough=goal, below=below)
         limits.take_back(share)
         assert packing is not None
         if not packing.offsets:
-            return Lowest(None, packing.bound)
-        places = zip(groups, packing.offsets, strict=True)
-        offsets = {request.id: offset for group, offset in places for request in group.members}
-        return Lowest(Joint(packing.total, offsets, tuple([each.pair for each in taken])), packing.bound)
+            return _Found(None, None, packing.bound)
+        return _Found(_joint(self.groups, packing, self.state.taken), None, packing.bound)
+
+
+def _joint(groups: Sequence[Group], packing: Packing, taken: _Taken) -> Joint:
+    places = zip(groups, packing.offsets, strict=True)
+    offsets = {request.id: offset for group, offset in places for request in group.members}
+    return Joint(packing.total, offsets, tuple([each.pair for each in taken]))
 
 
 def item_of(group: Group, align: int) -> Item:
@@ -180,20 +279,6 @@ def _may_join(taken: _Taken, new: Handover) -> bool:
         if each.source.id == new.destination.id and new.at[1] > each.at[0]:
             return False
     return True
-
-
-def _filled(groups: Iterable[Group], step: int = 1) -> list[_Bytes]:
-    """What the groups fill, in multiples of `step`."""
-    return [(span, -(-_number(size) // step) * step) for group in groups for span, size in group.pieces]
-
-
-def _saved(pairs: Iterable[Handover], step: int = 1) -> list[_Bytes]:
-    """What each destination could save of that at most."""
-    savings: dict[str, _Bytes] = {}
-    for each in pairs:
-        (low, high), size = savings.get(each.destination.id, (each.at, 0))
-        savings[each.destination.id] = (low, max(high, each.at[1])), min(size, _saving(each) // -step * step)
-    return list(savings.values())
 
 
 def _saving(pair: Handover) -> int:

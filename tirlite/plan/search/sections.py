@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 
 from tirlite.plan.search.cliques import cliques
 from tirlite.plan.search.item import Item, up
@@ -18,10 +19,10 @@ Near = dict[int, dict[int, int]]
 Together = tuple[tuple[int, ...], tuple[int, ...]]
 # For some items those that they may lie over.
 Loose = Mapping[int, Collection[int]]
-_NONE: Loose = {}
+NONE_LOOSE: Loose = MappingProxyType({})
 # Of more items than this those that never live all at once are not looked for; how far the search for them goes, and
 # the most that are kept; and how far that goes for sets of what lives at one time where some may lie over each other.
-_FEW, _STEPS, _MOST, _APART = 400, 2_000, 64, 100
+_FEW, _STEPS, _MOST, _APART = 400, 500, 64, 100
 
 
 @record
@@ -38,7 +39,7 @@ class Section:
         return max(fill - net for fill, net in zip(self.fills, self.nets, strict=True))
 
 
-def meetings(items: Sequence[Item], numbers: Sequence[int], loose: Loose = _NONE) -> tuple[Near, list[Together]]:
+def meetings(items: Sequence[Item], numbers: Sequence[int], loose: Loose = NONE_LOOSE) -> tuple[Near, list[Together]]:
     """For each item those that live at some time when it does; and the sets that no other set contains, in time.
 
     Those that are loose of each other may lie over each other, and count as if they never lived together.
