@@ -105,13 +105,17 @@ def _lap(seconds: dict[str, float], stage: str, start: float) -> float:
 
 
 def _machine(effort: Effort) -> TargetMachine:
+    return _machine_at(effort.value[1])
+
+
+@cache
+def _machine_at(level: int) -> TargetMachine:
+    """This machine, for code at a level of the code generator. LLVM works out anew for each what its features imply."""
     from llvmlite import binding
 
     cpu, features = _host()
     target = binding.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=cpu, features=features, opt=effort.value[1], reloc="pic", codemodel="default"
-    )
+    return target.create_target_machine(cpu=cpu, features=features, opt=level, reloc="pic", codemodel="default")
 
 
 @cache

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import cache
 from struct import Struct
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.codegen import MOST_PARAMETERS, SLOT_BYTES
 from tirlite.diag import KernelError, Message
 from tirlite.ir import DType, TypeCode
+
+if TYPE_CHECKING:
+    from llvmlite.binding import TargetMachine
 
 CType: TypeAlias = "type[ctypes._SimpleCData[Any]]"
 Native: TypeAlias = Callable[..., int]
@@ -63,7 +67,7 @@ class Library:
         from llvmlite import binding
 
         # The engine must outlive the code; the process has symbols for LLVM from its first engine on.
-        self._engine = binding.create_lljit_compiler()
+        self._engine = binding.create_lljit_compiler(_linker_machine())
         for name in externs:
             # LLVM names a missing symbol only on the terminal.
             if binding.address_of_symbol(name) is None:
@@ -90,6 +94,14 @@ class Library:
             return native(record.pack(*operands))
 
         return packed
+
+
+@cache
+def _linker_machine() -> TargetMachine:
+    """What an engine takes for the machine: linking needs no features, and LLVM reads the list of them for a while."""
+    from llvmlite import binding
+
+    return binding.Target.from_default_triple().create_target_machine()
 
 
 def _slot(kind: CType) -> str:
