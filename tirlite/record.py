@@ -75,29 +75,25 @@ def _made(cls: Any, *, frozen: bool, eq: bool, shown: bool, slots: bool, guarded
     own = dict(vars(cls))
     new = {name: (kind, own.get(name, MISSING)) for name, kind in cls.__annotations__.items()}
     new = {name: part for name, part in new.items() if "ClassVar" not in str(part[0])}
-    parts = {**parts_of(cls), **new}
-    methods: dict[str, object] = {
-        "__parts__": parts,
-        "__match_args__": tuple(name for name in parts if _has(parts[name], "init") and not _is_keyword(parts[name])),
-        "__replace__": replace,
-        "__signature__": _LazySignature(guarded),
-    }
-    if guarded:
-        methods |= {"__setattr__": _no_setting, "__delattr__": _no_deleting}
+    parts = {**(parts_of(cls) if cls.__base__ is not object else {}), **new}
+    taken = compared = hashed = tuple(parts)
+    # Of most records, nothing is told of any field: this runs for each class while tirlite is imported.
+    if any(isinstance(part, Field) for _, part in parts.values()):
+        taken = tuple(name for name in parts if _has(parts[name], "init") and not _is_keyword(parts[name]))
+        compared = tuple(name for name in parts if _has(parts[name], "compare"))
+        hashed = _hashed(parts)
+    methods: dict[str, object] = {"__parts__": parts, "__match_args__": taken, **_SHARED[frozen, guarded]}
     if guarded and slots:
         methods |= {"__getstate__": _state, "__setstate__": _restore}
     if shown:
         methods["__repr__"] = _repr
-    compared = tuple(name for name, part in parts.items() if _has(part, "compare"))
     if eq:
         methods["__eq__"] = _equality(compared)
         if own.get("__hash__") is None:
-            own["__hash__"] = _hashing(_hashed(parts)) if frozen else None
+            own["__hash__"] = _hashing(hashed) if frozen else None
     made = _rebuilt(cls, methods | own, new) if slots else _extended(cls, methods | own, new)
     if "__init__" not in own:
         made.__init__ = _first_init(made, guarded=guarded)
-    for name in ("__dataclass_fields__", "__dataclass_params__"):
-        setattr(made, name, _LazyDataclass(name, made, frozen=frozen))
     return made
 
 
@@ -120,11 +116,10 @@ def _rebuilt(cls: Any, members: dict[str, Any], new: Parts) -> Any:
     """The class made again, since slots cannot be given to one that is there."""
     taken = {name for base in cls.__mro__[1:] for name in vars(base).get("__slots__", ())}
     members["__slots__"] = tuple(name for name in new if name not in taken)
+    members["__qualname__"] = cls.__qualname__
     for name in (*new, "__dict__", "__weakref__"):
         members.pop(name, None)
-    made = type(cls)(cls.__name__, cls.__bases__, members)
-    made.__qualname__ = cls.__qualname__
-    return made
+    return type(cls)(cls.__name__, cls.__bases__, members)
 
 
 def _extended(cls: Any, members: dict[str, Any], new: Parts) -> Any:
@@ -141,21 +136,18 @@ def _extended(cls: Any, members: dict[str, Any], new: Parts) -> Any:
 class _LazyDataclass:
     """What the module `dataclasses` keeps in a class, made by that module when it first asks for it."""
 
-    def __init__(self, name: str, made: Any, *, frozen: bool) -> None:
+    def __init__(self, name: str, *, frozen: bool) -> None:
         self.name = name
-        self.made = made
         self.frozen = frozen
 
-    def __get__(self, instance: object, owner: object) -> object:
-        listed = [(n, kind) if part is MISSING else (n, kind, part) for n, (kind, part) in parts_of(self.made).items()]
+    def __get__(self, instance: object, owner: Any) -> object:
+        listed = [(n, kind) if part is MISSING else (n, kind, part) for n, (kind, part) in parts_of(owner).items()]
         # Only what is compiled for a frozen one takes long, and the signature that stands in for a docstring.
         frozen = self.frozen and self.name == "__dataclass_params__"
         space = {"__doc__": "The fields of a record."}
-        twin = make_dataclass(
-            self.made.__name__, listed, init=False, repr=False, eq=False, frozen=frozen, namespace=space
-        )
+        twin = make_dataclass(owner.__name__, listed, init=False, repr=False, eq=False, frozen=frozen, namespace=space)
         found: object = getattr(twin, self.name)
-        setattr(self.made, self.name, found)
+        setattr(owner, self.name, found)
         return found
 
 
@@ -303,3 +295,16 @@ def _hashing(names: tuple[str, ...]) -> Callable[[object], int]:
 
 def _nothing(_: object) -> tuple[()]:
     return ()
+
+
+def _shared(*, frozen: bool, guarded: bool) -> Mapping[str, object]:
+    """The members that are the same for all records of a kind."""
+    lazy = {name: _LazyDataclass(name, frozen=frozen) for name in ("__dataclass_fields__", "__dataclass_params__")}
+    guards = {"__setattr__": _no_setting, "__delattr__": _no_deleting} if guarded else {}
+    return {"__replace__": replace, "__signature__": _LazySignature(guarded), **lazy, **guards}
+
+
+_SHARED = {
+    (frozen, guarded): _shared(frozen=frozen, guarded=guarded)
+    for frozen, guarded in ((True, True), (True, False), (False, False))
+}

@@ -39,11 +39,13 @@ class Record:
     KEYWORDS: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
+        members = vars(cls)
         own = [name for name, kind in cls.__annotations__.items() if not kind.startswith("ClassVar")]
-        keywords = [name for name in own if isinstance(getattr(cls, name, None), Field)]
+        keywords = [name for name in own if isinstance(members.get(name), Field)]
         for name in keywords:
-            setattr(cls, name, getattr(cls, name).default)
-        cls.POSITIONAL += tuple(name for name in own if name not in keywords)
+            setattr(cls, name, members[name].default)
+            own.remove(name)
+        cls.POSITIONAL += tuple(own)
         cls.KEYWORDS += tuple(keywords)
 
     def __init__(self, *values: Any, **named: Any) -> None:
