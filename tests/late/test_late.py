@@ -100,6 +100,7 @@ def test_a_decorator_loads_the_language_alone(tmp_path: Path) -> None:
         "tirlite.driver.shapes",
         "tirlite.dsl.attributes",
         "tirlite.dsl.declarations",
+        "tirlite.dsl.invocation",
         "tirlite.dsl.static",
         "tirlite.ir.builder",
         "tirlite.ir.formula",

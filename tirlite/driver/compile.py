@@ -15,6 +15,7 @@ from tirlite.driver.kernel import Kernel
 from tirlite.driver.options import Choices, Options
 from tirlite.ir import PrimFunc, validate
 from tirlite.plan.cache import PlanCache
+from tirlite.plan.collection import collection_paused
 from tirlite.record import record
 
 if TYPE_CHECKING:
@@ -97,13 +98,15 @@ class Compiler:
 
 
 def _translated(function: Function, names: Mapping[str, object], options: Options) -> Kernel:
-    from tirlite.dsl import translate
-
     if not isinstance(function, FunctionType):
         raise _no_function(function).error()
-    start = perf_counter()
-    made = translate(function, names)
-    seconds = perf_counter() - start
+    # The modules that the first kernel loads stay, and so does what a kernel is made of.
+    with collection_paused():
+        from tirlite.dsl import translate
+
+        start = perf_counter()
+        made = translate(function, names)
+        seconds = perf_counter() - start
     kernel = Kernel(made.func, options, seconds=seconds, doc=function.__doc__, captures=made.captures)
     kernel.__module__, kernel.__qualname__ = function.__module__, function.__qualname__
     return kernel

@@ -6,13 +6,13 @@ import ast
 import builtins
 from collections.abc import Collection, Mapping, Sequence
 from types import FunctionType
+from typing import TYPE_CHECKING
 
 from tirlite.diag import KernelError, Message, public
 from tirlite.dsl.body import Body
 from tirlite.dsl.cell_types import CellTypes
 from tirlite.dsl.dims import dim, dims
 from tirlite.dsl.expression import Expressions
-from tirlite.dsl.invocation import Invocation
 from tirlite.dsl.places import Places
 from tirlite.dsl.scope import Scope
 from tirlite.dsl.signature import BadText, arguments_of, parameter_of
@@ -25,6 +25,11 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.trampoline import run
 from tirlite.ir.validate import validate
 from tirlite.record import record
+
+if TYPE_CHECKING:
+    from tirlite.dsl.calls import CallSite
+    from tirlite.dsl.expression import Callee, Invoke, Position
+    from tirlite.ir.trampoline import Steps
 
 
 @record
@@ -167,7 +172,7 @@ def _attempt(
     types: CellTypes,
 ) -> tuple[PrimFunc, Sequence[Message]]:
     """The function, as far as `types` are known, and what is wrong with it."""
-    body = Body(tree, places, surroundings, types, lambda scope: Invocation(scope, surroundings, types))
+    body = Body(tree, places, surroundings, types, lambda scope: _invocation(scope, surroundings, types))
     params: list[Var | Buffer] = []
     outputs: list[Buffer] = []
     for arg in arguments:
@@ -179,3 +184,13 @@ def _attempt(
     stmts = run(body.steps(gives_value=False))
     func = PrimFunc(tree.name, tuple(params), stmts, tuple(outputs), span=places.span(tree))
     return func, body.statements.mistakes
+
+
+def _invocation(scope: Scope, surroundings: Surroundings, types: CellTypes) -> Invoke:
+    def invoke(callee: Callee, site: CallSite, position: Position) -> Steps[object]:
+        # Few kernels call others: what does that is loaded for those.
+        from tirlite.dsl.invocation import Invocation
+
+        return Invocation(scope, surroundings, types)(callee, site, position)
+
+    return invoke
