@@ -36,6 +36,13 @@ def test_a_wrong_command_line_is_told_and_has_code_2(capsys: pytest.CaptureFixtu
     assert shown.out == ""
 
 
+@pytest.mark.parametrize("arguments", [["show", "{}.py:f"], ["demo", "{}"], ["bench", "plans", "--instances", "{}"]])
+def test_names_of_files_that_are_too_long_are_told(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    name = "x" * 300
+    assert main([argument.format(name) for argument in arguments]) == 2
+    assert f"error[long-file-name]: no file can be called `{name}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["parallel", "--workers", "0"], ["parallel", "--workers", "two"], ["plans", "--time-limit", "-1"]],

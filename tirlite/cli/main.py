@@ -15,13 +15,27 @@ from contextlib import suppress
 from tirlite.cli import bench, demo, explain, onnx_coverage, plan, run, show
 from tirlite.cli.command_error import CommandError
 from tirlite.cli.output_file import CannotWrite
-from tirlite.diag import CapacityError, TirliteError
+from tirlite.diag import CapacityError, Message, TirliteError
 from tirlite.show import write
 
 # What standard output fails with; of other files, commands tell which they are.
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 _COMMANDS = (demo, show, explain, plan, run, bench, onnx_coverage)
+
+
+class LongFileName(Message):
+    """A file is named by more letters than the file system takes.
+
+    Example: `python -m tirlite show` with a name of 300 letters.
+    Fix: Correct the name.
+    """
+
+    code = "long-file-name"
+    raises = CommandError
+    title = "no file can be called `{path}`: the name is too long"
+
+    path: str
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,6 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _discard_output()
         return 0
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return _told(LongFileName(str(error.filename)).error())
         if error.filename is not None or error.errno not in _UNWRITABLE:
             raise
         _discard_output()

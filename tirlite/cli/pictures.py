@@ -76,7 +76,8 @@ def photograph() -> Gray:
 def read_picture(path: Path) -> Gray:
     """The picture in a file, its colours as gray. Raises CommandError."""
     if not path.is_file():
-        raise UnreadablePicture(str(path), "there is no such file", _other_files(path)).error()
+        reason = "that is a folder" if path.is_dir() else "there is no such file"
+        raise UnreadablePicture(str(path), reason, "" if path.is_dir() else _other_files(path)).error()
     readers: dict[str, Callable[[bytes], Gray]] = {".pgm": _from_pgm, ".npy": _from_npy}
     reader = readers.get(path.suffix.lower())
     try:
