@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
+from itertools import accumulate
+from operator import neg
 
 from tirlite.plan.in_place import Handover, grouped, possible
 from tirlite.plan.layout import total_of
@@ -110,7 +112,9 @@ def _bound(problem: Problem, parts: Sequence[Stretch], *, is_padded: bool) -> Si
 def _group_bound(problem: Problem, memories: Sequence[str], parts: Sequence[Stretch], *, is_padded: bool) -> Size:
     inside = set(memories)
     copies = {name: problem.memories[name].copies for name in memories}
-    weighed = [Stretch(p.live, _weight(p, copies), p.memories) for p in parts if p.memories[0] in inside]
+    weighed = [part for part in parts if part.memories[0] in inside]
+    if any(count != 1 for count in copies.values()):
+        weighed = [Stretch(part.live, _weight(part, copies), part.memories) for part in weighed]
     joint = _peak(problem.dims, weighed).size
     if len(memories) == 1:
         pool = problem.memories[memories[0]]
@@ -124,18 +128,15 @@ def _group_bound(problem: Problem, memories: Sequence[str], parts: Sequence[Stre
 
 def _weight(part: Stretch, copies: Mapping[str, Size]) -> Size:
     times = [copies[name] for name in part.memories]
-    if all(count == 1 for count in times):
-        return part.size
     return part.size * (times[0] if len(times) == 1 else minimum(*times))
 
 
 def memory_groups(problem: Problem) -> list[list[str]]:
     """The memories, those together between which some request has a choice."""
     group = {name: [name] for name in problem.memories}
-    for request in problem.requests:
-        first = group[request.memories[0]]
-        for name in request.memories[1:]:
-            other = group[name]
+    for pools in dict.fromkeys(request.pools for request in problem.requests):
+        for name in pools[1:]:
+            first, other = group[pools[0]], group[name]
             if other is not first:
                 first.extend(other)
                 group.update((member, first) for member in other)
@@ -144,10 +145,9 @@ def memory_groups(problem: Problem) -> list[list[str]]:
 
 def _peak(dims: Sequence[Dim], parts: Sequence[Stretch]) -> Peak:
     lives = [part.live for part in parts]
-    columns = [[part.size] for part in parts if isinstance(part.size, int)]
-    if len(columns) == len(parts):
-        total, time = max(((sums[0], -time) for time, sums in maximal_points(lives, columns)), default=(0, 0))
-        return Peak(total, -time)
+    sizes = [part.size for part in parts if isinstance(part.size, int)]
+    if len(sizes) == len(parts):
+        return _constant_peak(lives, sizes)
     bindings = samples(dims, _SAMPLES)
     value = {size: [evaluate(size, each) for each in bindings] for size in dict.fromkeys(part.size for part in parts)}
     points = list(maximal_points(lives, [value[part.size] for part in parts]))
@@ -157,6 +157,17 @@ def _peak(dims: Sequence[Dim], parts: Sequence[Stretch]) -> Peak:
     times = [time for time, _ in points]
     nominal = max(points, key=lambda point: (point[1][0], -point[0]))[0]
     return Peak(maximum(*_sums_at(times, parts)), nominal)
+
+
+def _constant_peak(lives: Sequence[tuple[Interval, ...]], sizes: Sequence[int]) -> Peak:
+    changes: dict[int, int] = {}
+    for live, size in zip(lives, sizes, strict=True):
+        for low, high in live:
+            changes[low] = changes.get(low, 0) + size
+            changes[high] = changes.get(high, 0) - size
+    times = sorted(changes)
+    total, time = max(zip(accumulate(changes[time] for time in times), map(neg, times), strict=True), default=(0, 0))
+    return Peak(total, -time)
 
 
 def padded_peak(parts: Sequence[Stretch], least: int) -> PaddedPeak:

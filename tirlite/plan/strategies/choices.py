@@ -181,7 +181,7 @@ def is_settled(plan: Plan) -> bool:
     """Whether no plan needs fewer bytes, all are where they would be, and nothing clashes."""
     problem = plan.problem
     at_home = all(
-        len(request.memories) == 1 or plan.pools[plan.placements[request.id].pool].memory == request.memories[0]
+        len(request.pools) < 2 or plan.pools[plan.placements[request.id].pool].memory == request.pools[0]
         for request in problem.requests
     )
     return at_home and plan.proved_optimal and stands(plan)
