@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tirlite.plan import Ok, Problem, Request, check, lower_bound, solve
+from tirlite.plan.in_place import handover
 from tirlite.plan.pack.blocks import Block, Piece, sections_of
 from tirlite.plan.pack.covered import Cover
 from tirlite.plan.pack.fronts import fronts_of
@@ -42,6 +43,33 @@ def test_one_plan_is_near_the_bound_at_many_bindings_and_never_above_share(kind)
     assert sum(ratios) / len(ratios) < 1.06
 
 
+def paired(sizes, count, seed):
+    """Each request may take the place of an earlier one, often of another size."""
+    random = Random(seed)
+    requests, pairs = [], []
+    for i in range(count):
+        source = random.choice(requests[-6:]) if requests else None
+        low = random.randrange(count) if source is None or random.random() < 0.3 else source.live[-1][1] - 1
+        request = Request(f"b{i}", random.choice(sizes), (low, low + random.randrange(1, 8)))
+        if source is not None and handover(request.live, source.live):
+            pairs.append((request.id, source.id))
+        requests.append(request)
+    return Problem(tuple(requests), in_place=tuple(pairs))
+
+
+@pytest.mark.parametrize("seed", [6, 16, 22])
+def test_pairs_in_place_cost_nothing_at_any_binding(seed):
+    problem = paired(KINDS[sorted(KINDS)[seed % 3]], 16, seed)
+    totals = [solve(problem, "pack").total, solve(Problem(problem.requests), "pack").total]
+    share = solve(problem, "share").total
+    gained = 0
+    for binding in drawn(problem.dims, 100):
+        joint, alone = (evaluate(total, binding) for total in totals)
+        assert joint <= min(alone, evaluate(share, binding))
+        gained += joint < alone
+    assert gained
+
+
 def test_offsets_of_many_kinds_of_sizes_stay_short_maxima():
     dims = [Dim(name) for name in "abcd"]
     plan = solve(table([factor * dim for factor in (4, 12, 40) for dim in dims], 60, 3), "pack")
@@ -66,9 +94,9 @@ def test_vectors_count_from_the_least_values_and_come_back():
 def test_wide_fronts_are_merged_into_vectors_above_all():
     random = np.random.default_rng(1)
     blocks = [Block((Piece(0, 1, 1),)), *(Block((Piece(i, i + 1, 1),)) for i in range(40)), Block((Piece(0, 40, 1),))]
-    sizes = [random.integers(0, 9, (1, 4)) for _ in blocks]
+    sizes = [[random.integers(0, 9, (1, 4))] for _ in blocks]
     fronts = fronts_of(sections_of(blocks), sizes, range(len(blocks)), random.random((4, 6)), 12)
-    below = np.concatenate([fronts.offsets[i] + sizes[i] for i in range(len(blocks) - 1)])
+    below = np.concatenate([fronts.offsets[i] + sizes[i][0] for i in range(len(blocks) - 1)])
     top = fronts.offsets[-1]
     assert 1 < len(top) <= 12
     assert (below[:, None, :] <= top[None, :, :]).all(axis=2).any(axis=1).all()

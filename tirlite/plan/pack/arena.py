@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tirlite.plan.in_place import Group, Handover, chosen, grouped
-from tirlite.plan.order import Order
+from tirlite.plan.in_place import Group, Handover, grouped
 from tirlite.plan.pack.blocks import Block, Piece, top_of
 from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.pack.symbolic import Slots, pack_groups
@@ -32,11 +31,17 @@ class Arena:
 
 @record
 class Shared:
-    """Slots: the sizes of all, the number of the slot that each request is in, and whether pairs are in place there."""
+    """Slots: the sizes that lie in each, the slot that each request is in, and whether pairs are in place there.
 
-    sizes: Sequence[Size]
+    `beside` are sizes, the sum of the greatest of each of which should not be exceeded either, and `heights` then tell
+    an order to begin with.
+    """
+
+    sizes: Sequence[Sequence[Size]]
     numbers: Mapping[str, int]
     has_pairs: bool
+    beside: Sequence[Sequence[Size]] = ()
+    heights: Mapping[str, int] | None = None
 
 
 @record
@@ -54,24 +59,18 @@ class Packer:
         self,
         requests: Sequence[Request],
         align: int,
-        pairs: Sequence[Handover],
+        taken: Sequence[Handover],
         slots: Callable[[], Shared],
         fits: Callable[[Size], bool],
     ) -> Arena | None:
-        """The smallest arena found that `fits`, each offset a multiple of `align` and of what its request wants.
+        """The first arena found that `fits`, each offset a multiple of `align` and of what its request wants.
 
-        It holds for all values of the dims; which is smallest is judged at the sample bindings. `slots`, asked for
-        where sizes are symbolic, are storage shared whole; what is known to need no more than they do fits. None where
-        nothing fits, where sizes are symbolic and offsets fixed, and where too many sizes are symbolic.
+        It holds for all values of the dims, with the pairs `taken` in place. `slots`, asked for where sizes are
+        symbolic, are storage shared whole; what is known to need no more than they do fits. None where nothing fits,
+        where sizes are symbolic and offsets fixed, and where too many sizes are symbolic.
         """
-        order = Order(self.bindings)
-        best: Arena | None = None
-        for taken in ([], chosen(pairs, order.value)) if pairs else ([],):
-            ways = self._ways(requests, align, taken, slots)
-            arena = next((each for each in ways if each.is_known or fits(each.size)), None)
-            if arena is not None and (best is None or sum(order.values(arena.size)) < sum(order.values(best.size))):
-                best = arena
-        return best
+        ways = self._ways(requests, align, taken, slots)
+        return next((each for each in ways if each.is_known or fits(each.size)), None)
 
     def _ways(
         self, requests: Sequence[Request], align: int, taken: Sequence[Handover], slots: Callable[[], Shared]
@@ -86,21 +85,14 @@ class Packer:
         elif all(request.fixed is None for request in requests):
             given = slots()
             ranks = [given.numbers[group.members[0].id] for group in groups]
-            whole = Slots(ranks, _held(requests, given), given.has_pairs)
+            heights = [given.heights[group.members[0].id] for group in groups] if given.heights else []
+            whole = Slots(ranks, given.sizes, given.has_pairs, given.beside, heights)
             for each, is_known in pack_groups(groups, aligns, whole, self.bindings, self.budget):
                 yield Arena(_named(groups, each.offsets), each.total, in_place, is_known)
 
 
 def _named(groups: Sequence[Group], offsets: Sequence[Size]) -> dict[str, Size]:
     return {r.id: offset for group, offset in zip(groups, offsets, strict=True) for r in group.members}
-
-
-def _held(requests: Sequence[Request], slots: Shared) -> list[list[Size]]:
-    """The sizes that lie in each slot, each once."""
-    held: list[dict[Size, None]] = [{} for _ in slots.sizes]
-    for request in requests:
-        held[slots.numbers[request.id]][request.size] = None
-    return [list(sizes) for sizes in held if sizes]
 
 
 def _block(group: Group, align: int) -> Block:

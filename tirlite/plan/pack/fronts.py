@@ -32,8 +32,10 @@ class Fronts:
     total: Vectors
 
 
-def fronts_of(spans: Sections, sizes: Sequence[Vectors], order: Iterable[int], prices: Values, wide: int) -> Fronts:
-    """Blocks over sections, stacked in an order; `sizes` of a block are the vectors of its spans.
+def fronts_of(
+    spans: Sections, sizes: Sequence[Sequence[Vectors]], order: Iterable[int], prices: Values, wide: int
+) -> Fronts:
+    """Blocks over sections, stacked in an order; `sizes` of a block are vectors for each of its spans.
 
     An offset is the maximum of `wide` vectors at most. `prices` tell what each product is worth at each of some
     bindings, against the least that is needed there.
@@ -50,8 +52,12 @@ def fronts_of(spans: Sections, sizes: Sequence[Vectors], order: Iterable[int], p
         offsets[number] = front = _joined(ends, below, prices, wide)
         for (low, high, _), size in zip(rows, sizes[number], strict=True):
             tops[low:high] = [len(ends)] * (high - low)
-            ends.append(front + size)
+            ends.append(front + size if len(size) == 1 else _raised(front, size, prices, wide))
     return Fronts(tuple(offsets), _joined(ends, dict.fromkeys(tops), prices, wide))
+
+
+def _raised(front: Vectors, size: Vectors, prices: Values, wide: int) -> Vectors:
+    return _narrowed([front + vector for vector in size], prices, wide)
 
 
 def _joined(ends: Sequence[Vectors], below: Iterable[int], prices: Values, wide: int) -> Vectors:

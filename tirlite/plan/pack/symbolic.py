@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
-from tirlite.plan.in_place import Group
+from tirlite.plan.in_place import Group, handover
 from tirlite.plan.order import Order
 from tirlite.plan.pack.blocks import Block, Piece, Sections, sections_of, top_of
 from tirlite.plan.pack.covered import Cover
@@ -19,7 +19,7 @@ from tirlite.plan.pack.trials import Trials
 from tirlite.plan.samples import Binding, drawn
 from tirlite.plan.scale import Scale
 from tirlite.record import record
-from tirlite.sizes import Dim, Proof, Size, dims_of, prove_divides
+from tirlite.sizes import Dim, Proof, Size, alternatives, dims_of, prove_divides
 from tirlite.sizes.extrema import maximum_of_all
 
 if TYPE_CHECKING:
@@ -45,11 +45,27 @@ _DRAWN = 40
 class Slots:
     """Storage shared whole: the number of the slot of each group, the sizes that lie in each slot, and whether some
     lie there in place of one another.
+
+    `beside` are, where others than slots should not need less, sizes of that kind: what is needed is the sum of the
+    greatest of each; and `heights` of the groups then tell an order to begin with.
     """
 
     ranks: Sequence[int]
     sizes: Sequence[Sequence[Size]]
     has_pairs: bool
+    beside: Sequence[Sequence[Size]] = ()
+    heights: Sequence[int] = ()
+
+    @property
+    def orders(self) -> list[tuple[int, ...]]:
+        """Orders of the groups: that of the slots, and that of the heights if there are any."""
+        ways = (self.ranks, self.heights) if self.heights else (self.ranks,)
+        return [tuple(sorted(range(len(way)), key=lambda i: (way[i], i))) for way in ways]
+
+    @property
+    def ceilings(self) -> list[Sequence[Sequence[Size]]]:
+        """Sums of maxima, none of which may be exceeded."""
+        return [self.sizes, self.beside] if self.beside else [self.sizes]
 
 
 def pack_groups(
@@ -72,17 +88,16 @@ def pack_groups(
     crowd = sum(high - low for rows in sections.spans for low, high, _ in rows)
     if crowd > _CROWD:
         return
-    given = tuple(sorted(range(len(groups)), key=lambda i: (slots.ranks[i], i)))
     towers = [
         Tower(
             tuple(Bytes(low, high, size) for (low, high, _), (_, size) in zip(rows, group.pieces, strict=True)), align
         )
         for rows, group, align in zip(sections.spans, groups, aligns, strict=True)
     ]
-    shape = _Shape(towers, sections, (*bindings, *drawn(_dims(towers), _DRAWN)))
+    shape = _Shape(towers, sections, (*bindings, *drawn(_dims(towers), _DRAWN)), _larger(groups))
     if sum(len(group.pieces) for group in groups) <= _SEVERAL and crowd <= _LOOSE:
-        yield from _robust(shape, slots, given, compare)
-    stacked = stack(towers, len(sections.load), given, compare)
+        yield from _robust(shape, slots, compare)
+    stacked = stack(towers, len(sections.load), slots.orders[0], compare)
     if stacked is not None:
         is_apart = not slots.has_pairs and all(len(group.members) == 1 for group in groups)
         yield stacked, is_apart and max(aligns) == 1
@@ -90,11 +105,12 @@ def pack_groups(
 
 @record
 class _Shape:
-    """What is to be stacked, and the bindings at which orders are tried."""
+    """What is to be stacked, the bindings at which orders are tried, and what some sizes are the larger of."""
 
     towers: Sequence[Tower]
     sections: Sections
     bindings: Sequence[Binding]
+    larger: Mapping[Size, tuple[Size, ...]]
 
     def trials(self, values: Mapping[Size, Values], slots: Slots) -> Trials:
         """With the values of all sizes in each column, the bindings first."""
@@ -104,31 +120,40 @@ class _Shape:
             self.sections,
             [tower.align for tower in self.towers],
             [np.array([values[span.size] for span in tower.spans]) for tower in self.towers],
-            sum(np.max([values[size] for size in inside], axis=0) for inside in slots.sizes),
+            np.min(
+                [
+                    sum(np.max([values[size] for size in inside], axis=0) for inside in ceiling)
+                    for ceiling in slots.ceilings
+                ],
+                axis=0,
+            ),
             len(self.bindings),
         )
 
 
-def _robust(shape: _Shape, slots: Slots, given: tuple[int, ...], compare: Order) -> Iterator[tuple[Stack, bool]]:
+def _robust(shape: _Shape, slots: Slots, compare: Order) -> Iterator[tuple[Stack, bool]]:
     """Stacks in the few orders that are best at many bindings."""
     import numpy as np
 
-    known = dict.fromkeys(chain((span.size for tower in shape.towers for span in tower.spans), *slots.sizes))
+    known = dict.fromkeys(size for ceiling in slots.ceilings for sizes in ceiling for size in sizes)
+    spans = dict.fromkeys(span.size for tower in shape.towers for span in tower.spans)
+    options = {size: shape.larger.get(size, (size,)) for size in spans}
+    known.update((size, None) for sizes in options.values() for size in sizes)
     is_even = all(_divides(max(tower.align for tower in shape.towers), size) for size in known)
     products = Products.of(known) if is_even else None
     if products is None:
         values = Order(shape.bindings).values
-        trials = shape.trials({size: np.array(values(size), np.float64) for size in known}, slots)
-        for order in robust_orders(trials, [given], _TRIES):
+        trials = shape.trials({size: np.array(values(size), np.float64) for size in (*known, *options)}, slots)
+        for order in robust_orders(trials, slots.orders, _TRIES):
             stacked = stack(shape.towers, len(shape.sections.load), order, compare)
             if stacked is not None:
                 yield stacked, False
         return
-    yield from _proved(shape, slots, given, products, known)
+    yield from _proved(shape, slots, products, options)
 
 
 def _proved(
-    shape: _Shape, slots: Slots, given: tuple[int, ...], products: Products, known: Iterable[Size]
+    shape: _Shape, slots: Slots, products: Products, options: Mapping[Size, Sequence[Size]]
 ) -> Iterator[tuple[Stack, bool]]:
     """The best stack of vectors that is proved to need no more than the slots, else the one that comes nearest to it.
 
@@ -136,35 +161,57 @@ def _proved(
     """
     import numpy as np
 
-    vectors = {size: np.array(products.vectors[size]) for size in known}
-    sizes = [np.array([vectors[span.size] for span in tower.spans]) for tower in shape.towers]
+    vectors = {size: np.array(vector) for size, vector in products.vectors.items()}
+    fronts_of_size = {size: np.array([vectors[each] for each in some]) for size, some in options.items()}
+    sizes = [[fronts_of_size[span.size] for span in tower.spans] for tower in shape.towers]
     facts = np.array(products.facts(), np.int64).reshape(-1, len(products.products))
-    cover = Cover.of([np.array([vectors[size] for size in inside]) for inside in slots.sizes], facts)
+    covers = [
+        Cover.of([np.array([vectors[size] for size in inside]) for inside in ceiling], facts)
+        for ceiling in slots.ceilings
+    ]
+    sure = [cover for cover in covers if cover is not None]
     worth = np.concatenate([products.values(shape.bindings), np.eye(len(products.products))], axis=1)
     first = worth.shape[1]
-    starts, made, best = [given], list[Fronts](), list[tuple[float, Fronts]]()
+    starts, made, best = slots.orders, list[Fronts](), list[tuple[float, Fronts]]()
     for turn in range(len(_WIDE)):
-        trials = shape.trials({size: vector @ worth for size, vector in vectors.items()}, slots)
+        values = {size: vector @ worth for size, vector in vectors.items()}
+        values |= {size: (front @ worth).max(axis=0) for size, front in fronts_of_size.items()}
+        trials = shape.trials(values, slots)
         starts = robust_orders(trials, starts, _TRIES, is_first=turn == 0)
         prices = worth / trials.floors
         prices[:, first:] *= _DEAR
         made = [fronts_of(shape.sections, sizes, order, prices, _WIDE[turn]) for order in starts]
         made.sort(key=lambda each: trials.cost((each.total @ worth).max(axis=0)))
-        if cover is None:
+        if len(sure) < len(covers):
             break
         directions: list[Values] = []
         for fronts in made:
-            direction = cover.excess(fronts.total)
-            if direction is None:
+            beyond = [cover.excess(fronts.total) for cover in sure]
+            found = [direction for direction in beyond if direction is not None]
+            if not found:
                 best.append((trials.cost((fronts.total @ worth).max(axis=0)), fronts))
                 break
-            directions.append(direction)
+            directions += found
         if not directions:
             break
-        found = _new([each / each.max() for each in directions if each.any()], worth)
-        worth = np.concatenate([worth, *(each[:, None] for each in found)], axis=1)
+        columns = _new([each / each.max() for each in directions if each.any()], worth)
+        worth = np.concatenate([worth, *(each[:, None] for each in columns)], axis=1)
     is_known = bool(best)
     yield _stack_of(min(best, key=lambda each: each[0])[1] if is_known else made[0], products), is_known
+
+
+def covered(size: Size, ceiling: Sequence[Sequence[Size]]) -> bool:
+    """Whether a size is proved to be at most the sum of the greatest of each of several sizes."""
+    import numpy as np
+
+    rows = alternatives(size)
+    products = Products.of(chain(rows, *ceiling))
+    if products is None:
+        return False
+    vectors = products.vectors
+    facts = np.array(products.facts(), np.int64).reshape(-1, len(products.products))
+    cover = Cover.of([np.array([vectors[each] for each in inside]) for inside in ceiling], facts)
+    return cover is not None and cover.excess(np.array([vectors[row] for row in rows])) is None
 
 
 def _new(directions: Iterable[Values], worth: Values) -> list[Values]:
@@ -188,6 +235,19 @@ def _stack_of(fronts: Fronts, products: Products) -> Stack:
         return known[key]
 
     return Stack(tuple(map(size, fronts.offsets)), size(fronts.total))
+
+
+def _larger(groups: Iterable[Group]) -> dict[Size, tuple[Size, ...]]:
+    """What each size that no request has is the larger of, where one takes the place of another."""
+    found: dict[Size, tuple[Size, ...]] = {}
+    for group in groups:
+        pieces = dict(group.pieces)
+        for source, destination in pairwise(group.members):
+            at = handover(destination.live, source.live)
+            two = source.size, destination.size
+            if at is not None and pieces[at] not in two:
+                found[pieces[at]] = two
+    return found
 
 
 def _divides(align: int, size: Size) -> bool:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 from tirlite.plan.bound import peak
 from tirlite.plan.collection import collection_paused
 from tirlite.plan.decision import Choice, Decision
-from tirlite.plan.in_place import handovers
+from tirlite.plan.in_place import Handover, among, chosen, handovers
 from tirlite.plan.layout import Placement, Region, total_of
+from tirlite.plan.order import Order
 from tirlite.plan.pack.arena import Arena, Packer, Shared
 from tirlite.plan.pack.assign import assigned
 from tirlite.plan.pack.portfolio import BUDGET
+from tirlite.plan.pack.symbolic import covered
 from tirlite.plan.plan import Plan
 from tirlite.plan.pool import Pool
 from tirlite.plan.problem import Problem
@@ -37,30 +39,104 @@ def pack(problem: Problem, budget: int = BUDGET, engine: Engine | None = None, l
     Requests of constant size get offsets by first fit in several orders, by filling the lowest place of the skyline,
     and by improving on that within `budget`, counted in looks at requests. Symbolic ones are stacked, each on those
     below it, in an order that is good at several bindings; the offsets hold for all. Pairs in place are taken where
-    that lowers the total. A request that may live in several memories goes to the first that has room for it. With
-    less than the full budget, or very many requests, what `share` needs is not worked out for comparison. If there is
-    an `engine`, the largest of very many requests are placed by searches that it runs. Where the clock of the `limits`
-    or the user ends that, the plan is the best so far, and says `deterministic=False`.
+    that lowers the total, and of symbolic sizes where it is proved to cost nothing at any binding, if that can be. A
+    request that may live in several memories goes to the first that has room for it. With less than the full budget, or
+    very many requests, what `share` needs is not worked out for comparison. If there is an `engine`, the largest of
+    very many requests are placed by searches that it runs. Where the clock of the `limits` or the user ends that, the
+    plan is the best so far, and says `deterministic=False`.
     """
     settled = _settled(problem)
-    slots = _Slots(settled)
     packer = Packer(samples(settled.dims, _SAMPLES), budget, engine, limits)
     pairs = handovers(settled)
+    slots = _Slots(settled)
+    bare = _Slots(replace(settled, in_place=())) if pairs else slots
     plan = _Parts()
     for name, requests in _by_memory(settled).items():
-        memory = settled.memories[name]
-        inside = [each for each in pairs if each.source.memories[0] == name]
-        # Where nothing can need less, or asking would take longest, what slots need is not asked.
+        # Asking what slots need would take longest where there are very many requests.
         is_asked = len(requests) <= _MANY and budget >= BUDGET
-        floor = 0 if inside or not is_asked else peak(settled, requests).size
-        fits = partial(_fits, floor=floor, ceiling=partial(slots.size, name) if is_asked else None)
-        arena = packer.arena(requests, memory.align, inside, partial(slots.shares, name), fits)
-        if arena is None:
-            plan.add_slots(slots.regions(name), slots.shared, requests)
+        memory = _Memory(settled, settled.memories[name], requests, packer, is_asked)
+        way = memory.way(among(pairs, requests), slots, bare)
+        if way.arena is None:
+            plan.add_slots(way.slots.regions(name), way.slots.shared, requests)
         else:
-            plan.add_arena(_unused(name, settled), memory, requests, arena)
+            plan.add_arena(_unused(name, settled), settled.memories[name], requests, way.arena)
     made = plan.plan(problem)
     return made if limits is None or not limits.ended_by_clock else replace(made, deterministic=False)
+
+
+@record
+class _Way:
+    """The bytes that one memory needs, in an arena if there is one, else in slots."""
+
+    size: Size
+    slots: _Slots
+    arena: Arena | None = None
+
+    def maxima(self, memory: str) -> Sequence[Sequence[Size]]:
+        """Sizes, the sum of the greatest of each of which is that of the way."""
+        return self.slots.held(memory) if self.arena is None else [alternatives(self.arena.size)]
+
+
+@record(guarded=False)
+class _Memory:
+    """The requests of one memory, and who packs them. `is_asked` says that the plan may need no more than slots do."""
+
+    problem: Problem
+    pool: Pool
+    requests: Sequence[Request]
+    packer: Packer
+    is_asked: bool
+
+    def way(self, pairs: Sequence[Handover], slots: _Slots, bare: _Slots) -> _Way:
+        """The best way found; `slots` may have pairs in place, and `bare` ones have none.
+
+        At no binding it needs more than the slots. With pairs it needs no more than without either, unless no plan is
+        found that is proved to do both.
+        """
+        order = Order(self.packer.bindings)
+        taken = chosen(pairs, order.value)
+        if not pairs:
+            return self._arena((), bare) or self._whole(bare)
+        if not self.is_asked or all(isinstance(request.size, int) for request in self.requests):
+            found = [way for each in ((), taken) if (way := self._arena(each, slots)) is not None]
+            return min(found, key=lambda way: sum(order.values(way.size)), default=None) or self._whole(slots)
+        alone, whole = self._arena((), bare) or self._whole(bare), self._whole(slots)
+        alike = [each for each in taken if order.fits(each.destination.size, each.source.size)]
+        held = [each for each in pairs if each.pair in slots.shared.in_place]
+        choices = list({tuple(each.pair for each in some): some for some in (taken, alike, held) if some}.values())
+        for some in choices:
+            joint = self._arena(some, slots, alone)
+            if joint is not None:
+                return joint
+        name = self.pool.name
+        for way, other in ((whole, alone), (alone, whole)):
+            if _is_at_most(way.size, other.size) or covered(way.size, other.maxima(name)):
+                return way
+        return self._arena(held, slots) or whole
+
+    def _whole(self, slots: _Slots) -> _Way:
+        return _Way(slots.size(self.pool.name), slots)
+
+    def _arena(self, taken: Sequence[Handover], slots: _Slots, beside: _Way | None = None) -> _Way | None:
+        """An arena that is proved to need no more than the slots, nor than the other way; None where none is found."""
+        name = self.pool.name
+
+        def shares() -> Shared:
+            shared = slots.shares(name)
+            if beside is None or beside.arena is None:
+                return shared if beside is None else replace(shared, beside=beside.maxima(name))
+            order = Order(self.packer.bindings)
+            heights = {each: order.value(offset) for each, offset in beside.arena.offsets.items()}
+            return replace(shared, beside=beside.maxima(name), heights=heights)
+
+        def fits(size: Size) -> bool:
+            # Where nothing can need less, what slots need is not asked.
+            if not self.is_asked or (not taken and size == peak(self.problem, self.requests).size):
+                return True
+            return _is_at_most(size, slots.size(name)) and (beside is None or _is_at_most(size, beside.size))
+
+        arena = self.packer.arena(self.requests, self.pool.align, taken, shares, fits)
+        return None if arena is None else _Way(arena.size, slots, arena)
 
 
 class _Slots:
@@ -85,7 +161,12 @@ class _Slots:
     def shares(self, memory: str) -> Shared:
         regions = self.regions(memory)
         numbers = {name: number for number, slot in enumerate(regions) for name in self.shared.residents[slot]}
-        return Shared([region.size for region in regions.values()], numbers, bool(self.shared.in_place))
+        return Shared(self.held(memory), numbers, bool(self.shared.in_place))
+
+    def held(self, memory: str) -> list[list[Size]]:
+        """The sizes that lie in each slot, each once."""
+        by_id, residents = self._problem.by_id, self.shared.residents
+        return [list(dict.fromkeys(by_id[each].size for each in residents[slot])) for slot in self.regions(memory)]
 
 
 @record(frozen=False)
@@ -136,11 +217,8 @@ def _by_memory(problem: Problem) -> dict[str, list[Request]]:
     return inside
 
 
-def _fits(size: Size, *, floor: Size, ceiling: Callable[[], Size] | None) -> bool:
-    """Whether `size` is `floor`, or is proved to be at most the ceiling, if there is one."""
-    if size == floor or ceiling is None:
-        return True
-    limit = ceiling()
+def _is_at_most(size: Size, limit: Size) -> bool:
+    """Whether it is proved for all values of the dims."""
     return prove_le(size, limit) is Proof.YES or all(
         any(prove_le(one, other) is Proof.YES for other in alternatives(limit)) for one in alternatives(size)
     )
