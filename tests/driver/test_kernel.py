@@ -155,6 +155,22 @@ def test_empty_arrays_run_a_version_without_the_fact_that_dims_are_positive(shap
     assert kernel.interpret(np.zeros(shape, np.float32)).shape == shape
 
 
+def test_the_version_for_empty_arrays_reads_sizes_from_its_own_parameters() -> None:
+    func = tl.parse("""
+n = tl.dim("n")
+
+@tl.kernel
+def filled(size: tl.i64[1], x: tl.f32[n], y: tl.f32[1]):
+    t = tl.alloc(tl.f32[size[0]])
+    for i in range(size[0]):
+        t[i] = 5
+    y[0] = t[size[0] - 1]
+""")
+    y = np.zeros(1, np.float32)
+    tl.compile(func)(np.array([3]), np.zeros(0, np.float32), y)
+    assert y[0] == 5
+
+
 def test_the_version_for_empty_arrays_keeps_all_other_facts() -> None:
     k = tl.dim("k", min=1, max=64, multiple_of=8)
     least = tl.dim("least", min=2)

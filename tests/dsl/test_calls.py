@@ -86,6 +86,26 @@ def test_a_kernel_calls_a_kernel_on_buffers_of_its_own() -> None:
     np.testing.assert_array_equal(quadruple.interpret(x), 4 * x)
 
 
+def test_sizes_that_a_callee_reads_are_those_of_its_arguments_and_its_own_buffers() -> None:
+    @tl.kernel
+    def corner(x: tl.i64[n], y: tl.i64[n]):
+        size = tl.alloc(tl.i64[1])
+        size[0] = x[0] + 1
+        rows = tl.alloc(tl.i64[size[0], x[0]])
+        for i in range(size[0]):
+            for j in range(x[0]):
+                rows[i, j] = 10 * i + j
+        y[0] = rows[2, 1]
+
+    @tl.kernel
+    def outer(a: tl.i64[n], b: tl.i64[n]):
+        corner(a, b)
+
+    a, b = np.array([2]), np.array([0])
+    outer(a, b)
+    assert b[0] == 21
+
+
 def test_the_storage_of_callees_is_planned_together() -> None:
     @tl.kernel
     def quadruple(x: tl.f32[m, n], y: tl.out[tl.f32[m, n]]):

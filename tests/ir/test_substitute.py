@@ -47,6 +47,15 @@ def test_a_declared_buffer_is_renewed_with_its_shape_and_so_are_its_uses() -> No
     assert after.stmts[3].buffer is new_y
 
 
+def test_extents_that_are_loads_are_of_the_new_buffers() -> None:
+    size = ir.Buffer("size", i64, (k,))
+    sized = ir.Buffer("sized", f32, (size[0],))
+    block = ir.seq(ir.Allocate(size), ir.Allocate(sized), ir.Store(sized, (zero,), ir.const(1, f32)))
+    after = substitute(block, {k: one})
+    assert after.stmts[1].buffer.shape[0].buffer is after.stmts[0].buffer
+    assert after.stmts[2].buffer is after.stmts[1].buffer
+
+
 def test_a_declared_buffer_of_another_shape_stays() -> None:
     block = ir.seq(ir.Allocate(ir.Buffer("t", f32, (m,))))
     assert substitute(block, {k: zero}) is block

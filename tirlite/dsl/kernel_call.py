@@ -188,8 +188,10 @@ def renewed(body: SeqStmt, variables: Mapping[Var, Expr], buffers: Mapping[Buffe
         elif isinstance(node, (Allocate, View)):
             declared[node.buffer] = None
     all_variables = {**variables, **own}
-    new = {each: replace(each, shape=tuple(substitute(e, all_variables) for e in each.shape)) for each in declared}
-    rules: dict[type[Node], Rule] = Substitution(all_variables, {**buffers, **new}).rules()
+    substitution = Substitution(all_variables, buffers)
+    for each in declared:  # in program order: a shape may load from what is declared before
+        substitution.buffers[each] = replace(each, shape=substitution.shape(each))
+    rules: dict[type[Node], Rule] = substitution.rules()
     for kind in (For, Let, LetExpr):
         rules[kind] = lambda node: node.replaced(var=own[node.var])
     return cast(SeqStmt, rewrite(body, rules))

@@ -17,7 +17,7 @@ N = TypeVar("N", bound=Node)
 def substitute(root: N, variables: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer] | None = None) -> N:
     """`root` with variables and buffers replaced.
 
-    A buffer declared inside whose shape mentions a replaced variable becomes a new buffer of the new shape.
+    A buffer declared inside whose shape mentions what is replaced becomes a new buffer of the new shape.
     """
     return cast(N, rewrite(root, Substitution(variables, buffers or {}).rules()))
 
@@ -40,10 +40,14 @@ class Substitution:
             Allocate: self.allocate,
         }
 
+    def shape(self, buffer: Buffer) -> tuple[Expr, ...]:
+        """The extents of a buffer, which may be loads, with the replacements put in."""
+        return tuple(substitute(extent, self.variables, self.buffers) for extent in buffer.shape)
+
     def declare(self, buffer: Buffer) -> Buffer:
         """The buffer that a definition of `buffer` defines now."""
         if buffer not in self.buffers:
-            shape = tuple(substitute(extent, self.variables) for extent in buffer.shape)
+            shape = self.shape(buffer)
             if any(new is not old for new, old in zip(shape, buffer.shape, strict=True)):
                 self.buffers[buffer] = replace(buffer, shape=shape)
         return self.buffers.get(buffer, buffer)

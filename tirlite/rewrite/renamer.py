@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tirlite.ir import Buffer, For, Let, LetExpr, Node, PrimFunc, Substitution, Var, rewrite, substitute
+from tirlite.ir import Buffer, For, Let, LetExpr, Node, PrimFunc, Substitution, Var, rewrite
 
 
 class Renamer(Substitution):
@@ -37,7 +37,7 @@ class Renamer(Substitution):
         return self.bound(node)
 
     def declare(self, buffer: Buffer) -> Buffer:
-        shape = tuple(substitute(extent, self.variables) for extent in buffer.shape)
+        shape = self.shape(buffer)
         moved = any(new is not old for new, old in zip(shape, buffer.shape, strict=True))
         if moved or buffer in self.defined:
             self.buffers[buffer] = replace(buffer, shape=shape)
