@@ -174,7 +174,6 @@ def parameter_touches(func: PrimFunc) -> dict[Buffer, Allocation]:
 
 # What most expressions are made of: told apart by one look.
 _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
-_OPERATORS: frozenset[type[Node]] = frozenset(Binary.__subclasses__())
 
 _KINDS = {Use.READ: AccessKind.READ, Use.WRITE: AccessKind.WRITE, Use.OPAQUE: AccessKind.OPAQUE}
 
@@ -288,11 +287,11 @@ class _Finder:
         accesses: list[Access] = []
         self.pending.append(accesses)
         self.touch(buffer.shape, region, position)
-        visibility = self.visible.get(stmt) if self.in_thread() else None
+        self.pending.pop()
+        visibility = self.visible.get(stmt) if self.visible and self.in_thread() else None
         allocation = self.roots[buffer] = Allocation(buffer, region, [], visibility)
         self.allocations.append(allocation)
         accesses.append((buffer, AccessKind.ALLOC))
-        self.pending.pop()
         self.entries.append(Entry(stmt, position, region.depth, 0, accesses))
 
     def leaf(self, stmt: Stmt) -> None:
@@ -328,12 +327,12 @@ class _Finder:
         stack = [*exprs[::-1]]
         while stack:
             node = stack.pop()
-            kind = type(node)
-            if kind in _ATOMS:
+            if type(node) in _ATOMS:
+                continue
+            if isinstance(node, Binary):
+                stack += (node.b, node.a)
                 continue
             stack += node.children()[::-1]
-            if kind in _OPERATORS:
-                continue
             if isinstance(node, Load):
                 self.record(node.buffer, AccessKind.READ, region, position, node)
             elif isinstance(node, BufferRef):

@@ -83,7 +83,8 @@ class Definitions:
         while stack:
             stmt, owner = stack.pop()
             if isinstance(stmt, SeqStmt):
-                stack += [(each, owner) for each in stmt.stmts[::-1] if type(each) not in _LEAVES]
+                if not stmt.kinds <= _LEAVES:
+                    stack += [(each, owner) for each in stmt.stmts[::-1] if type(each) not in _LEAVES]
             elif isinstance(stmt, For):
                 self._found[stmt.var] = Definition(owner, loop=stmt)
                 stack.append((stmt.body, stmt))

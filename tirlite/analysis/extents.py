@@ -8,6 +8,7 @@ on the way, that storage is refused. What is no extent may wrap around and be ri
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import TypeAlias
 
 from tirlite.ir import (
@@ -35,8 +36,8 @@ from tirlite.sizes import Dim, Proof, Size, maximum, minimum, prove_le
 from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.poly import Atom, Quotient, Remainder, Terms, inside_out, terms_of
 
-# An operation, and its operands.
-_Combination: TypeAlias = tuple[type[Expr], tuple[Size, ...]]
+# An operation, and its operands; the second one of a negation is 0.
+_Combination: TypeAlias = tuple[type[Expr], Size, Size]
 
 
 class Extents:
@@ -47,7 +48,7 @@ class Extents:
         self.given: dict[Var, Dim] = {}  # what does not come from a let
         self.variables: dict[Dim, Var] = {}
         self._combined: dict[_Combination, Size | None] = {}
-        self._positive: dict[Size, Size] = {}
+        self._bytes: dict[tuple[int, tuple[Size, ...]], Size] = {}
         for var in func.dims:
             # A shape is never negative; that a dim is positive is known only where its facts say so.
             self._enter(var, var.dim or Dim(var.name, min=0))
@@ -74,15 +75,16 @@ class Extents:
         constant = constant_bytes(buffer)
         if constant is not None:
             return constant
-        total: Size = buffer.dtype.bytes
+        sizes = []
         for extent in buffer.shape:
             size = self.size(extent)
             if size is None:
                 return None
-            if size not in self._positive:
-                self._positive[size] = _at_least_zero(size)
-            total = total * self._positive[size]
-        return total
+            sizes.append(size)
+        key = buffer.dtype.bytes, tuple(sizes)
+        if key not in self._bytes:
+            self._bytes[key] = prod(map(_at_least_zero, sizes), start=buffer.dtype.bytes)
+        return self._bytes[key]
 
     def expr(self, size: Size) -> Expr:
         """The i64 expression with the value of `size`, over this function's dims and parameters."""
@@ -133,11 +135,12 @@ def _size(expr: Expr, known: Mapping[Var, Size], combined: dict[_Combination, Si
         size: Size | None = None
         if isinstance(node, tuple):
             operation = node[0]
-            operands = (sizes.pop(),) if isinstance(operation, Neg) else (sizes.pop(-2), sizes.pop())
-            key = (type(operation), operands)
-            if key not in combined:
-                combined[key] = _combined(operation, *operands)
-            size = combined[key]
+            b = 0 if isinstance(operation, Neg) else sizes.pop()
+            key = type(operation), sizes.pop(), b
+            try:
+                size = combined[key]
+            except KeyError:
+                size = combined[key] = _combined(operation, *key[1:])
         elif isinstance(node, Var):
             size = known.get(node)
         elif node.dtype is not i64 and node.dtype != i64:
@@ -156,7 +159,7 @@ def _size(expr: Expr, known: Mapping[Var, Size], combined: dict[_Combination, Si
     return sizes.pop()
 
 
-def _combined(expr: Expr, a: Size, b: Size = 0) -> Size | None:
+def _combined(expr: Expr, a: Size, b: Size) -> Size | None:
     """The size of an expression with these operands."""
     match expr:
         case Neg():

@@ -126,18 +126,21 @@ class _Meetings:
 
     def _rank(self) -> None:
         around: list[tuple[int, int]] = []
+        bodies, ranks, begins, closing = self.bodies, self.ranks, self.begins, self.closing
         body, rank = -1, 0
         for number, entry in enumerate(self.entries):
-            self.bodies.append(body)
-            self.ranks.append(rank)
+            bodies.append(body)
+            ranks.append(rank)
             length = entry.scope_pair_offset
             if length < 0:
                 body, rank = around.pop()
                 continue
             rank += 1
-            self.begins[entry.position] = number
-            self.closing[self._end(number)] = number
-            if length > 0:
+            begins[entry.position] = number
+            if length == 0:
+                closing[entry.position + 1] = number
+            else:
+                closing[self._end(number)] = number
                 around.append((body, rank))
                 body, rank = number, 0
 
@@ -151,12 +154,13 @@ class _Meetings:
                     continue
                 at = self.entries[number].stmt
                 end = self._end(number)
-                for _, source in _near(deaths.at.get(end, ()), destination, born):
+                group = deaths.at.get(end)
+                for _, source in _near(group, destination, born) if group else ():
                     if source is not destination and _is_overlap((born, end), live, self.live[source]):
                         yield destination, source, (at, at), (born, end)
                 first = bisect_right(deaths.ends, end)
-                # One of the ends up to there is its own.
-                if bisect_right(deaths.ends, dies) - first > 1:
+                # One of the ends from there on is its own.
+                if first + 1 < len(deaths.ends) and deaths.ends[first + 1] <= dies:
                     for source, until, last in self._later_sources(destination, number, (born, dies), first):
                         yield destination, source, (at, until), (born, last)
 

@@ -17,7 +17,8 @@ class PrimFunc(Function):
     """A kernel. Buffers among `params` are arrays of the caller, variables are scalars.
 
     The dims in the shapes of the parameters are bound by the arguments. `outputs` are those parameters that the
-    caller may omit, and is then given back.
+    caller may omit, and is then given back. `is_normal` says that it is known to be in normal form: the pass
+    `Normalize` marks what it has looked at, which never changes.
     """
 
     CHILDREN: ClassVar = ("body",)
@@ -28,6 +29,7 @@ class PrimFunc(Function):
     body: SeqStmt
     outputs: tuple[Buffer, ...] = ()
     span: Span | None = field(default=None, kw_only=True)
+    is_normal: bool = field(default=False, init=False)
 
     def __str__(self) -> str:
         from tirlite.ir.printer_func import function_text

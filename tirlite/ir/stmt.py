@@ -24,15 +24,22 @@ class Stmt(Node):
 
 @node
 class SeqStmt(Stmt):
-    """Statements one after the other; the block in which the names that they declare live."""
+    """Statements one after the other; the block in which the names that they declare live.
+
+    `kinds` are the classes of the statements.
+    """
 
     CHILDREN: ClassVar = ("stmts",)
     stmts: tuple[Stmt, ...] = ()
     span: Span | None = field(default=None, kw_only=True)
+    kinds: frozenset[type[Stmt]] = field(init=False)
 
     def __post_init__(self) -> None:
-        if SeqStmt in set(map(type, self.stmts)):
+        kinds = frozenset(map(type, self.stmts))
+        if SeqStmt in kinds:
             object.__setattr__(self, "stmts", tuple(_spliced(self.stmts)))
+            kinds = frozenset(map(type, self.stmts))
+        object.__setattr__(self, "kinds", kinds)
 
 
 def _spliced(stmts: Iterable[Stmt]) -> Iterable[Stmt]:

@@ -71,7 +71,8 @@ def statements_of(root: Stmt, *kinds: type[S]) -> Iterator[S]:
             if kind not in _COMPOSITES:
                 continue
         if isinstance(stmt, SeqStmt):
-            stack.extend([each for each in stmt.stmts[::-1] if type(each) in met])
+            if not met.isdisjoint(stmt.kinds):
+                stack.extend([each for each in stmt.stmts[::-1] if type(each) in met])
         elif isinstance(stmt, IfThenElse):
             stack += (stmt.else_body, stmt.then_body)
         elif isinstance(stmt, (For, While, AttrStmt)):

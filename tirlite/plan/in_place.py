@@ -142,14 +142,15 @@ def _pieces(
     members: Sequence[Request], steps: Sequence[Handover], most: dict[tuple[Size, Size], Size]
 ) -> list[tuple[Interval, Size]]:
     pieces: list[tuple[Interval, Size]] = []
+    last = len(steps)
     for number, request in enumerate(members):
         born = steps[number - 1].at[1] if number else request.live[0][0]
-        dies = steps[number].at[0] if number < len(steps) else request.live[-1][1]
+        dies = steps[number].at[0] if number < last else request.live[-1][1]
         for low, high in request.live:
-            begin, end = max(low, born), min(high, dies)
+            begin, end = low if low > born else born, high if high < dies else dies
             if begin < end:
                 pieces.append(((begin, end), request.size))
-        if number < len(steps):
+        if number < last:
             pair = request.size, steps[number].destination.size
             if pair not in most:
                 most[pair] = maximum(*pair)

@@ -290,9 +290,12 @@ def _interval(item: object) -> Interval:
 def joined(spans: Iterable[Interval]) -> tuple[Interval, ...]:
     """Sorted intervals with those that overlap or touch made one."""
     apart: list[Interval] = []
+    end = 0
     for low, high in spans:
-        if apart and low <= apart[-1][1]:
-            apart[-1] = (apart[-1][0], max(apart[-1][1], high))
-        else:
+        if not apart or low > end:
             apart.append((low, high))
+            end = high
+        elif high > end:
+            apart[-1] = (apart[-1][0], high)
+            end = high
     return tuple(apart)

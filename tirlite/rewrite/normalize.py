@@ -12,6 +12,7 @@ from tirlite.ir import (
     Allocate,
     AttrKey,
     AttrStmt,
+    Binary,
     Buffer,
     FloatImm,
     For,
@@ -44,7 +45,11 @@ class Normalize:
 
     @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
-        return _attributes_to_fields(_unique_definitions(func))
+        if func.is_normal:
+            return func
+        result = _attributes_to_fields(_unique_definitions(func))
+        object.__setattr__(result, "is_normal", True)
+        return result
 
 
 def _attributes_to_fields(func: PrimFunc) -> PrimFunc:
@@ -77,6 +82,9 @@ def _definitions(root: Node) -> list[Buffer | Var]:
         node = stack.pop()
         kind = type(node)
         if kind in _ATOMS:
+            continue
+        if isinstance(node, Binary):
+            stack += (node.a, node.b)
             continue
         if kind in _OF_BUFFERS:
             found.append(node.buffer)  # type: ignore[attr-defined]

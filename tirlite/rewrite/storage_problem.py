@@ -132,7 +132,7 @@ def storage_problem(
         elif reason := left_alone(buffer, size):
             kept[buffer] = reason
         else:
-            name = _unused(buffer.name, lifetimes, used)
+            name = buffer.name if buffer.name not in lifetimes else _unused(buffer.name, lifetimes, used)
             lifetimes[name] = lifetime
             requests.append(_request(name, lifetime, size, memories, lines=lines))
     proofs = in_place_candidates(func, sequence, all_lifetimes, extents) if in_place else ()
@@ -183,7 +183,7 @@ def left_alone(buffer: Buffer, size: Size | None) -> str | None:
     scope = StorageScope.parse(buffer.scope)
     if scope.is_special:
         return None
-    if scope.rank in (Rank.LOCAL, Rank.WARP):
+    if scope.rank is Rank.LOCAL or scope.rank is Rank.WARP:
         return "local memory is left to the registers"
     if buffer.dtype.code is TypeCode.HANDLE:
         return "it holds handles"
@@ -218,11 +218,14 @@ class _Memories:
         self.distributed = distributed
         self.exact_dtype = exact_dtype
         self.met: dict[tuple[str, Var | None, DType | None], Pool] = {}
+        self.special: dict[str, bool] = {}
 
     def info(self, buffer: Buffer) -> MemoryInfo | None:
         """What the target says of the buffer's memory; None for ordinary memory."""
-        special = StorageScope.parse(buffer.scope).is_special
-        return self.target.memory(buffer.name, buffer.scope, self.span(buffer)) if special else None
+        scope = buffer.scope
+        if scope not in self.special:
+            self.special[scope] = StorageScope.parse(scope).is_special
+        return self.target.memory(buffer.name, scope, self.span(buffer)) if self.special[scope] else None
 
     def span(self, buffer: Buffer) -> Span | None:
         """The place where a buffer is allocated."""
@@ -236,15 +239,16 @@ class _Memories:
         scope = buffer.scope
         dtype = buffer.dtype if self.exact_dtype and not StorageScope.parse(scope).is_special else None
         key = (scope, loop, dtype)
-        if key not in self.met:
+        pool = self.met.get(key)
+        if pool is None:
             name = scope if dtype is None else f"{scope} of {dtype}"
             name = name if loop is None else f"{name} in {loop.name}"
             same = sum(pool.name == name or pool.name.startswith(f"{name} (") for pool in self.met.values())
             name = f"{name} ({same + 1})" if same else name
             info = self.info(buffer)
             capacity, align = (info.capacity, info.align) if info is not None else (None, 1)
-            self.met[key] = Pool(name, scope, capacity, align, self.copies(lifetime.attach))
-        return self.met[key].name
+            pool = self.met[key] = Pool(name, scope, capacity, align, self.copies(lifetime.attach))
+        return pool.name
 
     def copies(self, attach: Region | None) -> int:
         """How many workers have a copy each of what is attached there."""

@@ -18,7 +18,7 @@ def hull_of(resident: Resident, outermost: dict[tuple[Region, Region], Region | 
     loop of each region inside each body.
     """
     home = resident.region
-    _, *touches = resident.happenings  # the declaration comes first
+    touches = resident.happenings[1:]  # the declaration comes first
     if not touches:
         return None
     hull = (_begin(resident), home.end) if resident.opaque is not None else _touched(home, touches, outermost)
@@ -43,7 +43,7 @@ def _begin(resident: Resident) -> int:
 
 
 def _touched(home: Region, touches: list[Happening], outermost: dict[tuple[Region, Region], Region | None]) -> Hull:
-    lows, highs = [touches[0].position], [touches[-1].position]
+    low, high = touches[0].position, touches[-1].position
     for each in touches:
         region = each.region
         if region is home:
@@ -51,9 +51,9 @@ def _touched(home: Region, touches: list[Happening], outermost: dict[tuple[Regio
         if (region, home) not in outermost:
             outermost[region, home] = _outermost_loop(region, home)
         loop = outermost[region, home]
-        lows.append(each.position if loop is None else loop.begin)
-        highs.append(each.position if loop is None else loop.end)
-    return min(lows), max(highs)
+        if loop is not None:
+            low, high = min(low, loop.begin), max(high, loop.end)
+    return low, high
 
 
 def is_whole(resident: Resident) -> bool:

@@ -21,6 +21,7 @@ class Places:
         self._extents: Extents | None = None
         self._room: Room | None = None
         self._proved: dict[tuple[Size, Size], bool] = {}
+        self._products: dict[tuple[int, tuple[Size, ...]], Size] = {}
 
     def settle(self, root: Root) -> list[Bytes] | None:
         """The bytes of each resident, in order; None where the root has one resident, which is the root itself.
@@ -58,9 +59,10 @@ class Places:
         if isinstance(low, int) and isinstance(high, int):
             return low <= high
         pair = (low, high)
-        if pair not in self._proved:
-            self._proved[pair] = low == high or prove_le_by_cases(low, high) is Proof.YES
-        return self._proved[pair]
+        proved = self._proved.get(pair)
+        if proved is None:
+            proved = self._proved[pair] = low == high or prove_le_by_cases(low, high) is Proof.YES
+        return proved
 
     def _settled(self, resident: Resident, root: Root, room: Size | None, given: int) -> Bytes:
         buffer = resident.buffer
@@ -68,7 +70,7 @@ class Places:
         low, size = self._offset(resident, root), self._most_bytes(buffer)
         if low is None or size is None or room is None:
             raise _wrong(resident, root, "is not known on entry to the function: its size, its offset, or the storage")
-        high = low + size
+        high = size if low == 0 else low + size
         if not self.at_most(0, low) or not self.at_most(high, room):
             is_doubt = not fails_at_a_sample(0, low) and not fails_at_a_sample(high, room)
             raise _wrong(resident, root, f"takes the bytes [{low}, {high}) of {room}").marked(is_doubt=is_doubt)
@@ -115,8 +117,14 @@ class Places:
         return self._product(buffer, extents)
 
     def _product(self, buffer: Buffer, extents: Sequence[Size | None]) -> Size | None:
-        known = [e if self.at_most(0, e) else maximum(0, e) for e in extents if e is not None]
-        return prod(known, start=buffer.dtype.bytes) if len(known) == len(extents) else None
+        known = tuple([each for each in extents if each is not None])
+        if len(known) < len(extents):
+            return None
+        key = buffer.dtype.bytes, known
+        if key not in self._products:
+            positive = (e if self.at_most(0, e) else maximum(0, e) for e in known)
+            self._products[key] = prod(positive, start=buffer.dtype.bytes)
+        return self._products[key]
 
     def _size(self, expr: Expr) -> Size | None:
         if isinstance(expr, IntImm):

@@ -47,9 +47,8 @@ from tirlite.ir.thread_tag import ThreadRole, thread_role
 
 _Declaration: TypeAlias = Allocate | View
 _DECLARATIONS = (Allocate, View)
-# What is told apart by one look: nothing stands below it, or what does is all that there is to it.
+# What is told apart by one look: nothing stands below it.
 _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
-_OPERATORS: frozenset[type[Node]] = frozenset(Binary.__subclasses__())
 _Composite: TypeAlias = For | While | IfThenElse | AttrStmt
 
 
@@ -88,18 +87,18 @@ class Walk:
         """Two bodies; what they declare is forgotten at their end."""
         names: list[Var] = []
         buffers: dict[Buffer, tuple[Window | None, Resident | None]] = {}
-        after, rest = 0, new.stmts
-        before, olds = 0, old.stmts
+        after, rest, new_end = 0, new.stmts, len(new.stmts)
+        before, olds, old_end = 0, old.stmts, len(old.stmts)
         while True:
             start, begin = after, before
-            while after < len(rest) and type(rest[after]) in _DECLARATIONS:
+            while after < new_end and type(rest[after]) in _DECLARATIONS:
                 after += 1
-            while before < len(olds) and type(olds[before]) in _DECLARATIONS:
+            while before < old_end and type(olds[before]) in _DECLARATIONS:
                 before += 1
             if after > start or before > begin:
                 declared = cast(Sequence[_Declaration], olds[begin:before])
                 self._declarations(declared, cast(Sequence[_Declaration], rest[start:after]), region, buffers)
-            if before == len(olds) or after == len(rest):
+            if before == old_end or after == new_end:
                 break
             stmt, new_stmt = olds[before], rest[after]
             begun = self._clock + 1
@@ -111,15 +110,15 @@ class Walk:
                 yield self._composite(stmt, new_stmt, region)
             else:
                 self._leaf(stmt, region)
-            if isinstance(stmt, Let):
-                self._known.add(stmt.var)
-                names.append(stmt.var)
+                if isinstance(stmt, Let):
+                    self._known.add(stmt.var)
+                    names.append(stmt.var)
             if stmt in self.runs:
                 self.runs[stmt].append((begun, self._tick(), region))
             before, after = before + 1, after + 1
-        if before < len(olds):
+        if before < old_end:
             raise Wrong("a statement is lost", at=olds[before])
-        if after < len(rest):
+        if after < new_end:
             raise Wrong("a statement is new", at=rest[after])
         self._known.difference_update(names)
         for buffer, (window, resident) in buffers.items():
@@ -302,11 +301,10 @@ class Walk:
         stack = [*exprs[::-1]]
         while stack:
             each = stack.pop()
-            kind = type(each)
-            if kind in _ATOMS:
+            if type(each) in _ATOMS:
                 continue
-            if kind in _OPERATORS:
-                stack += each.children()
+            if isinstance(each, Binary):
+                stack += (each.a, each.b)
                 continue
             if isinstance(each, Load):
                 self._happens(each.buffer, Event.LOAD, region, stmt, each)
@@ -322,17 +320,18 @@ class Walk:
 
     def _happens(self, buffer: Buffer, event: Event, region: Region, stmt: Stmt, node: Node) -> Resident | None:
         self._clock += 1
-        if buffer not in self._windows:
-            raise Wrong(f"`{buffer.name}` is used and not declared", [buffer], stmt)
         resident = self._residents.get(buffer)
-        if resident is None and buffer in self._residents:
-            raise Wrong(f"`{buffer.name}` is not declared where it was", [buffer], stmt)
-        if resident is not None:
-            resident.happenings.append(Happening(self._clock, event, region, stmt, node))
-            if self._thread is not resident.thread:
-                resident.is_forked = True
-            if resident.opaque is None and resident.stmt.buffer.volatile:
-                resident.opaque = stmt
+        if resident is None:
+            if buffer not in self._windows:
+                raise Wrong(f"`{buffer.name}` is used and not declared", [buffer], stmt)
+            if buffer in self._residents:
+                raise Wrong(f"`{buffer.name}` is not declared where it was", [buffer], stmt)
+            return None
+        resident.happenings.append(Happening(self._clock, event, region, stmt, node))
+        if self._thread is not resident.thread:
+            resident.is_forked = True
+        if resident.opaque is None and resident.stmt.buffer.volatile:
+            resident.opaque = stmt
         return resident
 
     def _opaque(self, buffer: Buffer, region: Region, stmt: Stmt, node: Node) -> None:
