@@ -186,6 +186,17 @@ def test_what_is_of_another_kind_is_refused_by_its_name(call, told):
         call()
 
 
+def test_pairs_in_place_count_once_in_what_does_not_fit():
+    requests = (Request("a", 64, (0, 2)), Request("b", 64, (1, 3)), Request("c", 32, (0, 3)))
+    pair = Problem(requests, (Pool("global", capacity=90),), in_place=(("b", "a"),))
+    with pytest.raises(CapacityError, match=r"need 96 bytes at time \d, when .* `c`") as caught:
+        solve(pair, "share")
+    assert "holds 90 bytes, and the plan needs 96" in str(caught.value)
+    beside = Problem((*requests[:2], Request("c", 32, (1, 2))), (Pool("global", capacity=63),), in_place=(("b", "a"),))
+    with pytest.raises(CapacityError, match="at time 1, when these are live: `a`, `b`, `c`; `b` in the place of `a`"):
+        solve(beside, "share")
+
+
 def test_what_does_not_fit_is_told_with_the_buffers_at_the_peak():
     requests = tuple(Request(r.id, r.size, r.live, pools=("p",)) for r in PROBLEM.requests)
     assert solve(Problem(requests, (Pool("p", capacity=180),))).total == 180

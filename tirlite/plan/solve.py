@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tirlite.diag import CapacityError, InternalError, Message, PlanError, Span, public
 from tirlite.plan.arguments import PlanArgument, demand
-from tirlite.plan.bound import peak
+from tirlite.plan.bound import peaks
 from tirlite.plan.check import check
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
@@ -41,7 +41,7 @@ class OverCapacity(Message):
     raises = CapacityError
     title = "{fault}"
     label = "`{largest}` is the largest of what is live then"
-    help = "the requests of `{memory}` need {peak} bytes at time {time}, when these are live: {live}"
+    help = "the requests of `{memory}` need {peak} bytes at time {time}, when these are live: {live}{pairs}"
 
     fault: str
     memory: str
@@ -49,6 +49,7 @@ class OverCapacity(Message):
     time: int
     live: str
     largest: str
+    pairs: str = ""
 
 
 class FixedOverlap(Message):
@@ -202,7 +203,13 @@ def _over_capacity(problem: Problem, plan: Plan, verdict: Counterexample) -> Mes
 
     memory = verdict.memory
     inside = [r for r in problem.requests if plan.pools[plan.placements[r.id].pool].memory == memory]
-    most = peak(problem, inside)
+    ids = {r.id for r in inside}
+    pairs = tuple(pair for pair in plan.in_place if ids.issuperset(pair))
+    settled = tuple(replace(r, pools=(memory,)) if r.pools else r for r in inside)
+    most = peaks(replace(problem, requests=settled, in_place=pairs), pairs)[memory]
     live = live_at(inside, most.time)
     names = ", ".join(f"`{r.id}`" for r in live)
-    return OverCapacity(str(verdict), memory, str(most.size), most.time, names, largest_of(live))
+    alive = {r.id for r in live}
+    once = [f"`{dst}` in the place of `{src}`" for dst, src in pairs if alive.issuperset((dst, src))]
+    told = f"; {', '.join(once)}" if once else ""
+    return OverCapacity(str(verdict), memory, str(most.size), most.time, names, largest_of(live), told)
