@@ -489,6 +489,8 @@ def test_a_proof_that_speaks_of_other_accesses_does_not_count(accesses: Callable
         ("b[i] = a[max(i - 1, 0)]", False),
         ("b[i] = a[min(i + 1, 7)]", True),
         ("b[(i + 1) % 8] = a[i]", False),
+        ("b[i] = a[max(i - tl.i64(x[0, 0]), 0)]", False),
+        ("b[i] = a[min(i + tl.i64(x[0, 0]), 7)]", True),
     ],
 )
 def test_what_a_proof_claims_is_tried(stmt: str, holds: bool) -> None:

@@ -11,7 +11,7 @@ from mutation.trial import Bug, Plant
 
 from tirlite import analysis
 from tirlite.analysis import Extents
-from tirlite.ir import Buffer, For, PrimFunc, statements
+from tirlite.ir import Allocate, Buffer, For, PrimFunc, SeqStmt, Stmt, View, statements, walk
 from tirlite.plan import Plan, in_place, slots
 from tirlite.plan.best_fit import Occupancy
 from tirlite.plan.layout import Placement
@@ -78,6 +78,13 @@ def at_the_start(found: StorageProblem, plan: Plan) -> Plan:
     return _moved(plan, lambda name, offset: 0)
 
 
+def beside_its_source(found: StorageProblem, plan: Plan) -> Plan:
+    """What takes a place over begins one element behind it, in storage that is large enough for that."""
+    takers = {destination for destination, _ in plan.in_place}
+    pools = {name: replace(region, size=region.size + 8) for name, region in plan.pools.items()}
+    return replace(_moved(plan, lambda name, offset: offset + 4 * (name in takers)), pools=pools)
+
+
 def _moved(plan: Plan, move: Callable[[str, Size], Size]) -> Plan:
     places = {name: Placement(place.pool, move(name, place.offset)) for name, place in plan.placements.items()}
     return replace(plan, placements=places)
@@ -109,6 +116,30 @@ def storage_like(change: Callable[[Buffer, Buffer], Buffer]) -> Plant:
         patch.setattr(planned_storage._Merger, "storage", storage)
 
     return plant
+
+
+def in_the_loop(patch: pytest.MonkeyPatch) -> None:
+    """What one loop alone uses is declared anew in each of its iterations."""
+    right = planned_storage._Merger.rewrite
+
+    def rewritten(self: object, *given: object) -> PrimFunc:
+        func = right(self, *given)
+        stmts = list(func.body.stmts)
+        for stmt in func.body.stmts:
+            users = [
+                s for s in stmts if isinstance(stmt, View | Allocate) and s is not stmt and _mentions(s, stmt.buffer)
+            ]
+            if len(users) == 1 and isinstance(users[0], For):
+                loop = users[0]
+                stmts[stmts.index(loop)] = loop.replaced(body=SeqStmt((stmt, loop.body)))
+                stmts.remove(stmt)
+        return func.replaced(body=SeqStmt(tuple(stmts)))
+
+    patch.setattr(planned_storage._Merger, "rewrite", rewritten)
+
+
+def _mentions(stmt: Stmt, buffer: Buffer) -> bool:
+    return any(buffer in (getattr(node, "buffer", None), getattr(node, "source", None)) for node in walk(stmt))
 
 
 def loop_variables_known(patch: pytest.MonkeyPatch) -> None:
@@ -258,6 +289,8 @@ PLANNER_BUGS = (
     Bug("storage is free one step too early", "17", dies_at_birth, ("tvm",)),
     Bug("a lifetime ends at its first gap", "10", gaps_for_ever, ("tvm",)),
     Bug("in place without a proof", "1", all_pairs),
+    Bug("what takes a place over lies beside it", "1, 5", planned(beside_its_source)),
+    Bug("what a loop carries is declared in the loop", "11", in_the_loop),
     Bug("several sources are taken by one", "7", places_of_sources),
     Bug("the capacity is not looked at", "8", nothing_shared),
 )

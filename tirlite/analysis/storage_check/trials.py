@@ -2,7 +2,8 @@
 
 At some sizes that the facts of the dims allow, and in some iterations of the loops, it is worked out which bytes are
 written and used, and when: an instance of the destination's writes before one of the source's uses, at the same byte,
-refutes what the proof claims. What depends on memory is left out, and so are calls.
+refutes what the proof claims. Arrays that are only read hold one number everywhere. What depends on other memory is
+left out, and so are calls.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tirlite.analysis.meeting import access_at
+from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.storage_check.resident import Flow, Happening, Region
 from tirlite.analysis.trial_points import Points, one_point
-from tirlite.analysis.trial_values import Array, constant, trial_value
+from tirlite.analysis.trial_values import Array, Cell, constant, trial_value
 from tirlite.ir import (
     Buffer,
     Expr,
@@ -39,6 +41,8 @@ _UNORDERED = (ForKind.PARALLEL, ForKind.THREAD, ForKind.VECTORIZED)
 # The sizes that are tried: the first dim is at least so large, each further one larger by one, as far as facts allow.
 # Where borders meet, that is in the smallest ones.
 _SIZES = (18, 3, 1)
+# What the arrays that are only read hold then.
+_ELEMENT = 4
 # At how many points an access is looked at, and how many iterations of one loop are taken for it at most.
 _POINTS = 128
 _ITERATIONS = 34
@@ -60,9 +64,11 @@ class Trials:
 
     def __init__(self, func: PrimFunc, left: int = 200) -> None:
         self.left = left
-        self._dims = func.dims
+        self._numbers = (*func.dims, *(param for param in func.params if isinstance(param, Var)))
         self._lets: dict[Var, Expr] = {}
         self._views: dict[Buffer, View] = {}
+        uses = ParamUses().of(func)
+        self._read = [buffer for buffer, use in uses.items() if use is Use.READ]
         for stmt in statements(func.body):
             if isinstance(stmt, Let):
                 self._lets[stmt.var] = stmt.value
@@ -76,7 +82,8 @@ class Trials:
         self.left -= 1
         with np.errstate(all="ignore"):
             for least in _SIZES:
-                start = one_point(_values_for(self._dims, least))
+                start = one_point(_values_for(self._numbers, least))
+                start.values.update((Cell(each), constant(_ELEMENT, each.dtype.numpy.type)) for each in self._read)
                 written = [made for each in writes if (made := self._instances(each, home, start)) is not None]
                 for use in uses:
                     used = self._instances(use, home, start) if written else None
@@ -146,9 +153,10 @@ class Trials:
         return (var for var in found if var in self._lets and var not in points.values)
 
 
-def _values_for(dims: tuple[Var, ...], least: int) -> dict[Var, int]:
+def _values_for(numbers: tuple[Var, ...], least: int) -> dict[Var, int]:
+    """Of dims and scalar parameters."""
     values = {}
-    for number, var in enumerate(dims):
+    for number, var in enumerate(numbers):
         dim = var.dim or Dim(var.name, min=0)
         values[var] = dim.nth(max(0, -(-(least + number - dim.low) // dim.multiple_of)))
     return values
