@@ -159,8 +159,10 @@ class _Part:
             found = trial.packed(engine, limits, goal, below)
             if found.joint is not None:
                 best, below = found.joint, found.joint.size
-                if best.size > goal and trial.state.open:
+                if trial.state.open:
                     states.append(trial.state)
+                else:
+                    left.append(found.bound)
             elif found.pair is not None:
                 states += [trial.state.leaving(found.pair), trial.state.taking(found.pair)]
             else:
