@@ -48,3 +48,8 @@ def test_what_is_no_scope_is_refused(text: str) -> None:
     with pytest.raises(PlanError) as caught:
         StorageScope.parse(text)
     assert caught.value.code == "unknown-scope"
+
+
+def test_what_is_no_text_is_no_scope() -> None:
+    with pytest.raises(PlanError, match="there is no storage scope `3`"):
+        StorageScope.parse(3)  # type: ignore[arg-type]

@@ -51,11 +51,11 @@ class StorageScope:
         """The scope that `text` spells, as "global" or "local.UB". Raises PlanError for any other rank or no tag."""
         if (plain := _PLAIN.get(text)) is not None:
             return plain
-        name, dot, tag = text.partition(".")
+        name, dot, tag = str(text).partition(".")
         rank = _RANKS.get(name)
         if rank is None or (dot and not tag):
             near = nearest(name, _RANKS)
-            raise UnknownScope(text, f"; did you mean {near}?" if near and rank is None else "").error()
+            raise UnknownScope(str(text), f"; did you mean {near}?" if near and rank is None else "").error()
         return cls(rank, tag)
 
     @property
