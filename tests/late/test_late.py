@@ -98,12 +98,14 @@ def test_a_decorator_loads_the_language_alone(tmp_path: Path) -> None:
     unneeded = {
         "tirlite.analysis.access",
         "tirlite.driver.shapes",
+        "tirlite.driver.timing",
         "tirlite.dsl.attributes",
         "tirlite.dsl.declarations",
         "tirlite.dsl.invocation",
         "tirlite.dsl.static",
         "tirlite.ir.builder",
         "tirlite.ir.formula",
+        "tirlite.ir.printer",
         "tirlite.plan.plan",
         "tirlite.plan.problem",
         "tirlite.plan.search.engine",
@@ -111,6 +113,7 @@ def test_a_decorator_loads_the_language_alone(tmp_path: Path) -> None:
         "tirlite.runtime.executable",
         "tirlite.runtime.explain",
         "tirlite.show.chart",
+        "tirlite.show.styled",
         "tirlite.sizes.exchange",
     }
     assert sorted(unneeded & loaded) == []

@@ -3,6 +3,5 @@
 from tirlite.driver.compile import Compiler, compile, kernel  # noqa: A004
 from tirlite.driver.kernel import Kernel
 from tirlite.driver.options import Options
-from tirlite.driver.timing import Timing
 
-__all__ = ["Compiler", "Kernel", "Options", "Timing", "compile", "kernel"]
+__all__ = ["Compiler", "Kernel", "Options", "compile", "kernel"]

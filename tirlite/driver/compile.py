@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, TypeAlias, Unpack, overload
 
 from tirlite.diag import CallTypeError, Message, boundary, public
 from tirlite.driver.kernel import Kernel
-from tirlite.driver.options import Choices, Options
+from tirlite.driver.options import Options
 from tirlite.ir import PrimFunc, validate
 from tirlite.plan.cache import PlanCache
 from tirlite.plan.collection import collection_paused
 from tirlite.record import record
 
 if TYPE_CHECKING:
+    from tirlite.driver.options import Choices
     from tirlite.plan.search.engine import Engine
 
 Function: TypeAlias = Callable[..., object]

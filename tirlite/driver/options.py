@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import field
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from tirlite.diag import CallTypeError, Message, nearest
 from tirlite.plan.cache import PlanCache
@@ -14,8 +14,28 @@ from tirlite.record import parts_of, record
 from tirlite.target import Target
 
 if TYPE_CHECKING:
+    from typing import TypedDict
+
     from tirlite.plan.search.engine import Engine
     from tirlite.rewrite import Observer, Pass
+
+    # At run time each field would be compiled for it.
+    class Choices(TypedDict, total=False):
+        """The options of `tl.compile` and `tl.kernel`, by name; those of `Options`."""
+
+        strategy: str | Strategy
+        in_place: bool
+        exact_dtype: bool
+        match_range: int | None
+        capacity: int | None
+        debug: bool
+        target: Target
+        budget: int | None
+        time_limit: float | None
+        observers: Iterable[Observer]
+        passes: Iterable[Pass]
+        engine: Callable[[], Engine] | None
+        cache: PlanCache | None
 
 
 class UnknownOption(Message):
@@ -49,24 +69,6 @@ class OptionType(Message):
     name: str
     wanted: str
     given: str
-
-
-class Choices(TypedDict, total=False):
-    """The options of `tl.compile` and `tl.kernel`, by name; those of `Options`."""
-
-    strategy: str | Strategy
-    in_place: bool
-    exact_dtype: bool
-    match_range: int | None
-    capacity: int | None
-    debug: bool
-    target: Target
-    budget: int | None
-    time_limit: float | None
-    observers: Iterable[Observer]
-    passes: Iterable[Pass]
-    engine: Callable[[], Engine] | None
-    cache: PlanCache | None
 
 
 @record

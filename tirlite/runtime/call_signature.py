@@ -7,7 +7,7 @@ from inspect import Parameter
 from inspect import Signature as PythonSignature
 
 from tirlite.ir import PrimFunc
-from tirlite.runtime.signature import kind_text
+from tirlite.runtime.signature_text import kind_text
 
 
 class _Word(str):

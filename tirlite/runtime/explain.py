@@ -25,7 +25,8 @@ from tirlite.runtime.messages import (
     UnboundDim,
     UnknownArgument,
 )
-from tirlite.runtime.signature import ArrayParam, Signature, shape_text
+from tirlite.runtime.signature import ArrayParam, Signature
+from tirlite.runtime.signature_text import shape_text
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -70,7 +71,7 @@ def refuse_alignment(param: ArrayParam) -> NoReturn:
 
 
 def refuse_rank(param: ArrayParam, given: Array) -> NoReturn:
-    raise ArgumentRank(param.name, shape_text(param), str(given.shape), param.rank).error()
+    raise ArgumentRank(param.name, shape_text(param.extents), str(given.shape), param.rank).error()
 
 
 def refuse_dim(signature: Signature, param: ArrayParam, axis: int, given: int, wanted: int) -> NoReturn:
@@ -86,7 +87,7 @@ def refuse_extent(param: ArrayParam, axis: int, given: int, wanted: int) -> NoRe
     extent = param.extents[axis]
     declared = str(extent) if isinstance(extent, int) else text(extent)
     spelled = str(wanted) if declared == str(wanted) else f"`{declared}` = {wanted}"
-    why = f"`{param.name}` is declared with the shape {shape_text(param)}"
+    why = f"`{param.name}` is declared with the shape {shape_text(param.extents)}"
     raise ArgumentShape(param.name, axis, spelled, given, why).error()
 
 
@@ -125,7 +126,7 @@ def position_of(signature: Signature, name: str) -> int:
 def fresh_array(signature: Signature, param: ArrayParam, shape: tuple[int, ...]) -> Array:
     """An array for an output that was left out."""
     if min(shape, default=0) < 0:
-        raise NegativeOutput(signature.name, param.name, str(shape), shape_text(param)).error()
+        raise NegativeOutput(signature.name, param.name, str(shape), shape_text(param.extents)).error()
     try:
         return _aligned(shape, param)
     except (MemoryError, ValueError):

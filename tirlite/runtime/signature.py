@@ -1,11 +1,10 @@
-"""A function in, what its callers must know of each parameter out, and the function's head as text."""
+"""A function in, what its callers must know of each parameter out."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tirlite.ir import Buffer, Expr, IntImm, PrimFunc, Var
-from tirlite.ir.printer import text
 from tirlite.record import record
 from tirlite.runtime.extents import check_extent
 from tirlite.runtime.writes import written_params
@@ -59,12 +58,23 @@ class ScalarParam:
 class Signature:
     """The parameters of a function, and its dims in the order in which a kernel takes them."""
 
-    name: str
+    func: PrimFunc
     names: tuple[str, ...]
     arrays: tuple[ArrayParam, ...]
     scalars: tuple[ScalarParam, ...]
     dims: tuple[Var, ...]
-    text: str
+
+    @property
+    def name(self) -> str:
+        return self.func.name
+
+    @property
+    def text(self) -> str:
+        """The function's head: `add(x: f32[n], y: f32[n])`."""
+        # What prints is loaded for messages, and for who looks at a kernel.
+        from tirlite.runtime.signature_text import head_text
+
+        return head_text(self.func)
 
 
 def signature_of(func: PrimFunc) -> Signature:
@@ -81,7 +91,7 @@ def signature_of(func: PrimFunc) -> Signature:
             check_extent(extent, param.name, func.span)
         arrays.append(_array(param, position, dims, is_written=param in written, is_output=param in func.outputs))
     names = tuple(param.name for param in func.params)
-    return Signature(func.name, names, tuple(arrays), tuple(scalars), dims, _text(func))
+    return Signature(func, names, tuple(arrays), tuple(scalars), dims)
 
 
 def _array(buffer: Buffer, position: int, dims: tuple[Var, ...], *, is_written: bool, is_output: bool) -> ArrayParam:
@@ -104,24 +114,3 @@ def _array(buffer: Buffer, position: int, dims: tuple[Var, ...], *, is_written: 
     return ArrayParam(
         buffer, position, dtype, rank, align, is_written, is_output, tuple(bare), tuple(fixed), tuple(computed)
     )
-
-
-def shape_text(array: ArrayParam) -> str:
-    """The declared shape: `(n, m + 1)`."""
-    extents = [text(extent) if isinstance(extent, Expr) else str(extent) for extent in array.extents]
-    return f"({extents[0]},)" if len(extents) == 1 else f"({', '.join(extents)})"
-
-
-def _text(func: PrimFunc) -> str:
-    params = []
-    for param in func.params:
-        kind = kind_text(param)
-        params.append(f"{param.name}: {f'out[{kind}]' if param in func.outputs else kind}")
-    return f"{func.name}({', '.join(params)})"
-
-
-def kind_text(param: Var | Buffer) -> str:
-    """The type of a parameter: `f32[n, m + 1]`, `i64`."""
-    if isinstance(param, Var):
-        return str(param.dtype)
-    return f"{param.dtype}[{', '.join(text(extent) for extent in param.shape) or '()'}]"

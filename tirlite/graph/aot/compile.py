@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from time import perf_counter
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy.typing as npt
 
 from tirlite.diag import CallValueError, Message, boundary
 from tirlite.driver import Kernel
-from tirlite.driver.options import Choices, Options
+from tirlite.driver.options import Options
 from tirlite.driver.timing import Timing
 from tirlite.graph.aot.by_tokens import by_tokens
 from tirlite.graph.aot.keeping import tensors_to_keep
@@ -23,6 +23,9 @@ from tirlite.graph.types import TensorType, Type
 from tirlite.ir import PrimFunc
 from tirlite.plan import Plan
 from tirlite.solver import options as default_options
+
+if TYPE_CHECKING:
+    from tirlite.driver.options import Choices
 
 Array: TypeAlias = npt.NDArray[Any]
 Result: TypeAlias = "Array | tuple[Result, ...]"

@@ -1,0 +1,30 @@
+"""A function, a parameter or a shape in, how messages and `inspect` show it out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tirlite.ir import Buffer, Expr, PrimFunc, Var
+from tirlite.ir.printer import text
+
+
+def head_text(func: PrimFunc) -> str:
+    """The name and the parameters: `scale(x: f32[n], y: out[f32[n]])`."""
+    params = []
+    for param in func.params:
+        kind = kind_text(param)
+        params.append(f"{param.name}: {f'out[{kind}]' if param in func.outputs else kind}")
+    return f"{func.name}({', '.join(params)})"
+
+
+def kind_text(param: Var | Buffer) -> str:
+    """The type of a parameter: `f32[n, m + 1]`, `i64`."""
+    if isinstance(param, Var):
+        return str(param.dtype)
+    return f"{param.dtype}[{', '.join(text(extent) for extent in param.shape) or '()'}]"
+
+
+def shape_text(shape: Sequence[Expr | int]) -> str:
+    """A declared shape: `(n, m + 1)`."""
+    extents = [text(extent) if isinstance(extent, Expr) else str(extent) for extent in shape]
+    return f"({extents[0]},)" if len(extents) == 1 else f"({', '.join(extents)})"
