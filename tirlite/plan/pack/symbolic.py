@@ -33,6 +33,8 @@ _TRIES = 3
 # Sizes of which an offset may be the maximum, for each time that orders are sought: again where those found may need
 # more than the slots.
 _WIDE = (12, 20, 32, 32)
+# The same for the best order, as long as each step lowers its cost by so much; times sections of groups at most.
+_WIDER, _WORTH, _LONG = (24, 48), 0.003, 400_000
 # Pieces of groups, and sections that they live in, beyond which no other order than that of the slots is looked for.
 _SEVERAL, _LOOSE = 2000, 100_000
 # What bytes count for there when sizes are merged, beside bytes at a binding.
@@ -172,32 +174,73 @@ def _proved(
     sure = [cover for cover in covers if cover is not None]
     worth = np.concatenate([products.values(shape.bindings), np.eye(len(products.products))], axis=1)
     first = worth.shape[1]
-    starts, made, best = slots.orders, list[Fronts](), list[tuple[float, Fronts]]()
+    starts, best = slots.orders, list[tuple[float, tuple[int, ...], Fronts]]()
     for turn in range(len(_WIDE)):
         values = {size: vector @ worth for size, vector in vectors.items()}
         values |= {size: (front @ worth).max(axis=0) for size, front in fronts_of_size.items()}
         trials = shape.trials(values, slots)
         starts = robust_orders(trials, starts, _TRIES, is_first=turn == 0)
-        prices = worth / trials.floors
-        prices[:, first:] *= _DEAR
-        made = [fronts_of(shape.sections, sizes, order, prices, _WIDE[turn]) for order in starts]
-        made.sort(key=lambda each: trials.cost((each.total @ worth).max(axis=0)))
+        stacking = _Stacking(shape.sections, sizes, trials, worth, first)
+        tried = [(order, stacking.fronts(order, _WIDE[turn])) for order in starts]
+        made = sorted(((stacking.cost(fronts), order, fronts) for order, fronts in tried), key=lambda each: each[0])
         if len(sure) < len(covers):
             break
         directions: list[Values] = []
-        for fronts in made:
-            beyond = [cover.excess(fronts.total) for cover in sure]
-            found = [direction for direction in beyond if direction is not None]
+        for each in made:
+            found = _excess(each[2], sure)
             if not found:
-                best.append((trials.cost((fronts.total @ worth).max(axis=0)), fronts))
+                best.append(each)
                 break
             directions += found
         if not directions:
             break
         columns = _new([each / each.max() for each in directions if each.any()], worth)
         worth = np.concatenate([worth, *(each[:, None] for each in columns)], axis=1)
-    is_known = bool(best)
-    yield _stack_of(min(best, key=lambda each: each[0])[1] if is_known else made[0], products), is_known
+    _, order, fronts = min(best or made, key=lambda each: each[0])
+    yield _stack_of(stacking.widened(order, fronts, sure) if best else fronts, products), bool(best)
+
+
+@record
+class _Stacking:
+    """Blocks whose sizes are vectors, and what products are worth in the columns of trials, the `first` of which are
+    values at bindings or of one product alone.
+    """
+
+    sections: Sections
+    sizes: Sequence[Sequence[Vectors]]
+    trials: Trials
+    worth: Values
+    first: int
+
+    def fronts(self, order: tuple[int, ...], wide: int) -> Fronts:
+        """The blocks stacked in an order, each offset the maximum of `wide` vectors at most."""
+        prices = self.worth / self.trials.floors
+        prices[:, self.first :] *= _DEAR
+        return fronts_of(self.sections, self.sizes, order, prices, wide)
+
+    def cost(self, fronts: Fronts) -> float:
+        """What the total costs in the columns."""
+        return self.trials.cost((fronts.total @ self.worth).max(axis=0))
+
+    def widened(self, order: tuple[int, ...], fronts: Fronts, covers: Sequence[Cover]) -> Fronts:
+        """The same order with offsets of more vectors, where that is worth it and still proved."""
+        least = self.trials.cost(self.trials.tops(order)) + _WORTH
+        crowd = sum(high - low for rows in self.sections.spans for low, high, _ in rows)
+        for wide in _WIDER:
+            cost = self.cost(fronts)
+            if cost < least or crowd * wide > _LONG:
+                break
+            wider = self.fronts(order, wide)
+            if self.cost(wider) > cost - _WORTH or _excess(wider, covers):
+                break
+            fronts = wider
+        return fronts
+
+
+def _excess(fronts: Fronts, covers: Sequence[Cover]) -> list[Values]:
+    """Values of the products at which the total may be more than one of the covers; none where it is proved not to."""
+    beyond = [cover.excess(fronts.total) for cover in covers]
+    return [direction for direction in beyond if direction is not None]
 
 
 def covered(size: Size, ceiling: Sequence[Sequence[Size]]) -> bool:
