@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
+from operator import add
 from random import Random
 
 from tirlite.plan.pack.blocks import Block, Sections, sections_of, top_of
 from tirlite.plan.pack.bundles import Bundles
 from tirlite.plan.pack.filled import fillings
 from tirlite.plan.pack.first_fit import first_fit, meetings
+from tirlite.plan.pack.mend import mended
 from tirlite.plan.pack.skyline import Skyline, Work
 from tirlite.plan.pack.split import part_of_largest, split
 from tirlite.plan.pack.sweep import sweep
@@ -48,6 +50,8 @@ _MANY, _GOOD = 10_000, 0.002
 _NEAR, _CLOSE = 0.01, 0.03
 # Runs of the fill that are made beside such a search.
 _BEFORE = 3
+# Nodes times blocks to pack anew what stands out of many: by block, and at most, about a second of compiled code.
+_MENDING, _MENDED = 4_000, 150_000_000
 # Of more blocks than this only fillings are made; one sweep without an engine.
 _HUGE = 200_000
 # Where the floor cannot be reached, small problems give up early.
@@ -76,10 +80,16 @@ def pack_blocks(
     goal = floor + (int(floor * _GOOD) if len(blocks) > _MANY else 0)
     best: list[int] = []
     least = -1
+    sizes = [block.size for block in blocks]
     attempts = _attempts(blocks, sections, Work(min(budget, _LOOKS_PER_BLOCK * len(blocks))), engine)
+
+    def mends() -> Iterator[list[int]]:
+        if engine is not None and best and len(blocks) > _LARGE:
+            yield from mended(blocks, best, goal, engine, min(_MENDING * len(blocks), _MENDED))
+
     try:
-        for offsets in attempts:
-            top = top_of(blocks, offsets)
+        for offsets in chain(attempts, mends()):
+            top = max(map(add, offsets, sizes), default=0)
             if least < 0 or top < least:
                 best, least = offsets, top
             if least <= goal or (limits is not None and len(blocks) > _LARGE and _is_over(limits, least, floor)):

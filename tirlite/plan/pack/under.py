@@ -9,16 +9,14 @@ was left over by those before it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
-from random import Random
+from dataclasses import replace
 
 from tirlite.plan.pack.blocks import Block, Piece, Sections, top_of
+from tirlite.plan.pack.brief import Brief
 from tirlite.plan.pack.hung import Hung
-from tirlite.plan.search.cells import FOUND, NODES, RUNNING, STATUS, Cells
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.instance import Instance, overlaps, whole
 from tirlite.plan.search.item import Item
-from tirlite.plan.search.load import load, offsets, restart
 from tirlite.record import record
 
 # Of so many blocks one is large, up to so many, unless these meet more often than this.
@@ -29,16 +27,10 @@ _HOLES = 0.006
 _CLOSE = 0.02
 # So close to the floor is close enough, for the search, and to try no other way of hanging.
 _GOOD, _NEAR = 0.002, 0.01
-# Nodes of one search by block; nodes times blocks of all, about two seconds of compiled code; the most searches.
-_DEPTH, _WORK, _SEARCHES = 1.5, 450_000_000, 200
-# Searches from one start, each with what was left over preferred more, by up to this factor; and the seed of that.
-_CHAIN, _FORWARD, _SEED = 3, 1.5, 2_917
-# By how much the start of a chain is disturbed, at most, once each key has been taken as it is.
-_NOISE = 0.2
+# Nodes of one search by block; nodes times blocks of all, about two seconds of compiled code.
+_DEPTH, _WORK = 1.5, 450_000_000
 # The first capacity is this part above the least that can be reached; after so many failures another is tried.
 _FIRST, _PATIENCE = 0.014, 6
-# Where best and failed are closer than this part of the distance from the best to the least, it starts anew.
-_STEPS = 4
 
 
 def under(blocks: Sequence[Block], sections: Sections, engine: Engine) -> list[int] | None:
@@ -103,30 +95,10 @@ class _Beneath:
 
     def lowest(self, engine: Engine, goal: int) -> tuple[list[int], int] | None:
         """Offsets of the blocks, and the bytes that they need with what hangs above them; `goal` is low enough."""
-        instance, unit = self.instance, self.instance.unit
-        if (sum(instance.sizes) + sum(instance.aligns) + max(instance.nets)) * unit > engine.largest:
-            return None
-        best = None
-        cells = load(instance, engine)
-        work, nodes = _WORK, int(_DEPTH * len(instance.sizes))
-        ladder = _Ladder(-(-self.least // unit), int(self.least * (1 + _FIRST)) // unit)
-        wheel = _Wheel(self.weights)
-        for _ in range(_SEARCHES):
-            restart(cells, instance, wheel.order(), ladder.capacity)
-            while cells.state[STATUS] == RUNNING and cells.state[NODES] < nodes:
-                engine.advance(cells, min(engine.slice, nodes - int(cells.state[NODES])))
-            work -= int(cells.state[NODES]) * len(instance.sizes)
-            if cells.state[STATUS] == FOUND:
-                found = offsets(cells)
-                top = max(offset + net for offset, net in zip(found, instance.nets, strict=True))
-                best = [offset * unit for offset in found], top * unit
-                ladder.succeed(top)
-            else:
-                ladder.fail()
-                wheel.turn(cells)
-            if work < 0 or (best is not None and best[1] <= max(self.least, goal)):
-                break
-        return best
+        unit = self.instance.unit
+        brief = Brief(self.instance, self.weights, _DEPTH, _PATIENCE, _WORK)
+        found = brief.lowest(engine, -(-self.least // unit), int(self.least * (1 + _FIRST)) // unit, goal // unit)
+        return None if found is None else ([offset * unit for offset in found[0]], found[1] * unit)
 
 
 def _most(values: Sequence[int], rows: Sequence[Piece]) -> int:
@@ -138,62 +110,3 @@ def _shared(depth: Sequence[int], spans: Sequence[Sequence[Piece]]) -> int:
     """How deep that hangs which is above all these blocks at one time, at which all of them live; 0 if unknown."""
     low, high = max(rows[0].low for rows in spans), min(rows[-1].high for rows in spans)
     return max(depth[low:high]) if low < high and all(len(rows) == 1 for rows in spans) else 0
-
-
-@record(frozen=False)
-class _Ladder:
-    """The capacity to try: halfway from the best packing down to `least`, or to what has failed often."""
-
-    least: int
-    capacity: int
-    best: int | None = None
-    failed: int = 0
-    failures: int = 0
-
-    def succeed(self, top: int) -> None:
-        self.best = top
-        self._go_on()
-
-    def fail(self) -> None:
-        self.failures += 1
-        if self.failures >= _PATIENCE:
-            self.failed = self.capacity
-            self._go_on()
-
-    def _go_on(self) -> None:
-        self.failures = 0
-        if self.best is None:
-            self.capacity += self.capacity - self.least + 1
-            return
-        # What has failed may succeed yet.
-        if (self.best - self.failed) * _STEPS < self.best - self.least:
-            self.failed = self.least
-        self.capacity = (max(self.failed, self.least) + self.best) // 2
-
-
-@record(frozen=False)
-class _Wheel:
-    """Orders of preference by several keys in turn; what a search leaves over moves forward.
-
-    Source: Joslin and Clements, Squeaky Wheel Optimization (1999).
-    """
-
-    keys: Sequence[Sequence[float]]
-    weights: list[float] = field(default_factory=list)
-    turns: int = 0
-    noise: Random = field(default_factory=lambda: Random(_SEED))
-
-    def order(self) -> list[int]:
-        """The blocks, those first that are preferred."""
-        if self.turns % _CHAIN == 0:
-            key = self.keys[self.turns // _CHAIN % len(self.keys)]
-            is_first = self.turns < _CHAIN * len(self.keys)
-            self.weights = [weight if is_first else weight * self.noise.uniform(1 - _NOISE, 1) for weight in key]
-        self.turns += 1
-        return sorted(range(len(self.weights)), key=lambda c: (-self.weights[c], c))
-
-    def turn(self, cells: Cells) -> None:
-        """Prefers more what was not placed."""
-        for c, weight in enumerate(self.weights):
-            if cells.placed[c] < 0:
-                self.weights[c] = weight * self.noise.uniform(1, _FORWARD)
