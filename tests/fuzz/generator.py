@@ -143,6 +143,8 @@ class _Generator(Writer):
             self.stride: 1,
             self.store_somewhere: 2,
         }
+        if self.seldom.random() < 0.05:
+            self.begin_again(scope)
         (step,) = self.random.choices(list(steps), list(steps.values()))
         step(scope)
 
@@ -225,6 +227,26 @@ class _Generator(Writer):
             self.nests.append(tuple(counter.extent for counter in inner.counters))
             self.statements(inner, 2)
 
+    def begin_again(self, scope: Scope) -> None:
+        """The first few elements of a buffer anew, by loops that may look as if they were over all."""
+        slots = [slot for slot in scope.writable() if slot.storage in scope.full and slot.extents]
+        slots = [slot for slot in slots if slot not in scope.owned]
+        cost = scope.cost
+        if not slots or scope.depth >= DEEPEST:
+            return
+        slot = self.seldom.choice(slots)
+        few = const(self.seldom.randint(1, 3), i64)
+        stops = [Min(slot.extents[0].expr, self.around(few, 0.5)), *(extent.expr for extent in slot.extents[1:])]
+        for extent in slot.extents:
+            cost *= estimate(extent)
+        if cost > MOST_ITERATIONS:
+            return
+        with ExitStack() as loops:
+            indices = tuple(loops.enter_context(self.builder.for_(self.name("i"), 0, stop)) for stop in stops)
+            outside = tuple(counter.extent for counter in scope.counters)
+            self.nests.append((*outside, *slot.extents))
+            self.builder.store(slot.buffer, indices, indices[-1].astype(slot.buffer.dtype))
+
     def attribute(self, scope: Scope) -> None:
         """A block of which something is said that changes nothing."""
         if scope.depth >= DEEPEST:
@@ -245,9 +267,11 @@ class _Generator(Writer):
         if scope.depth > DEEPEST or scope.in_threads:
             return
         element = self.draw.element(scope, i64) if self.random.random() < 0.4 else None
+        size: Expr | None = None
         if element is not None:
             most = self.extent().expr if self.random.random() < 0.3 else const(self.random.randint(1, 6), i64)
-            base = self.builder.let(self.name("k"), Min(Max(element.astype(i64), const(0, i64)), most))
+            size = Min(Max(element.astype(i64), const(0, i64)), most)
+            base = self.builder.let(self.name("k"), size)
             self.features.add("sizes read from memory")
         elif scope.counters:
             base = self.random.choice(scope.counters).var
@@ -255,7 +279,13 @@ class _Generator(Writer):
         else:
             return
         extent = Extent(base, 1, self.random.choice((0, 1, 1)))
-        slot = new_target(self, scope, (extent,), self.random.choice(INSIDE))
+        dtype = self.random.choice(INSIDE)
+        if size is not None and self.seldom.random() < 0.3:
+            # Not for others, as what memory says may change.
+            self.features.add("shapes read from memory")
+            slot = Slot(self.builder.alloc(self.name("t"), dtype[(size + extent.plus,)]), (extent,))
+        else:
+            slot = new_target(self, scope, (extent,), dtype)
         if self.nest(scope, slot, self.store):
             self.accumulate_from(scope, slot)
 

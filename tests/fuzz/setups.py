@@ -27,6 +27,7 @@ from tirlite.rewrite import (
     Pass,
     RemoveNoOps,
     SinkAllocations,
+    SplitWebs,
     UnrollLoops,
     VectorizeLoops,
 )
@@ -49,6 +50,7 @@ STRATEGIES = ("none", "tvm", "share", "pack", "per_shape", "auto")
 EFFORTS = (*[Effort.NONE] * 13, Effort.LITTLE, Effort.SOME, Effort.FULL)
 # What authors may run before the storage is planned.
 PASSES: tuple[Pass, ...] = (
+    SplitWebs(),
     UnrollLoops(),
     DoubleSome(),
     FuseLoops(),

@@ -108,6 +108,8 @@ def test_they_cover_what_matters() -> None:
         "pair in place over several statements": 0.03,
         "sizes of loop variables": 0.1,
         "sizes read from memory": 0.1,
+        "shapes read from memory": 0.03,
+        "sums that wrap around": 0.15,
         "tagged memory": 0.3,
         "volatile": 0.05,
         "alignment": 0.2,

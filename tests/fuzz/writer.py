@@ -36,6 +36,8 @@ class Writer:
 
     def __init__(self, name: str, dims: list[Var], random: Random) -> None:
         self.random = random
+        # What stands in few programs is drawn apart: all others stay as they were.
+        self.seldom = Random(f"seldom {name}")
         self.dims = dims
         self.builder = Builder(name)
         self.draw = Expressions(random)
@@ -99,6 +101,8 @@ class Writer:
             ForKind.VECTORIZED: self.builder.vectorized,
             ForKind.UNROLLED: self.builder.unroll,
         }
+        if kind in (ForKind.SERIAL, ForKind.PARALLEL):
+            stop = self.around(stop)
         bounds: tuple[ExprLike, ExprLike, int] = (inset, stop, 1)
         if kind is ForKind.SERIAL and self.random.random() < 0.15:
             bounds = (stop - 1, inset - 1, -1)
@@ -108,6 +112,13 @@ class Writer:
             inner.is_vectorized = scope.is_vectorized or kind is ForKind.VECTORIZED
             self.nests.append(tuple(counter.extent for counter in inner.counters))
             yield inner
+
+    def around(self, size: Expr, share: float = 0.008) -> Expr:
+        """The same number, now and then by way of sums that wrap around."""
+        if not self.dims or self.seldom.random() > share:
+            return size
+        self.features.add("sums that wrap around")
+        return size + self.seldom.choice(self.dims) * const(1 << 62, i64) * 4
 
     def iterations(self, sizes: dict[Var, int]) -> int:
         """About how many iterations all loops have together for one binding."""
