@@ -45,6 +45,7 @@ COMMANDS = {
     "bad-plan-option": "plan lifetimes.csv --align 3",
     "bad-run-option": "run net.onnx --dim batch=many",
     "needs-pillow": "demo dot.pgm --out corners.png",
+    "long-file-name": f"demo {'x' * 300}",
     "no-kernel-file": "show won.py:smooth",
     "no-lifetimes-file": "plan lifetime.csv",
     "no-instances": "bench plans --instances nowhere",
