@@ -547,13 +547,14 @@ def test_the_rewrite_is_checked_and_the_check_can_be_left_out(monkeypatch: pytes
     StorageRewrite("share", check=False)(func)
 
 
-def test_order_is_known_of_the_loops_around_a_while() -> None:
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_order_is_known_of_the_loops_around_a_while(dtype: str) -> None:
     """Each iteration over i writes 4 bytes of `b` and reads of `a` what lies 8 bytes and more further on."""
-    func = tl.parse("""
+    func = tl.parse(f"""
 m = tl.dim("m")
 
 @tl.kernel
-def f(x: tl.f32[m], y: tl.f32[4]):
+def f(x: tl.{dtype}[m], y: tl.f32[4]):
     a = tl.alloc(tl.u64[3])
     b = tl.alloc(tl.f32[3])
     for i in range(3):

@@ -28,6 +28,7 @@ from tirlite.ir import (
     PrimFunc,
     Stmt,
     Store,
+    TypeCode,
     Var,
     View,
     While,
@@ -43,6 +44,8 @@ _UNORDERED = (ForKind.PARALLEL, ForKind.THREAD, ForKind.VECTORIZED)
 _SIZES = (18, 3, 1)
 # What the arrays that are only read hold then.
 _ELEMENT = 4
+# Of these nothing is computed.
+_NOT_IN_NUMPY = (TypeCode.BFLOAT, TypeCode.HANDLE)
 # At how many points an access is looked at, and how many iterations of one loop are taken for it at most.
 _POINTS = 128
 _ITERATIONS = 34
@@ -68,7 +71,7 @@ class Trials:
         self._lets: dict[Var, Expr] = {}
         self._views: dict[Buffer, View] = {}
         uses = ParamUses().of(func)
-        self._read = [buffer for buffer, use in uses.items() if use is Use.READ]
+        self._read = [b for b, use in uses.items() if use is Use.READ and b.dtype.code not in _NOT_IN_NUMPY]
         for stmt in statements(func.body):
             if isinstance(stmt, Let):
                 self._lets[stmt.var] = stmt.value
