@@ -200,3 +200,17 @@ def test_a_fixed_offset_among_lifetimes_with_many_gaps():
     often = tuple((2 * time, 2 * time + 1) for time in range(5))
     problem = Problem((Request("a", 4, (0, 9), fixed=4), Request("b", 4, often)))
     assert solve(problem, "pack").placements["b"].offset == 0
+
+
+def test_pairs_of_share_that_pack_would_not_take_are_no_reason_to_need_more():
+    requests = (
+        Request("a", 7, (0, 1), align=2),
+        Request("b", 7, (0, 4), align=4),
+        Request("c", 7, ((0, 3), (4, 6))),
+        Request("d", 7, (4, 7)),
+        Request("e", 7, (4, 7), align=4),
+        Request("f", 7, (5, 9), align=2),
+    )
+    pairs = (("b", "a"), ("f", "d"), ("d", "c"), ("f", "e"), ("e", "c"), ("e", "d"), ("c", "a"), ("f", "c"))
+    problem = Problem(requests, in_place=pairs)
+    assert solve(problem, "pack").total <= solve(problem, "share").total == 14

@@ -131,7 +131,8 @@ class _Memory:
 
         def fits(size: Size) -> bool:
             # Where nothing can need less, what slots need is not asked.
-            if not self.is_asked or (not taken and size == peak(self.problem, self.requests).size):
+            is_least = not taken and not slots.has_pairs and size == peak(self.problem, self.requests).size
+            if not self.is_asked or is_least:
                 return True
             return _is_at_most(size, slots.size(name)) and (beside is None or _is_at_most(size, beside.size))
 
@@ -144,6 +145,11 @@ class _Slots:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether some may go in place, so that slots can need less than what is live at one time."""
+        return bool(self._problem.in_place)
 
     @cached_property
     def shared(self) -> Plan:
