@@ -554,7 +554,7 @@ def test_order_is_known_of_the_loops_around_a_while(dtype: str) -> None:
 m = tl.dim("m")
 
 @tl.kernel
-def f(x: tl.{dtype}[m], y: tl.f32[4]):
+def f(x: tl.{dtype}[m], s: tl.{dtype}, y: tl.f32[4]):
     a = tl.alloc(tl.u64[3])
     b = tl.alloc(tl.f32[3])
     for i in range(3):

@@ -67,7 +67,8 @@ class Trials:
 
     def __init__(self, func: PrimFunc, left: int = 200) -> None:
         self.left = left
-        self._numbers = (*func.dims, *(param for param in func.params if isinstance(param, Var)))
+        scalars = [p for p in func.params if isinstance(p, Var) and p.dtype.code not in _NOT_IN_NUMPY]
+        self._numbers = (*func.dims, *scalars)
         self._lets: dict[Var, Expr] = {}
         self._views: dict[Buffer, View] = {}
         uses = ParamUses().of(func)
@@ -157,10 +158,10 @@ class Trials:
 
 
 def _values_for(numbers: tuple[Var, ...], least: int) -> dict[Var, int]:
-    """Of dims and scalar parameters."""
+    """Of dims and scalar parameters; without facts what is in each of their types."""
     values = {}
     for number, var in enumerate(numbers):
-        dim = var.dim or Dim(var.name, min=0)
+        dim = var.dim or Dim(var.name, min=0, max=100)
         values[var] = dim.nth(max(0, -(-(least + number - dim.low) // dim.multiple_of)))
     return values
 
