@@ -70,7 +70,10 @@ def shifted(index: Expr, by: int) -> Expr:
         return const(index.value + by, i64)
     if by == 0:
         return index
-    return Add(index, const(by, i64)) if by > 0 else Sub(index, const(-by, i64))
+    if -i64.max <= by < 0:
+        return Sub(index, const(-by, i64))
+    # To take the least i64 away is to add it, as sums wrap around.
+    return Add(index, const(by if by <= i64.max else i64.min, i64))
 
 
 def folded(root: N) -> N:
