@@ -22,7 +22,7 @@ _NOISE, _SEED = 0.8, 6_121
 # What may be over the floor, as parts of it: runs take them in turn.
 _OVER = (0.005, 0.02, 0.01)
 # How many blocks may be placed in all runs, and the least and the most runs.
-_PLACED, _RUNS = 1_500_000, (2, 10)
+_PLACED, _RUNS = 500_000, (2, 10)
 # Blocks that are looked at beside what they would leave unfilled, before one is placed.
 _CHOICES = 8
 # Nodes of trees that may be looked at, by block.

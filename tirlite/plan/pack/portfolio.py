@@ -51,7 +51,7 @@ _NEAR, _CLOSE = 0.01, 0.03
 # Runs of the fill that are made beside such a search.
 _BEFORE = 3
 # Nodes times blocks to pack anew what stands out of many: by block, and at most, about a second of compiled code.
-_MENDING, _MENDED = 4_000, 150_000_000
+_MENDING, _MENDED = 4_000, 100_000_000
 # Of more blocks than this only fillings are made; one sweep without an engine.
 _HUGE = 200_000
 # Where the floor cannot be reached, small problems give up early.
@@ -179,8 +179,7 @@ def _compiled(
     """Many blocks are filled in, and where few large ones stand out, those are searched; whether that came near."""
     runs = fillings(blocks, engine)
     first = islice(runs, _BEFORE if stands_out else None)
-    if has_time:
-        yield from first
+    yield from islice(first, None if has_time else 1)
     found = under(blocks, sections, engine) if stands_out else None
     if found is not None:
         yield found

@@ -27,8 +27,10 @@ _HOLES = 0.006
 _CLOSE = 0.02
 # So close to the floor is close enough, for the search, and to try no other way of hanging.
 _GOOD, _NEAR = 0.002, 0.01
-# Nodes of one search by block; nodes times blocks of all, about two seconds of compiled code.
-_DEPTH, _WORK = 1.5, 450_000_000
+# So close to the least that hangs in one way is close enough, too.
+_DONE = 0.001
+# Nodes of one search by block; nodes times blocks of all, some two seconds of compiled code.
+_DEPTH, _WORK = 1.5, 400_000_000
 # The first capacity is this part above the least that can be reached; after so many failures another is tried.
 _FIRST, _PATIENCE = 0.014, 6
 
@@ -40,13 +42,15 @@ def under(blocks: Sequence[Block], sections: Sections, engine: Engine) -> list[i
     if not large:
         return None
     best: list[int] | None = None
+    fillers = (None, engine)
     # What is filled in is lower where most is live, and what is swept is elsewhere; which helps more is seen only then.
-    for filler in (None, engine):
+    for filler in fillers:
         hung = Hung.of(blocks, sections, large, filler).shortened(int(sections.floor * (1 + _HOLES)))
         beneath = _Beneath.of(hung)
         if beneath is None or beneath.least > sections.floor * (1 + _CLOSE):
             return best
-        found = beneath.lowest(engine, int(sections.floor * (1 + _GOOD)))
+        goal = max(int(sections.floor * (1 + _GOOD)), int(beneath.least * (1 + _DONE)))
+        found = beneath.lowest(engine, goal, _WORK // len(fillers))
         offsets = None if found is None else hung.offsets(*found)
         if offsets is not None and (best is None or top_of(blocks, offsets) < top_of(blocks, best)):
             best = offsets
@@ -93,10 +97,10 @@ class _Beneath:
         loaded = [width * _most(hung.sections.load, rows) for width, rows in zip(widths, spans, strict=True)]
         return cls(instance, max(hung.heights), (widths, narrow, loaded))
 
-    def lowest(self, engine: Engine, goal: int) -> tuple[list[int], int] | None:
+    def lowest(self, engine: Engine, goal: int, work: int) -> tuple[list[int], int] | None:
         """Offsets of the blocks, and the bytes that they need with what hangs above them; `goal` is low enough."""
         unit = self.instance.unit
-        brief = Brief(self.instance, self.weights, _DEPTH, _PATIENCE, _WORK)
+        brief = Brief(self.instance, self.weights, _DEPTH, _PATIENCE, work)
         found = brief.lowest(engine, -(-self.least // unit), int(self.least * (1 + _FIRST)) // unit, goal // unit)
         return None if found is None else ([offset * unit for offset in found[0]], found[1] * unit)
 
