@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import tirlite as tl
+from tirlite.analysis.array_bounds import array_bounds
 from tirlite.analysis.exactness import is_exact_index, is_exact_size
+from tirlite.analysis.extents import Extents
 from tirlite.interp import interpret
 from tirlite.ir import i64
 from tirlite.sizes import Dim, Size, maximum, minimum
@@ -32,16 +34,53 @@ few = Dim("few", min=-8, max=1 << 20)
         (maximum(s + 1, n), False, True),
         (maximum(s, 0) + 1, False, True),
         (few * few, True, True),
-        (n * n * n, True, True),
+        (n * n, False, False),
         (n * m * 1024, True, True),
+        ((n * m + 7) // 8 * 8, True, True),
+        (n // 2 * m, True, True),
         (n * 2**20, False, False),
         (maximum(n * 2**64, 8), False, False),
         (maximum(n + 1, m) * m, True, True),
     ],
 )
-def test_only_scalars_wrap_around(size: Size, is_exact: bool, is_exact_in_bounds: bool) -> None:
+def test_scalars_and_products_of_no_array_wrap_around(size: Size, is_exact: bool, is_exact_in_bounds: bool) -> None:
     """Arrays that exist bound their extents; of an index, what wraps around once is out of bounds."""
-    assert (is_exact_size(size), is_exact_index(size)) == (is_exact, is_exact_in_bounds)
+    arrays = array_bounds([4 * n * m, 8 * m * m])
+    assert (is_exact_size(size, arrays), is_exact_index(size, arrays)) == (is_exact, is_exact_in_bounds)
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "is_exact"),
+    [
+        (4 * n * m, True),
+        (8 * n * m * m + 64, True),
+        (maximum(4 * n * m, 64 * n), True),
+        (maximum(0, m) * n, True),
+        (4 * n * n, False),
+        (4 * n * m * n, False),
+        (n * m - n, False),
+        (4 * n * m * maximum(s, 0), False),
+    ],
+)
+def test_what_arrays_hold_does_not_wrap_around(bytes_: Size, is_exact: bool) -> None:
+    """An array that may be empty along one axis may be of any length along two others."""
+    assert is_exact_size(n * m, array_bounds([bytes_])) is is_exact
+
+
+def test_an_empty_array_tells_nothing_of_its_other_extents() -> None:
+    half = n * n // 2
+    assert is_exact_size(half + 1, array_bounds([4 * m * half]))
+    assert not is_exact_size(half + 1, array_bounds([4 * n * half]))
+
+
+@pytest.mark.parametrize("around", ["if n > 9", "for i in range(n)", None])
+def test_every_run_has_what_is_allocated_under_no_condition(around: str | None) -> None:
+    declaration = "t = tl.alloc(tl.f32[n, n])"
+    stmts = declaration if around is None else f"{around}:\n        {declaration}"
+    func = tl.parse(f'n = tl.dim("n")\n\n@tl.kernel\ndef f(x: tl.f32[n]):\n    {stmts}\n')
+    extents = Extents(func)
+    (dim,) = extents.given.values()
+    assert is_exact_size(dim * dim, extents.arrays) is (around is None)
 
 
 length = tl.dim("length")

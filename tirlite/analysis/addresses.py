@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tirlite.analysis.exactness import stays_exact
-from tirlite.analysis.index_space import IndexSpace, is_exact, is_exact_at
+from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.linear import Linear, Unknown
 from tirlite.ir import Buffer, Expr, Load, Store
 from tirlite.record import record
@@ -117,7 +117,8 @@ class Addresses:
 
     def _index(self, index: Expr, buffer: Buffer, axis: int, lane: Unknown | None) -> Linear:
         linear, extent = self.space.linear(index, lane), self._extent(buffer.shape[axis], buffer)
-        return linear if is_exact_at(index, linear, extent.constant if extent.is_constant else None) else _unknown()
+        known = extent.constant if extent.is_constant else None
+        return linear if self.space.is_exact_at(index, linear, known) else _unknown()
 
     def _most_bytes(self, buffer: Buffer) -> Size | None:
         is_known = all(self._extent(extent, buffer).is_constant for extent in buffer.shape)
@@ -126,7 +127,7 @@ class Addresses:
     def _extent(self, extent: Expr, buffer: Buffer) -> Linear:
         """An extent of a buffer. That of a view may wrap around, while what is allocated is as large as it says."""
         linear = self.space.linear(extent)
-        return linear if buffer not in self.space.definitions.views or is_exact(linear) else _unknown()
+        return linear if buffer not in self.space.definitions.views or self.space.is_exact(linear) else _unknown()
 
 
 def _unknown() -> Linear:

@@ -78,14 +78,14 @@ class _Views:
         size = self._extents.size(expr)
         if size is None or isinstance(expr, IntImm):
             return size
-        if self._is_bounded and self._is_polynomial(expr) and is_exact_size(size):
+        if self._is_bounded and self._is_polynomial(expr) and is_exact_size(size, self._extents.arrays):
             return size
         self._space = self._space or IndexSpace(self._func, self._extents)
         linear = self._space.linear(expr)
         if not linear.is_constant or linear.constant != size:
             return None
         is_checked = most is not None and prove_le(0, size) is Proof.YES and prove_le(size, most) is Proof.YES
-        return size if is_checked or is_exact_index(size) else None
+        return size if is_checked or is_exact_index(size, self._extents.arrays) else None
 
     def _is_polynomial(self, expr: Expr) -> bool:
         """Whether an expression is one over dims: it has the value of its size, if that does not wrap around."""

@@ -1,25 +1,28 @@
 """Bounds of an i64 expression in the integers in, whether it is free of wrap-around out.
 
-Arrays that exist bound what is computed from their extents: a dim of a shape stays below 2**47, the most that a
-machine can address today, and so does a product of dims, as if all were of one array. Constant factors may still make
-it wrap around. Scalar parameters may be anything that their facts allow.
+Arrays that exist bound what is computed from their extents: a dim of a shape, and a product of dims that one array has
+as extents, see `array_bounds`. Constant factors may still make it wrap around, and so may a product of dims that no
+array has. Scalar parameters may be anything that their facts allow.
 """
 
 from __future__ import annotations
 
-from math import prod
+from collections.abc import Mapping
 
+from tirlite.analysis.array_bounds import ADDRESSABLE, NO_ARRAYS, ArrayBounds
 from tirlite.ir import i64
 from tirlite.sizes import Dim, Proof, Size, dims_of, prove_le
 from tirlite.sizes.extrema import Maximum, Minimum
-from tirlite.sizes.poly import Atom, inside_out, terms_of
+from tirlite.sizes.poly import Atom, Product, Terms, inside_out, terms_of
+from tirlite.sizes.terms import accumulate, multiply
 
-_ADDRESSABLE = 1 << 47
 _LIMIT = 1 << 62
 # Beyond, arithmetic may wrap around and come back to what is in bounds.
-_TWICE = (1 << 64) - _ADDRESSABLE
+_TWICE = (1 << 64) - ADDRESSABLE
 # An axis exists in memory, so a few times its extent does not wrap around. Guards cut off far less than this.
 _SLACK = 1 << 40
+# Beyond, sums are multiplied as the numbers that they do not exceed.
+_MOST_TERMS = 256
 
 
 def stays_exact(low: Size | None, high: Size | None, extent: Size | None = None) -> bool:
@@ -34,32 +37,29 @@ def stays_exact(low: Size | None, high: Size | None, extent: Size | None = None)
     return _magnitude(low) < _LIMIT and _magnitude(high) < _LIMIT
 
 
-def is_exact_size(size: Size) -> bool:
+def is_exact_size(size: Size, arrays: ArrayBounds) -> bool:
     """Whether i64 arithmetic that gives a size cannot have wrapped around.
 
-    Not where it computes with a scalar parameter that may be anything: no array bounds that.
+    Not where it computes with a scalar parameter that may be anything, or with a product that no array bounds.
     """
     if isinstance(size, int):
         return i64.min <= size <= i64.max
-    if size == dims_of(size)[0] or _is_pick(size):
-        return True
-    is_of_arrays = not any(may_be_anything(dim) for dim in dims_of(size))
-    return _magnitude(size, is_of_arrays=is_of_arrays) < _LIMIT
+    return size == dims_of(size)[0] or _is_pick(size, arrays) or _magnitude(size, arrays) < _LIMIT
 
 
-def _is_pick(size: Size) -> bool:
+def _is_pick(size: Size, arrays: ArrayBounds) -> bool:
     """Whether a size is one of some that are exact."""
     terms = terms_of(size)
     if len(terms) != 1:
         return False
     ((product, coefficient),) = terms.items()
     is_extremum = len(product) == 1 and coefficient == 1 and isinstance(product[0], Maximum | Minimum)
-    return is_extremum and all(map(is_exact_size, product[0].operands))
+    return is_extremum and all(is_exact_size(operand, arrays) for operand in product[0].operands)
 
 
-def is_exact_index(size: Size) -> bool:
+def is_exact_index(size: Size, arrays: ArrayBounds) -> bool:
     """As `is_exact_size`, wherever the value is an index in bounds: one that wraps around once is not."""
-    return is_exact_size(size) or _magnitude(size) < _TWICE
+    return is_exact_size(size, arrays) or _magnitude(size, arrays) < _TWICE
 
 
 def may_be_anything(dim: Dim) -> bool:
@@ -71,35 +71,43 @@ def _at_most(a: Size, b: Size) -> bool:
     return prove_le(a, b) is Proof.YES
 
 
-def _magnitude(size: Size, *, is_of_arrays: bool = False) -> int:
-    """A number that the absolute value of `size` does not exceed; with `is_of_arrays` products are those of arrays."""
+def _magnitude(size: Size, arrays: ArrayBounds = NO_ARRAYS) -> int:
+    """A number that the absolute value of `size` does not exceed."""
     if isinstance(size, int):
         return abs(size)
-    most = _ADDRESSABLE if is_of_arrays else None
-    found: dict[Atom, int] = {}
+    found: dict[Atom, Terms] = {}
     for atom in inside_out(size):
-        found[atom] = _of_atom(atom, found, most)
-    return _of_sum(size, found, most)
+        found[atom] = _of_atom(atom, found, arrays)
+    return _total(_of_sum(size, found, arrays), arrays)
 
 
-def _of_atom(atom: Atom, found: dict[Atom, int], most: int | None) -> int:
-    low, high = atom.bounds.low, atom.bounds.high
-    if low is not None and high is not None:
-        return max(abs(low), abs(high))
-    if isinstance(atom, Dim):
-        return max(_ADDRESSABLE, abs(low or 0), abs(high or 0))
+def _of_atom(atom: Atom, found: Mapping[Atom, Terms], arrays: ArrayBounds) -> Terms:
+    """A sum of products of bounded atoms that an atom does not exceed, both taken without their signs."""
+    if arrays.is_bounded(atom):
+        return {(atom,): 1}
+    if (bounds := atom.bounds).low is not None and bounds.high is not None:
+        return {(): max(abs(bounds.low), abs(bounds.high))}
     # Quotients by numbers, remainders, maxima and minima are no larger than the largest of their operands.
-    return max(_of_sum(operand, found, most) for operand in atom.operands)
+    most: dict[Product, int] = {}
+    for operand in atom.operands:
+        for product, coefficient in _of_sum(operand, found, arrays).items():
+            most[product] = max(most.get(product, 0), coefficient)
+    return most
 
 
-def _of_sum(size: Size, found: dict[Atom, int], most: int | None) -> int:
-    """The sum of what the terms are at most; a product with what has no bound is no more than `most`."""
-    total = 0
+def _of_sum(size: Size, found: Mapping[Atom, Terms], arrays: ArrayBounds) -> Terms:
+    total: dict[Product, int] = {}
     for product, coefficient in terms_of(size).items():
-        factors = [found[atom] for atom in product]
-        value = prod(factors)
-        if most is not None:
-            bounded = prod(found[atom] for atom in product if atom.bounds.high is not None)
-            value = min(value, max(most, bounded) * prod(-(-factor // most) for factor in factors))
-        total += abs(coefficient) * value
+        part: Terms = {(): abs(coefficient)}
+        for atom in product:
+            factor = found[atom]
+            if len(part) * len(factor) > _MOST_TERMS and len(part) > 1 < len(factor):
+                part = {(): _total(part, arrays) * _total(factor, arrays)}
+            else:
+                part = multiply(part, factor)
+        accumulate(total, part)
     return total
+
+
+def _total(terms: Terms, arrays: ArrayBounds) -> int:
+    return sum(coefficient * arrays.most(product) for product, coefficient in terms.items())

@@ -8,11 +8,15 @@ on the way, that storage is refused. What is no extent may wrap around and be ri
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from math import prod
 from typing import TypeAlias
 
+from tirlite.analysis.array_bounds import ArrayBounds, array_bounds
 from tirlite.ir import (
     Add,
+    Allocate,
+    AttrStmt,
     Binary,
     Buffer,
     Expr,
@@ -25,6 +29,8 @@ from tirlite.ir import (
     Mul,
     Neg,
     PrimFunc,
+    SeqStmt,
+    Stmt,
     Sub,
     Var,
     const,
@@ -49,6 +55,7 @@ class Extents:
         self.variables: dict[Dim, Var] = {}
         self._combined: dict[_Combination, Size | None] = {}
         self._bytes: dict[tuple[int, tuple[Size, ...]], Size] = {}
+        self._func = func
         for var in func.dims:
             # A shape is never negative; that a dim is positive is known only where its facts say so.
             self._enter(var, var.dim or Dim(var.name, min=0))
@@ -85,6 +92,21 @@ class Extents:
         if key not in self._bytes:
             self._bytes[key] = prod(map(_at_least_zero, sizes), start=buffer.dtype.bytes)
         return self._bytes[key]
+
+    @cached_property
+    def arrays(self) -> ArrayBounds:
+        """What the arrays tell of their extents that no run of the function can do without."""
+        buffers = [param for param in self._func.params if isinstance(param, Buffer)]
+        todo: list[Stmt] = [self._func.body]
+        while todo:
+            stmt = todo.pop()
+            if isinstance(stmt, Allocate):
+                buffers.append(stmt.buffer)
+            elif isinstance(stmt, SeqStmt):
+                todo += stmt.stmts
+            elif isinstance(stmt, AttrStmt):
+                todo.append(stmt.body)
+        return array_bounds(dict.fromkeys(size for each in buffers if (size := self.bytes(each)) is not None))
 
     def expr(self, size: Size) -> Expr:
         """The i64 expression with the value of `size`, over this function's dims and parameters."""

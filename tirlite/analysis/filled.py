@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from tirlite.analysis.access import Region, Touch
 from tirlite.analysis.extrema import forms_of, operands_of
-from tirlite.analysis.index_space import IndexSpace, is_exact, whole_times
+from tirlite.analysis.index_space import IndexSpace, whole_times
 from tirlite.analysis.linear import Linear, Unknown, is_nonnegative
 from tirlite.analysis.regions import child_of, regions_between, root_of
 from tirlite.analysis.store_nest import in_the_other_branch, indices_of
@@ -140,7 +140,7 @@ def _bounded(value: Linear, end: Expr, kind: type[Min | Max], space: IndexSpace)
 
     def beyond(expr: Expr) -> Linear | None:
         sum_ = space.linear(expr)
-        if not is_exact(sum_):
+        if not space.is_exact(sum_):
             return None
         return value.plus(sum_, -1) if kind is Max else sum_.plus(value, -1).plus(Linear(-1))
 
@@ -159,7 +159,7 @@ def _compared(condition: Expr, space: IndexSpace) -> Iterator[_Demand]:
             a, b = space.linear(each.a), space.linear(each.b)
             less, more = (a, b) if isinstance(each, LT | LE) else (b, a)
             gap = Linear(-1 if isinstance(each, LT | GT) else 0)
-            yield ((more.plus(less, -1).plus(gap),),) if is_exact(a) and is_exact(b) else ()
+            yield ((more.plus(less, -1).plus(gap),),) if space.is_exact(a) and space.is_exact(b) else ()
         else:
             yield ()
 

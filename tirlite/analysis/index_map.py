@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tirlite.analysis.equations import solve
-from tirlite.analysis.index_space import IndexSpace, is_exact_at
+from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.instances import Instances
 from tirlite.analysis.linear import Linear, Unknown, is_nonnegative
 from tirlite.ir import Expr, For
@@ -35,7 +35,7 @@ def affine_map(indices: Sequence[Expr], space: IndexSpace, extents: Sequence[Siz
         extent = extents[axis] if extents else None
         if not all(is_computed(unknown) for unknown in linear.terms):
             return None
-        if not is_exact_at(index, linear, extent):
+        if not space.is_exact_at(index, linear, extent):
             return None
         found.append(linear)
     return AffineMap(tuple(found), space)

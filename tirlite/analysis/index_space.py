@@ -66,6 +66,24 @@ class IndexSpace:
             self.linear(loop.var)
         return self._counters[loop]
 
+    def is_exact(self, value: Linear) -> bool:
+        """Whether the i64 arithmetic that gave the value cannot have wrapped around."""
+        if value.is_constant:
+            return is_exact_size(value.constant, self.extents.arrays)
+        if value.constant == 0 and len(value.terms) == 1:
+            ((unknown, coefficient),) = value.terms.items()
+            if coefficient == 1 and not unknown.depends:
+                return True
+        return stays_exact(*value.ends())
+
+    def is_exact_at(self, index: Expr, value: Linear, extent: Size | None) -> bool:
+        """Whether an index is this value wherever it is in bounds of an axis, of this extent if that is known."""
+        if isinstance(index, Var):
+            return True
+        if value.is_constant:
+            return is_exact_index(value.constant, self.extents.arrays)
+        return stays_exact(*value.ends(), extent)
+
     def _linear(self, expr: Expr, lane: Unknown | None, owner: Definition | None) -> Steps[Linear]:
         """`owner` is the let, if any, whose value the expression belongs to, so that it is evaluated once there."""
         if isinstance(expr, IntImm):
@@ -104,7 +122,7 @@ class IndexSpace:
             if b.is_constant or a.is_constant:
                 return a.times(b.constant) if b.is_constant else b.times(a.constant)
             return _opaque("a product", owner)
-        if not (is_exact(a) and is_exact(b)):
+        if not (self.is_exact(a) and self.is_exact(b)):
             return _opaque("a value that may wrap around", owner)
         if isinstance(expr, Min | Max):
             return self._extremum(type(expr), a, b)
@@ -162,7 +180,7 @@ class IndexSpace:
         definition = self.definitions.of(var)
         if lane is not None and definition is not None and definition.value is not None:
             value: Linear = yield self._linear(definition.value, lane, definition)
-            if is_exact(value):
+            if self.is_exact(value):
                 return value
         return _opaque(var.name, None)
 
@@ -178,13 +196,13 @@ class IndexSpace:
             return counted
         if var.dtype == i64 and definition.value is not None:
             value: Linear = yield self._linear(definition.value, None, definition)
-            if is_exact(value):
+            if self.is_exact(value):
                 return value
         return _opaque(var.name, definition, low, high)
 
     def _loop_variable(self, loop: For, definition: Definition) -> Steps[Linear]:
         start: Linear = yield self._linear(loop.start, None, definition)
-        if not is_exact(start):
+        if not self.is_exact(start):
             start = _opaque(f"the start of {loop.var.name}", definition)
         last = yield self._last(loop, definition)
         self._counters[loop] = Unknown(loop.var.name, 0, last, loop, counts=True)
@@ -217,7 +235,7 @@ class IndexSpace:
                 stack += (top.b, top.a)
             else:
                 linear: Linear = yield self._linear(top, None, definition)
-                if is_exact(linear):
+                if self.is_exact(linear):
                     found.append(linear)
         return found
 
@@ -230,24 +248,6 @@ def index_range(expr: Expr, space: IndexSpace, extent: Size | None = None) -> tu
     """
     low, high = space.linear(expr).ends()
     return None if low is None or high is None or not stays_exact(low, high, extent) else (low, high)
-
-
-def is_exact_at(index: Expr, value: Linear, extent: Size | None) -> bool:
-    """Whether an index is this value wherever it is in bounds of an axis, of this extent if that is known."""
-    if isinstance(index, Var):
-        return True
-    return is_exact_index(value.constant) if value.is_constant else stays_exact(*value.ends(), extent)
-
-
-def is_exact(value: Linear) -> bool:
-    """Whether the i64 arithmetic that gave the value cannot have wrapped around."""
-    if value.is_constant:
-        return is_exact_size(value.constant)
-    if value.constant == 0 and len(value.terms) == 1:
-        ((unknown, coefficient),) = value.terms.items()
-        if coefficient == 1 and not unknown.depends:
-            return True
-    return stays_exact(*value.ends())
 
 
 def _opaque(name: str, definition: Definition | None, low: Size | None = None, high: Size | None = None) -> Linear:

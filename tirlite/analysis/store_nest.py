@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tirlite.analysis.access import Region, Touch
 from tirlite.analysis.extrema import operands_of
-from tirlite.analysis.index_space import IndexSpace, is_exact, is_exact_at
+from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.linear import Linear, Unknown
 from tirlite.analysis.regions import is_within, regions_between
 from tirlite.ir import GE, GT, LE, LT, And, Buffer, Compare, Expr, For, ForKind, IfThenElse, Load, Min, Store, i64
@@ -168,7 +168,7 @@ class StoreNest:
             yield Linear(0), Linear(0), 1
 
     def _is_exact(self, value: Linear) -> bool:
-        return is_exact(value) or any(value.same_as(index) for index in self.indices)
+        return self.space.is_exact(value) or any(value.same_as(index) for index in self.indices)
 
 
 def nest_of(
@@ -238,7 +238,7 @@ def indices_of(node: Load | Store, space: IndexSpace, lane: Unknown | None) -> t
     for axis, index in enumerate(node.indices):
         linear = space.linear(index, lane)
         extent = space.extents.size(node.buffer.shape[axis])
-        if not is_exact_at(index, linear, extent):
+        if not space.is_exact_at(index, linear, extent):
             return None
         found.append(linear)
     return tuple(found)
@@ -247,7 +247,7 @@ def indices_of(node: Load | Store, space: IndexSpace, lane: Unknown | None) -> t
 def trip_count(loop: For, space: IndexSpace) -> Size | None:
     """How often a loop runs, or a number below 1; None where its bounds are not known on entry to the function."""
     start, stop = space.linear(loop.start), space.linear(loop.stop)
-    if not (start.is_constant and stop.is_constant and is_exact(start) and is_exact(stop)):
+    if not (start.is_constant and stop.is_constant and space.is_exact(start) and space.is_exact(stop)):
         return None
     length = stop.constant - start.constant if loop.step > 0 else start.constant - stop.constant
     return ceildiv(length, abs(loop.step))
@@ -259,14 +259,14 @@ def _iterations(loop: For, space: IndexSpace) -> tuple[Size, list[Expr]] | None:
     if count is not None:
         return count, []
     start = space.linear(loop.start)
-    if loop.step != 1 or not is_exact(start):
+    if loop.step != 1 or not space.is_exact(start):
         return None
     counts: list[Size] = []
     limits: list[Expr] = []
     for operand in operands_of(loop.stop, Min, space.definitions):
         stop = space.linear(operand)
         length = stop.plus(start, -1)
-        if length.is_constant and is_exact(stop):
+        if length.is_constant and space.is_exact(stop):
             counts.append(length.constant)
         else:
             limits.append(LT(loop.var, operand))
