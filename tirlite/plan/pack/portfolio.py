@@ -183,11 +183,10 @@ def _compiled(
     found = under(blocks, sections, engine) if stands_out else None
     if found is not None:
         yield found
-        if top_of(blocks, found) <= sections.floor * (1 + _NEAR):
-            return True
-    yield from first
-    if found is None or top_of(blocks, found) > sections.floor * (1 + _CLOSE):
-        yield from runs
+        over = top_of(blocks, found) / max(sections.floor, 1) - 1
+        if over <= _CLOSE:
+            return over <= _NEAR
+    yield from runs
     return False
 
 

@@ -30,7 +30,7 @@ _GOOD, _NEAR = 0.002, 0.01
 # So close to the least that hangs in one way is close enough, too.
 _DONE = 0.001
 # Nodes of one search by block; nodes times blocks of all, some two seconds of compiled code.
-_DEPTH, _WORK = 1.5, 400_000_000
+_DEPTH, _WORK = 1.5, 320_000_000
 # The first capacity is this part above the least that can be reached; after so many failures another is tried.
 _FIRST, _PATIENCE = 0.014, 6
 
