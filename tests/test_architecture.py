@@ -6,10 +6,9 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_FILE = 500
@@ -31,8 +30,17 @@ def module_files(root: Path = ROOT) -> dict[str, Path]:
 
 
 FILES = module_files()
-TREES = {name: ast.parse(file.read_text("utf-8"), str(file)) for name, file in FILES.items()}
-every_module = pytest.mark.parametrize("name", FILES)
+
+
+@cache
+def syntax_trees() -> dict[str, ast.Module]:
+    return {name: ast.parse(file.read_text("utf-8"), str(file)) for name, file in FILES.items()}
+
+
+@cache
+def all_nodes() -> dict[str, list[ast.AST]]:
+    """Module name -> the nodes of its syntax tree."""
+    return {name: list(ast.walk(tree)) for name, tree in syntax_trees().items()}
 
 
 def imported_modules(name: str, tree: ast.Module, known: set[str], *, is_package: bool) -> Iterator[str]:
@@ -78,13 +86,13 @@ def test_the_kernels_are_seen() -> None:
 
 
 def test_no_import_circle() -> None:
-    graph = import_graph(TREES, packages())
+    graph = import_graph(syntax_trees(), packages())
     # The root's lazy table of names points at everything; who may look back at it is the next test's matter.
     assert find_circle(graph | {"tirlite": []}) is None
 
 
 def test_only_the_upper_layers_import_the_root() -> None:
-    importers = [name for name, imported in import_graph(TREES, packages()).items() if "tirlite" in imported]
+    importers = [name for name, imported in import_graph(syntax_trees(), packages()).items() if "tirlite" in imported]
     assert [name for name in importers if not name.startswith(SEES_THE_ROOT)] == []
 
 
@@ -100,28 +108,31 @@ def test_a_circle_is_found_inside_functions_and_under_type_checking() -> None:
     assert set(circle) == {"p.a", "p.b", "p.c"}
 
 
-@every_module
-def test_name_says_what_is_inside(name: str) -> None:
-    assert not EMPTY_NAMES & {part.strip("_") for part in name.split(".")}
+def test_names_say_what_is_inside() -> None:
+    assert [name for name in FILES if EMPTY_NAMES & {part.strip("_") for part in name.split(".")}] == []
 
 
-@every_module
-def test_file_is_short_and_says_what_it_is_for(name: str) -> None:
-    assert len(FILES[name].read_text("utf-8").splitlines()) <= LONGEST_FILE
-    assert ast.get_docstring(TREES[name])
+def test_files_are_short_and_say_what_they_are_for() -> None:
+    lengths = {name: len(file.read_text("utf-8").splitlines()) for name, file in FILES.items()}
+    assert {name: length for name, length in lengths.items() if length > LONGEST_FILE} == {}
+    assert [name for name, tree in syntax_trees().items() if not ast.get_docstring(tree)] == []
 
 
-@every_module
-def test_functions_are_short(name: str) -> None:
-    functions = [node for node in ast.walk(TREES[name]) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    lengths = {node.name: (node.end_lineno or node.lineno) - node.lineno + 1 for node in functions}
+def test_functions_are_short() -> None:
+    functions = [
+        (name, node)
+        for name, nodes in all_nodes().items()
+        for node in nodes
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    lengths = {(name, node.name): (node.end_lineno or node.lineno) - node.lineno + 1 for name, node in functions}
     assert {function: length for function, length in lengths.items() if length > LONGEST_FUNCTION} == {}
 
 
-@every_module
-def test_nothing_is_left_unimplemented(name: str) -> None:
-    raised = [node.exc for node in ast.walk(TREES[name]) if isinstance(node, ast.Raise) and node.exc]
-    assert "NotImplementedError" not in [ast.unparse(error).split("(")[0] for error in raised]
+def test_nothing_is_left_unimplemented() -> None:
+    for name, nodes in all_nodes().items():
+        raised = [node.exc for node in nodes if isinstance(node, ast.Raise) and node.exc]
+        assert "NotImplementedError" not in [ast.unparse(error).split("(")[0] for error in raised], name
 
 
 def imported_libraries(nodes: Iterable[ast.AST]) -> list[str]:
@@ -135,17 +146,15 @@ def imported_libraries(nodes: Iterable[ast.AST]) -> list[str]:
     return found
 
 
-@every_module
-def test_sympy_is_used_by_sizes_alone_and_loads_late(name: str) -> None:
-    assert "sympy" not in imported_libraries(TREES[name].body)
-    if not name.startswith("tirlite.sizes"):
-        assert "sympy" not in imported_libraries(ast.walk(TREES[name]))
+def test_sympy_is_used_by_sizes_alone_and_loads_late() -> None:
+    assert [name for name, tree in syntax_trees().items() if "sympy" in imported_libraries(tree.body)] == []
+    users = {name for name, nodes in all_nodes().items() if "sympy" in imported_libraries(nodes)}
+    assert {name for name in users if not name.startswith("tirlite.sizes")} == set()
 
 
-@every_module
-def test_llvmlite_is_used_by_what_makes_and_runs_code(name: str) -> None:
-    if not name.startswith(SEES_LLVM):
-        assert "llvmlite" not in imported_libraries(ast.walk(TREES[name]))
+def test_llvmlite_is_used_by_what_makes_and_runs_code() -> None:
+    users = {name for name, nodes in all_nodes().items() if "llvmlite" in imported_libraries(nodes)}
+    assert {name for name in users if not name.startswith(SEES_LLVM)} == set()
 
 
 def test_import_loads_nothing_that_can_wait() -> None:
