@@ -139,7 +139,7 @@ def test_a_call_loads_neither_searches_nor_proofs_nor_tables(tmp_path: Path) -> 
         "tirlite.plan.shape.per_shape",
         "tirlite.ir.functions.table",
         "tirlite.codegen.debug.statements",
-        "tirlite.rewrite.thread_phases",
+        "tirlite.rewrite.threads.phases",
         "tirlite.rewrite.fuse_loops",
         "tirlite.analysis.in_place_prover",
         "tirlite.analysis.storage_check.check",

@@ -21,8 +21,9 @@ from tirlite.codegen import parallel, workspace_layout
 from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, SeqStmt
 from tirlite.plan.shape import formulas
 from tirlite.plan.shape.per_shape import PerShape
-from tirlite.rewrite import planned_storage, shape_rewrite, thread_names
-from tirlite.rewrite.thread_phases import Phases, is_barrier
+from tirlite.rewrite import planned_storage, shape_rewrite
+from tirlite.rewrite.threads import names as thread_names
+from tirlite.rewrite.threads.phases import Phases, is_barrier
 
 # The packages have functions of these names.
 byte_ranges = import_module("tirlite.analysis.byte_ranges")

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.analysis.thread_nesting import check_thread_nesting
+from tirlite.analysis.threads.nesting import check_thread_nesting
 from tirlite.diag import CallValueError, Message, Span, public
 from tirlite.interp.bfloat import is_bfloat, to_bfloat
 from tirlite.interp.code import Code

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from tirlite.rewrite.double_buffer import DoubleBuffer
     from tirlite.rewrite.fold_storage import FoldStorage
     from tirlite.rewrite.fuse_loops import FuseLoops
-    from tirlite.rewrite.inject_virtual_threads import InjectVirtualThreads
     from tirlite.rewrite.lower_callees import LowerCallees
     from tirlite.rewrite.normalize import Normalize
     from tirlite.rewrite.observers import DumpFolder, PrintAfter, verify_after
@@ -21,10 +20,11 @@ if TYPE_CHECKING:
     from tirlite.rewrite.remove_no_ops import RemoveNoOps
     from tirlite.rewrite.shape_rewrite import ByShape
     from tirlite.rewrite.sink_allocations import SinkAllocations
-    from tirlite.rewrite.split_threads import SplitThreads
     from tirlite.rewrite.split_webs import SplitWebs
     from tirlite.rewrite.storage_problem import StorageProblem, storage_problem
     from tirlite.rewrite.storage_rewrite import StorageRewrite
+    from tirlite.rewrite.threads.inject_virtual import InjectVirtualThreads
+    from tirlite.rewrite.threads.split import SplitThreads
     from tirlite.rewrite.unroll_loops import UnrollLoops
     from tirlite.rewrite.vectorize_loops import VectorizeLoops
 else:
@@ -38,7 +38,7 @@ else:
             "double_buffer": "DoubleBuffer",
             "fold_storage": "FoldStorage",
             "fuse_loops": "FuseLoops",
-            "inject_virtual_threads": "InjectVirtualThreads",
+            "threads.inject_virtual": "InjectVirtualThreads",
             "lower_callees": "LowerCallees",
             "normalize": "Normalize",
             "observers": "DumpFolder PrintAfter verify_after",
@@ -47,7 +47,7 @@ else:
             "remove_no_ops": "RemoveNoOps",
             "shape_rewrite": "ByShape",
             "sink_allocations": "SinkAllocations",
-            "split_threads": "SplitThreads",
+            "threads.split": "SplitThreads",
             "split_webs": "SplitWebs",
             "storage_problem": "StorageProblem storage_problem",
             "storage_rewrite": "StorageRewrite",

@@ -7,12 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tirlite.rewrite.check_races import CheckRaces
-from tirlite.rewrite.inject_virtual_threads import InjectVirtualThreads
 from tirlite.rewrite.lower_callees import LowerCallees
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import Pass
-from tirlite.rewrite.split_threads import SplitThreads
 from tirlite.rewrite.storage_rewrite import StorageRewrite
+from tirlite.rewrite.threads.inject_virtual import InjectVirtualThreads
+from tirlite.rewrite.threads.split import SplitThreads
 from tirlite.target import Target
 
 if TYPE_CHECKING:

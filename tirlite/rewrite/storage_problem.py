@@ -21,7 +21,7 @@ from tirlite.analysis import (
 )
 from tirlite.analysis.distribution import distributed_loops
 from tirlite.analysis.most_bytes import MostBytes
-from tirlite.analysis.visibility import Visibility
+from tirlite.analysis.threads.visibility import Visibility
 from tirlite.diag import Message, PlanError, Span
 from tirlite.ir import Allocate, Buffer, DType, For, PrimFunc, TypeCode, Var, statements
 from tirlite.ir.demand import of_prim_func

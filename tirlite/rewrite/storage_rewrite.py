@@ -9,9 +9,9 @@ from tirlite.ir import Allocate, PrimFunc, statements_of
 from tirlite.ir.demand import pass_call
 from tirlite.plan.strategy import STRATEGIES
 from tirlite.record import record
-from tirlite.rewrite.inject_virtual_threads import demand_injected
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.storage_choices import StorageChoices
+from tirlite.rewrite.threads.inject_virtual import demand_injected
 
 
 @record

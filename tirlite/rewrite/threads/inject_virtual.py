@@ -1,4 +1,4 @@
-"""InjectVirtualThreads: a function with virtual threads in, the function with their statements interleaved out.
+"""InjectVirtualThreads interleaves the statements of virtual threads.
 
 Source: the pass of this name in TVM (2017), which lets one thread do the work of several, so that what they load can
 be under way while others compute.
@@ -47,7 +47,7 @@ class InjectVirtualThreads:
         if not any(thread_role(loop) is ThreadRole.VIRTUAL for loop in statements_of(func.body, For)):
             return func
         # What works on threads is loaded for functions that have some.
-        from tirlite.analysis.thread_nesting import check_thread_nesting
+        from tirlite.analysis.threads.nesting import check_thread_nesting
 
         check_thread_nesting(func)
         return _Injector().inject(func)
@@ -75,7 +75,7 @@ class _Injector:
         self.depth -= 1
         if self.depth:
             return loop
-        from tirlite.rewrite.divide_threads import divided
+        from tirlite.rewrite.threads.emission import divided
 
         return divided(loop).stmts
 

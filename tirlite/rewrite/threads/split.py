@@ -1,4 +1,4 @@
-"""SplitThreads: a function with blocks of threads in, the function with ordinary loops out.
+"""SplitThreads makes ordinary loops of blocks of threads.
 
 Blocks become iterations of parallel loops. The threads of a block run in a loop, one after the other; where they meet
 at a barrier, the loop is split in two. Source: loop fission at barriers, as in "Efficient Compilation of Fine-Grained
@@ -11,7 +11,7 @@ from tirlite.ir import Evaluate, For, ForKind, Node, PrimFunc, Stmt, statements_
 from tirlite.ir.demand import pass_call
 from tirlite.ir.thread_tag import ThreadRole, is_barrier, thread_role
 from tirlite.record import record
-from tirlite.rewrite.inject_virtual_threads import demand_injected
+from tirlite.rewrite.threads.inject_virtual import demand_injected
 
 
 @record
@@ -36,7 +36,7 @@ class SplitThreads:
         if not any(thread_role(stmt) is not None or is_barrier(stmt) for stmt in found):
             return func
         # What works on threads is loaded for functions that have some.
-        from tirlite.analysis.thread_nesting import check_thread_nesting
+        from tirlite.analysis.threads.nesting import check_thread_nesting
 
         check_thread_nesting(func)
         demand_injected(func, self.name)
@@ -73,6 +73,6 @@ class _Splitter:
         self.depth -= 1
         if self.depth:
             return loop
-        from tirlite.rewrite.divide_threads import divided
+        from tirlite.rewrite.threads.emission import divided
 
         return divided(loop, windows=self.windows).stmts

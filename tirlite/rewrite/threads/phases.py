@@ -1,4 +1,4 @@
-"""Nested loops over threads in, the phases out into which their body falls.
+"""Parts the body of nested loops over threads into phases.
 
 All threads are to have ended a phase before the first of them begins the next one. What stands around several phases
 (a loop, a branch) is run once for all threads, and so must be the same in all of them.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from tirlite.analysis.uniformity import Uniformity
+from tirlite.analysis.threads.uniformity import Uniformity
 from tirlite.diag import KernelError, Message
 from tirlite.ir import (
     LT,

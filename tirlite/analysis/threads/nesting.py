@@ -1,4 +1,4 @@
-"""A function in, nothing out, or an error at the first thread-bound loop that stands where none can."""
+"""Refuses a thread-bound loop that stands where none can."""
 
 from __future__ import annotations
 

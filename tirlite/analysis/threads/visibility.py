@@ -1,4 +1,4 @@
-"""A launch (the outermost of nested thread-bound loops) in, who sees what is allocated inside out."""
+"""Tells which threads see what is allocated inside a launch, the outermost of nested thread-bound loops."""
 
 from __future__ import annotations
 

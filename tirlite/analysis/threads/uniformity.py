@@ -1,4 +1,4 @@
-"""A loop over threads in, which expressions inside it have the same value in all threads out."""
+"""Tells which expressions inside a loop over threads have the same value in all threads."""
 
 from __future__ import annotations
 

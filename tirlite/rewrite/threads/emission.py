@@ -1,4 +1,4 @@
-"""The phases of a launch and what becomes of names in, the statements that take the place of the launch out."""
+"""Writes the statements that take the place of a launch: one nest of loops over the threads for each phase."""
 
 from __future__ import annotations
 
@@ -29,10 +29,25 @@ from tirlite.ir import (
     const,
     i64,
     rewrite,
+    run,
 )
 from tirlite.ir.thread_tag import thread_role
-from tirlite.rewrite.thread_names import Copies, Declared, Names, times
-from tirlite.rewrite.thread_phases import Around, Item, Phase, bodies_of
+from tirlite.rewrite.threads.names import Copies, Declared, Names, times
+from tirlite.rewrite.threads.phases import Around, Item, Phase, Phases, bodies_of
+
+
+def divided(launch: For, *, windows: bool = False) -> SeqStmt:
+    """The statements that take the place of `launch`, the outermost of some loops over threads.
+
+    Threads run from barrier to barrier, virtual threads statement by statement. With `windows`, what each thread has
+    a copy of keeps its name and axes, as a view of the thread's part.
+    Raises KernelError for a barrier that not all threads come to alike, and for what has no size in common.
+    """
+    phases = Phases(launch)
+    items = phases.divide()
+    names = Names(phases, windows)
+    names.settle(items)
+    return run(Emission(names).block(items))
 
 
 class Emission:

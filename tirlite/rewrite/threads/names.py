@@ -1,4 +1,4 @@
-"""The phases of a launch in, what becomes of each name that is declared in one and used in another out.
+"""Settles what becomes of each name that one phase of a launch declares and another one uses.
 
 A variable whose value is cheap is computed once more in each phase that uses it; any other is kept in memory, one
 element for each thread. A buffer gets a copy for each thread, by axes in front of its own. Where such a buffer is more
@@ -38,7 +38,7 @@ from tirlite.ir import (
 from tirlite.ir.thread_tag import ThreadRole
 from tirlite.plan import Rank, StorageScope
 from tirlite.record import record
-from tirlite.rewrite.thread_phases import Item, Phase, Phases, is_plain, items_in_order
+from tirlite.rewrite.threads.phases import Item, Phase, Phases, is_plain, items_in_order
 
 # What is computed once more instead of kept: so many nodes, those of the variables that it is made of included.
 _CHEAP = 24

@@ -1,0 +1,1 @@
+"""Passes that make ordinary loops of blocks of threads, virtual threads and barriers."""
