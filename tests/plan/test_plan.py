@@ -241,18 +241,20 @@ def test_symbolic_json_and_back(strategy):
     assert check(again.problem, again)
 
 
-def test_two_dims_of_one_name_stay_two_in_json():
-    n, other = Dim("n", max=8), Dim("n", min=4)
-    problem = Problem((Request("a", 4 * n + other, (0, 1)), Request("b", other + 0, (0, 1))))
-    again = Problem.from_json(problem.to_json())
-    first, second = again.dims
-    assert (first.max, second.min) == (8, 4) or (first.min, second.max) == (4, 8)
-    assert again.at({first: 5, second: 5}).requests[0].size == 25
+def test_a_dim_is_its_name_in_problems_and_in_what_is_read_back():
+    n = Dim("n", max=8)
+    problem = Problem((Request("a", 4 * n, (0, 1)), Request("b", Dim("n", max=8) + 0, (0, 1))))
+    assert problem.dims == (n,)
+    assert Problem.from_json(problem.to_json()) == problem
+    plan = solve(problem, "share")
+    assert Plan.from_json(plan.to_json()).total == plan.total == 5 * n
+    with pytest.raises(PlanError, match="two dims are called `n`: max=8, and min=4"):
+        Problem((Request("a", 4 * n, (0, 1)), Request("b", Dim("n", min=4) + 0, (0, 1))))
 
 
 @pytest.mark.parametrize("name", ["batch size", "max", "4", "", "n-m", "n//0", "n_1"])
 def test_dims_may_be_called_anything(name):
-    n, other, third = Dim(name, max=64), Dim("n"), Dim("n")
+    n, other, third = Dim(name, max=64), Dim("n"), Dim("d_batch_size")
     requests = (Request("a", maximum(4 * n, 8 * other), (0, 2)), Request("b", 2 * n * third, (1, 3)))
     problem = Problem(requests)
     plan = solve(problem, "share")

@@ -1,7 +1,8 @@
 import pytest
 
 from tirlite.diag import KernelError
-from tirlite.sizes import Dim, evaluate, lower_bound, upper_bound
+from tirlite.sizes import Dim, Scalar, evaluate, lower_bound, upper_bound
+from tirlite.sizes.dim import contradiction
 
 
 def test_a_dim_is_positive_and_unbounded_unless_facts_say_otherwise() -> None:
@@ -16,12 +17,29 @@ def test_bounds_are_rounded_to_multiples() -> None:
     assert [n.nth(step) for step in (0, 1, 7)] == [8, 16, 24]
 
 
-def test_two_dims_of_one_name_are_two_dims() -> None:
-    first, second = Dim("n"), Dim("n")
+def test_a_dim_is_its_name_and_its_facts() -> None:
+    n = Dim("n")
+    assert n == Dim("n", min=1)
+    assert n + 1 == 1 + Dim("n")
+    assert {n: 5}[Dim("n")] == 5
+    for other in (Dim("m"), Dim("n", max=8), Dim("n", min=0), Dim("n", multiple_of=2), Scalar("n")):
+        assert n != other
+        assert n - other != 0
+    assert [repr(n), repr(Dim("größe", max=8))] == ["Dim('n')", "Dim('größe', max=8)"]
+
+
+def test_a_scalar_is_itself_alone() -> None:
+    first, second = Scalar("k", min=0), Scalar("k", min=0)
     assert first == first
     assert first != second
-    assert first + 1 != second + 1
     assert evaluate(first - second, {first: 5, second: 3}) == 2
+
+
+def test_the_facts_of_one_name_contradict_each_other_where_they_differ() -> None:
+    assert contradiction((Dim("n"), Dim("m"), Dim("n"), Scalar("n"), Scalar("n"))) is None
+    assert "two dims are called `n`: no facts, and min=0, max=8" in str(
+        contradiction((Dim("n"), Dim("n", min=0, max=8)))
+    )
 
 
 @pytest.mark.parametrize(

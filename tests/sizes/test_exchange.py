@@ -81,7 +81,7 @@ def test_what_is_no_size_is_named(expression: object, text: str) -> None:
 
 def test_two_dims_of_one_name_have_no_common_symbol() -> None:
     with pytest.raises(KernelError) as error:
-        to_sympy(n + Dim("n"))
+        to_sympy(n + Dim("n", max=8))
     assert error.value.code == "shared-dim-name"
 
 

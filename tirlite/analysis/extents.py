@@ -38,7 +38,7 @@ from tirlite.ir import (
     statements_of,
     walk,
 )
-from tirlite.sizes import Dim, Proof, Size, maximum, minimum, prove_le
+from tirlite.sizes import Dim, Proof, Scalar, Size, maximum, minimum, prove_le
 from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.poly import Atom, Quotient, Remainder, Terms, inside_out, terms_of
 
@@ -58,10 +58,10 @@ class Extents:
         self._func = func
         for var in func.dims:
             # A shape is never negative; that a dim is positive is known only where its facts say so.
-            self._enter(var, var.dim or Dim(var.name, min=0))
+            self._enter(var, var.dim or Scalar(var.name, min=0))
         for param in func.params:
             if isinstance(param, Var) and param.dtype == i64:
-                self._enter(param, param.dim or Dim(param.name, min=i64.min, max=i64.max))
+                self._enter(param, param.dim or Scalar(param.name, min=i64.min, max=i64.max))
         for node in statements_of(func.body, Let):
             if (size := self.size(node.value)) is not None:
                 self.sizes[node.var] = size

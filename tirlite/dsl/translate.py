@@ -22,6 +22,7 @@ from tirlite.dsl.syntax import function_syntax, text_syntax, trimmed
 from tirlite.dsl.vocabulary import TL, Word
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.func import PrimFunc
+from tirlite.ir.one_dim import with_one_dim_each
 from tirlite.ir.trampoline import run
 from tirlite.ir.validate import validate
 from tirlite.record import record
@@ -159,6 +160,7 @@ def _kernel(
         func, mistakes = _attempt(tree, arguments, places, surroundings, annotations, types)
     if mistakes:
         raise KernelError(*mistakes[:MOST_REPORTED])
+    func = with_one_dim_each(func)
     validate(func, known)
     return func
 

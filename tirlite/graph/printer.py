@@ -22,7 +22,7 @@ from tirlite.graph.op import Op
 from tirlite.graph.program import Block, program
 from tirlite.graph.types import Type, tensors
 from tirlite.ir import Steps, run
-from tirlite.sizes import Dim, dims_of
+from tirlite.sizes import dims_of
 
 _INDENT = "    "
 _SHOWN = 8  # elements of a constant
@@ -61,15 +61,8 @@ def _facts(function: FunctionNode) -> Iterator[str]:
     types: list[Type] = [param.type for param in function.params]
     extents = [extent for of in types for tensor in tensors(of) for extent in tensor.shape]
     for dim in dict.fromkeys(dim for extent in extents for dim in dims_of(extent)):
-        if told := _told(dim):
-            yield f"# {dim.name}: {told}"
-
-
-def _told(dim: Dim) -> str:
-    parts = [f"min={dim.min}"] if dim.min != 1 else []
-    parts += [f"max={dim.max}"] if dim.max is not None else []
-    parts += [f"multiple_of={dim.multiple_of}"] if dim.multiple_of != 1 else []
-    return ", ".join(parts)
+        if dim.told:
+            yield f"# {dim.name}: {dim.told}"
 
 
 class _Names:

@@ -13,6 +13,7 @@ from tirlite.graph.op import Op
 from tirlite.graph.program import program
 from tirlite.graph.types import TupleType, Type, tensors
 from tirlite.sizes import Dim, Size, dims_of
+from tirlite.sizes.dim import contradiction
 from tirlite.sizes.poly import atom_of
 
 
@@ -79,6 +80,9 @@ def _check_body(function: FunctionNode) -> Iterator[FunctionNode]:
     known = {dim for param in function.params for extent in _extents(param.type) for dim in atom_of(extent, Dim)}
     for param in function.params:
         _check_dims(function, param.name, _extents(param.type), known, param.span)
+    message = contradiction(sorted(known, key=lambda dim: dim.ident))
+    if message is not None:
+        raise GraphError(message.replaced(span=function.span))
     for step in program(function).steps():
         sizes = _extents(step.type)
         if isinstance(step, Call):

@@ -20,6 +20,7 @@ from tirlite.diag import Message, Source, Span, TirliteError
 from tirlite.ir.dtype import DType, TensorType, i64
 from tirlite.ir.expr import Buffer, Expr, ExprLike, Load, Var, as_expr, widened
 from tirlite.ir.func import PrimFunc
+from tirlite.ir.one_dim import with_one_dim_each
 from tirlite.ir.stmt import (
     Allocate,
     Assert,
@@ -266,11 +267,11 @@ class Builder:
         self._blocks[-1].append(stmt)
 
     def build(self) -> PrimFunc:
-        """The function. Raises KernelError if it is ill-formed."""
+        """The function. Dims of one name are one in it. Raises KernelError if it is ill-formed."""
         if len(self._blocks) > 1:
             raise OpenBlock(len(self._blocks) - 1, span=self._here()).error()
         body = SeqStmt(tuple(self._blocks[0]))
-        func = PrimFunc(self._name, tuple(self._params), body, tuple(self._outputs), span=self._span)
+        func = with_one_dim_each(PrimFunc(self._name, tuple(self._params), body, tuple(self._outputs), span=self._span))
         validate(func)
         return func
 

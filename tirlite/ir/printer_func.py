@@ -58,9 +58,9 @@ def _dims_text(dims: Sequence[Var], names: Names) -> list[str]:
     plain, lines = [], []
     for var in dims:
         name = names.define(var)
-        facts = _facts_text(var)
+        facts = var.dim.told if var.dim is not None else ""
         if facts:
-            lines.append(f'{name} = tl.dim("{name}"{facts})')
+            lines.append(f'{name} = tl.dim("{name}", {facts})')
         else:
             plain.append(name)
     if len(plain) == 1:
@@ -68,15 +68,6 @@ def _dims_text(dims: Sequence[Var], names: Names) -> list[str]:
     elif plain:
         lines.insert(0, f'{", ".join(plain)} = tl.dims("{" ".join(plain)}")')
     return lines
-
-
-def _facts_text(var: Var) -> str:
-    """What is known of a dim beyond that it is positive, as keywords."""
-    dim = var.dim
-    if dim is None:
-        return ""
-    facts = [("min", dim.min, 1), ("max", dim.max, None), ("multiple_of", dim.multiple_of, 1)]
-    return "".join(f", {fact}={value}" for fact, value, default in facts if value != default)
 
 
 def _param_text(param: Var | Buffer, names: Names, *, is_output: bool) -> str:

@@ -114,7 +114,7 @@ class Plan(Layout):
     @classmethod
     @public
     def from_json(cls, text: str) -> Plan:
-        """The plan that `to_json` wrote. Its dims are new ones, of the same facts, and names if these differ."""
+        """The plan that `to_json` wrote, over dims of the same names and facts."""
         from tirlite.plan.plan_json import layout_from_json
 
         return cls.from_layout(layout_from_json(text))

@@ -45,7 +45,7 @@ def layout_to_json(layout: Layout, sizes: Mapping[str, Size], figures: Mapping[s
 
 
 def layout_from_json(text: str) -> Layout:
-    """The layout that `layout_to_json` wrote, with new dims. Raises PlanError for anything else."""
+    """The layout that `layout_to_json` wrote. Raises PlanError for anything else."""
     return reading("plan", lambda: _layout(json.loads(text)))
 
 

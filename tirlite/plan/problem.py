@@ -17,6 +17,7 @@ from tirlite.plan.scope import StorageScope
 from tirlite.record import record
 from tirlite.show import shown
 from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, maximum, prove_le
+from tirlite.sizes.dim import contradiction
 
 if TYPE_CHECKING:
     from tirlite.plan.csv_table import CsvTable
@@ -132,6 +133,7 @@ class Problem:
         put(self, "requests", _with_sizes(_parts("requests", self.requests, Request), self.facts))
         put(self, "pools", _parts("pools", self.pools, Pool))
         put(self, "in_place", _pairs(self.in_place))
+        _check_dims(self.dims)
         _check_pools(self.pools)
         _check_requests(self.requests, self.memories)
         _check_pairs(self.in_place, self.by_id)
@@ -186,7 +188,7 @@ class Problem:
     @classmethod
     @public
     def from_json(cls, text: str) -> Problem:
-        """The problem that `to_json` wrote. Its dims are new ones, of the same facts, and names if these differ."""
+        """The problem that `to_json` wrote, over dims of the same names and facts."""
         from tirlite.plan.problem_json import from_text
 
         return cls(*from_text(text))
@@ -242,6 +244,12 @@ def _settled(name: str, size: Size, dims: dict[str, Dim]) -> Size:
     if proof is Proof.NO:
         raise NegativeSize(name, str(size)).error()
     return size if proof is Proof.YES else maximum(0, size)
+
+
+def _check_dims(dims: tuple[Dim, ...]) -> None:
+    message = contradiction(dims)
+    if message is not None:
+        raise PlanError(message)
 
 
 def _check_pools(pools: tuple[Pool, ...]) -> None:

@@ -50,7 +50,7 @@ def text_of(parts: Parts, dims: Sequence[Dim]) -> str:
 
 
 def from_text(text: str) -> Parts:
-    """The problem that `text_of` wrote, with new dims. Raises PlanError for anything else."""
+    """The problem that `text_of` wrote. Raises PlanError for anything else."""
     return reading("problem", lambda: from_json(json.loads(text))[0])
 
 

@@ -6,7 +6,7 @@ from tirlite.late import late_names
 
 if TYPE_CHECKING:
     from tirlite.sizes.cases import fails_at_a_sample, prove_le_by_cases
-    from tirlite.sizes.dim import Dim
+    from tirlite.sizes.dim import Dim, Scalar
     from tirlite.sizes.evaluate import dims_of, evaluate, substitute
     from tirlite.sizes.exchange import from_sympy, to_sympy
     from tirlite.sizes.extrema import alternatives, maximum, minimum
@@ -18,7 +18,7 @@ else:
         __name__,
         {
             "cases": "fails_at_a_sample prove_le_by_cases",
-            "dim": "Dim",
+            "dim": "Dim Scalar",
             "evaluate": "dims_of evaluate substitute",
             "exchange": "from_sympy to_sympy",
             "extrema": "alternatives maximum minimum",
@@ -34,6 +34,7 @@ __all__ = [
     "Proof",
     "Size",
     "SizeLike",
+    "Scalar",
     "alternatives",
     "as_size",
     "ceildiv",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from itertools import count
+from typing import NoReturn
 
 from tirlite.diag import KernelError, Message
 from tirlite.record import record
@@ -13,6 +14,23 @@ from tirlite.sizes.bounds import Bounds
 from tirlite.sizes.poly import Atom, Size
 
 _serials = count()
+
+
+class DimFactsDiffer(Message):
+    """Two dims of one name have different facts, and meet in one kernel, graph or storage problem.
+
+    Example: `tl.dim("n")` in one module, `tl.dim("n", max=64)` in another, and an array with an extent of each.
+    Fix: Declare both with the same facts, or give them two names: a dim is its name.
+    """
+
+    code = "dim-facts-differ"
+    raises = KernelError
+    title = "two dims are called `{name}`: {first}, and {second}"
+    help = "a dim is its name: declare both with the same facts, or give them two names"
+
+    name: str
+    first: str
+    second: str
 
 
 class BadFacts(Message):
@@ -35,15 +53,15 @@ class BadFacts(Message):
 class Dim(Atom):
     """A symbolic extent: any integer from `min` to `max` that is a multiple of `multiple_of`.
 
-    Two dims are never equal, whatever their names. Arithmetic on dims gives sizes. Raises KernelError where no integer
-    obeys the facts.
+    A dim is its name and its facts: two with the same are equal, wherever they were made. Arithmetic on dims gives
+    sizes. Raises KernelError where no integer obeys the facts.
     """
 
     name: str
     min: int = 1
     max: int | None = None
     multiple_of: int = 1
-    ident: int = field(init=False, repr=False, default_factory=lambda: next(_serials))
+    ident: int = field(init=False, repr=False)
     divisor: int = field(init=False, repr=False)
     bounds: Bounds = field(init=False, repr=False)
 
@@ -57,8 +75,14 @@ class Dim(Atom):
         if high is not None and high < low:
             least, most, step = shown(self.min), shown(self.max), shown(self.multiple_of)
             raise BadFacts(self.name, f"no multiple of {step} lies between min={least} and max={most}").error()
+        object.__setattr__(self, "ident", self._ident())
         object.__setattr__(self, "divisor", self.multiple_of)
         object.__setattr__(self, "bounds", Bounds(low, high))
+
+    def _ident(self) -> int:
+        # Below zero, where no other atom's is: its text, read as a number.
+        text = f"{self.name}\0{self.min}\0{self.max}\0{self.multiple_of}"
+        return -int.from_bytes(text.encode(errors="surrogatepass"))
 
     @property
     def low(self) -> int:
@@ -76,6 +100,15 @@ class Dim(Atom):
         value = self.low + step * self.multiple_of
         return value if self.high is None else min(value, self.high)
 
+    @property
+    def told(self) -> str:
+        """The facts beyond that it is positive, as keywords: `min=0, max=8`."""
+        facts = (("min", self.min, 1), ("max", self.max, None), ("multiple_of", self.multiple_of, 1))
+        return ", ".join(f"{fact}={value}" for fact, value, default in facts if value != default)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(filter(None, (repr(self.name), self.told)))})"
+
     def __str__(self) -> str:
         return self.name
 
@@ -84,3 +117,25 @@ class Dim(Atom):
 
     def definition(self) -> Size | None:
         return self.low if self.low == self.high else None
+
+
+class Scalar(Dim):
+    """A number that is given by itself, as a scalar parameter is: it equals itself alone, whatever its name."""
+
+    __slots__ = ()
+
+    def _ident(self) -> int:
+        return next(_serials)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"`{self}` is no dim but a number of one function, which alone can tell it from others")
+
+
+def contradiction(dims: Iterable[Dim]) -> DimFactsDiffer | None:
+    """What is wrong where two of these dims have one name and different facts; None where no two have."""
+    known: dict[str, Dim] = {}
+    for dim in dims:
+        first = known.setdefault(dim.name, dim)
+        if first != dim and not isinstance(dim, Scalar) and not isinstance(first, Scalar):
+            return DimFactsDiffer(dim.name, *(each.told or "no facts" for each in (first, dim)))
+    return None

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from math import gcd
 from operator import index
-from typing import NoReturn, Self, SupportsIndex, TypeAlias, TypeVar
+from typing import Self, SupportsIndex, TypeAlias, TypeVar
 
 from tirlite.diag import KernelError, Message
 from tirlite.record import record
@@ -51,10 +51,6 @@ class Arithmetic:
 
     def __deepcopy__(self, memo: object) -> Self:
         return self
-
-    def __reduce__(self) -> NoReturn:
-        # A dim is itself alone: its copy in another process would be a dim with another's ident.
-        raise TypeError("dims and sizes cannot be pickled; `to_sympy` and `from_sympy` carry them elsewhere")
 
     def __add__(self, other: _Operand) -> Size:
         terms = _terms(other)
@@ -114,6 +110,12 @@ class Atom(Arithmetic, Factor, ABC):
 
     __slots__ = ()
 
+    def __eq__(self, other: object) -> bool:
+        return self.ident == other.ident if isinstance(other, Atom) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.ident)
+
     @property
     def operands(self) -> tuple[Size, ...]:
         """The sizes that this atom is a function of."""
@@ -157,12 +159,6 @@ class Composite(Atom):
     @abstractmethod
     def rebuild(self, operands: Sequence[Size]) -> Size:
         """The same function of other operands."""
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Atom) and self.ident == other.ident)
-
-    def __hash__(self) -> int:
-        return hash(self.ident)
 
 
 @record(eq=False, repr=False)
@@ -476,5 +472,5 @@ def composite_ident(kind: str, operands: Sequence[Size], *, ordered: bool = True
     from hashlib import blake2b  # quotients and maxima are rare, and it loads a library
 
     digest = blake2b("\n".join([kind, *prints]).encode(), digest_size=16).digest()
-    # Idents of dims are small; the top bit keeps the two apart.
+    # Those of dims are below zero, those of unknowns small: the top bit keeps them apart.
     return int.from_bytes(digest) | 1 << 128

@@ -48,11 +48,15 @@ def test_attributes_constants_and_facts_survive():
         again(np.zeros((3, 3), np.float32))
 
 
-def test_two_dims_of_one_name_stay_apart():
+def test_dims_of_one_name_are_one():
     g = Builder("net")
     x, y = g.input("x", tl.f32[tl.dim("n")]), g.input("y", tl.f32[tl.dim("n")])
-    net = Executable.from_json(explicit_allocation(g.function([g.exp(x), g.exp(y)])).to_json())
-    assert [each.shape for each in net(np.zeros(3, np.float32), np.zeros(5, np.float32))] == [(3,), (5,)]
+    net = Executable.from_json(explicit_allocation(g.function(g.add(x, y))).to_json())
+    assert net(np.ones(3, np.float32), np.ones(3, np.float32)).tolist() == [2, 2, 2]
+    with pytest.raises(tl.CallError, match="where n = 3"):
+        net(np.ones(3, np.float32), np.ones(5, np.float32))
+    with pytest.raises(tl.GraphError, match="two dims are called `n`: no facts, and max=8"):
+        g.input("z", tl.f32[tl.dim("n", max=8)])
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2}', '{"version": 1, "routines": []}'])

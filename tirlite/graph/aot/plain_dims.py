@@ -8,6 +8,7 @@ dim less 1.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import count
 
 from tirlite.sizes import Dim, Size, dims_of, lower_bound, substitute
 
@@ -20,12 +21,14 @@ class PlainDims:
         self._whole: list[tuple[Size, Dim]] = []
         given = list(dict.fromkeys(extents))
         bound = {dims_of(each)[0] for each in given if _is_plain(each)}
+        taken = {dim.name for each in given for dim in dims_of(each)}
+        names = (name for name in map("extent{}".format, count(len(bound))) if name not in taken)
         for extent in given:
             size = self(extent)
             free = [dim for dim in dims_of(size) if dim not in bound]
             if not free:
                 continue
-            fresh = Dim(f"extent{len(bound)}", min=_least(extent))
+            fresh = Dim(next(names), min=_least(extent))
             bound.add(fresh)
             if (found := _linear(size, free)) is None:
                 self._whole.append((size, fresh))

@@ -27,6 +27,8 @@ from tirlite.graph.types import TensorType, tensor_type
 from tirlite.graph.validate import validate
 from tirlite.ir import DType
 from tirlite.ir import TensorType as Annotation
+from tirlite.sizes import Dim, dims_of
+from tirlite.sizes.dim import contradiction
 
 
 class NoOutputs(Message):
@@ -65,12 +67,20 @@ class Builder(
         self.name = name
         self._params: list[Var] = []
         self._lets: list[tuple[Var, Expr]] = []
+        self._dims: dict[Dim, None] = {}
         self._place = user_line()
 
     def input(self, name: str, of: Annotation | TensorType | DType) -> Var:
-        """A parameter: `g.input("x", tl.f32[n, 3])`, or `tl.f32` for a single number. The order is that of calls."""
+        """A parameter: `g.input("x", tl.f32[n, 3])`, or `tl.f32` for a single number. The order is that of calls.
+
+        Raises GraphError for what is no type, and for dims of one name with different facts.
+        """
         span = self._here()
-        var = Var(name, tensor_type(of, name, span), span=span, device=self._device)
+        made = tensor_type(of, name, span)
+        self._dims.update(dict.fromkeys(dim for extent in made.shape for dim in dims_of(extent)))
+        if (message := contradiction(self._dims)) is not None:
+            raise GraphError(message.replaced(span=span))
+        var = Var(name, made, span=span, device=self._device)
         self._params.append(var)
         return var
 

@@ -47,7 +47,7 @@ class Executable:
     @classmethod
     @public
     def from_json(cls, given: str) -> Executable:
-        """The executable that `to_json` wrote. Its dims are new ones, of the same names and facts.
+        """The executable that `to_json` wrote. Its dims have the same names and facts.
 
         Raises GraphError for anything else.
         """

@@ -57,7 +57,7 @@ def text_of(routines: Sequence[Routine]) -> str:
 
 
 def from_text(text: str) -> tuple[Routine, ...]:
-    """The routines that `text_of` wrote, over new dims. Raises GraphError for anything else."""
+    """The routines that `text_of` wrote, over dims of the same names and facts. Raises GraphError for anything else."""
     try:
         data = json.loads(text)
         if data["version"] != _VERSION:
