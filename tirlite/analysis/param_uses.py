@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Flag
 
-from tirlite.ir import Buffer, BufferRef, Call, Function, KernelCall, Load, Node, Op, Store, StringImm, View, walk
+from tirlite.ir import (
+    Buffer,
+    BufferRef,
+    Call,
+    Function,
+    KernelCall,
+    Load,
+    Node,
+    Op,
+    Store,
+    StringImm,
+    View,
+    statements_of,
+    walk,
+)
 from tirlite.ir.callees import closure_of
 
 
@@ -38,19 +52,23 @@ class ParamUses:
     def _uses(self, func: Function) -> dict[Buffer, Use]:
         roots = {param: param for param in func.params if isinstance(param, Buffer)}
         uses = dict.fromkeys(roots, Use.NONE)
-        told: set[Node] = set()  # mentions of buffers that a node around them has accounted for
-        for node in walk(func.body):
-            if isinstance(node, View):
-                if node.source in roots:
-                    roots[node.buffer] = roots[node.source]
-                continue
-            if node in told:
-                continue
-            for buffer, use, mention in self._touched(node):
-                told.add(mention)
-                if buffer in roots:
-                    uses[roots[buffer]] |= use
+        for node in statements_of(func.body, View):
+            if node.source in roots:
+                roots[node.buffer] = roots[node.source]
+        for buffer, use, _ in self.touched(func.body):
+            if buffer in roots:
+                uses[roots[buffer]] |= use
         return uses
+
+    def touched(self, root: Node) -> Iterator[tuple[Buffer, Use, Node]]:
+        """Each use of a buffer below a node, how it is used, and the node that mentions it, as often as it stands."""
+        told: set[Node] = set()  # mentions of buffers that a node around them has accounted for
+        for node in walk(root):
+            if node not in told:
+                for buffer, use, mention in self._touched(node):
+                    if mention is not node:
+                        told.add(mention)
+                    yield buffer, use, mention
 
     def _touched(self, node: Node) -> Iterator[tuple[Buffer, Use, Node]]:
         """Each buffer that a node uses, how, and the node that mentions it."""
@@ -63,7 +81,7 @@ class ParamUses:
         elif isinstance(node, KernelCall):
             for param, arg in zip(node.callee.params, node.args, strict=True):
                 if isinstance(param, Buffer) and isinstance(arg, BufferRef):
-                    yield arg.buffer, self._known[node.callee][param], arg
+                    yield arg.buffer, self.of(node.callee)[param], arg
         elif isinstance(node, Call) and node.op in (Op.ADDRESS_OF, Op.ACCESS_PTR):
             place, mask = node.args[0], node.args[-1]
             is_read = isinstance(mask, StringImm) and mask.value == "r"

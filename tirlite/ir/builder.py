@@ -230,6 +230,10 @@ class Builder:
         """A loop whose iterations may be written out."""
         return self._loop(name, start, stop, ForKind.UNROLLED, step)
 
+    def reduce(self, name: str, start: ExprLike, stop: ExprLike, step: int = 1) -> Block[Var]:
+        """A loop whose iterations combine values, and may be regrouped."""
+        return self._loop(name, start, stop, ForKind.REDUCE, step)
+
     def thread(self, name: str, tag: str, extent: ExprLike) -> Block[Var]:
         """A loop over the threads of `tag`, as `threadIdx.x`."""
         return self._loop(name, 0, self._expr(extent, "extent"), ForKind.THREAD, 1, tag)

@@ -130,6 +130,7 @@ class ForKind(Enum):
     VECTORIZED = "tl.vectorized"
     UNROLLED = "tl.unroll"
     THREAD = "tl.thread"
+    REDUCE = "tl.reduce"
 
 
 @node
@@ -137,6 +138,7 @@ class For(Stmt):
     """`var` from `start` while below `stop` (above, for a negative step), by the constant `step`.
 
     The bounds are i64 and evaluated once. A thread-bound loop has a tag like `threadIdx.x`, starts at 0 and has step 1.
+    Iterations of a reduction may be regrouped: what they share they combine, by one operation, and do not read.
     """
 
     CHILDREN: ClassVar = ("start", "stop", "body")

@@ -6,6 +6,7 @@ from tirlite.late import late_names
 
 if TYPE_CHECKING:
     from tirlite.rewrite.check_races import CheckRaces
+    from tirlite.rewrite.check_reductions import CheckReductions
     from tirlite.rewrite.compact_buffers import CompactBuffers
     from tirlite.rewrite.contract_temporaries import ContractTemporaries
     from tirlite.rewrite.contraction import CONTRACTION
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tirlite.rewrite.remove_no_ops import RemoveNoOps
     from tirlite.rewrite.shape_rewrite import ByShape
     from tirlite.rewrite.sink_allocations import SinkAllocations
+    from tirlite.rewrite.split_reductions import SplitReductions
     from tirlite.rewrite.split_webs import SplitWebs
     from tirlite.rewrite.storage_problem import StorageProblem, storage_problem
     from tirlite.rewrite.storage_rewrite import StorageRewrite
@@ -32,6 +34,7 @@ else:
         __name__,
         {
             "check_races": "CheckRaces",
+            "check_reductions": "CheckReductions",
             "compact_buffers": "CompactBuffers",
             "contract_temporaries": "ContractTemporaries",
             "contraction": "CONTRACTION",
@@ -47,6 +50,7 @@ else:
             "remove_no_ops": "RemoveNoOps",
             "shape_rewrite": "ByShape",
             "sink_allocations": "SinkAllocations",
+            "split_reductions": "SplitReductions",
             "threads.split": "SplitThreads",
             "split_webs": "SplitWebs",
             "storage_problem": "StorageProblem storage_problem",
@@ -60,6 +64,7 @@ __all__ = [
     "CONTRACTION",
     "ByShape",
     "CheckRaces",
+    "CheckReductions",
     "CompactBuffers",
     "ContractTemporaries",
     "DoubleBuffer",
@@ -74,6 +79,7 @@ __all__ = [
     "PrintAfter",
     "RemoveNoOps",
     "SinkAllocations",
+    "SplitReductions",
     "SplitThreads",
     "SplitWebs",
     "Step",

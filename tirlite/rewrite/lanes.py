@@ -1,4 +1,4 @@
-"""A scalar expression of one iteration in, the vector of its values in all iterations out."""
+"""Lanes writes what one iteration of a loop computes as vectors of what several compute."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tirlite.ir import (
     Cast,
     Compare,
     Expr,
+    Let,
     Load,
     Mul,
     Node,
@@ -21,6 +22,8 @@ from tirlite.ir import (
     Ramp,
     Select,
     Steps,
+    Stmt,
+    Store,
     Sub,
     Unary,
     Var,
@@ -41,6 +44,22 @@ class Lanes:
     def __init__(self, lanes: int, values: Mapping[Var, Expr]) -> None:
         self.lanes = lanes
         self.values = dict(values)
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        """A store or a let for all iterations at once; what follows sees the let's vector. Raises NotVector."""
+        if isinstance(stmt, Let):
+            value = self.of(stmt.value)
+            if value is stmt.value:
+                return stmt
+            var = Var(stmt.var.name, value.dtype)
+            self.values[stmt.var] = var
+            return Let(var, value, span=stmt.span)
+        assert isinstance(stmt, Store)
+        indices = self.indices(stmt.buffer, stmt.indices)
+        if indices is stmt.indices:
+            # All iterations write one element: which is last is not said.
+            raise NotVector
+        return stmt.replaced(indices=indices, value=self.spread(self.of(stmt.value)))
 
     def of(self, expr: Expr) -> Expr:
         """The vector of the values of `expr`; `expr` itself where these are all the same. Raises NotVector."""

@@ -7,9 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tirlite.rewrite.check_races import CheckRaces
+from tirlite.rewrite.check_reductions import CheckReductions
 from tirlite.rewrite.lower_callees import LowerCallees
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import Pass
+from tirlite.rewrite.split_reductions import SplitReductions
 from tirlite.rewrite.storage_rewrite import StorageRewrite
 from tirlite.rewrite.threads.inject_virtual import InjectVirtualThreads
 from tirlite.rewrite.threads.split import SplitThreads
@@ -49,7 +51,9 @@ def default_pipeline(
         InjectVirtualThreads(),
         SplitThreads(windows=debug),
         CheckRaces(),
+        CheckReductions(),
         *passes,
+        SplitReductions(),
     )
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
     within = "auto" if strategy == "per_shape" else strategy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.ir import For, ForKind, IntImm, Let, PrimFunc, Ramp, Stmt, Store, Var, const, i64, rewrite
+from tirlite.ir import For, ForKind, IntImm, Let, PrimFunc, Ramp, Stmt, Store, const, i64, rewrite
 from tirlite.ir.demand import pass_call
 from tirlite.record import record
 from tirlite.rewrite.lanes import Lanes, NotVector
@@ -40,22 +40,6 @@ def _vectorized(loop: For) -> Stmt | tuple[Stmt, ...]:
         return loop
     vectors = Lanes(lanes, {loop.var: Ramp(loop.start, const(loop.step, i64), lanes)})
     try:
-        return tuple(_statement(stmt, vectors) for stmt in loop.body.stmts)
+        return tuple(vectors.statement(stmt) for stmt in loop.body.stmts)
     except NotVector:
         return loop
-
-
-def _statement(stmt: Stmt, vectors: Lanes) -> Stmt:
-    if isinstance(stmt, Let):
-        value = vectors.of(stmt.value)
-        if value is stmt.value:
-            return stmt
-        var = Var(stmt.var.name, value.dtype)
-        vectors.values[stmt.var] = var
-        return Let(var, value, span=stmt.span)
-    assert isinstance(stmt, Store)
-    indices = vectors.indices(stmt.buffer, stmt.indices)
-    if indices is stmt.indices:
-        # All iterations write one element: which is last is not said.
-        raise NotVector
-    return stmt.replaced(indices=indices, value=vectors.spread(vectors.of(stmt.value)))

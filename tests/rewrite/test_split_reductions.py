@@ -1,0 +1,209 @@
+"""SplitReductions, before and after: partial results in vectors, combined by halves, and the rest in order."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.rewrite import CheckReductions, Normalize, SplitReductions
+
+n, m = tl.dims("n m")
+SIZES = (0, 1, 15, 16, 17, 63, 64, 65, 80, 200)
+
+
+def lowered(source: str) -> tl.PrimFunc:
+    return SplitReductions()(CheckReductions()(Normalize()(tl.parse(source))))
+
+
+def expect(before: str, after: str) -> None:
+    found, wanted = lowered(before), Normalize()(tl.parse(after))
+    assert tl.structural_equal(found, wanted), f"{found}\nis not\n{wanted}"
+
+
+def test_a_sum_of_f64_has_32_partial_results() -> None:
+    expect(
+        """
+        n = tl.dim("n")
+
+        @tl.kernel
+        def total(x: tl.f64[n], y: tl.f64[1]):
+            for i in tl.reduce(n):
+                y[0] += x[i]
+        """,
+        """
+        n = tl.dim("n")
+
+        @tl.kernel
+        def total(x: tl.f64[n], y: tl.f64[1]):
+            if n >= 8:
+                partial = tl.alloc(tl.f64[32], scope="local")
+                partial[tl.ramp(0, 1, 32)] = tl.broadcast(tl.f64(-0.0), 32)
+                for i in range(0, n // 32 * 32, 32):
+                    partial[tl.ramp(0, 1, 32)] = partial[tl.ramp(0, 1, 32)] + x[tl.ramp(i, 1, 32)]
+                for i in range(n // 32 * 32, n // 8 * 8, 8):
+                    partial[tl.ramp(0, 1, 8)] = partial[tl.ramp(0, 1, 8)] + x[tl.ramp(i, 1, 8)]
+                partial[tl.ramp(0, 1, 16)] = partial[tl.ramp(0, 1, 16)] + partial[tl.ramp(16, 1, 16)]
+                partial[tl.ramp(0, 1, 8)] = partial[tl.ramp(0, 1, 8)] + partial[tl.ramp(8, 1, 8)]
+                partial[tl.ramp(0, 1, 4)] = partial[tl.ramp(0, 1, 4)] + partial[tl.ramp(4, 1, 4)]
+                partial[tl.ramp(0, 1, 2)] = partial[tl.ramp(0, 1, 2)] + partial[tl.ramp(2, 1, 2)]
+                y[0] = y[0] + (partial[0] + partial[1])
+            for i in range(n // 8 * 8, n):
+                y[0] = y[0] + x[i]
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        pytest.param("for i in tl.reduce(n):\n                y[0] += x[i, 0]", id="no neighbours"),
+        pytest.param("for i in tl.reduce(0, m, 2):\n                y[0] += x[0, i]", id="a step"),
+        pytest.param("for i in tl.reduce(3):\n                y[i % 2] += x[0, i]", id="different elements"),
+        pytest.param(
+            "for i in tl.reduce(m):\n                if i < 5:\n                    y[0] += x[0, i]", id="a branch"
+        ),
+    ],
+)
+def test_other_loops_run_in_order(loop: str) -> None:
+    source = f"""
+        n, m = tl.dims("n m")
+
+        @tl.kernel
+        def f(x: tl.f32[n, m], y: tl.f32[2]):
+            {loop}
+        """
+    expect(source, source.replace("tl.reduce", "range"))
+
+
+def both(kernel: tl.Kernel, *args: np.ndarray) -> np.ndarray:
+    """What compiled code and the interpreter, both on the lowered function, leave in the last array: the same."""
+    results = []
+    for run in (kernel, tl.compile(kernel.lowered).interpret):
+        given = [each.copy() for each in args]
+        run(*given)
+        results.append(given[-1])
+    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(*(np.copysign(1.0, each)[each == each] for each in results))
+    return results[0]
+
+
+@tl.kernel
+def combine(x: tl.f32[n], y: tl.f32[4]):
+    for i in tl.reduce(n):
+        y[0] += x[i]
+        y[1] = min(x[i], y[1])
+        y[2] = max(y[2], x[i])
+        y[3] -= x[i] * x[i]
+
+
+@tl.kernel
+def combine_bits(x: tl.i64[n], y: tl.i64[6]):
+    for i in tl.reduce(n):
+        square = x[i] * x[i]
+        y[0] += x[i]
+        y[1] *= x[i]
+        y[2] &= square
+        y[3] |= x[i]
+        y[4] ^= square
+        y[5] = max(y[5], x[i])
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_integers_come_out_as_in_order(size: int) -> None:
+    x = np.random.default_rng(size).integers(-(2**62), 2**62, size)
+    start = np.array([5, 3, -1, 0, 7, -(2**63)])
+    wanted = start.copy()
+    combine_bits.interpret(x, wanted)
+    np.testing.assert_array_equal(both(combine_bits, x, start), wanted)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_floats_lie_within_the_bound(size: int) -> None:
+    x = np.random.default_rng(size).standard_normal(size, np.float32)
+    found = both(combine, x, np.array([1, inf, -inf, 0], np.float32))
+    wide = x.astype(np.float64)
+    eps = np.finfo(np.float32).eps
+    assert abs(found[0] - (1 + wide.sum())) <= (size + 1) * eps * (1 + abs(wide).sum())
+    assert abs(found[3] + (wide**2).sum()) <= (size + 1) * eps * (wide**2).sum()
+    assert found[1] == min([inf, *x])
+    assert found[2] == max([-inf, *x])
+
+
+def test_sums_of_nothing_of_negative_zeros_and_of_infinities() -> None:
+    @tl.kernel
+    def total(x: tl.f32[n], y: tl.f32[1]):
+        for i in tl.reduce(n):
+            y[0] += x[i]
+
+    minus_zero = np.float32([-0.0])
+    for size in (0, 1, 16, 100):
+        assert np.signbit(both(total, np.full(size, -0.0, np.float32), minus_zero))[0]
+        assert not np.signbit(both(total, np.full(size + 1, 0.0, np.float32), minus_zero))[0]
+    infinite = np.ones(100, np.float32)
+    infinite[40] = inf
+    assert both(total, infinite, np.float32([0]))[0] == inf
+    infinite[90] = -inf
+    assert np.isnan(both(total, infinite, np.float32([0]))[0])
+
+
+def test_nan_is_found_wherever_it_stands() -> None:
+    for place in (0, 20, 64, 79):
+        x = np.arange(80, dtype=np.float32)
+        x[place] = nan
+        found = both(combine, x, np.array([0, inf, -inf, 0], np.float32))
+        assert np.isnan(found).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("i8", "int8"), ("u8", "uint8"), ("i16", "int16"), ("u32", "uint32"), ("f16", "float16"), ("bool_", "bool")],
+)
+def test_elements_of_every_type(name: str, dtype: str) -> None:
+    source = f"""
+    n = tl.dim("n")
+
+    @tl.kernel
+    def f(x: tl.{name}[n], y: tl.{name}[2]):
+        for i in tl.reduce(n):
+            y[0] {"|" if name == "bool_" else "+"}= x[i]
+            y[1] {"&" if name == "bool_" else "*"}= x[i]
+    """
+    kernel = tl.compile(tl.parse(source))
+    for size in (0, 5, 70, 150):
+        x = np.random.default_rng(size).integers(0, 2, size).astype(dtype)
+        wanted = np.ones(2, x.dtype)
+        kernel.interpret(x, wanted)
+        np.testing.assert_array_equal(both(kernel, x, np.ones(2, x.dtype)), wanted)
+
+
+def test_bounds_that_cross_or_wrap_around_give_no_iterations() -> None:
+    @tl.kernel
+    def total(x: tl.i64[n], y: tl.i64[1], start: tl.i64, stop: tl.i64):
+        for i in tl.reduce(start, stop):
+            y[0] += x[i]
+
+    x = np.arange(100)
+    for start, stop in ((0, 100), (3, 90), (90, 3), (2**63 - 1, -(2**63)), (-(2**63), -(2**63)), (40, 40)):
+        found = np.zeros(1, np.int64)
+        total(x, found, start, stop)
+        assert found[0] == sum(range(start, min(stop, 100)))
+
+
+def test_rows_with_elements_of_the_iterations_own() -> None:
+    @tl.kernel
+    def growth(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]], z: tl.out[tl.f32[n]]):
+        for i in tl.parallel(n):
+            total = tl.f32(0)
+            for j in tl.reduce(m):
+                y[i, j] = tl.exp(x[i, j])
+                total += y[i, j]
+            z[i] = total
+
+    x = np.random.default_rng(1).standard_normal((3, 100), np.float32)
+    y, z = growth(x)
+    np.testing.assert_allclose(y, np.exp(x), rtol=2e-7)
+    np.testing.assert_allclose(z, np.exp(x.astype(np.float64)).sum(1), rtol=1e-6)
+    assert "tl.ramp" in str(growth.lowered)
