@@ -44,7 +44,7 @@ def test_in_place_saves_a_buffer_and_can_be_turned_off() -> None:
 def test_tagged_memory_is_planned_as_the_target_says() -> None:
     x = np.arange(64, dtype=np.float32)
     assert np.array_equal(tagged(x), x[::-1])
-    assert [str(each) for each in tl.allocations(tagged.lowered)] == ["t: f32[64] in local.UB"]
+    assert [str(each) for each in tl.allocations(tagged.lowered)] == ["arena: f32[64] in local.UB"]
     with pytest.raises(tl.PlanError, match="does not describe"):
         tl.compile(tagged, target=tl.Target.host()).plan
 
@@ -91,14 +91,14 @@ def allocated(kernel: tl.Kernel) -> list[str]:
 def test_exact_dtype_keeps_element_types_apart() -> None:
     x = np.arange(64, dtype=np.float32)
     together, apart = (tl.compile(mixed, strategy="pack", exact_dtype=choice) for choice in (False, True))
-    assert allocated(together) == ["a: f32[128] in global"]
-    assert allocated(apart) == ["a: f32[64] in global", "b: i32[64] in global"]
+    assert allocated(together) == ["arena: f32[128] in global"]
+    assert allocated(apart) == ["arena: f32[64] in global", "arena_1: i32[64] in global"]
     assert np.array_equal(apart(x), mixed(x))
 
 
 def test_a_match_range_keeps_sizes_apart() -> None:
     x = np.arange(64, dtype=np.float32)
-    assert allocated(mixed) == ["a: f32[64] in global", "b: i32[64] in global"], "`c` takes the place of `a`"
+    assert allocated(mixed) == ["arena: f32[64] in global", "b: i32[64] in global"], "`c` takes the place of `a`"
     apart = tl.compile(mixed, strategy="share", in_place=False, match_range=8)
     assert allocated(apart) == ["a: f32[64] in global", "b: i32[64] in global", "c: f32[4] in global"]
     assert np.array_equal(apart(x), mixed(x))

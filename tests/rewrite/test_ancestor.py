@@ -50,7 +50,7 @@ CASES = {
                 B = tl.alloc(tl.f32[200], scope="local.L0A")
                 B[j] = 1.3
         """,
-        ("A: f32[200] in local.L0A",),
+        ("arena: f32[200] in local.L0A",),
     ),
     "another type in storage of its size": Case(
         """
@@ -65,7 +65,7 @@ CASES = {
                 C = tl.alloc(tl.f32[200], scope="local.L0A")
                 C[j] = 1.2
         """,
-        ("A: f32[200] in local.L0A",),
+        ("arena: f32[200] in local.L0A",),
     ),
     "two smaller ones of another type, side by side where one lay": Case(
         """
@@ -84,7 +84,7 @@ CASES = {
                 A2 = tl.alloc(tl.f32[200], scope="local.L0A")
                 A2[j] = A[j]
         """,
-        ("A: f32[500] in local.L0A",),
+        ("arena: f32[500] in local.L0A",),
         fewest=1600,
     ),
     "small storage grows": Case(
@@ -104,7 +104,7 @@ CASES = {
                 E = tl.alloc(tl.i16[400], scope="local.L0A")
                 E[j] = C[j]
         """,
-        ("A: i16[800] in local.L0A",),
+        ("arena: i16[800] in local.L0A",),
     ),
     "four types at a time, in units of the first": Case(
         """
@@ -121,7 +121,7 @@ CASES = {
             E = tl.alloc(tl.i8[1024], scope="local.L0A")
             E[j] = tl.i8(A[j]) + tl.i8(B[j]) + tl.i8(C[j]) + tl.i8(D[j])
         """,
-        ("A: f16[5120] in local.L0A",),
+        ("arena: f16[5120] in local.L0A",),
     ),
     "in place of one of two sources": Case(
         chain("global", "A = x[0, i]", "B = x[0, i] + 1", "C = A[i] + B[i] + B[0]", "C[i] + 1"),
@@ -129,7 +129,7 @@ CASES = {
     ),
     "in place of the first of two sources": Case(
         chain("local.L0A", "A = x[0, i] + x[1, i]", "B = x[0, i] * x[1, i]", "C = A[i] + B[i]", "C[i]"),
-        ("A: f32[20] in local.L0A",),
+        ("arena: f32[20] in local.L0A",),
     ),
     "five at a time": Case(
         chain(
@@ -140,7 +140,7 @@ CASES = {
             "D = A4[i] + B[i] + C[0]",
             "D[i] + C[i] + B[i]",
         ),
-        ("A0: f32[50] in local.L0A",),
+        ("arena: f32[50] in local.L0A",),
     ),
     "stages of vectors": Case(
         """
@@ -151,7 +151,7 @@ CASES = {
             B[tl.ramp(0, 1, 4)] = A[tl.ramp(0, 1, 4)] * tl.broadcast(2, 4)
             y[o, tl.ramp(0, 1, 4)] = B[tl.ramp(0, 1, 4)]
         """,
-        ("A: f32[4] in global",),
+        ("arena: f32[4] in global",),
     ),
     "axes of the buffers that share": Case(
         """
@@ -187,7 +187,7 @@ CASES = {
                 A[j] = 2
                 A[j] = A[j] + 2
         """,
-        ("A: f32[n] in global",),
+        ("arena: f32[n] in global",),
     ),
     "inside a while": Case(
         """
@@ -199,7 +199,7 @@ CASES = {
                 A[j] = A[j] + 2
                 j += 1
         """,
-        ("A: f32[n] in global", "j: i64[()] in local"),
+        ("arena: f32[n] in global", "j: i64[()] in local"),
     ),
 }
 
@@ -229,10 +229,10 @@ def test_tvm_does_as_tvm_and_pack_no_worse(name: str) -> None:
 @pytest.mark.parametrize(
     ("first", "second", "tvm", "share"),
     [
-        ("f32[64]", "i32[64]", ["a: f32[64]"], ["a: f32[64]"]),
-        ("f32[64]", "u8[100]", ["a: f32[64]"], ["a: f32[64]"]),
-        ("u8[800]", "f64[64]", ["a: u8[800]"], ["a: f64[100]"]),
-        ("u8[100]", "f64[64]", ["a: u8[100]", "b: f64[64]"], ["a: f64[64]"]),
+        ("f32[64]", "i32[64]", ["arena: f32[64]"], ["arena: f32[64]"]),
+        ("f32[64]", "u8[100]", ["arena: f32[64]"], ["arena: f32[64]"]),
+        ("u8[800]", "f64[64]", ["arena: u8[800]"], ["arena: f64[100]"]),
+        ("u8[100]", "f64[64]", ["a: u8[100]", "b: f64[64]"], ["arena: f64[64]"]),
     ],
     ids=["as large", "smaller", "smaller, of wider elements", "larger"],
 )
@@ -262,5 +262,5 @@ def test_lanes_go_before_bytes_and_storage_is_aligned_for_all(element: DType, sl
     b.store(wide, 0, 2.0)
     b.store(y, 0, wide[0])
     after = StorageRewrite(strategy)(Normalize()(b.build()))
-    assert [str(each) for each in tl.allocations(after)] == [f"a: {slot} in global"]
-    assert f"a = tl.alloc(tl.{slot}, alignment={64 if strategy == 'pack' else 8})" in str(after)
+    assert [str(each) for each in tl.allocations(after)] == [f"arena: {slot} in global"]
+    assert f"arena = tl.alloc(tl.{slot}, alignment={64 if strategy == 'pack' else 8})" in str(after)

@@ -47,7 +47,7 @@ def difference(x: tl.f32[n], y: tl.out[tl.f32[n]]):
 
 def test_an_arena_holds_all_that_lives_in_it_though_they_are_alike() -> None:
     rewritten = tl.passes.StorageRewrite(strategy=one_behind_the_other)(difference.ir)
-    assert [str(each) for each in tl.allocations(rewritten)] == ["more: f32[2*n] in global"]
+    assert [str(each) for each in tl.allocations(rewritten)] == ["arena: f32[2*n] in global"]
     assert tl.structural_equal(rewritten, tl.parse(REWRITTEN))
 
 

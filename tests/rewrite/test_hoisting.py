@@ -34,11 +34,11 @@ def test_the_storage_leaves_the_loop_and_the_buffer_keeps_its_shape() -> None:
     )
     after = kernel(
         """
-        t = tl.alloc(tl.f32[n])
+        arena = tl.alloc(tl.f32[n])
         for i in range(n):
-            t_1 = tl.view(t, tl.f32[i + 1], fresh=True)
-            t_1[i] = x[i, 0]
-            y[i, 0] = t_1[i]
+            t = tl.view(arena, tl.f32[i + 1], fresh=True)
+            t[i] = x[i, 0]
+            y[i, 0] = t[i]
         """
     )
     assert str(rewritten(before)).strip() == str(after).strip()

@@ -68,13 +68,37 @@ def test_buffers_of_different_shapes_share_storage_with_one_axis() -> None:
         y[0, 1] = b[0, 0]
         """,
         """
-        a = tl.alloc(tl.f32[n * m])
-        a_1 = tl.view(a, tl.f32[n], fresh=True)
-        a_1[0] = x[0, 0]
-        y[0, 0] = a_1[0]
-        b = tl.view(a, tl.f32[n, m], fresh=True)
+        arena = tl.alloc(tl.f32[n * m])
+        a = tl.view(arena, tl.f32[n], fresh=True)
+        a[0] = x[0, 0]
+        y[0, 0] = a[0]
+        b = tl.view(arena, tl.f32[n, m], fresh=True)
         b[0, 0] = x[0, 1]
         y[0, 1] = b[0, 0]
+        """,
+    )
+
+
+def test_storage_that_the_pass_makes_has_a_name_that_nothing_else_has() -> None:
+    expect_rewrite(
+        """
+        arena = tl.alloc(tl.f32[8])
+        arena[0] = x[0, 0]
+        y[0, 0] = arena[0]
+        wide = tl.alloc(tl.f32[16])
+        for arena_1 in range(n):
+            wide[0] = x[arena_1, 1]
+            y[arena_1, 1] = wide[0]
+        """,
+        """
+        arena_2 = tl.alloc(tl.f32[16])
+        arena = tl.view(arena_2, tl.f32[8], fresh=True)
+        arena[0] = x[0, 0]
+        y[0, 0] = arena[0]
+        wide = tl.view(arena_2, tl.f32[16], fresh=True)
+        for arena_1 in range(n):
+            wide[0] = x[arena_1, 1]
+            y[arena_1, 1] = wide[0]
         """,
     )
 
@@ -89,12 +113,12 @@ def test_an_allocation_leaves_serial_loops_and_ifs() -> None:
                 y[i, 0] = t[0]
         """,
         """
-        t = tl.alloc(tl.f32[m])
+        arena = tl.alloc(tl.f32[m])
         for i in range(n):
             if i > 2:
-                t_1 = tl.view(t, tl.f32[m], fresh=True)
-                t_1[0] = x[i, 0]
-                y[i, 0] = t_1[0]
+                t = tl.view(arena, tl.f32[m], fresh=True)
+                t[0] = x[i, 0]
+                y[i, 0] = t[0]
         """,
     )
 
@@ -110,11 +134,11 @@ def test_an_allocation_stays_inside_its_parallel_loop() -> None:
         """,
         """
         for i in tl.parallel(n):
-            t = tl.alloc(tl.f32[8])
+            arena = tl.alloc(tl.f32[8])
             for j in range(m):
-                t_1 = tl.view(t, tl.f32[8], fresh=True)
-                t_1[0] = x[i, j]
-                y[i, j] = t_1[0]
+                t = tl.view(arena, tl.f32[8], fresh=True)
+                t[0] = x[i, j]
+                y[i, j] = t[0]
         """,
     )
 
@@ -180,7 +204,8 @@ def test_with_exact_dtype_only_equal_types_share() -> None:
     )
     for strategy in ("share", "pack", "exact"):
         after = StorageRewrite(strategy, exact_dtype=True)(func)
-        assert [str(each) for each in tl.allocations(after)] == ["a: f32[80] in global", "b: i32[64] in global"]
+        types = [str(each).split(": ")[1] for each in tl.allocations(after)]
+        assert types == ["f32[80] in global", "i32[64] in global"]
 
 
 def test_merged_storage_has_the_widest_element_type_rounded_up_to_whole_elements() -> None:
@@ -192,7 +217,7 @@ def test_merged_storage_has_the_widest_element_type_rounded_up_to_whole_elements
         b[0] = x[0, 0]
         y[0, 1] = tl.f32(b[0])
     """
-    assert left(body) == ["a: f64[13] in global"]
+    assert left(body) == ["arena: f64[13] in global"]
 
 
 def test_a_slot_grows_to_its_largest_sharer() -> None:
@@ -204,8 +229,8 @@ def test_a_slot_grows_to_its_largest_sharer() -> None:
         b[0] = x[0, 0]
         y[0, 1] = b[0]
     """
-    assert left(body) == ["a: f32[200] in global"]
-    assert left(body, "tvm") == ["a: f32[200] in global"]
+    assert left(body) == ["arena: f32[200] in global"]
+    assert left(body, "tvm") == ["arena: f32[200] in global"]
 
 
 def test_sizes_that_nothing_proves_comparable_share_their_maximum() -> None:
@@ -217,7 +242,7 @@ def test_sizes_that_nothing_proves_comparable_share_their_maximum() -> None:
         b[0] = x[0, 0]
         y[0, 1] = b[0]
     """
-    assert left(body) == ["a: f32[max(m, n)] in global"]
+    assert left(body) == ["arena: f32[max(m, n)] in global"]
 
 
 def test_a_size_made_of_a_let_is_hoisted_with_what_the_let_stands_for() -> None:
@@ -230,12 +255,12 @@ def test_a_size_made_of_a_let_is_hoisted_with_what_the_let_stands_for() -> None:
             y[i, 0] = t[0]
         """,
         """
-        t = tl.alloc(tl.f32[m // 2 + 1])
+        arena = tl.alloc(tl.f32[m // 2 + 1])
         for i in range(n):
             k = m // 2 + 1
-            t_1 = tl.view(t, tl.f32[k], fresh=True)
-            t_1[0] = x[i, 0]
-            y[i, 0] = t_1[0]
+            t = tl.view(arena, tl.f32[k], fresh=True)
+            t[0] = x[i, 0]
+            y[i, 0] = t[0]
         """,
     )
 
@@ -326,7 +351,7 @@ def test_big_sizes_are_exact() -> None:
         b[0, 0, 0] = 1
         y[0, 1] = b[0, 0, 0]
     """
-    assert left(body) == ["a: i32[536870912] in global"]
+    assert left(body) == ["arena: i32[536870912] in global"]
 
 
 def test_one_statement_object_twice_gets_storage_that_is_right_at_both_places() -> None:
@@ -340,8 +365,8 @@ def test_one_statement_object_twice_gets_storage_that_is_right_at_both_places() 
     (loop,) = func.body.stmts
     doubled = func.replaced(body=SeqStmt((loop, loop)))
     after = rewritten(doubled)
-    assert [str(each) for each in tl.allocations(after)] == ["t: f32[64] in global"]
-    assert str(after).count("tl.view(t") == 2
+    assert [str(each) for each in tl.allocations(after)] == ["arena: f32[64] in global"]
+    assert str(after).count("tl.view(arena") == 2
 
 
 def test_storage_scope_attributes_become_fields() -> None:
@@ -451,7 +476,7 @@ def test_what_is_cut_off_at_nought_is_proved_to_lie_inside_the_largest(strategy:
             d[i] = x[0, 0]
             y[0, 0] = d[i]
     """
-    assert left(body, strategy) == ["a: f32[max(13*m, 32*m*max(n - 6, 0), 321*m*max(n - 2, 0))] in global"]
+    assert left(body, strategy) == ["arena: f32[max(13*m, 32*m*max(n - 6, 0), 321*m*max(n - 2, 0))] in global"]
 
 
 @pytest.mark.parametrize("strategy", ["pack", "auto"])

@@ -34,14 +34,14 @@ def both_alive(first: str, second: str) -> str:
 @pytest.mark.parametrize("strategy", ["tvm", "share"])
 def test_all_of_one_tagged_scope_is_one_allocation_with_each_part_aligned(strategy: str) -> None:
     func = rewritten(both_alive("tl.f32[3]", "tl.f32[5]"), strategy)
-    assert [str(each) for each in tl.allocations(func)] == ["a: f32[16] in local.UB"]
-    assert "b = tl.view(a, tl.f32[5], byte_offset=32, fresh=True)" in str(func)
+    assert [str(each) for each in tl.allocations(func)] == ["arena: f32[16] in local.UB"]
+    assert "b = tl.view(arena, tl.f32[5], byte_offset=32, fresh=True)" in str(func)
 
 
 def test_mixed_types_are_placed_by_bytes() -> None:
     func = rewritten(both_alive("tl.i8[3]", "tl.f32[5]"))
     assert [each.bytes for each in tl.allocations(func)] == [64]
-    assert "b = tl.view(a, tl.f32[5], byte_offset=32, fresh=True)" in str(func)
+    assert "b = tl.view(arena, tl.f32[5], byte_offset=32, fresh=True)" in str(func)
 
 
 def test_lifetimes_that_do_not_overlap_share() -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
+from itertools import chain, count
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis import LinearSequence, linear_sequence
@@ -21,6 +23,7 @@ from tirlite.ir import (
     For,
     ForKind,
     IntImm,
+    Let,
     Node,
     PrimFunc,
     Rule,
@@ -122,7 +125,7 @@ def _by_shape(chosen: StorageChoices, func: PrimFunc) -> PrimFunc | None:
     if chosen.on_plan is not None:
         chosen.on_plan(shapes)
     merger = _Merger(func, found, plans.constant)
-    declared = declarations(found, plans, merger.spans)
+    declared = declarations(found, plans, merger.spans, merger.fresh)
     result = declared.wrapped(merger.rewrite(declared), plans)
     if chosen.check:
         taken = (*plans.constant.in_place, *plans.in_place)
@@ -298,6 +301,21 @@ class _Merger:
         self.offsets: dict[Size, Expr] = {}
         self.attached: dict[Var | None, list[Stmt]] = {}
 
+    @cached_property
+    def names(self) -> set[str]:
+        """The names that the function has taken, and those of the arenas."""
+        body = self.func.body
+        loops = [each.var for each in statements_of(body, For)]
+        lets = [each.var for each in statements_of(body, Let)]
+        views = [each.buffer for each in statements_of(body, View)]
+        return {each.name for each in (*self.entry_variables, *self.spans, *loops, *lets, *views)}
+
+    def fresh(self, wish: str) -> str:
+        """A name like `wish`, which nothing in the function has."""
+        name = next(name for name in chain((wish,), map(f"{wish}_{{}}".format, count(1))) if name not in self.names)
+        self.names.add(name)
+        return name
+
     def rewrite(self, by_shape: Declarations | None = None) -> PrimFunc:
         """The function with the pools of the plan, and with what is declared besides."""
         if by_shape is not None:
@@ -348,8 +366,8 @@ class _Merger:
     def storage(self, members: list[tuple[Buffer, Size]], size: Size, align: int) -> Buffer:
         """The buffer of `size` bytes in which the members live at their offsets.
 
-        It is the first of them, where all are alike, and no loop declares it anew; else it has one axis, and the
-        element type of the widest among them.
+        It is the first of them, where all are alike, and no loop declares it anew; else it has a name of its own, one
+        axis, and the element type of the widest among them.
         """
         first = members[0][0]
         shape = self.extents_of(first)
@@ -370,7 +388,8 @@ class _Merger:
             return first
         extents = shape if alike else (ceildiv(size, widest.bytes),)
         exprs = tuple(self.extents.expr(extent) for extent in extents if extent is not None)
-        return replace(first, dtype=widest, shape=exprs, alignment=alignment, volatile=False)
+        name = self.fresh("arena")
+        return replace(first, name=name, dtype=widest, shape=exprs, alignment=alignment, volatile=False)
 
     def extents_of(self, buffer: Buffer) -> tuple[Size | None, ...]:
         return tuple([self.extents.size(extent) for extent in buffer.shape])

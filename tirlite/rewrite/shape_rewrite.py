@@ -6,7 +6,7 @@ view at `plan[i]`; the attribute `disjoint` around the body lists what lies apar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tirlite.analysis import Lifetime
 from tirlite.diag import Span
@@ -45,10 +45,15 @@ class Declarations:
         return func.replaced(params=(*func.params, self.plan), body=SeqStmt((body,), span=func.body.span))
 
 
-def declarations(found: StorageProblem, plans: PerShape, spans: Mapping[Buffer, Span | None]) -> Declarations:
-    """What stands for the entries of the plans. `spans` are those of the Allocates that are replaced."""
+def declarations(
+    found: StorageProblem, plans: PerShape, spans: Mapping[Buffer, Span | None], fresh: Callable[[str], str]
+) -> Declarations:
+    """What stands for the entries of the plans. `spans` are those of the Allocates that are replaced.
+
+    `fresh` gives a name like a wish that nothing in the function has.
+    """
     entries = len(plans.sizes)
-    plan = Buffer("plan", i64, (const(entries, i64),))
+    plan = Buffer(fresh("plan"), i64, (const(entries, i64),))
     members: list[list[tuple[str, Lifetime]]] = [[] for _ in plans.arenas]
     for name, entry in plans.entry_of.items():
         members[plans.conditions.arenas[entry]].append((name, found.lifetimes[name]))
@@ -57,7 +62,7 @@ def declarations(found: StorageProblem, plans: PerShape, spans: Mapping[Buffer, 
     for number, inside in enumerate(members):
         first = inside[0][1]
         align = max(plans.conditions.aligns[plans.entry_of[name]] for name, _ in inside)
-        arena = Buffer("arena", u8, (_entry(plan, number),), first.buffer.scope, align)
+        arena = Buffer(fresh("arena"), u8, (_entry(plan, number),), first.buffer.scope, align)
         arenas.append((attach_loop(first.attach), Allocate(arena, span=spans[first.buffer])))
         for name, lifetime in inside:
             offset = _entry(plan, plans.entry_of[name])
