@@ -1,5 +1,6 @@
 """A dim is its name: within a kernel all dims of one name are one."""
 
+from io import StringIO
 from types import ModuleType
 
 import numpy as np
@@ -93,3 +94,107 @@ def test_the_builder_makes_one_dim_of_all_with_one_name() -> None:
     assert tl.compile(func)(np.zeros(2, np.float32)).tolist() == [2, 2]
     with pytest.raises(tl.KernelError, match="two dims are called `n`"):
         built(tl.dim("n", max=8))
+
+
+def hidden(x: tl.f32[m], n: tl.i64, y: tl.out[tl.f32[n]]):
+    y[0] = x[0]
+
+
+def hidden_in_texts(x: "tl.f32[m]", n: "tl.i64", y: "tl.out[tl.f32[n]]"):
+    y[0] = x[0]
+
+
+def hidden_by_an_array(n: tl.f32[n]):
+    n[0] = 1
+
+
+def hidden_by_its_name(x: tl.f32[shapes.n], n: tl.i64):
+    x[0] = n
+
+
+@pytest.mark.parametrize("function", [hidden, hidden_in_texts, hidden_by_an_array, hidden_by_its_name])
+def test_a_parameter_does_not_hide_a_dim(function: object) -> None:
+    with pytest.raises(tl.KernelError, match="parameter `n` has the name of a dim") as error:
+        tl.kernel(function)
+    assert error.value.code == "hidden-dim"
+
+
+def test_a_dim_that_a_kernel_does_not_use_is_a_name_like_any_other() -> None:
+    @tl.kernel
+    def count(x: tl.f32[m], h: tl.i64, y: tl.out[tl.i64[1]]):
+        n = 0
+        for _ in range(m):
+            n += h
+        y[0] = n
+
+    assert count(np.zeros(3, np.float32), 2).tolist() == [6]
+
+    @tl.kernel
+    def loop(n: tl.i64, y: tl.i64[m]):
+        for i in range(m):
+            y[i] = n
+
+    y = np.zeros(3, np.int64)
+    loop(7, y)
+    assert y.tolist() == [7, 7, 7]
+
+
+def test_what_is_no_dim_takes_no_name_of_a_dim_further_up_in_the_text() -> None:
+    b = tl.ir.Builder("outer")
+    k = b.param("n", tl.i64)
+    x = b.param("x", tl.f32[k])
+
+    @tl.kernel
+    def negate(x: tl.f32[n]):
+        for i in range(n):
+            x[i] = -x[i]
+
+    b.add(tl.ir.KernelCall(negate.ir, (tl.ir.BufferRef(x),)))
+    text = str(b.build())
+    assert "def outer(n_1: tl.i64, x: tl.f32[n_1]):" in text
+    assert str(tl.parse(text)) == text
+
+
+größe, 高さ = tl.dims("größe 高さ")
+
+
+@tl.kernel
+def fläche(eingäbe: tl.f32[größe, 高さ], summe: tl.out[tl.f32[größe]]):
+    zwischen = tl.alloc(tl.f32[größe, 高さ])
+    for ä in range(größe):
+        for j in range(高さ):
+            zwischen[ä, j] = eingäbe[ä, j] * 2
+    for ä in range(größe):
+        summe[ä] = 0
+        for j in range(高さ):
+            summe[ä] = summe[ä] + zwischen[ä, j]
+
+
+def test_names_of_any_script_stay_as_they_are() -> None:
+    for func in (fläche.ir, fläche.lowered):
+        assert 'größe, 高さ = tl.dims("größe 高さ")' in str(func)
+        assert "def fläche(eingäbe: tl.f32[größe, 高さ], summe: tl.out[tl.f32[größe]]):" in str(func)
+        assert tl.structural_equal(tl.parse(str(func)), func)
+    assert fläche(eingäbe=np.ones((2, 3), np.float32)).tolist() == [6, 6]
+    assert str(fläche.plan.total) == "4*größe*高さ"
+    problem = tl.plan.read_csv(StringIO(tl.plan.write_csv(fläche.plan.problem, fläche.plan)))
+    assert problem.requests[0].size == fläche.plan.total
+
+    g = tl.graph.Builder("straße")
+    x = g.input("eingäbe", tl.f32[größe, 3])
+    net = tl.graph.compile(g.function({"ausgäbe": g.relu(x)}))
+    assert "def straße(eingäbe: tl.f32[größe, 3], ausgäbe: tl.out[tl.f32[größe, 3]]):" in str(net.kernel.ir)
+    assert net(np.full((1, 3), -1, np.float32)).tolist() == [[0, 0, 0]]
+
+
+def test_names_are_those_that_python_reads() -> None:
+    (ligature,) = tl.dims("ﬁ")
+    assert ligature.name == "fi"
+    with pytest.raises(tl.KernelError, match="is no name of a dim"):
+        tl.dim("𝐢𝐟")
+    b = tl.ir.Builder("f²")
+    x, y = b.param("ﬁ", tl.f32[ligature]), b.param("fi", tl.f32[4])
+    b.store(x, 0, y[1])
+    func = b.build()
+    assert "def f2(fi_1: tl.f32[fi], fi_2: tl.f32[4]):" in str(func)
+    assert tl.structural_equal(tl.parse(str(func)), func)

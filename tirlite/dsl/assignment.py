@@ -113,11 +113,13 @@ class Assignments:
     def release(self, name: str) -> None:
         self._fixed.pop(name, None)
 
+    def is_free(self, name: str) -> bool:
+        """Whether `name` may be assigned at all."""
+        return name not in self._fixed
+
     def check(self, name: str, use: Use, span: Span) -> None:
         """Returns if `name` may be bound as `use` here."""
         what = self._fixed.get(name)
-        if what is None and self._expressions.surroundings.has_dim(name):
-            what = "a dim"
         if what is not None:
             advice = f"name an element: {name}[...]" if what == "an array parameter" else "take another name"
             raise FixedName(name, what, advice, span=span).error()

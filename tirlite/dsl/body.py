@@ -11,6 +11,7 @@ from tirlite.dsl.expression import Expressions, Invoke
 from tirlite.dsl.local_names import Block, local_names
 from tirlite.dsl.places import Places
 from tirlite.dsl.scope import Scope
+from tirlite.dsl.signature import annotated_names
 from tirlite.dsl.statement import Statements
 from tirlite.dsl.surroundings import Surroundings
 from tirlite.ir.stmt import SeqStmt
@@ -36,6 +37,9 @@ class Body:
         self.expressions = Expressions(places, surroundings, self.scope, params, invoker(self.scope))
         self.names = local_names(tree, self.expressions.is_declaration)
         self.assignments = Assignments(self.expressions, self.scope, self.names, types)
+        self.dims = {name for name in annotated_names(tree.args.args) if surroundings.has_dim(name)}
+        for name in self.dims:
+            self.assignments.fix(name, "a dim")
         self.statements = Statements(self.expressions, self.scope, self.names, self.assignments)
 
     def declare(self, name: str, value: object, what: str, node: ast.AST) -> None:
@@ -45,8 +49,7 @@ class Body:
 
     def steps(self, *, gives_value: bool) -> Steps[SeqStmt]:
         """The statements; the result, where the function `gives_value`, is in `statements.result` after them."""
-        around = self.expressions.surroundings
-        self.expressions.local.update(name for name in self.names.kinds if not around.has_dim(name))
+        self.expressions.local.update(name for name in self.names.kinds if name not in self.dims)
         if gives_value:
             self.statements.returns = tail_returns(self.tree.body, self.expressions.is_static)
         body, _ = yield self.statements.body(self.tree, "body")

@@ -7,6 +7,7 @@ import keyword
 from tirlite.diag import Message, nearest, public
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Var
+from tirlite.ir.printer_names import as_python_reads
 from tirlite.sizes import Dim
 
 
@@ -51,7 +52,8 @@ def dim(name: str, **facts: int | None) -> Var:
     Facts that hold at every call help the planner: `min` (inclusive, 1 if not given), `max` (inclusive), `multiple_of`.
     Raises KernelError for facts that no integer obeys.
     """
-    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+    called = as_python_reads(name) if isinstance(name, str) else ""
+    if not called.isidentifier() or keyword.iskeyword(called):
         raise BadDimName(repr(name)).error()
     for fact, value in facts.items():
         if fact not in _FACTS:
@@ -60,7 +62,7 @@ def dim(name: str, **facts: int | None) -> Var:
         if (isinstance(value, bool) or not isinstance(value, int)) and not (fact == "max" and value is None):
             raise BadDimFact(name, fact, repr(value)).error()
     given = {fact: value for fact, value in facts.items() if value is not None}
-    return Var(name, i64, Dim(name, **given))
+    return Var(called, i64, Dim(called, **given))
 
 
 @public

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 
 from tirlite.diag import KernelError, Message
 from tirlite.dsl.expression import Expressions
@@ -44,6 +45,20 @@ class BadParameter(Message):
     what: str
 
 
+class HiddenDim(Message):
+    """A parameter has the name of a dim that the kernel uses: what the name means would depend on where it stands.
+
+    Example: `def f(x: tl.f32[n], n: tl.i64):`, where `n` is a dim.
+    Fix: Give the parameter another name. The dim needs none: its value comes with the arrays.
+    """
+
+    code = "hidden-dim"
+    title = "parameter `{name}` has the name of a dim that this kernel uses"
+    help = "give the parameter another name; the value of a dim comes with the arrays"
+
+    name: str
+
+
 class BadText(Message):
     """Text for `tl.parse` holds something else than dims, one kernel, and the kernels that it calls before it.
 
@@ -75,6 +90,25 @@ def arguments_of(tree: ast.FunctionDef, places: Places) -> list[ast.arg]:
         instead = "mark a parameter as an output: y: tl.out[tl.f32[n]]"
         raise NotInKernels("the type of a result", instead, span=places.span(tree.returns)).error()
     return args.args
+
+
+def annotated_names(arguments: Sequence[ast.arg]) -> set[str]:
+    """The names in the annotations of parameters, of those too that are texts."""
+    found: set[str] = set()
+    for arg in arguments:
+        for node in ast.walk(arg.annotation) if arg.annotation is not None else ():
+            if isinstance(node, ast.Name):
+                found.add(node.id)
+            elif node is arg.annotation and isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.update(re.findall(r"[^\W\d]\w*", node.value))
+    return found
+
+
+def refuse_hidden_dims(arguments: Sequence[ast.arg], dims: Collection[str], places: Places) -> None:
+    """Raises KernelError for a parameter that has the name of one of the dims of its kernel."""
+    for arg in arguments:
+        if arg.arg in dims:
+            raise HiddenDim(arg.arg, span=places.span(arg)).error()
 
 
 def parameter_of(

@@ -106,7 +106,7 @@ class Statements:
         """Marks what `stmt` should have bound, so that its uses are not reported as well."""
         for node in ast.walk(stmt):
             name = bound_by(node)
-            if name and not self.expressions.surroundings.has_dim(name):
+            if name and self.assignments.is_free(name):
                 self.expressions.local.add(name)
                 self.scope.bind_wrong(name, self._span(node))
 

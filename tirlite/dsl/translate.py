@@ -15,7 +15,7 @@ from tirlite.dsl.dims import dim, dims
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.places import Places
 from tirlite.dsl.scope import Scope
-from tirlite.dsl.signature import BadText, arguments_of, parameter_of
+from tirlite.dsl.signature import BadText, arguments_of, parameter_of, refuse_hidden_dims
 from tirlite.dsl.statement import MOST_REPORTED
 from tirlite.dsl.surroundings import Surroundings, surroundings_of
 from tirlite.dsl.syntax import function_syntax, text_syntax, trimmed
@@ -161,6 +161,7 @@ def _kernel(
     if mistakes:
         raise KernelError(*mistakes[:MOST_REPORTED])
     func = with_one_dim_each(func)
+    refuse_hidden_dims(arguments, {dim.name for dim in func.dims}, places)
     validate(func, known)
     return func
 
@@ -177,6 +178,7 @@ def _attempt(
     body = Body(tree, places, surroundings, types, lambda scope: _invocation(scope, surroundings, types))
     params: list[Var | Buffer] = []
     outputs: list[Buffer] = []
+    refuse_hidden_dims(arguments, body.dims, places)
     for arg in arguments:
         with body.statements.reporting(arg.arg, arg):
             param, is_output = parameter_of(arg, body.expressions, annotations)

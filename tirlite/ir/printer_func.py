@@ -25,25 +25,33 @@ def function_text(func: Function, mark: Node | Buffer | None = None) -> str:
         demand_few_repeats(each)
     names: dict[Function, str] = {}
     if len(functions) == 1:
-        return laid_out(_function_lines(func, names, mark))
+        return laid_out(_function_lines(func, names, mark, set()))
     digests = called_digests(func)
     taken = Names()
     own = taken.fresh(func.name)
     known: dict[bytes, str] = {}
     lines: list[Line] = []
+    dims: set[str] = set()
     for callee in functions[:-1]:
         digest = digests[callee]
         if digest not in known:
             known[digest] = names[callee] = taken.fresh(callee.name)
-            lines += [*_function_lines(callee, names, mark), (0, ""), (0, "")]
+            lines += [*_function_lines(callee, names, mark, dims), (0, ""), (0, "")]
         names[callee] = known[digest]
-    return laid_out([*lines, *_function_lines(func, {**names, func: own}, mark)])
+    return laid_out([*lines, *_function_lines(func, {**names, func: own}, mark, dims)])
 
 
-def _function_lines(func: Function, functions: Mapping[Function, str], mark: Node | Buffer | None) -> list[Line]:
-    """A function by itself, with the declarations of its dims in front; `functions` are the names of its callees."""
+def _function_lines(
+    func: Function, functions: Mapping[Function, str], mark: Node | Buffer | None, dims: set[str]
+) -> list[Line]:
+    """A function by itself, with the declarations of its dims in front; `functions` are the names of its callees.
+
+    `dims` are the names of those declared further up, of which the text goes on: nothing else takes one of these.
+    """
     names = Names(mark, functions)
     header = _dims_text(func.dims, names)
+    names.reserve(dims)
+    dims.update(map(names.of, func.dims))
     for param in func.params:
         names.define(param)
     signature = ", ".join(_param_text(param, names, is_output=param in func.outputs) for param in func.params)

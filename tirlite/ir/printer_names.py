@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import keyword
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.kernel_call import Function
@@ -13,14 +12,29 @@ from tirlite.show import framed
 
 # What the printed text needs for itself.
 _RESERVED = frozenset(keyword.kwlist) | {"tl", "range", "min", "max", "abs", "bool", "int", "float"}
-_NOT_IN_NAMES = re.compile(r"\W", re.ASCII)
+
+
+def as_python_reads(name: str) -> str:
+    """`name` in the form in which Python compares names: a ligature is its letters."""
+    if name.isascii():
+        return name
+    from unicodedata import normalize
+
+    return normalize("NFKC", name)
+
+
+def identifier(name: str) -> str:
+    """`name` with `_` for all that cannot stand in an identifier; keywords as they are."""
+    cleaned = as_python_reads(name)
+    if cleaned.isidentifier():
+        return cleaned
+    cleaned = "".join(each if f"_{each}".isidentifier() else "_" for each in cleaned)
+    return cleaned if cleaned.isidentifier() else f"_{cleaned}"
 
 
 def legal(name: str) -> str:
     """`name` as an identifier that means nothing else in the text: `local.A` is `local_A`, `in` is `in_`."""
-    cleaned = _NOT_IN_NAMES.sub("_", name) or "_"
-    if cleaned[0].isdigit():
-        cleaned = f"_{cleaned}"
+    cleaned = identifier(name)
     return f"{cleaned}_" if cleaned in _RESERVED else cleaned
 
 
@@ -59,6 +73,10 @@ class Names:
         name = self.fresh(entity.name)
         self._names[entity] = name
         return self._shown(entity, name)
+
+    def reserve(self, names: Iterable[str]) -> None:
+        """From here on nothing is given one of these names."""
+        self._taken.update(names)
 
     def _shown(self, entity: Var | Buffer, name: str) -> str:
         return framed(name) if entity is self.mark else name

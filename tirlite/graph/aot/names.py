@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import keyword
-import re
 
 from tirlite.diag import GraphError, Message, Span
+from tirlite.ir.printer_names import identifier
 
 
 class NameClash(Message):
@@ -35,7 +35,7 @@ class Names:
 
     def exact(self, given: str, span: Span | None = None) -> str:
         """The identifier for a name that callers use. Raises GraphError where another has it already."""
-        name = identifier(given)
+        name = name_of(given)
         if name in self._taken:
             raise NameClash(self._taken[name], given, self._function, name, span=span).error()
         self._taken[name] = given
@@ -43,7 +43,7 @@ class Names:
 
     def fresh(self, given: str) -> str:
         """An identifier like a name, with a number behind it where that is taken."""
-        base = name = identifier(given)
+        base = name = name_of(given)
         count = 0
         while name in self._taken:
             count += 1
@@ -52,7 +52,7 @@ class Names:
         return name
 
 
-def identifier(name: str) -> str:
-    """The name with `_` for all that cannot stand in an identifier."""
-    made = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return f"_{made}" if not made or made[0].isdigit() or keyword.iskeyword(made) else made
+def name_of(given: str) -> str:
+    """The name with `_` for all that cannot stand in one, and before a keyword."""
+    made = identifier(given)
+    return f"_{made}" if keyword.iskeyword(made) else made

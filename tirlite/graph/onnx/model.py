@@ -11,7 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from tirlite.diag import GraphError, Message, TirliteError, public
-from tirlite.graph.aot.names import identifier
+from tirlite.graph.aot.names import name_of
 from tirlite.graph.builder.builder import Builder
 from tirlite.graph.expr import Expr, Var
 from tirlite.graph.function import Function
@@ -154,7 +154,7 @@ class _Import:
         self.constants = constants
         self.name = name
         graph = model.graph
-        self.builder = Builder(identifier(graph.name or Path(name).stem or "model"))
+        self.builder = Builder(name_of(graph.name or Path(name).stem or "model"))
         self.read = TensorReader(name, folder)
         self.dims = known
         self.merged = merged
@@ -196,15 +196,15 @@ class _Import:
 
     def _finished(self, names: Names, wanted: Sequence[str]) -> Function:
         results: dict[str, Expr] = {}
-        taken = {identifier(value.name) for value in names.values() if isinstance(value, Var)}
+        taken = {name_of(value.name) for value in names.values() if isinstance(value, Var)}
         for name in wanted:
             value = names.get(name)
             if not isinstance(value, Expr):
                 raise BadOnnxModel(self.name, f"nothing computes its output `{name}`").error()
             shown = name
-            while identifier(shown) in taken:
+            while name_of(shown) in taken:
                 shown += "_out"
-            taken.add(identifier(shown))
+            taken.add(name_of(shown))
             results[shown] = value
         return self.builder.function(results)
 
@@ -245,7 +245,7 @@ class _Import:
             if proto.dim_value < 0:
                 raise BadOnnxModel(self.name, f"input `{name}` has extent {proto.dim_value} along axis {axis}").error()
             return int(proto.dim_value)
-        called = identifier(proto.dim_param or f"{name}_{axis}")
+        called = name_of(proto.dim_param or f"{name}_{axis}")
         self.seen[called] = None
         if called in self.bound:
             return self.bound[called]
