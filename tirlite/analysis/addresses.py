@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from tirlite.analysis.exactness import stays_exact
 from tirlite.analysis.index_space import IndexSpace
-from tirlite.analysis.linear import Linear, Unknown
 from tirlite.ir import Buffer, Expr, Load, Store
 from tirlite.record import record
 from tirlite.sizes import Size
+from tirlite.sizes.poly import Quotient, Remainder, varies
+from tirlite.sizes.unknown import Unknown, ends, relation_of, terms_in
 
 
 @record(eq=False)
@@ -18,8 +19,8 @@ class Window:
     """
 
     buffer: Buffer
-    start: Linear
-    inner: tuple[Linear, ...]
+    start: Size
+    inner: tuple[Size, ...]
     moves: bool
 
     @property
@@ -34,8 +35,8 @@ class Window:
             and self.element == other.element
             and len(self.inner) == len(other.inner)
             and len(self.buffer.shape) == len(other.buffer.shape)
-            and self.start.same_as(other.start)
-            and all(a.same_as(b) for a, b in zip(self.inner, other.inner, strict=True))
+            and self.start == other.start
+            and self.inner == other.inner
         )
 
 
@@ -44,13 +45,12 @@ class Address:
     """The index of an access along each axis of `window`; a vector access also varies with its lane."""
 
     window: Window
-    indices: tuple[Linear, ...]
+    indices: tuple[Size, ...]
 
     @property
     def key(self) -> object:
         """Equal for accesses of one window with equal indices."""
-        indices = tuple((index.constant, frozenset(index.terms.items())) for index in self.indices)
-        return self.window.buffer, indices
+        return self.window.buffer, self.indices
 
 
 class Addresses:
@@ -74,61 +74,63 @@ class Addresses:
         indices = tuple(self._index(index, node.buffer, axis, lane) for axis, index in enumerate(node.indices))
         return Address(window, indices)
 
-    def bytes(self, address: Address) -> Linear | None:
+    def bytes(self, address: Address) -> Size | None:
         """The first byte of the element, counted from the start of the allocation; None where a stride is no size."""
         stride: Size = address.window.element
         total = address.window.start
         for axis in reversed(range(len(address.indices))):
-            total = total.plus(address.indices[axis], stride)
+            total = total + stride * address.indices[axis]
             if axis > 0:
                 extent = address.window.inner[axis - 1]
-                if not extent.is_constant:
+                if varies(extent):
                     return None
-                stride = stride * extent.constant
-        return self._recombined(total)
-
-    def _recombined(self, total: Linear) -> Linear:
-        """The same sum, with what was taken apart by a division put together again where both parts are in it."""
-        for unknown in tuple(total.terms):
-            relation = self.space.relations.get(unknown)
-            coefficient = total.terms.get(unknown, 0)
-            if coefficient != 0 and relation is not None and relation.terms[unknown] == -1:
-                whole = total.plus(relation, coefficient)
-                if all(
-                    part not in whole.terms for part in relation.terms if self.space.relations.get(part) is relation
-                ):
-                    total = whole
-        return total
+                stride = stride * extent
+        return _recombined(total)
 
     def window(self, buffer: Buffer) -> Window:
         if buffer not in self._windows:
-            start = Linear(0)
+            start: Size = 0
             path = self.space.definitions.path(buffer)
             for view in path:
-                offset = self.space.linear(view.byte_offset)
-                ends = offset.ends()
+                offset = self.space.size(view.byte_offset)
+                between = ends(offset)
                 # What lies inside of a buffer that exists does not wrap around, however much its dims might be.
-                exact = stays_exact(*ends) or stays_exact(*ends, self._most_bytes(view.source))
-                start = start.plus(offset if exact else _unknown())
+                exact = stays_exact(*between) or stays_exact(*between, self._most_bytes(view.source))
+                start = start + (offset if exact else _unknown())
             inner = tuple(self._extent(extent, buffer) for extent in buffer.shape[1:])
-            moves = bool(path) and not all(each.is_constant for each in (start, *inner))
+            moves = bool(path) and any(map(varies, (start, *inner)))
             self._windows[buffer] = Window(buffer, start, inner, moves)
         return self._windows[buffer]
 
-    def _index(self, index: Expr, buffer: Buffer, axis: int, lane: Unknown | None) -> Linear:
-        linear, extent = self.space.linear(index, lane), self._extent(buffer.shape[axis], buffer)
-        known = extent.constant if extent.is_constant else None
-        return linear if self.space.is_exact_at(index, linear, known) else _unknown()
+    def _index(self, index: Expr, buffer: Buffer, axis: int, lane: Unknown | None) -> Size:
+        size, extent = self.space.size(index, lane), self._extent(buffer.shape[axis], buffer)
+        known = None if varies(extent) else extent
+        return size if self.space.is_exact_at(index, size, known) else _unknown()
 
     def _most_bytes(self, buffer: Buffer) -> Size | None:
-        is_known = all(self._extent(extent, buffer).is_constant for extent in buffer.shape)
+        is_known = not any(varies(self._extent(extent, buffer)) for extent in buffer.shape)
         return self.space.extents.bytes(buffer) if is_known else None
 
-    def _extent(self, extent: Expr, buffer: Buffer) -> Linear:
+    def _extent(self, extent: Expr, buffer: Buffer) -> Size:
         """An extent of a buffer. That of a view may wrap around, while what is allocated is as large as it says."""
-        linear = self.space.linear(extent)
-        return linear if buffer not in self.space.definitions.views or self.space.is_exact(linear) else _unknown()
+        size = self.space.size(extent)
+        return size if buffer not in self.space.definitions.views or self.space.is_exact(size) else _unknown()
 
 
-def _unknown() -> Linear:
-    return Linear(0, {Unknown("an index", steady=False): 1})
+def _recombined(total: Size) -> Size:
+    """The same sum, with what was taken apart by a division put together again where both parts are in it."""
+    for atom, coefficient in terms_in(total).items():
+        relation = relation_of(atom) if isinstance(atom, Remainder) else None
+        if relation is not None:
+            whole = total + coefficient * relation
+            if _divisions(whole) < _divisions(total):
+                total = whole
+    return total
+
+
+def _divisions(size: Size) -> int:
+    return sum(isinstance(atom, Quotient | Remainder) for atom in terms_in(size))
+
+
+def _unknown() -> Size:
+    return Unknown("an index", steady=False) + 0

@@ -81,8 +81,7 @@ class _Views:
         if self._is_bounded and self._is_polynomial(expr) and is_exact_size(size, self._extents.arrays):
             return size
         self._space = self._space or IndexSpace(self._func, self._extents)
-        linear = self._space.linear(expr)
-        if not linear.is_constant or linear.constant != size:
+        if self._space.size(expr) != size:
             return None
         is_checked = most is not None and prove_le(0, size) is Proof.YES and prove_le(size, most) is Proof.YES
         return size if is_checked or is_exact_index(size, self._extents.arrays) else None

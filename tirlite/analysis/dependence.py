@@ -15,11 +15,11 @@ from tirlite.analysis.addresses import Address, Addresses
 from tirlite.analysis.definitions import Loop
 from tirlite.analysis.equations import solve
 from tirlite.analysis.instances import Instances
-from tirlite.analysis.linear import Linear
 from tirlite.analysis.regions import path_to
 from tirlite.ir import Buffer, For, ForKind, IfThenElse, IntImm, Load, Store, While
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, dims_of
+from tirlite.sizes.poly import varies
 
 _UNORDERED = (ForKind.PARALLEL, ForKind.THREAD, ForKind.VECTORIZED)
 
@@ -168,7 +168,7 @@ def _are_branches(one: Region, other: Region) -> bool:
     return isinstance(one.composite, IfThenElse) and (one.then is other or other.then is one)
 
 
-_Difference: TypeAlias = tuple[Linear, Linear, tuple[int, int]]
+_Difference: TypeAlias = tuple[Size, Size, tuple[int, int]]
 
 
 def _differences(addresses: Addresses, a: Address, b: Address) -> Iterator[_Difference]:
@@ -187,9 +187,9 @@ def _positive_dims(addresses: Addresses, *touched: Address) -> dict[Dim, Size]:
     found: dict[Dim, Size] = {}
     for address in touched:
         for extent in address.window.buffer.shape:
-            size = addresses.space.linear(extent)
-            dims = dims_of(size.constant) if size.is_constant and not isinstance(size.constant, int) else ()
-            if len(dims) == 1 and dims[0].low == 0 and size.constant == dims[0]:
+            size = addresses.space.size(extent)
+            dims = () if varies(size) else dims_of(size)
+            if len(dims) == 1 and dims[0].low == 0 and size == dims[0]:
                 dim = dims[0]
                 found[dim] = Dim(dim.name, max(1, dim.min), dim.max, dim.multiple_of) + 0
     return found

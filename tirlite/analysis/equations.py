@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import field, replace
 from math import gcd
 
-from tirlite.analysis.linear import Ends, is_positive, multiple
 from tirlite.record import record
 from tirlite.sizes import Dim, Proof, Size, prove_divides, substitute
+from tirlite.sizes.unknown import Ends, is_positive, multiple
 
 Name = int
 

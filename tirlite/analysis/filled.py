@@ -12,16 +12,16 @@ from itertools import islice
 from typing import TypeAlias
 
 from tirlite.analysis.access import Region, Touch
-from tirlite.analysis.extrema import forms_of, operands_of
-from tirlite.analysis.index_space import IndexSpace, whole_times
-from tirlite.analysis.linear import Linear, Unknown, is_nonnegative
+from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.regions import child_of, regions_between, root_of
 from tirlite.analysis.store_nest import in_the_other_branch, indices_of
 from tirlite.ir import GE, GT, LE, LT, And, Expr, For, ForKind, IfThenElse, Load, Max, Min, Store, i64
 from tirlite.sizes import Size
+from tirlite.sizes.poly import Atom
+from tirlite.sizes.unknown import Unknown, ends, forms_of, is_nonnegative, linear, terms_in, unknowns_in
 
 # Sums of one of these groups are all 0 or more.
-_Demand: TypeAlias = tuple[tuple[Linear, ...], ...]
+_Demand: TypeAlias = tuple[tuple[Size, ...], ...]
 
 # What is tried: facts, and writes for one read.
 _MOST_FACTS = 32
@@ -35,7 +35,7 @@ def is_filled(read: Touch, writes: Sequence[Touch], body: Region, space: IndexSp
     """
     before = [write for write in writes if _comes_before(write, read, body)]
     around = _sums(_demands(read.region, root_of(read.region), space))
-    facts = [*islice((each for each in around if all(map(_is_steady, each.terms))), _MOST_FACTS)]
+    facts = [*islice((each for each in around if all(map(_is_steady, unknowns_in(each)))), _MOST_FACTS)]
     return any(_reaches(write, before, read, body, facts, space) for write in before[-_MOST_WRITES:])
 
 
@@ -47,7 +47,7 @@ def _comes_before(write: Touch, read: Touch, body: Region) -> bool:
 
 
 def _reaches(
-    write: Touch, writes: Sequence[Touch], read: Touch, body: Region, facts: Sequence[Linear], space: IndexSpace
+    write: Touch, writes: Sequence[Touch], read: Touch, body: Region, facts: Sequence[Size], space: IndexSpace
 ) -> bool:
     store, load = write.node, read.node
     if not isinstance(store, Store) or not isinstance(load, Load) or store.buffer is not load.buffer:
@@ -66,14 +66,14 @@ def _reaches(
         where = where.parent
     loops = [region.composite for region in regions_between(where, body) if isinstance(region.composite, For)]
     instance = _Instance(loops, mine, wanted, space)
-    if not all(instance.of(a).same_as(b) for a, b in zip(mine, wanted, strict=True)):
+    if not all(instance.of(a) == b for a, b in zip(mine, wanted, strict=True)):
         return False
     demands = list(_demands(where, body, space))
     # What has another value where the read runs than where the store ran says nothing of the store.
     fixed = _lasting(body, [*mine, *_sums(demands)]).union(instance.counters, () if lane is None else (lane,))
-    return all(fixed.issuperset(index.terms) for index in mine) and all(
+    return all(fixed.issuperset(terms_in(index)) for index in mine) and all(
         any(
-            all(fixed.issuperset(each.terms) and _follows(instance.of(each), facts, space) for each in group)
+            all(fixed.issuperset(terms_in(each)) and _follows(instance.of(each), facts) for each in group)
             for group in demand
         )
         for demand in demands
@@ -90,35 +90,23 @@ class _Instance:
     A loop that no axis needs stands at its first iteration.
     """
 
-    def __init__(
-        self, loops: Sequence[For], mine: Sequence[Linear], wanted: Sequence[Linear], space: IndexSpace
-    ) -> None:
-        self.counters = dict.fromkeys((space.counter(loop) for loop in loops), Linear(0))
+    def __init__(self, loops: Sequence[For], mine: Sequence[Size], wanted: Sequence[Size], space: IndexSpace) -> None:
+        self.counters: dict[Atom, Size] = dict.fromkeys((space.counter(loop) for loop in loops), 0)
         for own, other in zip(mine, wanted, strict=True):
-            moving = [unknown for unknown in own.terms if unknown in self.counters]
-            if len(moving) == 1:
-                (unknown,) = moving
-                rest = own.plus(Linear(0, {unknown: 1}), -own.terms[unknown])
-                counter = _divided(other.plus(rest, -1), own.terms[unknown])
-                if counter is not None:
-                    self.counters[unknown] = counter
+            parts = linear(own)
+            moving = [] if parts is None else [atom for atom in parts.terms if atom in self.counters]
+            if parts is not None and len(moving) == 1:
+                factor = parts.terms[moving[0]]
+                distance = other - (own - factor * moving[0])
+                if distance % factor == 0:
+                    self.counters[moving[0]] = distance // factor
 
-    def of(self, value: Linear) -> Linear:
+    def of(self, value: Size) -> Size:
         """What a sum around the store is for this instance."""
-        for unknown, counter in self.counters.items():
-            factor = value.terms.get(unknown)
-            if factor is not None:
-                value = value.plus(Linear(0, {unknown: 1}), -factor).plus(counter, factor)
+        for atom, factor in terms_in(value).items():
+            if atom in self.counters:
+                value = value + factor * (self.counters[atom] - atom)
         return value
-
-
-def _divided(value: Linear, by: Size) -> Linear | None:
-    """The sum that is `value` when it is taken `by` times; None where that is no sum of whole numbers."""
-    parts = {unknown: whole_times(factor, by) for unknown, factor in value.terms.items()}
-    constant = whole_times(value.constant, by)
-    if constant is None or None in parts.values():
-        return None
-    return Linear(constant, {unknown: part for unknown, part in parts.items() if part is not None})
 
 
 def _demands(region: Region, outer: Region, space: IndexSpace) -> Iterator[_Demand]:
@@ -126,7 +114,7 @@ def _demands(region: Region, outer: Region, space: IndexSpace) -> Iterator[_Dema
     for each in regions_between(region, outer):
         composite = each.composite
         if isinstance(composite, For) and composite.step > 0 and composite.kind is not ForKind.THREAD:
-            value = space.linear(composite.var)
+            value = space.size(composite.var)
             yield _bounded(value, composite.start, Max, space)
             yield _bounded(value, composite.stop, Min, space)
         elif isinstance(composite, IfThenElse) and each.then is None:
@@ -135,16 +123,16 @@ def _demands(region: Region, outer: Region, space: IndexSpace) -> Iterator[_Dema
             yield ()
 
 
-def _bounded(value: Linear, end: Expr, kind: type[Min | Max], space: IndexSpace) -> _Demand:
+def _bounded(value: Size, end: Expr, kind: type[Min | Max], space: IndexSpace) -> _Demand:
     """That a value is not below the end of a loop that may be a maximum; or below one that may be a minimum."""
 
-    def beyond(expr: Expr) -> Linear | None:
-        sum_ = space.linear(expr)
-        if not space.is_exact(sum_):
+    def beyond(expr: Expr) -> Size | None:
+        size = space.size(expr)
+        if not space.is_exact(size):
             return None
-        return value.plus(sum_, -1) if kind is Max else sum_.plus(value, -1).plus(Linear(-1))
+        return value - size if kind is Max else size - value - 1
 
-    groups = [[beyond(end)], [beyond(each) for each in operands_of(end, kind, space.definitions)]]
+    groups = [[beyond(end)], [beyond(each) for each in space.operands(end, kind)]]
     return tuple(tuple(each for each in group if each is not None) for group in groups if None not in group)
 
 
@@ -156,64 +144,52 @@ def _compared(condition: Expr, space: IndexSpace) -> Iterator[_Demand]:
         if isinstance(each, And):
             todo += (each.a, each.b)
         elif isinstance(each, LT | LE | GT | GE) and each.a.dtype == i64:
-            a, b = space.linear(each.a), space.linear(each.b)
+            a, b = space.size(each.a), space.size(each.b)
             less, more = (a, b) if isinstance(each, LT | LE) else (b, a)
-            gap = Linear(-1 if isinstance(each, LT | GT) else 0)
-            yield ((more.plus(less, -1).plus(gap),),) if space.is_exact(a) and space.is_exact(b) else ()
+            gap = int(isinstance(each, LT | GT))
+            yield ((more - less - gap,),) if space.is_exact(a) and space.is_exact(b) else ()
         else:
             yield ()
 
 
-def _sums(demands: Iterable[_Demand]) -> Iterator[Linear]:
+def _sums(demands: Iterable[_Demand]) -> Iterator[Size]:
     return (each for demand in demands for group in demand for each in group)
 
 
-def _lasting(body: Region, sums: Iterable[Linear]) -> set[Unknown]:
-    """The unknowns in sums that keep their value during one run of `body`."""
+def _lasting(body: Region, sums: Iterable[Size]) -> set[Atom]:
+    """The atoms in sums that keep their value during one run of `body`."""
     around = {region.composite for region in regions_between(body, root_of(body))}
 
     def lasts(source: Unknown) -> bool:
-        return source.loop in around or (source.loop is None and source.steady)
+        return source.owner in around or (source.owner is None and source.steady)
 
-    return {unknown for each in sums for unknown in each.terms if all(map(lasts, _sources(unknown)))}
+    return {atom for each in sums for atom in terms_in(each) if all(map(lasts, unknowns_in(atom + 0)))}
 
 
 def _is_steady(unknown: Unknown) -> bool:
     """Whether it has one value wherever one instance of an access, and what is around it, mentions it."""
-    return all(source.counts or source.steady for source in _sources(unknown))
+    return unknown.counts or unknown.steady
 
 
-def _sources(unknown: Unknown) -> Iterator[Unknown]:
-    """What an unknown is a function of: itself, or what it depends on."""
-    seen: set[Unknown] = set()
-    stack = [unknown]
-    while stack:
-        top = stack.pop()
-        if top not in seen:
-            seen.add(top)
-            stack += top.depends
-            if top.counts or not top.depends:
-                yield top
-
-
-def _follows(goal: Linear, facts: Sequence[Linear], space: IndexSpace) -> bool:
+def _follows(goal: Size, facts: Sequence[Size]) -> bool:
     """Whether a sum is 0 or more: by itself, or as it is no less than a multiple of a fact."""
     return any(
-        _is_nonnegative(form) or any(_is_nonnegative(form.plus(f, -scale)) for f in facts for scale in _scales(form, f))
-        for form in forms_of(goal, space.forms)
+        _is_nonnegative(form) or any(_is_nonnegative(form - scale * f) for f in facts for scale in _scales(form, f))
+        for form in forms_of(goal)
     )
 
 
-def _scales(goal: Linear, fact: Linear) -> Iterator[int]:
+def _scales(goal: Size, fact: Size) -> Iterator[int]:
     """By how much a fact is to be taken for an unknown of the goal to go away."""
     factors: dict[int, None] = {}
-    for unknown, coefficient in fact.terms.items():
-        wanted = goal.terms.get(unknown)
+    terms = terms_in(goal)
+    for atom, coefficient in terms_in(fact).items():
+        wanted = terms.get(atom)
         if isinstance(wanted, int) and isinstance(coefficient, int) and wanted % coefficient == 0:
             factors[wanted // coefficient] = None
     return (factor for factor in factors if factor > 0)
 
 
-def _is_nonnegative(value: Linear) -> bool:
-    low = value.ends()[0]
+def _is_nonnegative(value: Size) -> bool:
+    low = ends(value)[0]
     return low is not None and is_nonnegative(low)

@@ -154,7 +154,7 @@ class Prover:
             assert write.param is not None
             assert access.param is not None
             mine, other = (self.addresses.window(_buffer(touch)) for touch in (write, access))
-            if mine.moves or other.moves or not mine.start.same_as(other.start):
+            if mine.moves or other.moves or mine.start != other.start:
                 return OtherPlaces(call.callee.name, _buffer(write), _buffer(access))
             if may_be_empty(call, self.addresses.space.extents):
                 return MayBeEmpty(call.callee.name)

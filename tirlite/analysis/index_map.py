@@ -7,19 +7,20 @@ from collections.abc import Sequence
 from tirlite.analysis.equations import solve
 from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.instances import Instances
-from tirlite.analysis.linear import Linear, Unknown, is_nonnegative
 from tirlite.ir import Expr, For
 from tirlite.record import record
 from tirlite.sizes import Proof, Size
+from tirlite.sizes.poly import varies
+from tirlite.sizes.unknown import is_nonnegative, linear, unknowns_in
 
 
 @record(eq=False)
 class AffineMap:
-    """From the iterations of loops to indices: for each axis a sum over loop counters, and over quotients and
-    remainders of such sums, which `space` relates to what is divided.
+    """From the iterations of loops to indices: for each axis a sum over loop counters, and over quotients, remainders
+    and extrema of such sums.
     """
 
-    indices: tuple[Linear, ...]
+    indices: tuple[Size, ...]
     space: IndexSpace
 
 
@@ -31,13 +32,11 @@ def affine_map(indices: Sequence[Expr], space: IndexSpace, extents: Sequence[Siz
     """
     found = []
     for axis, index in enumerate(indices):
-        linear = space.linear(index)
+        size = space.size(index)
         extent = extents[axis] if extents else None
-        if not all(is_computed(unknown) for unknown in linear.terms):
+        if linear(size) is None or not is_computed(size) or not space.is_exact_at(index, size, extent):
             return None
-        if not space.is_exact_at(index, linear, extent):
-            return None
-        found.append(linear)
+        found.append(size)
     return AffineMap(tuple(found), space)
 
 
@@ -64,10 +63,10 @@ def is_injective(index_map: AffineMap, loops: Sequence[For]) -> Proof:
 def _runs(loop: For, times: int, space: IndexSpace) -> bool:
     """Whether a loop is proved to run so many times at least; only where its bounds are the same each time."""
     last = space.counter(loop).high
-    fixed = space.linear(loop.start).is_constant and space.linear(loop.stop).is_constant
+    fixed = not (varies(space.size(loop.start)) or varies(space.size(loop.stop)))
     return fixed and last is not None and is_nonnegative(last + 1 - times)
 
 
-def is_computed(unknown: Unknown) -> bool:
-    """Whether an unknown is a counter, or a function of counters alone."""
-    return all(each.counts for each in unknown.basis())
+def is_computed(size: Size) -> bool:
+    """Whether a size is a function of dims, parameters and loop counters alone."""
+    return all(each.counts for each in unknowns_in(size))

@@ -1,12 +1,12 @@
-"""Integer expressions of a function in, sums of loop counters and other unknowns in bounds out."""
+"""Integer expressions of a function in, sizes over loop counters and other unknowns in bounds out."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from tirlite.analysis.definitions import Definition, Definitions, Loop
 from tirlite.analysis.exactness import is_exact_index, is_exact_size, stays_exact
 from tirlite.analysis.extents import Extents
-from tirlite.analysis.extrema import extremum, operand_forms, picked_operand
-from tirlite.analysis.linear import Linear, Unknown, is_nonnegative, is_positive
 from tirlite.ir import (
     Add,
     Binary,
@@ -30,213 +30,185 @@ from tirlite.ir import (
     run,
 )
 from tirlite.sizes import Size, maximum, minimum
+from tirlite.sizes.poly import Poly, varies
+from tirlite.sizes.unknown import Unknown, ends, is_positive, quotient, remainder
 
-# A sum of more unknowns than this is taken as one unknown: no index that a proof can use is as long.
+# A sum of more terms than this is taken as one unknown: no index that a proof can use is as long.
 _MOST_TERMS = 32
-_MOST_ALTERNATIVES = 8
+# So many operands of one extremum are told apart.
+_MOST_OPERANDS = 8
 
 
 class IndexSpace:
-    """What each integer expression of a function in normal form can be.
+    """What each integer expression of a function in normal form can be, as a size.
 
-    `linear` says it as a sum over loop counters, each from 0 to its last; `for v in range(s, e, k)` makes v equal to
-    s + k * counter. What is no sum becomes an unknown of its own, with what is known of it; a quotient or remainder
-    also leaves a relation: `relations[u]` is a sum that is always 0. A minimum or maximum leaves `forms`: sums that are
-    equal to it.
+    A loop has a counter, an unknown from 0 to its last: `for v in range(s, e, k)` makes v equal to s + k * counter.
+    What is no sum, product, quotient, remainder or extremum becomes an unknown of its own, with what is known of it.
+    The value is equal to the size modulo 2**64, and equal to it where `is_exact` says so.
     """
 
     def __init__(self, func: PrimFunc, extents: Extents | None = None) -> None:
         self.extents = extents or Extents(func)
         self.definitions = Definitions(func)
-        self.relations: dict[Unknown, Linear] = {}
-        self.forms: dict[Unknown, tuple[Linear, Linear]] = {}
-        self._values: dict[Var, Linear] = {}
+        self._values: dict[Var, Size] = {}
         self._counters: dict[For, Unknown] = {}
-        self._quotients: dict[object, tuple[Unknown, Unknown]] = {}
 
-    def linear(self, expr: Expr, lane: Unknown | None = None) -> Linear:
+    def size(self, expr: Expr, lane: Unknown | None = None) -> Size:
         """The value of an integer expression. Of a vector it is the value in lane `lane`."""
         if isinstance(expr, Var) and expr in self._values:
             return self._values[expr]
-        return run(self._linear(expr, lane, None))
+        return run(self._size(expr, lane, None))
 
     def counter(self, loop: For) -> Unknown:
         """How many iterations of `loop` lie behind."""
         if loop not in self._counters:
-            self.linear(loop.var)
+            self.size(loop.var)
         return self._counters[loop]
 
-    def is_exact(self, value: Linear) -> bool:
-        """Whether the i64 arithmetic that gave the value cannot have wrapped around."""
-        if value.is_constant:
-            return is_exact_size(value.constant, self.extents.arrays)
-        if value.constant == 0 and len(value.terms) == 1:
-            ((unknown, coefficient),) = value.terms.items()
-            if coefficient == 1 and not unknown.depends:
-                return True
-        return stays_exact(*value.ends())
+    def operands(self, expr: Expr, kind: type[Min | Max]) -> Iterator[Expr]:
+        """What an expression, or what is named by it, is the minimum or the maximum of."""
+        stack = [expr]
+        for _ in range(_MOST_OPERANDS):
+            if not stack:
+                return
+            top = stack.pop()
+            named = self.definitions.of(top) if isinstance(top, Var) else None
+            value = top if named is None or named.value is None else named.value
+            if isinstance(value, kind):
+                stack += (value.b, value.a)
+            else:
+                yield top
+        yield from stack
 
-    def is_exact_at(self, index: Expr, value: Linear, extent: Size | None) -> bool:
+    def is_exact(self, value: Size) -> bool:
+        """Whether the i64 arithmetic that gave the value cannot have wrapped around."""
+        if not varies(value):
+            return is_exact_size(value, self.extents.arrays)
+        assert isinstance(value, Poly)
+        if len(value.terms) == 1:
+            ((product, coefficient),) = value.terms.items()
+            if coefficient == 1 and len(product) == 1 and isinstance(product[0], Unknown):
+                return True
+        return stays_exact(*ends(value))
+
+    def is_exact_at(self, index: Expr, value: Size, extent: Size | None) -> bool:
         """Whether an index is this value wherever it is in bounds of an axis, of this extent if that is known."""
         if isinstance(index, Var):
             return True
-        if value.is_constant:
-            return is_exact_index(value.constant, self.extents.arrays)
-        return stays_exact(*value.ends(), extent)
+        if not varies(value):
+            return is_exact_index(value, self.extents.arrays)
+        return stays_exact(*ends(value), extent)
 
-    def _linear(self, expr: Expr, lane: Unknown | None, owner: Definition | None) -> Steps[Linear]:
+    def _size(self, expr: Expr, lane: Unknown | None, owner: Definition | None) -> Steps[Size]:
         """`owner` is the let, if any, whose value the expression belongs to, so that it is evaluated once there."""
         if isinstance(expr, IntImm):
-            return Linear(expr.value)
+            return expr.value
         if isinstance(expr, Var):
-            known: Linear = yield self._variable(expr) if expr.dtype.lanes == 1 else self._vector(expr, lane)
+            known: Size = yield self._variable(expr) if expr.dtype.lanes == 1 else self._vector(expr, lane)
             return known
         if isinstance(expr, Cast):
-            cast: Linear = yield self._cast(expr, lane, owner)
+            cast: Size = yield self._cast(expr, lane, owner)
             return cast
         if expr.dtype.scalar != i64:
             return _opaque("a value", owner, *_type_ends(expr))
         if isinstance(expr, Neg):
-            a: Linear = yield self._linear(expr.a, lane, owner)
-            return a.times(-1)
+            a: Size = yield self._size(expr.a, lane, owner)
+            return -a
         if isinstance(expr, Add | Sub | Mul | FloorDiv | FloorMod | Min | Max):
-            a = yield self._linear(expr.a, lane, owner)
-            b: Linear = yield self._linear(expr.b, lane, owner)
+            a = yield self._size(expr.a, lane, owner)
+            b: Size = yield self._size(expr.b, lane, owner)
             return self._combined(expr, a, b, owner)
         if isinstance(expr, Broadcast):
-            scalar: Linear = yield self._linear(expr.value, lane, owner)
+            scalar: Size = yield self._size(expr.value, lane, owner)
             return scalar
         if isinstance(expr, Ramp) and lane is not None:
-            base: Linear = yield self._linear(expr.base, lane, owner)
-            stride: Linear = yield self._linear(expr.stride, lane, owner)
-            if stride.is_constant:
-                return base.plus(Linear(0, {lane: 1}), stride.constant) if stride.constant != 0 else base
+            base: Size = yield self._size(expr.base, lane, owner)
+            stride: Size = yield self._size(expr.stride, lane, owner)
+            if not varies(stride):
+                return base + stride * lane
         return _opaque("a value", owner)
 
-    def _combined(self, expr: Binary, a: Linear, b: Linear, owner: Definition | None) -> Linear:
-        if isinstance(expr, Add | Sub):
-            if len(a.terms) + len(b.terms) > _MOST_TERMS:
+    def _combined(self, expr: Binary, a: Size, b: Size, owner: Definition | None) -> Size:
+        if isinstance(expr, Add | Sub | Mul):
+            count = _length(a) * _length(b) if isinstance(expr, Mul) else _length(a) + _length(b)
+            if count > _MOST_TERMS and (varies(a) or varies(b)):
                 return _opaque("a long sum", owner)
-            return a.plus(b, 1 if isinstance(expr, Add) else -1)
-        if isinstance(expr, Mul):
-            if b.is_constant or a.is_constant:
-                return a.times(b.constant) if b.is_constant else b.times(a.constant)
-            return _opaque("a product", owner)
+            return a + b if isinstance(expr, Add) else a - b if isinstance(expr, Sub) else a * b
         if not (self.is_exact(a) and self.is_exact(b)):
             return _opaque("a value that may wrap around", owner)
         if isinstance(expr, Min | Max):
-            return self._extremum(type(expr), a, b)
-        if not (b.is_constant and is_positive(b.constant)):
+            return minimum(a, b) if isinstance(expr, Min) else maximum(a, b)
+        if varies(b) or not is_positive(b):
             return _opaque("a quotient", owner)
-        return self._division(a, b.constant, wants_quotient=isinstance(expr, FloorDiv))
+        return (quotient if isinstance(expr, FloorDiv) else remainder)(a, b)
 
-    def _extremum(self, kind: type[Min | Max], a: Linear, b: Linear) -> Linear:
-        if a.is_constant and b.is_constant:
-            return Linear((minimum if kind is Min else maximum)(a.constant, b.constant))
-        operand = picked_operand(kind, a, b)
-        if operand is not None:
-            return operand
-        unknown = extremum(kind, a, b)
-        self.forms[unknown] = operand_forms(kind, a, b)
-        return Linear(0, {unknown: 1})
-
-    def _division(self, x: Linear, by: Size, *, wants_quotient: bool) -> Linear:
-        """`x // by` or `x % by`: whole multiples of `by` come out, and of the rest both are unknowns, related to it."""
-        if x.is_constant:
-            return Linear(x.constant // by if wants_quotient else x.constant % by)
-        whole = Linear(0, {u: part for u, c in x.terms.items() if (part := whole_times(c, by)) is not None})
-        rest = x.plus(whole, -by)
-        low, high = rest.ends()
-        if low is not None and high is not None and is_nonnegative(low) and is_positive(by - high):
-            return whole if wants_quotient else rest
-        key = (frozenset(rest.terms.items()), rest.constant, by)
-        if key not in self._quotients:
-            depends = tuple(rest.terms)
-            quotient = Unknown(
-                "a quotient", None if low is None else low // by, None if high is None else high // by, depends=depends
-            )
-            remainder = Unknown("a remainder", 0, by - 1, depends=depends)
-            relation = rest.plus(Linear(0, {quotient: by, remainder: 1}), -1)
-            self.relations[quotient] = self.relations[remainder] = relation
-            self._quotients[key] = quotient, remainder
-        quotient, remainder = self._quotients[key]
-        return whole.plus(Linear(0, {quotient: 1})) if wants_quotient else Linear(0, {remainder: 1})
-
-    def _cast(self, expr: Cast, lane: Unknown | None, owner: Definition | None) -> Steps[Linear]:
+    def _cast(self, expr: Cast, lane: Unknown | None, owner: Definition | None) -> Steps[Size]:
         source = expr.value.dtype
         if expr.dtype.scalar != i64 or not source.is_integer or source.bits >= 64:
             return _opaque("a converted value", owner)
         if isinstance(expr.value, Var | IntImm):
-            value: Linear = yield self._linear(expr.value, lane, owner)
+            value: Size = yield self._size(expr.value, lane, owner)
             return value
         return _opaque("a converted value", owner, source.min, source.max)
 
-    def _variable(self, var: Var) -> Steps[Linear]:
+    def _variable(self, var: Var) -> Steps[Size]:
         if var not in self._values:
             self._values[var] = yield self._new_variable(var)
         return self._values[var]
 
-    def _vector(self, var: Var, lane: Unknown | None) -> Steps[Linear]:
+    def _vector(self, var: Var, lane: Unknown | None) -> Steps[Size]:
         definition = self.definitions.of(var)
         if lane is not None and definition is not None and definition.value is not None:
-            value: Linear = yield self._linear(definition.value, lane, definition)
+            value: Size = yield self._size(definition.value, lane, definition)
             if self.is_exact(value):
                 return value
         return _opaque(var.name, None)
 
-    def _new_variable(self, var: Var) -> Steps[Linear]:
+    def _new_variable(self, var: Var) -> Steps[Size]:
         if var in self.extents.given:
-            return Linear(self.extents.sizes[var])
+            return self.extents.sizes[var]
         definition = self.definitions.of(var)
         low, high = _type_ends(var)
         if definition is None:
-            return Linear(0, {Unknown(var.name, low, high): 1})
+            return Unknown(var.name, low, high) + 0
         if definition.loop is not None:
-            counted: Linear = yield self._loop_variable(definition.loop, definition)
+            counted: Size = yield self._loop_variable(definition.loop, definition)
             return counted
         if var.dtype == i64 and definition.value is not None:
-            value: Linear = yield self._linear(definition.value, None, definition)
+            value: Size = yield self._size(definition.value, None, definition)
             if self.is_exact(value):
                 return value
         return _opaque(var.name, definition, low, high)
 
-    def _loop_variable(self, loop: For, definition: Definition) -> Steps[Linear]:
-        start: Linear = yield self._linear(loop.start, None, definition)
+    def _loop_variable(self, loop: For, definition: Definition) -> Steps[Size]:
+        start: Size = yield self._size(loop.start, None, definition)
         if not self.is_exact(start):
             start = _opaque(f"the start of {loop.var.name}", definition)
         last = yield self._last(loop, definition)
         self._counters[loop] = Unknown(loop.var.name, 0, last, loop, counts=True)
-        return start.plus(Linear(0, {self._counters[loop]: loop.step}))
+        return start + loop.step * self._counters[loop]
 
     def _last(self, loop: For, definition: Definition) -> Steps[Size | None]:
         """The greatest value of the counter; below 0 where the loop never runs."""
         upward = loop.step > 0
         near, far = (loop.start, loop.stop) if upward else (loop.stop, loop.start)
-        lows: list[Linear] = yield self._alternatives(near, Max, definition)
-        highs: list[Linear] = yield self._alternatives(far, Min, definition)
+        lows: list[Size] = yield self._alternatives(near, Max, definition)
+        highs: list[Size] = yield self._alternatives(far, Min, definition)
         found = []
         for low in lows:
             for high in highs:
-                most = high.plus(low, -1).ends()[1]
+                most = ends(high - low)[1]
                 if most is not None:
                     found.append((most - 1) // abs(loop.step))
         return minimum(*found) if found else None
 
-    def _alternatives(self, expr: Expr, kind: type[Min] | type[Max], definition: Definition) -> Steps[list[Linear]]:
-        """Sums that bound the value of `expr` from the side that `kind` picks it from."""
-        found: list[Linear] = []
-        stack = [expr]
-        while stack:
-            top = stack.pop()
-            named = self.definitions.of(top) if isinstance(top, Var) and top not in self.extents.sizes else None
-            if named is not None and named.value is not None and isinstance(named.value, kind):
-                stack.append(named.value)
-            elif isinstance(top, kind) and len(stack) < _MOST_ALTERNATIVES:
-                stack += (top.b, top.a)
-            else:
-                linear: Linear = yield self._linear(top, None, definition)
-                if self.is_exact(linear):
-                    found.append(linear)
+    def _alternatives(self, expr: Expr, kind: type[Min] | type[Max], definition: Definition) -> Steps[list[Size]]:
+        """Sizes that bound the value of `expr` from the side that `kind` picks it from."""
+        found: list[Size] = []
+        for operand in [expr] if expr in self.extents.sizes else self.operands(expr, kind):
+            size: Size = yield self._size(operand, None, definition)
+            if self.is_exact(size):
+                found.append(size)
         return found
 
 
@@ -246,21 +218,18 @@ def index_range(expr: Expr, space: IndexSpace, extent: Size | None = None) -> tu
     They hold wherever the expression is evaluated, whatever is tested around it; a loop that never runs may make them
     cross. Where it is an index, the extent of its axis helps to rule out that it wraps around.
     """
-    low, high = space.linear(expr).ends()
+    low, high = ends(space.size(expr))
     return None if low is None or high is None or not stays_exact(low, high, extent) else (low, high)
 
 
-def _opaque(name: str, definition: Definition | None, low: Size | None = None, high: Size | None = None) -> Linear:
+def _opaque(name: str, definition: Definition | None, low: Size | None = None, high: Size | None = None) -> Size:
     """A value of which no more is known: evaluated at each mention, or once where it is part of a definition."""
     loop: Loop | None = None if definition is None else definition.owner
-    return Linear(0, {Unknown(name, low, high, loop, steady=definition is not None and definition.is_statement): 1})
+    return Unknown(name, low, high, loop, steady=definition is not None and definition.is_statement) + 0
 
 
-def whole_times(coefficient: Size, by: Size) -> int | None:
-    """How many times `by` the coefficient is, where it is a whole number."""
-    if isinstance(coefficient, int) and isinstance(by, int):
-        return coefficient // by if coefficient % by == 0 else None
-    return next((k for k in (1, -1) if coefficient == by * k), None)
+def _length(size: Size) -> int:
+    return 1 if isinstance(size, int) else len(size.terms)
 
 
 def _type_ends(expr: Expr) -> tuple[int | None, int | None]:

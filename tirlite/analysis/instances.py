@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from tirlite.analysis.definitions import Loop
 from tirlite.analysis.equations import Name, System
-from tirlite.analysis.extrema import forms_of
 from tirlite.analysis.index_space import IndexSpace
-from tirlite.analysis.linear import Linear, Unknown
 from tirlite.ir import For
 from tirlite.sizes import Size
+from tirlite.sizes.poly import Atom
+from tirlite.sizes.unknown import Unknown, ends_of, forms_of, linear, relation_of, unknowns_in
 
 
 class Instances:
@@ -21,15 +22,15 @@ class Instances:
     unknown that differs is the value that it has in the second instance, and the distance from there to the first.
     """
 
-    def __init__(self, space: IndexSpace, levels: Mapping[Loop, int], inner: Collection[object], level: int) -> None:
+    def __init__(self, space: IndexSpace, levels: Mapping[Any, int], inner: Collection[object], level: int) -> None:
         self.space = space
         self.levels = levels
         self.inner = inner
         self.level = level
         self.system = System()
-        self.values: dict[tuple[Unknown, int], Name] = {}
-        self.distances: dict[Unknown, Name] = {}
-        self.met: dict[Unknown, None] = {}
+        self.values: dict[tuple[Atom, int], Name] = {}
+        self.distances: dict[Atom, Name] = {}
+        self.met: dict[Atom, None] = {}
 
     def direct(self, loop: Loop, sign: int) -> None:
         """Demand that the first instance is in a later iteration of `loop` for `sign` 1, in an earlier one for -1."""
@@ -42,17 +43,20 @@ class Instances:
         else:
             self.distances[counter] = self.system.variable(None if last is None else -last, -1)
 
-    def equate(self, a: Linear, b: Linear, slack: tuple[int, int] = (0, 0)) -> None:
+    def equate(self, a: Size, b: Size, slack: tuple[int, int] = (0, 0)) -> None:
         """Demand that `a` of the first instance - `b` of the second lies between the ends of `slack`."""
-        for mine in forms_of(a, self.space.forms):
-            for other in forms_of(b, self.space.forms):
+        for mine in forms_of(a):
+            for other in forms_of(b):
                 self._equate(mine, other, slack)
 
-    def _equate(self, a: Linear, b: Linear, slack: tuple[int, int]) -> None:
+    def _equate(self, mine: Size, other: Size, slack: tuple[int, int]) -> None:
+        a, b = linear(mine), linear(other)
+        if a is None or b is None:
+            return  # a product of what differs tells nothing that is looked at here
         terms: dict[Name, Size] = {}
-        for unknown in dict.fromkeys((*a.terms, *b.terms)):
-            self.met[unknown] = None
-            for name, coefficient in self._terms(unknown, a.terms.get(unknown, 0), b.terms.get(unknown, 0)):
+        for atom in dict.fromkeys((*a.terms, *b.terms)):
+            self.met[atom] = None
+            for name, coefficient in self._terms(atom, a.terms.get(atom, 0), b.terms.get(atom, 0)):
                 terms[name] = terms.get(name, 0) + coefficient
         if slack != (0, 0):
             terms[self.system.variable(*slack)] = -1
@@ -60,52 +64,54 @@ class Instances:
 
     def relate(self) -> None:
         """Add what relates quotients and remainders to what is divided, for each that was met."""
-        done: dict[Linear, None] = {}
-        while todo := [r for u in self.met if (r := self.space.relations.get(u)) is not None and r not in done]:
-            for relation in todo:
-                done[relation] = None
-                self.equate(relation, relation)
+        done: dict[Atom, None] = {}
+        while todo := [atom for atom in self.met if atom not in done]:
+            for atom in todo:
+                done[atom] = None
+                relation = relation_of(atom)
+                if relation is not None:
+                    self.equate(relation, relation)
 
     def distance_in(self, loop: Loop) -> Name | None:
         """The variable for how many iterations of `loop` the first instance comes after the second."""
         return self._distance(self.space.counter(loop)) if isinstance(loop, For) else None
 
-    def _terms(self, unknown: Unknown, mine: Size, other: Size) -> Iterator[tuple[Name, Size]]:
-        if self._is_same(unknown):
-            yield self._value(unknown, 0), mine - other
+    def _terms(self, atom: Atom, mine: Size, other: Size) -> Iterator[tuple[Name, Size]]:
+        if self._is_same(atom):
+            yield self._value(atom, 0), mine - other
         elif other == 0:
-            yield self._value(unknown, 1), mine
+            yield self._value(atom, 1), mine
         else:
             if mine != 0:
-                yield self._distance(unknown), mine
+                yield self._distance(atom), mine
             if mine != other:
-                yield self._value(unknown, 0), mine - other
+                yield self._value(atom, 0), mine - other
 
-    def _value(self, unknown: Unknown, side: int) -> Name:
-        """The value of an unknown in the second instance (side 0), or in the first (side 1)."""
-        if (unknown, side) not in self.values:
-            self.values[unknown, side] = self.system.variable(unknown.low, unknown.high)
-            if side and unknown.loop in self.levels:
+    def _value(self, atom: Atom, side: int) -> Name:
+        """The value of an atom in the second instance (side 0), or in the first (side 1)."""
+        if (atom, side) not in self.values:
+            self.values[atom, side] = self.system.variable(*ends_of(atom))
+            if side and isinstance(atom, Unknown) and atom.owner in self.levels:
                 link: dict[Name, Size] = {
-                    self._value(unknown, 1): 1,
-                    self._value(unknown, 0): -1,
-                    self._distance(unknown): -1,
+                    self._value(atom, 1): 1,
+                    self._value(atom, 0): -1,
+                    self._distance(atom): -1,
                 }
                 self.system.equate(0, link)
-        return self.values[unknown, side]
+        return self.values[atom, side]
 
-    def _distance(self, unknown: Unknown) -> Name:
-        if unknown not in self.distances:
-            known = unknown.low is not None and unknown.high is not None
-            width = unknown.high - unknown.low if known else None  # type: ignore[operator]
-            self.distances[unknown] = self.system.variable(None if width is None else -width, width)
-        return self.distances[unknown]
+    def _distance(self, atom: Atom) -> Name:
+        if atom not in self.distances:
+            low, high = ends_of(atom)
+            width = None if low is None or high is None else high - low
+            self.distances[atom] = self.system.variable(None if width is None else -width, width)
+        return self.distances[atom]
 
-    def _is_same(self, unknown: Unknown) -> bool:
+    def _is_same(self, atom: Atom) -> bool:
         """Whether both instances see the same value."""
         return all(
             each.steady
-            and each.loop not in self.inner
-            and (each.loop is None or self.levels.get(each.loop, -1) < self.level)
-            for each in unknown.basis()
+            and each.owner not in self.inner
+            and (each.owner is None or self.levels.get(each.owner, -1) < self.level)
+            for each in unknowns_in(atom + 0)
         )

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from tirlite.analysis.access import Touch
 from tirlite.analysis.exactness import stays_exact
 from tirlite.analysis.index_space import IndexSpace
-from tirlite.analysis.linear import Ends
 from tirlite.ir import Expr, For, Load, Max, Min, Steps, Store, run
 from tirlite.sizes import Proof, Size, prove_le
+from tirlite.sizes.unknown import Ends, ends
 
 
 def line_window(touches: Iterable[Touch], axis: int, loop: For, space: IndexSpace) -> int | None:
@@ -48,10 +48,10 @@ def _ends(index: Expr, extent: Size | None, loop: For, space: IndexSpace) -> Ste
         if isinstance(index, Min):
             return _both(a[0], b[0], least=True), _either(a[1], b[1], least=True)
         return _either(a[0], b[0], least=False), _both(a[1], b[1], least=False)
-    linear = space.linear(index)
-    if not stays_exact(*linear.ends(), extent):
+    size = space.size(index)
+    if not stays_exact(*ends(size), extent):
         return None, None
-    return linear.plus(space.linear(loop.var), -1).ends()
+    return ends(size - space.size(loop.var))
 
 
 def _both(a: Size | None, b: Size | None, *, least: bool) -> Size | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tirlite.analysis.extents import Extents
 from tirlite.ir import Buffer, Expr, PrimFunc
 from tirlite.sizes import Proof, Size, maximum, prove_le
+from tirlite.sizes.unknown import ends
 
 if TYPE_CHECKING:
     from tirlite.analysis.index_space import IndexSpace
@@ -52,10 +53,10 @@ class MostBytes:
 
         if self._space is None or self._room is None:
             self._space, self._room = IndexSpace(self._func, self._extents), Room(self._func, self._extents)
-        linear = self._space.linear(extent)
-        low, high = linear.ends()
+        size = self._space.size(extent)
+        low, high = ends(size)
         least, checked = self._room.ends(extent)
-        if not all(is_computed(unknown) for unknown in linear.terms):
+        if not is_computed(size):
             high = checked  # which knows of no types
         if high is None or checked is None or not any(_is_no_less(each, 0) for each in (low, least)):
             return None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tirlite.analysis.access import Region, Touch
-from tirlite.analysis.extrema import operands_of
 from tirlite.analysis.index_space import IndexSpace
-from tirlite.analysis.linear import Linear, Unknown
 from tirlite.analysis.regions import is_within, regions_between
 from tirlite.ir import GE, GT, LE, LT, And, Buffer, Compare, Expr, For, ForKind, IfThenElse, Load, Min, Store, i64
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, ceildiv, maximum, minimum, prove_eq, prove_le
+from tirlite.sizes.poly import Atom, varies
+from tirlite.sizes.unknown import Unknown, linear, terms_in
 
 _OPPOSITE: Mapping[type[Expr], type[Compare]] = {LT: GE, LE: GT, GT: LE, GE: LT}
 
@@ -39,9 +39,9 @@ class StoreNest:
     store: Touch
     region: Region
     done: int
-    counts: dict[Unknown, Size]
+    counts: dict[Atom, Size]
     conditions: tuple[Expr, ...]
-    indices: tuple[Linear, ...]
+    indices: tuple[Size, ...]
     lane: Unknown | None
     space: IndexSpace
 
@@ -81,26 +81,25 @@ class StoreNest:
         if read.position <= self.done or not is_within(read.region, self.region):
             return False
         indices = indices_of(read.node, self.space, self.lane)
-        return (
-            indices is not None
-            and read.node.dtype == _store_of(self.store).value.dtype
-            and _same(indices, self.indices)
-        )
+        return indices is not None and read.node.dtype == _store_of(self.store).value.dtype and indices == self.indices
 
     def _runs_apart(self) -> bool:
         """Whether each loop moves along one axis alone, or runs once at least and moves along none."""
-        used = [unknown for index in self.indices for unknown in index.terms]
-        counted = {*self.counts, *([] if self.lane is None else [self.lane])}
+        used = [atom for index in self.indices for atom in terms_in(index)]
+        counted: set[Atom] = {*self.counts, *([] if self.lane is None else [self.lane])}
         if len(set(used)) != len(used) or not counted.issuperset(used):
             return False
-        return all(_at_most(1, count) for unknown, count in self.counts.items() if unknown not in used)
+        return all(_at_most(1, count) for counter, count in self.counts.items() if counter not in used)
 
-    def _stretch(self, index: Linear) -> Stretch | None:
+    def _stretch(self, index: Size) -> Stretch | None:
         """Which values the index takes, if they are known to be such."""
-        first = index.constant
+        parts = linear(index)
+        if parts is None:
+            return None
+        first = parts.constant
         steps: list[tuple[Size, Size]] = []
-        for unknown, coefficient in index.terms.items():
-            count = self._count(unknown)
+        for atom, coefficient in parts.terms.items():
+            count = self._count(atom)
             if isinstance(coefficient, int) and coefficient < 0:
                 first, coefficient = first + coefficient * (count - 1), -coefficient
             steps.append((coefficient, count))
@@ -120,11 +119,11 @@ class StoreNest:
             return None
         return Stretch(first, length)
 
-    def _count(self, unknown: Unknown) -> Size:
-        if unknown is self.lane:
-            assert isinstance(unknown.high, int)
-            return unknown.high + 1
-        return self.counts[unknown]
+    def _count(self, atom: Atom) -> Size:
+        if self.lane is not None and atom is self.lane:
+            assert isinstance(self.lane.high, int)
+            return self.lane.high + 1
+        return self.counts[atom]
 
     def _cut(self, shape: Sequence[Size]) -> list[tuple[list[Size], list[Size]]] | None:
         """From where on and before where along each axis the conditions hold, but for what lies outside of `shape`.
@@ -133,25 +132,25 @@ class StoreNest:
         """
         found: list[tuple[list[Size], list[Size]]] = [([], []) for _ in shape]
         for less, more, gap in self._compared():
-            difference = more.plus(less, -1)  # it is `gap` at least
+            difference = more - less  # it is `gap` at least
             for axis, index in enumerate(self.indices):
-                below, above = difference.plus(index), difference.plus(index, -1)
-                if below.is_constant:
-                    end = below.constant - gap + 1
+                below, above = difference + index, difference - index
+                if not varies(below):
+                    end = below - gap + 1
                     if not _at_most(shape[axis], end):
                         found[axis][1].append(end)
                     break
-                if above.is_constant:
-                    begin = gap - above.constant
+                if not varies(above):
+                    begin = gap - above
                     if not _at_most(begin, 0):
                         found[axis][0].append(begin)
                     break
             else:
-                if not (difference.is_constant and _at_most(gap, difference.constant)):
+                if varies(difference) or not _at_most(gap, difference):
                     return None
         return found
 
-    def _compared(self) -> Iterator[tuple[Linear, Linear, int]]:
+    def _compared(self) -> Iterator[tuple[Size, Size, int]]:
         """The conditions as pairs of which the first is less by so much at least; what is none is never so."""
         todo = [*self.conditions]
         while todo:
@@ -160,15 +159,15 @@ class StoreNest:
                 todo += (each.a, each.b)
                 continue
             if isinstance(each, LT | LE | GT | GE) and each.a.dtype == i64:
-                a, b = self.space.linear(each.a), self.space.linear(each.b)
+                a, b = self.space.size(each.a), self.space.size(each.b)
                 if self._is_exact(a) and self._is_exact(b):
                     # On integers `less < more` is `less + 1 <= more`.
                     yield *((a, b) if isinstance(each, LT | LE) else (b, a)), int(isinstance(each, LT | GT))
                     continue
-            yield Linear(0), Linear(0), 1
+            yield 0, 0, 1
 
-    def _is_exact(self, value: Linear) -> bool:
-        return self.space.is_exact(value) or any(value.same_as(index) for index in self.indices)
+    def _is_exact(self, value: Size) -> bool:
+        return self.space.is_exact(value) or value in self.indices
 
 
 def nest_of(
@@ -191,7 +190,7 @@ def nest_of(
     if other is not None:
         assert where.parent is not None
         where, done = where.parent, max(done, other.position)
-    counts: dict[Unknown, Size] = {}
+    counts: dict[Atom, Size] = {}
     conditions: list[Expr] = []
     for region in regions_between(where, around):
         composite = region.composite
@@ -215,7 +214,7 @@ def nest_of(
 
 
 def in_the_other_branch(
-    store: Touch, touches: Sequence[Touch], indices: Sequence[Linear], around: Region, space: IndexSpace
+    store: Touch, touches: Sequence[Touch], indices: tuple[Size, ...], around: Region, space: IndexSpace
 ) -> Touch | None:
     """The store to the same element that is made where a condition keeps this one from being made."""
     region = store.region
@@ -227,29 +226,29 @@ def in_the_other_branch(
         if other.region.then is region or region.then is other.region:
             found = indices_of(other.node, space, None)
             alike = other.node.indices[-1:] == () or other.node.indices[-1].dtype.lanes == 1
-            if alike and found is not None and _same(found, indices):
+            if alike and found == indices:
                 return other
     return None
 
 
-def indices_of(node: Load | Store, space: IndexSpace, lane: Unknown | None) -> tuple[Linear, ...] | None:
+def indices_of(node: Load | Store, space: IndexSpace, lane: Unknown | None) -> tuple[Size, ...] | None:
     """The index along each axis; None where one may wrap around."""
     found = []
     for axis, index in enumerate(node.indices):
-        linear = space.linear(index, lane)
+        size = space.size(index, lane)
         extent = space.extents.size(node.buffer.shape[axis])
-        if not space.is_exact_at(index, linear, extent):
+        if not space.is_exact_at(index, size, extent):
             return None
-        found.append(linear)
+        found.append(size)
     return tuple(found)
 
 
 def trip_count(loop: For, space: IndexSpace) -> Size | None:
     """How often a loop runs, or a number below 1; None where its bounds are not known on entry to the function."""
-    start, stop = space.linear(loop.start), space.linear(loop.stop)
-    if not (start.is_constant and stop.is_constant and space.is_exact(start) and space.is_exact(stop)):
+    start, stop = space.size(loop.start), space.size(loop.stop)
+    if varies(start) or varies(stop) or not (space.is_exact(start) and space.is_exact(stop)):
         return None
-    length = stop.constant - start.constant if loop.step > 0 else start.constant - stop.constant
+    length = stop - start if loop.step > 0 else start - stop
     return ceildiv(length, abs(loop.step))
 
 
@@ -258,23 +257,19 @@ def _iterations(loop: For, space: IndexSpace) -> tuple[Size, list[Expr]] | None:
     count = trip_count(loop, space)
     if count is not None:
         return count, []
-    start = space.linear(loop.start)
+    start = space.size(loop.start)
     if loop.step != 1 or not space.is_exact(start):
         return None
     counts: list[Size] = []
     limits: list[Expr] = []
-    for operand in operands_of(loop.stop, Min, space.definitions):
-        stop = space.linear(operand)
-        length = stop.plus(start, -1)
-        if length.is_constant and space.is_exact(stop):
-            counts.append(length.constant)
+    for operand in space.operands(loop.stop, Min):
+        stop = space.size(operand)
+        length = stop - start
+        if not varies(length) and space.is_exact(stop):
+            counts.append(length)
         else:
             limits.append(LT(loop.var, operand))
     return (minimum(*counts), limits) if counts else None
-
-
-def _same(one: Sequence[Linear], other: Sequence[Linear]) -> bool:
-    return len(one) == len(other) and all(a.same_as(b) for a, b in zip(one, other, strict=True))
 
 
 def _continues(coefficient: Size, count: Size, length: Size) -> bool:

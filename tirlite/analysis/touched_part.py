@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tirlite.analysis.access import Allocation, Region, Touch
-from tirlite.analysis.linear import Linear, Unknown, multiple
 from tirlite.analysis.temporaries import Temporaries
 from tirlite.ir import Load, Store
 from tirlite.record import record
 from tirlite.sizes import Size, maximum, minimum
+from tirlite.sizes.poly import Atom
+from tirlite.sizes.unknown import ends_of, linear, multiple, unknowns_in
 
 
 @record
 class Span:
     """All indices along one axis: from `start`, which stands still while the body runs, so many."""
 
-    start: Linear
+    start: Size
     extent: Size
 
 
@@ -30,7 +31,7 @@ def touched_part(allocation: Allocation, found: Temporaries) -> tuple[Span | Non
 
 
 def _span(axis: int, touches: Sequence[Touch], inner: set[object], found: Temporaries) -> Span | None:
-    fixed: dict[Unknown, Size] | None = None
+    fixed: Size | None = None
     low: Size | None = None
     high: Size | None = None
     for index in _indices(axis, touches, found):
@@ -42,33 +43,36 @@ def _span(axis: int, touches: Sequence[Touch], inner: set[object], found: Tempor
         high = most if high is None else maximum(high, most)
     if fixed is None or low is None or high is None:
         return None
-    return Span(Linear(low, fixed), high - low + 1)
+    return Span(fixed + low, high - low + 1)
 
 
-def _indices(axis: int, touches: Sequence[Touch], found: Temporaries) -> Iterator[Linear]:
+def _indices(axis: int, touches: Sequence[Touch], found: Temporaries) -> Iterator[Size]:
     for touch in touches:
         assert isinstance(touch.node, Load | Store)
         yield found.addresses.of(touch.node).indices[axis]
 
 
-def _parted(index: Linear, inner: set[object]) -> tuple[dict[Unknown, Size], Size, Size] | None:
+def _parted(index: Size, inner: set[object]) -> tuple[Size, Size, Size] | None:
     """The part of an index that stands still while the body runs, and the ends of the rest."""
-    fixed: dict[Unknown, Size] = {}
-    low = high = index.constant
-    for unknown, coefficient in index.terms.items():
-        if is_fixed(unknown, inner):
-            fixed[unknown] = coefficient
+    parts = linear(index)
+    if parts is None:
+        return None
+    fixed: Size = 0
+    low = high = parts.constant
+    for atom, coefficient in parts.terms.items():
+        if is_fixed(atom, inner):
+            fixed = fixed + coefficient * atom
             continue
-        least, most = multiple((unknown.low, unknown.high), coefficient)
+        least, most = multiple(ends_of(atom), coefficient)
         if least is None or most is None:
             return None
         low, high = low + least, high + most
     return fixed, low, high
 
 
-def is_fixed(unknown: Unknown, inner: set[object]) -> bool:
-    """Whether an unknown keeps its value in one execution of a body, of whose loops `inner` are all."""
-    return all(each.steady and each.loop not in inner for each in unknown.basis())
+def is_fixed(atom: Atom, inner: set[object]) -> bool:
+    """Whether an atom keeps its value in one execution of a body, of whose loops `inner` are all."""
+    return all(each.steady and each.owner not in inner for each in unknowns_in(atom + 0))
 
 
 def _loops_inside(allocation: Allocation) -> set[object]:

@@ -60,7 +60,7 @@ class _Doubts:
 
     def of(self, extent: Expr) -> Expr | None:
         """None where there is no doubt, or nothing is known on entry."""
-        from tirlite.analysis.linear import is_nonnegative
+        from tirlite.sizes.unknown import is_nonnegative
 
         size = self._extents.size(extent)
         if size is None:
@@ -90,5 +90,4 @@ class _Doubts:
         from tirlite.analysis.index_space import IndexSpace
 
         self._space = self._space or IndexSpace(self._func, self._extents)
-        linear = self._space.linear(extent)
-        return linear.is_constant and linear.constant == size
+        return self._space.size(extent) == size

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TypeVar, cast
 
 from tirlite.analysis.index_space import IndexSpace
-from tirlite.analysis.linear import Linear
 from tirlite.ir import Add, Expr, For, IntImm, Mul, Neg, Node, Sub, Var, const, i64, rewrite
 from tirlite.sizes import Size
+from tirlite.sizes.poly import varies
+from tirlite.sizes.unknown import Unknown, terms_in
 
 N = TypeVar("N", bound=Node)
 
@@ -16,15 +17,14 @@ _SMALL = 1 << 40
 _SMALL_FACTOR = 1 << 20
 
 
-def index_expr(value: Linear, space: IndexSpace) -> Expr | None:
+def index_expr(value: Size, space: IndexSpace) -> Expr | None:
     """The i64 expression with the value of a sum; None where it is over more than loop variables and sizes."""
     terms: dict[Var, Size] = {}
     rest = value
-    while rest.terms:
-        unknown = next(iter(rest.terms))
-        coefficient = rest.terms[unknown]
-        loop = unknown.loop
-        if not (unknown.counts and isinstance(loop, For)):
+    while moving := terms_in(rest):
+        unknown, coefficient = next(iter(moving.items()))
+        loop = unknown.owner if isinstance(unknown, Unknown) and unknown.counts else None
+        if not isinstance(loop, For) or varies(coefficient):
             return None
         if not isinstance(coefficient, int):
             if loop.step != 1:
@@ -36,10 +36,10 @@ def index_expr(value: Linear, space: IndexSpace) -> Expr | None:
             return None
         # The variable is the start of its loop plus the steps behind.
         terms[loop.var] = terms.get(loop.var, 0) + scale
-        rest = rest.plus(space.linear(loop.var), -scale)
-        if unknown in rest.terms:
+        rest = rest - scale * space.size(loop.var)
+        if unknown in terms_in(rest):
             return None
-    return _sum(terms, rest.constant, space)
+    return _sum(terms, rest, space)
 
 
 def _sum(terms: dict[Var, Size], constant: Size, space: IndexSpace) -> Expr:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tirlite.analysis.access import Allocation
-from tirlite.analysis.linear import is_nonnegative
 from tirlite.analysis.temporaries import Temporaries, temporaries
 from tirlite.analysis.touched_part import Span, touched_part
 from tirlite.ir import Broadcast, Expr, Load, PrimFunc, Ramp, Store, Sub
@@ -14,6 +13,7 @@ from tirlite.record import record
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
 from tirlite.rewrite.affine_exprs import index_expr
 from tirlite.sizes import Proof, Size, maximum, prove_le, prove_lt
+from tirlite.sizes.unknown import is_nonnegative
 
 # So many elements less are no gain for a symbolic extent.
 _LITTLE = 64
@@ -89,10 +89,10 @@ def _counted(extent: Size) -> Size:
 
 def _moved(node: Load | Store, axis: int, span: Span, found: Temporaries) -> Reindex | None:
     """What makes of the index of an access along an axis that index less the start."""
-    if span.start.is_constant and span.start.constant == 0:
+    if span.start == 0:
         return lambda index: index
     if node.indices[axis].dtype.lanes == 1:
-        moved = index_expr(found.addresses.of(node).indices[axis].plus(span.start, -1), found.space)
+        moved = index_expr(found.addresses.of(node).indices[axis] - span.start, found.space)
         if moved is not None:
             return lambda index: moved
     start = index_expr(span.start, found.space)

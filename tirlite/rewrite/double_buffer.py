@@ -13,7 +13,6 @@ from tirlite.analysis.extents import Extents
 from tirlite.analysis.filled import is_filled
 from tirlite.analysis.fusion import can_be_reordered
 from tirlite.analysis.index_space import IndexSpace
-from tirlite.analysis.linear import Linear
 from tirlite.analysis.regions import is_within
 from tirlite.analysis.webs import webs_of
 from tirlite.diag import KernelError, Message
@@ -189,8 +188,8 @@ def _counts_on(func: PrimFunc, loop: For) -> bool:
     if abs(loop.step) == 1:
         return True  # none is behind the stop; that copies take turns holds modulo 2**64
     space = IndexSpace(func, Extents(func))
-    start, stop = space.linear(loop.start), space.linear(loop.stop)
-    return all(map(space.is_exact, (start, stop, stop.plus(Linear(loop.step)), stop.plus(start, -1))))
+    start, stop = space.size(loop.start), space.size(loop.stop)
+    return all(map(space.is_exact, (start, stop, stop + loop.step, stop - start)))
 
 
 def _shared(fill: Sequence[Stmt], work: Sequence[Stmt], buffer: Buffer, definitions: Definitions) -> Buffer | None:

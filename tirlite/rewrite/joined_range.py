@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from tirlite.analysis.exactness import stays_exact
 from tirlite.analysis.index_space import IndexSpace
-from tirlite.analysis.linear import Linear, is_nonnegative
 from tirlite.ir import LE, LT, And, Call, Expr, For, IfThenElse, Load, Max, Min, SeqStmt, Stmt, Var, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import shifted
+from tirlite.sizes import Size
+from tirlite.sizes.unknown import ends as ends_of
+from tirlite.sizes.unknown import is_nonnegative
 
 
 @record
@@ -42,12 +44,12 @@ def joined_range(first: For, second: For, shift: int, space: IndexSpace) -> Join
     ends = [end for loop in (first, second) for end in (loop.start, loop.stop)]
     if any(isinstance(node, Load | Call) for end in ends for node in walk(end)):
         return None
-    bounds: list[tuple[Expr, Linear]] = []
+    bounds: list[tuple[Expr, Size]] = []
     for bound, by in ((first.start, 0), (first.stop, 0), (second.start, shift), (second.stop, shift)):
-        linear = space.linear(bound).plus(Linear(by))
-        if not (isinstance(bound, Var) and by == 0) and not stays_exact(*linear.ends()):
+        size = space.size(bound) + by
+        if not (isinstance(bound, Var) and by == 0) and not stays_exact(*ends_of(size)):
             return None
-        bounds.append((shifted(bound, by), linear))
+        bounds.append((shifted(bound, by), size))
     (start, low), (stop, high), (later, behind), (end, after) = bounds
     from_first, from_second = _is_least(low, behind), _is_least(behind, low)
     to_first, to_second = _is_least(after, high), _is_least(high, after)
@@ -61,9 +63,9 @@ def joined_range(first: For, second: For, shift: int, space: IndexSpace) -> Join
     )
 
 
-def _is_least(a: Linear, b: Linear) -> bool:
+def _is_least(a: Size, b: Size) -> bool:
     """Whether `a` is proved to be at most `b`."""
-    low = b.plus(a, -1).ends()[0]
+    low = ends_of(b - a)[0]
     return low is not None and is_nonnegative(low)
 
 

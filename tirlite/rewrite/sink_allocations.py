@@ -28,6 +28,7 @@ from tirlite.ir import (
 from tirlite.ir.demand import pass_call
 from tirlite.ir.shape_loads import is_sized_by_load
 from tirlite.record import record
+from tirlite.sizes.unknown import terms_in
 
 # Pairs of a store and a load that are compared for one allocation and one loop.
 _MOST_PAIRS = 256
@@ -102,7 +103,7 @@ def _divides(loop: For, touches: Iterable[Touch], found: Temporaries) -> bool:
     axes: set[int] | None = None
     for touch in touches:
         assert isinstance(touch.node, Load | Store)
-        moving = {axis for axis, i in enumerate(found.addresses.of(touch.node).indices) if counter in i.terms}
+        moving = {axis for axis, i in enumerate(found.addresses.of(touch.node).indices) if counter in terms_in(i)}
         axes = moving if axes is None else axes & moving
     return bool(axes)
 

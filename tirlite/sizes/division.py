@@ -10,7 +10,7 @@ from math import gcd
 from typing import Generic, TypeVar
 
 from tirlite.record import record
-from tirlite.sizes.terms import Factor, accumulate, without
+from tirlite.sizes.terms import Factor, accumulate, join, without
 
 F = TypeVar("F", bound=Factor)
 
@@ -109,10 +109,7 @@ def _multiples(
 ) -> tuple[dict[tuple[F, ...], int], dict[tuple[F, ...], int]]:
     """(q, r) such that terms == q * by + r, where q takes what divides exactly."""
     if len(by) > 1:
-        product, coefficient = next(iter(by.items()))
-        factor, left = divmod(terms.get(product, 0), coefficient)
-        exact = factor != 0 and left == 0 and terms == {p: factor * c for p, c in by.items()}
-        return ({(): factor}, {}) if exact else ({}, dict(terms))
+        return _multiples_of_sum(terms, by)
     ((divisor, scale),) = by.items()
     whole: dict[tuple[F, ...], int] = {}
     rest: dict[tuple[F, ...], int] = {}
@@ -122,4 +119,24 @@ def _multiples(
             rest[product] = coefficient
         else:
             whole[left_over] = coefficient // scale
+    return whole, rest
+
+
+def _multiples_of_sum(
+    terms: Mapping[tuple[F, ...], int], by: Mapping[tuple[F, ...], int]
+) -> tuple[dict[tuple[F, ...], int], dict[tuple[F, ...], int]]:
+    """As `_multiples`, of a sum of several terms: its leading term says how often it may be in there."""
+    lead = max(by, key=len)
+    scale = by[lead]
+    whole: dict[tuple[F, ...], int] = {}
+    rest = dict(terms)
+    for product, coefficient in terms.items():
+        cofactor = without(product, lead)
+        if cofactor is None or coefficient % scale or rest.get(product) != coefficient:
+            continue
+        times = coefficient // scale
+        part = {join(each, cofactor): times * c for each, c in by.items()}
+        if all(rest.get(each) == c for each, c in part.items()):
+            whole[cofactor] = times
+            accumulate(rest, part, -1)
     return whole, rest

@@ -48,6 +48,8 @@ def evaluate(size: SizeLike, binding: Mapping[Dim, int]) -> int:
             values[atom] = int(binding[atom])
         elif isinstance(atom, Composite):
             values[atom] = atom.value([_value(terms_of(operand), values) for operand in atom.operands])
+        else:
+            raise DimWithoutValue(str(atom), str(size)).error()
     return _value(terms_of(size), values)
 
 
@@ -84,4 +86,6 @@ def substitute(size: SizeLike, values: Mapping[Dim, SizeLike]) -> Size:
         elif isinstance(atom, Composite):
             operands = [of_terms(replace(terms_of(operand), images)) for operand in atom.operands]
             images[atom] = terms_of(atom.rebuild(operands))
+        else:
+            images[atom] = {(atom,): 1}
     return of_terms(replace(terms_of(size), images))

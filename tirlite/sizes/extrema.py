@@ -24,6 +24,7 @@ from tirlite.sizes.poly import (
     bounds_of,
     composite_ident,
     terms_of,
+    varies,
 )
 from tirlite.sizes.prove import at_most
 
@@ -107,8 +108,10 @@ class _Extremum(Composite):
     divisor: int = field(init=False)
     bounds: Bounds = field(init=False)
     ident: int = field(init=False)
+    varies: bool = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "varies", any(map(varies, self.sizes)))
         object.__setattr__(self, "bounds", self.bound([bounds_of(size) for size in self.sizes]))
         object.__setattr__(self, "divisor", gcd(*(divisor_of(terms_of(size)) for size in self.sizes)))
         # Sorted by their idents, so that the order of the arguments does not matter.

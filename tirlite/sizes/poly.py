@@ -122,6 +122,11 @@ class Atom(Arithmetic, Factor, ABC):
         return ()
 
     @property
+    def varies(self) -> bool:
+        """Whether it is an unknown or a function of some, so that it may have several values at one binding."""
+        return False
+
+    @property
     def loose(self) -> bool:
         """Whether its text needs parentheses in a product."""
         return False
@@ -209,9 +214,11 @@ class _Division(Composite):
     divisor: int
     bounds: Bounds
     ident: int = field(init=False)
+    varies: bool = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ident", composite_ident(type(self).__name__, self.operands))
+        object.__setattr__(self, "varies", varies(self.dividend) or varies(self.by))
 
     @property
     def operands(self) -> tuple[Size, ...]:
@@ -368,6 +375,11 @@ def terms_of(size: object) -> Terms:
 def as_size(value: SizeLike) -> Size:
     """`value` as an int where it is constant, as a Poly where it is not."""
     return value if type(value) is int else of_terms(terms_of(value))
+
+
+def varies(size: Size) -> bool:
+    """Whether a size is made of unknowns."""
+    return not isinstance(size, int) and any(atom.varies for product in size.terms for atom in product)
 
 
 def bounds_of(size: Size) -> Bounds:

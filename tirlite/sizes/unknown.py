@@ -1,0 +1,261 @@
+"""Unknowns: integers between ends that are sizes. What is made of them has ends, and is a sum of their multiples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field
+from itertools import count
+from typing import TypeAlias
+
+from tirlite.record import record
+from tirlite.sizes.bounds import Bounds
+from tirlite.sizes.extrema import Maximum, Minimum, maximum, minimum
+from tirlite.sizes.poly import Atom, Product, Quotient, Relaxation, Remainder, Size, bounds_of, of_terms, terms_of
+from tirlite.sizes.prove import at_most
+from tirlite.sizes.terms import accumulate
+
+Ends: TypeAlias = "tuple[Size | None, Size | None]"
+
+# Those of dims are below, those of functions of other atoms above.
+_serials = count(1 << 64)
+
+
+@record(eq=False)
+class Unknown(Atom):
+    """An integer from `low` to `high`, both included: sizes without unknowns, or None where no bound is known.
+
+    With `counts` it is the number of iterations of the loop `owner` that lie behind. Else it keeps its value during one
+    iteration of `owner`, or, where that is None, during one run of the function; or, where it is not `steady`, from one
+    evaluation to the next at best.
+    """
+
+    name: str
+    low: Size | None = None
+    high: Size | None = None
+    owner: object = None
+    counts: bool = False
+    steady: bool = True
+    divisor: int = 1
+    ident: int = field(init=False, repr=False, default_factory=lambda: next(_serials))
+    bounds: Bounds = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        low = None if self.low is None else bounds_of(self.low).low
+        high = None if self.high is None else bounds_of(self.high).high
+        object.__setattr__(self, "bounds", Bounds(low, high))
+
+    @property
+    def varies(self) -> bool:
+        return True
+
+    @property
+    def operands(self) -> tuple[Size, ...]:
+        return tuple(end for end in (self.low, self.high) if end is not None and not isinstance(end, int))
+
+    def spell(self, operands: Sequence[str]) -> str:
+        return self.name.replace(" ", "_")
+
+    def below(self) -> tuple[Relaxation, ...]:
+        return () if self.low is None or isinstance(self.low, int) else (Relaxation(self.low),)
+
+    def above(self) -> tuple[Relaxation, ...]:
+        return () if self.high is None or isinstance(self.high, int) else (Relaxation(self.high),)
+
+
+@record
+class Linear:
+    """`constant` + the sum of `terms[a] * a`, over atoms that vary. No coefficient is 0."""
+
+    constant: Size
+    terms: dict[Atom, Size]
+
+
+def linear(size: Size) -> Linear | None:
+    """A size as a sum of multiples of what varies in it, with factors that do not; None where two of them multiply."""
+    if isinstance(size, int):
+        return Linear(size, {})
+    constant: dict[Product, int] = {}
+    parts: dict[Atom, dict[Product, int]] = {}
+    for product, coefficient in size.terms.items():
+        moving = [atom for atom in product if atom.varies]
+        if not moving:
+            constant[product] = coefficient
+        elif len(moving) == 1:
+            rest = tuple(atom for atom in product if atom is not moving[0]) if len(product) > 1 else ()
+            parts.setdefault(moving[0], {})[rest] = coefficient
+        else:
+            return None
+    return Linear(of_terms(constant), {atom: of_terms(terms) for atom, terms in parts.items()})
+
+
+def terms_in(size: Size) -> dict[Atom, Size]:
+    """What varies in a size, with its factors. Of a product of several it is the first one, times the others."""
+    found: dict[Atom, dict[Product, int]] = {}
+    for product, coefficient in terms_of(size).items():
+        moving = next((atom for atom in product if atom.varies), None)
+        if moving is not None:
+            place = product.index(moving)
+            found.setdefault(moving, {})[product[:place] + product[place + 1 :]] = coefficient
+    return {atom: of_terms(terms) for atom, terms in found.items()}
+
+
+def unknowns_in(*sizes: Size) -> Iterator[Unknown]:
+    """The unknowns that sizes are made of, each once."""
+    seen: set[Atom] = set()
+    todo = [atom for size in reversed(sizes) for product in reversed(list(terms_of(size))) for atom in product]
+    while todo:
+        atom = todo.pop()
+        if atom in seen or not atom.varies:
+            continue
+        seen.add(atom)
+        if isinstance(atom, Unknown):
+            yield atom
+        else:
+            todo += [each for operand in atom.operands for product in terms_of(operand) for each in product]
+
+
+def ends(size: Size) -> Ends:
+    """Sizes without unknowns that `size` never falls below, and never exceeds; None where none is known.
+
+    Each atom that varies is taken to stand anywhere in its own ends.
+    """
+    if isinstance(size, int):
+        return size, size
+    constant: dict[Product, int] = {}
+    parts: dict[Product, dict[Product, int]] = {}
+    for product, coefficient in size.terms.items():
+        moving = tuple(atom for atom in product if atom.varies)
+        rest = tuple(atom for atom in product if not atom.varies) if moving else product
+        accumulate(parts.setdefault(moving, {}) if moving else constant, {rest: coefficient})
+    low: Size | None = of_terms(constant)
+    high: Size | None = low
+    for moving, factor in parts.items():
+        least, most = multiple(_ends_of_product(moving), of_terms(factor))
+        low = None if low is None or least is None else low + least
+        high = None if high is None or most is None else high + most
+    return low, high
+
+
+def _ends_of_product(atoms: Product) -> Ends:
+    low, high = ends_of(atoms[0])
+    for atom in atoms[1:]:
+        if low is None or not is_nonnegative(low):
+            return None, None
+        least, most = ends_of(atom)
+        if least is None or not is_nonnegative(least):
+            return None, None
+        low, high = low * least, None if high is None or most is None else high * most
+    return low, high
+
+
+def ends_of(atom: Atom) -> Ends:
+    """The ends of an atom that varies."""
+    if isinstance(atom, Unknown):
+        return atom.low, atom.high
+    if isinstance(atom, Quotient):
+        low, high = ends(atom.dividend)
+        least, most = ends(atom.by)
+        if least is None or least != most or not is_positive(least):
+            return atom.bounds.low, atom.bounds.high
+        return (None if low is None else low // least), (None if high is None else high // least)
+    if isinstance(atom, Remainder):
+        least, most = ends(atom.by)
+        if least is None or not is_positive(least):
+            return None, None
+        return 0, None if most is None else most - 1
+    if isinstance(atom, Maximum):
+        lows, highs = zip(*map(ends, atom.sizes), strict=True)
+        return _picked(maximum, lows, one=True), _picked(maximum, highs, one=False)
+    assert isinstance(atom, Minimum)
+    lows, highs = zip(*map(ends, atom.sizes), strict=True)
+    return _picked(minimum, lows, one=False), _picked(minimum, highs, one=True)
+
+
+def _picked(pick: Callable[..., Size], found: Sequence[Size | None], *, one: bool) -> Size | None:
+    """The end of an extremum; `one` says that the end of one operand alone is a bound too."""
+    known = [each for each in found if each is not None]
+    return pick(*known) if known and (one or len(known) == len(found)) else None
+
+
+def multiple(between: Ends, factor: Size) -> Ends:
+    """The ends of `factor` times what lies between ends."""
+    low, high = between
+    if not is_nonnegative(factor):
+        if not is_nonnegative(-factor):
+            return None, None
+        low, high = high, low
+    return (None if low is None else low * factor), (None if high is None else high * factor)
+
+
+def is_nonnegative(size: Size) -> bool:
+    """Whether `size` is proved to be 0 or more."""
+    return size >= 0 if isinstance(size, int) else at_most(0, size)
+
+
+def is_positive(size: Size) -> bool:
+    """Whether `size` is proved to be 1 or more."""
+    return size > 0 if isinstance(size, int) else at_most(1, size)
+
+
+def quotient(x: Size, by: Size) -> Size:
+    """`x // by`, where what is left over is less than a symbolic `by` too if the ends of unknowns say so."""
+    found = x // by
+    for atom, factor in _divisions(found, by):
+        if isinstance(atom, Quotient) and _is_less(atom.dividend, atom.by):
+            found = found - factor * atom
+    return found
+
+
+def remainder(x: Size, by: Size) -> Size:
+    """`x % by`, likewise."""
+    found = x % by
+    for atom, factor in _divisions(found, by):
+        if isinstance(atom, Remainder) and _is_less(atom.dividend, atom.by):
+            found = found + factor * (atom.dividend - atom)
+    return found
+
+
+def _divisions(found: Size, by: Size) -> Iterator[tuple[Atom, Size]]:
+    """The atoms to look at: with a number for a divisor, bounds have told."""
+    yield from () if isinstance(by, int) else terms_in(found).items()
+
+
+def _is_less(x: Size, y: Size) -> bool:
+    low, high = ends(x)
+    return low is not None and high is not None and is_nonnegative(low) and is_positive(y - high)
+
+
+def relation_of(atom: Atom) -> Size | None:
+    """A sum that is always 0, in which a quotient or remainder stands with the other one and what is divided."""
+    if isinstance(atom, Quotient):
+        return atom.dividend - atom.by * atom - atom.dividend % atom.by
+    if isinstance(atom, Remainder):
+        return atom.dividend - atom.by * (atom.dividend // atom.by) - atom
+    return None
+
+
+# So many sums are written for one that is over extrema, itself included.
+_MOST_FORMS = 6
+
+
+def forms_of(size: Size) -> list[Size]:
+    """Sums that are all equal to `size`: over each of the operands of its extrema, and how far that is from these.
+
+    So `max(i - 1, 0)`, with i at least 0, is i - 1 and no more than 1 above.
+    """
+    found = [size]
+    for each in found:
+        for atom, factor in terms_in(each).items():
+            if isinstance(atom, Maximum | Minimum):
+                bare = each - factor * atom
+                found += [f for operand in atom.sizes if (f := bare + factor * _seen_from(operand, atom)) not in found]
+        if len(found) >= _MOST_FORMS:
+            break
+    return found[:_MOST_FORMS]
+
+
+def _seen_from(operand: Size, atom: Maximum | Minimum) -> Size:
+    """An extremum as one of its operands, and a rest that is not negative."""
+    if isinstance(atom, Maximum):
+        return operand + maximum(*(each - operand for each in atom.sizes))
+    return operand - maximum(*(operand - each for each in atom.sizes))
