@@ -66,9 +66,8 @@ def trial(program: Program, setup: Setup) -> Failure | None:
 
 def _rewritten(func: PrimFunc, setup: Setup) -> PrimFunc:
     """The function after all passes."""
-    passes = default_pipeline(
-        setup.strategy, None, target_of(setup.workers), in_place=setup.in_place, passes=setup.passes
-    )
+    target = target_of(setup.workers)
+    passes = default_pipeline(setup.strategy, target=target, in_place=setup.in_place, passes=setup.passes)
     return run_pipeline(func, passes)
 
 

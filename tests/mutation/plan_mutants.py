@@ -74,12 +74,12 @@ def _are_alike(one: Plan, other: Plan) -> bool:
 
 def try_mutants(subject: Subject, strategy: str, seed: int, count: int, tally: Tally) -> None:
     """Adds what becomes of `count` mutants of the program's plan."""
-    plans: list[Plan] = []
     try:
-        StorageRewrite(STRATEGIES[strategy], target=subject.target, on_plan=plans.append, webs=False)(subject.func)
+        rewrite = StorageRewrite(STRATEGIES[strategy], target=subject.target, webs=False)
+        plan = rewrite.planned(subject.func).plan
     except TirliteError:
         return
-    plan = plans[0]
+    assert isinstance(plan, Plan)
     if not plan.placements:
         return
     random = Random(seed)

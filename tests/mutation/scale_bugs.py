@@ -158,7 +158,7 @@ def counted_for_each_worker() -> bool:
     func, totals = b.build(), []
     for workers in (1, 3):
         target = tl.Target.host(workers=workers)
-        StorageRewrite("share", target=target, on_plan=lambda plan: totals.append(plan.total))(func)
+        totals.append(StorageRewrite("share", target=target).planned(func).plan.total)
     return totals == [2048, 3 * 2048]
 
 

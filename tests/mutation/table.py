@@ -55,13 +55,13 @@ def false_alarms(subjects: Iterable[Subject]) -> list[str]:
         strategy = GOOD_STRATEGIES[number % len(GOOD_STRATEGIES)]
         try:
             func = SplitThreads()(subject.func) if number // len(GOOD_STRATEGIES) % 2 else subject.func
-            StorageRewrite(strategy, target=subject.target, on_plan=_at_some_shapes)(func)
+            _at_some_shapes(StorageRewrite(strategy, target=subject.target).planned(func).plan)
         except TirliteError as error:
             alarms.append(f"{subject.name} under {strategy}: {str(error).splitlines()[0]}")
     return alarms
 
 
-def _at_some_shapes(plan: Plan | ByShape) -> None:
+def _at_some_shapes(plan: Plan | ByShape | None) -> None:
     """Plans for shapes are checked when they are made."""
     if isinstance(plan, ByShape):
         for step in range(3):

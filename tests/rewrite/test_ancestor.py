@@ -207,9 +207,9 @@ CASES = {
 def rewritten(case: Case, strategy: str) -> tuple[list[str], tl.plan.Plan]:
     """The allocations left of the program, and the plan."""
     func = Normalize()(tl.parse(HEADER + indent(dedent(case.body).strip("\n"), "    ")))
-    plans: list[tl.plan.Plan] = []
-    after = StorageRewrite(strategy, target=TARGET, on_plan=plans.append)(func)
-    return [str(each) for each in tl.allocations(after)], plans[0]
+    made = StorageRewrite(strategy, target=TARGET).planned(func)
+    assert isinstance(made.plan, tl.plan.Plan)
+    return [str(each) for each in tl.allocations(made.func)], made.plan
 
 
 @pytest.mark.parametrize("name", CASES)

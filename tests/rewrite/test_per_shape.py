@@ -73,10 +73,9 @@ SHAPES = [(3, 4), (5, 2), (1, 1), (0, 3), (3, 0), (40, 7), (7, 40), (3, 4)]
 
 
 def rewritten(func: PrimFunc, **options: bool) -> tuple[PrimFunc, ByShape]:
-    found: list[object] = []
-    result = StorageRewrite("per_shape", on_plan=found.append, **options)(Normalize()(func))
-    assert isinstance(found[0], ByShape)
-    return result, found[0]
+    made = StorageRewrite("per_shape", **options).planned(Normalize()(func))
+    assert isinstance(made.plan, ByShape)
+    return made.func, made.plan
 
 
 def arguments(rows: int, cols: int) -> tuple[np.ndarray, np.ndarray]:

@@ -49,9 +49,9 @@ def f(x: tl.i64[n], z: tl.i64[m]):
 
 
 def planned(strategy: str) -> Plan:
-    made: list[Plan] = []
-    StorageRewrite(strategy, on_plan=made.append)(tl.parse(SPLIT))
-    return made[-1]
+    plan = StorageRewrite(strategy).planned(tl.parse(SPLIT)).plan
+    assert isinstance(plan, Plan)
+    return plan
 
 
 @pytest.mark.parametrize("strategy", ["pack", "auto", "exact"])

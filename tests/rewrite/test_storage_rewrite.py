@@ -9,7 +9,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.ir import Builder, SeqStmt, f32
-from tirlite.rewrite import Normalize, StorageRewrite, default_pipeline, run_pipeline, verify_after
+from tirlite.rewrite import Normalize, Step, StorageRewrite, default_pipeline, run_pipeline, verify_after
 from tirlite.sizes import Proof, SizeLike, prove_le_by_cases
 
 HEADER = 'n, m = tl.dims("n m")\n\n@tl.kernel\ndef f(x: tl.f32[n, m], y: tl.f32[n, m]):\n'
@@ -397,11 +397,13 @@ def test_plan_and_program_agree_on_the_bytes(strategy: str) -> None:
         y[0, 0] = c[0, 0]
         """
     )
-    plans: list[tl.plan.Plan] = []
-    after = run_pipeline(func, default_pipeline(strategy, plans.append))
+    steps: list[Step] = []
+    after = run_pipeline(func, default_pipeline(strategy), [steps.append])
+    plan = steps[-1].plan
+    assert isinstance(plan, tl.plan.Plan)
     n, m = (var.dim for var in func.dims)
     sizes = [each.bytes for each in tl.allocations(after)]
-    assert str(sum(sizes[1:], start=sizes[0])) == str(plans[0].total)
+    assert str(sum(sizes[1:], start=sizes[0])) == str(plan.total)
 
 
 def test_what_is_proved_safe_in_place_takes_over_the_bytes() -> None:
@@ -498,14 +500,12 @@ def test_where_only_the_proof_is_missing_a_weaker_plan_is_taken(strategy: str, m
         return Proof.UNKNOWN if low == 0 and not isinstance(high, int) else proved(low, high)
 
     monkeypatch.setattr("tirlite.analysis.storage_check.places.prove_le_by_cases", forgets_offsets)
-    plans: list[object] = []
-    StorageRewrite(strategy, on_plan=plans.append)(Normalize()(kernel(body)))
-    assert [getattr(plan, "strategy", None) for plan in plans] == ["share"]
+    rewrite = StorageRewrite(strategy)
+    assert rewrite.planned(kernel(body)).plan.strategy == "share"
     assert left(body, strategy) == left(body, "share")
 
     monkeypatch.setattr("tirlite.analysis.storage_check.places.prove_le_by_cases", lambda *given: Proof.UNKNOWN)
-    StorageRewrite(strategy, on_plan=plans.append)(Normalize()(kernel(body)))
-    assert [getattr(plan, "strategy", None) for plan in plans] == ["share", "none"]
+    assert rewrite.planned(kernel(body)).plan.strategy == "none"
 
 
 def test_the_pass_alone_knows_what_attributes_say_of_a_buffer() -> None:
@@ -554,10 +554,10 @@ def test_what_c_fills_takes_the_place_of_what_is_dead_by_then() -> None:
 
 
 def test_a_function_that_allocates_nothing_stays_as_it_is_and_wrong_options_are_told_all_the_same() -> None:
-    plans: list[object] = []
     func = kernel("y[0, 0] = x[0, 0]")
-    assert StorageRewrite("pack", on_plan=plans.append)(func) is func
-    assert plans == []
+    made = StorageRewrite("pack").planned(func)
+    assert made.func is func
+    assert made.plan is None
     with pytest.raises(tl.PlanError, match="there is no strategy `packs`"):
         StorageRewrite("packs")(func)
     with pytest.raises(tl.PlanError, match="has no option `match_range`"):
@@ -566,5 +566,4 @@ def test_a_function_that_allocates_nothing_stays_as_it_is_and_wrong_options_are_
     def planner(problem: tl.plan.Problem) -> tl.plan.Plan:
         return tl.plan.solve(problem, "none")
 
-    StorageRewrite(planner, on_plan=plans.append)(func)
-    assert [getattr(plan, "strategy", None) for plan in plans] == ["none"]
+    assert StorageRewrite(planner).planned(func).plan.strategy == "none"

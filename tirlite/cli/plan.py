@@ -14,9 +14,9 @@ from tirlite.cli.output_file import real_path, refuse_unwritable, write_file
 from tirlite.diag import CapacityError, Message
 
 if TYPE_CHECKING:
-    from tirlite.driver.options import Choices
     from tirlite.plan import Plan, Problem
     from tirlite.plan.search.engine import Engine
+    from tirlite.rewrite.options import Choices
 
 _DESCRIPTION = """\
 Plans storage for buffers with known lifetimes: a CSV file with the columns id, lower, upper, size, and optionally

@@ -13,8 +13,8 @@ from tirlite.record import record
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tirlite.driver.options import Choices
     from tirlite.plan import Plan, Problem
+    from tirlite.rewrite.options import Choices
 
 
 @record

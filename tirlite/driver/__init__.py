@@ -2,6 +2,6 @@
 
 from tirlite.driver.compile import Compiler, compile, kernel  # noqa: A004
 from tirlite.driver.kernel import Kernel
-from tirlite.driver.options import Options
+from tirlite.rewrite.options import Options
 
 __all__ = ["Compiler", "Kernel", "Options", "compile", "kernel"]

@@ -11,30 +11,16 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from tirlite.plan.collection import collection_paused
-from tirlite.record import record
 
 if TYPE_CHECKING:
     from tirlite.codegen import Lowered
-    from tirlite.driver.options import Options
     from tirlite.ir import PrimFunc
     from tirlite.plan import Plan
     from tirlite.rewrite import Step
+    from tirlite.rewrite.options import Options
+    from tirlite.rewrite.pipeline import Rewritten
     from tirlite.rewrite.shape_rewrite import ByShape
     from tirlite.runtime import Executable, ShapePlans, Signature
-
-# Strategies whose searches may be long.
-_SEARCHED = ("exact", "per_shape")
-
-
-@record
-class Rewritten:
-    """A function after the passes, and the storage plan that one of them followed, or who makes one for each call.
-
-    `plan` is None where nothing is allocated.
-    """
-
-    func: PrimFunc
-    plan: Plan | ByShape | None
 
 
 class Version:
@@ -61,33 +47,13 @@ class Version:
             return self._rewritten
 
     def _rewrite(self) -> Rewritten:
-        from tirlite.rewrite import default_pipeline, run_pipeline
+        from tirlite.rewrite.pipeline import Rewritten, run_pipeline
+        from tirlite.rewrite.pipelines import pipeline
 
-        plans: list[Plan | ByShape] = []
-        chosen = self.options
-        passes = default_pipeline(
-            chosen.strategy,
-            plans.append,
-            chosen.target,
-            in_place=chosen.in_place,
-            exact_dtype=chosen.exact_dtype,
-            match_range=chosen.match_range,
-            capacity=chosen.capacity,
-            debug=chosen.debug,
-            budget=chosen.budget,
-            time_limit=chosen.time_limit,
-            engine=chosen.engine() if chosen.engine is not None and chosen.strategy in _SEARCHED else None,
-            cache=chosen.cache,
-            passes=chosen.passes,
-        )
-        stages: list[tuple[str, float]] = []
-
-        def note(step: Step) -> None:
-            stages.append((step.name, step.seconds))
-
-        func = run_pipeline(self.func, passes, (note, *chosen.observers))
-        self.stages += stages
-        return Rewritten(func, plans[-1] if plans else None)
+        steps: list[Step] = []
+        func = run_pipeline(self.func, pipeline(self.options), (steps.append, *self.options.observers))
+        self.stages += [(step.name, step.seconds) for step in steps]
+        return Rewritten(func, steps[-1].plan)
 
     @cached_property
     def plan(self) -> Plan | ByShape:

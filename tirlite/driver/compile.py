@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, TypeAlias, Unpack, overload
 
 from tirlite.diag import CallTypeError, Message, boundary, public
 from tirlite.driver.kernel import Kernel
-from tirlite.driver.options import Options
 from tirlite.ir import PrimFunc, validate
 from tirlite.plan.cache import PlanCache
 from tirlite.plan.collection import collection_paused
 from tirlite.record import record
+from tirlite.rewrite.options import Options
 
 if TYPE_CHECKING:
-    from tirlite.driver.options import Choices
     from tirlite.plan.search.engine import Engine
+    from tirlite.rewrite.options import Choices
 
 Function: TypeAlias = Callable[..., object]
 
@@ -59,9 +59,7 @@ class Compiler:
     def compile(self, func: PrimFunc | Kernel | Function, **choices: Unpack[Choices]) -> Kernel:
         """A kernel made of `func`, with options of its own: `tl.compile(f, strategy="exact", in_place=False)`.
 
-        The options are the fields of `driver.options.Options`: strategy, in_place, exact_dtype, match_range, capacity,
-        debug, target, budget, time_limit, observers, passes, cache. The passes run, and native code is made, when they
-        are first needed.
+        `Options` says what there is to choose. The passes run, and native code is made, when they are first needed.
 
         Raises KernelError for a function that is no kernel or is ill-formed, PlanError for an unknown strategy.
         """

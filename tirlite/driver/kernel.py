@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tirlite.driver.options import Options
     from tirlite.driver.timing import Timing
     from tirlite.ir import Buffer, Node, PrimFunc, Var
     from tirlite.plan import Plan
+    from tirlite.rewrite.options import Options
     from tirlite.runtime import Binding
     from tirlite.runtime.quick import QuickCall
 

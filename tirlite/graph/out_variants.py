@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from tirlite.diag import TirliteError
 from tirlite.driver import Kernel
-from tirlite.driver.options import Options
 from tirlite.graph.aot.operators import NoKernelFor, OperatorFunctions, UnboundSize
 from tirlite.graph.evaluate import apply
 from tirlite.graph.expr import Call, Var
 from tirlite.graph.extents import values
 from tirlite.graph.op import Attrs, Op
 from tirlite.graph.types import TensorType
+from tirlite.rewrite.options import Options
 from tirlite.sizes import Dim
 
 Array: TypeAlias = npt.NDArray[Any]

@@ -11,7 +11,7 @@ from tirlite.ir.func import PrimFunc
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Call = TypeVar("Call", bound=Callable[..., PrimFunc])
+Call = TypeVar("Call", bound=Callable[..., object])
 
 
 class NoPrimFunc(Message):
@@ -54,10 +54,10 @@ def of_prim_func(function: Callable[Concatenate[PrimFunc, P], R]) -> Callable[Co
 
 
 def pass_call(method: Call) -> Call:
-    """The `__call__` of a pass behind the boundary: a decorator."""
+    """What a pass does with a function, behind the boundary: a decorator."""
 
     @wraps(method)
-    def bounded(self: object, func: PrimFunc) -> PrimFunc:
+    def bounded(self: object, func: PrimFunc) -> object:
         with boundary:
             demand_prim_func(func, f"the pass {type(self).__name__}")
             return method(self, func)

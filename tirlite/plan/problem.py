@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
-from tirlite.diag import Message, PlanError, nearest, public
+from tirlite.diag import Message, PlanError, Span, nearest, public
 from tirlite.plan.arguments import demand
 from tirlite.plan.pool import Pool
 from tirlite.plan.request import BadFixed, NegativeSize, Request
@@ -114,7 +113,9 @@ class Problem:
     stand for; other symbols become positive dims. A size that may be negative counts as zero where it is. Where it is
     `contiguous`, each pool is one arena, as it is for offsets in a table: the total of a plan then counts the padding
     between what lies there; it does not tell two problems apart. `table` is the one that the problem was read from, if
-    any. Raises PlanError where a part is ill-formed.
+    any. For explanations alone, and not part of the JSON form: `refusals` tell for some pairs, by their `str`, why the
+    first may not take over the place of the second, `outside` names what is not to be planned, each with the reason,
+    and `spans` are where requests come from. Raises PlanError where a part is ill-formed.
     """
 
     requests: tuple[Request, ...]
@@ -123,8 +124,9 @@ class Problem:
     facts: Mapping[str, Dim] = field(default_factory=dict, hash=False)
     contiguous: bool = field(default=False, compare=False, repr=False)
     table: CsvTable | None = field(default=None, init=False, compare=False, repr=False)
-    refusals: Mapping[tuple[str, str], object] = field(default_factory=dict, init=False, compare=False, repr=False)
-    outside: tuple[tuple[str, str], ...] = field(default=(), init=False, compare=False, repr=False)
+    refusals: Mapping[tuple[str, str], object] = field(default_factory=dict, kw_only=True, compare=False, repr=False)
+    outside: tuple[tuple[str, str], ...] = field(default=(), kw_only=True, compare=False, repr=False)
+    spans: Mapping[str, Span | None] = field(default_factory=dict, kw_only=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -166,17 +168,6 @@ class Problem:
         """The same problem, read from `table`: one row for each request."""
         problem = replace(self)
         object.__setattr__(problem, "table", table)
-        return problem
-
-    def explained(self, refusals: Mapping[tuple[str, str], object], outside: Iterable[tuple[str, str]] = ()) -> Problem:
-        """The same problem, which tells for some pairs why the first may not take over the place of the second.
-
-        The values are told by their `str`. `outside` are names of what is not to be planned, each with the reason. For
-        explanations alone; not part of the JSON form.
-        """
-        problem = copy(self)
-        object.__setattr__(problem, "refusals", MappingProxyType(dict(refusals)))
-        object.__setattr__(problem, "outside", tuple(outside))
         return problem
 
     def to_json(self) -> str:

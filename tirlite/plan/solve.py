@@ -17,7 +17,7 @@ from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.strategy import Named, Strategy, demand_match_range, is_count, strategy_called
 from tirlite.plan.verdict import Counterexample, Fault
-from tirlite.plan.weaker import weaker_strategy
+from tirlite.plan.weaker import Doubt, is_doubt, without_doubt
 
 if TYPE_CHECKING:
     from tirlite.plan.cache import PlanCache
@@ -131,27 +131,39 @@ def solve(
     of your own; CapacityError where the plan does not fit.
     """
     _check_arguments(problem, strategy, budget, time_limit, cache, threads, match_range)
-    make: Callable[..., Plan] = strategy_called(strategy) if isinstance(strategy, str) else strategy
-    if isinstance(make, Named) and make.name in _SEARCHES:
-        make = partial(make, budget=budget, time_limit=time_limit, engine=engine, listener=listener, threads=threads)
     if match_range is not None:
         demand_match_range(strategy)
-        make = partial(make, match_range=match_range)
-    start = perf_counter()
-    kept = None if cache is None or strategy in _SWIFT else cache
-    made = make(problem) if kept is None else kept.plan(problem, make, strategy, budget, time_limit)
+
+    def attempt(strategy: str | Strategy) -> Plan | Doubt:
+        make: Callable[..., Plan] = strategy_called(strategy) if isinstance(strategy, str) else strategy
+        if isinstance(make, Named) and make.name in _SEARCHES:
+            make = partial(
+                make, budget=budget, time_limit=time_limit, engine=engine, listener=listener, threads=threads
+            )
+        elif match_range is not None and strategy == "share":
+            make = partial(make, match_range=match_range)
+        start = perf_counter()
+        kept = None if cache is None or strategy in _SWIFT else cache
+        made = make(problem) if kept is None else kept.plan(problem, make, strategy, budget, time_limit)
+        return _checked(problem, strategy, made, perf_counter() - start)
+
+    return without_doubt(strategy, attempt)
+
+
+def _checked(problem: Problem, strategy: str | Strategy, made: object, seconds: float) -> Plan | Doubt:
+    """The plan that a strategy made in so many seconds, or a doubt about it. Raises PlanError where it is wrong."""
     if not isinstance(made, Plan):
         raise PlanArgument(
             "solve", "strategy", "a function that returns a Plan", f"one that returns {made!r:.60}"
         ).error()
-    plan = replace(made, seconds=perf_counter() - start)
+    plan = replace(made, seconds=seconds)
     verdict = check(problem, plan)
-    if isinstance(verdict, Counterexample):
-        weaker = weaker_strategy(strategy, problem, plan, verdict) if isinstance(strategy, str) else None
-        if weaker is not None:
-            return solve(problem, weaker)
-        raise _complaint(problem, plan, verdict, ours=isinstance(strategy, str)).error()
-    return plan
+    if not isinstance(verdict, Counterexample):
+        return plan
+    complaint = _complaint(problem, plan, verdict, ours=isinstance(strategy, str))
+    if is_doubt(problem, plan, verdict):
+        return Doubt(complaint)
+    raise complaint.error()
 
 
 def _check_arguments(
@@ -212,4 +224,6 @@ def _over_capacity(problem: Problem, plan: Plan, verdict: Counterexample) -> Mes
     alive = {r.id for r in live}
     once = [f"`{dst}` in the place of `{src}`" for dst, src in pairs if alive.issuperset((dst, src))]
     told = f"; {', '.join(once)}" if once else ""
-    return OverCapacity(str(verdict), memory, str(most.size), most.time, names, largest_of(live), told)
+    largest = largest_of(live)
+    span = problem.spans.get(largest)
+    return OverCapacity(str(verdict), memory, str(most.size), most.time, names, largest, told, span=span)

@@ -2,71 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tirlite.rewrite.check_races import CheckRaces
 from tirlite.rewrite.check_reductions import CheckReductions
 from tirlite.rewrite.lower_callees import LowerCallees
 from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.options import Options
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.split_reductions import SplitReductions
 from tirlite.rewrite.storage_rewrite import StorageRewrite
 from tirlite.rewrite.threads.inject_virtual import InjectVirtualThreads
 from tirlite.rewrite.threads.split import SplitThreads
-from tirlite.target import Target
 
 if TYPE_CHECKING:
-    from tirlite.plan import Plan, PlanCache, Strategy
-    from tirlite.plan.search.engine import Engine
-    from tirlite.rewrite.shape_rewrite import ByShape
+    from typing import Unpack
+
+    from tirlite.plan import Strategy
+    from tirlite.rewrite.options import BesideStrategy
 
 
-def default_pipeline(
-    strategy: str | Strategy = "auto",
-    on_plan: Callable[[Plan | ByShape], None] | None = None,
-    target: Target | None = None,
-    *,
-    in_place: bool = True,
-    exact_dtype: bool = False,
-    match_range: int | None = None,
-    capacity: int | None = None,
-    debug: bool = False,
-    budget: int | None = None,
-    time_limit: float | None = None,
-    engine: Engine | None = None,
-    cache: PlanCache | None = None,
-    passes: tuple[Pass, ...] = (),
-) -> tuple[Pass, ...]:
-    """What `tirlite.compile` runs before code is generated.
+def default_pipeline(strategy: str | Strategy = "auto", **choices: Unpack[BesideStrategy]) -> tuple[Pass, ...]:
+    """What `tl.compile` with these options runs before code is generated."""
+    return pipeline(Options.of({**choices, "strategy": strategy}))
 
-    `passes` run before storage is planned, on the function itself and on those that it calls. With `debug`, buffers
-    keep the axes that errors name them by. The other options are those of `StorageRewrite`; `capacity` is for the
-    outermost function, which plans the scratch of the others.
+
+def pipeline(options: Options) -> tuple[Pass, ...]:
+    """The passes of a compilation. The options' own run before storage is planned, on what the function calls too.
+
+    With `debug`, buffers keep the axes that errors name them by. The outermost function plans the scratch of all that
+    it calls, so the capacity is for that one alone.
     """
-    memory = target or Target.host()
     prepare: tuple[Pass, ...] = (
         Normalize(),
         InjectVirtualThreads(),
-        SplitThreads(windows=debug),
+        SplitThreads(windows=options.debug),
         CheckRaces(),
         CheckReductions(),
-        *passes,
+        *options.passes,
         SplitReductions(),
     )
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
-    within = "auto" if strategy == "per_shape" else strategy
-    storage = partial(
-        StorageRewrite,
-        in_place=in_place,
-        target=memory,
-        exact_dtype=exact_dtype,
-        match_range=match_range,
-        budget=budget,
-        time_limit=time_limit,
-        engine=engine,
-        cache=cache,
-    )
-    callees = LowerCallees((*prepare, storage(within)))
-    return (*prepare, callees, storage(strategy, on_plan=on_plan, capacity=capacity))
+    within = "auto" if options.strategy == "per_shape" else options.strategy
+    callees = LowerCallees((*prepare, StorageRewrite.of(options, strategy=within, capacity=None)))
+    return (*prepare, callees, StorageRewrite.of(options))

@@ -1,4 +1,4 @@
-"""A function in normal form in, the function with its allocations merged by a plan out.
+"""Merges the allocations of a function in normal form by a plan.
 
 Each pool of the plan becomes one Allocate, at the top of the function or of the parallel or thread-bound loop that it
 is attached to. The buffers that live there become views of it, declared where their Allocates stood; loads and stores
@@ -14,7 +14,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis import LinearSequence, linear_sequence
-from tirlite.diag import CapacityError, InternalError, Message, TirliteError
+from tirlite.diag import CapacityError, InternalError, Message
 from tirlite.ir import (
     Allocate,
     Buffer,
@@ -39,9 +39,11 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.plan import Plan, StorageScope, solve
-from tirlite.plan.weaker import WEAKER
+from tirlite.plan.strategy import Strategy
+from tirlite.plan.weaker import Doubt, without_doubt
+from tirlite.rewrite.options import StorageOptions
+from tirlite.rewrite.pipeline import Rewritten
 from tirlite.rewrite.split_webs import SplitWebs
-from tirlite.rewrite.storage_choices import StorageChoices
 from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, storage_problem
 from tirlite.rewrite.weaker_alignments import is_smaller, weaker_problems
 from tirlite.sizes import Proof, Size, ceildiv, prove_le, round_up
@@ -82,26 +84,35 @@ class UnsafeRewrite(Message):
     fault: str
 
 
-def rewritten(func: PrimFunc, chosen: StorageChoices) -> PrimFunc:
+def rewritten(func: PrimFunc, chosen: StorageOptions) -> Rewritten:
     """`func`, in normal form, rewritten as `StorageRewrite` says. Raises what that raises."""
     by_shape = _by_shape(chosen, func) if chosen.strategy == "per_shape" else None
     if by_shape is not None:
         return by_shape
-    given = func
+
+    def attempt(strategy: str | Strategy) -> Rewritten | Doubt:
+        if strategy == chosen.strategy:
+            return _merged(func, chosen)
+        return _merged(func, replace(chosen, strategy=strategy, match_range=None))
+
+    return without_doubt(chosen.strategy, attempt)
+
+
+def _merged(func: PrimFunc, chosen: StorageOptions) -> Rewritten | Doubt:
+    """What one strategy makes of `func`, unless the proof is missing that this is safe."""
     func, found, plan = _planned(chosen, func)
     merge = chosen.strategy != "none"
     result = _Merger(func, found, plan).rewrite() if merge else _without(func, found.dead)
-    if chosen.check and result is not func:
-        fault = _fault(func, result, found, plan.in_place)
-        if fault is not None and fault.is_doubt and isinstance(chosen.strategy, str) and chosen.strategy in WEAKER:
-            return rewritten(given, replace(chosen, strategy=WEAKER[chosen.strategy], match_range=None))
-        _demand_none(fault, func, plan.strategy)
-    if chosen.on_plan is not None:
-        chosen.on_plan(plan)
-    return result
+    fault = _fault(func, result, found, plan.in_place) if chosen.check and result is not func else None
+    if fault is None:
+        return Rewritten(result, plan)
+    unsafe = _unsafe(fault, func, plan.strategy)
+    if fault.is_doubt:
+        return Doubt(unsafe)
+    raise unsafe.error()
 
 
-def _by_shape(chosen: StorageChoices, func: PrimFunc) -> PrimFunc | None:
+def _by_shape(chosen: StorageOptions, func: PrimFunc) -> Rewritten | None:
     """`func` with a parameter for the plan of each call; only memories of constant sizes are planned here.
 
     None where all sizes are constant.
@@ -113,27 +124,28 @@ def _by_shape(chosen: StorageChoices, func: PrimFunc) -> PrimFunc | None:
         found = found.with_capacity(chosen.capacity)
     from tirlite.rewrite.shape_rewrite import ByShape, declarations
 
-    shapes = ByShape.of(found, chosen.budget, chosen.engine)
+    engine = chosen.searcher()
+    shapes = ByShape.of(found, chosen.budget, engine)
     split = SplitWebs()(func) if chosen.webs else func
     if split is not func:
         parts = _found(chosen, split)
         parts = parts if chosen.capacity is None else parts.with_capacity(chosen.capacity)
-        others = ByShape.of(parts, chosen.budget, chosen.engine)
+        others = ByShape.of(parts, chosen.budget, engine)
         if others.plans.typical < shapes.plans.typical:
             func, found, shapes = split, parts, others
     plans = shapes.plans
-    if chosen.on_plan is not None:
-        chosen.on_plan(shapes)
     merger = _Merger(func, found, plans.constant)
-    declared = declarations(found, plans, merger.spans, merger.fresh)
+    declared = declarations(found, plans, merger.fresh)
     result = declared.wrapped(merger.rewrite(declared), plans)
     if chosen.check:
         taken = (*plans.constant.in_place, *plans.in_place)
-        _demand_none(_fault(func, result, found, taken), func, "per_shape")
-    return result
+        fault = _fault(func, result, found, taken)
+        if fault is not None:
+            raise _unsafe(fault, func, "per_shape").error()
+    return Rewritten(result, shapes)
 
 
-def _planned(chosen: StorageChoices, func: PrimFunc) -> _Planned:
+def _planned(chosen: StorageOptions, func: PrimFunc) -> _Planned:
     """The function to be rewritten, as it is or with its webs split: whichever takes less, its problem and plan."""
     sequence = linear_sequence(func)
     split = func if not chosen.webs or chosen.strategy in _AS_GIVEN else SplitWebs().split(func, sequence)
@@ -157,7 +169,7 @@ def _is_less(first: _Planned, second: _Planned) -> bool:
 
 
 def _is_less_in_slots(
-    chosen: StorageChoices, func: PrimFunc, split: PrimFunc, parts: _Planned, whole: _Planned
+    chosen: StorageOptions, func: PrimFunc, split: PrimFunc, parts: _Planned, whole: _Planned
 ) -> bool:
     """Whether offsets leave it open which takes less, and `share` splits, of which no plan may take more."""
     if prove_le(whole[2].total, parts[2].total) is Proof.YES:
@@ -169,12 +181,9 @@ def _is_less_in_slots(
         return False
 
 
-def _plan_of(chosen: StorageChoices, func: PrimFunc, sequence: LinearSequence | None = None) -> _Planned:
+def _plan_of(chosen: StorageOptions, func: PrimFunc, sequence: LinearSequence | None = None) -> _Planned:
     found = _found(chosen, func, sequence)
-    try:
-        plan = _solved(chosen, found)
-    except CapacityError as error:
-        raise _placed(error, func, found) from None
+    plan = _solved(chosen, found)
     for weaker in weaker_problems(func, found) if chosen.strategy in _FREE else ():
         if plan.proved_optimal:
             break
@@ -184,7 +193,7 @@ def _plan_of(chosen: StorageChoices, func: PrimFunc, sequence: LinearSequence | 
     return (func, found, plan) if chosen.capacity is None else _within(chosen, chosen.capacity, func, found, plan)
 
 
-def _within(chosen: StorageChoices, capacity: int, func: PrimFunc, found: StorageProblem, plan: Plan) -> _Planned:
+def _within(chosen: StorageOptions, capacity: int, func: PrimFunc, found: StorageProblem, plan: Plan) -> _Planned:
     """The plan, if it fits, or one that is made to fit, with less alignment if need be."""
     limited = found.with_capacity(capacity)
     try:
@@ -198,15 +207,15 @@ def _within(chosen: StorageChoices, capacity: int, func: PrimFunc, found: Storag
             return func, limited, _solved(chosen, limited)
         except CapacityError as error:
             refused = error
-    raise _placed(refused, func, found)
+    raise refused
 
 
-def _solved(chosen: StorageChoices, found: StorageProblem) -> Plan:
-    limits = chosen.budget, chosen.time_limit, chosen.engine
+def _solved(chosen: StorageOptions, found: StorageProblem) -> Plan:
+    limits = chosen.budget, chosen.time_limit, chosen.searcher()
     return solve(found.problem, chosen.strategy, *limits, cache=chosen.cache, match_range=chosen.match_range)
 
 
-def _found(chosen: StorageChoices, func: PrimFunc, sequence: LinearSequence | None = None) -> StorageProblem:
+def _found(chosen: StorageOptions, func: PrimFunc, sequence: LinearSequence | None = None) -> StorageProblem:
     lines, in_place = chosen.strategy not in _WHOLE_SLOTS, chosen.in_place and chosen.strategy != "none"
     if chosen.strategy == "per_shape" and calls_in(func.body):
         # Lines are taken shape by shape, where they cost no bytes; see `weaker_alignments` for why only here.
@@ -233,19 +242,8 @@ def _fault(
     return verdict if isinstance(verdict, StorageFault) else None
 
 
-def _demand_none(fault: StorageFault | None, func: PrimFunc, strategy: str) -> None:
-    if fault is not None:
-        raise UnsafeRewrite(func.name, strategy, fault.text, span=fault.span, related=fault.related).error()
-
-
-def _placed(error: CapacityError, func: PrimFunc, found: StorageProblem) -> TirliteError:
-    """The error with the place where the largest buffer is allocated."""
-    message = error.messages[0]
-    lifetime = found.lifetimes.get(getattr(message, "largest", ""))
-    if lifetime is None or not isinstance(message, Message):
-        return error
-    spans = {each.buffer: each.span for each in statements_of(func.body, Allocate)}
-    return message.replaced(span=spans[lifetime.buffer]).error()
+def _unsafe(fault: StorageFault, func: PrimFunc, strategy: str) -> UnsafeRewrite:
+    return UnsafeRewrite(func.name, strategy, fault.text, span=fault.span, related=fault.related)
 
 
 def _without(func: PrimFunc, dead: frozenset[Buffer]) -> PrimFunc:
@@ -295,7 +293,6 @@ class _Merger:
         self.plan = plan
         self.extents = found.extents
         self.entry_variables = {*func.params, *func.dims}
-        self.spans = {each.buffer: each.span for each in statements_of(func.body, Allocate)}
         self.repeated = _repeated(func)
         self.views: dict[Buffer, View | None] = {}  # what stands in the place of each planned Allocate
         self.offsets: dict[Size, Expr] = {}
@@ -308,7 +305,7 @@ class _Merger:
         loops = [each.var for each in statements_of(body, For)]
         lets = [each.var for each in statements_of(body, Let)]
         views = [each.buffer for each in statements_of(body, View)]
-        return {each.name for each in (*self.entry_variables, *self.spans, *loops, *lets, *views)}
+        return {each.name for each in (*self.entry_variables, *self.found.spans, *loops, *lets, *views)}
 
     def fresh(self, wish: str) -> str:
         """A name like `wish`, which nothing in the function has."""
@@ -354,14 +351,14 @@ class _Merger:
         storage = self.storage(members, end, max(self.plan.pools[pool].align for pool in pools))
         first = self.plan.sharers(pools[0])[0]
         loop = attach_loop(lifetimes[first].attach)
-        self.attached.setdefault(loop, []).append(Allocate(storage, span=self.spans[members[0][0]]))
+        self.attached.setdefault(loop, []).append(Allocate(storage, span=self.found.spans[members[0][0]]))
         for buffer, offset in members:
             self.views[buffer] = None if buffer is storage else self.view(buffer, storage, offset)
 
     def view(self, buffer: Buffer, storage: Buffer, offset: Size) -> View:
         if offset not in self.offsets:
             self.offsets[offset] = self.extents.expr(offset)
-        return View(buffer, storage, self.offsets[offset], fresh=True, span=self.spans[buffer])
+        return View(buffer, storage, self.offsets[offset], fresh=True, span=self.found.spans[buffer])
 
     def storage(self, members: list[tuple[Buffer, Size]], size: Size, align: int) -> Buffer:
         """The buffer of `size` bytes in which the members live at their offsets.

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tirlite.analysis import Lifetime
-from tirlite.diag import Span
 from tirlite.ir import Allocate, AttrKey, AttrStmt, Buffer, Load, PrimFunc, SeqStmt, Var, View, const, i64, u8
 from tirlite.plan import PerShape
 from tirlite.plan.search.engine import Engine
@@ -45,13 +44,8 @@ class Declarations:
         return func.replaced(params=(*func.params, self.plan), body=SeqStmt((body,), span=func.body.span))
 
 
-def declarations(
-    found: StorageProblem, plans: PerShape, spans: Mapping[Buffer, Span | None], fresh: Callable[[str], str]
-) -> Declarations:
-    """What stands for the entries of the plans. `spans` are those of the Allocates that are replaced.
-
-    `fresh` gives a name like a wish that nothing in the function has.
-    """
+def declarations(found: StorageProblem, plans: PerShape, fresh: Callable[[str], str]) -> Declarations:
+    """What stands for the entries of the plans; `fresh` gives a name like a wish that nothing in the function has."""
     entries = len(plans.sizes)
     plan = Buffer(fresh("plan"), i64, (const(entries, i64),))
     members: list[list[tuple[str, Lifetime]]] = [[] for _ in plans.arenas]
@@ -63,10 +57,10 @@ def declarations(
         first = inside[0][1]
         align = max(plans.conditions.aligns[plans.entry_of[name]] for name, _ in inside)
         arena = Buffer(fresh("arena"), u8, (_entry(plan, number),), first.buffer.scope, align)
-        arenas.append((attach_loop(first.attach), Allocate(arena, span=spans[first.buffer])))
+        arenas.append((attach_loop(first.attach), Allocate(arena, span=found.spans[first.buffer])))
         for name, lifetime in inside:
             offset = _entry(plan, plans.entry_of[name])
-            views[lifetime.buffer] = View(lifetime.buffer, arena, offset, fresh=True, span=spans[lifetime.buffer])
+            views[lifetime.buffer] = View(lifetime.buffer, arena, offset, fresh=True, span=found.spans[lifetime.buffer])
     return Declarations(plan, tuple(arenas), views)
 
 

@@ -23,7 +23,7 @@ from tirlite.analysis.distribution import distributed_loops
 from tirlite.analysis.most_bytes import MostBytes
 from tirlite.analysis.threads.visibility import Visibility
 from tirlite.diag import Message, PlanError, Span
-from tirlite.ir import Allocate, Buffer, DType, For, PrimFunc, TypeCode, Var, statements
+from tirlite.ir import Allocate, Buffer, DType, For, PrimFunc, TypeCode, Var, statements_of
 from tirlite.ir.demand import of_prim_func
 from tirlite.plan import Pool, Problem, Rank, Request, StorageScope
 from tirlite.record import record
@@ -65,7 +65,7 @@ class StorageProblem:
     """The problem, the lifetime behind each request by its id, and the allocations outside it with the reason why.
 
     `dead` are those that nothing touches. `in_place` are the proofs for all pairs that might stand in one place, the
-    refused ones too. `extents` are the function's.
+    refused ones too. `extents` are the function's, `spans` the places of its allocations.
     """
 
     problem: Problem
@@ -74,22 +74,19 @@ class StorageProblem:
     dead: frozenset[Buffer]
     in_place: tuple[InPlaceProof, ...]
     extents: Extents
+    spans: Mapping[Buffer, Span | None]
 
     def with_pairs(self, proofs: Iterable[InPlaceProof]) -> StorageProblem:
         """The same, with those candidates in place that are among `proofs`."""
         named = {name: lifetime.buffer for name, lifetime in self.lifetimes.items()}
         taken = {(proof.destination, proof.source) for proof in proofs}
         pairs = tuple(pair for pair in self.problem.in_place if (named[pair[0]], named[pair[1]]) in taken)
-        given = self.problem
-        problem = Problem(given.requests, given.pools, pairs).explained(given.refusals, given.outside)
-        return replace(self, problem=problem)
+        return replace(self, problem=replace(self.problem, in_place=pairs))
 
     def with_capacity(self, capacity: int) -> StorageProblem:
         """The same, with so many bytes in each ordinary memory."""
-        given = self.problem
-        pools = (p if p.capacity is not None else replace(p, capacity=capacity) for p in given.pools)
-        problem = Problem(given.requests, tuple(pools), given.in_place).explained(given.refusals, given.outside)
-        return replace(self, problem=problem)
+        pools = (p if p.capacity is not None else replace(p, capacity=capacity) for p in self.problem.pools)
+        return replace(self, problem=replace(self.problem, pools=tuple(pools)))
 
 
 @of_prim_func
@@ -115,7 +112,8 @@ def storage_problem(
     extents = Extents(func)
     most = MostBytes(func, extents)
     requests: list[Request] = []
-    memories = _Memories(func, target, distributed_loops(func, target.workers), exact_dtype)
+    spans = {stmt.buffer: stmt.span for stmt in statements_of(func.body, Allocate)}
+    memories = _Memories(spans, target, distributed_loops(func, target.workers), exact_dtype)
     lifetimes: dict[str, Lifetime] = {}
     kept: dict[Buffer, str] = {}
     dead: list[Buffer] = []
@@ -138,9 +136,15 @@ def storage_problem(
     proofs = in_place_candidates(func, sequence, all_lifetimes, extents) if in_place else ()
     names = {lifetime.buffer: name for name, lifetime in lifetimes.items()}
     pairs, refusals = _pairs(proofs, names, exact_dtype=exact_dtype)
-    outside = ((buffer.name, reason) for buffer, reason in kept.items())
-    problem = Problem(tuple(requests), memories.pools(), pairs).explained(refusals, outside)
-    return StorageProblem(problem, lifetimes, kept, frozenset(dead), proofs, extents)
+    problem = Problem(
+        tuple(requests),
+        memories.pools(),
+        pairs,
+        refusals=refusals,
+        outside=tuple((buffer.name, reason) for buffer, reason in kept.items()),
+        spans={name: spans[lifetime.buffer] for name, lifetime in lifetimes.items()},
+    )
+    return StorageProblem(problem, lifetimes, kept, frozenset(dead), proofs, extents, spans)
 
 
 def _pairs(
@@ -168,8 +172,7 @@ def _request(name: str, lifetime: Lifetime, size: Size | None, memories: _Memori
         bound = None if size is None else upper_bound(size)
         if bound is None:
             told = "a number of" if size is None else str(size)
-            span = memories.span(buffer)
-            raise UnboundedInTaggedMemory(buffer.name, buffer.scope, told, span=span).error()
+            raise UnboundedInTaggedMemory(buffer.name, buffer.scope, told, span=memories.spans[buffer]).error()
         size, align = round_up(bound, info.align), max(align, info.align)
     assert size is not None
     if info is None and lines and prove_le(LINE_BYTES, size) is Proof.YES:
@@ -211,9 +214,14 @@ def _unused(name: str, taken: Mapping[str, Lifetime], used: Counter[str]) -> str
 class _Memories:
     """The memories met: a scope at the top of the function, or inside one parallel or thread-bound loop."""
 
-    def __init__(self, func: PrimFunc, target: Target, distributed: Mapping[For, int], exact_dtype: bool) -> None:
-        self.func = func
-        self.spans: dict[Buffer, Span | None] | None = None
+    def __init__(
+        self,
+        spans: Mapping[Buffer, Span | None],
+        target: Target,
+        distributed: Mapping[For, int],
+        exact_dtype: bool,
+    ) -> None:
+        self.spans = spans
         self.target = target
         self.distributed = distributed
         self.exact_dtype = exact_dtype
@@ -225,13 +233,7 @@ class _Memories:
         scope = buffer.scope
         if scope not in self.special:
             self.special[scope] = StorageScope.parse(scope).is_special
-        return self.target.memory(buffer.name, scope, self.span(buffer)) if self.special[scope] else None
-
-    def span(self, buffer: Buffer) -> Span | None:
-        """The place where a buffer is allocated."""
-        if self.spans is None:
-            self.spans = {each.buffer: each.span for each in statements(self.func.body) if isinstance(each, Allocate)}
-        return self.spans[buffer]
+        return self.target.memory(buffer.name, scope, self.spans[buffer]) if self.special[scope] else None
 
     def of(self, lifetime: Lifetime) -> str:
         """The name of the memory that a buffer lives in."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tirlite.ir import PrimFunc, calls_in
-from tirlite.plan import Plan, Problem, Request, StorageScope
+from tirlite.plan import Plan, Request, StorageScope
 from tirlite.plan.samples import samples
 from tirlite.rewrite.storage_problem import LINE_BYTES, StorageProblem, least_alignment
 from tirlite.sizes import Proof, evaluate, prove_divides, prove_le
@@ -54,5 +54,4 @@ def _with_alignment(found: StorageProblem, lined: dict[str, Request], align: int
         replace(each, align=max(align, least_alignment(found.lifetimes[each.id].buffer))) if each.id in lined else each
         for each in problem.requests
     )
-    changed = Problem(requests, problem.pools, problem.in_place).explained(problem.refusals, problem.outside)
-    return replace(found, problem=changed)
+    return replace(found, problem=replace(problem, requests=requests))

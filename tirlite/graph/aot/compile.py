@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from tirlite.diag import CallValueError, Message, boundary
 from tirlite.driver import Kernel
-from tirlite.driver.options import Options
 from tirlite.driver.timing import Timing
 from tirlite.graph.aot.by_tokens import by_tokens
 from tirlite.graph.aot.keeping import tensors_to_keep
@@ -22,10 +21,11 @@ from tirlite.graph.program import program
 from tirlite.graph.types import TensorType, Type
 from tirlite.ir import PrimFunc
 from tirlite.plan import Plan
+from tirlite.rewrite.options import Options
 from tirlite.solver import options as default_options
 
 if TYPE_CHECKING:
-    from tirlite.driver.options import Choices
+    from tirlite.rewrite.options import Choices
 
 Array: TypeAlias = npt.NDArray[Any]
 Result: TypeAlias = "Array | tuple[Result, ...]"

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tirlite.diag import GraphError, Message, public
-from tirlite.driver.options import OptionType
 from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.memory.problem import problem_of
 from tirlite.graph.memory.storage import Token
@@ -16,6 +15,7 @@ from tirlite.graph.program import program
 from tirlite.plan import Plan, Problem, solve
 from tirlite.plan.strategy import is_count
 from tirlite.record import record
+from tirlite.rewrite.options import OptionType
 from tirlite.show import shown
 from tirlite.sizes import Size
 

@@ -1,3 +1,0 @@
-import tirlite as tl
-
-tl.passes.StorageRewrite("share", target="host")

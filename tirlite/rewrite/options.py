@@ -1,0 +1,185 @@
+"""The options of a compilation: one frozen record, which is handed on whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import field
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+from tirlite.diag import CallTypeError, Message, nearest
+from tirlite.plan.cache import PlanCache
+from tirlite.plan.strategy import Strategy, demand_match_range, is_count, strategy_called
+from tirlite.record import parts_of, record
+from tirlite.target import Target
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    from tirlite.plan.search.engine import Engine
+    from tirlite.rewrite.pipeline import Observer, Pass
+
+    # At run time each field would be compiled for it.
+    class BesideStrategy(TypedDict, total=False):
+        """The options of `tl.compile` and `tl.kernel`, by name, but for the strategy; those of `Options`."""
+
+        in_place: bool
+        exact_dtype: bool
+        match_range: int | None
+        capacity: int | None
+        debug: bool
+        target: Target
+        budget: int | None
+        time_limit: float | None
+        observers: Iterable[Observer]
+        passes: Iterable[Pass]
+        engine: Callable[[], Engine] | None
+        cache: PlanCache | None
+
+    class Choices(BesideStrategy, total=False):
+        """The options of `tl.compile` and `tl.kernel`, by name."""
+
+        strategy: str | Strategy
+
+
+# Strategies whose searches may be long.
+_SEARCHED = ("exact", "per_shape")
+# What the pass alone can be told: a kernel is always checked.
+_OF_THE_PASS = ("webs", "check")
+
+
+class UnknownOption(Message):
+    """There is no option of this name.
+
+    Example: `tl.compile(f, strategie="exact")`.
+    Fix: Correct the name; the help lists all of them.
+    """
+
+    code = "unknown-option"
+    raises = CallTypeError
+    title = "a kernel has no option `{name}`"
+    help = "the options are {known}{hint}"
+
+    name: str
+    known: str
+    hint: str
+
+
+class OptionType(Message):
+    """An option is given something of another kind than it takes.
+
+    Example: `tl.compile(f, target="host")`.
+    Fix: Give what the message asks for.
+    """
+
+    code = "option-type"
+    raises = CallTypeError
+    title = "option `{name}` takes {wanted}, and is given {given}"
+
+    name: str
+    wanted: str
+    given: str
+
+
+@record
+class StorageOptions:
+    """How the storage of a function is planned: the options of the pass `StorageRewrite`.
+
+    `strategy` is the name of a strategy of `tirlite.plan`, or a function of your own from a `plan.Problem` to a
+    `plan.Plan`. With `in_place` a buffer may take over the bytes of one that dies where it is born, where that is
+    proved to be safe. Tagged memory is planned as `target` describes it. With `exact_dtype` only buffers of one element
+    type, lanes included, share storage, but for tagged memory, which is one allocation anyway. With a `match_range`, an
+    option of strategy `share`, free storage is taken only of 1 / match_range to match_range times the size that is
+    needed, and with 0 none. With a `capacity`, what is planned must fit into so many bytes of each ordinary memory, or
+    else the error names what is live at the peak. `budget` (in search nodes) and `time_limit` (seconds) bound strategy
+    `exact`; `engine` makes what runs its search, by default in Python, and the plan does not depend on it. Plans are
+    kept in `cache`, and taken from there for the same storage problem, but for those that differ by shape; None plans
+    anew. With `webs` buffers are split by `SplitWebs` before, where the plan takes less for it. With `check` the result
+    is proved to read what the function would have read, see `analysis.check_storage`.
+    Raises CallTypeError for an option of the wrong type.
+    """
+
+    strategy: str | Strategy = "auto"
+    in_place: bool = True
+    target: Target = field(default_factory=Target.host)
+    exact_dtype: bool = field(default=False, kw_only=True)
+    match_range: int | None = field(default=None, kw_only=True)
+    capacity: int | None = field(default=None, kw_only=True)
+    budget: int | None = field(default=None, kw_only=True)
+    time_limit: float | None = field(default=None, kw_only=True)
+    engine: Callable[[], Engine] | None = field(default=None, kw_only=True)
+    cache: PlanCache | None = field(default=None, kw_only=True)
+    webs: bool = field(default=True, kw_only=True)
+    check: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _demand("strategy", self.strategy, isinstance(self.strategy, str) or callable(self.strategy), _STRATEGY)
+        _demand("target", self.target, isinstance(self.target, Target), "a Target, as in tl.Target.host(workers=2)")
+        _demand("budget", self.budget, self.budget is None or isinstance(self.budget, Integral), "a number of nodes")
+        for name, (kind, _) in parts_of(type(self)).items():
+            if kind == "bool":
+                _demand(name, getattr(self, name), isinstance(getattr(self, name), bool), "True or False")
+        limit = self.time_limit
+        _demand("time_limit", limit, limit is None or isinstance(limit, Real), "a number of seconds")
+        cache, engine = self.cache, self.engine
+        _demand("cache", cache, cache is None or isinstance(cache, PlanCache), "a plan.PlanCache, or None")
+        _demand("engine", engine, engine is None or callable(engine), "what makes an engine, or None")
+        for name in ("match_range", "capacity"):
+            _demand(name, getattr(self, name), is_count(getattr(self, name)), "a whole number, zero or more")
+
+    def demand_strategy(self) -> None:
+        """Raises PlanError for an unknown strategy, and a match range without `share`."""
+        if isinstance(self.strategy, str):
+            strategy_called(self.strategy)
+        if self.match_range is not None:
+            demand_match_range(self.strategy)
+
+    def searcher(self) -> Engine | None:
+        """A new engine, where the strategy is one that may search for long."""
+        return self.engine() if self.engine is not None and self.strategy in _SEARCHED else None
+
+
+@record
+class Options(StorageOptions):
+    """How a kernel is compiled: how its storage is planned, and what else is done with it.
+
+    With `debug` the code checks itself as it runs, see docs/debugging.md. `passes` run before storage is planned, as in
+    `tl.compile(f, passes=tl.passes.CONTRACTION)`. Each of `observers` is called with every pass's `Step`.
+    Raises PlanError for an unknown strategy, and a match range without `share`.
+    """
+
+    debug: bool = field(default=False, kw_only=True)
+    observers: tuple[Observer, ...] = field(default=(), kw_only=True)
+    passes: tuple[Pass, ...] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        StorageOptions.__post_init__(self)
+        self.demand_strategy()
+        object.__setattr__(self, "observers", _callables("observers", self.observers))
+        object.__setattr__(self, "passes", _callables("passes", self.passes))
+
+    @classmethod
+    def of(cls, choices: Choices) -> Options:
+        """The options with what was chosen, and the defaults of the rest. Raises CallTypeError for an unknown name."""
+        known = [name for name in parts_of(cls) if name not in _OF_THE_PASS]
+        for name in choices:
+            if name not in known:
+                near = nearest(name, known)
+                listed = ", ".join(f"`{each}`" for each in known)
+                raise UnknownOption(name, listed, f"; did you mean {near}?" if near else "").error()
+        return cls(**choices)  # type: ignore[arg-type]
+
+
+_STRATEGY = "the name of a strategy, or a function from a Problem to a Plan"
+
+
+def _demand(name: str, given: object, fits: bool, wanted: str) -> None:
+    if not fits:
+        raise OptionType(name, wanted, f"{given!r:.60}").error()
+
+
+def _callables(name: str, given: object) -> tuple[Any, ...]:
+    """What is given, as a tuple."""
+    listed = tuple(given) if isinstance(given, Iterable) else (given,)
+    _demand(name, given, isinstance(given, Iterable) and all(map(callable, listed)), f"a list of {name}")
+    return listed
