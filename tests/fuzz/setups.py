@@ -17,7 +17,7 @@ from fuzz.program import Arguments, Run
 from fuzz.writer import TAGGED
 
 import tirlite as tl
-from tirlite.codegen import Effort, machine, parallel
+from tirlite.codegen import Effort, machine, outline
 from tirlite.ir import PrimFunc
 from tirlite.rewrite import (
     CompactBuffers,
@@ -104,7 +104,7 @@ class Setup:
         with ExitStack() as patches:
             patches.enter_context(patch.object(machine, "effort_for", lambda extent: self.effort))
             if self.hands_out:
-                patches.enter_context(patch.object(parallel, "_WORTHWHILE", 0.0))
+                patches.enter_context(patch.object(outline, "_WORTHWHILE", 0.0))
             yield run
 
 

@@ -149,8 +149,8 @@ def test_a_call_loads_neither_searches_nor_proofs_nor_tables(tmp_path: Path) -> 
         "tirlite.runtime.messages",
         "tirlite.analysis.races",
         "tirlite.codegen.halves",
-        "tirlite.codegen.parallel",
-        "tirlite.codegen.sequences",
+        "tirlite.codegen.outline",
+        "tirlite.codegen.integers",
         "tirlite.sizes.search",
         "tirlite.show.chart",
     }

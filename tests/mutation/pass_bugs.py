@@ -17,7 +17,8 @@ from tirlite.analysis.access import LinearSequence
 from tirlite.analysis.in_place_prover import Callees
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.storage_check import walk as storage_walk
-from tirlite.codegen import parallel, workspace_layout
+from tirlite.codegen import outline, workspace_layout
+from tirlite.codegen.values import integer
 from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, SeqStmt
 from tirlite.plan.shape import formulas
 from tirlite.plan.shape.per_shape import PerShape
@@ -119,11 +120,13 @@ def no_obstacle_in_callees(patch: pytest.MonkeyPatch) -> None:
 def workers_share(patch: pytest.MonkeyPatch) -> None:
     """Each worker has the storage of the first one. Loops go to workers however little they do."""
     right = workspace_layout.worker_addresses
-    patch.setattr(parallel, "_WORTHWHILE", 0.0)
+    patch.setattr(outline, "_WORTHWHILE", 0.0)
     patch.setattr(
         workspace_layout,
         "worker_addresses",
-        lambda values, storage, loop, part: right(values, storage, loop, replace(part, bytes="0")),
+        lambda values, storage, loop, part, worker: right(
+            values, storage, loop, replace(part, bytes=integer(0)), worker
+        ),
     )
 
 

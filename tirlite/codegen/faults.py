@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from tirlite.codegen.casts import convert
 from tirlite.codegen.storage import LARGEST_BYTES
-from tirlite.codegen.text import FunctionText
+from tirlite.codegen.text import FunctionText, ModuleText
+from tirlite.codegen.values import FALSE, NULL, Value, integer
 from tirlite.diag import KernelRunError, Message, Span
-from tirlite.ir import Assert, Buffer, DType, f64, i64
+from tirlite.ir import Assert, Buffer, f64, handle, i64
 
 if TYPE_CHECKING:
     from tirlite.codegen.told import Told
@@ -29,75 +30,74 @@ class NoMemory(Message):
     buffer: str
 
 
-class Faults:
-    """The ways in which a function can end early.
+class KernelFunction(FunctionText):
+    """A function that returns 0, or the fault that stopped it. What its buffers need is freed on all ways.
 
     `cleanup` is the block to leave through: it frees what the heap holds at this point, and returns the number that
-    the slot `%fault` holds.
+    the slot `%fault` holds. `slots` are the addresses of the buffers on the stack.
     """
 
-    def __init__(self, out: FunctionText, line: int, messages: list[Message], told: dict[int, Told]) -> None:
-        self.out = out
-        self.line = line  # the alignment of what is allocated
-        self.messages = messages  # of the whole module; a fault's number is its place here, counted from 1
-        self.told = told  # of the whole module: the faults that come with values, by their numbers
+    def __init__(self, module: ModuleText, line: int) -> None:
+        """`line` is the alignment of what is allocated."""
+        super().__init__(module)
+        self.line = line
+        self.slots: dict[Buffer, Value] = {}
         self.cleanup = "fail"
-        self._held: dict[str, tuple[str, str]] = {}  # block -> the pointer that it frees, the block that follows
+        self._held: dict[str, tuple[Value, str]] = {}  # block -> the pointer that it frees, the block that follows
         self._tail: list[str] = []
 
-    def assertion(self, stmt: Assert) -> str:
+    def fails(self, stmt: Assert) -> str:
         """The block to branch to where an assert without values does not hold."""
         from tirlite.ir import failure
 
         return self._stop(failure(stmt, ()))
 
-    def tell(self, told: Told, values: list[str]) -> None:
+    def tell(self, told: Told, values: list[Value]) -> None:
         """Ends the function here with a fault that has values to tell, as bits in i64.
 
         They and the number of the fault are put into a record on the heap, which the caller frees; the function returns
         its address, negated.
         """
-        self.messages.append(told.bare())
-        number = len(self.messages)
-        self.told[number] = told
+        module = self.module
+        module.messages.append(told.bare())
+        number = len(module.messages)
+        module.told[number] = told
         name = self._recorder(len(values) + 1)
-        operands = ", ".join(f"i64 {value}" for value in (str(number), *values))
-        self.out.branch(self._leave(self.out.value(f"call i64 @{name}({operands})")))
+        self.branch(self._leave(self.invoke(i64, name, (integer(number), *values))))
 
     def _recorder(self, count: int) -> str:
         """The function that puts so many numbers into a record; the first of them alone where there is no memory."""
-        module, name = self.out.module, f"tirlite.record{count}"
+        module, name = self.module, f"tirlite.record{count}"
         if name not in module.inlined:
             body = FunctionText(module)
-            record = body.call("ptr", "malloc", f"i64 {8 * count}")
+            numbers = [body.parameter(i64, f"%x{place}") for place in range(count)]
+            record = body.call(handle, "malloc", integer(8 * count))
             missing, filled = body.label("missing"), body.label("filled")
-            body.branch_if(body.value(f"icmp eq ptr {record}, null"), missing, filled)
+            body.branch_if(body.compare("icmp eq", record, NULL), missing, filled)
             body.start(missing)
-            body.effect("ret i64 %x0")
+            body.effect(f"ret i64 {numbers[0].text}")
             body.start(filled)
-            for place in range(count):
-                pointer = body.value(f"getelementptr i64, ptr {record}, i64 {place}")
-                body.effect(f"store i64 %x{place}, ptr {pointer}")
-            address = body.value(f"ptrtoint ptr {record} to i64")
-            body.effect(f"ret i64 {body.value(f'sub i64 0, {address}')}")
-            parameters = ", ".join(f"i64 %x{place}" for place in range(count))
-            module.inlined[name] = body.definition(f"internal i64 @{name}({parameters}) cold noinline nounwind")
+            for place, number in enumerate(numbers):
+                body.store(number, body.move(record, integer(place), "i64", flags=""))
+            address = body.cast("ptrtoint", record, i64)
+            body.effect(f"ret i64 {body.op('sub', integer(0), address).text}")
+            module.inlined[name] = body.definition(f"internal i64 @{name}", "cold noinline nounwind")
         return name
 
-    def require(self, condition: str, message: Message) -> None:
+    def require(self, condition: Value, message: Message) -> None:
         """Ends the function where a bool is false."""
-        held = self.out.label("held")
-        self.out.branch_if(condition, held, self._stop(message))
-        self.out.start(held)
+        held = self.label("held")
+        self.branch_if(condition, held, self._stop(message))
+        self.start(held)
 
     def _stop(self, message: Message) -> str:
-        self.messages.append(message)
-        return self._leave(str(len(self.messages)))
+        self.module.messages.append(message)
+        return self._leave(integer(len(self.module.messages)))
 
-    def _leave(self, code: str) -> str:
+    def _leave(self, code: Value) -> str:
         """The block that ends the function with a number."""
-        label = self.out.label("fault")
-        self._tail += [f"{label}:", f"  store i64 {code}, ptr %fault", f"  br label %{self.cleanup}"]
+        label = self.label("fault")
+        self._tail += [f"{label}:", f"  store i64 {code.text}, ptr %fault", f"  br label %{self.cleanup}"]
         return label
 
     @property
@@ -105,43 +105,46 @@ class Faults:
         """Whether the function may end with a fault."""
         return bool(self._tail)
 
-    def check(self, code: str) -> None:
+    def check(self, code: Value) -> None:
         """Ends the function too, where a function that it called ended with a fault."""
-        passed = self.out.label("passed")
-        stopped = self.out.value(f"icmp ne i64 {code}, 0")
-        self.out.branch_if(stopped, self._leave(code), passed)
-        self.out.start(passed)
+        passed = self.label("passed")
+        stopped = self.compare("icmp ne", code, integer(0))
+        self.branch_if(stopped, self._leave(code), passed)
+        self.start(passed)
 
-    def allocate(self, buffer: Buffer, extents: list[str], overflows: list[str], span: Span | None) -> str:
+    def allocate(self, buffer: Buffer, extents: list[Value], overflows: list[Value], span: Span | None) -> Value:
         """The address of fresh memory on the heap, which `release_to` or a fault frees.
 
         `overflows` are the flags of what wrapped around in the extents.
         """
-        out = self.out
-        size, bad = checked_bytes(out, buffer, extents)
-        wrapped = any_of(out, overflows) if overflows else "false"
-        impossible, sized, got = out.label("impossible"), out.label("sized"), out.label("got")
-        out.branch_if(any_of(out, [bad, wrapped]), impossible, sized)
-        out.start(impossible)
+        size, bad = checked_bytes(self, buffer, extents)
+        wrapped = any_of(self, overflows) if overflows else FALSE
+        impossible, sized, got = self.label("impossible"), self.label("sized"), self.label("got")
+        self.branch_if(any_of(self, [bad, wrapped]), impossible, sized)
+        self.start(impossible)
         from tirlite.codegen.told_extents import ExtentsTold
 
-        self.tell(ExtentsTold(buffer, span), [out.value(f"zext i1 {wrapped} to i64"), *extents])
-        out.start(sized)
-        more = out.value(f"add i64 {size}, {2 * self.line - 1}")
-        pointer = out.call(
-            "ptr", "aligned_alloc", f"i64 {self.line}", f"i64 {out.value(f'and i64 {more}, {-self.line}')}"
-        )
-        missing = out.value(f"icmp eq ptr {pointer}, null")
-        out.branch_if(missing, self._stop(NoMemory(buffer.name, span=span)), got)
-        out.start(got)
+        self.tell(ExtentsTold(buffer, span), [self.cast("zext", wrapped, i64), *extents])
+        self.start(sized)
+        pointer = self.fresh(self.padded(size))
+        self.branch_if(self.compare("icmp eq", pointer, NULL), self._stop(NoMemory(buffer.name, span=span)), got)
+        self.start(got)
         self.hold(pointer)
         return pointer
 
-    def hold(self, pointer: str) -> None:
+    def padded(self, size: Value) -> Value:
+        """Bytes rounded up to whole lines, and a line more."""
+        return self.op("and", self.op("add", size, integer(2 * self.line - 1)), integer(-self.line))
+
+    def fresh(self, size: Value) -> Value:
+        """So many bytes on the heap, or null."""
+        return self.call(handle, "aligned_alloc", integer(self.line), size)
+
+    def hold(self, pointer: Value) -> None:
         """Says that memory on the heap is to be freed, by `release_to` or a fault."""
-        label = self.out.label("cleanup")
-        self._tail += [f"{label}:", f"  call void @free(ptr {pointer})", f"  br label %{self.cleanup}"]
-        self.out.module.declarations.setdefault("free", "declare void @free(ptr)")
+        label = self.label("cleanup")
+        self._tail += [f"{label}:", f"  call void @free({pointer.typed})", f"  br label %{self.cleanup}"]
+        self.declare("void", "free", (pointer,))
         self._held[label] = (pointer, self.cleanup)
         self.cleanup = label
 
@@ -149,38 +152,39 @@ class Faults:
         """Frees what has been allocated since `cleanup` was the block to leave through."""
         while self.cleanup != cleanup:
             pointer, self.cleanup = self._held[self.cleanup]
-            self.out.effect(f"call void @free(ptr {pointer})")
+            self.run("free", pointer)
 
     def finish(self) -> None:
         """Ends the function: 0 where control arrived here, else the number of the fault."""
-        self.out.effect("ret i64 0")
+        self.effect("ret i64 0")
         if self.can_stop:
-            self.out.allocas.append("  %fault = alloca i64")
-            self.out.lines += [*self._tail, "fail:", "  %code = load i64, ptr %fault", "  ret i64 %code"]
+            self.allocas.append("  %fault = alloca i64")
+            self.lines += [*self._tail, "fail:", "  %code = load i64, ptr %fault", "  ret i64 %code"]
+        extent, lines = self.module.extent, len(self.lines)
+        self.module.extent = extent._replace(lines=extent.lines + lines, longest=max(extent.longest, lines))
 
 
-def as_bits(out: FunctionText, value: str, dtype: DType) -> str:
+def as_bits(out: FunctionText, value: Value) -> Value:
     """A number as an i64: floats by the bits of their f64."""
-    if dtype.is_float:
-        return out.value(f"bitcast double {convert(out, value, dtype, f64)} to i64")
-    return value if dtype.bits == 64 else convert(out, value, dtype, i64)
+    if value.dtype.is_float:
+        return out.cast("bitcast", convert(out, value, f64), i64)
+    return convert(out, value, i64)
 
 
-def checked_bytes(out: FunctionText, buffer: Buffer, extents: list[str]) -> tuple[str, str]:
+def checked_bytes(out: FunctionText, buffer: Buffer, extents: list[Value]) -> tuple[Value, Value]:
     """The bytes of a buffer, and whether they are no size: an extent is negative, or the product above 2^62."""
     flags = []
-    size = str(buffer.dtype.bytes)
+    size = integer(buffer.dtype.bytes)
     for extent in extents:
-        flags.append(out.value(f"icmp slt i64 {extent}, 0"))
-        pair = out.call("{i64, i1}", "llvm.umul.with.overflow.i64", f"i64 {size}", f"i64 {extent}")
-        flags.append(out.value(f"extractvalue {{i64, i1}} {pair}, 1"))
-        size = out.value(f"extractvalue {{i64, i1}} {pair}, 0")
-    flags.append(out.value(f"icmp ugt i64 {size}, {LARGEST_BYTES}"))
+        flags.append(out.compare("icmp slt", extent, integer(0)))
+        size, wraps = out.overflowing("umul", size, extent)
+        flags.append(wraps)
+    flags.append(out.compare("icmp ugt", size, integer(LARGEST_BYTES)))
     return size, any_of(out, flags)
 
 
-def any_of(out: FunctionText, flags: list[str]) -> str:
+def any_of(out: FunctionText, flags: list[Value]) -> Value:
     result = flags[0]
     for flag in flags[1:]:
-        result = out.value(f"or i1 {result}, {flag}")
+        result = out.op("or", result, flag)
     return result

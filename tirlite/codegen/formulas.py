@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from tirlite.codegen.text import FunctionText
-from tirlite.codegen.types import constant, register_type
+from tirlite.codegen.values import Value, constant, register_type, undefined
 from tirlite.ir import (
     EQ,
     GE,
@@ -18,6 +18,7 @@ from tirlite.ir import (
     BitAnd,
     BitOr,
     BitXor,
+    Compare,
     Div,
     DType,
     Mul,
@@ -26,9 +27,8 @@ from tirlite.ir import (
     ShiftLeft,
     ShiftRight,
     Sub,
-    bool_,
     f64,
-    i64,
+    handle,
 )
 from tirlite.ir.formula import Kind, Term
 from tirlite.record import record
@@ -64,74 +64,76 @@ class TextMachine:
     out: FunctionText
     lanes: int
 
-    def constant(self, value: int | float, dtype: DType) -> str:
+    def constant(self, value: int | float, dtype: DType) -> Value:
         return constant(value, dtype.with_lanes(self.lanes))
 
-    def apply(self, kind: Kind, dtype: DType, *items: object) -> str:
+    def apply(self, kind: Kind, dtype: DType, *items: object) -> Value:
+        a, *others = _values(*items)
         if kind is Neg:
-            return self.out.value(f"fneg {self._type(dtype)} {items[0]}")
+            return self.out.unary("fneg", a)
         if kind is ShiftRight:
             name = "ashr" if dtype.is_signed else "lshr"
         else:
             name = _OPERATORS[kind][dtype.is_float]
-        return self.out.value(f"{name} {self._type(dtype)} {items[0]}, {items[1]}")
+        write = self.out.compare if issubclass(kind, Compare) else self.out.op
+        return write(name, a, *others)
 
-    def call(self, op: Op, dtype: DType, item: object) -> str:
-        return self.out.intrinsic(_INTRINSICS[op], dtype.with_lanes(self.lanes), str(item))
+    def call(self, op: Op, dtype: DType, item: object) -> Value:
+        return self.out.intrinsic(_INTRINSICS[op], *_values(item))
 
-    def select(self, dtype: DType, condition: object, yes: object, no: object) -> str:
-        kind = self._type(dtype)
-        return self.out.value(f"select {self._type(bool_)} {condition}, {kind} {yes}, {kind} {no}")
+    def select(self, dtype: DType, condition: object, yes: object, no: object) -> Value:
+        return self.out.select(*_values(condition, yes, no))
 
-    def convert(self, source: DType, target: DType, item: object) -> str:
+    def convert(self, source: DType, target: DType, item: object) -> Value:
         if source.is_float:
             name = "fpext" if target.bits > source.bits else "fptrunc"
         elif target.bits < source.bits:
             name = "trunc"
         else:
             name = "sext" if source.is_signed else "zext"
-        return self.out.value(f"{name} {self._type(source)} {item} to {self._type(target)}")
+        (value,) = _values(item)
+        return self.out.cast(name, value, target.with_lanes(self.lanes))
 
-    def lookup(self, table: tuple[float, ...], item: object) -> str:
-        name = self.out.module.table(", ".join(f"double {constant(value, f64)}" for value in table), len(table))
+    def lookup(self, table: tuple[float, ...], item: object) -> Value:
+        out, (index,) = self.out, _values(item)
+        name = out.module.table(", ".join(constant(value, f64).typed for value in table), len(table))
+        found = Value(handle, name)
         if self.lanes == 1:
-            return self._element(name, str(item))
-        result = "poison"
+            return self._element(found, index)
+        result = undefined(f64.with_lanes(self.lanes))
         for lane in range(self.lanes):
-            index = self.out.value(f"extractelement {self._type(i64)} {item}, i64 {lane}")
-            value = self._element(name, index)
-            result = self.out.value(f"insertelement {self._type(f64)} {result}, double {value}, i64 {lane}")
+            result = out.insert(result, self._element(found, out.extract(index, lane)), lane)
         return result
 
-    def _element(self, table: str, index: str) -> str:
-        pointer = self.out.value(f"getelementptr inbounds double, ptr {table}, i64 {index}")
-        return self.out.value(f"load double, ptr {pointer}, align 8")
+    def _element(self, table: Value, index: Value) -> Value:
+        return self.out.load(f64, self.out.move(table, index, "double"), ", align 8")
 
-    def reinterpret(self, source: DType, target: DType, item: object) -> str:
-        old, new = self._type(source), self._type(target)
-        return str(item) if old == new else self.out.value(f"bitcast {old} {item} to {new}")
+    def reinterpret(self, source: DType, target: DType, item: object) -> Value:
+        (value,) = _values(item)
+        wide = target.with_lanes(self.lanes)
+        return (
+            value.of(wide) if register_type(source) == register_type(target) else self.out.cast("bitcast", value, wide)
+        )
 
-    def _type(self, dtype: DType) -> str:
-        return register_type(dtype.with_lanes(self.lanes))
+
+def _values(*items: object) -> tuple[Value, ...]:
+    """The items of terms; this machine makes nothing else."""
+    return items  # type: ignore[return-value]
 
 
-def call_formula(
-    out: FunctionText, name: str, formula: Formula, result: DType, operands: list[tuple[DType, str]]
-) -> str:
-    """The value of `formula` on operands with their types, whose lanes are those of `result`."""
+def call_formula(out: FunctionText, name: str, formula: Formula, result: DType, *operands: Value) -> Value:
+    """The value of `formula` on operands, whose lanes are those of `result`."""
     module, lanes = out.module, result.lanes
     attributes = "alwaysinline" if out.inlined_lines < MOST_INLINED else "noinline"
     full = f"tirlite.{name}" + (f".v{lanes}" if lanes > 1 else "") + (".far" if attributes == "noinline" else "")
-    kinds = [register_type(dtype) for dtype, _ in operands]
     if full not in module.inlined:
         body = FunctionText(module)
         machine = TextMachine(body, lanes)
-        value = formula(*(Term(machine, dtype.scalar, f"%x{i}") for i, (dtype, _) in enumerate(operands)))
-        body.effect(f"ret {register_type(result)} {value.item}")
-        parameters = ", ".join(f"{kind} %x{number}" for number, kind in enumerate(kinds))
+        parameters = [body.parameter(each.dtype, f"%x{number}") for number, each in enumerate(operands)]
+        (value,) = _values(formula(*(Term(machine, each.dtype.scalar, each) for each in parameters)).item)
+        body.effect(f"ret {register_type(result)} {value.text}")
         module.inlined[full] = body.definition(
-            f"internal {register_type(result)} @{full}({parameters}) {attributes} nounwind willreturn memory(none)"
+            f"internal {register_type(result)} @{full}", f"{attributes} nounwind willreturn memory(none)"
         )
     out.inlined_lines += module.inlined[full].count("\n") if attributes == "alwaysinline" else 0
-    arguments = ", ".join(f"{kind} {value}" for kind, (_, value) in zip(kinds, operands, strict=True))
-    return out.value(f"call {register_type(result)} @{full}({arguments})")
+    return out.invoke(result, full, operands)

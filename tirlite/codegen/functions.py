@@ -5,8 +5,8 @@ from __future__ import annotations
 from tirlite.codegen.formulas import call_formula
 from tirlite.codegen.halves import fused, narrow, widen
 from tirlite.codegen.text import FunctionText
-from tirlite.codegen.types import constant, is_half, register_type
-from tirlite.ir import DType, Op, f32, u16
+from tirlite.codegen.values import FALSE, Value, constant, flags_of, is_half, suffix
+from tirlite.ir import Op, u16
 
 _INTRINSICS = {
     Op.SQRT: "sqrt",
@@ -21,43 +21,38 @@ _INTRINSICS = {
 CHEAP = frozenset({Op.ABS, Op.FLOOR, Op.CEIL, Op.TRUNC, Op.ROUND, Op.ISNAN})
 
 
-def math(out: FunctionText, op: Op, dtype: DType, operands: list[str]) -> str:
-    """The value of `op`; all operands have type `dtype`."""
+def math(out: FunctionText, op: Op, operands: list[Value]) -> Value:
+    """The value of `op`; all operands have one type."""
+    a, dtype = operands[0], operands[0].dtype
     if is_half(dtype):
-        return _of_halves(out, op, dtype, operands)
-    kind = register_type(dtype)
+        return _of_halves(out, op, operands)
     if op is Op.ABS:
-        return _absolute(out, dtype, operands[0])
+        return _absolute(out, a)
     if op is Op.ISNAN:
-        return out.value(f"fcmp uno {kind} {operands[0]}, {operands[0]}") if dtype.is_float else "false"
+        return out.compare("fcmp uno", a, a) if dtype.is_float else constant(0, flags_of(dtype))
     from tirlite.ir.functions import formula_of  # for kernels with elementary functions alone
 
     formula = formula_of(op, dtype.scalar)
     if formula is not None:
-        return call_formula(
-            out, f"{op.name.lower()}.{dtype.scalar}", formula, dtype, [(dtype, each) for each in operands]
-        )
-    return out.intrinsic(_INTRINSICS[op], dtype, *operands)
+        return call_formula(out, f"{op.name.lower()}.{dtype.scalar}", formula, dtype, *operands)
+    return out.intrinsic(_INTRINSICS[op], *operands)
 
 
-def _of_halves(out: FunctionText, op: Op, dtype: DType, operands: list[str]) -> str:
+def _of_halves(out: FunctionText, op: Op, operands: list[Value]) -> Value:
     """The function in f32, rounded once more. A sum of a product, which that would round wrongly, goes another way."""
+    dtype = operands[0].dtype
     if op is Op.ABS:
-        return out.value(f"and {register_type(dtype)} {operands[0]}, {constant(0x7FFF, u16.with_lanes(dtype.lanes))}")
+        return out.op("and", operands[0], constant(0x7FFF, u16.with_lanes(dtype.lanes)))
     if op is Op.FMA:
-        return fused(out, dtype, operands)
-    wide = f32.with_lanes(dtype.lanes)
-    value = math(out, op, wide, [widen(out, operand, dtype) for operand in operands])
-    return value if op is Op.ISNAN else narrow(out, value, wide, dtype)
+        return fused(out, operands)
+    value = math(out, op, [widen(out, operand) for operand in operands])
+    return value if op is Op.ISNAN else narrow(out, value, dtype)
 
 
-def _absolute(out: FunctionText, dtype: DType, a: str) -> str:
-    if dtype.is_float:
-        return out.intrinsic("fabs", dtype, a)
-    if not dtype.is_signed:
+def _absolute(out: FunctionText, a: Value) -> Value:
+    if a.dtype.is_float:
+        return out.intrinsic("fabs", a)
+    if not a.dtype.is_signed:
         return a
-    kind = register_type(dtype)
     # The flag says that |INT_MIN| is INT_MIN.
-    return out.call(
-        kind, f"llvm.abs.{'' if dtype.lanes == 1 else f'v{dtype.lanes}'}i{dtype.bits}", f"{kind} {a}", "i1 false"
-    )
+    return out.call(a.dtype, f"llvm.abs.{suffix(a.dtype)}", a, FALSE)

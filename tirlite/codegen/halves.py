@@ -9,37 +9,39 @@ from __future__ import annotations
 
 from tirlite.codegen.formulas import Formula, call_formula
 from tirlite.codegen.text import FunctionText
+from tirlite.codegen.values import Value
 from tirlite.ir import DType, TypeCode, f32, f64, i16, i32, u16
 from tirlite.ir.formula import Term
 
 _F32_INF = 0x7F800000
 
 
-def widen(out: FunctionText, value: str, dtype: DType) -> str:
+def widen(out: FunctionText, value: Value) -> Value:
     """The f32 of a float16 or bfloat16; exact."""
+    dtype = value.dtype
     formula = _from_bf16 if dtype.code is TypeCode.BFLOAT else _from_f16
-    bits = u16.with_lanes(dtype.lanes)
-    return call_formula(out, f"{dtype.scalar}.to.f32", formula, f32.with_lanes(dtype.lanes), [(bits, value)])
+    bits = value.of(u16.with_lanes(dtype.lanes))
+    return call_formula(out, f"{dtype.scalar}.to.f32", formula, f32.with_lanes(dtype.lanes), bits)
 
 
-def narrow(out: FunctionText, value: str, source: DType, target: DType) -> str:
+def narrow(out: FunctionText, value: Value, target: DType) -> Value:
     """The float16 or bfloat16 next to a value of type f32 or f64; the even one of two as near."""
-    formula = _NARROWINGS[target.code, source.scalar]
+    source = value.dtype.scalar
+    formula = _NARROWINGS[target.code, source]
     bits = u16.with_lanes(target.lanes)
-    return call_formula(out, f"{source.scalar}.to.{target.scalar}", formula, bits, [(source, value)])
+    return call_formula(out, f"{source}.to.{target.scalar}", formula, bits, value).of(target)
 
 
-def gather_digits(out: FunctionText, value: str, dtype: DType) -> str:
+def gather_digits(out: FunctionText, value: Value) -> Value:
     """A 64-bit integer rounded to odd to the digits that f64 has, so that rounding it to fewer is right."""
-    return call_formula(out, f"{dtype.scalar}.to.odd", _gathered, dtype, [(dtype, value)])
+    return call_formula(out, f"{value.dtype.scalar}.to.odd", _gathered, value.dtype, value)
 
 
-def fused(out: FunctionText, dtype: DType, operands: list[str]) -> str:
+def fused(out: FunctionText, operands: list[Value]) -> Value:
     """`a * b + c` rounded once. In f64 the product is exact, and the sum is rounded to odd."""
-    wide, single = f64.with_lanes(dtype.lanes), f32.with_lanes(dtype.lanes)
-    terms = [(single, widen(out, operand, dtype)) for operand in operands]
-    total = call_formula(out, "fused.to.odd", _fused_to_odd, wide, terms)
-    return narrow(out, total, wide, dtype)
+    dtype = operands[0].dtype
+    terms = [widen(out, operand) for operand in operands]
+    return narrow(out, call_formula(out, "fused.to.odd", _fused_to_odd, f64.with_lanes(dtype.lanes), *terms), dtype)
 
 
 def _from_f16(bits: Term) -> Term:

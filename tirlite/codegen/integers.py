@@ -1,132 +1,152 @@
 """Arithmetic on integers, with NumPy's values where the hardware would trap or LLVM has none.
 
 x // 0 = x % 0 = 0, INT_MIN // -1 = INT_MIN, and a shift by the width or more drains the number.
-Each function takes operands without types and gives the name of the result. `known` is the right operand's value
-where it is a constant.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tirlite.codegen.text import FunctionText
-from tirlite.codegen.types import constant, register_type
-from tirlite.ir import DType, bool_
+from tirlite.codegen.values import Value, constant, register_type
+from tirlite.ir import Expr, FloorDiv, FloorMod, ShiftLeft, ShiftRight, TruncDiv, TruncMod
+
+Rule = Callable[[FunctionText, Value, Value], Value]
 
 
-def floor_div(out: FunctionText, dtype: DType, a: str, b: str, known: int | None) -> str:
-    kind = register_type(dtype)
+def integer_operation(out: FunctionText, kind: type[Expr], a: Value, b: Value) -> Value:
+    """A division or a shift."""
+    if kind in _SHIFTS:
+        return _SHIFTS[kind](out, a, b)
+    rule = _DIVISIONS[kind]
+    by_function = out.conditions and b.number is None and a.dtype.lanes == 1
+    return _by_function(out, kind.__name__, rule, a, b) if by_function else rule(out, a, b)
+
+
+def _by_function(out: FunctionText, name: str, rule: Rule, a: Value, b: Value) -> Value:
+    """What `rule` computes of scalars, by a function that is not inlined.
+
+    LLVM 22, where it vectorizes a loop, computes a division under a condition once for all lanes if its operands are
+    the same in all of them, and then only if the condition holds in the first lane; the other lanes get an undefined
+    value. A call of a function that it may run in vain it takes out of the loop, or makes for each lane.
+    """
+    dtype, functions = a.dtype, out.module.inlined
+    full = f"tirlite.{name}.{dtype}"
+    if full not in functions:
+        body = FunctionText(out.module)
+        result = rule(body, body.parameter(dtype, "%a"), body.parameter(dtype, "%b"))
+        body.effect(f"ret {result.typed}")
+        functions[full] = body.definition(
+            f"internal {register_type(dtype)} @{full}", "noinline nounwind willreturn speculatable memory(none)"
+        )
+        # From what holds where it is called LLVM would conclude what never divides, and run it elsewhere nonetheless.
+        out.module.kept.append(full)
+    return out.invoke(dtype, full, (a, b))
+
+
+def _floor_div(out: FunctionText, a: Value, b: Value) -> Value:
+    dtype, known = a.dtype, b.number
     if not dtype.is_signed:
-        return _unsigned_div(out, dtype, a, b, known)
+        return _unsigned_div(out, a, b)
     if known is not None and known > 0 and known & (known - 1) == 0:
-        return out.value(f"ashr {kind} {a}, {constant(known.bit_length() - 1, dtype)}")
-    divisor = _harmless_divisor(out, dtype, a, b, known)
-    quotient = out.value(f"sdiv {kind} {a}, {divisor}")
-    one_less = out.value(f"sub {kind} {quotient}, {constant(1, dtype)}")
-    floor = _select(out, dtype, _rounded_up(out, dtype, a, divisor, quotient), one_less, quotient)
-    return _zero_if_by_zero(out, dtype, b, floor, known)
+        return out.op("ashr", a, constant(known.bit_length() - 1, dtype))
+    divisor = _harmless_divisor(out, a, b)
+    quotient = out.op("sdiv", a, divisor)
+    one_less = out.op("sub", quotient, constant(1, dtype))
+    floor = out.select(_rounded_up(out, a, divisor, quotient), one_less, quotient)
+    return _zero_if_by_zero(out, b, floor)
 
 
-def floor_mod(out: FunctionText, dtype: DType, a: str, b: str, known: int | None) -> str:
-    kind = register_type(dtype)
+def _floor_mod(out: FunctionText, a: Value, b: Value) -> Value:
+    dtype, known = a.dtype, b.number
     if not dtype.is_signed:
-        return _unsigned_mod(out, dtype, a, b, known)
+        return _unsigned_mod(out, a, b)
     if known is not None and known > 0 and known & (known - 1) == 0:
-        return out.value(f"and {kind} {a}, {constant(known - 1, dtype)}")
-    divisor = _harmless_divisor(out, dtype, a, b, known)
-    remainder = out.value(f"srem {kind} {a}, {divisor}")
-    wrong_sign = _opposite_sign(out, dtype, remainder, divisor)
-    return _select(out, dtype, wrong_sign, out.value(f"add {kind} {remainder}, {divisor}"), remainder)
+        return out.op("and", a, constant(known - 1, dtype))
+    divisor = _harmless_divisor(out, a, b)
+    remainder = out.op("srem", a, divisor)
+    wrong_sign = _opposite_sign(out, remainder, divisor)
+    return out.select(wrong_sign, out.op("add", remainder, divisor), remainder)
 
 
-def trunc_div(out: FunctionText, dtype: DType, a: str, b: str, known: int | None) -> str:
-    if not dtype.is_signed:
-        return _unsigned_div(out, dtype, a, b, known)
-    divisor = _harmless_divisor(out, dtype, a, b, known)
-    quotient = out.value(f"sdiv {register_type(dtype)} {a}, {divisor}")
-    return _zero_if_by_zero(out, dtype, b, quotient, known)
+def _trunc_div(out: FunctionText, a: Value, b: Value) -> Value:
+    if not a.dtype.is_signed:
+        return _unsigned_div(out, a, b)
+    return _zero_if_by_zero(out, b, out.op("sdiv", a, _harmless_divisor(out, a, b)))
 
 
-def trunc_mod(out: FunctionText, dtype: DType, a: str, b: str, known: int | None) -> str:
-    if not dtype.is_signed:
-        return _unsigned_mod(out, dtype, a, b, known)
-    divisor = _harmless_divisor(out, dtype, a, b, known)
-    return out.value(f"srem {register_type(dtype)} {a}, {divisor}")
+def _trunc_mod(out: FunctionText, a: Value, b: Value) -> Value:
+    return out.op("srem" if a.dtype.is_signed else "urem", a, _harmless_divisor(out, a, b))
 
 
-def shift_left(out: FunctionText, dtype: DType, a: str, b: str, known: int | None) -> str:
-    return _logical_shift(out, "shl", dtype, a, b, known)
+def _shift_left(out: FunctionText, a: Value, b: Value) -> Value:
+    return _logical_shift(out, "shl", a, b)
 
 
-def shift_right(out: FunctionText, dtype: DType, a: str, b: str, known: int | None) -> str:
-    if not dtype.is_signed:
-        return _logical_shift(out, "lshr", dtype, a, b, known)
-    kind = register_type(dtype)
-    if known is not None and 0 <= known < dtype.bits:
-        return out.value(f"ashr {kind} {a}, {b}")
-    amount = out.intrinsic("umin", dtype, b, constant(dtype.bits - 1, dtype))
-    return out.value(f"ashr {kind} {a}, {amount}")
+def _shift_right(out: FunctionText, a: Value, b: Value) -> Value:
+    if not a.dtype.is_signed:
+        return _logical_shift(out, "lshr", a, b)
+    if not _is_within(b):
+        b = out.intrinsic("umin", b, constant(b.dtype.bits - 1, b.dtype))
+    return out.op("ashr", a, b)
 
 
-def _logical_shift(out: FunctionText, op: str, dtype: DType, a: str, b: str, known: int | None) -> str:
-    kind = register_type(dtype)
-    if known is not None and 0 <= known < dtype.bits:
-        return out.value(f"{op} {kind} {a}, {b}")
+def _logical_shift(out: FunctionText, name: str, a: Value, b: Value) -> Value:
+    if _is_within(b):
+        return out.op(name, a, b)
+    dtype = b.dtype
     # The amount is reduced first: a shift by the width or more has no value in LLVM, not even one to throw away.
-    reduced = out.value(f"and {kind} {b}, {constant(dtype.bits - 1, dtype)}")
-    shifted = out.value(f"{op} {kind} {a}, {reduced}")
-    within = out.value(f"icmp ult {kind} {b}, {constant(dtype.bits, dtype)}")
-    return _select(out, dtype, within, shifted, constant(0, dtype))
+    shifted = out.op(name, a, out.op("and", b, constant(dtype.bits - 1, dtype)))
+    within = out.compare("icmp ult", b, constant(dtype.bits, dtype))
+    return out.select(within, shifted, constant(0, dtype))
 
 
-def _unsigned_div(out: FunctionText, dtype: DType, a: str, b: str, known: int | None) -> str:
-    divisor = _harmless_divisor(out, dtype, a, b, known)
-    quotient = out.value(f"udiv {register_type(dtype)} {a}, {divisor}")
-    return _zero_if_by_zero(out, dtype, b, quotient, known)
+def _is_within(amount: Value) -> bool:
+    return amount.number is not None and 0 <= amount.number < amount.dtype.bits
 
 
-def _unsigned_mod(out: FunctionText, dtype: DType, a: str, b: str, known: int | None) -> str:
-    divisor = _harmless_divisor(out, dtype, a, b, known)
-    return out.value(f"urem {register_type(dtype)} {a}, {divisor}")
+def _unsigned_div(out: FunctionText, a: Value, b: Value) -> Value:
+    return _zero_if_by_zero(out, b, out.op("udiv", a, _harmless_divisor(out, a, b)))
 
 
-def _harmless_divisor(out: FunctionText, dtype: DType, a: str, b: str, known: int | None) -> str:
+def _unsigned_mod(out: FunctionText, a: Value, b: Value) -> Value:
+    return out.op("urem", a, _harmless_divisor(out, a, b))
+
+
+def _harmless_divisor(out: FunctionText, a: Value, b: Value) -> Value:
     """`b`, or 1 where the division would trap: by zero, and INT_MIN by -1, which 1 gives the right value for."""
-    if known is not None and known not in (0, -1):
+    if b.number is not None and b.number not in (0, -1):
         return b
-    kind = register_type(dtype)
-    traps = out.value(f"icmp eq {kind} {b}, {constant(0, dtype)}")
+    dtype = b.dtype
+    traps = out.compare("icmp eq", b, constant(0, dtype))
     if dtype.is_signed:
-        least = out.value(f"icmp eq {kind} {a}, {constant(dtype.min, dtype)}")
-        minus_one = out.value(f"icmp eq {kind} {b}, {constant(-1, dtype)}")
-        flags = register_type(bool_.with_lanes(dtype.lanes))
-        overflows = out.value(f"and {flags} {least}, {minus_one}")
-        traps = out.value(f"or {flags} {traps}, {overflows}")
-    return _select(out, dtype, traps, constant(1, dtype), b)
+        least = out.compare("icmp eq", a, constant(dtype.min, dtype))
+        minus_one = out.compare("icmp eq", b, constant(-1, dtype))
+        traps = out.op("or", traps, out.op("and", least, minus_one))
+    return out.select(traps, constant(1, dtype), b)
 
 
-def _zero_if_by_zero(out: FunctionText, dtype: DType, b: str, quotient: str, known: int | None) -> str:
-    if known is not None and known != 0:
+def _zero_if_by_zero(out: FunctionText, b: Value, quotient: Value) -> Value:
+    if b.number is not None and b.number != 0:
         return quotient
-    by_zero = out.value(f"icmp eq {register_type(dtype)} {b}, {constant(0, dtype)}")
-    return _select(out, dtype, by_zero, constant(0, dtype), quotient)
+    return out.select(out.compare("icmp eq", b, constant(0, b.dtype)), constant(0, b.dtype), quotient)
 
 
-def _rounded_up(out: FunctionText, dtype: DType, a: str, divisor: str, quotient: str) -> str:
+def _rounded_up(out: FunctionText, a: Value, divisor: Value, quotient: Value) -> Value:
     """Whether truncation gave more than the floor: a remainder is left, and its sign is not the divisor's."""
-    kind = register_type(dtype)
-    product = out.value(f"mul {kind} {quotient}, {divisor}")
-    return _opposite_sign(out, dtype, out.value(f"sub {kind} {a}, {product}"), divisor)
+    return _opposite_sign(out, out.op("sub", a, out.op("mul", quotient, divisor)), divisor)
 
 
-def _opposite_sign(out: FunctionText, dtype: DType, remainder: str, divisor: str) -> str:
-    kind = register_type(dtype)
-    flags = register_type(bool_.with_lanes(dtype.lanes))
-    left = out.value(f"icmp ne {kind} {remainder}, {constant(0, dtype)}")
-    signs = out.value(f"xor {kind} {remainder}, {divisor}")
-    differ = out.value(f"icmp slt {kind} {signs}, {constant(0, dtype)}")
-    return out.value(f"and {flags} {left}, {differ}")
+def _opposite_sign(out: FunctionText, remainder: Value, divisor: Value) -> Value:
+    none = constant(0, remainder.dtype)
+    left = out.compare("icmp ne", remainder, none)
+    return out.op("and", left, out.compare("icmp slt", out.op("xor", remainder, divisor), none))
 
 
-def _select(out: FunctionText, dtype: DType, condition: str, yes: str, no: str) -> str:
-    kind = register_type(dtype)
-    flags = register_type(bool_.with_lanes(dtype.lanes))
-    return out.value(f"select {flags} {condition}, {kind} {yes}, {kind} {no}")
+_DIVISIONS: dict[type[Expr], Rule] = {
+    FloorDiv: _floor_div,
+    FloorMod: _floor_mod,
+    TruncDiv: _trunc_div,
+    TruncMod: _trunc_mod,
+}
+_SHIFTS: dict[type[Expr], Rule] = {ShiftLeft: _shift_left, ShiftRight: _shift_right}

@@ -12,12 +12,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tirlite.analysis import ParamUses, Use
-from tirlite.codegen.environment import Environment
 from tirlite.codegen.expressions import Expressions
-from tirlite.codegen.faults import Faults
-from tirlite.codegen.memory import natural_alignment
-from tirlite.codegen.types import register_type
-from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, Var, callees, calls_in
+from tirlite.codegen.faults import KernelFunction
+from tirlite.codegen.memory import Environment, alignment_of
+from tirlite.codegen.text import FunctionText
+from tirlite.codegen.values import Value
+from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, Var, callees, calls_in, i64
 from tirlite.record import record
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Versions:
         return self._names[version]
 
     def attributes(self, version: Version) -> str:
-        return " noinline" if self._calls[version.func] > _MOST_COPIES else ""
+        return "noinline" if self._calls[version.func] > _MOST_COPIES else ""
 
 
 class Calls:
@@ -80,38 +80,31 @@ class Calls:
 
         return byte_ranges(self._func)
 
-    def write(self, call: KernelCall, values: Expressions, faults: Faults) -> None:
+    def write(self, call: KernelCall, values: Expressions, out: KernelFunction) -> None:
         """Raises KernelError for an extent that surely does not fit."""
-        environment = values.environment
-        buffers = dict(call.buffers())
+        places, buffers = values.environment.places, dict(call.buffers())
         known = {param: values.value(value) for param, value in call.scalars()}
         for dim, (source, axis) in call.callee.sources.items():
-            known[dim] = environment.places[buffers[source]].extents[axis]
-        self.check(call, buffers, known, values, faults)
-        operands = []
-        for param in call.callee.params:
-            if isinstance(param, Buffer):
-                operands.append(f"ptr {environment.places[buffers[param]].pointer}")
-            else:
-                operands.append(f"{register_type(param.dtype)} {known[param]}")
-        operands += [f"i64 {known[dim]}" for dim in call.callee.dims]
-        name = self.versions.name(self.version(call.callee, buffers, environment))
-        faults.check(values.out.value(f"call fastcc i64 @{name}({', '.join(operands)})"))
+            known[dim] = places[buffers[source]].extents[axis]
+        self.check(call, buffers, known, values, out)
+        version, operands = self.version(call, buffers, known, values)
+        code = out.invoke(i64, self.versions.name(version), operands, "fastcc ")
+        out.check(code)
 
     def check(
         self,
         call: KernelCall,
         buffers: Mapping[Buffer, Buffer],
-        known: Mapping[Var, str],
+        known: Mapping[Var, Value],
         values: Expressions,
-        faults: Faults,
+        out: KernelFunction,
     ) -> None:
         """What is not proved of the extents is checked, in terms of the callee."""
         from tirlite.analysis import GIVEN, demands_of
         from tirlite.ir.faults import CallExtent
         from tirlite.sizes import Proof
 
-        inside = Expressions(values.out, Environment())
+        inside = Expressions(out, Environment())
         inside.environment.variables.update(known)
         for demand in demands_of(call, self.extents):
             if demand.proof is Proof.YES:
@@ -121,9 +114,22 @@ class Calls:
                 raise fault.error()
             given = values.environment.places[buffers[demand.param]].extents[demand.axis]
             inside.environment.variables[GIVEN] = given
-            faults.require(inside.value(demand.condition), fault)
+            out.require(inside.value(demand.condition), fault)
 
-    def version(self, func: Function, buffers: Mapping[Buffer, Buffer], environment: Environment) -> Version:
+    def version(
+        self, call: KernelCall, buffers: Mapping[Buffer, Buffer], known: Mapping[Var, Value], values: Expressions
+    ) -> tuple[Version, list[Value]]:
+        """The version of a function that a call needs, and what it is called with."""
+        params = [
+            values.environment.places[buffers[param]].pointer if isinstance(param, Buffer) else known[param]
+            for param in call.callee.params
+        ]
+        version = Version(*self._promises(call.callee, buffers, values.environment))
+        return version, [*params, *(known[dim] for dim in call.callee.dims)]
+
+    def _promises(
+        self, func: Function, buffers: Mapping[Buffer, Buffer], environment: Environment
+    ) -> tuple[PrimFunc, tuple[bool, ...], tuple[bool, ...]]:
         assert isinstance(func, PrimFunc)
         uses = self.versions.uses.of(func)
 
@@ -137,11 +143,11 @@ class Calls:
             aligned.append(
                 isinstance(param, Buffer) and environment.places[buffers[param]].align % alignment_of(param) == 0
             )
-        return Version(func, tuple(apart), tuple(aligned))
+        return func, tuple(apart), tuple(aligned)
 
     def _lie_apart(self, one: Buffer, other: Buffer, environment: Environment) -> bool:
         """Whether two buffers are proved to share no byte."""
-        if environment.root(one) != environment.root(other):
+        if environment.places[one].pointer.root is not environment.places[other].pointer.root:
             return True
         from tirlite.analysis import are_disjoint
 
@@ -149,18 +155,13 @@ class Calls:
         return a.root is b.root and are_disjoint(a, b)
 
 
-def alignment_of(param: Buffer) -> int:
-    """The alignment in bytes that a parameter is declared to have."""
-    return param.alignment or natural_alignment(param.dtype)
-
-
-def dim_parameters(func: PrimFunc) -> list[str]:
+def dim_parameters(func: PrimFunc, out: FunctionText) -> list[Value]:
     """The dims of a function as parameters, with what is known of them: the caller has checked their facts."""
-    texts = []
+    found = []
     for number, dim in enumerate(func.dims):
         least = max(dim.dim.low, 0) if dim.dim is not None else 0
         most = dim.dim.high if dim.dim is not None else None
         # The end is exclusive, and wraps.
         end = most + 1 if most is not None and most < _LAST else -_LAST - 1
-        texts.append(f"i64 range(i64 {least}, {end}) %d{number}")
-    return texts
+        found.append(out.parameter(i64, f"%d{number}", f" range(i64 {least}, {end})"))
+    return found

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis import shape_plan
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.doubtful import doubtful_buffers
 from tirlite.codegen.entry import define_entry
-from tirlite.codegen.environment import Environment
 from tirlite.codegen.expressions import Expressions
-from tirlite.codegen.kernel_calls import Calls, Versions, alignment_of, dim_parameters
-from tirlite.codegen.memory import Place, natural_alignment
+from tirlite.codegen.faults import KernelFunction
+from tirlite.codegen.kernel_calls import Calls, Versions, dim_parameters
+from tirlite.codegen.memory import Environment, Place, alignment_of, natural_alignment
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.refused import NotCompiled, Refused
-from tirlite.codegen.statements import Extent, Statements
+from tirlite.codegen.statements import Statements
 from tirlite.codegen.storage import Home, Storage, assign_homes
-from tirlite.codegen.text import FunctionText, ModuleText
-from tirlite.codegen.types import is_half, register_type
+from tirlite.codegen.text import Extent, FunctionText, ModuleText
+from tirlite.codegen.values import Value, constant, integer, is_half
 from tirlite.codegen.workspace import Workspace
 from tirlite.diag import Message
-from tirlite.ir import Buffer, DType, PrimFunc, Var, f32
+from tirlite.ir import Buffer, DType, PrimFunc, Var, f32, handle, u8
 from tirlite.record import record
 
 if TYPE_CHECKING:
     from tirlite.codegen.told import Told
+
+_Maker: TypeAlias = Callable[[PrimFunc, str, Storage], Statements]
 
 
 @record
@@ -65,23 +67,23 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
     module = ModuleText()
     name = "tirlite_" + _legal(func.name)
     versions = Versions(func, name)
-    statements = _statements(func, name, storage, module, versions, debug)
-    values = statements.values
+    statements_of = _checked_statements(func, versions, module) if debug else _plain_statements(versions, module)
+    statements = statements_of(func, name, storage)
     try:
-        _write_kernel(func, statements)
-        if debug:
-            from tirlite.codegen.debug.callee import write_checked_callees
-            from tirlite.codegen.debug.statements import CheckedStatements
-
-            assert isinstance(statements, CheckedStatements)
-            write_checked_callees(versions, statements)
-        elif versions.pending:
-            from tirlite.codegen.callee import write_callees
-
-            write_callees(versions, statements, workers)
+        _write_kernel(func, statements, workspace)
+        kernel = statements.out
+        while versions.pending:
+            version = versions.pending.popleft()
+            # A function may run several times at once: its temporaries lie on the stack or on the heap.
+            its_storage = assign_homes(version.func, 1 if debug else workers).on_heap()
+            statements = statements_of(version.func, versions.name(version), its_storage)
+            statements.at = version.func.span
+            statements.receive(version)
+            statements.write(version.func.body)
+            statements.out.define(f"internal fastcc i64 @{statements.name}", versions.attributes(version))
     except Refused as refused:
         raise NotCompiled(refused.what, refused.instead, span=statements.at or func.span).error() from None
-    define_entry(values.out, name, _parameters(func, workspace, storage.line))
+    define_entry(kernel, name)
     size_name = "" if workspace.is_constant else f"{name}_workspace"
     if size_name:
         _write_size_function(func, size_name, workspace, storage.line, module)
@@ -91,12 +93,12 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
         size_name=size_name,
         workspace=workspace,
         alignment=storage.line,
-        faults=tuple(statements.messages),
-        told=statements.told,
-        externs=tuple(values.externs),
-        addresses=tuple(values.addresses.items()),
-        extent=statements.extent,
-        needs_pool=statements.tasks > 0,
+        faults=tuple(module.messages),
+        told=module.told,
+        externs=tuple(module.externs),
+        addresses=tuple(module.addresses.items()),
+        extent=module.extent,
+        needs_pool=module.tasks > 0,
     )
 
 
@@ -105,99 +107,90 @@ def _legal(name: str) -> str:
     return name if name.isascii() and name.isidentifier() else re.sub(r"\W", "_", name, flags=re.ASCII)
 
 
-def _statements(
-    func: PrimFunc, name: str, storage: Storage, module: ModuleText, versions: Versions, debug: bool
-) -> Statements:
-    out, weights = FunctionText(module), Weights(func.body)
-    if debug:
-        from tirlite.codegen.debug.kernel_calls import CheckedCalls
-        from tirlite.codegen.debug.statements import CheckedStatements
+def _plain_statements(versions: Versions, module: ModuleText) -> _Maker:
+    def statements(func: PrimFunc, name: str, storage: Storage) -> Statements:
+        out = KernelFunction(module, storage.line)
+        aliases = Aliases(func, storage.of(Home.WORKSPACE), module)
+        values = Expressions(out, Environment())
+        return Statements(out, values, name, storage, Weights(func.body), aliases, Calls(func, versions))
 
-        heap = storage.of(Home.HEAP)
+    return statements
+
+
+def _checked_statements(kernel: PrimFunc, versions: Versions, module: ModuleText) -> _Maker:
+    from tirlite.codegen.debug.kernel_calls import CheckedCalls
+    from tirlite.codegen.debug.shadows import Shadows
+    from tirlite.codegen.debug.statements import CheckedStatements
+
+    shadows = Shadows()
+
+    def statements(func: PrimFunc, name: str, storage: Storage) -> Statements:
+        out = KernelFunction(module, storage.line)
+        heap = storage.of(Home.HEAP) if func is kernel else ()
         aliases = (Aliases(func, heap, module), Aliases(func, heap, module))
-        return CheckedStatements(out, func.span, name, storage, weights, aliases, CheckedCalls(func, versions))
-    ranges = Aliases(func, storage.of(Home.WORKSPACE), module)
-    return Statements(Expressions(out, Environment()), name, storage, weights, ranges, Calls(func, versions))
+        calls = CheckedCalls(func, versions)
+        return CheckedStatements(out, func.span, shadows, name, storage, Weights(func.body), aliases, calls)
+
+    return statements
 
 
-def _write_kernel(func: PrimFunc, statements: Statements) -> None:
-    values = statements.values
-    bind_scalars(func, values)
-    for number, param in enumerate(func.params):
+def _write_kernel(func: PrimFunc, statements: Statements, workspace: Workspace) -> None:
+    out, values = statements.out, statements.values
+    given = {param: _parameter(out, number, param) for number, param in enumerate(func.params)}
+    _bind_scalars(given, dict(zip(func.dims, dim_parameters(func, out), strict=True)), values)
+    for param in func.params:
         if isinstance(param, Buffer):
             extents = [values.value(extent) for extent in param.shape]
-            align = alignment_of(param)
-            statements.place(param, f"%p{number}", extents, align, f"%p{number}")
-    if any(statements.storage.ranges.values()):
-        _write_layout(statements)
+            statements.place(param, given[param], extents, alignment_of(param))
+    if not workspace.is_empty:
+        pointer = out.parameter(handle, "%workspace", f" noalias align {statements.storage.line}")
+        if any(statements.storage.ranges.values()):
+            from tirlite.codegen.workspace_layout import workspace_layout
+
+            layout = workspace_layout(values, statements.storage, pointer)
+            statements.addresses, statements.parts = layout.addresses, layout.parts
     statements.write(func.body)
 
 
-def _write_layout(statements: Statements) -> None:
-    """The addresses of all that lies in the workspace."""
-    from tirlite.codegen.workspace_layout import workspace_layout
-
-    layout = workspace_layout(statements.values, statements.storage)
-    environment = statements.environment
-    for address in layout.addresses.values():
-        environment.lead(address, address)
-    for part in layout.parts.values():
-        environment.lead(part.start, part.start)
-        environment.keep(part.bytes, "i64")
-    statements.addresses, statements.parts = layout.addresses, layout.parts
+def _parameter(out: FunctionText, number: int, param: Var | Buffer) -> Value:
+    """A parameter as a caller from outside gives it; a bool comes as a byte, a float of 16 bits as f32."""
+    if isinstance(param, Buffer):
+        return out.parameter(handle, f"%p{number}", f" noalias align {alignment_of(param)}")
+    return out.parameter(u8 if param.dtype.is_bool else f32 if is_half(param.dtype) else param.dtype, f"%p{number}")
 
 
-def bind_scalars(func: PrimFunc, values: Expressions) -> None:
-    """Lets the scalars and dims of `func` stand for the parameters of the function that is written."""
-    for number, param in enumerate(func.params):
+def _bind_scalars(given: Mapping[Var | Buffer, Value], dims: Mapping[Var, Value], values: Expressions) -> None:
+    """Lets variables stand for the parameters of the function that is written."""
+    variables = values.environment.variables
+    for param, value in given.items():
         if isinstance(param, Var):
-            name = f"%p{number}"
-            values.environment.bind(param, _received(param.dtype, name, values.out))
-    for number, (dim, parameter) in enumerate(zip(func.dims, dim_parameters(func), strict=True)):
-        fact = parameter.removeprefix("i64").removesuffix(f" %d{number}")
-        values.environment.bind(dim, f"%d{number}", fact)
+            variables[param] = _received(param.dtype, value, values.out)
+    variables |= dims
 
 
-def _received(dtype: DType, name: str, out: FunctionText) -> str:
-    """A scalar parameter as a value; a bool comes as a byte, a float of 16 bits as f32."""
+def _received(dtype: DType, value: Value, out: FunctionText) -> Value:
     if is_half(dtype):
         from tirlite.codegen.halves import narrow
 
-        return narrow(out, name, f32, dtype)
-    return out.value(f"icmp ne i8 {name}, 0") if dtype.is_bool else name
-
-
-def _parameters(func: PrimFunc, workspace: Workspace, line: int) -> list[str]:
-    parameters = []
-    for number, param in enumerate(func.params):
-        if isinstance(param, Buffer):
-            align = alignment_of(param)
-            parameters.append(f"ptr noalias align {align} %p{number}")
-        else:
-            parameters.append(_scalar(number, param))
-    parameters += dim_parameters(func)
-    if not workspace.is_empty:
-        parameters.append(f"ptr noalias align {line} %workspace")
-    return parameters
-
-
-def _scalar(number: int, param: Var) -> str:
-    kind = "i8" if param.dtype.is_bool else register_type(f32 if is_half(param.dtype) else param.dtype)
-    return f"{kind} %p{number}"
+        return narrow(out, value, dtype)
+    return out.compare("icmp ne", value, constant(0, u8)) if dtype.is_bool else value
 
 
 def _write_size_function(func: PrimFunc, name: str, workspace: Workspace, line: int, module: ModuleText) -> None:
     from tirlite.codegen.workspace_layout import write_size_function
 
-    values = Expressions(FunctionText(module), Environment(), checked=True)
-    bind_scalars(func, values)
-    parameters = [_scalar(number, param) for number, param in enumerate(func.params) if isinstance(param, Var)]
+    out = FunctionText(module)
+    values = Expressions(out, Environment(), checked=True)
+    given: dict[Var | Buffer, Value] = {
+        param: _parameter(out, number, param) for number, param in enumerate(func.params) if isinstance(param, Var)
+    }
     plan = shape_plan(func)
     if plan is not None:
-        pointer = f"%p{len(func.params) - 1}"
         align = natural_alignment(plan.buffer.dtype)
+        pointer = out.parameter(handle, f"%p{len(func.params) - 1}", f" noalias align {align}")
+    _bind_scalars(given, dict(zip(func.dims, dim_parameters(func, out), strict=True)), values)
+    if plan is not None:
         extents = tuple(values.value(extent) for extent in plan.buffer.shape)
-        values.environment.put(Place(plan.buffer, pointer, ("1",), align, extents), pointer)
-        parameters.append(f"ptr noalias align {align} {pointer}")
+        values.environment.places[plan.buffer] = Place(plan.buffer, pointer, (integer(1),), align, extents)
     write_size_function(values, workspace, line)
-    define_entry(values.out, name, [*parameters, *dim_parameters(func)])
+    define_entry(out, name)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from llvmlite.binding import ModuleRef, TargetMachine
 
 from tirlite.codegen.lower import Lowered
-from tirlite.codegen.statements import Extent
+from tirlite.codegen.text import Extent
 
 # Above these LLVM takes minutes: its code generator over long blocks, its passes over nests of loops.
 LONG = 8000  # lines of a function

@@ -1,4 +1,4 @@
-"""A buffer and indices in, the address, load or store out.
+"""A buffer and indices in, the address, load or store out; and where the variables and buffers of a function are.
 
 Index arithmetic is in i64. It carries `nsw` and addresses `inbounds`: an access outside its buffer has no meaning, and
 one inside cannot overflow, as no buffer is larger than 2^62 bytes.
@@ -10,8 +10,8 @@ from math import gcd
 
 from tirlite.codegen.refused import Refused
 from tirlite.codegen.text import FunctionText
-from tirlite.codegen.types import element_type, memory_type, register_type
-from tirlite.ir import Buffer, DType
+from tirlite.codegen.values import Value, element_type, integer, memory_type, undefined, zero
+from tirlite.ir import Buffer, DType, Var, u8
 from tirlite.record import record
 
 
@@ -23,10 +23,19 @@ class Place:
     """
 
     buffer: Buffer
-    pointer: str
-    strides: tuple[str, ...]
+    pointer: Value
+    strides: tuple[Value, ...]
     align: int
-    extents: tuple[str, ...]
+    extents: tuple[Value, ...]
+
+
+class Environment:
+    """What each variable and buffer is at the point that is being written."""
+
+    def __init__(self) -> None:
+        self.variables: dict[Var, Value] = {}
+        self.places: dict[Buffer, Place] = {}
+        self.notes: dict[Buffer, str] = {}  # what ends the accesses of a buffer in the loop nest that is open
 
 
 def natural_alignment(dtype: DType) -> int:
@@ -34,60 +43,59 @@ def natural_alignment(dtype: DType) -> int:
     return dtype.scalar.bytes
 
 
-def offset_in(out: FunctionText, place: Place, indices: list[str]) -> str:
+def alignment_of(param: Buffer) -> int:
+    """The alignment in bytes that a parameter is declared to have."""
+    return param.alignment or natural_alignment(param.dtype)
+
+
+def offset_in(out: FunctionText, place: Place, indices: list[Value]) -> Value:
     """The element offset of scalar i64 indices, row-major."""
-    total = ""
+    total: Value | None = None
     for index, stride in zip(indices, place.strides, strict=True):
-        term = index if stride == "1" else out.value(f"mul nsw i64 {index}, {stride}")
-        total = out.value(f"add nsw i64 {total}, {term}") if total else term
-    return total or "0"
+        term = index if stride.number == 1 else out.op("mul nsw", index, stride)
+        total = out.op("add nsw", total, term) if total is not None else term
+    return total if total is not None else integer(0)
 
 
-def address(out: FunctionText, place: Place, offset: str) -> str:
+def address(out: FunctionText, place: Place, offset: Value) -> Value:
     """The address of the element at an element offset."""
-    if offset == "0":
-        return place.pointer
-    return out.value(f"getelementptr inbounds {element_type(place.buffer.dtype)}, ptr {place.pointer}, i64 {offset}")
+    return place.pointer if offset.number == 0 else out.move(place.pointer, offset, element_type(place.buffer.dtype))
 
 
-def load(out: FunctionText, place: Place, pointer: str, dtype: DType, note: str = "") -> str:
+def load(out: FunctionText, place: Place, pointer: Value, dtype: DType, note: str = "") -> Value:
     """The value of type `dtype` at `pointer`, which lies a whole number of elements from the buffer's first byte.
 
     `note` ends the instruction, as in `store`.
     """
     kind = memory_type(dtype)
-    value = out.value(f"load {_volatile(place)}{kind}, ptr {pointer}, align {_alignment(place)}{note}")
+    instruction = f"load {_volatile(place)}{kind}, ptr {pointer.text}, align {_alignment(place)}{note}"
     if not dtype.is_bool:
-        return value
-    zero = "0" if dtype.lanes == 1 else "zeroinitializer"
-    return out.value(f"icmp ne {kind} {value}, {zero}")
+        return out.value(dtype, instruction, pointer)
+    in_memory = u8.with_lanes(dtype.lanes)
+    return out.compare("icmp ne", out.value(in_memory, instruction, pointer), zero(in_memory))
 
 
-def store(out: FunctionText, place: Place, pointer: str, dtype: DType, value: str, note: str = "") -> None:
-    kind = memory_type(dtype)
-    if dtype.is_bool:
-        value = out.value(f"zext {register_type(dtype)} {value} to {kind}")
-    out.effect(f"store {_volatile(place)}{kind} {value}, ptr {pointer}, align {_alignment(place)}{note}")
+def store(out: FunctionText, place: Place, pointer: Value, value: Value, note: str = "") -> None:
+    if value.dtype.is_bool:
+        value = out.cast("zext", value, u8.with_lanes(value.dtype.lanes))
+    kind = f"store {_volatile(place)}{value.typed}"
+    out.effect(f"{kind}, ptr {pointer.text}, align {_alignment(place)}{note}", value, pointer)
 
 
-def gather(out: FunctionText, place: Place, pointers: list[str], dtype: DType) -> str:
+def gather(out: FunctionText, place: Place, pointers: list[Value], dtype: DType) -> Value:
     """The vector of the elements at `pointers`, one a lane."""
-    result = "poison"
+    result = undefined(dtype)
     scalar = _scalar_element(place)
     for lane, pointer in enumerate(pointers):
-        value = load(out, place, pointer, scalar)
-        result = out.value(
-            f"insertelement {register_type(dtype)} {result}, {register_type(scalar)} {value}, i64 {lane}"
-        )
+        result = out.insert(result, load(out, place, pointer, scalar), lane)
     return result
 
 
-def scatter(out: FunctionText, place: Place, pointers: list[str], dtype: DType, value: str) -> None:
+def scatter(out: FunctionText, place: Place, pointers: list[Value], value: Value) -> None:
     """Stores each lane to its own address, the first lane first."""
-    scalar = _scalar_element(place)
+    _scalar_element(place)
     for lane, pointer in enumerate(pointers):
-        element = out.value(f"extractelement {register_type(dtype)} {value}, i64 {lane}")
-        store(out, place, pointer, scalar, element)
+        store(out, place, pointer, out.extract(value, lane))
 
 
 def _scalar_element(place: Place) -> DType:

@@ -1,9 +1,9 @@
-"""An operator and the values of its operands in, the name of the result out."""
+"""An operator and the values of its operands in, the value of the result out."""
 
 from __future__ import annotations
 
 from tirlite.codegen.text import FunctionText
-from tirlite.codegen.types import constant, is_half, register_type
+from tirlite.codegen.values import Value, constant, is_half
 from tirlite.ir import (
     EQ,
     GE,
@@ -18,7 +18,6 @@ from tirlite.ir import (
     BitOr,
     BitXor,
     Div,
-    DType,
     Expr,
     FloorDiv,
     FloorMod,
@@ -33,7 +32,6 @@ from tirlite.ir import (
     Sub,
     TruncDiv,
     TruncMod,
-    f32,
     u16,
 )
 
@@ -50,7 +48,8 @@ _PLAIN: dict[type[Expr], tuple[str, str, str]] = {  # on integers, on floats, on
     And: ("", "", "and"),
     Or: ("", "", "or"),
 }
-_SEQUENCES = (FloorDiv, FloorMod, TruncDiv, TruncMod, ShiftLeft, ShiftRight)
+_SEQUENCES_OF_REALS = (FloorDiv, FloorMod, Min, Max)
+_SEQUENCES_OF_INTEGERS = (FloorDiv, FloorMod, TruncDiv, TruncMod, ShiftLeft, ShiftRight)
 _COMPARISONS: dict[type[Expr], tuple[str, str, str]] = {  # on signed integers, on unsigned, on floats
     EQ: ("eq", "eq", "oeq"),
     NE: ("ne", "ne", "une"),
@@ -61,46 +60,44 @@ _COMPARISONS: dict[type[Expr], tuple[str, str, str]] = {  # on signed integers, 
 }
 
 
-def binary(out: FunctionText, kind: type[Expr], dtype: DType, a: str, b: str, known: int | None) -> str:
-    """`kind` of two operands of type `dtype`; `known` is the integer that `b` is, where it is constant."""
+def binary(out: FunctionText, kind: type[Expr], a: Value, b: Value) -> Value:
+    """`kind` of two operands of one type."""
+    dtype = a.dtype
     if is_half(dtype):
-        return _binary_of_halves(out, kind, dtype, a, b)
-    if kind in _SEQUENCES or (dtype.is_float and kind in (Min, Max)):
-        from tirlite.codegen.sequences import sequence
+        from tirlite.codegen.halves import narrow, widen
 
-        return sequence(out, kind, dtype, a, b, known)
+        return narrow(out, binary(out, kind, widen(out, a), widen(out, b)), dtype)
+    if dtype.is_float and kind in _SEQUENCES_OF_REALS:
+        from tirlite.codegen.reals import real_operation
+
+        return real_operation(out, kind, a, b)
+    if kind in _SEQUENCES_OF_INTEGERS:
+        from tirlite.codegen.integers import integer_operation
+
+        return integer_operation(out, kind, a, b)
     if kind in (Min, Max) and dtype.is_integer:
-        return out.intrinsic(("s" if dtype.is_signed else "u") + ("min" if kind is Min else "max"), dtype, a, b)
+        return out.intrinsic(("s" if dtype.is_signed else "u") + ("min" if kind is Min else "max"), a, b)
     on_integers, on_floats, on_bools = _PLAIN[kind]
-    name = on_bools if dtype.is_bool else on_floats if dtype.is_float else on_integers
-    return out.value(f"{name} {register_type(dtype)} {a}, {b}")
+    return out.op(on_bools if dtype.is_bool else on_floats if dtype.is_float else on_integers, a, b)
 
 
-def _binary_of_halves(out: FunctionText, kind: type[Expr], dtype: DType, a: str, b: str) -> str:
-    from tirlite.codegen.halves import narrow, widen
-
-    wide = f32.with_lanes(dtype.lanes)
-    result = binary(out, kind, wide, widen(out, a, dtype), widen(out, b, dtype), None)
-    return narrow(out, result, wide, dtype)
-
-
-def compare(out: FunctionText, kind: type[Expr], dtype: DType, a: str, b: str) -> str:
-    """`kind` of two operands of type `dtype`; with a nan only `!=` holds."""
-    if is_half(dtype):
+def compare(out: FunctionText, kind: type[Expr], a: Value, b: Value) -> Value:
+    """`kind` of two operands of one type; with a nan only `!=` holds."""
+    if is_half(a.dtype):
         from tirlite.codegen.halves import widen
 
-        return compare(out, kind, f32.with_lanes(dtype.lanes), widen(out, a, dtype), widen(out, b, dtype))
+        return compare(out, kind, widen(out, a), widen(out, b))
     signed, unsigned, real = _COMPARISONS[kind]
-    if dtype.is_float:
-        return out.value(f"fcmp {real} {register_type(dtype)} {a}, {b}")
-    return out.value(f"icmp {signed if dtype.is_signed else unsigned} {register_type(dtype)} {a}, {b}")
+    if a.dtype.is_float:
+        return out.compare(f"fcmp {real}", a, b)
+    return out.compare(f"icmp {signed if a.dtype.is_signed else unsigned}", a, b)
 
 
-def unary(out: FunctionText, kind: type[Expr], dtype: DType, a: str) -> str:
-    name = register_type(dtype)
+def unary(out: FunctionText, kind: type[Expr], a: Value) -> Value:
+    dtype = a.dtype
     if kind is Neg and is_half(dtype):
-        return out.value(f"xor {name} {a}, {constant(0x8000, u16.with_lanes(dtype.lanes))}")
+        return out.op("xor", a, constant(0x8000, u16.with_lanes(dtype.lanes)))
     if kind is Neg:
-        return out.value(f"fneg {name} {a}" if dtype.is_float else f"sub {name} {constant(0, dtype)}, {a}")
+        return out.unary("fneg", a) if dtype.is_float else out.op("sub", constant(0, dtype), a)
     assert kind in (BitNot, Not)
-    return out.value(f"xor {name} {a}, {constant(1 if dtype.is_bool else -1, dtype)}")
+    return out.op("xor", a, constant(1 if dtype.is_bool else -1, dtype))

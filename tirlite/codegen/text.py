@@ -1,16 +1,32 @@
-"""Instructions in, the text of an LLVM function out."""
+"""Typed values and the names of instructions in, the text of LLVM functions out."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
 
-from tirlite.codegen.types import register_type, suffix
-from tirlite.ir import DType
+from tirlite.codegen.values import FALSE, Value, flags_of, integer, register_type, suffix, undefined
+from tirlite.diag import Message
+from tirlite.ir import DType, bool_, handle, i64, u32
+
+if TYPE_CHECKING:
+    from tirlite.codegen.told import Told
+
+
+class Extent(NamedTuple):
+    """How much there is for LLVM to do."""
+
+    lines: int = 0
+    longest: int = 0  # lines of the longest function
+    loops: int = 0
+    deepest: int = 0  # loops around one another
+    nested: int = 0  # blocks inside one another
+    pieces: int = 0  # functions that bodies were cut into
 
 
 class ModuleText:
-    """What the functions of a module share: declarations, metadata, and the numbers of values and blocks."""
+    """What the functions of a module share: declarations, metadata, the numbers of values and blocks, and faults."""
 
     def __init__(self) -> None:
         self.declarations: dict[str, str] = {}  # name -> its `declare` line
@@ -19,6 +35,12 @@ class ModuleText:
         self.tables: dict[str, tuple[str, str]] = {}  # elements -> name, definition
         self.kept: list[str] = []  # functions of which LLVM must not know all callers
         self.metadata: list[str] = []
+        self.messages: list[Message] = []  # a fault's number is the place of its message, counted from 1
+        self.told: dict[int, Told] = {}  # the faults that come with values, by their numbers
+        self.externs: dict[str, None] = {}  # names of the extern functions that are called, in order
+        self.addresses: dict[str, int] = {}  # symbols of those that are known by their addresses
+        self.tasks = 0  # how many loops are handed to workers
+        self.extent = Extent()
         self.values = count(1)
         self.blocks = count(1)
 
@@ -49,28 +71,126 @@ class ModuleText:
 
 
 class FunctionText:
-    """A function that is being written: its allocas, its instructions so far, and the block that they go to."""
+    """A function that is being written: its allocas, its instructions so far, and the block that they go to.
+
+    `inputs` are the values of other functions that it has used so far, by their names. They are to become parameters.
+    """
 
     def __init__(self, module: ModuleText) -> None:
         self.module = module
+        self.parameters: list[Value] = []
         self.allocas: list[str] = []
         self.lines: list[str] = []
+        self.inputs: dict[str, Value] = {}
         self.inlined_lines = 0  # of functions that will be inlined into it
         self.block = "entry"
         self.conditions = 0  # that are open around what is being written
 
-    def value(self, instruction: str) -> str:
-        """The name of the result of `instruction`, which is written down."""
+    def value(self, dtype: DType, instruction: str, *operands: Value) -> Value:
+        """The result of `instruction`, which is written down and mentions `operands`."""
+        for each in operands:
+            if each.home is not self and each.home is not None:
+                self.inputs.setdefault(each.text, each)
         name = f"%v{next(self.module.values)}"
         self.lines.append(f"  {name} = {instruction}")
-        return name
+        return Value(dtype, name, self)
 
-    def name(self) -> str:
-        """A name for a value that is written later."""
-        return f"%v{next(self.module.values)}"
-
-    def effect(self, instruction: str) -> None:
+    def effect(self, instruction: str, *operands: Value) -> None:
+        for each in operands:
+            if each.home is not self and each.home is not None:
+                self.inputs.setdefault(each.text, each)
         self.lines.append(f"  {instruction}")
+
+    def parameter(self, dtype: DType, name: str, fact: str = "") -> Value:
+        """A further parameter of the function; `fact` is its attribute, after a blank."""
+        self.parameters.append(Value(dtype, name, self, fact=fact))
+        return self.parameters[-1]
+
+    def later(self, dtype: DType) -> Value:
+        """A value whose instruction is written later, by `define_later`."""
+        return Value(dtype, f"%v{next(self.module.values)}", self)
+
+    def define_later(self, value: Value, instruction: str, *operands: Value) -> None:
+        self.effect(f"{value.text} = {instruction}", *operands)
+
+    def op(self, name: str, a: Value, b: Value) -> Value:
+        """An operation whose operands and result have one type; `name` has its flags."""
+        return self.value(a.dtype, f"{name} {register_type(a.dtype)} {a.text}, {b.text}", a, b)
+
+    def product(self, a: Value, b: Value) -> Value:
+        """A product in i64; that of two known numbers is one."""
+        if a.number is not None and b.number is not None:
+            return integer(a.number * b.number)
+        return a if b.number == 1 else self.op("mul", a, b)
+
+    def unary(self, name: str, a: Value) -> Value:
+        return self.value(a.dtype, f"{name} {a.typed}", a)
+
+    def compare(self, name: str, a: Value, b: Value) -> Value:
+        """`icmp` or `fcmp` and the comparison."""
+        return self.value(flags_of(a.dtype), f"{name} {register_type(a.dtype)} {a.text}, {b.text}", a, b)
+
+    def select(self, condition: Value, yes: Value, no: Value) -> Value:
+        return self.value(yes.dtype, f"select {condition.typed}, {yes.typed}, {no.typed}", condition, yes, no)
+
+    def cast(self, name: str, a: Value, dtype: DType) -> Value:
+        return self.value(dtype, f"{name} {a.typed} to {register_type(dtype)}", a)
+
+    def extract(self, vector: Value, lane: int | Value) -> Value:
+        where = integer(lane) if isinstance(lane, int) else lane
+        return self.value(vector.dtype.scalar, f"extractelement {vector.typed}, {where.typed}", vector, where)
+
+    def insert(self, vector: Value, element: Value, lane: int) -> Value:
+        return self.value(vector.dtype, f"insertelement {vector.typed}, {element.typed}, i64 {lane}", vector, element)
+
+    def splat(self, value: Value, lanes: int) -> Value:
+        """A scalar in each of so many lanes."""
+        if lanes == 1:
+            return value
+        dtype = value.dtype.with_lanes(lanes)
+        if value.home is None:
+            return Value(dtype, f"splat ({value.typed})", None, value.number)
+        first = self.insert(undefined(dtype), value, 0)
+        mask = f"<{lanes} x i32> zeroinitializer"
+        return self.value(dtype, f"shufflevector {first.typed}, {undefined(dtype).typed}, {mask}", first)
+
+    def overflowing(self, name: str, a: Value, b: Value) -> tuple[Value, Value]:
+        """A sum, difference or product in i64, and whether it wrapped around."""
+        full = f"llvm.{name}.with.overflow.i64"
+        self.module.declarations.setdefault(full, f"declare {{i64, i1}} @{full}(i64, i64)")
+        pair = self.value(i64, f"call {{i64, i1}} @{full}({a.typed}, {b.typed})", a, b).text
+        flag = self.value(bool_, f"extractvalue {{i64, i1}} {pair}, 1")
+        return self.value(i64, f"extractvalue {{i64, i1}} {pair}, 0"), flag
+
+    def any_lane(self, flags: Value) -> Value:
+        """Whether any lane of a vector of bools is set."""
+        if flags.dtype.lanes == 1:
+            return flags
+        return self.compare("icmp ne", *self._lanes_as_bits(flags))
+
+    def _lanes_as_bits(self, flags: Value) -> tuple[Value, Value]:
+        """Lanes as the bits of an integer, and the 0 of its type."""
+        dtype = DType(u32.code, flags.dtype.lanes)
+        return self.cast("bitcast", flags, dtype), Value(dtype, "0", None, 0)
+
+    def first_lane(self, flags: Value, vector: Value) -> Value:
+        """The element of a vector in the first lane that is flagged; if none is, that of the first."""
+        bits, _ = self._lanes_as_bits(flags)
+        lanes = vector.dtype.lanes
+        first = self.call(bits.dtype, f"llvm.cttz.i{lanes}", bits, FALSE)
+        return self.extract(vector, self.op("urem", first, Value(bits.dtype, str(lanes))))
+
+    def load(self, dtype: DType, pointer: Value, more: str = "") -> Value:
+        """What lies at a pointer; `more` ends the instruction."""
+        return self.value(dtype, f"load {register_type(dtype)}, {pointer.typed}{more}", pointer)
+
+    def store(self, value: Value, pointer: Value, more: str = "") -> None:
+        self.effect(f"store {value.typed}, {pointer.typed}{more}", value, pointer)
+
+    def move(self, pointer: Value, distance: Value, kind: str = "i8", flags: str = "inbounds ") -> Value:
+        """The pointer that lies so many elements of an LLVM type further, in the same allocation."""
+        moved = self.value(handle, f"getelementptr {flags}{kind}, {pointer.typed}, {distance.typed}", pointer, distance)
+        return Value(handle, moved.text, self, None, pointer.root)
 
     def label(self, hint: str) -> str:
         """The name of a new block."""
@@ -84,54 +204,55 @@ class FunctionText:
     def branch(self, label: str) -> None:
         self.lines.append(f"  br label %{label}")
 
-    def branch_if(self, condition: str, then: str, otherwise: str, note: str = "") -> None:
-        self.lines.append(f"  br i1 {condition}, label %{then}, label %{otherwise}{note}")
+    def branch_if(self, condition: Value, then: str, otherwise: str, note: str = "") -> None:
+        self.effect(f"br i1 {condition.text}, label %{then}, label %{otherwise}{note}", condition)
 
-    def phi(self, dtype: DType, *incoming: tuple[str, str]) -> str:
+    def phi(self, dtype: DType, *incoming: tuple[Value, str]) -> Value:
         """The value of the block that control came from; `incoming` are values and labels."""
-        pairs = ", ".join(f"[ {value}, %{label} ]" for value, label in incoming)
-        return self.value(f"phi {register_type(dtype)} {pairs}")
+        pairs = ", ".join(f"[ {value.text}, %{label} ]" for value, label in incoming)
+        return self.value(dtype, f"phi {register_type(dtype)} {pairs}", *(value for value, _ in incoming))
 
-    def call(self, result: str, name: str, *operands: str) -> str:
-        """The result of a call; operands come with their types, and the declaration follows from them."""
-        self.declare(result, name, operands)
-        return self.value(f"call {result} @{name}({', '.join(operands)})")
+    def call(self, result: DType, name: str, *operands: Value) -> Value:
+        """The result of a call of a function that the module only declares, as its operands say."""
+        self.declare(register_type(result), name, operands)
+        return self.invoke(result, name, operands)
 
-    def intrinsic(self, name: str, dtype: DType, *operands: str) -> str:
-        """`llvm.NAME` on operands that all have the result's type, given without it."""
-        kind = register_type(dtype)
-        return self.call(kind, f"llvm.{name}.{suffix(dtype)}", *(f"{kind} {operand}" for operand in operands))
+    def invoke(self, result: DType, name: str, operands: Iterable[Value], convention: str = "") -> Value:
+        """The result of a call of a function of this module."""
+        given = tuple(operands)
+        texts = ", ".join(each.typed for each in given)
+        return self.value(result, f"call {convention}{register_type(result)} @{name}({texts})", *given)
 
-    def declare(self, result: str, name: str, operands: tuple[str, ...]) -> None:
-        if name not in self.module.declarations:
-            kinds = ", ".join(_type_of(operand) for operand in operands)
+    def run(self, name: str, *operands: Value) -> None:
+        """Calls a function that has no result."""
+        self.declare("void", name, operands)
+        self.effect(f"call void @{name}({', '.join(each.typed for each in operands)})", *operands)
+
+    def intrinsic(self, name: str, *operands: Value) -> Value:
+        """`llvm.NAME` on operands that all have the result's type."""
+        dtype = operands[0].dtype
+        return self.call(dtype, f"llvm.{name}.{suffix(dtype)}", *operands)
+
+    def declare(self, result: str, name: str, operands: Iterable[Value]) -> None:
+        if name not in self.module.declarations and name not in self.module.inlined:
+            kinds = ", ".join(register_type(each.dtype) for each in operands)
             self.module.declarations[name] = f"declare {result} @{name}({kinds})"
 
-    def alloca(self, size: int, align: int) -> str:
+    def alloca(self, size: int, align: int) -> Value:
         """The address of `size` bytes on the stack, which live as long as the function runs."""
-        name = self.name()
-        self.allocas.append(f"  {name} = alloca [{size} x i8], align {align}")
-        return name
+        address = self.later(handle)
+        self.allocas.append(f"  {address.text} = alloca [{size} x i8], align {align}")
+        return address
 
     def loop_metadata(self, *properties: str) -> str:
         """The end of a loop's branch instruction, which says how the loop is meant."""
         return f", !llvm.loop {self.module.node(*properties, distinct=True)}"
 
-    def mentioned(self) -> dict[str, None]:
-        """All names of values and blocks in the text, in order."""
-        return dict.fromkeys(re.findall(r"%\w+", "\n".join(self.lines)))
+    def define(self, head: str, attributes: str = "") -> None:
+        """Ends the function and adds it to the module; `head` is what stands in front of its parameters."""
+        self.module.functions.append(self.definition(head, attributes))
 
-    def define(self, signature: str) -> None:
-        """Ends the function and adds it to the module."""
-        self.module.functions.append(self.definition(signature))
-
-    def definition(self, signature: str) -> str:
+    def definition(self, head: str, attributes: str = "") -> str:
         """The text of the function."""
+        signature = f"{head}({', '.join(each.declared for each in self.parameters)}){attributes and f' {attributes}'}"
         return "\n".join([f"define {signature} {{", "entry:", *self.allocas, *self.lines, "}"])
-
-
-def _type_of(operand: str) -> str:
-    """The type in front of an operand: `<4 x i32> %v1` gives `<4 x i32>`."""
-    if operand.startswith("<"):
-        return operand[: operand.index(">") + 1]
-    return operand.split(" ", 1)[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.text import FunctionText
+from tirlite.codegen.values import Value, decimal
 from tirlite.ir import (
     AttrStmt,
     Call,
@@ -19,6 +20,7 @@ from tirlite.ir import (
     Stmt,
     Var,
     While,
+    f64,
     run,
     statements,
     walk,
@@ -36,10 +38,10 @@ class _Work:
     """A number, plus an operand of type double."""
 
     known: float
-    operand: str = ""
+    operand: Value | None = None
 
 
-def work_of(values: Expressions, body: SeqStmt) -> str:
+def work_of(values: Expressions, body: SeqStmt) -> Value:
     """The operations of one run of `body`, a double, of which each takes a part of a nanosecond."""
     inside = {stmt.var for stmt in statements(body) if isinstance(stmt, For | Let)}
     work = run(_Estimate(values, inside).block(body))
@@ -91,16 +93,16 @@ class _Estimate:
             return _Work(float(extent.value))
         if not self.is_known(extent):
             return _Work(_SOME)
-        return _Work(0.0, self.out.value(f"sitofp i64 {self.values.value(extent)} to double"))
+        return _Work(0.0, self.out.cast("sitofp", self.values.value(extent), f64))
 
     def trips(self, loop: For) -> _Work:
         if isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm):
             return _Work(float(len(range(loop.start.value, loop.stop.value, loop.step))))
         if not (self.is_known(loop.start) and self.is_known(loop.stop)):
             return _Work(_SOME)
-        distance = self.out.value(f"sub i64 {self.values.value(loop.stop)}, {self.values.value(loop.start)}")
-        trips = self.out.value(f"sitofp i64 {distance} to double")
-        return _Work(0.0, self.out.value(f"fdiv double {trips}, {float(loop.step):e}"))
+        distance = self.out.op("sub", self.values.value(loop.stop), self.values.value(loop.start))
+        trips = self.out.cast("sitofp", distance, f64)
+        return _Work(0.0, self.out.op("fdiv", trips, decimal(float(loop.step))))
 
     def is_known(self, bound: Expr) -> bool:
         """Whether a bound has its value before the loop, and costs little."""
@@ -112,17 +114,17 @@ class _Estimate:
 
     def sum(self, a: _Work, b: _Work) -> _Work:
         if a.operand and b.operand:
-            return _Work(a.known + b.known, self.out.value(f"fadd double {a.operand}, {b.operand}"))
+            return _Work(a.known + b.known, self.out.op("fadd", a.operand, b.operand))
         return _Work(a.known + b.known, a.operand or b.operand)
 
     def product(self, a: _Work, b: _Work) -> _Work:
         if a.operand or b.operand:
-            return _Work(0.0, self.out.value(f"fmul double {_operand(self.out, a)}, {_operand(self.out, b)}"))
+            return _Work(0.0, self.out.op("fmul", _operand(self.out, a), _operand(self.out, b)))
         return _Work(a.known * b.known)
 
 
-def _operand(out: FunctionText, work: _Work) -> str:
-    known = f"{min(work.known, 1e300):e}"
-    if not work.operand:
+def _operand(out: FunctionText, work: _Work) -> Value:
+    known = decimal(min(work.known, 1e300))
+    if work.operand is None:
         return known
-    return out.value(f"fadd double {work.operand}, {known}") if work.known else work.operand
+    return out.op("fadd", work.operand, known) if work.known else work.operand

@@ -8,6 +8,7 @@ from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import any_of, checked_bytes
 from tirlite.codegen.storage import LARGEST_BYTES, Storage, padded_bytes
 from tirlite.codegen.text import FunctionText
+from tirlite.codegen.values import Value, integer
 from tirlite.codegen.workspace import Workspace, parts_of
 from tirlite.ir import Buffer, For
 from tirlite.record import record
@@ -17,65 +18,67 @@ from tirlite.record import record
 class WorkerPart:
     """Where the workers of a loop have their ranges: the part of worker 0, and the bytes of each part."""
 
-    start: str
-    bytes: str
+    start: Value
+    bytes: Value
 
 
 @record
 class Layout:
     """The addresses of a function's own buffers in the workspace, and the parts of the workers of its loops."""
 
-    addresses: dict[Buffer, str]
+    addresses: dict[Buffer, Value]
     parts: dict[For, WorkerPart]
 
 
-def workspace_layout(values: Expressions, storage: Storage) -> Layout:
-    """Writes the computation of all addresses in `%workspace`."""
+def workspace_layout(values: Expressions, storage: Storage, workspace: Value) -> Layout:
+    """Writes the computation of all addresses in the workspace, which starts at this pointer."""
     out = values.out
-    addresses: dict[Buffer, str] = {}
+    addresses: dict[Buffer, Value] = {}
     parts: dict[For, WorkerPart] = {}
-    offset = "0"
+    offset = integer(0)
     for loop, copies in parts_of(storage):
         buffers = storage.ranges[loop]
         if loop is None:
-            offset = _line_up(values, storage, buffers, "%workspace", offset, addresses)
+            offset = _line_up(values, storage, buffers, workspace, offset, addresses)
         elif buffers:
-            size = _line_up(values, storage, buffers, "", "0", {})
-            parts[loop] = WorkerPart(_address(out, "%workspace", offset), size)
-            offset = _sum(out, offset, _product(out, size, str(copies)))
+            size = _line_up(values, storage, buffers, None, integer(0), {})
+            parts[loop] = WorkerPart(_range(out, workspace, offset), size)
+            offset = _sum(out, offset, out.product(size, integer(copies)))
     return Layout(addresses, parts)
 
 
-def worker_addresses(values: Expressions, storage: Storage, loop: For, part: WorkerPart) -> dict[Buffer, str]:
-    """The address of each buffer inside `loop`, in the function that the worker `%worker` runs."""
-    addresses: dict[Buffer, str] = {}
-    start = _address(values.out, part.start, values.out.value(f"mul i64 %worker, {part.bytes}"))
-    _line_up(values, storage, storage.ranges[loop], start, "0", addresses)
+def worker_addresses(
+    values: Expressions, storage: Storage, loop: For, part: WorkerPart, worker: Value
+) -> dict[Buffer, Value]:
+    """The address of each buffer inside `loop`, in the function that a worker runs, given its number."""
+    addresses: dict[Buffer, Value] = {}
+    start = _range(values.out, part.start, values.out.op("mul", worker, part.bytes))
+    _line_up(values, storage, storage.ranges[loop], start, integer(0), addresses)
     return addresses
 
 
 def write_size_function(values: Expressions, workspace: Workspace, line: int) -> None:
     """The body of the size function, whose parameters `values` knows. Nothing wraps unseen."""
     out = values.out
-    total = str(workspace.bytes)
+    total = integer(workspace.bytes)
     for number, (buffer, copies) in enumerate(zip(workspace.buffers, workspace.copies, strict=True)):
         values.overflows.clear()
         extents = [values.value(extent) for extent in buffer.shape]
         size, bad = checked_bytes(out, buffer, extents)
         if copies > 1:
-            bad = any_of(out, [bad, out.value(f"icmp ugt i64 {size}, {LARGEST_BYTES // copies - line}")])
+            bad = any_of(out, [bad, out.compare("icmp ugt", size, integer(LARGEST_BYTES // copies - line))])
         # Both are at most 2^62, so that neither sum wraps.
-        total = _sum(out, total, _product(out, _padded(out, size, line), str(copies)))
-        large = out.value(f"icmp ugt i64 {total}, {LARGEST_BYTES}")
+        total = _sum(out, total, out.product(_padded(out, size, line), integer(copies)))
+        large = out.compare("icmp ugt", total, integer(LARGEST_BYTES))
         _refuse_if(out, [bad, large, *values.overflows], number)
     for number, buffer in enumerate(workspace.doubtful, start=len(workspace.buffers)):
         values.overflows.clear()
-        flags = [out.value(f"icmp slt i64 {values.value(extent)}, 0") for extent in buffer.shape]
+        flags = [out.compare("icmp slt", values.value(extent), integer(0)) for extent in buffer.shape]
         _refuse_if(out, [*flags, *values.overflows], number)
-    out.effect(f"ret i64 {total}")
+    out.effect(f"ret i64 {total.text}")
 
 
-def _refuse_if(out: FunctionText, flags: list[str], number: int) -> None:
+def _refuse_if(out: FunctionText, flags: list[Value], number: int) -> None:
     impossible, fine = out.label("impossible"), out.label("fine")
     out.branch_if(any_of(out, flags), impossible, fine)
     out.start(impossible)
@@ -87,41 +90,38 @@ def _line_up(
     values: Expressions,
     storage: Storage,
     buffers: Iterable[Buffer],
-    start: str,
-    offset: str,
-    addresses: dict[Buffer, str],
-) -> str:
+    start: Value | None,
+    offset: Value,
+    addresses: dict[Buffer, Value],
+) -> Value:
     """Gives each buffer a range behind the one before it, from `offset` behind `start` on, and returns their end."""
     out = values.out
     for buffer in buffers:
-        if start:
-            addresses[buffer] = _address(out, start, offset)
+        if start is not None:
+            addresses[buffer] = _range(out, start, offset)
         if buffer in storage.sizes:
-            size = str(padded_bytes(storage.sizes[buffer], storage.line))
+            size = integer(padded_bytes(storage.sizes[buffer], storage.line))
         else:
-            size = str(buffer.dtype.bytes)
+            size = integer(buffer.dtype.bytes)
             for extent in buffer.shape:
-                size = _product(out, size, values.value(extent))
+                size = out.product(size, values.value(extent))
             size = _padded(out, size, storage.line)
         offset = _sum(out, offset, size)
     return offset
 
 
-def _address(out: FunctionText, start: str, offset: str) -> str:
-    return start if offset == "0" else out.value(f"getelementptr inbounds i8, ptr {start}, i64 {offset}")
+def _range(out: FunctionText, start: Value, offset: Value) -> Value:
+    """The pointer to a range of a workspace: an allocation of its own, though reached through another pointer."""
+    return start if offset.number == 0 else out.move(start, offset).alone()
 
 
-def _sum(out: FunctionText, a: str, b: str) -> str:
-    if a == "0":
+def _sum(out: FunctionText, a: Value, b: Value) -> Value:
+    if a.number == 0:
         return b
-    return str(int(a) + int(b)) if a.isdecimal() and b.isdecimal() else out.value(f"add i64 {a}, {b}")
+    if a.number is None or b.number is None:
+        return out.op("add", a, b)
+    return integer(a.number + b.number)
 
 
-def _product(out: FunctionText, a: str, b: str) -> str:
-    if b == "1":
-        return a
-    return str(int(a) * int(b)) if a.isdecimal() and b.isdecimal() else out.value(f"mul i64 {a}, {b}")
-
-
-def _padded(out: FunctionText, size: str, line: int) -> str:
-    return out.value(f"and i64 {out.value(f'add i64 {size}, {line - 1}')}, {-line}")
+def _padded(out: FunctionText, size: Value, line: int) -> Value:
+    return out.op("and", out.op("add", size, integer(line - 1)), integer(-line))

@@ -9,30 +9,17 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from tirlite.codegen.text import FunctionText
-from tirlite.codegen.types import register_type
-from tirlite.ir import bool_
+from tirlite.codegen.values import Value, constant, integer
 from tirlite.record import record
-
-
-@record
-class Flag:
-    """Which of so many lanes are poisoned: an `i1`, or a vector of them."""
-
-    operand: str
-    lanes: int
-
-    @property
-    def kind(self) -> str:
-        return register_type(bool_.with_lanes(self.lanes) if self.lanes > 1 else bool_)
 
 
 @record(eq=False)
 class Read:
     """A load that may have read poison: the number of its buffer among those of the module, and the indices."""
 
-    flag: Flag
-    buffer: str
-    indices: tuple[str, ...]
+    flag: Value
+    buffer: Value
+    indices: tuple[Value, ...]
 
 
 @record(eq=False)
@@ -46,7 +33,7 @@ class Either:
 class Guarded:
     """An origin that counts in the lanes that were chosen."""
 
-    chosen: Flag
+    chosen: Value
     origin: Origin
 
 
@@ -55,9 +42,9 @@ Origin: TypeAlias = Read | Either | Guarded
 
 @record(eq=False)
 class Mark:
-    """The poisoned lanes of a value, and their origin."""
+    """The poisoned lanes of a value, a bool or a vector of them, and their origin."""
 
-    flag: Flag
+    flag: Value
     origin: Origin
 
 
@@ -68,60 +55,34 @@ def joined(out: FunctionText, *marks: Mark | None) -> Mark | None:
         return found[0] if found else None
     flag = found[0].flag
     for mark in found[1:]:
-        flag = either(out, flag, mark.flag)
+        flag = out.op("or", flag, mark.flag)
     return Mark(flag, Either(tuple(mark.origin for mark in found)))
 
 
-def chosen(out: FunctionText, condition: Flag, if_true: Mark | None, if_false: Mark | None, lanes: int) -> Mark | None:
+def chosen(out: FunctionText, condition: Value, if_true: Mark | None, if_false: Mark | None, lanes: int) -> Mark | None:
     """The mark of a choice between two values of so many lanes, by a condition without poison."""
     sides = []
     for mark, is_true in ((if_true, True), (if_false, False)):
         if mark is not None:
-            taken = (
-                condition
-                if is_true
-                else Flag(out.value(f"xor {condition.kind} {condition.operand}, {_ones(condition)}"), condition.lanes)
-            )
-            both = _both(out, mark.flag, spread(out, taken, lanes))
+            taken = condition if is_true else out.op("xor", condition, constant(1, condition.dtype))
+            both = out.op("and", mark.flag, _spread(out, taken, lanes))
             sides.append(Mark(both, Guarded(taken, mark.origin)))
     return joined(out, *sides)
 
 
-def spread(out: FunctionText, flag: Flag, lanes: int) -> Flag:
+def _spread(out: FunctionText, flag: Value, lanes: int) -> Value:
     """A flag in each of so many lanes."""
-    if flag.lanes == lanes:
-        return flag
-    wide = Flag("", lanes)
-    first = out.value(f"insertelement {wide.kind} poison, i1 {flag.operand}, i64 0")
-    return Flag(
-        out.value(f"shufflevector {wide.kind} {first}, {wide.kind} poison, <{lanes} x i32> zeroinitializer"), lanes
-    )
+    return flag if flag.dtype.lanes == lanes else out.splat(flag, lanes)
 
 
 def spread_mark(out: FunctionText, mark: Mark | None, lanes: int) -> Mark | None:
-    return None if mark is None else Mark(spread(out, mark.flag, lanes), mark.origin)
+    return None if mark is None else Mark(_spread(out, mark.flag, lanes), mark.origin)
 
 
-def either(out: FunctionText, a: Flag, b: Flag) -> Flag:
-    return Flag(out.value(f"or {a.kind} {a.operand}, {b.operand}"), a.lanes)
-
-
-def _both(out: FunctionText, a: Flag, b: Flag) -> Flag:
-    return Flag(out.value(f"and {a.kind} {a.operand}, {b.operand}"), a.lanes)
-
-
-def any_lane(out: FunctionText, flag: Flag) -> str:
-    """Whether any lane is set, as an i1."""
-    if flag.lanes == 1:
-        return flag.operand
-    bits = out.value(f"bitcast {flag.kind} {flag.operand} to i{flag.lanes}")
-    return out.value(f"icmp ne i{flag.lanes} {bits}, 0")
-
-
-def first_read(out: FunctionText, origin: Origin) -> tuple[str, list[str]]:
+def first_read(out: FunctionText, origin: Origin) -> tuple[Value, list[Value]]:
     """The number of the buffer that the poison of a value came from, and the indices there: of the first that did."""
-    found: list[tuple[str, Read]] = []
-    stack: list[tuple[Origin, tuple[Flag, ...]]] = [(origin, ())]
+    found: list[tuple[Value, Read]] = []
+    stack: list[tuple[Origin, tuple[Value, ...]]] = [(origin, ())]
     while stack:
         node, guards = stack.pop()
         if isinstance(node, Either):
@@ -132,25 +93,24 @@ def first_read(out: FunctionText, origin: Origin) -> tuple[str, list[str]]:
             found.append((_counts(out, node.flag, guards), node))
     rank = max(len(read.indices) for _, read in found)
     _, last = found.pop()
-    numbers = [last.buffer, *_filled(last, rank)]
+    numbers = filled(last, rank)
     for flag, read in reversed(found):
-        own = [read.buffer, *_filled(read, rank)]
-        numbers = [
-            a if a == b else out.value(f"select i1 {flag}, i64 {a}, i64 {b}") for a, b in zip(own, numbers, strict=True)
-        ]
+        own = filled(read, rank)
+        numbers = [a if a.text == b.text else out.select(flag, a, b) for a, b in zip(own, numbers, strict=True)]
     return numbers[0], numbers[1:]
 
 
-def _filled(read: Read, rank: int) -> list[str]:
-    return [*read.indices, *["0"] * (rank - len(read.indices))]
+def filled(read: Read, rank: int) -> list[Value]:
+    """The number of the buffer and the indices of a read, as many as `rank`."""
+    return [read.buffer, *read.indices, *[integer(0)] * (rank - len(read.indices))]
 
 
-def _counts(out: FunctionText, flag: Flag, guards: tuple[Flag, ...]) -> str:
+def _counts(out: FunctionText, flag: Value, guards: tuple[Value, ...]) -> Value:
     """Whether a read had poison in a lane that was chosen."""
-    lanes = max(each.lanes for each in (flag, *guards))
+    lanes = max(each.dtype.lanes for each in (flag, *guards))
     for guard in guards:
-        flag = _both(out, spread(out, flag, lanes), spread(out, guard, lanes))
-    return any_lane(out, flag)
+        flag = out.op("and", _spread(out, flag, lanes), _spread(out, guard, lanes))
+    return out.any_lane(flag)
 
 
 def settled(out: FunctionText, mark: Mark) -> Mark:
@@ -159,7 +119,3 @@ def settled(out: FunctionText, mark: Mark) -> Mark:
         return mark
     buffer, indices = first_read(out, mark.origin)
     return Mark(mark.flag, Read(mark.flag, buffer, tuple(indices)))
-
-
-def _ones(flag: Flag) -> str:
-    return "true" if flag.lanes == 1 else "splat (i1 true)"

@@ -12,11 +12,10 @@ from __future__ import annotations
 from math import gcd
 
 from tirlite.codegen import memory
-from tirlite.codegen.debug.marks import Flag
-from tirlite.codegen.environment import Environment
-from tirlite.codegen.memory import Place
+from tirlite.codegen.memory import Environment, Place
 from tirlite.codegen.text import FunctionText
-from tirlite.ir import Buffer, DType
+from tirlite.codegen.values import FALSE, Value, constant, integer, zero
+from tirlite.ir import Buffer, DType, i8
 from tirlite.record import record
 
 _OWNERS = 255
@@ -24,77 +23,72 @@ _OWNERS = 255
 
 @record
 class Window:
-    """What is known of a buffer beside its place: extents, bytes, and its shadow, if it has one.
+    """What is known of a buffer beside its place: its bytes and its shadow, if it has one.
 
     `owner` is an i8; in a function that is called, its caller says which.
     """
 
-    extents: tuple[str, ...]
-    bytes: str
+    bytes: Value
     shadow: Place | None
-    owner: str
+    owner: Value
+
+
+class Shadows:
+    """What the functions of a module agree on: the owners, and the numbers of the buffers that poison may come from."""
+
+    def __init__(self) -> None:
+        self.buffers: list[Buffer] = []
+        self._numbers: dict[Buffer, Value] = {}
+        self._owners = 0
+
+    def number(self, buffer: Buffer) -> Value:
+        if buffer not in self._numbers:
+            self._numbers[buffer] = integer(len(self.buffers))
+            self.buffers.append(buffer)
+        return self._numbers[buffer]
+
+    def next_owner(self) -> Value:
+        number = self._owners % _OWNERS + 1
+        self._owners += 1
+        return constant(number if number < 128 else number - 256, i8)
 
 
 class ShadowEnvironment(Environment):
-    """An environment that knows the extents and the shadow of each buffer."""
+    """An environment that knows the bytes and the shadow of each buffer."""
 
     def __init__(self) -> None:
         super().__init__()
         self.windows: dict[Buffer, Window] = {}
-        self.owners = 0
         self.shadow_notes: dict[Buffer, str] = {}  # what ends the accesses of shadows, as `notes` those of buffers
 
-    def next_owner(self) -> str:
-        self.owners += 1
-        number = (self.owners - 1) % _OWNERS + 1
-        return str(number if number < 128 else number - 256)
 
-    def open(self, buffer: Buffer, window: Window, root: str = "") -> None:
-        """Says what is known of a buffer that has been placed; its shadow leads into the memory at `root`."""
-        self.windows[buffer] = window
-        for operand in (*window.extents, window.bytes):
-            self.keep(operand, "i64")
-        if window.shadow is not None:
-            self.lead(window.shadow.pointer, root)
-            self.keep(window.owner, "i8")
-
-
-def word(dtype: DType) -> str:
+def _word(dtype: DType) -> DType:
     """The type of the shadow of a value."""
-    scalar = f"i{8 * dtype.scalar.bytes}"
-    return scalar if dtype.lanes == 1 else f"<{dtype.lanes} x {scalar}>"
+    return DType(i8.code, 8 * dtype.scalar.bytes, dtype.lanes)
 
 
-def owned(out: FunctionText, owner: str, dtype: DType) -> str:
-    """The shadow of a good value, as an operand without its type."""
-    size = dtype.scalar.bytes
-    kind, wide = f"i{8 * size}", word(dtype)
-    if not owner.startswith("%"):
-        number = int.from_bytes(bytes([int(owner) % 256]) * size, "little", signed=True)
-        return str(number) if dtype.lanes == 1 else f"splat ({kind} {number})"
-    each = int.from_bytes(b"\1" * size, "little")
-    value = owner if size == 1 else out.value(f"mul {kind} {out.value(f'zext i8 {owner} to {kind}')}, {each}")
-    if dtype.lanes == 1:
-        return value
-    first = out.value(f"insertelement {wide} poison, {kind} {value}, i64 0")
-    return out.value(f"shufflevector {wide} {first}, {wide} poison, <{dtype.lanes} x i32> zeroinitializer")
+def _owned(out: FunctionText, owner: Value, dtype: DType) -> Value:
+    """The shadow of a good value."""
+    size, word = dtype.scalar.bytes, _word(dtype)
+    if owner.number is not None:
+        return constant(int.from_bytes(bytes([owner.number % 256]) * size, "little", signed=True), word)
+    each = constant(int.from_bytes(b"\1" * size, "little"), word.scalar)
+    value = owner if size == 1 else out.op("mul", out.cast("zext", owner, word.scalar), each)
+    return out.splat(value, dtype.lanes)
 
 
-def read(out: FunctionText, window: Window, pointer: str, dtype: DType, note: str = "") -> Flag:
+def read(out: FunctionText, window: Window, pointer: Value, dtype: DType, note: str = "") -> Value:
     """Which lanes of the value with its shadow at `pointer` are poisoned."""
-    assert window.shadow is not None
-    kind = word(dtype)
-    found = out.value(f"load {kind}, ptr {pointer}, align {_alignment(window, dtype)}{note}")
-    return Flag(out.value(f"icmp ne {kind} {found}, {owned(out, window.owner, dtype)}"), dtype.lanes)
+    found = out.load(_word(dtype), pointer, f", align {_alignment(window, dtype)}{note}")
+    return out.compare("icmp ne", found, _owned(out, window.owner, dtype))
 
 
-def write(out: FunctionText, window: Window, pointer: str, dtype: DType, flag: Flag | None, note: str = "") -> None:
+def write(out: FunctionText, window: Window, pointer: Value, dtype: DType, flag: Value | None, note: str = "") -> None:
     """Says that a value was written, whose poisoned lanes are flagged."""
-    kind, value = word(dtype), owned(out, window.owner, dtype)
+    value = _owned(out, window.owner, dtype)
     if flag is not None:
-        zero = "0" if dtype.lanes == 1 else "zeroinitializer"
-        value = out.value(f"select {flag.kind} {flag.operand}, {kind} {zero}, {kind} {value}")
-    out.effect(f"store {kind} {value}, ptr {pointer}, align {_alignment(window, dtype)}{note}")
+        value = out.select(flag, zero(_word(dtype)), value)
+    out.store(value, pointer, f", align {_alignment(window, dtype)}{note}")
 
 
 def _alignment(window: Window, dtype: DType) -> int:
@@ -102,24 +96,22 @@ def _alignment(window: Window, dtype: DType) -> int:
     return gcd(window.shadow.align, dtype.scalar.bytes)
 
 
-def element(out: FunctionText, window: Window, offset: str) -> str:
+def element(out: FunctionText, window: Window, offset: Value) -> Value:
     """The address of the shadow of the element at an element offset."""
     assert window.shadow is not None
     return memory.address(out, window.shadow, offset)
 
 
-def fill(out: FunctionText, pointer: str, size: str, owner: str) -> None:
-    """Says that all bytes belong to an owner, or, with "0", to none."""
-    declaration = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
-    out.module.declarations.setdefault("llvm.memset.p0.i64", declaration)
-    out.effect(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 {owner}, i64 {size}, i1 false)")
+def fill(out: FunctionText, pointer: Value, size: Value, owner: Value) -> None:
+    """Says that all bytes belong to an owner, or, with 0, to none."""
+    out.run("llvm.memset.p0.i64", pointer, owner, size, FALSE)
 
 
-def forget(out: FunctionText, pointer: str, size: str, owner: str) -> None:
+def forget(out: FunctionText, pointer: Value, size: Value, owner: Value) -> None:
     """Takes from an owner what it has written before; what belongs to others stays theirs."""
     name = "tirlite.forget"
     out.module.inlined.setdefault(name, _FORGET)
-    out.effect(f"call void @{name}(ptr {pointer}, i64 {size}, i8 {owner})")
+    out.run(name, pointer, size, owner)
 
 
 _FORGET = """define internal void @tirlite.forget(ptr noalias %bytes, i64 %size, i8 %owner) nounwind {

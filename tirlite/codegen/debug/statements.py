@@ -16,19 +16,20 @@ from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.debug import shadows
 from tirlite.codegen.debug.checks import Checks
 from tirlite.codegen.debug.expressions import CheckedExpressions
-from tirlite.codegen.debug.marks import Mark, any_lane
+from tirlite.codegen.debug.kernel_calls import CheckedVersion
+from tirlite.codegen.debug.marks import Mark, Read
 from tirlite.codegen.debug.reports import AssertReport, ExtentReport, MemoryReport, ViewReport
-from tirlite.codegen.debug.shadows import ShadowEnvironment, Window
+from tirlite.codegen.debug.shadows import ShadowEnvironment, Shadows, Window
 from tirlite.codegen.expressions import is_unit_ramp
-from tirlite.codegen.faults import Faults, any_of, as_bits, checked_bytes
-from tirlite.codegen.kernel_calls import Calls
+from tirlite.codegen.faults import KernelFunction, any_of, as_bits, checked_bytes
+from tirlite.codegen.kernel_calls import Calls, Version
 from tirlite.codegen.memory import Place
 from tirlite.codegen.multiples import largest_divisor
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.statements import RULES as PLAIN
 from tirlite.codegen.statements import Statements
 from tirlite.codegen.storage import Home, Storage, padded_bytes
-from tirlite.codegen.text import FunctionText
+from tirlite.codegen.values import NULL, Value, constant, integer
 from tirlite.diag import Span
 from tirlite.ir import (
     Allocate,
@@ -40,8 +41,13 @@ from tirlite.ir import (
     Steps,
     Stmt,
     Store,
+    Var,
     View,
     While,
+    bool_,
+    handle,
+    i8,
+    i64,
     shown,
 )
 
@@ -54,8 +60,9 @@ class CheckedStatements(Statements):
 
     def __init__(
         self,
-        out: FunctionText,
+        out: KernelFunction,
         span: Span | None,
+        shared: Shadows,
         name: str,
         storage: Storage,
         weights: Weights,
@@ -63,11 +70,10 @@ class CheckedStatements(Statements):
         calls: Calls,
     ) -> None:
         """`aliases` are those of the buffers and those of their shadows, which have scopes of their own."""
-        checks = Checks(out, Faults(out, storage.line, [], {}), span)
-        super().__init__(CheckedExpressions(checks, ShadowEnvironment()), name, storage, weights, aliases[0], calls)
+        self.checks = Checks(out, shared, span)
+        values = CheckedExpressions(self.checks, ShadowEnvironment())
+        super().__init__(out, values, name, storage, weights, aliases[0], calls)
         self.shadow_aliases = aliases[1]
-        self.checks = checks
-        checks.faults = self.faults
         self.levels: dict[Buffer, int] = {}  # the loops around each declaration of storage; a function is called anew
 
     def _each(self, stmts: tuple[Stmt, ...]) -> Steps[None]:
@@ -78,20 +84,35 @@ class CheckedStatements(Statements):
             if steps is not None:
                 yield steps
 
-    def _write_to(self, out: FunctionText, faults: Faults, slots: dict[Buffer, str]) -> None:
-        super()._write_to(out, faults, slots)
-        self.checks.out, self.checks.faults = out, faults
+    def enter(self, out: KernelFunction) -> None:
+        super().enter(out)
+        self.checks.out = out
 
-    def place(self, buffer: Buffer, pointer: str, extents: list[str], align: int, root: str) -> None:
+    def receive(self, version: Version) -> None:
+        """Of each buffer with a shadow, that comes too, and of each scalar that may be poisoned, where it was read."""
+        super().receive(version)
+        assert isinstance(version, CheckedVersion)
+        shared = Value(handle, "shadows")  # what the shadows of all parameters lead into: they may share bytes
+        for number, param in enumerate(version.func.params):
+            rank = version.ranks[number]
+            if isinstance(param, Buffer) and version.shadowed[number]:
+                pointer = replace(self.out.parameter(handle, f"%s{number}"), leads_into=shared)
+                self._declare(param, pointer, self.bytes_of(param), self.out.parameter(i8, f"%o{number}"))
+            elif isinstance(param, Var) and rank is not None:
+                flag = self.out.parameter(bool_, f"%f{number}")
+                buffer, *indices = (self.out.parameter(i64, f"%r{number}_{k}") for k in range(1 + rank))
+                mark = Mark(flag, Read(flag, buffer, tuple(indices)))
+                self.values.marks[self.environment.variables[param]] = mark
+
+    def place(self, buffer: Buffer, pointer: Value, extents: list[Value], align: int) -> None:
         """A parameter; what is declared has a shadow too."""
-        super().place(buffer, pointer, extents, align, root)
-        self.environment.open(buffer, Window(tuple(extents), "0", None, "0"))
+        super().place(buffer, pointer, extents, align)
+        self._declare(buffer, None, integer(0), constant(0, i8))
 
-    def _declare(self, buffer: Buffer, shadow: str, window: Window, root: str) -> None:
+    def _declare(self, buffer: Buffer, shadow: Value | None, size: Value, owner: Value) -> None:
         """Says what is known of a buffer that has been placed, with its shadow at an address, if it has one."""
-        place = self.environment.places[buffer]
-        found = replace(place, pointer=shadow) if shadow else None
-        self.environment.open(buffer, replace(window, shadow=found), root)
+        place = None if shadow is None else replace(self.environment.places[buffer], pointer=shadow)
+        self.environment.windows[buffer] = Window(size, place, owner)
 
     def store(self, stmt: Store) -> None:
         values, out, buffer = self.values, self.out, stmt.buffer
@@ -99,45 +120,40 @@ class CheckedStatements(Statements):
         value = values.value(stmt.value)
         mark = values.marks.get(value)
         place, window = self.environment.places[buffer], self.environment.windows[buffer]
-        indices = values.checked_indices(buffer, stmt.indices, given)
+        indices = values.checked_indices(place, given)
         if window.shadow is None:
             self.checks.good(mark, f"the value stored into `{buffer.name}`")
         lanes = stmt.indices[-1].dtype.lanes if stmt.indices else 1
         if lanes > 1 and not is_unit_ramp(stmt.indices[-1]):
-            self._scatter(stmt, place, window, indices, value, mark)
+            self._scatter(place, window, indices, value, mark)
             return
-        offset = memory.offset_in(out, place, values.first_lanes(indices, stmt.indices))
-        pointer, dtype = memory.address(out, place, offset), stmt.value.dtype
-        memory.store(out, place, pointer, dtype, value, self.environment.notes.get(buffer, ""))
+        offset = memory.offset_in(out, place, values.first_lanes(indices))
+        memory.store(out, place, memory.address(out, place, offset), value, self.environment.notes.get(buffer, ""))
         if window.shadow is not None:
             shadow, note = shadows.element(out, window, offset), self.environment.shadow_notes.get(buffer, "")
-            shadows.write(out, window, shadow, dtype, None if mark is None else mark.flag, note)
+            shadows.write(out, window, shadow, value.dtype, None if mark is None else mark.flag, note)
 
-    def _scatter(
-        self, stmt: Store, place: Place, window: Window, indices: list[str], value: str, mark: Mark | None
-    ) -> None:
-        out, dtype = self.out, stmt.value.dtype
-        offsets = self.values.lane_offsets(place, indices, stmt.indices[-1].dtype.lanes)
-        memory.scatter(out, place, [memory.address(out, place, each) for each in offsets], dtype, value)
+    def _scatter(self, place: Place, window: Window, indices: list[Value], value: Value, mark: Mark | None) -> None:
+        out = self.out
+        offsets = self.values.lane_offsets(place, indices)
+        memory.scatter(out, place, [memory.address(out, place, each) for each in offsets], value)
         if window.shadow is None:
             return
         for lane, offset in enumerate(offsets):
-            flag = None
-            if mark is not None:
-                own = out.value(f"extractelement {mark.flag.kind} {mark.flag.operand}, i64 {lane}")
-                flag = replace(mark.flag, operand=own, lanes=1)
-            shadows.write(out, window, shadows.element(out, window, offset), dtype.scalar, flag)
+            flag = None if mark is None else out.extract(mark.flag, lane)
+            shadows.write(out, window, shadows.element(out, window, offset), value.dtype.scalar, flag)
 
     def let(self, stmt: Let) -> None:
         self.values.bind(stmt.var, self.values.value(stmt.value))
 
-    def _extents(self, buffer: Buffer) -> list[str]:
+    def _extents(self, buffer: Buffer) -> list[Value]:
         """The extents of a declaration, all good and none negative."""
         out, marks = self.out, self.values.marks
         extents = [self.values.value(extent) for extent in buffer.shape]
         for axis, extent in enumerate(extents):
             self.checks.good(marks.get(extent), f"extent {axis} of `{buffer.name}`")
-        flags = [out.value(f"icmp slt i64 {extent}, 0") for extent in extents if not extent.isdecimal()]
+        unknown = [extent for extent in extents if extent.number is None or extent.number < 0]
+        flags = [out.compare("icmp slt", extent, integer(0)) for extent in unknown]
         if flags:
             self.checks.stop_if(any_of(out, flags), ExtentReport(self.checks.span, buffer), lambda: extents)
         return extents
@@ -147,78 +163,75 @@ class CheckedStatements(Statements):
         extents = self._extents(buffer)
         if self.storage.homes[buffer] is Home.STACK:
             padded = padded_bytes(self.storage.sizes[buffer], align)
-            if buffer not in self.slots:
-                self.slots[buffer] = out.alloca(2 * padded, align)
-            pointer, size = self.slots[buffer], str(self.storage.sizes[buffer])
-            shadow = out.value(f"getelementptr inbounds i8, ptr {pointer}, i64 {padded}")
+            if buffer not in out.slots:
+                out.slots[buffer] = out.alloca(2 * padded, align)
+            pointer, size = out.slots[buffer], integer(self.storage.sizes[buffer])
+            shadow = out.move(pointer, integer(padded)).alone()
         else:
             pointer, shadow, size = self._on_heap(buffer, extents)
-        super().place(buffer, pointer, extents, align, pointer)
-        self._declare(buffer, shadow, Window(tuple(extents), size, None, self.environment.next_owner()), shadow)
-        shadows.fill(out, shadow, size, "0")
+        super().place(buffer, pointer, extents, align)
+        self._declare(buffer, shadow, size, self.checks.shadows.next_owner())
+        shadows.fill(out, shadow, size, constant(0, i8))
         self.levels[buffer] = self._depth
 
-    def _on_heap(self, buffer: Buffer, extents: list[str]) -> tuple[str, str, str]:
+    def _on_heap(self, buffer: Buffer, extents: list[Value]) -> tuple[Value, Value, Value]:
         """Fresh memory for a buffer and for its shadow: both addresses, and the bytes of each."""
-        out, line = self.out, self.storage.line
+        out = self.out
         size, bad = checked_bytes(out, buffer, extents)
         report = MemoryReport(self.checks.span, buffer)
         self.checks.stop_if(bad, report, lambda: extents)
-        padded = out.value(f"and i64 {out.value(f'add i64 {size}, {2 * line - 1}')}, {-line}")
+        padded = out.padded(size)
         found = []
         for _ in range(2):
-            pointer = out.call("ptr", "aligned_alloc", f"i64 {line}", f"i64 {padded}")
-            self.checks.stop_if(out.value(f"icmp eq ptr {pointer}, null"), report, lambda: extents)
-            self.faults.hold(pointer)
+            pointer = out.fresh(padded)
+            self.checks.stop_if(out.compare("icmp eq", pointer, NULL), report, lambda: extents)
+            out.hold(pointer)
             found.append(pointer)
         return found[0], found[1], size
 
     def view(self, stmt: View) -> None:
         buffer, source, out = stmt.buffer, stmt.source, self.out
-        whole = self.environment.windows[source]
+        whole = self.environment.places[source].extents
         extents = self._extents(buffer)
         offset = self.values.value(stmt.byte_offset)
         self.checks.good(self.values.marks.get(offset), f"the byte offset of `{buffer.name}`")
         size, bad = checked_bytes(out, buffer, extents)
-        available = self.bytes_of(source, whole)
-        last = out.value(f"add i64 {offset}, {size}")
+        available = self.bytes_of(source)
+        last = out.op("add", offset, size)
         wrong = any_of(
             out,
             [
                 bad,
-                out.value(f"icmp slt i64 {offset}, 0"),
-                out.value(f"icmp ugt i64 {offset}, {available}"),
-                out.value(f"icmp ugt i64 {last}, {available}"),
+                out.compare("icmp slt", offset, integer(0)),
+                out.compare("icmp ugt", offset, available),
+                out.compare("icmp ugt", last, available),
             ],
         )
         report = ViewReport(self.checks.span, buffer, source)
-        self.checks.stop_if(wrong, report, lambda: [offset, *extents, *whole.extents])
+        self.checks.stop_if(wrong, report, lambda: [offset, *extents, *whole])
         self._place_view(stmt, offset, extents, size)
 
-    def _place_view(self, stmt: View, offset: str, extents: list[str], size: str) -> None:
+    def _place_view(self, stmt: View, offset: Value, extents: list[Value], size: Value) -> None:
         out, buffer, source = self.out, stmt.buffer, stmt.source
         place, whole = self.environment.places[source], self.environment.windows[source]
-        moved = [
-            out.value(f"getelementptr inbounds i8, ptr {each}, i64 {offset}")
-            for each in (place.pointer, *([whole.shadow.pointer] if whole.shadow is not None else []))
-        ]
         align = gcd(place.align, largest_divisor(stmt.byte_offset))
-        super().place(buffer, moved[0], extents, align, self.environment.root(source))
-        root = self.environment.names[whole.shadow.pointer].root if whole.shadow is not None else ""
-        owner = self.environment.next_owner() if stmt.fresh else whole.owner
-        shadow = moved[1] if whole.shadow is not None else ""
-        self._declare(buffer, shadow, Window(tuple(extents), size, None, owner), root)
+        pointer = out.move(place.pointer, offset)
+        shadow = None if whole.shadow is None else out.move(whole.shadow.pointer, offset)
+        super().place(buffer, pointer, extents, align)
+        owner = self.checks.shadows.next_owner() if stmt.fresh else whole.owner
+        self._declare(buffer, shadow, size, owner)
         level = self.levels[buffer] = self._depth if stmt.fresh else self.levels.get(source, -1)
-        if stmt.fresh and shadow and level > self.levels.get(source, -1):
+        if stmt.fresh and shadow is not None and level > self.levels.get(source, -1):
             shadows.forget(out, shadow, size, owner)
 
-    def bytes_of(self, buffer: Buffer, window: Window) -> str:
+    def bytes_of(self, buffer: Buffer) -> Value:
         """The bytes of a buffer; of a parameter, as its extents say."""
+        window = self.environment.windows[buffer]
         if window.shadow is not None:
             return window.bytes
-        size = str(buffer.dtype.bytes)
-        for extent in window.extents:
-            size = self._product(size, extent)
+        size = integer(buffer.dtype.bytes)
+        for extent in self.environment.places[buffer].extents:
+            size = self.out.product(size, extent)
         return size
 
     def assertion(self, stmt: Assert) -> None:
@@ -227,7 +240,7 @@ class CheckedStatements(Statements):
         condition = self.values.good(stmt.condition, "the condition of an assert")
         told = shown(stmt)
         if not told.values:
-            out.branch_if(condition, held, self.faults.assertion(stmt))
+            out.branch_if(condition, held, out.fails(stmt))
         else:
             out.branch_if(condition, held, failed)
             out.start(failed)
@@ -235,9 +248,9 @@ class CheckedStatements(Statements):
             for expr in told.values:
                 value = self.values.value(expr)
                 mark = self.values.marks.get(value)
-                flag = "0" if mark is None else out.value(f"zext i1 {any_lane(out, mark.flag)} to i64")
-                found += [as_bits(out, value, expr.dtype), flag]
-            self.faults.tell(AssertReport(self.checks.span, stmt), found)
+                flag = integer(0) if mark is None else out.cast("zext", out.any_lane(mark.flag), i64)
+                found += [as_bits(out, value), flag]
+            out.tell(AssertReport(self.checks.span, stmt), found)
         out.start(held)
 
     def nest(self, stmt: For | While) -> Steps[None]:
@@ -248,10 +261,10 @@ class CheckedStatements(Statements):
         if is_outermost:
             self.environment.shadow_notes = {}
 
-    def condition(self, condition: Expr, use: str) -> str:
+    def condition(self, condition: Expr, use: str) -> Value:
         return self.values.good(condition, use)
 
-    def bounds(self, stmt: For) -> tuple[str, str]:
+    def bounds(self, stmt: For) -> tuple[Value, Value]:
         found = self.values.value(stmt.start), self.values.value(stmt.stop)
         for bound in found:
             self.checks.good(self.values.marks.get(bound), f"a bound of the loop over `{stmt.var.name}`")

@@ -1,0 +1,110 @@
+"""A function whose body was part of another in, its parameters and its calls out: the values that it takes from there.
+
+A piece of a long body is called where it stood. The body of a parallel loop is a function over the numbers of its
+iterations that workers call. Its values reach it through a record on the caller's stack, which a task, the function
+that the pool knows, unpacks: the body itself takes them as parameters, so that LLVM sees which pointers lead to
+different memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tirlite.codegen.faults import KernelFunction
+from tirlite.codegen.pool import FORK_JOIN
+from tirlite.codegen.text import FunctionText
+from tirlite.codegen.values import Value, decimal, integer, register_type
+from tirlite.ir import handle, i64
+from tirlite.record import record
+
+# The work of a loop, in nodes of expressions, from which on it is handed to workers: some microseconds.
+_WORTHWHILE = 100_000.0
+# For work that takes much longer, each worker has several chunks, so that a slow one holds the others up less.
+_LONG = 20 * _WORTHWHILE
+_CHUNKS_EACH = 4
+
+
+@record
+class Outlined:
+    """A function that was part of another: its name, what it takes from there, and whether it may end with a fault."""
+
+    name: str
+    inputs: tuple[Value, ...]
+    can_stop: bool
+
+
+def close(body: KernelFunction, name: str) -> Outlined:
+    """Ends a function. What it uses of others comes first among its parameters."""
+    body.finish()
+    inputs = tuple(body.inputs.values())
+    body.parameters[:0] = _declared(inputs)
+    body.define(f"internal i64 @{name}", "noinline")
+    return Outlined(name, inputs, body.can_stop)
+
+
+def _declared(inputs: Iterable[Value]) -> list[Value]:
+    """Inputs as parameters. A pointer is noalias where no other leads into the same allocation."""
+    roots = Counter(value.root for value in inputs if value.dtype.is_handle)
+    return [
+        replace(value, fact=" noalias" if roots[value.root] == 1 else "") if value.dtype.is_handle else value
+        for value in inputs
+    ]
+
+
+def call(out: KernelFunction, body: Outlined) -> None:
+    """Runs a function in place."""
+    code = out.invoke(i64, body.name, body.inputs)
+    if body.can_stop:
+        out.check(code)
+
+
+def fork_join(out: KernelFunction, body: Outlined, task: str, count: Value, workers: int, chunks: Value) -> None:
+    """Runs a function on all iterations, by a task of this name; the fault of the first that had one is its own."""
+    record = f"{{ {', '.join(register_type(value.dtype) for value in body.inputs)} }}" if body.inputs else "{}"
+    _write_task(FunctionText(out.module), task, body, record)
+    closure = out.later(handle)
+    out.allocas.append(f"  {closure.text} = alloca {record}")
+    for number, value in enumerate(body.inputs):
+        out.store(value, _field(out, record, closure, number))
+    code = out.call(i64, FORK_JOIN, Value(handle, f"@{task}"), closure, count, integer(workers), chunks)
+    if body.can_stop:
+        out.check(code)
+
+
+def _write_task(out: FunctionText, task: str, body: Outlined, record: str) -> None:
+    """The function that the pool calls: it unpacks a record and calls `body`."""
+    closure = out.parameter(handle, "%closure")
+    iterations = worker_parameters(out)
+    operands = [out.load(value.dtype, _field(out, record, closure, number)) for number, value in enumerate(body.inputs)]
+    out.effect(f"ret i64 {out.invoke(i64, body.name, (*operands, *iterations)).text}")
+    out.define(f"internal i64 @{task}")
+
+
+def _field(out: FunctionText, record: str, closure: Value, number: int) -> Value:
+    return out.value(handle, f"getelementptr {record}, {closure.typed}, i64 0, i32 {number}", closure)
+
+
+def worker_parameters(out: FunctionText) -> tuple[Value, Value, Value]:
+    """What a body is given beside its values: its first iteration, the end of them, and the number of its worker."""
+    return out.parameter(i64, "%first"), out.parameter(i64, "%end"), out.parameter(i64, "%worker")
+
+
+def trip_count(out: FunctionText, start: Value, stop: Value, step: int) -> Value:
+    """How many iterations a loop has, without a sign."""
+    low, high = (start, stop) if step > 0 else (stop, start)
+    some = out.compare("icmp slt", low, high)
+    count = out.op("sub", high, low)
+    if abs(step) > 1:
+        count = out.op("add", out.op("udiv", out.op("sub", count, integer(1)), integer(abs(step))), integer(1))
+    return out.select(some, count, integer(0))
+
+
+def chunk_count(out: FunctionText, count: Value, work: Value, workers: int) -> Value:
+    """Into how many chunks so many iterations are cut that make `work`, an f64, together: one where it is little."""
+    worthwhile = out.compare("fcmp oge", work, decimal(_WORTHWHILE))
+    long = out.compare("fcmp oge", work, decimal(_LONG))
+    many = out.select(long, integer(_CHUNKS_EACH * workers), integer(workers))
+    some = out.intrinsic("umin", many, count)
+    return out.select(worthwhile, some, integer(1))

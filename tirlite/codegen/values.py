@@ -1,0 +1,138 @@
+"""A type or a constant of the IR in, its spelling in LLVM's assembly out; and the typed operands of instructions.
+
+A bool is `i1` in registers and `i8`, 0 or 1, in memory. A float16 or bfloat16 is an `i16` that holds its bits.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from tirlite.ir import DType, TypeCode, bool_, f64, handle, i64
+from tirlite.record import record
+
+
+@record(eq=False, guarded=False)
+class Value:
+    """An operand: its type, how LLVM spells it, and the function that computes it, None for a constant.
+
+    `number` is the integer that it is in every lane, where that is known. A pointer that is not an allocation or a
+    parameter itself `leads_into` one. `fact` is the attribute, after a blank, of a parameter that receives the value.
+    """
+
+    dtype: DType
+    text: str
+    home: object = None
+    number: int | None = None
+    leads_into: Value | None = None
+    fact: str = ""
+
+    @property
+    def typed(self) -> str:
+        """The operand after its type."""
+        return f"{register_type(self.dtype)} {self.text}"
+
+    @property
+    def declared(self) -> str:
+        """The parameter in the signature of a function."""
+        return f"{register_type(self.dtype)}{self.fact} {self.text}"
+
+    @property
+    def root(self) -> Value:
+        """The pointer to the allocation or parameter that a pointer leads into."""
+        return self.leads_into or self
+
+    def alone(self) -> Value:
+        """The same pointer as one to an allocation of its own."""
+        return Value(self.dtype, self.text, self.home)
+
+    def of(self, dtype: DType) -> Value:
+        """The same bits as another type that LLVM spells alike."""
+        return Value(dtype, self.text, self.home, self.number, self.leads_into, self.fact)
+
+
+def is_half(dtype: DType) -> bool:
+    """Whether values of this type are held as 16 bits."""
+    return dtype.bits == 16 and dtype.is_float
+
+
+def register_type(dtype: DType) -> str:
+    """The type of a value in a register: `float`, `<4 x i1>`."""
+    return _scalar(dtype) if dtype.lanes == 1 else f"<{dtype.lanes} x {_scalar(dtype)}>"
+
+
+def memory_type(dtype: DType) -> str:
+    """The type of a value in memory, as loads and stores name it: `i8` for a bool."""
+    if not dtype.is_bool:
+        return register_type(dtype)
+    return "i8" if dtype.lanes == 1 else f"<{dtype.lanes} x i8>"
+
+
+def element_type(dtype: DType) -> str:
+    """The type that takes exactly `dtype.bytes` in address arithmetic; a vector of three would take four."""
+    scalar = "i8" if dtype.is_bool else _scalar(dtype)
+    return scalar if dtype.lanes == 1 else f"[{dtype.lanes} x {scalar}]"
+
+
+def suffix(dtype: DType) -> str:
+    """How an intrinsic's name ends for this type: `f32`, `v4i64`."""
+    scalar = "i1" if dtype.is_bool else f"{'f' if dtype.is_float else 'i'}{dtype.bits}"
+    return scalar if dtype.lanes == 1 else f"v{dtype.lanes}{scalar}"
+
+
+def constant(value: bool | int | float, dtype: DType) -> Value:
+    """`value` in each lane of `dtype`."""
+    number = None if dtype.is_float else int(value)
+    text = str(number) if number is not None else _real(float(value), dtype)
+    return Value(dtype, text if dtype.lanes == 1 else f"splat ({_scalar(dtype)} {text})", None, number)
+
+
+def integer(value: int) -> Value:
+    """A constant i64."""
+    return Value(i64, str(value), None, value)
+
+
+def decimal(value: float) -> Value:
+    """A constant f64 that is spelled with few digits, as an estimate may be."""
+    return Value(f64, f"{value:e}")
+
+
+def zero(dtype: DType) -> Value:
+    """No bits set, in each lane."""
+    return constant(0, dtype) if dtype.lanes == 1 else Value(dtype, "zeroinitializer", None, 0)
+
+
+def undefined(dtype: DType) -> Value:
+    """The vector that lanes are put into."""
+    return Value(dtype, "poison")
+
+
+def flags_of(dtype: DType) -> DType:
+    """The type of a comparison of two values."""
+    return bool_.with_lanes(dtype.lanes)
+
+
+TRUE, FALSE = Value(bool_, "true", None, 1), Value(bool_, "false", None, 0)
+NULL = Value(handle, "null")
+
+
+def _scalar(dtype: DType) -> str:
+    code = dtype.code
+    if code is TypeCode.BOOL:
+        return "i1"
+    if code is TypeCode.HANDLE:
+        return "ptr"
+    if code is TypeCode.FLOAT and dtype.bits > 16:
+        return "float" if dtype.bits == 32 else "double"
+    return f"i{dtype.bits}"
+
+
+def _real(value: float, dtype: DType) -> str:
+    """A value that is already rounded to its type."""
+    if dtype.code is TypeCode.BFLOAT:
+        return str(struct.unpack(">I", struct.pack(">f", value))[0] >> 16)
+    if dtype.bits == 16:
+        return str(struct.unpack(">H", struct.pack(">e", value))[0])
+    # LLVM spells a float constant by the bits of the double of the same value.
+    if value != value:
+        return "0x7FF8000000000000"
+    return f"0x{struct.unpack('>Q', struct.pack('>d', value))[0]:016X}"
