@@ -140,3 +140,36 @@ def test_division_by_zero_is_refused(divide: Callable[[], Size], division: str) 
     with pytest.raises(KernelError) as error:
         divide()
     assert str(error.value) == (f"error[size-division-by-zero]: the size `4*n + 1` is divided by zero in {division}")
+
+
+def power(base: Size, exponent: int) -> Size:
+    result: Size = 1
+    for _ in range(exponent):
+        result = result * base
+    return result
+
+
+def test_a_product_of_sums_is_refused_by_its_terms() -> None:
+    assert len(str(power(n + m + k, 12)).split(" + ")) == 91
+    with pytest.raises(KernelError, match=r"size-too-long.* it has up to 1144 terms, and 1024 are the most"):
+        power(n + m + k + 1, 60)
+
+
+def test_a_product_is_refused_by_its_factors() -> None:
+    assert str(power(n + 0, 24)) == "*".join(["n"] * 24)
+    with pytest.raises(KernelError, match=r"size-too-long.* 25 factors in one term, and 24 are the most"):
+        power(n + 0, 25)
+
+
+def test_a_size_that_is_short_only_because_its_parts_are_shared_is_refused() -> None:
+    def grown(size: Size, times: int) -> Size:
+        return grown(size // 8 * 9, times - 1) if times else size
+
+    assert evaluate(grown(n + 7, 3), {n: 1}) == 9
+    with pytest.raises(KernelError, match=r"size-too-long.* parts, and 100000 are the most"):
+        grown(n + 7, 60)
+
+
+def test_a_sum_may_have_any_number_of_terms() -> None:
+    dims = [Dim(f"d{i}") for i in range(3000)]
+    assert evaluate(n * sum(dims, start=m + 0), {n: 2, m: 3, **dict.fromkeys(dims, 1)}) == 6006

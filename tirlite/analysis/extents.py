@@ -13,6 +13,7 @@ from math import prod
 from typing import TypeAlias
 
 from tirlite.analysis.array_bounds import ArrayBounds, array_bounds
+from tirlite.diag import KernelError
 from tirlite.ir import (
     Add,
     Allocate,
@@ -159,10 +160,12 @@ def _size(expr: Expr, known: Mapping[Var, Size], combined: dict[_Combination, Si
             operation = node[0]
             b = 0 if isinstance(operation, Neg) else sizes.pop()
             key = type(operation), sizes.pop(), b
-            try:
-                size = combined[key]
-            except KeyError:
-                size = combined[key] = _combined(operation, *key[1:])
+            if key not in combined:
+                try:
+                    combined[key] = _combined(operation, *key[1:])
+                except KernelError:  # it would be too long
+                    combined[key] = None
+            size = combined[key]
         elif isinstance(node, Var):
             size = known.get(node)
         elif node.dtype is not i64 and node.dtype != i64:

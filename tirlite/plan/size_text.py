@@ -12,6 +12,7 @@ from tirlite.diag import KernelError, Message, PlanError
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, SizeLike, as_size, ceildiv, maximum, minimum, prove_divides
 from tirlite.sizes.poly import terms_of
+from tirlite.sizes.terms import SizeTooLong
 
 _TOKEN = re.compile(r"\s*(\d+|[^\W\d]\w*|//|\*\*|[-+*/%(),])")
 # Stands for the minus in front of an operand.
@@ -20,8 +21,8 @@ _SHOWN = 12
 _HIGHEST_POWER = 64
 # Of a text that is no size.
 _MOST_SHOWN = 60
-# Products of more terms than this are refused: twenty sums of two terms would make a million.
-_MOST_TERMS = 100_000
+# Python prints no integer of more bits than about this.
+_MOST_BITS = 13_000
 
 
 class BadSizeText(Message):
@@ -60,8 +61,11 @@ def parse_size(text: str, dims: Mapping[str, SizeLike]) -> Size:
     try:
         return _whole(_Reader(dims).read(text))
     except _NoSize as error:
-        known = [f"`{name}`" for name in islice(dims, _SHOWN)] + ["..."] * (len(dims) > _SHOWN)
-        raise BadSizeText(_shortened(text), str(error), ", ".join(known) or "(none)").error() from None
+        why = str(error)
+    except KernelError as error:
+        why = "multiplied out, it is too long" if error.code == SizeTooLong.code else "it divides by zero"
+    known = [f"`{name}`" for name in islice(dims, _SHOWN)] + ["..."] * (len(dims) > _SHOWN)
+    raise BadSizeText(_shortened(text), why, ", ".join(known) or "(none)").error()
 
 
 def _shortened(text: str) -> str:
@@ -93,18 +97,11 @@ def _whole(ratio: _Ratio) -> Size:
 
 
 def _floor(ratio: _Ratio) -> Size:
-    return ratio.top if ratio.bottom == 1 else _divided(lambda: ratio.top // ratio.bottom)
+    return ratio.top if ratio.bottom == 1 else as_size(ratio.top // ratio.bottom)
 
 
 def _ceil(ratio: _Ratio) -> Size:
-    return ratio.top if ratio.bottom == 1 else _divided(lambda: ceildiv(ratio.top, ratio.bottom))
-
-
-def _divided(divide: Callable[[], SizeLike]) -> Size:
-    try:
-        return as_size(divide())
-    except (ZeroDivisionError, KernelError):
-        raise _NoSize("it divides by zero") from None
+    return ratio.top if ratio.bottom == 1 else ceildiv(ratio.top, ratio.bottom)
 
 
 def _sum(a: _Ratio, b: _Ratio) -> _Ratio:
@@ -118,9 +115,10 @@ def _product(a: _Ratio, b: _Ratio) -> _Ratio:
 
 
 def _times(a: Size, b: Size) -> Size:
-    if len(terms_of(a)) * len(terms_of(b)) > _MOST_TERMS:
-        raise _NoSize("multiplied out, it has too many terms")
-    return a * b
+    product = a * b
+    if any(coefficient.bit_length() > _MOST_BITS for coefficient in terms_of(product).values()):
+        raise _NoSize("a number has too many digits")
+    return product
 
 
 def _negated(a: _Ratio) -> _Ratio:
@@ -135,7 +133,9 @@ def _quotient(a: _Ratio, b: _Ratio) -> _Ratio:
 
 def _modulo(a: _Ratio, b: _Ratio) -> _Ratio:
     top, bottom = _whole(a), _whole(b)
-    return _Ratio(_divided(lambda: top % bottom))
+    if bottom == 0:
+        raise _NoSize("it divides by zero")
+    return _Ratio(as_size(top % bottom))
 
 
 def _power(a: _Ratio, b: _Ratio) -> _Ratio:

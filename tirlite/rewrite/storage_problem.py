@@ -22,7 +22,7 @@ from tirlite.analysis import (
 from tirlite.analysis.distribution import distributed_loops
 from tirlite.analysis.most_bytes import MostBytes
 from tirlite.analysis.threads.visibility import Visibility
-from tirlite.diag import Message, PlanError, Span
+from tirlite.diag import KernelError, Message, PlanError, Span
 from tirlite.ir import Allocate, Buffer, DType, For, PrimFunc, TypeCode, Var, statements_of
 from tirlite.ir.demand import of_prim_func
 from tirlite.plan import Pool, Problem, Rank, Request, StorageScope
@@ -122,7 +122,7 @@ def storage_problem(
     all_lifetimes = lifetimes_of(sequence)
     for allocation, lifetime in zip(sequence.allocations, all_lifetimes, strict=True):
         buffer = lifetime.buffer
-        size = most.of(buffer)
+        size = _most_bytes(most, buffer, spans[buffer])
         if not lifetime.live:
             dead.append(buffer)
         elif allocation.visibility is Visibility.NESTED:
@@ -145,6 +145,14 @@ def storage_problem(
         spans={name: spans[lifetime.buffer] for name, lifetime in lifetimes.items()},
     )
     return StorageProblem(problem, lifetimes, kept, frozenset(dead), proofs, extents, spans)
+
+
+def _most_bytes(most: MostBytes, buffer: Buffer, span: Span | None) -> Size | None:
+    """What the buffer never exceeds, if that is known. Raises KernelError, with its place, where that is too long."""
+    try:
+        return most.of(buffer)
+    except KernelError as error:
+        raise KernelError(*(each.replaced(span=span) for each in error.messages if isinstance(each, Message))) from None
 
 
 def _pairs(

@@ -18,6 +18,8 @@ F = TypeVar("F", bound=Factor)
 
 # Settling one factor of mixed signs doubles the work or worse.
 _MIXED_LIMIT = 5
+# A product of k factors becomes a sum of 2 ** k over factors that start at 0.
+_MOST_MOVED = 4000
 
 
 def bounds_in_box(terms: Mapping[tuple[F, ...], int]) -> Bounds:
@@ -68,7 +70,11 @@ def _at_low_ends(terms: Mapping[tuple[F, ...], int]) -> int | None:
 
 
 def from_zero(terms: Mapping[tuple[F, ...], int]) -> dict[tuple[F, ...], int] | None:
-    """The sum over factors that start at 0: each is the distance from its low end, or else from its high end."""
+    """The sum over factors that start at 0: each is the distance from its low end, or else from its high end.
+
+    None where a factor has no end, and where the sum would be very long.
+    """
+    left = _MOST_MOVED
     result: dict[tuple[F, ...], int] = {}
     for product, coefficient in terms.items():
         image: dict[tuple[F, ...], int] = {(): coefficient}
@@ -83,6 +89,9 @@ def from_zero(terms: Mapping[tuple[F, ...], int]) -> dict[tuple[F, ...], int] | 
                     accumulate(step, {(*prefix, factor): sign * c})
                 accumulate(step, {prefix: c}, end)
             image = step
+            left -= len(image)
+            if left < 0:
+                return None
         accumulate(result, image)
     return result
 

@@ -27,6 +27,7 @@ from tirlite.sizes.poly import (
     varies,
 )
 from tirlite.sizes.prove import at_most
+from tirlite.sizes.terms import written
 
 # Below this many sizes, proving is cheaper than sampling first.
 _SAMPLED_FROM = 4
@@ -107,10 +108,12 @@ class _Extremum(Composite):
     sizes: tuple[Size, ...]
     divisor: int = field(init=False)
     bounds: Bounds = field(init=False)
+    written: int = field(init=False)
     ident: int = field(init=False)
     varies: bool = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "written", written(map(terms_of, self.sizes)))
         object.__setattr__(self, "varies", any(map(varies, self.sizes)))
         object.__setattr__(self, "bounds", self.bound([bounds_of(size) for size in self.sizes]))
         object.__setattr__(self, "divisor", gcd(*(divisor_of(terms_of(size)) for size in self.sizes)))

@@ -17,7 +17,7 @@ from tirlite.diag import KernelError, Message
 from tirlite.record import record
 from tirlite.sizes.bounds import Bounds, of_quotient, of_remainder
 from tirlite.sizes.division import divisor_of, quotient_by_int, quotient_by_sum, remainder_by_int, remainder_by_sum
-from tirlite.sizes.terms import Factor, add, fingerprint, multiply, scaled, spell
+from tirlite.sizes.terms import Factor, add, fingerprint, multiply, scaled, spell, written
 
 Product: TypeAlias = "tuple[Atom, ...]"
 Terms: TypeAlias = "Mapping[Product, int]"
@@ -213,10 +213,12 @@ class _Division(Composite):
     by: Size
     divisor: int
     bounds: Bounds
+    written: int = field(init=False)
     ident: int = field(init=False)
     varies: bool = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "written", written(map(terms_of, self.operands)))
         object.__setattr__(self, "ident", composite_ident(type(self).__name__, self.operands))
         object.__setattr__(self, "varies", varies(self.dividend) or varies(self.by))
 

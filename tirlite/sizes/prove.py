@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import Enum
 from math import gcd
 
+from tirlite.diag import KernelError
 from tirlite.sizes.division import divisor_of
 from tirlite.sizes.poly import SizeLike, Terms, terms_of
 from tirlite.sizes.terms import add, is_constant, replace, scaled
@@ -92,7 +93,10 @@ def _at_least(terms: Terms, target: int) -> bool:
 def _lowest(terms: Terms, target: int | None = None) -> int | None:
     from tirlite.sizes.search import best_lower_bound  # few programs need a search
 
-    return best_lower_bound(terms, target)
+    try:
+        return best_lower_bound(terms, target)
+    except KernelError:  # sums of too many terms on the way
+        return None
 
 
 def _defined(terms: Terms) -> Terms:
@@ -102,4 +106,7 @@ def _defined(terms: Terms) -> Terms:
         definitions = {atom: terms_of(size) for atom in atoms if (size := atom.definition()) is not None}
         if not definitions:
             return terms
-        terms = replace(terms, definitions)
+        try:
+            terms = replace(terms, definitions)
+        except KernelError:  # of too many terms
+            return terms

@@ -18,8 +18,8 @@ from tirlite.sizes.poly import Atom, Product, Relaxation, Terms, inside_out, of_
 from tirlite.sizes.terms import accumulate, multiply, replace, without
 
 # Sums that are looked into further. Proofs that matter take a handful; the limit keeps hopeless ones cheap.
-# It bounds the recursion as well.
-_BUDGET = 50
+# It bounds the recursion as well. A sum counts once for each hundred terms.
+_BUDGET, _COUNTED = 50, 100
 
 _Kept = frozenset[tuple[Atom, bool]]
 
@@ -70,9 +70,9 @@ class _Search:
         """`kept` names atoms that stay independent variables, by the sign of the terms that they are in."""
         best = minimum_in_box(terms)
         composite = _composite_atoms(terms)
-        if not composite or _reached(best, target) or self._left == 0:
+        if not composite or _reached(best, target) or self._left <= 0:
             return best
-        self._left -= 1
+        self._left -= 1 + len(terms) // _COUNTED
         for atom in composite:
             definition = atom.definition()
             if definition is not None:

@@ -6,11 +6,36 @@ No coefficient is 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import TypeVar
 
+from tirlite.diag import KernelError, Message
 from tirlite.sizes.bounds import Bounds
+
+# What a product of two sums may have at most, multiplied out: twenty sums of two terms would make a million, and proofs
+# take their time by terms and by factors.
+MOST_TERMS, MOST_FACTORS = 1024, 24
+# What a size may have in factors, with those in its divisions and maxima counted wherever they occur: `n = n + n//8`,
+# said forty times, is a size that nobody could print.
+MOST_WRITTEN = 100_000
+
+
+class SizeTooLong(Message):
+    """A size has very many terms or factors once it is multiplied out, so that no proof of it would come to an end.
+
+    Example: `(n + m + k) ** 60` as an extent of an array, or as the size of a buffer in a table.
+    Fix: Give a dim of its own to the sum or to the product.
+    """
+
+    code = "size-too-long"
+    raises = KernelError
+    title = "a size is too long: multiplied out, it has up to {count} {parts}, and {most} are the most"
+    help = "give a dim of its own to a part of it"
+
+    count: int
+    parts: str
+    most: int
 
 
 class Factor:
@@ -23,6 +48,11 @@ class Factor:
     ident: int
     divisor: int
     bounds: Bounds
+
+    @property
+    def written(self) -> int:
+        """How many variables and numbers there are in its text."""
+        return 1
 
 
 F = TypeVar("F", bound=Factor)
@@ -60,7 +90,12 @@ def is_constant(terms: Mapping[tuple[F, ...], int]) -> bool:
 
 
 def multiply(a: Mapping[tuple[F, ...], int], b: Mapping[tuple[F, ...], int]) -> dict[tuple[F, ...], int]:
-    """`a * b`, multiplied out."""
+    """`a * b`, multiplied out. Raises KernelError where that has too many terms or factors."""
+    if len(a) > 1 and len(b) > 1 and len(a) * len(b) > MOST_TERMS:
+        raise SizeTooLong(len(a) * len(b), "terms", MOST_TERMS).error()
+    factors = max(map(len, a), default=0) + max(map(len, b), default=0)
+    if factors > MOST_FACTORS:
+        raise SizeTooLong(factors, "factors in one term", MOST_FACTORS).error()
     result: dict[tuple[F, ...], int] = {}
     for left, coefficient in a.items():
         if left:
@@ -94,15 +129,23 @@ def replace(
 ) -> dict[tuple[F, ...], int]:
     """`terms` with the sums that `images` names in the place of factors, in all their powers; all at once."""
     result: dict[tuple[F, ...], int] = {}
+    known: dict[tuple[F, ...], Mapping[tuple[F, ...], int]] = {(): {(): 1}}
     for product, coefficient in terms.items():
         kept = tuple(factor for factor in product if factor not in images)
-        image: Mapping[tuple[F, ...], int] = {kept: coefficient}
-        if len(kept) < len(product):
-            for factor in product:
-                if factor in images:
-                    image = multiply(image, images[factor])
-        accumulate(result, image)
+        gone = tuple(factor for factor in product if factor in images) if len(kept) < len(product) else ()
+        for end in range(1, len(gone) + 1):
+            if gone[:end] not in known:
+                known[gone[:end]] = multiply(known[gone[: end - 1]], images[gone[end - 1]])
+        accumulate(result, multiply({kept: coefficient}, known[gone]))
     return result
+
+
+def written(sums: Iterable[Mapping[tuple[F, ...], int]]) -> int:
+    """How many variables and numbers there are in the text of some sums. Raises KernelError where they are too many."""
+    count = sum(1 + sum(factor.written for factor in product) for terms in sums for product in terms)
+    if count > MOST_WRITTEN:
+        raise SizeTooLong(count, "parts", MOST_WRITTEN).error()
+    return count
 
 
 def fingerprint(terms: Mapping[tuple[F, ...], int]) -> tuple[tuple[tuple[int, ...], int], ...]:

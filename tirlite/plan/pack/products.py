@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tirlite.diag import KernelError
 from tirlite.plan.samples import Binding
 from tirlite.record import record
 from tirlite.sizes import Size, evaluate
 from tirlite.sizes.poly import Atom, Product, Terms, of_terms, terms_of
-from tirlite.sizes.terms import add, multiply, replace, scaled, without
+from tirlite.sizes.terms import add, join, replace, scaled, without
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,7 +48,10 @@ class Products:
                 return None
             lows[atom] = atom.bounds.low
         images = _images(lows, 1)
-        moved = {size: replace(terms_of(size), images) for size in known}
+        try:
+            moved = {size: replace(terms_of(size), images) for size in known}
+        except KernelError:  # far too many
+            return None
         products = tuple(dict.fromkeys([(), *(product for terms in moved.values() for product in terms)]))
         if len(products) > _MANY or any(abs(c) > _LARGEST for terms in moved.values() for c in terms.values()):
             return None
@@ -63,7 +67,9 @@ class Products:
         """The value of each product (rows) at each binding (columns)."""
         import numpy as np
 
-        distances = {atom: [evaluate(atom, binding) - low for binding in bindings] for atom, low in self.lows.items()}
+        distances = {
+            atom: [float(evaluate(atom, binding) - low) for binding in bindings] for atom, low in self.lows.items()
+        }
         table = np.ones((len(self.products), len(bindings)))
         for row, product in zip(table, self.products, strict=True):
             for atom in product:
@@ -85,7 +91,7 @@ class Products:
             if all(atom in self.lows for product in terms for atom in product):
                 moved = replace(terms, _images(self.lows, 1))
                 for product in self.products:
-                    self._take(found, multiply(moved, {product: 1}))
+                    self._take(found, {join(each, product): count for each, count in moved.items()})
         for product in self.products:
             for atom in dict.fromkeys(product):
                 if product.count(atom) > 1 and self.lows[atom] % atom.divisor == 0:
