@@ -93,6 +93,9 @@ def vectorized(start: Number, stop: Number = ..., step: int = 1, /) -> Iterator[
 def unroll(start: Number, stop: Number = ..., step: int = 1, /) -> Iterator[Expr]:
     """A range that the compiler writes out."""
 
+def reduce(start: Number, stop: Number = ..., step: int = 1, /) -> Iterator[Expr]:
+    """A range whose iterations combine values, and may be regrouped: `for i in tl.reduce(n): total += x[i]`."""
+
 def thread(tag: str, extent: Number) -> Iterator[Expr]:
     """The iterations from 0 to below `extent`, bound to a thread axis: `tl.thread("threadIdx.x", 32)`."""
 

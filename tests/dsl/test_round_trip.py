@@ -178,6 +178,8 @@ def loop(kind: ir.ForKind, *stmts: ir.Stmt, step: int = 1, tag: str = "", start:
 
 def attr(key: ir.AttrKey, case: Case, *stmts: ir.Stmt) -> ir.AttrStmt:
     takes_buffer, payload = ir.PAYLOADS[key]
+    if key is ir.AttrKey.ALLOW:
+        return ir.AttrStmt(key, ir.SeqStmt(stmts), None, tuple(ir.Permission))
     if payload is tuple:
         return ir.AttrStmt(key, ir.SeqStmt(stmts), case.plan, ((0, 1, 4), (2,), ()))
     value = "local" if payload is str else None

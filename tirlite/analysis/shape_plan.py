@@ -7,6 +7,8 @@ in one, where views are declared. The attribute lists the places that lie apart.
 
 from __future__ import annotations
 
+from typing import cast
+
 from tirlite.ir import AttrKey, AttrStmt, Buffer, Expr, IntImm, Load, PrimFunc, SeqStmt
 from tirlite.ir.demand import of_prim_func
 from tirlite.record import record
@@ -41,8 +43,7 @@ def shape_plan(func: PrimFunc) -> ShapePlan | None:
     if not isinstance(outer, AttrStmt) or outer.key is not AttrKey.DISJOINT or outer.buffer is not last:
         return None
     assert isinstance(last, Buffer)
-    assert isinstance(outer.value, tuple)
-    return ShapePlan(last, outer.value, outer.body)
+    return ShapePlan(last, cast("tuple[tuple[int, ...], ...]", outer.value), outer.body)
 
 
 def alignment_at(buffer: Buffer) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from functools import partial
 from time import perf_counter
@@ -12,17 +12,20 @@ from typing import TYPE_CHECKING, TypeAlias, Unpack, overload
 
 from tirlite.diag import CallTypeError, Message, boundary, public
 from tirlite.driver.kernel import Kernel
-from tirlite.ir import PrimFunc, validate
+from tirlite.ir import AttrKey, AttrStmt, Permission, PrimFunc, SeqStmt, validate
 from tirlite.plan.cache import PlanCache
 from tirlite.plan.collection import collection_paused
 from tirlite.record import record
-from tirlite.rewrite.options import Options
+from tirlite.rewrite.options import Options, OptionType
+from tirlite.show import shown
 
 if TYPE_CHECKING:
     from tirlite.plan.search.engine import Engine
     from tirlite.rewrite.options import Choices
 
 Function: TypeAlias = Callable[..., object]
+# The name of a permission, or several.
+Allowed: TypeAlias = str | Iterable[str]
 
 
 class NoKernel(Message):
@@ -56,32 +59,34 @@ class Compiler:
         given: Choices = {"engine": self.engine, "cache": self.cache, **choices}
         return Options.of(given)
 
-    def compile(self, func: PrimFunc | Kernel | Function, **choices: Unpack[Choices]) -> Kernel:
+    def compile(self, func: PrimFunc | Kernel | Function, *, allow: Allowed = (), **choices: Unpack[Choices]) -> Kernel:
         """A kernel made of `func`, with options of its own: `tl.compile(f, strategy="exact", in_place=False)`.
 
-        `Options` says what there is to choose. The passes run, and native code is made, when they are first needed.
+        `Options` says what there is to choose; `allow` names permissions for the whole function, as `tl.allow` does for
+        a block. The passes run, and native code is made, when they are first needed.
 
         Raises KernelError for a function that is no kernel or is ill-formed, PlanError for an unknown strategy.
         """
         with boundary:
             options = self.options(choices)
+            granted = _permissions(allow)
             if isinstance(func, Kernel):
-                return func.with_options(options)
+                return func.with_options(options, _allowing(func.ir, granted))
             if isinstance(func, FunctionType):
-                return _translated(func, sys._getframe(1).f_locals, options)
+                return _translated(func, sys._getframe(1).f_locals, options, granted)
             if not isinstance(func, PrimFunc):
                 raise NoKernel(type(func).__name__).error()
             validate(func)
-            return Kernel(func, options)
+            return Kernel(_allowing(func, granted), options)
 
     @overload
     def kernel(self, function: Function, /) -> Kernel: ...
 
     @overload
-    def kernel(self, /, **choices: Unpack[Choices]) -> Callable[[Function], Kernel]: ...
+    def kernel(self, /, *, allow: Allowed = (), **choices: Unpack[Choices]) -> Callable[[Function], Kernel]: ...
 
     def kernel(
-        self, function: Function | None = None, /, **choices: Unpack[Choices]
+        self, function: Function | None = None, /, *, allow: Allowed = (), **choices: Unpack[Choices]
     ) -> Kernel | Callable[[Function], Kernel]:
         """The decorator that makes a kernel of a Python function: `@tl.kernel` or `@tl.kernel(strategy="none")`.
 
@@ -89,14 +94,32 @@ class Compiler:
         options are those of `compile`. Raises KernelError.
         """
         with boundary:
-            options = self.options(choices)
+            options, granted = self.options(choices), _permissions(allow)
             names = sys._getframe(1).f_locals
             if function is not None:
-                return _translated(function, names, options)
-        return public(lambda decorated: _translated(decorated, names, options))
+                return _translated(function, names, options, granted)
+        return public(lambda decorated: _translated(decorated, names, options, granted))
 
 
-def _translated(function: Function, names: Mapping[str, object], options: Options) -> Kernel:
+def _permissions(names: Allowed) -> tuple[Permission, ...]:
+    """The permissions of these names, in the order of the kinds. Raises CallTypeError for an unknown one."""
+    given = (names,) if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
+    known = {each.value: each for each in Permission}
+    if any(name not in known for name in given):
+        raise OptionType("allow", "one or several of " + ", ".join(map(repr, known)), shown(names)).error()
+    return tuple(each for name, each in known.items() if name in given)
+
+
+def _allowing(func: PrimFunc, granted: tuple[Permission, ...]) -> PrimFunc:
+    """The function with its whole body under these permissions."""
+    if not granted:
+        return func
+    return func.replaced(body=SeqStmt((AttrStmt(AttrKey.ALLOW, func.body, value=granted, span=func.span),)))
+
+
+def _translated(
+    function: Function, names: Mapping[str, object], options: Options, granted: tuple[Permission, ...]
+) -> Kernel:
     if not isinstance(function, FunctionType):
         raise _no_function(function).error()
     # The modules that the first kernel loads stay, and so does what a kernel is made of.
@@ -106,7 +129,8 @@ def _translated(function: Function, names: Mapping[str, object], options: Option
         start = perf_counter()
         made = translate(function, names)
         seconds = perf_counter() - start
-    kernel = Kernel(made.func, options, seconds=seconds, doc=function.__doc__, captures=made.captures)
+    func = _allowing(made.func, granted)
+    kernel = Kernel(func, options, seconds=seconds, doc=function.__doc__, captures=made.captures)
     kernel.__module__, kernel.__qualname__ = function.__module__, function.__qualname__
     return kernel
 

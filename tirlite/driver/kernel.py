@@ -113,10 +113,11 @@ class Kernel:
                 self._quick = self._version.executable.quick
         return _returned(binding)
 
-    def with_options(self, options: Options) -> Kernel:
-        """The same function, compiled anew with other options."""
+    def with_options(self, options: Options, func: PrimFunc | None = None) -> Kernel:
+        """The same function, or another form of it, compiled anew with other options."""
+        made = func or self.ir
         return Kernel(
-            self.ir, options, seconds=self._front_end, doc=self.__doc__, captures=self._captures, fixed=self._fixed
+            made, options, seconds=self._front_end, doc=self.__doc__, captures=self._captures, fixed=self._fixed
         )
 
     def interpret(self, *args: object, **named: object) -> Array | tuple[Array, ...] | None:

@@ -274,7 +274,7 @@ class Statements:
 
     def with_(self, stmt: ast.With) -> Steps[None]:
         item = stmt.items[0]
-        is_attribute = self.expressions.calls_one_of(("attr",), item.context_expr)
+        is_attribute = self.expressions.calls_one_of(("attr", "allow"), item.context_expr)
         if len(stmt.items) > 1 or item.optional_vars is not None or not is_attribute:
             raise refusal(stmt, self._span(item.context_expr))
         attribute = self._attempt(lambda: self._attribute(self.expressions.word_call(item.context_expr)))
@@ -288,8 +288,10 @@ class Statements:
 
     def _attribute(self, site: CallSite | None) -> Var | tuple[AttrKey, Buffer | None, AttrValue]:
         """What an attribute says; the variable where it binds a loop to a thread."""
-        from tirlite.dsl.attributes import attribute_of, thread_attribute
+        from tirlite.dsl.attributes import attribute_of, permissions, thread_attribute
 
+        if site is not None and site.word.name == "allow":
+            return AttrKey.ALLOW, None, permissions(site)
         bound = thread_attribute(site)
         if bound is None:
             return attribute_of(site)

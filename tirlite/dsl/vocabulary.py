@@ -44,7 +44,7 @@ class Word:
 
 LOOPS: Mapping[str, ForKind] = {kind.value.removeprefix("tl."): kind for kind in ForKind}
 DECLARATIONS = ("alloc", "view")
-_FORMS = ("attr", "static", "let", "select", "if_then_else", "ramp", "broadcast", "truncdiv", "truncmod")
+_FORMS = ("attr", "allow", "static", "let", "select", "if_then_else", "ramp", "broadcast", "truncdiv", "truncmod")
 _CALLS = ("call", "address_of", "access_ptr", "call_extern", "barrier")
 _HEADER = ("dim", "dims", "out", "buffer", "kernel", "inline")
 

@@ -14,12 +14,14 @@ from tirlite.ir.printer_spill import spilled
 from tirlite.ir.stmt import (
     Allocate,
     Assert,
+    AttrKey,
     AttrStmt,
     Evaluate,
     For,
     ForKind,
     IfThenElse,
     Let,
+    Permission,
     SeqStmt,
     Stmt,
     Store,
@@ -181,6 +183,11 @@ class StatementPrinter:
         return [*self._otherwise(stmt.else_body, level), *self._body(stmt.then_body.stmts, level + 1)]
 
     def attr(self, stmt: AttrStmt, level: int) -> list[_Step]:
+        if stmt.key is AttrKey.ALLOW:
+            assert isinstance(stmt.value, tuple)
+            granted = [quoted(each.value) for each in stmt.value if isinstance(each, Permission)]
+            self._line(level, f"with tl.allow({', '.join(granted)}):")
+            return self._body(stmt.body.stmts, level + 1)
         args = [self.names.of(stmt.buffer)] if stmt.buffer is not None else []
         args.append(quoted(stmt.key.value))
         if stmt.value is not None:

@@ -183,11 +183,27 @@ class AttrKey(Enum):
     EXTERN_SCOPE = "extern_scope"
     PRAGMA = "pragma"
     DISJOINT = "disjoint"
+    ALLOW = "allow"
+
+
+class Permission(Enum):
+    """What passes may do that changes the last bits of floats; the value is its name in `tl.allow`.
+
+    `approximate`: functions in their fast forms, up to 4 ULP. `contract`: a product and a sum as one operation that
+    rounds once, `tl.fma`. No pass makes use of the others so far. `low_precision_dot`: dot products of bfloat16.
+    `reassociate`: sums regrouped that no `tl.reduce` says. `rescale`: exp(a) * exp(b) as exp(a + b).
+    """
+
+    APPROXIMATE = "approximate"
+    CONTRACT = "contract"
+    LOW_PRECISION_DOT = "low_precision_dot"
+    REASSOCIATE = "reassociate"
+    RESCALE = "rescale"
 
 
 # Sets of entries of a buffer.
 Rows: TypeAlias = tuple[tuple[int, ...], ...]
-AttrValue: TypeAlias = str | int | Rows | None
+AttrValue: TypeAlias = str | int | Rows | tuple[Permission, ...] | None
 
 # For each key: whether it is about a buffer, and the type of its value. DISJOINT is about a plan, whose entries are
 # byte offsets of views: in each row, all views at one entry lie apart from those at any other, while the body runs.
@@ -198,6 +214,7 @@ PAYLOADS: dict[AttrKey, tuple[bool, type]] = {
     AttrKey.EXTERN_SCOPE: (False, type(None)),
     AttrKey.PRAGMA: (False, str),
     AttrKey.DISJOINT: (True, tuple),
+    AttrKey.ALLOW: (False, tuple),
 }
 
 

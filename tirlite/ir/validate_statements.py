@@ -14,13 +14,15 @@ from tirlite.ir.node import Node
 from tirlite.ir.stmt import (
     PAYLOADS,
     Assert,
+    AttrKey,
     AttrStmt,
+    AttrValue,
     Evaluate,
     For,
     ForKind,
     IfThenElse,
     Let,
-    Rows,
+    Permission,
     SeqStmt,
     Store,
     View,
@@ -373,12 +375,19 @@ def attr_payload(node: AttrStmt) -> Message | None:
     if type(node.value) is not payload:
         wanted = "no value" if payload is type(None) else f"a value of type {payload.__name__}"
         return AttrPayload(node.key.value, f"takes {wanted}, not {node.value!r}")
+    if node.key is AttrKey.ALLOW and not _are_permissions(node.value):
+        return AttrPayload(node.key.value, f"takes permissions, each once, not {node.value!r}")
     if isinstance(node.value, tuple) and node.buffer is not None and not _are_rows(node.value, node.buffer):
         return AttrPayload(node.key.value, f"takes rows of entries of `{node.buffer.name}`, which holds i64")
     return None
 
 
-def _are_rows(value: Rows, plan: Buffer) -> bool:
+def _are_permissions(value: AttrValue) -> bool:
+    assert isinstance(value, tuple)
+    return 0 < len(set(value)) == len(value) and all(isinstance(each, Permission) for each in value)
+
+
+def _are_rows(value: tuple[object, ...], plan: Buffer) -> bool:
     """Whether each row names entries of the buffer in ascending order."""
     count = plan.shape[0].value if len(plan.shape) == 1 and isinstance(plan.shape[0], IntImm) else 0
     return plan.dtype == i64 and all(

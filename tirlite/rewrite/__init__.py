@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tirlite.rewrite.threads.inject_virtual import InjectVirtualThreads
     from tirlite.rewrite.threads.split import SplitThreads
     from tirlite.rewrite.unroll_loops import UnrollLoops
+    from tirlite.rewrite.use_permissions import UsePermissions
     from tirlite.rewrite.vectorize_loops import VectorizeLoops
 else:
     __getattr__ = late_names(
@@ -56,6 +57,7 @@ else:
             "storage_problem": "StorageProblem storage_problem",
             "storage_rewrite": "StorageRewrite",
             "unroll_loops": "UnrollLoops",
+            "use_permissions": "UsePermissions",
             "vectorize_loops": "VectorizeLoops",
         },
     )
@@ -86,6 +88,7 @@ __all__ = [
     "StorageProblem",
     "StorageRewrite",
     "UnrollLoops",
+    "UsePermissions",
     "VectorizeLoops",
     "default_pipeline",
     "run_pipeline",

@@ -14,6 +14,7 @@ from tirlite.rewrite.split_reductions import SplitReductions
 from tirlite.rewrite.storage_rewrite import StorageRewrite
 from tirlite.rewrite.threads.inject_virtual import InjectVirtualThreads
 from tirlite.rewrite.threads.split import SplitThreads
+from tirlite.rewrite.use_permissions import UsePermissions
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -41,6 +42,7 @@ def pipeline(options: Options) -> tuple[Pass, ...]:
         CheckReductions(),
         *options.passes,
         SplitReductions(),
+        UsePermissions(),
     )
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
     within = "auto" if options.strategy == "per_shape" else options.strategy

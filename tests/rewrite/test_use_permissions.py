@@ -1,0 +1,119 @@
+"""UsePermissions: what is granted is done in the lowered function, and nowhere else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.rewrite import Normalize, UsePermissions
+
+HEADER = """
+n = tl.dim("n")
+
+@tl.kernel
+def f(x: tl.f32[n], y: tl.f32[n], h: tl.f16[n], k: tl.i32[n]):
+    for i in range(n):
+"""
+
+
+def rewritten(*lines: str) -> tl.PrimFunc:
+    return UsePermissions()(Normalize()(tl.parse(HEADER + "".join(f"        {line}\n" for line in lines))))
+
+
+def expect(allowed: str, before: str, after: str) -> None:
+    found = rewritten(f"with tl.allow({allowed}):", f"    {before}")
+    wanted = Normalize()(tl.parse(HEADER + f"        {after}\n"))
+    assert tl.structural_equal(found, wanted), f"{found}\nis not\n{wanted}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("y[i] = x[i] * 2 + y[i]", "y[i] = tl.fma(x[i], 2, y[i])"),
+        ("y[i] = y[i] + x[i] * 2", "y[i] = tl.fma(x[i], 2, y[i])"),
+        ("y[i] = x[i] * 2 - y[i]", "y[i] = tl.fma(x[i], 2, -y[i])"),
+        ("y[i] = y[i] - x[i] * 2", "y[i] = tl.fma(-x[i], 2, y[i])"),
+        ("y[i] = x[i] * x[i] + y[i] * y[i]", "y[i] = tl.fma(y[i], y[i], x[i] * x[i])"),
+        ("y[i] = x[i] + (y[i] + x[i] * 3)", "y[i] = x[i] + tl.fma(x[i], 3, y[i])"),
+        ("k[i] = k[i] * 2 + 1", "k[i] = k[i] * 2 + 1"),
+        ("h[i] = h[i] * h[i] + h[i]", "h[i] = h[i] * h[i] + h[i]"),
+        ("y[i] = tl.tanh(x[i])", "y[i] = tl.tanh(x[i])"),
+    ],
+)
+def test_products_and_sums_are_contracted(before: str, after: str) -> None:
+    expect('"contract"', before, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("y[i] = tl.tanh(x[i])", "y[i] = tl.tanh(x[i], fast=True)"),
+        ("y[i] = tl.sqrt(x[i]) + tl.log(x[i], fast=True)", "y[i] = tl.sqrt(x[i]) + tl.log(x[i], fast=True)"),
+        ("y[i] = x[i] * 2 + y[i]", "y[i] = x[i] * 2 + y[i]"),
+    ],
+)
+def test_functions_are_approximated(before: str, after: str) -> None:
+    expect('"approximate"', before, after)
+
+
+def test_permissions_of_blocks_add_up_and_end_with_the_block() -> None:
+    found = rewritten(
+        'with tl.allow("contract"):',
+        "    y[i] = x[i] * 2 + y[i]",
+        '    with tl.allow("approximate"):',
+        "        y[i] = tl.sin(x[i]) * 2 + y[i]",
+        "y[i] = x[i] * 2 + y[i]",
+    )
+    wanted = tl.parse(
+        HEADER
+        + "        y[i] = tl.fma(x[i], 2, y[i])\n"
+        + "        y[i] = tl.fma(tl.sin(x[i], fast=True), 2, y[i])\n"
+        + "        y[i] = x[i] * 2 + y[i]\n"
+    )
+    assert tl.structural_equal(found, Normalize()(wanted)), str(found)
+
+
+def test_without_permissions_nothing_changes() -> None:
+    func = Normalize()(tl.parse(HEADER + "        y[i] = x[i] * 2 + tl.tanh(y[i])\n"))
+    assert UsePermissions()(func) is func
+
+
+def test_a_sum_of_products_is_exact_to_one_rounding_each() -> None:
+    n = tl.dim("n")
+
+    @tl.kernel(allow="contract")
+    def dot(a: tl.f64[n], b: tl.f64[n], y: tl.out[tl.f64[1]]):
+        total = tl.f64(0)
+        for i in tl.reduce(n):
+            total += a[i] * b[i]
+        y[0] = total
+
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal(100), rng.standard_normal(100)
+    assert "tl.fma(a[tl.ramp(i, 1, 32)]" in str(dot.lowered)
+    assert dot(a, b)[0] == tl.compile(dot.lowered).interpret(a, b)[0]
+    # The product of what rounds apart is lost without fma: (1 + e) * (1 - e) - 1 = -e * e.
+    tiny = 2.0**-30
+    assert dot(np.array([-1.0, 1 + tiny]), np.array([1.0, 1 - tiny]))[0] == -(tiny**2)
+
+
+def test_a_kernel_prints_its_permissions_and_reads_them_back() -> None:
+    n = tl.dim("n")
+
+    @tl.kernel(allow=("approximate", "contract"))
+    def f(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        for i in range(n):
+            y[i] = x[i] * 2 + 1
+
+    assert 'with tl.allow("approximate", "contract"):' in str(f.ir)
+    assert tl.structural_equal(tl.parse(str(f.ir)), f.ir)
+    assert tl.structural_equal(tl.compile(f.ir).lowered, f.lowered)
+
+
+@pytest.mark.parametrize("given", ["fast", ("contract", "quick"), 3])
+def test_unknown_permissions_are_refused(given: object) -> None:
+    with pytest.raises(tl.CallTypeError, match="option `allow` takes one or several of 'approximate', 'contract'"):
+        tl.kernel(allow=given)
+    with pytest.raises(tl.KernelError, match=r"tl\.allow"):
+        rewritten(f"with tl.allow({given!r}):", "    y[i] = 0")

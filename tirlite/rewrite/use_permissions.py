@@ -1,0 +1,78 @@
+"""UsePermissions does what `tl.allow` grants, and takes the grants out of the function."""
+
+from __future__ import annotations
+
+from tirlite.ir import (
+    Add,
+    AttrKey,
+    AttrStmt,
+    Call,
+    Expr,
+    Mul,
+    Neg,
+    Node,
+    Op,
+    Permission,
+    PrimFunc,
+    Rule,
+    Stmt,
+    Sub,
+    f32,
+    f64,
+    rewrite,
+    statements_of,
+)
+from tirlite.ir.demand import pass_call
+from tirlite.record import record
+
+
+@record
+class UsePermissions:
+    """Writes products that are added as `tl.fma` under `contract`, and functions in fast forms under `approximate`.
+
+    A product that is bound to a name of its own stays one. Halves stay as they are: they are computed in f32 anyhow.
+    """
+
+    name: str = "use-permissions"
+
+    @pass_call
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        if not any(stmt.key is AttrKey.ALLOW for stmt in statements_of(func.body, AttrStmt)):
+            return func
+        result = rewrite(func, {AttrStmt: _used})
+        assert isinstance(result, PrimFunc)
+        return result
+
+
+def _used(stmt: AttrStmt) -> Stmt:
+    if stmt.key is not AttrKey.ALLOW:
+        return stmt
+    assert isinstance(stmt.value, tuple)
+    rules: dict[type[Node], Rule] = {}
+    if Permission.CONTRACT in stmt.value:
+        rules |= {Add: _contracted_sum, Sub: _contracted_difference}
+    if Permission.APPROXIMATE in stmt.value:
+        rules[Call] = _approximated
+    body = rewrite(stmt.body, rules)
+    assert isinstance(body, Stmt)
+    return body
+
+
+def _contracted_sum(node: Add) -> Expr:
+    if isinstance(node.b, Mul):
+        return _fma(node, node.b.a, node.b.b, node.a)
+    return _fma(node, node.a.a, node.a.b, node.b) if isinstance(node.a, Mul) else node
+
+
+def _contracted_difference(node: Sub) -> Expr:
+    if isinstance(node.b, Mul):
+        return _fma(node, Neg(node.b.a), node.b.b, node.a)
+    return _fma(node, node.a.a, node.a.b, Neg(node.b)) if isinstance(node.a, Mul) else node
+
+
+def _fma(node: Expr, a: Expr, b: Expr, c: Expr) -> Expr:
+    return Call(node.dtype, Op.FMA, (a, b, c)) if node.dtype.scalar in (f32, f64) else node
+
+
+def _approximated(node: Call) -> Expr:
+    return node if node.op.fast is node.op else Call(node.dtype, node.op.fast, node.args)
