@@ -1,4 +1,4 @@
-"""A class with annotated names in, the class with these as its fields out: `@record`, a dataclass that costs no time.
+"""Makes the annotated names of a class its fields: `@record`, and the base `Record` for classes with few objects.
 
 What `dataclass(frozen=True, slots=True)` gives, and `fields` and `replace` of `dataclasses` take. That one compiles six
 methods for each class when its module is imported, half a millisecond a class, and tirlite has hundreds of them. Here
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, dataclass_transform, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, dataclass_transform, overload
 
 if TYPE_CHECKING:
     from inspect import Signature
@@ -73,8 +73,7 @@ def parts_of(cls: Any) -> Parts:
 
 def _made(cls: Any, *, frozen: bool, eq: bool, shown: bool, slots: bool, guarded: bool) -> Any:
     own = dict(vars(cls))
-    new = {name: (kind, own.get(name, MISSING)) for name, kind in cls.__annotations__.items()}
-    new = {name: part for name, part in new.items() if "ClassVar" not in str(part[0])}
+    new = _own_parts(cls)
     parts = {**(parts_of(cls) if cls.__base__ is not object else {}), **new}
     taken = compared = hashed = tuple(parts)
     # Of most records, nothing is told of any field: this runs for each class while tirlite is imported.
@@ -95,6 +94,13 @@ def _made(cls: Any, *, frozen: bool, eq: bool, shown: bool, slots: bool, guarded
     if "__init__" not in own:
         made.__init__ = _first_init(made, guarded=guarded)
     return made
+
+
+def _own_parts(cls: Any) -> Parts:
+    """The fields that the class itself declares."""
+    own = vars(cls)
+    parts = {name: (kind, own.get(name, MISSING)) for name, kind in cls.__annotations__.items()}
+    return {name: part for name, part in parts.items() if "ClassVar" not in str(part[0])}
 
 
 def _has(part: tuple[object, Any], what: str) -> bool:
@@ -308,3 +314,40 @@ _SHARED = {
     (frozen, guarded): _shared(frozen=frozen, guarded=guarded)
     for frozen, guarded in ((True, True), (True, False), (False, False))
 }
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Record:
+    """A base of frozen records: a subclass is one as it stands, and costs nothing but the list of its fields.
+
+    For hundreds of classes with few objects, like messages. Fields of bases come first. Objects are compared and
+    hashed by their class and fields.
+    """
+
+    __parts__: ClassVar[Parts] = {}
+
+    def __init_subclass__(cls) -> None:
+        own = _own_parts(cls)
+        cls.__parts__ = {**cls.__parts__, **own}
+        for name, (_, part) in own.items():
+            if isinstance(part, Field):
+                delattr(cls, name)
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        filled = _filled(self.__parts__, values, named)
+        if filled is None:
+            _compiled_init(type(self), guarded=True)(self, *values, **named)  # tells what is wrong with these
+        else:
+            vars(self).update(filled)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *vars(self).values()))
+
+    def __repr__(self) -> str:
+        return _repr(self)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        _no_setting(self, name, value)

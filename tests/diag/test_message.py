@@ -36,17 +36,17 @@ def test_fields_come_by_position_or_name_and_places_by_name() -> None:
 
 def test_a_subclass_adds_its_fields_behind() -> None:
     assert Shouted("a", "b", "?").mark == "?"
-    assert repr(Shouted("a")) == "Shouted(name='a', near='color', mark='!', span=None, related=None)"
+    assert repr(Shouted("a")) == "Shouted(name='a', near='color', mark='!')"
 
 
 @pytest.mark.parametrize("call", ["()", "('a', 'b', 'c')", "('a', name='b')", "('a', color=1)"])
 def test_wrong_fields_are_a_type_error(call: str) -> None:
-    with pytest.raises(TypeError, match="Misspelt takes name, near, span, related"):
+    with pytest.raises(TypeError, match=r"Misspelt\.__init__\(\)"):
         eval(f"Misspelt{call}")
 
 
 def test_it_is_frozen() -> None:
-    with pytest.raises(AttributeError, match="frozen"):
+    with pytest.raises(AttributeError, match="cannot assign to field 'name'"):
         Misspelt("a").name = "b"  # type: ignore[misc]
 
 
