@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.analysis import Extents, linear_sequence
+from tirlite.analysis import Extents
 from tirlite.analysis.in_place import in_place_candidates
 from tirlite.analysis.tvm_in_place import taken_by_tvm
 from tirlite.ir import Buffer, PrimFunc
@@ -13,7 +13,7 @@ def ancestor_in_place(func: PrimFunc) -> list[tuple[Buffer, Buffer]]:
     extents = Extents(func)
     return [
         (proof.destination, proof.source)
-        for proof in taken_by_tvm(func, in_place_candidates(func, linear_sequence(func)))
+        for proof in taken_by_tvm(func, in_place_candidates(func))
         if proof.destination.dtype == proof.source.dtype
         and extents.bytes(proof.destination) == extents.bytes(proof.source)
     ]

@@ -22,14 +22,14 @@ def _parameters(function: Callable[..., object]) -> list[str]:
 
 
 def _of_functions() -> dict[str, Callable[[object], object]]:
-    """All public passes, and all public functions whose first parameter is a PrimFunc."""
+    """All public passes, and all public functions whose first parameter is a PrimFunc, or its facts."""
     found: dict[str, Callable[[object], object]] = {}
     for module in (tl.passes, tl.analysis):
         for name in module.__all__:
             each = getattr(module, name)
             if inspect.isclass(each) and each is not tl.passes.Pass and _parameters(each.__call__)[1:] == ["func"]:
                 found[name] = each()
-            elif inspect.isfunction(each) and _parameters(each)[0] == "func":
+            elif inspect.isfunction(each) and _parameters(each)[0] in ("func", "facts"):
                 found[name] = each
     return found
 

@@ -11,6 +11,7 @@ from mutation.trial import Bug, Plant
 
 from tirlite.analysis import access
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Touch
+from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import child_of
 from tirlite.ir import Buffer, Call, For, IfThenElse, Load, PrimFunc, Store, View, While, statements, walk
 
@@ -40,8 +41,10 @@ def with_sequence(found: Callable[[PrimFunc], LinearSequence]) -> Plant:
     def plant(patch: pytest.MonkeyPatch) -> None:
         right = planned_storage.storage_problem
 
-        def problem(func: PrimFunc, *given: object, **options: object) -> object:
-            return right(func, *given, **{**options, "sequence": found(func)})
+        def problem(facts: Facts, *given: object, **options: object) -> object:
+            wrong = Facts(facts.func)
+            wrong.sequence = found(facts.func)
+            return right(wrong, *given, **options)
 
         patch.setattr(planned_storage, "storage_problem", problem)
 

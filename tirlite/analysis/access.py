@@ -3,8 +3,8 @@
 Source: the access-pattern finder of TVM's storage_rewrite (2017). A leaf statement that touches an allocated buffer is
 one entry. A composite (for, while, if, the outermost thread-bound loop, an extern scope) is two: one before its
 body and one after it. A touch is recorded at the level where its buffer was allocated: on the leaf itself where that
-stands beside the Allocate, else on the `after` of the composite, beside the Allocate, that holds it. Parameters are not
-tracked, and a view stands for the allocation at its root.
+stands beside the Allocate, else on the `after` of the composite, beside the Allocate, that holds it. Parameters
+are in no entry, and a view stands for the allocation at its root.
 """
 
 from __future__ import annotations
@@ -145,10 +145,14 @@ class Allocation:
 
 @record
 class LinearSequence:
-    """The entries, and the allocations, both in program order."""
+    """The entries, and the allocations, both in program order.
+
+    `params` are the buffer parameters, with their touches, as if they were allocated at the top of the function.
+    """
 
     entries: tuple[Entry, ...]
     allocations: tuple[Allocation, ...]
+    params: tuple[Allocation, ...] = ()
 
     def __str__(self) -> str:
         return "\n".join(str(entry) for entry in self.entries)
@@ -160,16 +164,7 @@ class LinearSequence:
 @of_prim_func
 def linear_sequence(func: PrimFunc) -> LinearSequence:
     """The linear access sequence of `func`; `str` of it has one line an entry."""
-    return _Finder().find(func)
-
-
-def parameter_touches(func: PrimFunc) -> dict[Buffer, Allocation]:
-    """The touches of each buffer parameter, as if it were allocated at the top of `func`."""
-    finder = _Finder()
-    params = {param: Allocation(param, finder.open[0]) for param in func.params if isinstance(param, Buffer)}
-    finder.roots.update(params)
-    finder.find(func)
-    return params
+    return _Finder(func).find()
 
 
 # What most expressions are made of: told apart by one look.
@@ -185,19 +180,23 @@ _Step: TypeAlias = tuple[Callable[[Stmt], None], Stmt]
 class _Finder:
     """One walk in program order, with a stack of the bodies that are open."""
 
-    def __init__(self) -> None:
+    def __init__(self, func: PrimFunc) -> None:
+        self.func = func
         self.entries: list[Entry] = []
         self.clock = 0
         self.allocations: list[Allocation] = []
-        self.roots: dict[Buffer, Allocation] = {}
         self.open: list[Region] = [Region(None, None, 0, -1)]
+        self.params = {param: Allocation(param, self.open[0]) for param in func.params if isinstance(param, Buffer)}
+        # By buffer or view: the allocation at its root, and the parameter.
+        self.roots: dict[Buffer, Allocation] = {}
+        self.given: dict[Buffer, Allocation] = {**self.params}
         self.pending: list[list[Access]] = [[]]  # for each open region, what its composite's `after` will list
         self.begun: list[int] = []  # for each open composite, the index of its `before`
         self.uses = ParamUses()
         self.visible: dict[Allocate, Visibility] = {}  # in the launch that is open
 
-    def find(self, func: PrimFunc) -> LinearSequence:
-        todo: list[Stmt | _Step] = [*reversed(func.body.stmts)]
+    def find(self) -> LinearSequence:
+        todo: list[Stmt | _Step] = [*reversed(self.func.body.stmts)]
         while todo:
             stmt = todo.pop()
             if isinstance(stmt, Store):
@@ -221,7 +220,7 @@ class _Finder:
             else:
                 self.leaf(stmt)
         self.open[0].after = self.clock
-        return LinearSequence(tuple(self.entries), tuple(self.allocations))
+        return LinearSequence(tuple(self.entries), tuple(self.allocations), tuple(self.params.values()))
 
     def tick(self) -> int:
         self.clock += 1
@@ -300,8 +299,9 @@ class _Finder:
         self.pending.append(accesses)
         if isinstance(stmt, View):
             self.touch(stmt.buffer.shape, region, position)
-            if stmt.source in self.roots:
-                self.roots[stmt.buffer] = self.roots[stmt.source]
+            for known in (self.roots, self.given):
+                if stmt.source in known:
+                    known[stmt.buffer] = known[stmt.source]
             self.touch(stmt.children(), region, position)
         elif isinstance(stmt, KernelCall):
             self.call(stmt, region, position)
@@ -356,6 +356,8 @@ class _Finder:
     ) -> None:
         root = self.roots.get(buffer)
         if root is None:
+            if buffer in self.given:
+                self.given[buffer].touches.append(Touch(kind, region, position, node, param))
             return
         root.touches.append(Touch(kind, region, position, node, param))
         # pending[k] belongs to the composite of open[k]; the list of a leaf stands one above them all.

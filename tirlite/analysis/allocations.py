@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tirlite.analysis.extents import Extents
-from tirlite.ir import Allocate, DType, PrimFunc, statements
-from tirlite.ir.demand import of_prim_func
+from tirlite.analysis.facts import Facts, of_facts
+from tirlite.ir import Allocate, DType, statements
 from tirlite.record import record
 from tirlite.sizes import Size
 
@@ -27,11 +26,11 @@ class AllocationSize:
         return f"{self.name}: {self.dtype}[{shape or '()'}] in {self.scope}"
 
 
-@of_prim_func
-def allocations(func: PrimFunc) -> tuple[AllocationSize, ...]:
-    """The Allocate statements of `func`, in program order. `str` of one is like `t: f32[n, 4] in global`."""
-    extents = Extents(func)
-    buffers = [node.buffer for node in statements(func.body) if isinstance(node, Allocate)]
+@of_facts
+def allocations(facts: Facts) -> tuple[AllocationSize, ...]:
+    """The Allocate statements of a function, in program order. `str` of one is like `t: f32[n, 4] in global`."""
+    extents = facts.extents
+    buffers = [node.buffer for node in statements(facts.func.body) if isinstance(node, Allocate)]
     return tuple(
         AllocationSize(b.name, b.dtype, tuple(extents.size(e) for e in b.shape), b.scope, extents.bytes(b))
         for b in buffers

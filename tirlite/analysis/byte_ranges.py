@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from tirlite.analysis.exactness import is_exact_index, is_exact_size, may_be_anything
-from tirlite.analysis.extents import Extents
-from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.facts import Facts, of_facts
 from tirlite.analysis.shape_plan import shape_plan
-from tirlite.ir import Add, Allocate, Buffer, Expr, IntImm, Mul, Neg, PrimFunc, Sub, View, statements, walk
-from tirlite.ir.demand import of_prim_func
+from tirlite.ir import Add, Allocate, Buffer, Expr, IntImm, Mul, Neg, Sub, View, statements, walk
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_le
 
@@ -28,11 +26,11 @@ class ByteRange:
     rows: frozenset[int] = frozenset()
 
 
-@of_prim_func
-def byte_ranges(func: PrimFunc) -> dict[Buffer, ByteRange]:
+@of_facts
+def byte_ranges(facts: Facts) -> dict[Buffer, ByteRange]:
     """The range of each parameter, allocation and view."""
-    extents, plan = Extents(func), shape_plan(func)
-    views = _Views(func, extents)
+    func, extents = facts.func, facts.extents
+    plan, views = shape_plan(func), _Views(facts)
     rows: dict[int, list[int]] = {}
     for number, row in enumerate(plan.rows if plan is not None else ()):
         for entry in row:
@@ -59,11 +57,10 @@ class _Views:
     Allocations are checked for that when they are made, and so is what is no more than one.
     """
 
-    def __init__(self, func: PrimFunc, extents: Extents) -> None:
-        self._func = func
-        self._extents = extents
-        self._is_bounded = not any(map(may_be_anything, extents.given.values()))
-        self._space: IndexSpace | None = None
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._extents = facts.extents
+        self._is_bounded = not any(map(may_be_anything, facts.extents.given.values()))
 
     def offset(self, view: View, root: Buffer) -> Size | None:
         most = self._extents.bytes(root) if view.source is root else None
@@ -80,8 +77,7 @@ class _Views:
             return size
         if self._is_bounded and self._is_polynomial(expr) and is_exact_size(size, self._extents.arrays):
             return size
-        self._space = self._space or IndexSpace(self._func, self._extents)
-        if self._space.size(expr) != size:
+        if self._facts.space.size(expr) != size:
             return None
         is_checked = most is not None and prove_le(0, size) is Proof.YES and prove_le(size, most) is Proof.YES
         return size if is_checked or is_exact_index(size, self._extents.arrays) else None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tirlite.analysis.access import AccessKind, Allocation, Region, Touch, parameter_touches
+from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
 from tirlite.analysis.call_demands import may_be_empty
 from tirlite.analysis.coverage import MOST_TOGETHER, count_that_overwrite
+from tirlite.analysis.facts import Facts
 from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.regions import by_statement, is_within, regions_between
 from tirlite.analysis.store_nest import trip_count
-from tirlite.ir import Buffer, For, ForKind, Function, KernelCall, PrimFunc
+from tirlite.ir import Buffer, For, ForKind, Function, KernelCall
 from tirlite.ir.callees import closure_of
 from tirlite.sizes import Proof, prove_le
 
@@ -18,7 +19,8 @@ from tirlite.sizes import Proof, prove_le
 class CallCoverage:
     """Which parameters functions overwrite, each function looked at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
         self._known: dict[Function, frozenset[Buffer]] = {}
 
     def count_that_overwrite(
@@ -54,17 +56,14 @@ class CallCoverage:
         if func not in self._known:
             for each in closure_of(func):
                 if each not in self._known:
-                    assert isinstance(each, PrimFunc)
-                    self._known[each] = frozenset(self._found(each))
+                    self._known[each] = frozenset(self._found(self._facts.of(each)))
         return self._known[func]
 
-    def _found(self, func: PrimFunc) -> Iterator[Buffer]:
-        space: IndexSpace | None = None
-        for param, allocation in parameter_touches(func).items():
-            if not param.volatile and any(touch.kind is AccessKind.WRITE for touch in allocation.touches):
-                space = space or IndexSpace(func)
-                if self._begins_anew(allocation, space):
-                    yield param
+    def _found(self, facts: Facts) -> Iterator[Buffer]:
+        for param, allocation in facts.params.items():
+            is_written = any(touch.kind is AccessKind.WRITE for touch in allocation.touches)
+            if is_written and not param.volatile and self._begins_anew(allocation, facts.space):
+                yield param
 
     def _begins_anew(self, allocation: Allocation, space: IndexSpace) -> bool:
         """Whether the first statements write some of a buffer, reading none, and the next ones overwrite all of it."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from tirlite.analysis.access import AccessKind, Allocation, Region, Touch, parameter_touches
+from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
 from tirlite.analysis.addresses import Addresses
-from tirlite.analysis.definitions import Definitions
 from tirlite.analysis.dependence import find_reversal
-from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.facts import Facts
 from tirlite.ir import (
     Allocate,
     Assert,
@@ -41,9 +40,9 @@ _MOST_PAIRS = 1024
 class Fusion:
     """Answers for the loops of one function."""
 
-    def __init__(self, func: PrimFunc) -> None:
-        self._func = func
-        self._definitions = Definitions(func)
+    def __init__(self, facts: Facts) -> None:
+        self._func = facts.func
+        self._definitions = facts.definitions
 
     def root(self, buffer: Buffer) -> Buffer:
         """The buffer whose storage this one lies in."""
@@ -59,12 +58,12 @@ class Fusion:
         alone = None if mine & others else self._alone(fused, around)
         if alone is None:
             return False
-        addresses = Addresses(IndexSpace(alone))
-        for allocation in parameter_touches(alone).values():
-            pairs = list(_conflicts(allocation, mine, others, addresses))
+        facts = Facts(alone)
+        for allocation in facts.sequence.params:
+            pairs = list(_conflicts(allocation, mine, others, facts.addresses))
             if len(pairs) > _MOST_PAIRS:
                 return False
-            if any(find_reversal(addresses, a, b, _body_around(fused, a)) is not None for a, b in pairs):
+            if any(find_reversal(facts.addresses, a, b, _body_around(fused, a)) is not None for a, b in pairs):
                 return False
         return True
 

@@ -15,12 +15,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch, linear_sequence
-from tirlite.analysis.extents import Extents
-from tirlite.analysis.lifetimes import Lifetime, lifetimes_of
+from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch
+from tirlite.analysis.facts import Facts, of_facts
+from tirlite.analysis.lifetimes import Lifetime
 from tirlite.analysis.same_elements import PlainMeetings
-from tirlite.ir import Allocate, PrimFunc, Stmt, View
-from tirlite.ir.demand import of_prim_func
+from tirlite.ir import Allocate, Stmt, View
 
 if TYPE_CHECKING:
     from tirlite.analysis.in_place_proof import InPlaceProof
@@ -39,28 +38,21 @@ _COMPARED_ON_AVERAGE = 16
 _COMPARED_AT_LEAST = 10_000
 
 
-@of_prim_func
-def in_place_candidates(
-    func: PrimFunc,
-    sequence: LinearSequence | None = None,
-    lifetimes: Sequence[Lifetime] | None = None,
-    extents: Extents | None = None,
-) -> tuple[InPlaceProof, ...]:
+@of_facts
+def in_place_candidates(facts: Facts) -> tuple[InPlaceProof, ...]:
     """A proof for each pair of allocations of which one is born while the other one dies.
 
-    `func` is in normal form (see `Normalize`). The two are of one scope and allocated in one body, and live together
-    during one statement alone, or a few in a row: from the first that touches the destination to the last that touches
-    the source. They stand in that body, or in a branch of an `if` there. Left out are pairs of which a statement is
-    plainly seen to overwrite what one after it reads. `sequence`, `lifetimes` (one for each allocation of the sequence,
-    in order) and `extents` are those of `func`, where they are known already. In order of the destination's allocation.
+    The function is in normal form (see `Normalize`). The two are of one scope and allocated in one body, and live
+    together during one statement alone, or a few in a row: from the first that touches the destination to the last that
+    touches the source. They stand in that body, or in a branch of an `if` there. Left out are pairs of which a
+    statement is plainly seen to overwrite what one after it reads. In order of the destination's allocation.
     """
-    sequence = sequence or linear_sequence(func)
-    pairs = list(_Meetings(sequence, lifetimes or lifetimes_of(sequence)).pairs())
+    pairs = list(_Meetings(facts.sequence, facts.lifetimes).pairs())
     if not pairs:
         return ()
     from tirlite.analysis.in_place_prover import Callees, Prover  # most functions have no such pairs
 
-    prover = Prover(func, extents, Callees(), _COMPARED_AT_LEAST + _COMPARED_ON_AVERAGE * len(pairs))
+    prover = Prover(facts, Callees(facts), _COMPARED_AT_LEAST + _COMPARED_ON_AVERAGE * len(pairs))
     return tuple([prover.proof(*pair) for pair in pairs])
 
 

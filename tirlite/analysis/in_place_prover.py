@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from tirlite.analysis.access import AccessKind, Allocation, Region, Touch, parameter_touches
-from tirlite.analysis.addresses import Addresses
+from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
 from tirlite.analysis.call_demands import may_be_empty
 from tirlite.analysis.dependence import exclude_each_other, find_reversal, plainly_ordered, shared_loops
-from tirlite.analysis.extents import Extents
+from tirlite.analysis.facts import Facts
 from tirlite.analysis.in_place_proof import (
     AddressTaken,
     ExternCode,
@@ -30,7 +29,6 @@ from tirlite.analysis.in_place_proof import (
     WrittenBefore,
     WrittenTooEarly,
 )
-from tirlite.analysis.index_space import IndexSpace
 from tirlite.ir import (
     AttrKey,
     AttrStmt,
@@ -40,7 +38,6 @@ from tirlite.ir import (
     Function,
     KernelCall,
     Load,
-    PrimFunc,
     Steps,
     Stmt,
     Store,
@@ -60,22 +57,20 @@ _Uses: TypeAlias = tuple[Sequence[Touch], Sequence[Touch]]
 class Callees:
     """Proofs about the parameters of functions that are called, each made once."""
 
-    def __init__(self) -> None:
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
         self._provers: dict[Function, Prover] = {}
-        self._touches: dict[Function, dict[Buffer, Allocation]] = {}
         self._known: dict[tuple[Function, Buffer, Buffer], Obstacle | None] = {}
 
     def obstacle(self, func: Function, destination: Buffer, source: Buffer) -> Steps[Obstacle | None]:
         """What stands against two parameters of `func` in one place."""
         key = (func, destination, source)
         if key not in self._known:
+            facts = self._facts.of(func)
             if func not in self._provers:
-                assert isinstance(func, PrimFunc)
-                self._provers[func] = Prover(func, None, self, _COMPARED_IN_CALLEE)
-                self._touches[func] = parameter_touches(func)
-            touches = self._touches[func]
+                self._provers[func] = Prover(facts, self, _COMPARED_IN_CALLEE)
             prover = self._provers[func]
-            pair = touches[destination], touches[source]
+            pair = facts.params[destination], facts.params[source]
             self._known[key] = yield prover.obstacle(*pair, (pair[0].touches, pair[1].touches))
         return self._known[key]
 
@@ -83,13 +78,13 @@ class Callees:
 class Prover:
     """Looks for what stands against a pair. `budget` bounds how many accesses are compared in all."""
 
-    def __init__(self, func: PrimFunc, extents: Extents | None, callees: Callees, budget: int) -> None:
+    def __init__(self, facts: Facts, callees: Callees, budget: int) -> None:
         self.budget = budget
         self.callees = callees
-        self.addresses = Addresses(IndexSpace(func, extents))
-        definitions = self.addresses.space.definitions
+        self.addresses = facts.addresses
+        definitions = facts.definitions
         self.has_views = bool(definitions.views)
-        self.has_calls = next(statements_of(func.body, KernelCall), None) is not None
+        self.has_calls = next(statements_of(facts.func.body, KernelCall), None) is not None
         self.remarked = {definitions.root(buffer) for buffer in definitions.remarked}
 
     def proof(

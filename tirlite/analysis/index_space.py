@@ -47,9 +47,9 @@ class IndexSpace:
     The value is equal to the size modulo 2**64, and equal to it where `is_exact` says so.
     """
 
-    def __init__(self, func: PrimFunc, extents: Extents | None = None) -> None:
+    def __init__(self, func: PrimFunc, extents: Extents | None = None, definitions: Definitions | None = None) -> None:
         self.extents = extents or Extents(func)
-        self.definitions = Definitions(func)
+        self.definitions = definitions or Definitions(func)
         self._values: dict[Var, Size] = {}
         self._counters: dict[For, Unknown] = {}
 

@@ -6,23 +6,21 @@ from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING
 
-from tirlite.analysis.extents import Extents
-from tirlite.ir import Buffer, Expr, PrimFunc
+from tirlite.analysis.facts import Facts
+from tirlite.ir import Buffer, Expr
 from tirlite.sizes import Proof, Size, maximum, prove_le
 from tirlite.sizes.unknown import ends
 
 if TYPE_CHECKING:
-    from tirlite.analysis.index_space import IndexSpace
     from tirlite.analysis.room import Room
 
 
 class MostBytes:
     """Bounds on the bytes of buffers, for allocations that are to leave the loops that their extents depend on."""
 
-    def __init__(self, func: PrimFunc, extents: Extents) -> None:
-        self._func = func
-        self._extents = extents
-        self._space: IndexSpace | None = None
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._extents = facts.extents
         self._room: Room | None = None
 
     def of(self, buffer: Buffer) -> Size | None:
@@ -48,12 +46,11 @@ class MostBytes:
 
     def _bound(self, extent: Expr) -> Size | None:
         from tirlite.analysis.index_map import is_computed
-        from tirlite.analysis.index_space import IndexSpace
         from tirlite.analysis.room import Room
 
-        if self._space is None or self._room is None:
-            self._space, self._room = IndexSpace(self._func, self._extents), Room(self._func, self._extents)
-        size = self._space.size(extent)
+        if self._room is None:
+            self._room = Room(self._facts.func, self._extents)
+        size = self._facts.space.size(extent)
         low, high = ends(size)
         least, checked = self._room.ends(extent)
         if not is_computed(size):

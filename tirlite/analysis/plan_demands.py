@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tirlite.analysis.extents import Extents
+from tirlite.analysis.facts import Facts, of_facts
 from tirlite.analysis.most_bytes import MostBytes
 from tirlite.analysis.shape_plan import alignment_at, shape_plan
-from tirlite.ir import Allocate, Buffer, IntImm, PrimFunc, Var, View, statements
-from tirlite.ir.demand import of_prim_func
+from tirlite.ir import Allocate, Buffer, IntImm, Var, View, statements
 from tirlite.plan import Conditions
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, dims_of, maximum
@@ -23,18 +22,17 @@ class PlanDemands:
     variables: Mapping[Dim, Var]
 
 
-@of_prim_func
-def plan_demands(func: PrimFunc) -> PlanDemands | None:
-    """What `func` demands of its plan, told by its statements alone; None where it takes none.
+@of_facts
+def plan_demands(facts: Facts) -> PlanDemands | None:
+    """What a function demands of its plan, told by its statements alone; None where it takes none.
 
     Bytes that differ from iteration to iteration count as the most that they can be; those without a bound are those
     of no view that a storage rewrite makes, and count as none.
     """
-    plan = shape_plan(func)
+    plan = shape_plan(facts.func)
     if plan is None:
         return None
-    extents = Extents(func)
-    most = MostBytes(func, extents)
+    most = MostBytes(facts)
     count = plan.buffer.shape[0]
     assert isinstance(count, IntImm)
     arenas, aligns = [-1] * count.value, [1] * count.value
@@ -49,4 +47,4 @@ def plan_demands(func: PrimFunc) -> PlanDemands | None:
             sizes[entry] = maximum(sizes[entry], most.of(stmt.buffer) or 0)
     dims = dict.fromkeys(dim for size in sizes for dim in dims_of(size))
     conditions = Conditions(tuple(arenas), tuple(aligns), plan.rows)
-    return PlanDemands(conditions, tuple(sizes), {dim: extents.variables[dim] for dim in dims})
+    return PlanDemands(conditions, tuple(sizes), {dim: facts.extents.variables[dim] for dim in dims})

@@ -4,45 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tirlite.analysis.access import AccessKind, Allocation, Region, Touch, linear_sequence
-from tirlite.analysis.addresses import Addresses
-from tirlite.analysis.extents import Extents
-from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
+from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import is_plain, path_to
-from tirlite.ir import Load, PrimFunc, Store
+from tirlite.ir import Load, Store
 from tirlite.ir.shape_loads import loads_in_shapes
-from tirlite.record import record
 
 
-@record
-class Temporaries:
-    """The allocations that a pass may move and reshape, and what their indices can be.
+def temporaries(facts: Facts) -> list[Allocation]:
+    """The allocations that a pass may move and reshape.
 
     Not among them: what is volatile, has views, has its address handed on or an attribute about it, is touched by
     threads or in an extern scope, or is loaded in the shape of another buffer; and what nothing touches.
     """
-
-    space: IndexSpace
-    addresses: Addresses
-    allocations: tuple[Allocation, ...]
-
-
-def temporaries(func: PrimFunc) -> Temporaries:
-    """The temporaries of a function in normal form (see `Normalize`)."""
-    space = IndexSpace(func, Extents(func))
-    in_shapes = frozenset(loads_in_shapes(func))
-    kept = {space.definitions.root(view) for view in space.definitions.views}
-    kept |= {space.definitions.root(remarked) for remarked in space.definitions.remarked}
-    found = [
+    if not facts.sequence.allocations:
+        return []
+    definitions, in_shapes = facts.definitions, frozenset(loads_in_shapes(facts.func))
+    kept = {definitions.root(buffer) for buffer in (*definitions.views, *definitions.remarked)}
+    return [
         each
-        for each in linear_sequence(func).allocations
+        for each in facts.sequence.allocations
         if each.touches
         and each.buffer not in kept
         and not (each.buffer.volatile or each.buffer.dtype.is_handle)
         and is_plain(each.home, None)
         and all(_is_plain_touch(touch, each) and touch.node not in in_shapes for touch in each.touches)
     ]
-    return Temporaries(space, Addresses(space), tuple(found))
 
 
 def _is_plain_touch(touch: Touch, allocation: Allocation) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tirlite.analysis.access import Allocation, Region, Touch
-from tirlite.analysis.temporaries import Temporaries
+from tirlite.analysis.addresses import Addresses
 from tirlite.ir import Load, Store
 from tirlite.record import record
 from tirlite.sizes import Size, maximum, minimum
@@ -21,20 +21,20 @@ class Span:
     extent: Size
 
 
-def touched_part(allocation: Allocation, found: Temporaries) -> tuple[Span | None, ...]:
+def touched_part(allocation: Allocation, addresses: Addresses) -> tuple[Span | None, ...]:
     """For each axis what is touched while the body of the allocation runs once; None where no bounds are known.
 
     What conditions around an access leave out counts as touched. An extent may be 0 or less where a loop never runs.
     """
     inner = _loops_inside(allocation)
-    return tuple(_span(axis, allocation.touches, inner, found) for axis in range(len(allocation.buffer.shape)))
+    return tuple(_span(axis, allocation.touches, inner, addresses) for axis in range(len(allocation.buffer.shape)))
 
 
-def _span(axis: int, touches: Sequence[Touch], inner: set[object], found: Temporaries) -> Span | None:
+def _span(axis: int, touches: Sequence[Touch], inner: set[object], addresses: Addresses) -> Span | None:
     fixed: Size | None = None
     low: Size | None = None
     high: Size | None = None
-    for index in _indices(axis, touches, found):
+    for index in _indices(axis, touches, addresses):
         parts = _parted(index, inner)
         if parts is None or (fixed is not None and parts[0] != fixed):
             return None
@@ -46,10 +46,10 @@ def _span(axis: int, touches: Sequence[Touch], inner: set[object], found: Tempor
     return Span(fixed + low, high - low + 1)
 
 
-def _indices(axis: int, touches: Sequence[Touch], found: Temporaries) -> Iterator[Size]:
+def _indices(axis: int, touches: Sequence[Touch], addresses: Addresses) -> Iterator[Size]:
     for touch in touches:
         assert isinstance(touch.node, Load | Store)
-        yield found.addresses.of(touch.node).indices[axis]
+        yield addresses.of(touch.node).indices[axis]
 
 
 def _parted(index: Size, inner: set[object]) -> tuple[Size, Size, Size] | None:

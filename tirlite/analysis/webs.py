@@ -15,7 +15,7 @@ from dataclasses import field
 from tirlite.analysis.access import Allocation, Region, Touch
 from tirlite.analysis.call_coverage import CallCoverage
 from tirlite.analysis.coverage import MOST_TOGETHER
-from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import by_statement, child_of, path_to
 from tirlite.ir import Buffer, For, ForKind, IfThenElse, Node, Steps, While, run
 from tirlite.record import record
@@ -34,7 +34,7 @@ class Web:
 
 
 def webs_of(
-    allocation: Allocation, space: IndexSpace, views: Mapping[Buffer, Buffer], calls: CallCoverage | None = None
+    allocation: Allocation, facts: Facts, views: Mapping[Buffer, Buffer], calls: CallCoverage | None = None
 ) -> list[Web]:
     """The webs of an allocation in order of their first touch; touches that no web can tell apart are of one.
 
@@ -42,17 +42,17 @@ def webs_of(
     one web, and with views all webs stay in the body of the allocation. It is neither volatile nor is its address
     handed on. `calls` keeps what is known of functions from one allocation to the next.
     """
-    return _Finder(allocation, space, views, calls or CallCoverage()).find()
+    return _Finder(allocation, facts, views, calls or CallCoverage(facts)).find()
 
 
 class _Finder:
     """One walk over the touches, body by body, with the webs as disjoint sets of numbers."""
 
     def __init__(
-        self, allocation: Allocation, space: IndexSpace, views: Mapping[Buffer, Buffer], calls: CallCoverage
+        self, allocation: Allocation, facts: Facts, views: Mapping[Buffer, Buffer], calls: CallCoverage
     ) -> None:
         self.allocation = allocation
-        self.space = space
+        self.space = facts.space
         self.views = views
         self.calls = calls
         self.parents: list[int] = []

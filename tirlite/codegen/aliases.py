@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tirlite.analysis.facts import Facts
 from tirlite.analysis.shape_plan import alignment_at
 from tirlite.codegen.text import ModuleText
-from tirlite.ir import Buffer, For, Load, PrimFunc, Store, View, While, walk
+from tirlite.ir import Buffer, For, Load, Store, View, While, walk
 
 if TYPE_CHECKING:
     from tirlite.analysis import ByteRange
@@ -24,9 +25,9 @@ MOST = 64
 class Aliases:
     """The notes for the accesses of loop nests, in one module."""
 
-    def __init__(self, func: PrimFunc, tracked: tuple[Buffer, ...], module: ModuleText) -> None:
+    def __init__(self, facts: Facts, tracked: tuple[Buffer, ...], module: ModuleText) -> None:
         """`tracked` are the allocations that share a pointer."""
-        self.ranges = _ranges_in(func, tracked) if tracked else {}
+        self.ranges = _ranges_in(facts, tracked) if tracked else {}
         self.module = module
         self.domain = ""
         self.scopes: dict[ByteRange, str] = {}
@@ -68,7 +69,7 @@ class Aliases:
         return self.lists[scopes]
 
 
-def _ranges_in(func: PrimFunc, roots: tuple[Buffer, ...]) -> dict[Buffer, ByteRange]:
+def _ranges_in(facts: Facts, roots: tuple[Buffer, ...]) -> dict[Buffer, ByteRange]:
     from tirlite.analysis import byte_ranges
 
-    return {buffer: found for buffer, found in byte_ranges(func).items() if found.root in roots}
+    return {buffer: found for buffer, found in byte_ranges(facts).items() if found.root in roots}

@@ -10,29 +10,29 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tirlite.ir import Buffer, Expr, FloorDiv, FloorMod, IntImm, Let, Max, Min, PrimFunc, Var, View, statements, walk
+from tirlite.ir import Buffer, Expr, FloorDiv, FloorMod, IntImm, Let, Max, Min, Var, View, statements, walk
 
 if TYPE_CHECKING:
-    from tirlite.analysis.index_space import IndexSpace
+    from tirlite.analysis.facts import Facts
     from tirlite.sizes import Size
 
 # What gives another value where an operand has wrapped around; sums and products are right modulo 2**64.
 _SENSITIVE = (FloorDiv, FloorMod, Min, Max)
 
 
-def doubtful_buffers(func: PrimFunc) -> tuple[Buffer, ...]:
-    """Fresh views of `func` with those extents alone that are known on entry, and not proved to be possible.
+def doubtful_buffers(facts: Facts) -> tuple[Buffer, ...]:
+    """Fresh views of a function with those extents alone that are known on entry, and not proved to be possible.
 
     These are over the dims and parameters of the function.
     """
     views = [
         stmt.buffer
-        for stmt in statements(func.body)
+        for stmt in statements(facts.func.body)
         if isinstance(stmt, View) and stmt.fresh and not all(isinstance(e, IntImm) for e in stmt.buffer.shape)
     ]
     if not views:
         return ()
-    doubts = _Doubts(func)
+    doubts = _Doubts(facts)
     found: list[Buffer] = []
     for view in views:
         if doubtful := [doubt for extent in view.shape if (doubt := doubts.of(extent)) is not None]:
@@ -43,16 +43,13 @@ def doubtful_buffers(func: PrimFunc) -> tuple[Buffer, ...]:
 class _Doubts:
     """For extents the expressions over dims and parameters that must be 0 or more, and computed without wrapping."""
 
-    def __init__(self, func: PrimFunc) -> None:
-        from tirlite.analysis.extents import Extents
-
-        self._func = func
-        self._extents = Extents(func)
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._extents = facts.extents
         self._lets: dict[Var, Expr] = {}
         self._sensitive: set[Var] = set()
-        self._space: IndexSpace | None = None
         self._proved: dict[Size, bool] = {}
-        for stmt in statements(func.body):
+        for stmt in statements(facts.func.body):
             if isinstance(stmt, Let):
                 self._lets[stmt.var] = stmt.value
                 if self._is_sensitive(stmt.value):
@@ -87,7 +84,4 @@ class _Doubts:
 
     def _is_exact(self, extent: Expr, size: Size) -> bool:
         """Whether the extent cannot have wrapped around on the way to its value."""
-        from tirlite.analysis.index_space import IndexSpace
-
-        self._space = self._space or IndexSpace(self._func, self._extents)
-        return self._space.size(extent) == size
+        return self._facts.space.size(extent) == size

@@ -21,7 +21,8 @@ from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, Var, callees, cal
 from tirlite.record import record
 
 if TYPE_CHECKING:
-    from tirlite.analysis import ByteRange, Extents
+    from tirlite.analysis import ByteRange
+    from tirlite.analysis.facts import Facts
 
 # A function that is called more often is not copied into its callers: LLVM's time would grow with their number.
 _MOST_COPIES = 3
@@ -44,7 +45,8 @@ class Version:
 class Versions:
     """The functions that a module needs beside its kernel, each with a name; those in `pending` are not yet written."""
 
-    def __init__(self, func: PrimFunc, prefix: str) -> None:
+    def __init__(self, facts: Facts, prefix: str) -> None:
+        func, self.facts = facts.func, facts
         self.uses = ParamUses()
         self.pending: deque[Version] = deque()
         self._prefix = prefix
@@ -65,20 +67,14 @@ class Calls:
     """Writes the calls in one function."""
 
     def __init__(self, func: PrimFunc, versions: Versions) -> None:
-        self._func = func
+        self.facts = versions.facts.of(func)
         self.versions = versions
-
-    @cached_property
-    def extents(self) -> Extents:
-        from tirlite.analysis import Extents
-
-        return Extents(self._func)
 
     @cached_property
     def _ranges(self) -> dict[Buffer, ByteRange]:
         from tirlite.analysis import byte_ranges
 
-        return byte_ranges(self._func)
+        return byte_ranges(self.facts)
 
     def write(self, call: KernelCall, values: Expressions, out: KernelFunction) -> None:
         """Raises KernelError for an extent that surely does not fit."""
@@ -106,7 +102,7 @@ class Calls:
 
         inside = Expressions(out, Environment())
         inside.environment.variables.update(known)
-        for demand in demands_of(call, self.extents):
+        for demand in demands_of(call, self.facts.extents):
             if demand.proof is Proof.YES:
                 continue
             fault = CallExtent(demand.told(call.callee.name), span=call.span)

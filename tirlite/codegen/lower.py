@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis import shape_plan
+from tirlite.analysis.facts import Facts
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.doubtful import doubtful_buffers
 from tirlite.codegen.entry import define_entry
@@ -62,11 +63,12 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
     With `debug` the code checks itself, and parallel loops run in order. Raises KernelError for what native code cannot
     do.
     """
+    facts = Facts(func)
     storage = assign_homes(func).on_heap() if debug else assign_homes(func, workers)
-    workspace = Workspace.of(storage, () if debug else doubtful_buffers(func))
+    workspace = Workspace.of(storage, () if debug else doubtful_buffers(facts))
     module = ModuleText()
     name = "tirlite_" + _legal(func.name)
-    versions = Versions(func, name)
+    versions = Versions(facts, name)
     statements_of = _checked_statements(func, versions, module) if debug else _plain_statements(versions, module)
     statements = statements_of(func, name, storage)
     try:
@@ -110,7 +112,7 @@ def _legal(name: str) -> str:
 def _plain_statements(versions: Versions, module: ModuleText) -> _Maker:
     def statements(func: PrimFunc, name: str, storage: Storage) -> Statements:
         out = KernelFunction(module, storage.line)
-        aliases = Aliases(func, storage.of(Home.WORKSPACE), module)
+        aliases = Aliases(versions.facts.of(func), storage.of(Home.WORKSPACE), module)
         values = Expressions(out, Environment())
         return Statements(out, values, name, storage, Weights(func.body), aliases, Calls(func, versions))
 
@@ -127,7 +129,8 @@ def _checked_statements(kernel: PrimFunc, versions: Versions, module: ModuleText
     def statements(func: PrimFunc, name: str, storage: Storage) -> Statements:
         out = KernelFunction(module, storage.line)
         heap = storage.of(Home.HEAP) if func is kernel else ()
-        aliases = (Aliases(func, heap, module), Aliases(func, heap, module))
+        facts = versions.facts.of(func)
+        aliases = (Aliases(facts, heap, module), Aliases(facts, heap, module))
         calls = CheckedCalls(func, versions)
         return CheckedStatements(out, func.span, shadows, name, storage, Weights(func.body), aliases, calls)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tirlite.analysis.definitions import Definitions
+from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import SPELLING, Mixture, Obstacle, Reading, update_of, updates_in
 from tirlite.diag import KernelError, Message
 from tirlite.ir import For, ForKind, PrimFunc, Stmt, Store, statements_of
-from tirlite.ir.demand import pass_call
 from tirlite.record import record
+from tirlite.rewrite.pipeline import FactsPass
 
 
 class ReductionRead(Message):
@@ -67,21 +67,17 @@ class ReductionCarried(Message):
 
 
 @record
-class CheckReductions:
+class CheckReductions(FactsPass):
     """Refuses a function in normal form with a `tl.reduce` loop that may not be regrouped, telling the accesses."""
 
     name: str = "check-reductions"
 
-    @pass_call
-    def __call__(self, func: PrimFunc) -> PrimFunc:
-        loops = [loop for loop in statements_of(func.body, For) if loop.kind is ForKind.REDUCE]
-        definitions = Definitions(func) if loops else None
-        for loop in loops:
-            assert definitions is not None
-            found = updates_in(loop, definitions)
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        for loop in statements_of(facts.func.body, For):
+            found = updates_in(loop, facts.definitions) if loop.kind is ForKind.REDUCE else ()
             if not isinstance(found, tuple):
                 raise _message(found, loop.var.name).error()
-        return func
+        return facts.func
 
 
 def _message(found: Obstacle, loop: str) -> Message:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tirlite.analysis.access import Allocation
-from tirlite.analysis.temporaries import Temporaries, temporaries
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.temporaries import temporaries
 from tirlite.analysis.touched_part import Span, touched_part
 from tirlite.ir import Broadcast, Expr, Load, PrimFunc, Ramp, Store, Sub
-from tirlite.ir.demand import pass_call
 from tirlite.record import record
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
 from tirlite.rewrite.affine_exprs import index_expr
+from tirlite.rewrite.pipeline import FactsPass
 from tirlite.sizes import Proof, Size, maximum, prove_le, prove_lt
 from tirlite.sizes.unknown import is_nonnegative
 
@@ -22,7 +23,7 @@ _MUCH = 1 << 15
 
 
 @record
-class CompactBuffers:
+class CompactBuffers(FactsPass):
     """Shrinks each temporary to what one execution of the body that it is allocated in touches.
 
     Along an axis, the least index becomes 0, if all indices move alike with the loops around the body. An axis is left
@@ -32,21 +33,19 @@ class CompactBuffers:
 
     name: str = "compact-buffers"
 
-    @pass_call
-    def __call__(self, func: PrimFunc) -> PrimFunc:
-        found = temporaries(func)
+    def rewritten(self, facts: Facts) -> PrimFunc:
         accesses = Accesses()
-        for allocation in found.allocations:
-            spans = _worthwhile(allocation, found)
+        for allocation in temporaries(facts):
+            spans = _worthwhile(allocation, facts)
             if any(spans):
-                _compact(allocation, spans, found, accesses)
-        return accesses.apply(func)
+                _compact(allocation, spans, facts, accesses)
+        return accesses.apply(facts.func)
 
 
-def _worthwhile(allocation: Allocation, found: Temporaries) -> list[Span | None]:
+def _worthwhile(allocation: Allocation, facts: Facts) -> list[Span | None]:
     spans: list[Span | None] = []
-    for span, extent in zip(touched_part(allocation, found), allocation.buffer.shape, strict=True):
-        size = found.space.extents.size(extent)
+    for span, extent in zip(touched_part(allocation, facts.addresses), allocation.buffer.shape, strict=True):
+        size = facts.space.extents.size(extent)
         is_less = span is not None and _is_less(span.extent, size)
         spans.append(span if is_less else None)
     return spans
@@ -61,10 +60,10 @@ def _is_less(new: Size, old: Size | None) -> bool:
     return prove_le(new, old) is Proof.YES and prove_le(old, new + _LITTLE) is not Proof.YES
 
 
-def _compact(allocation: Allocation, spans: list[Span | None], found: Temporaries, accesses: Accesses) -> None:
+def _compact(allocation: Allocation, spans: list[Span | None], facts: Facts, accesses: Accesses) -> None:
     old = allocation.buffer
     shape = tuple(
-        extent if span is None else found.space.extents.expr(_counted(span.extent))
+        extent if span is None else facts.space.extents.expr(_counted(span.extent))
         for span, extent in zip(spans, old.shape, strict=True)
     )
     changed: dict[Load | Store, dict[int, Reindex]] = {}
@@ -73,7 +72,7 @@ def _compact(allocation: Allocation, spans: list[Span | None], found: Temporarie
         assert isinstance(node, Load | Store)
         for axis, span in enumerate(spans):
             if span is not None:
-                index = _moved(node, axis, span, found)
+                index = _moved(node, axis, span, facts)
                 if index is None:
                     return
                 changed.setdefault(node, {})[axis] = index
@@ -87,15 +86,15 @@ def _counted(extent: Size) -> Size:
     return extent if is_nonnegative(extent) else maximum(extent, 0)
 
 
-def _moved(node: Load | Store, axis: int, span: Span, found: Temporaries) -> Reindex | None:
+def _moved(node: Load | Store, axis: int, span: Span, facts: Facts) -> Reindex | None:
     """What makes of the index of an access along an axis that index less the start."""
     if span.start == 0:
         return lambda index: index
     if node.indices[axis].dtype.lanes == 1:
-        moved = index_expr(found.addresses.of(node).indices[axis] - span.start, found.space)
+        moved = index_expr(facts.addresses.of(node).indices[axis] - span.start, facts.space)
         if moved is not None:
             return lambda index: moved
-    start = index_expr(span.start, found.space)
+    start = index_expr(span.start, facts.space)
     return None if start is None else lambda index: _less(index, start)
 
 

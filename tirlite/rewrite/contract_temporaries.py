@@ -6,14 +6,15 @@ from dataclasses import replace
 
 from tirlite.analysis.access import AccessKind, Allocation
 from tirlite.analysis.blocks import Blocks
+from tirlite.analysis.facts import Facts
 from tirlite.analysis.temporaries import temporaries
 from tirlite.ir import Allocate, Buffer, IntImm, Let, Load, Node, PrimFunc, Rule, Stmt, Store, Var, rewrite
-from tirlite.ir.demand import pass_call
 from tirlite.record import record
+from tirlite.rewrite.pipeline import FactsPass
 
 
 @record
-class ContractTemporaries:
+class ContractTemporaries(FactsPass):
     """Turns temporaries of one element into scalars, which take no memory.
 
     Where one store comes before all loads in its block, the value becomes a `let`; any other moves from `global` to
@@ -23,12 +24,11 @@ class ContractTemporaries:
 
     name: str = "contract-temporaries"
 
-    @pass_call
-    def __call__(self, func: PrimFunc) -> PrimFunc:
-        single = [each for each in temporaries(func).allocations if _has_one_element(each.buffer)]
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        single = [each for each in temporaries(facts) if _has_one_element(each.buffer)]
         if not single:
-            return func
-        blocks = Blocks(func)
+            return facts.func
+        blocks = Blocks(facts.func)
         contraction = _Contraction()
         for allocation in single:
             store = _only_store(allocation, blocks)
@@ -36,7 +36,7 @@ class ContractTemporaries:
                 contraction.variables[allocation.buffer] = Var(allocation.buffer.name, allocation.buffer.dtype)
             elif allocation.buffer.scope == "global":
                 contraction.registers[allocation.buffer] = replace(allocation.buffer, scope="local")
-        return contraction.apply(func)
+        return contraction.apply(facts.func)
 
 
 def _has_one_element(buffer: Buffer) -> bool:

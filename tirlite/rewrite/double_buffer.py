@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tirlite.analysis.access import AccessKind, Allocation, Region, linear_sequence
-from tirlite.analysis.addresses import Addresses
+from tirlite.analysis.access import AccessKind, Allocation, Region
 from tirlite.analysis.definitions import Definitions
 from tirlite.analysis.dependence import may_carry
-from tirlite.analysis.extents import Extents
+from tirlite.analysis.facts import Facts
 from tirlite.analysis.filled import is_filled
 from tirlite.analysis.fusion import can_be_reordered
-from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.regions import is_within
 from tirlite.analysis.webs import webs_of
 from tirlite.diag import KernelError, Message
@@ -116,7 +114,7 @@ def _doubled(func: PrimFunc, marked: AttrStmt) -> PrimFunc:
     assert marked.buffer is not None
     buffer = marked.buffer
     loop, fill, work = _loop_in(marked, buffer)
-    _check_uses(func, marked, loop, fill, work)
+    _check_uses(Facts(func), marked, loop, fill, work)
     pair = replace(buffer, shape=(const(2, i64), *buffer.shape))
     following = Add(loop.var, const(loop.step, i64))
     is_before = LT if loop.step > 0 else GT
@@ -160,11 +158,10 @@ def _loop_in(marked: AttrStmt, buffer: Buffer) -> tuple[For, list[Stmt], list[St
     return loop, fill, work
 
 
-def _check_uses(func: PrimFunc, marked: AttrStmt, loop: For, fill: Sequence[Stmt], work: Sequence[Stmt]) -> None:
+def _check_uses(facts: Facts, marked: AttrStmt, loop: For, fill: Sequence[Stmt], work: Sequence[Stmt]) -> None:
     """Raises KernelError where the fill of the next iteration cannot come before the work of this one."""
     buffer = marked.buffer
     assert buffer is not None
-    definitions = Definitions(func)
     reason = None
     declared = [stmt.buffer for stmt in work if isinstance(stmt, Allocate)]
     if any(isinstance(stmt, View) or any(_touches(stmt, each) for each in declared) for stmt in fill):
@@ -173,21 +170,21 @@ def _check_uses(func: PrimFunc, marked: AttrStmt, loop: For, fill: Sequence[Stmt
         reason = "something in the loop cannot be moved: a call, assert, attribute, loaded size or volatile access"
     elif any(isinstance(node, Load) for end in (loop.start, loop.stop) for node in walk(end)):
         reason = "the bounds of the loop are loaded"
-    elif not _counts_on(func, loop):
+    elif not _counts_on(facts, loop):
         reason = "the variable of the loop may wrap around behind its end"
-    elif (shared := _shared(fill, work, buffer, definitions)) is not None:
+    elif (shared := _shared(fill, work, buffer, facts.definitions)) is not None:
         reason = f"`{shared.name}` is touched by the fill and by the rest, and written"
     else:
-        reason = _stale(func, buffer, loop)
+        reason = _stale(facts, buffer, loop)
     if reason is not None:
         raise NotDouble(buffer.name, reason, span=marked.span).error()
 
 
-def _counts_on(func: PrimFunc, loop: For) -> bool:
+def _counts_on(facts: Facts, loop: For) -> bool:
     """Whether the value behind the last one that the variable takes, and the distance to it, fit into i64."""
     if abs(loop.step) == 1:
         return True  # none is behind the stop; that copies take turns holds modulo 2**64
-    space = IndexSpace(func, Extents(func))
+    space = facts.space
     start, stop = space.size(loop.start), space.size(loop.stop)
     return all(map(space.is_exact, (start, stop, stop + loop.step, stop - start)))
 
@@ -203,25 +200,24 @@ def _accesses(stmts: Sequence[Stmt]) -> Iterator[Load | Store]:
     return (node for stmt in stmts for node in walk(stmt) if isinstance(node, Load | Store))
 
 
-def _stale(func: PrimFunc, buffer: Buffer, loop: For) -> str | None:
+def _stale(facts: Facts, buffer: Buffer, loop: For) -> str | None:
     """What may be read that the same iteration has not written; None where all uses are in the loop, and all is."""
-    space = IndexSpace(func, Extents(func))
-    addresses = Addresses(space)
-    found = [each for each in linear_sequence(func).allocations if each.buffer is buffer]
+    space = facts.space
+    found = [each for each in facts.sequence.allocations if each.buffer is buffer]
     if len(found) != 1 or any(view.source is buffer for view in space.definitions.views.values()):
         return "it is viewed as another buffer"
     (allocation,) = found
     region = _region_of(loop, allocation)
     if region is None or not all(isinstance(touch.node, Load | Store) for touch in allocation.touches):
         return "it is used outside of the loop, or by a call"
-    webs = webs_of(allocation, space, {})
+    webs = webs_of(allocation, facts, {})
     if len(webs) == 1 and is_within(webs[0].home, region):
         return None
     writes = [touch for touch in allocation.touches if touch.kind is AccessKind.WRITE]
     for read in allocation.touches:
         if read.kind is AccessKind.WRITE or is_filled(read, writes, region, space):
             continue
-        if any(may_carry(addresses, write, read, region) for write in writes):
+        if any(may_carry(facts.addresses, write, read, region) for write in writes):
             assert isinstance(read.node, Load)
             return f"nothing in the same iteration is proved to fill `{text(read.node)}` before it is read"
     return None

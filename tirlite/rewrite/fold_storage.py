@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tirlite.analysis.access import Allocation
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.line_window import line_window
-from tirlite.analysis.temporaries import Temporaries, common_regions, temporaries
+from tirlite.analysis.temporaries import common_regions, temporaries
 from tirlite.ir import Expr, FloorMod, For, ForKind, IfThenElse, IntImm, Load, PrimFunc, Store, const, i64
-from tirlite.ir.demand import pass_call
 from tirlite.record import record
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
+from tirlite.rewrite.pipeline import FactsPass
 
 # A window of more lines is left alone: its lines no longer stay close to the processor.
 _MOST_LINES = 16
 
 
 @record
-class FoldStorage:
+class FoldStorage(FactsPass):
     """Cuts a temporary down to the lines that one iteration of a loop sees, which are used in turn.
 
     All uses are in one loop that goes up by 1, and iteration v sees of some axis only v + a to v + b: then line i lies
@@ -28,16 +30,14 @@ class FoldStorage:
 
     name: str = "fold-storage"
 
-    @pass_call
-    def __call__(self, func: PrimFunc) -> PrimFunc:
-        found = temporaries(func)
+    def rewritten(self, facts: Facts) -> PrimFunc:
         accesses = Accesses()
-        for allocation in found.allocations:
+        for allocation in temporaries(facts):
             loop = _loop_around(allocation)
-            fold = None if loop is None else _fold(allocation, loop, found)
+            fold = None if loop is None else _fold(allocation, loop, facts.space)
             if fold is not None:
                 _apply(allocation, *fold, accesses)
-        return accesses.apply(func)
+        return accesses.apply(facts.func)
 
 
 def _loop_around(allocation: Allocation) -> For | None:
@@ -51,10 +51,10 @@ def _loop_around(allocation: Allocation) -> For | None:
     return None
 
 
-def _fold(allocation: Allocation, loop: For, found: Temporaries) -> tuple[int, int] | None:
+def _fold(allocation: Allocation, loop: For, space: IndexSpace) -> tuple[int, int] | None:
     """The axis to be folded, and how many lines stay."""
     for axis, extent in enumerate(allocation.buffer.shape):
-        lines = line_window(allocation.touches, axis, loop, found.space)
+        lines = line_window(allocation.touches, axis, loop, space)
         is_less = lines is not None and (not isinstance(extent, IntImm) or lines < extent.value)
         if lines is not None and is_less and lines <= _MOST_LINES:
             return axis, lines

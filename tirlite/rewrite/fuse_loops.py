@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from tirlite.analysis.extents import Extents
+from tirlite.analysis.facts import Facts
 from tirlite.analysis.fusion import Fusion, can_be_reordered
-from tirlite.analysis.index_space import IndexSpace
 from tirlite.ir import (
     Allocate,
     AttrStmt,
@@ -30,10 +29,10 @@ from tirlite.ir import (
     substitute,
     walk,
 )
-from tirlite.ir.demand import pass_call
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.joined_range import JoinedRange, joined_range
+from tirlite.rewrite.pipeline import FactsPass
 
 Around: TypeAlias = "tuple[For | Let, ...]"
 
@@ -47,7 +46,7 @@ _MOST_STATEMENTS = 64
 
 
 @record
-class FuseLoops:
+class FuseLoops(FactsPass):
     """Makes one loop of two in a row, where the second reads a temporary that the first fills.
 
     That is done where each access of the second still comes after those of the first to the same byte, by a proof. A
@@ -61,21 +60,21 @@ class FuseLoops:
     shift: bool = True
     name: str = "fuse-loops"
 
-    @pass_call
-    def __call__(self, func: PrimFunc) -> PrimFunc:
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        func = facts.func
         allocated = {stmt.buffer for stmt in statements(func.body) if isinstance(stmt, Allocate)}
         if not allocated:
             return func
-        body = run(_Fuser(func, allocated, self.shift).block(func.body, ()))
+        body = run(_Fuser(facts, allocated, self.shift).block(func.body, ()))
         return func if body is func.body else func.replaced(body=body)
 
 
 class _Fuser:
     """One walk from the outside in, so that what is fused goes on to be fused inside."""
 
-    def __init__(self, func: PrimFunc, allocated: set[Buffer], shift: bool) -> None:
-        self.fusion = Fusion(func)
-        self.space = IndexSpace(func, Extents(func))
+    def __init__(self, facts: Facts, allocated: set[Buffer], shift: bool) -> None:
+        self.fusion = Fusion(facts)
+        self.space = facts.space
         self.allocated = allocated
         self.most_shift = _MOST_SHIFT if shift else 0
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tirlite.analysis.facts import Facts
 from tirlite.ir import (
     Allocate,
     Buffer,
@@ -35,7 +36,7 @@ from tirlite.ir import (
 from tirlite.plan import Rank, StorageScope
 from tirlite.record import record
 from tirlite.rewrite.fit_callees import fit_callees
-from tirlite.rewrite.pipeline import Pass
+from tirlite.rewrite.pipeline import Pass, after
 
 # Scratch of constant size up to here stays where it is, on the stack.
 SMALL_BYTES = 1024
@@ -47,9 +48,10 @@ def with_callees_lowered(func: PrimFunc, passes: Sequence[Pass]) -> PrimFunc:
     lowered: dict[Function, _Lowered] = {}
     for callee in callees(func):
         body = _with_scratch(callee, lowered)
+        facts = Facts(body)
         for each in passes:
-            body = each(body)
-        lowered[callee] = _lifted(body)
+            facts = after(each, facts)
+        lowered[callee] = _lifted(facts.func)
     return _with_scratch(func, lowered)
 
 

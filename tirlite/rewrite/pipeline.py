@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from tirlite.analysis.facts import Facts
+from tirlite.diag import boundary
 from tirlite.ir import PrimFunc
-from tirlite.ir.demand import of_prim_func
+from tirlite.ir.demand import demand_prim_func, of_prim_func
 from tirlite.plan.collection import collection_paused
 from tirlite.record import record
 
@@ -17,10 +20,7 @@ if TYPE_CHECKING:
 
 
 class Pass(Protocol):
-    """A rewrite PrimFunc -> PrimFunc with a name: a small frozen dataclass whose fields are its options.
-
-    A pass that plans storage has a method `planned` besides, which gives the function and the plan.
-    """
+    """A rewrite PrimFunc -> PrimFunc with a name: a small frozen dataclass whose fields are its options."""
 
     @property
     def name(self) -> str: ...
@@ -37,6 +37,29 @@ class Rewritten:
 
     func: PrimFunc
     plan: Plan | ByShape | None = None
+
+
+class FactsPass(ABC):
+    """A pass that asks for facts. In a pipeline it gets those that are known of the function as it is."""
+
+    __slots__ = ()
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        return self.planned(func).func
+
+    def planned(self, func: PrimFunc) -> Rewritten:
+        """The function as the pass leaves it, and the plan that it followed, or with `per_shape` what makes plans."""
+        with boundary:
+            demand_prim_func(func, f"the pass {type(self).__name__}")
+            return self.on(Facts(func))
+
+    def on(self, facts: Facts) -> Rewritten:
+        """The same for a function of which these are the facts."""
+        return Rewritten(self.rewritten(facts))
+
+    @abstractmethod
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        """The function of which these are the facts, as the pass leaves it."""
 
 
 @record
@@ -62,13 +85,19 @@ Observer: TypeAlias = Callable[[Step], None]
 def run_pipeline(func: PrimFunc, passes: Iterable[Pass], observers: Iterable[Observer] = ()) -> PrimFunc:
     """`func` after all passes, in order. Each observer is called after each pass."""
     watching = tuple(observers)
+    facts = Facts(func)
     for number, each in enumerate(passes, start=1):
         start = perf_counter()
         with collection_paused():
-            planned: Callable[[PrimFunc], Rewritten] | None = getattr(each, "planned", None)
-            made = Rewritten(each(func)) if planned is None else planned(func)
-        step = Step(number, each.name, func, made.func, perf_counter() - start, made.plan)
+            made = each.on(facts) if isinstance(each, FactsPass) else Rewritten(each(facts.func))
+        step = Step(number, each.name, facts.func, made.func, perf_counter() - start, made.plan)
         for observer in watching:
             observer(step)
-        func = made.func
-    return func
+        facts = facts if made.func is facts.func else Facts(made.func)
+    return facts.func
+
+
+def after(each: Pass, facts: Facts) -> Facts:
+    """The facts of a function after a pass: the same ones where it changes nothing."""
+    func = each.rewritten(facts) if isinstance(each, FactsPass) else each(facts.func)
+    return facts if func is facts.func else Facts(func)

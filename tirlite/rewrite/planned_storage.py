@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import chain, count
 from typing import TYPE_CHECKING, TypeAlias
 
-from tirlite.analysis import LinearSequence, linear_sequence
+from tirlite.analysis.facts import Facts
 from tirlite.diag import CapacityError, InternalError, Message
 from tirlite.ir import (
     Allocate,
@@ -42,7 +42,7 @@ from tirlite.plan import Plan, StorageScope, solve
 from tirlite.plan.strategy import Strategy
 from tirlite.plan.weaker import Doubt, without_doubt
 from tirlite.rewrite.options import StorageOptions
-from tirlite.rewrite.pipeline import Rewritten
+from tirlite.rewrite.pipeline import Rewritten, after
 from tirlite.rewrite.split_webs import SplitWebs
 from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, storage_problem
 from tirlite.rewrite.weaker_alignments import is_smaller, weaker_problems
@@ -62,7 +62,7 @@ _AS_GIVEN = ("none", "tvm")
 # What most programs are made of, and what no statement stands in.
 _LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
 
-_Planned: TypeAlias = tuple[PrimFunc, StorageProblem, Plan]
+_Planned: TypeAlias = tuple[Facts, StorageProblem, Plan]
 
 
 class UnsafeRewrite(Message):
@@ -84,24 +84,24 @@ class UnsafeRewrite(Message):
     fault: str
 
 
-def rewritten(func: PrimFunc, chosen: StorageOptions) -> Rewritten:
-    """`func`, in normal form, rewritten as `StorageRewrite` says. Raises what that raises."""
-    by_shape = _by_shape(chosen, func) if chosen.strategy == "per_shape" else None
+def rewritten(facts: Facts, chosen: StorageOptions) -> Rewritten:
+    """A function in normal form, rewritten as `StorageRewrite` says. Raises what that raises."""
+    by_shape = _by_shape(chosen, facts) if chosen.strategy == "per_shape" else None
     if by_shape is not None:
         return by_shape
 
     def attempt(strategy: str | Strategy) -> Rewritten | Doubt:
         if strategy == chosen.strategy:
-            return _merged(func, chosen)
-        return _merged(func, replace(chosen, strategy=strategy, match_range=None))
+            return _merged(facts, chosen)
+        return _merged(facts, replace(chosen, strategy=strategy, match_range=None))
 
     return without_doubt(chosen.strategy, attempt)
 
 
-def _merged(func: PrimFunc, chosen: StorageOptions) -> Rewritten | Doubt:
-    """What one strategy makes of `func`, unless the proof is missing that this is safe."""
-    func, found, plan = _planned(chosen, func)
-    merge = chosen.strategy != "none"
+def _merged(given: Facts, chosen: StorageOptions) -> Rewritten | Doubt:
+    """What one strategy makes of a function, unless the proof is missing that this is safe."""
+    facts, found, plan = _planned(chosen, given)
+    func, merge = facts.func, chosen.strategy != "none"
     result = _Merger(func, found, plan).rewrite() if merge else _without(func, found.dead)
     fault = _fault(func, result, found, plan.in_place) if chosen.check and result is not func else None
     if fault is None:
@@ -112,12 +112,12 @@ def _merged(func: PrimFunc, chosen: StorageOptions) -> Rewritten | Doubt:
     raise unsafe.error()
 
 
-def _by_shape(chosen: StorageOptions, func: PrimFunc) -> Rewritten | None:
-    """`func` with a parameter for the plan of each call; only memories of constant sizes are planned here.
+def _by_shape(chosen: StorageOptions, facts: Facts) -> Rewritten | None:
+    """The function with a parameter for the plan of each call; only memories of constant sizes are planned here.
 
     None where all sizes are constant.
     """
-    found = _found(chosen, func)
+    found = _found(chosen, facts)
     if not found.problem.dims:
         return None
     if chosen.capacity is not None:
@@ -126,14 +126,14 @@ def _by_shape(chosen: StorageOptions, func: PrimFunc) -> Rewritten | None:
 
     engine = chosen.searcher()
     shapes = ByShape.of(found, chosen.budget, engine)
-    split = SplitWebs()(func) if chosen.webs else func
-    if split is not func:
+    split = after(SplitWebs(), facts) if chosen.webs else facts
+    if split is not facts:
         parts = _found(chosen, split)
         parts = parts if chosen.capacity is None else parts.with_capacity(chosen.capacity)
         others = ByShape.of(parts, chosen.budget, engine)
         if others.plans.typical < shapes.plans.typical:
-            func, found, shapes = split, parts, others
-    plans = shapes.plans
+            facts, found, shapes = split, parts, others
+    func, plans = facts.func, shapes.plans
     merger = _Merger(func, found, plans.constant)
     declared = declarations(found, plans, merger.fresh)
     result = declared.wrapped(merger.rewrite(declared), plans)
@@ -145,18 +145,17 @@ def _by_shape(chosen: StorageOptions, func: PrimFunc) -> Rewritten | None:
     return Rewritten(result, shapes)
 
 
-def _planned(chosen: StorageOptions, func: PrimFunc) -> _Planned:
+def _planned(chosen: StorageOptions, facts: Facts) -> _Planned:
     """The function to be rewritten, as it is or with its webs split: whichever takes less, its problem and plan."""
-    sequence = linear_sequence(func)
-    split = func if not chosen.webs or chosen.strategy in _AS_GIVEN else SplitWebs().split(func, sequence)
-    if split is func:
-        return _plan_of(chosen, func, sequence)
+    split = facts if not chosen.webs or chosen.strategy in _AS_GIVEN else after(SplitWebs(), facts)
+    if split is facts:
+        return _plan_of(chosen, facts)
     try:
-        whole = _plan_of(chosen, func, sequence)
+        whole = _plan_of(chosen, facts)
     except CapacityError:
         return _plan_of(chosen, split)
     parts = _plan_of(chosen, split)
-    if _is_less(parts, whole) or (chosen.strategy in _FREE and _is_less_in_slots(chosen, func, split, parts, whole)):
+    if _is_less(parts, whole) or (chosen.strategy in _FREE and _is_less_in_slots(chosen, facts, split, parts, whole)):
         return parts
     return whole
 
@@ -168,43 +167,41 @@ def _is_less(first: _Planned, second: _Planned) -> bool:
     return prove_le(one, other) is Proof.YES and prove_le(other, one) is not Proof.YES
 
 
-def _is_less_in_slots(
-    chosen: StorageOptions, func: PrimFunc, split: PrimFunc, parts: _Planned, whole: _Planned
-) -> bool:
+def _is_less_in_slots(chosen: StorageOptions, facts: Facts, split: Facts, parts: _Planned, whole: _Planned) -> bool:
     """Whether offsets leave it open which takes less, and `share` splits, of which no plan may take more."""
     if prove_le(whole[2].total, parts[2].total) is Proof.YES:
         return False
     slots = replace(chosen, strategy="share", capacity=None)
     try:
-        return _is_less(_plan_of(slots, split), _plan_of(slots, func))
+        return _is_less(_plan_of(slots, split), _plan_of(slots, facts))
     except CapacityError:
         return False
 
 
-def _plan_of(chosen: StorageOptions, func: PrimFunc, sequence: LinearSequence | None = None) -> _Planned:
-    found = _found(chosen, func, sequence)
+def _plan_of(chosen: StorageOptions, facts: Facts) -> _Planned:
+    found = _found(chosen, facts)
     plan = _solved(chosen, found)
-    for weaker in weaker_problems(func, found) if chosen.strategy in _FREE else ():
+    for weaker in weaker_problems(facts.func, found) if chosen.strategy in _FREE else ():
         if plan.proved_optimal:
             break
         other = _solved(chosen, weaker)
         if is_smaller(other, plan):
             found, plan = weaker, other
-    return (func, found, plan) if chosen.capacity is None else _within(chosen, chosen.capacity, func, found, plan)
+    return (facts, found, plan) if chosen.capacity is None else _within(chosen, chosen.capacity, facts, found, plan)
 
 
-def _within(chosen: StorageOptions, capacity: int, func: PrimFunc, found: StorageProblem, plan: Plan) -> _Planned:
+def _within(chosen: StorageOptions, capacity: int, facts: Facts, found: StorageProblem, plan: Plan) -> _Planned:
     """The plan, if it fits, or one that is made to fit, with less alignment if need be."""
     limited = found.with_capacity(capacity)
     try:
-        return func, limited, solve(limited.problem, lambda problem: replace(plan, problem=problem))
+        return facts, limited, solve(limited.problem, lambda problem: replace(plan, problem=problem))
     except CapacityError as error:
         refused = error
-    weaker = weaker_problems(func, found, at_any_price=True) if chosen.strategy in _FREE else ()
+    weaker = weaker_problems(facts.func, found, at_any_price=True) if chosen.strategy in _FREE else ()
     for each in (found, *weaker):
         limited = each.with_capacity(capacity)
         try:
-            return func, limited, _solved(chosen, limited)
+            return facts, limited, _solved(chosen, limited)
         except CapacityError as error:
             refused = error
     raise refused
@@ -215,19 +212,17 @@ def _solved(chosen: StorageOptions, found: StorageProblem) -> Plan:
     return solve(found.problem, chosen.strategy, *limits, cache=chosen.cache, match_range=chosen.match_range)
 
 
-def _found(chosen: StorageOptions, func: PrimFunc, sequence: LinearSequence | None = None) -> StorageProblem:
+def _found(chosen: StorageOptions, facts: Facts) -> StorageProblem:
     lines, in_place = chosen.strategy not in _WHOLE_SLOTS, chosen.in_place and chosen.strategy != "none"
-    if chosen.strategy == "per_shape" and calls_in(func.body):
+    if chosen.strategy == "per_shape" and calls_in(facts.func.body):
         # Lines are taken shape by shape, where they cost no bytes; see `weaker_alignments` for why only here.
         lines = False
-    found = storage_problem(
-        func, chosen.target, lines=lines, in_place=in_place, exact_dtype=chosen.exact_dtype, sequence=sequence
-    )
+    found = storage_problem(facts, chosen.target, lines=lines, in_place=in_place, exact_dtype=chosen.exact_dtype)
     if chosen.strategy != "tvm" or not found.problem.in_place:
         return found
     from tirlite.analysis.tvm_in_place import taken_by_tvm
 
-    return found.with_pairs(taken_by_tvm(func, found.in_place))
+    return found.with_pairs(taken_by_tvm(facts.func, found.in_place))
 
 
 def _fault(

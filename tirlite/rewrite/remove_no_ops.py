@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tirlite.analysis.definitions import Definitions
+from tirlite.analysis.facts import Facts
 from tirlite.ir import (
     Allocate,
     AttrStmt,
@@ -30,12 +30,12 @@ from tirlite.ir import (
     statements,
     walk,
 )
-from tirlite.ir.demand import pass_call
 from tirlite.record import record
+from tirlite.rewrite.pipeline import FactsPass
 
 
 @record
-class RemoveNoOps:
+class RemoveNoOps(FactsPass):
     """Keeps what can be seen from outside, and what that needs: other stores, lets, views and allocations go, and so do
     the loops and branches that are left empty.
 
@@ -45,9 +45,8 @@ class RemoveNoOps:
 
     name: str = "remove-no-ops"
 
-    @pass_call
-    def __call__(self, func: PrimFunc) -> PrimFunc:
-        kept = _Needed(func).found
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        kept = _Needed(facts).found
 
         def leaf(node: Stmt) -> Stmt | tuple[Stmt, ...]:
             return node if node in kept else ()
@@ -56,7 +55,7 @@ class RemoveNoOps:
             **dict.fromkeys((Store, Allocate, View, Let), leaf),
             **dict.fromkeys((For, IfThenElse, AttrStmt), _composite),
         }
-        result = rewrite(func, rules)
+        result = rewrite(facts.func, rules)
         assert isinstance(result, PrimFunc)
         return result
 
@@ -64,9 +63,10 @@ class RemoveNoOps:
 class _Needed:
     """The statements that stay: those with an effect of their own, and all that these need."""
 
-    def __init__(self, func: PrimFunc) -> None:
+    def __init__(self, facts: Facts) -> None:
+        func = facts.func
         self.found: set[Stmt] = set()
-        self._definitions = Definitions(func)
+        self._definitions = facts.definitions
         self._params = {param for param in func.params if isinstance(param, Buffer)}
         self._around: dict[Stmt, list[Stmt]] = {}  # the composites that a statement stands in, as often as it does
         self._stores: dict[Buffer, list[Stmt]] = {}  # by storage: stores that go unless it is read

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
 from tirlite.analysis.dependence import may_carry
+from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import is_within
-from tirlite.analysis.temporaries import Temporaries, common_regions, temporaries
+from tirlite.analysis.temporaries import common_regions, temporaries
 from tirlite.analysis.webs import webs_of
 from tirlite.ir import (
     Allocate,
@@ -25,9 +26,9 @@ from tirlite.ir import (
     While,
     rewrite,
 )
-from tirlite.ir.demand import pass_call
 from tirlite.ir.shape_loads import is_sized_by_load
 from tirlite.record import record
+from tirlite.rewrite.pipeline import FactsPass
 from tirlite.sizes.unknown import terms_in
 
 # Pairs of a store and a load that are compared for one allocation and one loop.
@@ -37,31 +38,29 @@ _MOST_LOOPS = 64
 
 
 @record
-class SinkAllocations:
+class SinkAllocations(FactsPass):
     """Moves each allocation to the begin of the innermost body that holds all of its uses.
 
     Not into a loop where a value may be read in a later iteration than it was written; into a parallel loop only where
     each iteration has elements of its own, which leaves little of the buffer to each. For functions in normal form (see
-    `Normalize`). What has views, is volatile or handed on stays (see `Temporaries`), as does a buffer whose size is
+    `Normalize`). What has views, is volatile or handed on stays (see `temporaries`), as does a buffer whose size is
     read from memory, which may change on the way.
     """
 
     name: str = "sink-allocations"
 
-    @pass_call
-    def __call__(self, func: PrimFunc) -> PrimFunc:
-        found = temporaries(func)
+    def rewritten(self, facts: Facts) -> PrimFunc:
         moves = _Moves()
-        for allocation in found.allocations:
+        for allocation in temporaries(facts):
             if is_sized_by_load(allocation.buffer):
                 continue
-            home = _sunk_home(allocation, found)
+            home = _sunk_home(allocation, facts)
             if home is not allocation.home:
                 moves.add(allocation.buffer, home)
-        return moves.apply(func)
+        return moves.apply(facts.func)
 
 
-def _sunk_home(allocation: Allocation, found: Temporaries) -> Region:
+def _sunk_home(allocation: Allocation, facts: Facts) -> Region:
     home = allocation.home
     common = common_regions(allocation.touches, home)
     if not common:
@@ -71,39 +70,39 @@ def _sunk_home(allocation: Allocation, found: Temporaries) -> Region:
     overwritten: Region | None = None  # the innermost body in which the whole buffer is written before it is read
     for region in common:
         is_loop = isinstance(region.composite, For | While)
-        if is_loop and not _is_private(region, writes, reads, found):
-            overwritten = overwritten or _overwritten(allocation, found)
+        if is_loop and not _is_private(region, writes, reads, facts):
+            overwritten = overwritten or _overwritten(allocation, facts)
             if not is_within(overwritten, region):
                 break
         home = region
     return home
 
 
-def _overwritten(allocation: Allocation, found: Temporaries) -> Region:
+def _overwritten(allocation: Allocation, facts: Facts) -> Region:
     """The innermost body in which the whole buffer is written before it is read; its home where there is none."""
     if max(touch.region.depth for touch in allocation.touches) > _MOST_LOOPS:
         return allocation.home
-    webs = webs_of(allocation, found.space, {})
+    webs = webs_of(allocation, facts, {})
     return webs[0].home if len(webs) == 1 else allocation.home
 
 
-def _is_private(loop: Region, writes: Sequence[Touch], reads: Sequence[Touch], found: Temporaries) -> bool:
+def _is_private(loop: Region, writes: Sequence[Touch], reads: Sequence[Touch], facts: Facts) -> bool:
     """Whether no iteration of a loop reads what another one has written."""
     composite = loop.composite
     if len(writes) * len(reads) > _MOST_PAIRS:
         return False
-    if isinstance(composite, For) and composite.kind is ForKind.PARALLEL and not _divides(composite, writes, found):
+    if isinstance(composite, For) and composite.kind is ForKind.PARALLEL and not _divides(composite, writes, facts):
         return False
-    return not any(may_carry(found.addresses, write, read, loop) for write in writes for read in reads)
+    return not any(may_carry(facts.addresses, write, read, loop) for write in writes for read in reads)
 
 
-def _divides(loop: For, touches: Iterable[Touch], found: Temporaries) -> bool:
+def _divides(loop: For, touches: Iterable[Touch], facts: Facts) -> bool:
     """Whether along some axis each index moves with the loop."""
-    counter = found.space.counter(loop)
+    counter = facts.space.counter(loop)
     axes: set[int] | None = None
     for touch in touches:
         assert isinstance(touch.node, Load | Store)
-        moving = {axis for axis, i in enumerate(found.addresses.of(touch.node).indices) if counter in terms_in(i)}
+        moving = {axis for axis, i in enumerate(facts.addresses.of(touch.node).indices) if counter in terms_in(i)}
         axes = moving if axes is None else axes & moving
     return bool(axes)
 

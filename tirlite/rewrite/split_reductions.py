@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tirlite.analysis.definitions import Definitions
+from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import Update, neutral, updates_in
 from tirlite.ir import (
     GE,
@@ -35,11 +36,11 @@ from tirlite.ir import (
     statements_of,
     walk,
 )
-from tirlite.ir.demand import pass_call
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector
 from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.pipeline import FactsPass
 
 # The partial results of one sum fill four vectors of 512 bits, or more that are narrower, on every machine alike: the
 # grouping, and so the last bit of a sum, is the same wherever the kernel runs.
@@ -50,7 +51,7 @@ _PER_VECTOR = 4
 
 
 @record
-class SplitReductions:
+class SplitReductions(FactsPass):
     """Writes `tl.reduce` loops as serial ones: those that combine over neighbours in memory by vectors.
 
     A loop that combines values into elements that stay the same throughout becomes a loop over vectors of partial
@@ -61,12 +62,11 @@ class SplitReductions:
 
     name: str = "split-reductions"
 
-    @pass_call
-    def __call__(self, func: PrimFunc) -> PrimFunc:
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        func = facts.func
         if not any(loop.kind is ForKind.REDUCE for loop in statements_of(func.body, For)):
             return func
-        definitions = Definitions(func)
-        result = rewrite(func, {For: lambda loop: _split(loop, definitions)})
+        result = rewrite(func, {For: lambda loop: _split(loop, facts.definitions)})
         assert isinstance(result, PrimFunc)
         # The statements stand there once for each length of vectors.
         return Normalize()(result)

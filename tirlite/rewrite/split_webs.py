@@ -7,8 +7,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tirlite.analysis import Extents, lifetimes_of, linear_sequence
+from tirlite.analysis import lifetimes_of
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence
+from tirlite.analysis.facts import Facts
 from tirlite.ir import (
     Allocate,
     Buffer,
@@ -27,17 +28,17 @@ from tirlite.ir import (
     While,
     rewrite,
 )
-from tirlite.ir.demand import pass_call
 from tirlite.record import record
+from tirlite.rewrite.pipeline import FactsPass
 from tirlite.rewrite.storage_problem import left_alone
 
 if TYPE_CHECKING:
-    from tirlite.analysis.index_space import IndexSpace
+    from tirlite.analysis.definitions import Definitions
     from tirlite.analysis.webs import Web
 
 
 @record
-class SplitWebs:
+class SplitWebs(FactsPass):
     """Splits buffers that are overwritten as a whole, so that each lifetime can be planned by itself.
 
     Where no value that was written before a statement is read after it, since that statement writes all elements first,
@@ -49,32 +50,25 @@ class SplitWebs:
 
     name: str = "split-webs"
 
-    @pass_call
-    def __call__(self, func: PrimFunc) -> PrimFunc:
-        return self.split(func, linear_sequence(func))
-
-    def split(self, func: PrimFunc, sequence: LinearSequence) -> PrimFunc:
-        """The same for a function whose access sequence is known."""
-        reused = [each for each in sequence.allocations if _is_reused(each)]
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        reused = [each for each in facts.sequence.allocations if _is_reused(each)]
         if not reused:
-            return func
+            return facts.func
         from tirlite.analysis.call_coverage import CallCoverage
-        from tirlite.analysis.index_space import IndexSpace
         from tirlite.analysis.webs import webs_of
         from tirlite.ir.shape_loads import loads_in_shapes
 
-        calls = CallCoverage()
-        space = IndexSpace(func, Extents(func))
-        in_shapes = frozenset(loads_in_shapes(func))
-        views_of = _views(space)
+        calls = CallCoverage(facts)
+        in_shapes = frozenset(loads_in_shapes(facts.func))
+        views_of = _views(facts.definitions)
         splits = _Splits()
         for allocation in reused:
-            if _may_split(allocation, space) and not any(touch.node in in_shapes for touch in allocation.touches):
+            if _may_split(allocation, facts) and not any(touch.node in in_shapes for touch in allocation.touches):
                 views = views_of.get(allocation.buffer, {})
-                webs = webs_of(allocation, space, views, calls)
+                webs = webs_of(allocation, facts, views, calls)
                 if len(webs) > 1 and _take_turns(allocation.buffer, webs):
                     splits.add(allocation, webs, views)
-        return splits.apply(func)
+        return splits.apply(facts.func)
 
 
 def _is_reused(allocation: Allocation) -> bool:
@@ -88,13 +82,13 @@ def _is_reused(allocation: Allocation) -> bool:
     return False
 
 
-def _may_split(allocation: Allocation, space: IndexSpace) -> bool:
+def _may_split(allocation: Allocation, facts: Facts) -> bool:
     from tirlite.analysis.regions import is_plain
 
     buffer = allocation.buffer
-    if buffer.volatile or left_alone(buffer, space.extents.bytes(buffer)) is not None:
+    if buffer.volatile or left_alone(buffer, facts.extents.bytes(buffer)) is not None:
         return False
-    if any(space.definitions.root(remarked) is buffer for remarked in space.definitions.remarked):
+    if any(facts.definitions.root(remarked) is buffer for remarked in facts.definitions.remarked):
         return False
     return is_plain(allocation.home, None) and all(
         isinstance(touch.node, Load | Store | KernelCall)
@@ -105,11 +99,11 @@ def _may_split(allocation: Allocation, space: IndexSpace) -> bool:
     )
 
 
-def _views(space: IndexSpace) -> dict[Buffer, dict[Buffer, Buffer]]:
+def _views(definitions: Definitions) -> dict[Buffer, dict[Buffer, Buffer]]:
     """For each buffer with views, these, each with the one that is made of the buffer itself."""
     found: dict[Buffer, dict[Buffer, Buffer]] = {}
-    for view in space.definitions.views:
-        last = space.definitions.path(view)[-1]
+    for view in definitions.views:
+        last = definitions.path(view)[-1]
         found.setdefault(last.source, {})[view] = last.buffer
     return found
 

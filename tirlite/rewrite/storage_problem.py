@@ -13,18 +13,15 @@ from typing import TYPE_CHECKING
 from tirlite.analysis import (
     Extents,
     Lifetime,
-    LinearSequence,
     Region,
     in_place_candidates,
-    lifetimes_of,
-    linear_sequence,
 )
 from tirlite.analysis.distribution import distributed_loops
+from tirlite.analysis.facts import Facts, of_facts
 from tirlite.analysis.most_bytes import MostBytes
 from tirlite.analysis.threads.visibility import Visibility
 from tirlite.diag import KernelError, Message, PlanError, Span
-from tirlite.ir import Allocate, Buffer, DType, For, PrimFunc, TypeCode, Var, statements_of
-from tirlite.ir.demand import of_prim_func
+from tirlite.ir import Allocate, Buffer, DType, For, TypeCode, Var, statements_of
 from tirlite.plan import Pool, Problem, Rank, Request, StorageScope
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_le, round_up, upper_bound
@@ -89,15 +86,14 @@ class StorageProblem:
         return replace(self, problem=replace(self.problem, pools=tuple(pools)))
 
 
-@of_prim_func
+@of_facts
 def storage_problem(
-    func: PrimFunc,
+    facts: Facts,
     target: Target,
     *,
     lines: bool = False,
     in_place: bool = True,
     exact_dtype: bool = False,
-    sequence: LinearSequence | None = None,
 ) -> StorageProblem:
     """The storage problem of a function in normal form (see `Normalize`).
 
@@ -105,12 +101,10 @@ def storage_problem(
     share. Where that loop is run by the target's workers, or stands in one that is, there are as many copies. With
     `lines`, buffers of 64 bytes or more are aligned to 64 bytes, for strategies that choose offsets. With `in_place`,
     pairs that are proved to be safe in one place are candidates of the problem. With `exact_dtype` a memory holds one
-    element type, lanes included; not so tagged memory, which is one allocation anyway. `sequence` is that of `func`,
-    where it is known already.
+    element type, lanes included; not so tagged memory, which is one allocation anyway.
     Raises PlanError for tagged memory that `target` does not describe, and for a size there without a constant bound.
     """
-    extents = Extents(func)
-    most = MostBytes(func, extents)
+    func, most = facts.func, MostBytes(facts)
     requests: list[Request] = []
     spans = {stmt.buffer: stmt.span for stmt in statements_of(func.body, Allocate)}
     memories = _Memories(spans, target, distributed_loops(func, target.workers), exact_dtype)
@@ -118,9 +112,7 @@ def storage_problem(
     kept: dict[Buffer, str] = {}
     dead: list[Buffer] = []
     used: Counter[str] = Counter()
-    sequence = sequence or linear_sequence(func)
-    all_lifetimes = lifetimes_of(sequence)
-    for allocation, lifetime in zip(sequence.allocations, all_lifetimes, strict=True):
+    for allocation, lifetime in zip(facts.sequence.allocations, facts.lifetimes, strict=True):
         buffer = lifetime.buffer
         size = _most_bytes(most, buffer, spans[buffer])
         if not lifetime.live:
@@ -133,7 +125,7 @@ def storage_problem(
             name = buffer.name if buffer.name not in lifetimes else _unused(buffer.name, lifetimes, used)
             lifetimes[name] = lifetime
             requests.append(_request(name, lifetime, size, memories, lines=lines))
-    proofs = in_place_candidates(func, sequence, all_lifetimes, extents) if in_place else ()
+    proofs = in_place_candidates(facts) if in_place else ()
     names = {lifetime.buffer: name for name, lifetime in lifetimes.items()}
     pairs, refusals = _pairs(proofs, names, exact_dtype=exact_dtype)
     problem = Problem(
@@ -144,7 +136,7 @@ def storage_problem(
         outside=tuple((buffer.name, reason) for buffer, reason in kept.items()),
         spans={name: spans[lifetime.buffer] for name, lifetime in lifetimes.items()},
     )
-    return StorageProblem(problem, lifetimes, kept, frozenset(dead), proofs, extents, spans)
+    return StorageProblem(problem, lifetimes, kept, frozenset(dead), proofs, facts.extents, spans)
 
 
 def _most_bytes(most: MostBytes, buffer: Buffer, span: Span | None) -> Size | None:

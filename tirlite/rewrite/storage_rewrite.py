@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from tirlite.analysis.facts import Facts
 from tirlite.ir import Allocate, PrimFunc, statements_of
-from tirlite.ir.demand import pass_call
 from tirlite.record import parts_of, record
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.options import StorageOptions
-from tirlite.rewrite.pipeline import Rewritten
+from tirlite.rewrite.pipeline import FactsPass, Rewritten, after
 from tirlite.rewrite.threads.inject_virtual import demand_injected
 
 
 @record
-class StorageRewrite(StorageOptions):
+class StorageRewrite(StorageOptions, FactsPass):
     """Plans the storage of a function by a strategy of `tirlite.plan`, and rewrites its normal form (see `Normalize`).
 
     The options are those of `StorageOptions`. With strategy `none` each allocation stays where it is. An allocation
@@ -39,18 +39,15 @@ class StorageRewrite(StorageOptions):
         """The pass with these options, some of them changed."""
         return cls(**{name: getattr(options, name) for name in parts_of(StorageOptions)} | changes)
 
-    @pass_call
-    def __call__(self, func: PrimFunc) -> PrimFunc:
-        return self.planned(func).func
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        return self.on(facts).func
 
-    @pass_call
-    def planned(self, func: PrimFunc) -> Rewritten:
-        """The function as the pass leaves it, and the plan that it followed, or with `per_shape` what makes plans."""
+    def on(self, facts: Facts) -> Rewritten:
         self.demand_strategy()
-        demand_injected(func, self.name)
-        func = Normalize()(func)
-        if isinstance(self.strategy, str) and not any(True for _ in statements_of(func.body, Allocate)):
-            return Rewritten(func)
+        demand_injected(facts.func, self.name)
+        facts = after(Normalize(), facts)
+        if isinstance(self.strategy, str) and not any(True for _ in statements_of(facts.func.body, Allocate)):
+            return Rewritten(facts.func)
         from tirlite.rewrite.planned_storage import rewritten
 
-        return rewritten(func, self)
+        return rewritten(facts, self)

@@ -40,7 +40,7 @@ class CheckedCalls(Calls):
         """Makes sure of the scalars that extents are computed from, too."""
         assert isinstance(values, CheckedExpressions)
         marks = {param: values.marks[value] for param, value in known.items() if value in values.marks}
-        for demand in demands_of(call, self.extents) if marks else ():
+        for demand in demands_of(call, self.facts.extents) if marks else ():
             for node in walk(demand.condition):
                 if isinstance(node, Var) and node in marks:
                     values.checks.good(marks[node], f"a scalar that `{call.callee.name}` takes for an extent")

@@ -1,0 +1,104 @@
+"""A function in, what is known of it out: each part is found once, when it is first asked for.
+
+A function never changes, so what was found stays true. Who runs passes on a function hands its facts from one to the
+next for as long as the function stays the same object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
+
+from tirlite.diag import boundary
+from tirlite.ir import Buffer, Function, PrimFunc
+from tirlite.ir.demand import demand_prim_func
+
+if TYPE_CHECKING:
+    from tirlite.analysis.access import Allocation, LinearSequence
+    from tirlite.analysis.addresses import Addresses
+    from tirlite.analysis.definitions import Definitions
+    from tirlite.analysis.extents import Extents
+    from tirlite.analysis.index_space import IndexSpace
+    from tirlite.analysis.lifetimes import Lifetime
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Facts:
+    """What is known of `func`, a function in normal form (see `Normalize`). Nothing in it changes."""
+
+    def __init__(self, func: PrimFunc) -> None:
+        self.func = func
+        self._others: dict[Function, Facts] = {}
+
+    @cached_property
+    def sequence(self) -> LinearSequence:
+        """Its accesses in program order, and the bodies in which they stand."""
+        from tirlite.analysis.access import linear_sequence
+
+        return linear_sequence(self.func)
+
+    @cached_property
+    def params(self) -> dict[Buffer, Allocation]:
+        """Its buffer parameters with their accesses."""
+        return {each.buffer: each for each in self.sequence.params}
+
+    @cached_property
+    def lifetimes(self) -> list[Lifetime]:
+        """The lifetime of each allocation of `sequence`, in order."""
+        from tirlite.analysis.lifetimes import lifetimes_of
+
+        return lifetimes_of(self.sequence)
+
+    @cached_property
+    def definitions(self) -> Definitions:
+        """What its variables and views stand for."""
+        from tirlite.analysis.definitions import Definitions
+
+        return Definitions(self.func)
+
+    @cached_property
+    def extents(self) -> Extents:
+        """What is known on entry, as sizes."""
+        from tirlite.analysis.extents import Extents
+
+        return Extents(self.func)
+
+    @cached_property
+    def space(self) -> IndexSpace:
+        """What its integer expressions can be."""
+        from tirlite.analysis.index_space import IndexSpace
+
+        return IndexSpace(self.func, self.extents, self.definitions)
+
+    @cached_property
+    def addresses(self) -> Addresses:
+        """Where each access lies in its allocation."""
+        from tirlite.analysis.addresses import Addresses
+
+        return Addresses(self.space)
+
+    def of(self, func: Function) -> Facts:
+        """The facts of another function, one that this one calls: found once, too."""
+        if func is self.func:
+            return self
+        if func not in self._others:
+            assert isinstance(func, PrimFunc)
+            self._others[func] = Facts(func)
+        return self._others[func]
+
+
+def of_facts(analysis: Callable[Concatenate[Facts, P], R]) -> Callable[Concatenate[PrimFunc | Facts, P], R]:
+    """An analysis of the facts of a function behind the boundary, that is given these or the function: a decorator."""
+
+    @wraps(analysis)
+    def bounded(func: PrimFunc | Facts, *args: P.args, **options: P.kwargs) -> R:
+        with boundary:
+            if isinstance(func, Facts):
+                return analysis(func, *args, **options)
+            demand_prim_func(func, f"{analysis.__name__}()")
+            return analysis(Facts(func), *args, **options)
+
+    return cast(Callable[Concatenate[PrimFunc | Facts, P], R], bounded)
