@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LONGEST_FILE = 500
 LONGEST_FUNCTION = 60
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
-SEES_LLVM = ("tirlite.codegen", "tirlite.runtime", "tirlite.driver", "tirlite.cli")
-SEES_THE_ROOT = ("tirlite.kernels", "tirlite.graph", "tirlite.cli", "tirlite.__main__")
+SEES_LLVM = ("tirlite.codegen", "tirlite.runtime", "tirlite.driver", "tirlite.cli", "tirlite.bench")
+SEES_THE_ROOT = ("tirlite.kernels", "tirlite.graph", "tirlite.cli", "tirlite.bench", "tirlite.__main__")
 
 
 def module_files(root: Path = ROOT) -> dict[str, Path]:

@@ -11,7 +11,8 @@ from typing import TextIO
 
 import pytest
 
-from tirlite.cli.main import main
+from tirlite.__main__ import _program
+from tirlite.bench.main import main
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -52,8 +53,21 @@ def test_numbers_out_of_their_range_are_refused(capsys: pytest.CaptureFixture[st
     assert f"`{arguments[-1]}` is not a" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("arguments", [["bench"], ["bench", "compile", "--json"], ["onnx-coverage", "--only", "x"]])
+def test_what_measures_is_not_installed_and_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("tirlite.bench")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "tirlite.bench", None)
+    assert _program()(arguments) == 2
+    shown = capsys.readouterr().err
+    assert "error[in-checkout]" in shown
+    assert f"call `python -m tirlite {arguments[0]}` in a checkout" in shown
+
+
 def test_help_loads_nothing_that_can_wait() -> None:
-    program = "import sys; from tirlite.cli.main import main; main(['--help']); print(*sys.modules)"
+    program = "import sys; from tirlite.bench.main import main; main(['--help']); print(*sys.modules)"
     shown = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = set(shown.stdout.split())
     assert "tirlite.cli.show" in loaded

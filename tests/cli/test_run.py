@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tirlite.cli.main import main
+from tirlite.bench.main import main
 
 onnx = pytest.importorskip("onnx")
 

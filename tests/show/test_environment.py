@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # Passes the environment on to the processes that it starts.
-STARTS_PROCESSES = "tirlite/cli/bench_compile.py"
+STARTS_PROCESSES = "tirlite/bench/compile.py"
 
 
 def test_one_file_reads_the_environment() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 import tirlite as tl
 from tirlite import driver
-from tirlite.cli.plan_instances import cut
+from tirlite.bench.plan_instances import cut
 from tirlite.plan import solve
 from tirlite.plan.search.cells import Cells
 from tirlite.plan.search.engine import PythonEngine

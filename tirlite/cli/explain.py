@@ -33,7 +33,7 @@ frames inside too. The command line colours its text in a terminal; `NO_COLOR=1`
 for colour in a file or pipe.
 """
 # Modules that are programs, or that import what may not be installed.
-_PASSED_OVER = ("tirlite.kernels", "tirlite.cli.probes", "tirlite.__main__")
+_PASSED_OVER = ("tirlite.kernels", "tirlite.bench.probes", "tirlite.__main__")
 
 
 class UnknownCode(Message):

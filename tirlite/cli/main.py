@@ -11,8 +11,9 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Protocol
 
-from tirlite.cli import bench, demo, explain, onnx_coverage, plan, run, show
+from tirlite.cli import checkout, demo, explain, plan, run, show
 from tirlite.cli.command_error import CommandError
 from tirlite.cli.output_file import CannotWrite
 from tirlite.diag import CapacityError, Message, TirliteError
@@ -21,7 +22,7 @@ from tirlite.show import write
 # What standard output fails with; of other files, commands tell which they are.
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
-_COMMANDS = (demo, show, explain, plan, run, bench, onnx_coverage)
+_COMMANDS = (demo, show, explain, plan, run)
 
 
 class LongFileName(Message):
@@ -38,10 +39,17 @@ class LongFileName(Message):
     path: str
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; `argv` is what stands behind the program's name."""
+class Command(Protocol):
+    """A module that is a command."""
+
+    def add(self, commands: argparse._SubParsersAction[argparse.ArgumentParser], /) -> None:
+        """Adds the command to those of the program; it sets `run`, which returns the exit code."""
+
+
+def main(argv: Sequence[str] | None = None, more: Sequence[Command] = (checkout,)) -> int:
+    """Runs one command; `argv` is what stands behind the program's name, `more` are commands from elsewhere."""
     try:
-        code = _run(argv)
+        code = _run(argv, more)
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output has read enough
@@ -59,9 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(argv: Sequence[str] | None) -> int:
+def _run(argv: Sequence[str] | None, more: Sequence[Command]) -> int:
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = _parser(more).parse_args(argv)
     except SystemExit as stop:  # argparse has printed help, or what is wrong
         return int(stop.code or 0)
     try:
@@ -90,12 +98,12 @@ def _exit_code(error: TirliteError) -> int:
     return 3 if isinstance(error, CapacityError) else 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(more: Sequence[Command]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tirlite",
         description="A compiler for loop-nest kernels that plans where every temporary lives.",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in _COMMANDS:
+    for command in (*_COMMANDS, *more):
         command.add(commands)
     return parser

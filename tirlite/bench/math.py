@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tirlite import driver
-from tirlite.cli.figures import Figure
-from tirlite.cli.math_samples import samples, worst_error
+from tirlite.bench.figures import Figure
+from tirlite.bench.math_samples import samples, worst_error
 from tirlite.ir import Builder, Call, DType, Op, Var, f32, f64
 from tirlite.sizes import Dim
 from tirlite.target import Target

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from math import log
 from statistics import fmean, linear_regression
 
-from tirlite.cli.bench_plans import MOMENTS, SEARCHES, Failure, Result, Row, SymbolicRow
-from tirlite.cli.figures import Figure, machine, machine_text
+from tirlite.bench.figures import Figure, machine, machine_text
+from tirlite.bench.plans import MOMENTS, SEARCHES, Failure, Result, Row, SymbolicRow
 from tirlite.show import table
 
 # Mean gaps at MOMENTS over instances of one group, and the mean peak of symbolic plans over the bound.

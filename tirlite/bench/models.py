@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
-from tirlite.cli import onnxruntime_figures
-from tirlite.cli.bench_graphs import GraphRow, Peer, graph_rows
+from tirlite.bench import onnxruntime_figures
+from tirlite.bench.graphs import GraphRow, Peer, graph_rows
 from tirlite.cli.command_error import input_at_fault
 from tirlite.cli.model_options import bad_option
 from tirlite.cli.turns import medians

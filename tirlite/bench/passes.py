@@ -9,8 +9,8 @@ from math import prod
 import numpy as np
 
 from tirlite import driver
-from tirlite.cli.bench_parallel import SIZES
-from tirlite.cli.figures import Figure
+from tirlite.bench.figures import Figure
+from tirlite.bench.parallel import SIZES
 from tirlite.cli.turns import medians
 from tirlite.kernels.case import Case
 from tirlite.kernels.gallery import CASES

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tirlite.cli.bench_math import FUNCTIONS
-from tirlite.cli.main import main
+from tirlite.bench.main import main
+from tirlite.bench.math import FUNCTIONS
 
 
 def test_each_function_is_measured_in_both_types_and_is_within_its_bar(capsys: pytest.CaptureFixture[str]) -> None:

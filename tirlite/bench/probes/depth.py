@@ -9,7 +9,7 @@ from time import perf_counter
 import numpy as np
 
 from tirlite import driver
-from tirlite.cli.programs import EXTREMES
+from tirlite.bench.programs import EXTREMES
 from tirlite.diag import TirliteError
 
 

@@ -19,8 +19,8 @@ import numpy as np
 
 import tirlite
 from tirlite import driver
-from tirlite.cli.figures import Figure
-from tirlite.cli.programs import SHAPES
+from tirlite.bench.figures import Figure
+from tirlite.bench.programs import SHAPES
 from tirlite.ir import Builder, PrimFunc, Var, f32, i64
 from tirlite.rewrite import default_pipeline, run_pipeline
 from tirlite.sizes import Dim
@@ -56,7 +56,10 @@ def compiler_figures(*, quick: bool = False) -> Iterator[Figure]:
 
 def _imports(fresh: Fresh, runs: int) -> Iterator[Figure]:
     timed = "import numpy; from time import perf_counter as t; s = t(); import tirlite; print(t() - s)"
-    programs = {"import tirlite": ("-c", timed), "import and first kernel made": ("-m", "tirlite.cli.probes.first_use")}
+    programs = {
+        "import tirlite": ("-c", timed),
+        "import and first kernel made": ("-m", "tirlite.bench.probes.first_use"),
+    }
     seconds: dict[str, list[float]] = {name: [] for name in programs}
     fresh(*programs["import and first kernel made"])
     for _ in range(runs):
@@ -67,8 +70,8 @@ def _imports(fresh: Fresh, runs: int) -> Iterator[Figure]:
 
 
 def _first_result(fresh: Fresh, runs: int) -> Iterator[Figure]:
-    fresh("-m", "tirlite.cli.probes.vector_add")
-    found = [json.loads(fresh("-m", "tirlite.cli.probes.vector_add")) for _ in range(runs)]
+    fresh("-m", "tirlite.bench.probes.vector_add")
+    found = [json.loads(fresh("-m", "tirlite.bench.probes.vector_add")) for _ in range(runs)]
     imports, kernels, stages = (
         {name: 1e3 * median(each[part][name] for each in found) for name in found[0][part]}
         for part in ("imports", "kernels", "stages")
@@ -119,7 +122,7 @@ def _extremes(fresh: Fresh, scale: int) -> Iterator[Figure]:
         size = full_size // scale
         title = f"{name.format(f'{size:,}')}, IR to result"
         try:
-            found = json.loads(fresh("-m", "tirlite.cli.probes.depth", program, str(size)))
+            found = json.loads(fresh("-m", "tirlite.bench.probes.depth", program, str(size)))
         except subprocess.CalledProcessError as error:
             yield Figure(title, None, "s", bar, f"the process ended with code {error.returncode}")
             continue

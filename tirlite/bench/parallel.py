@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from tirlite import driver
-from tirlite.cli.figures import Figure
-from tirlite.cli.probes.forks import forks
+from tirlite.bench.figures import Figure
+from tirlite.bench.probes.forks import forks
 from tirlite.cli.turns import medians
 from tirlite.kernels.gallery import CASES
 from tirlite.target import Target

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.cli.bench_compile import _exponent
-from tirlite.cli.figures import Figure, figures_json, figures_text
-from tirlite.cli.main import main
-from tirlite.cli.programs import EXTREMES, SHAPES, all_live, chain, deep_nest, long_sum, straight_line, symbolic_chain
+from tirlite.bench.compile import _exponent
+from tirlite.bench.figures import Figure, figures_json, figures_text
+from tirlite.bench.main import main
+from tirlite.bench.programs import EXTREMES, SHAPES, all_live, chain, deep_nest, long_sum, straight_line, symbolic_chain
 
 
 def test_quick_figures_as_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from time import perf_counter, process_time
 
-from tirlite.cli.bench_arrival import Arrival, Fresh, in_new_process
-from tirlite.cli.offset_speed import OffsetSpeed, offset_speed
-from tirlite.cli.plan_instances import Instance, cut
-from tirlite.cli.symbolic_quality import Quality, Replanned, bindings, quality, replanned
+from tirlite.bench.arrival import Arrival, Fresh, in_new_process
+from tirlite.bench.offset_speed import OffsetSpeed, offset_speed
+from tirlite.bench.plan_instances import Instance, cut
+from tirlite.bench.symbolic_quality import Quality, Replanned, bindings, quality, replanned
 from tirlite.diag import TirliteError
 from tirlite.plan import Plan, Problem, solve
 from tirlite.plan.search.engine import Engine

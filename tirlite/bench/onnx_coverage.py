@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tirlite.cli.onnx_cases import Outcome
+    from tirlite.bench.onnx_cases import Outcome
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -28,7 +28,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs and prints; exit code 1 where a case gave other numbers or failed, 2 where none has the name asked for."""
-    from tirlite.cli.onnx_cases import FAILED, KINDS, WRONG, outcomes
+    from tirlite.bench.onnx_cases import FAILED, KINDS, WRONG, outcomes
 
     found: list[Outcome] = []
     with warnings.catch_warnings():
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _text(found: Sequence[Outcome], *, listed: bool) -> str:
-    from tirlite.cli.onnx_cases import FAILED, KINDS, PASS, UNSUPPORTED, WRONG
+    from tirlite.bench.onnx_cases import FAILED, KINDS, PASS, UNSUPPORTED, WRONG
     from tirlite.show import table
 
     rows = []

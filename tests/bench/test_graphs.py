@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tirlite.cli.bench_graphs import PLANNERS, graph_rows, graphs_json, graphs_text
+from tirlite.bench.graphs import PLANNERS, graph_rows, graphs_json, graphs_text
 from tirlite.graph.gallery.lstm import lstm
 
 

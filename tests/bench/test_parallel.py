@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tirlite.cli.bench_parallel import SIZES
-from tirlite.cli.main import main
+from tirlite.bench.main import main
+from tirlite.bench.parallel import SIZES
 from tirlite.kernels.gallery import CASES
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tirlite.cli.main import main
+from tirlite.bench.main import main
 from tirlite.rewrite import CONTRACTION
 
 

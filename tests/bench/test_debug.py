@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tirlite.cli.bench_debug import SIZES
-from tirlite.cli.main import main
+from tirlite.bench.debug import SIZES
+from tirlite.bench.main import main
 from tirlite.kernels.gallery import CASES
 
 

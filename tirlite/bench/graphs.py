@@ -8,7 +8,7 @@ from dataclasses import asdict, field
 from functools import partial
 from time import perf_counter
 
-from tirlite.cli.figures import machine, machine_text
+from tirlite.bench.figures import machine, machine_text
 from tirlite.cli.turns import medians
 from tirlite.graph import CompiledGraph, compile, memory_problem  # noqa: A004
 from tirlite.graph.gallery.network import Network

@@ -12,7 +12,7 @@ from tirlite.cli.model_options import add_constant
 from tirlite.cli.numbers import seconds, whole
 
 if TYPE_CHECKING:
-    from tirlite.cli.figures import Figure
+    from tirlite.bench.figures import Figure
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -103,36 +103,36 @@ def _finish(bench: argparse.ArgumentParser, run: Callable[[argparse.Namespace], 
 
 def run_compile(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
-    from tirlite.cli.bench_compile import compiler_figures
+    from tirlite.bench.compile import compiler_figures
 
     return _told(compiler_figures(quick=arguments.quick), as_json=arguments.json)
 
 
 def run_debug(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
-    from tirlite.cli.bench_debug import debug_figures
+    from tirlite.bench.debug import debug_figures
 
     return _told(debug_figures(quick=arguments.quick), as_json=arguments.json)
 
 
 def run_math(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
-    from tirlite.cli.bench_math import math_figures
+    from tirlite.bench.math import math_figures
 
     return _told(math_figures(quick=arguments.quick), as_json=arguments.json)
 
 
 def run_parallel(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
-    from tirlite.cli.bench_parallel import parallel_figures
+    from tirlite.bench.parallel import parallel_figures
 
     return _told(parallel_figures(arguments.workers, quick=arguments.quick), as_json=arguments.json)
 
 
 def run_graphs(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
-    from tirlite.cli.bench_graphs import graph_rows, graphs_json, graphs_text
-    from tirlite.cli.bench_models import ModelSizes, model_rows
+    from tirlite.bench.graphs import graph_rows, graphs_json, graphs_text
+    from tirlite.bench.models import ModelSizes, model_rows
     from tirlite.cli.model_options import told_constants, told_dims, told_values
     from tirlite.graph.gallery.networks import LARGE, SMALL
 
@@ -155,14 +155,14 @@ def run_graphs(arguments: argparse.Namespace) -> int:
 
 def run_passes(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
-    from tirlite.cli.bench_passes import passes_figures
+    from tirlite.bench.passes import passes_figures
 
     return _told(passes_figures(quick=arguments.quick), as_json=arguments.json)
 
 
 def _told(measured: Iterable[Figure], *, as_json: bool) -> int:
     """Prints figures once all of them are measured."""
-    from tirlite.cli.figures import figures_json, figures_text
+    from tirlite.bench.figures import figures_json, figures_text
 
     figures = []
     for figure in measured:
@@ -175,9 +175,9 @@ def _told(measured: Iterable[Figure], *, as_json: bool) -> int:
 
 def run_plans(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
-    from tirlite.cli.bench_plans import How, measured
-    from tirlite.cli.plan_figures import plans_json, plans_text
-    from tirlite.cli.plan_instances import generated, instances_in
+    from tirlite.bench.plan_figures import plans_json, plans_text
+    from tirlite.bench.plan_instances import generated, instances_in
+    from tirlite.bench.plans import How, measured
     from tirlite.solver import CompiledEngine
 
     folder: Path | None = arguments.instances

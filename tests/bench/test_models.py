@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tirlite.cli import onnxruntime_figures
-from tirlite.cli.main import main
+from tirlite.bench import onnxruntime_figures
+from tirlite.bench.main import main
 
 onnx = pytest.importorskip("onnx")
 

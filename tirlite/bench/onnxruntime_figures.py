@@ -54,7 +54,7 @@ def planned_block(path: Path, feeds: Mapping[str, Array]) -> int | None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "inputs.npz"
         np.savez(file, *feeds.values())
-        command = [sys.executable, "-m", "tirlite.cli.probes.onnxruntime_block", str(path), str(file)]
+        command = [sys.executable, "-m", "tirlite.bench.probes.onnxruntime_block", str(path), str(file)]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
     told = ended.stdout.split()
     return int(told[-1]) if told and told[-1].isdecimal() else None

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from tirlite import driver
-from tirlite.cli.figures import Figure
+from tirlite.bench.figures import Figure
 from tirlite.cli.turns import medians
 from tirlite.kernels.gallery import CASES
 from tirlite.target import Target

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tirlite.cli import onnx_cases
-from tirlite.cli.main import main
+from tirlite.bench import onnx_cases
+from tirlite.bench.main import main
 
 
 def test_a_name_that_no_case_has_is_told_with_code_2(
