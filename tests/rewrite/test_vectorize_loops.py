@@ -1,9 +1,15 @@
 """VectorizeLoops, before and after: vectorized loops of constant length become statements on vectors."""
 
+from textwrap import indent
+
+import numpy as np
 import pytest
 from rewrite.before_after import BeforeAfter
 
+import tirlite as tl
 from tirlite.rewrite import VectorizeLoops
+
+n, m = tl.dims("n m")
 
 PASS = BeforeAfter((VectorizeLoops(),))
 
@@ -60,3 +66,142 @@ def test_a_step_and_a_start() -> None:
 )
 def test_what_has_no_vector_form_stays(loop: str) -> None:
     PASS.expect_unchanged("t = tl.alloc(tl.f32[100 + m, 100 + m])\n" + loop)
+
+
+def test_a_loop_around_a_sum_goes_by_vectors_that_overlap_at_the_end() -> None:
+    PASS.expect(
+        """
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = 0
+                for p in range(n):
+                    y[i, j] = y[i, j] + x[p, j]
+        """,
+        """
+        for i in range(n):
+            if m >= 16:
+                for j in range(0, m // 64 * 64, 64):
+                    y[i, tl.ramp(j, 1, 64)] = tl.broadcast(tl.f32(0), 64)
+                    for p in range(n):
+                        y[i, tl.ramp(j, 1, 64)] = y[i, tl.ramp(j, 1, 64)] + x[p, tl.ramp(j, 1, 64)]
+                for j in range(m // 64 * 64, m, 16):
+                    first = min(j, m - 16)
+                    y[i, tl.ramp(first, 1, 16)] = tl.broadcast(tl.f32(0), 16)
+                    for p in range(n):
+                        y[i, tl.ramp(first, 1, 16)] = y[i, tl.ramp(first, 1, 16)] + x[p, tl.ramp(first, 1, 16)]
+            else:
+                for j in range(m):
+                    y[i, j] = 0
+                    for p in range(n):
+                        y[i, j] = y[i, j] + x[p, j]
+        """,
+    )
+
+
+def test_what_is_no_function_of_its_inputs_ends_one_by_one() -> None:
+    PASS.expect(
+        """
+        for i in range(n):
+            for j in range(3, m):
+                y[i, j] = tl.exp(y[i, j])
+        """,
+        """
+        for i in range(n):
+            count = max(max(m, 3) - 3, 0)
+            for j in range(3, 3 + count // 64 * 64, 64):
+                y[i, tl.ramp(j, 1, 64)] = tl.exp(y[i, tl.ramp(j, 1, 64)])
+            for j in range(3 + count // 64 * 64, 3 + count // 16 * 16, 16):
+                y[i, tl.ramp(j, 1, 16)] = tl.exp(y[i, tl.ramp(j, 1, 16)])
+            for j in range(3 + count // 16 * 16, m):
+                y[i, j] = tl.exp(y[i, j])
+        """,
+    )
+
+
+@tl.kernel
+def scalars_in_each_lane(x: tl.f32[n, m], y: tl.out[tl.f32[20]], z: tl.out[tl.f64[m]]):
+    for j in range(20):
+        t = tl.f32(1)
+        for p in range(n):
+            t = t * x[p, 0] + tl.f32(j)
+        y[j] = t
+    for j in range(m):
+        parts = tl.alloc(tl.f32[2])
+        parts[0] = x[0, j]
+        parts[1] = 1
+        for p in range(n):
+            parts[1] = parts[1] * parts[0] - x[p, j]
+        z[j] = parts[1]
+
+
+@tl.kernel
+def several_outputs(x: tl.f32[n, m], y: tl.f32[n, m], z: tl.out[tl.i16[n, m]]):
+    for i in range(n):
+        for j in range(m):
+            growth = tl.exp(x[i, j])
+            z[i, j] = tl.i16(growth) - 3
+            y[i, j] = y[i, j] + growth
+
+
+@tl.kernel
+def bounds(x: tl.f32[n, m], y: tl.f32[n, m]):
+    for i in range(n):
+        for j in range(2, m - 2):
+            y[i, j] = 0
+            for u in range(3):
+                for v in range(2):
+                    y[i, j] += x[i, j + u - v] * tl.f32(u + 1)
+
+
+KERNELS = (scalars_in_each_lane, several_outputs, bounds)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_vectors_give_what_is_written_at_every_length(kernel: tl.Kernel) -> None:
+    assert "tl.ramp" in str(kernel.lowered)
+    for size in (1, 3, 15, 16, 17, 31, 63, 64, 65, 79, 80, 81, 130, 200):
+        x, y = np.random.default_rng(size).standard_normal((2, 3, size), np.float32)
+        given = (x, y) if kernel is not scalars_in_each_lane else (x,)
+        wanted = [each.copy() for each in given]
+        found = [each.copy() for each in given]
+        results = (kernel(*found), kernel.interpret(*wanted))
+        np.testing.assert_array_equal(found, wanted)
+        for one, other in zip(*(each if isinstance(each, tuple) else (each,) for each in results), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_callees_and_debug_code_keep_their_loops() -> None:
+    @tl.kernel
+    def growth(x: tl.f32[n], y: tl.f32[n]):
+        for i in range(n):
+            y[i] = tl.exp(x[i])
+
+    @tl.kernel
+    def calling(x: tl.f32[n], y: tl.f32[n]):
+        tl.call(growth, x, y)
+
+    assert "tl.ramp" in str(growth.lowered)
+    assert "tl.ramp" not in str(calling.lowered)
+    assert "tl.ramp" not in str(tl.compile(growth, debug=True).lowered)
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        pytest.param("for j in range(m):\n    y[0, j] = x[0, j] + 1", id="LLVM does as well"),
+        pytest.param("for j in range(1, m):\n    y[0, j] = tl.exp(y[0, j - 1])", id="the iteration before is read"),
+        pytest.param("for k in range(n):\n    y[k, 0] = tl.exp(x[k, 0])", id="no neighbours"),
+        pytest.param("for j in range(m // 2):\n    y[0, j] = tl.exp(x[0, 2 * j])", id="every other one"),
+        pytest.param("for j in range(m):\n    y[0, 0] = tl.exp(x[0, j])", id="one element for all"),
+        pytest.param(
+            "for j in range(m):\n    for p in range(j):\n        y[0, j] = x[0, p]", id="loops of other lengths"
+        ),
+        pytest.param("if m > 14:\n    for j in range(15):\n        y[0, j] = tl.exp(x[0, j])", id="few iterations"),
+        pytest.param("t = tl.alloc(tl.f32[m])\nfor j in range(m):\n    t[j] = tl.exp(x[0, j])", id="a temporary"),
+        pytest.param(
+            "for j in range(m):\n    if x[0, j] > 0:\n        y[0, j] = tl.exp(x[0, j])", id="a condition that differs"
+        ),
+    ],
+)
+def test_other_serial_loops_stay(loop: str) -> None:
+    PASS.expect_unchanged("for i in range(n):\n" + indent(loop, "    "))

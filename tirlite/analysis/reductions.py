@@ -11,10 +11,9 @@ from math import inf
 from typing import TypeAlias
 
 from tirlite.analysis.definitions import Definitions
-from tirlite.analysis.param_uses import ParamUses, Use
+from tirlite.analysis.loop_accesses import Key, LoopAccesses
 from tirlite.ir import (
     Add,
-    Allocate,
     Binary,
     BitAnd,
     BitOr,
@@ -30,13 +29,9 @@ from tirlite.ir import (
     Min,
     Mul,
     Neg,
-    Node,
-    SeqStmt,
     Stmt,
     Store,
     Sub,
-    View,
-    statements,
     structural_equal,
 )
 from tirlite.record import record
@@ -127,8 +122,8 @@ def updates_in(loop: For, definitions: Definitions) -> tuple[Update, ...] | Obst
 
     For functions in normal form.
     """
-    accesses = _Accesses(loop, definitions)
-    found: dict[_Key, list[Update]] = {}
+    accesses = LoopAccesses(loop, definitions)
+    found: dict[Key, list[Update]] = {}
     for access in accesses.found:
         if not access.is_write or accesses.are_apart(access.buffer):
             continue
@@ -147,78 +142,3 @@ def updates_in(loop: For, definitions: Definitions) -> tuple[Update, ...] | Obst
         elif not access.is_write and key in found:
             return Reading(found[key][0], access.stmt)
     return tuple(update for updates in found.values() for update in updates)
-
-
-@record(eq=False)
-class _Access:
-    """That `stmt` reads or writes a buffer, by `node`: a Load, a Store or a bare mention."""
-
-    stmt: Stmt
-    buffer: Buffer
-    node: Node
-    is_write: bool
-
-    @property
-    def indices(self) -> tuple[Expr, ...] | None:
-        return self.node.indices if isinstance(self.node, Load | Store) else None
-
-    @property
-    def place(self) -> tuple[int, ...] | None:
-        """The element, by numbers, where constants tell it."""
-        if self.indices is None:
-            return None
-        numbers = tuple(index.value for index in self.indices if isinstance(index, IntImm))
-        return numbers if len(numbers) == len(self.indices) else None
-
-
-# A buffer, and the place of an element in it where all its accesses have constant indices.
-_Key: TypeAlias = "tuple[Buffer, tuple[int, ...] | None]"
-
-
-class _Accesses:
-    """The accesses of a loop's body to buffers from outside of it, in order."""
-
-    def __init__(self, loop: For, definitions: Definitions) -> None:
-        self.loop = loop
-        self.definitions = definitions
-        inside = [*statements(loop.body)]
-        within = {stmt.buffer for stmt in inside if isinstance(stmt, Allocate)}
-        uses = ParamUses()
-        self.found = [
-            _Access(stmt, buffer, node, bool(use & Use.WRITE))
-            for stmt in inside
-            for root in _parts(stmt)
-            for buffer, use, node in uses.touched(root)
-            if definitions.root(buffer) not in within
-        ]
-        self.by_root: dict[Buffer, list[_Access]] = {}
-        for access in self.found:
-            self.by_root.setdefault(definitions.root(access.buffer), []).append(access)
-        self.fixed = {
-            root
-            for root, accesses in self.by_root.items()
-            if all(each.buffer is root and each.place is not None for each in accesses)
-        }
-
-    def key(self, access: _Access) -> _Key:
-        """What an access may touch: accesses with different ones lie apart."""
-        root = self.definitions.root(access.buffer)
-        return root, access.place if root in self.fixed else None
-
-    def are_apart(self, buffer: Buffer) -> bool:
-        """Whether all accesses to its storage have the loop's variable as their index along one axis."""
-        axes = {*range(len(buffer.shape))}
-        for access in self.by_root[self.definitions.root(buffer)]:
-            if access.indices is None or access.buffer in self.definitions.views:
-                return False
-            axes &= {axis for axis, index in enumerate(access.indices) if index is self.loop.var}
-        return bool(axes)
-
-
-def _parts(stmt: Stmt) -> tuple[Node, ...]:
-    """What a statement computes itself: all of it, or the bounds and conditions of one with a body."""
-    if isinstance(stmt, Allocate | View):
-        return (*stmt.children(), *stmt.buffer.shape)
-    children = stmt.children()
-    has_body = any(isinstance(child, SeqStmt) for child in children)
-    return tuple(child for child in children if isinstance(child, Expr)) if has_body else (stmt,)

@@ -15,6 +15,7 @@ from tirlite.rewrite.storage_rewrite import StorageRewrite
 from tirlite.rewrite.threads.inject_virtual import InjectVirtualThreads
 from tirlite.rewrite.threads.split import SplitThreads
 from tirlite.rewrite.use_permissions import UsePermissions
+from tirlite.rewrite.vectorize_loops import VectorizeLoops
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -41,10 +42,11 @@ def pipeline(options: Options) -> tuple[Pass, ...]:
         CheckRaces(),
         CheckReductions(),
         *options.passes,
-        SplitReductions(),
-        UsePermissions(),
     )
+    regroup = (SplitReductions(), UsePermissions())
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
     within = "auto" if options.strategy == "per_shape" else options.strategy
-    callees = LowerCallees((*prepare, StorageRewrite.of(options, strategy=within, capacity=None)))
-    return (*prepare, callees, StorageRewrite.of(options))
+    callees = LowerCallees((*prepare, *regroup, StorageRewrite.of(options, strategy=within, capacity=None)))
+    # Callees may be given one array twice, in place. Debug code tells the fault that comes first in written order.
+    vectorize = () if options.debug else (VectorizeLoops(),)
+    return (*prepare, *vectorize, *regroup, callees, StorageRewrite.of(options))

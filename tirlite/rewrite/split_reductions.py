@@ -9,26 +9,21 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import Update, neutral, updates_in
 from tirlite.ir import (
     GE,
-    Add,
     Allocate,
     Broadcast,
     Buffer,
     Expr,
-    FloorDiv,
     For,
     ForKind,
     IfThenElse,
     IntImm,
     Let,
     Load,
-    Max,
-    Mul,
     PrimFunc,
     Ramp,
     SeqStmt,
     Stmt,
     Store,
-    Sub,
     Var,
     const,
     i64,
@@ -37,8 +32,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.record import record
-from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import Lanes, NotVector
+from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import FactsPass
 
@@ -114,25 +108,17 @@ class _Split:
     def statements(self) -> Iterator[Stmt]:
         """The loops over vectors, and the serial one over the rest. Raises NotVector."""
         loop = self.loop
-        count = _count(loop)
+        count = iterations(loop)
         if not isinstance(count, IntImm | Var):
             var = Var("count")
             yield Let(var, count, span=loop.span)
             count = var
-        whole = self.end(count, self.few)
+        whole = last_whole(loop, count, self.few)
         vectors = SeqStmt((*self.vectors(count),))
         yield from (
             vectors.stmts if isinstance(count, IntImm) else [IfThenElse(GE(count, const(self.few, i64)), vectors)]
         )
         yield loop.replaced(kind=ForKind.SERIAL, start=whole)
-
-    def end(self, count: Expr, lanes: int) -> Expr:
-        """Where the last whole vector of so many lanes ends."""
-        if isinstance(count, IntImm):
-            return folded(Add(self.loop.start, const(count.value // lanes * lanes, i64)))
-        covered = Mul(FloorDiv(count, const(lanes, i64)), const(lanes, i64))
-        start = self.loop.start
-        return covered if isinstance(start, IntImm) and start.value == 0 else Add(start, covered)
 
     def vectors(self, count: Expr) -> Iterator[Stmt]:
         if isinstance(count, IntImm) and count.value < self.few:
@@ -143,7 +129,7 @@ class _Split:
             yield Store(partial, (_lanes(0, self.most),), Broadcast(start, self.most))
         begin = self.loop.start
         for lanes in (self.most, self.few):
-            end = self.end(count, lanes)
+            end = last_whole(self.loop, count, lanes)
             yield self.over_vectors(lanes, begin, end)
             begin = end
         for update, partial in self.partials.items():
@@ -162,16 +148,6 @@ class _Split:
             operand = vectors.spread(vectors.of(update.operand))
             return Store(partial, (lanes,), update.operation(partial[lanes], operand), span=stmt.span)
         return vectors.statement(stmt)
-
-
-def _count(loop: For) -> Expr:
-    """How many iterations there are; never below 0, and never above where i64 ends."""
-    start, stop = loop.start, loop.stop
-    if isinstance(start, IntImm) and isinstance(stop, IntImm):
-        return const(max(stop.value - start.value, 0), i64)
-    if isinstance(start, IntImm) and start.value == 0:
-        return stop if isinstance(stop, Var) and stop.dim is not None and stop.dim.low >= 0 else Max(stop, start)
-    return Max(Sub(Max(stop, start), start), const(0, i64))
 
 
 def _combined(update: Update, partial: Buffer, lanes: int) -> Iterator[Stmt]:
