@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tirlite.analysis.extents import size_over_dims
 from tirlite.ir import Expr, IntImm, TensorType, const, i64
+from tirlite.ir.size import size_over_dims
 from tirlite.sizes import Proof, prove_eq, prove_le
 
 Extent: TypeAlias = "int | Expr"

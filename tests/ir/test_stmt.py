@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tirlite as tl
 from tirlite import ir
 
 a, b, c, d = (ir.Evaluate(ir.Var(name)) for name in "abcd")
@@ -38,6 +39,13 @@ def test_replacing_a_field_keeps_the_others() -> None:
     changed = loop.replaced(stop=c.value)
     assert changed.stop is c.value
     assert (changed.var, changed.start, changed.kind, changed.step) == (loop.var, loop.start, loop.kind, 2)
+
+
+def test_the_text_of_a_node_is_dsl_source() -> None:
+    n = tl.dim("n", max=8)
+    x = ir.Buffer("x", ir.f32, (n,))
+    assert (repr(n), str(n), str(n * 2 + 1), str(x[n - 1])) == ("n", "n", "n * 2 + 1", "x[n - 1]")
+    assert str(ir.Store(x, (ir.const(0, ir.i64),), x[n - 1])) == "x[0] = x[n - 1]"
 
 
 def test_a_node_is_shown_without_what_is_below_it() -> None:

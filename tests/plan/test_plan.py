@@ -5,8 +5,11 @@ import subprocess
 import sys
 from io import StringIO
 
+import numpy as np
 import pytest
+import sympy
 
+import tirlite as tl
 from tirlite.diag import CapacityError, InternalError, PlanError
 from tirlite.plan import (
     PerShape,
@@ -264,6 +267,74 @@ def test_dims_may_be_called_anything(name):
         assert again.at(dict.fromkeys(again.dims, 3)) == problem.at(dict.fromkeys(problem.dims, 3))
     table = read_csv(StringIO(write_csv(problem, plan)))
     assert table.at(dict.fromkeys(table.dims, 3)).requests == problem.at(dict.fromkeys(problem.dims, 3)).requests
+
+
+def test_values_are_given_by_dim_by_variable_by_name_or_by_symbol():
+    n, m = tl.dims("n m")
+    problem = Problem((Request("a", 4 * n.dim * m.dim, (0, 1)),))
+    plan = solve(problem)
+    same_name = tl.dim("n", max=7)
+    for at in (
+        plan.at({n: 5, m: 2}),
+        plan.at({"n": 5, "m": 2}),
+        plan.at(n=5, m=2),
+        plan.at({n.dim: 5}, m=np.int32(2)),
+        plan.at({same_name: 5, m: 2, "h": 3}),
+        plan.at({sympy.Symbol("n"): 5, sympy.Symbol("m", positive=True): 2}),
+    ):
+        assert at.total == 40
+    assert problem.at(n=5, m=2).requests[0].size == 40
+    assert plan.to_text({"n": 5, m: 2}) == plan.to_text({n.dim: 5, m.dim: 2})
+    assert plan.at(n=0, m=1).total == 0
+
+
+@pytest.mark.parametrize(
+    ("binding", "text"),
+    [
+        ({"n": -1, "m": 8}, "`n` cannot be -1"),
+        ({"n": 1, "m": 7}, "`m` cannot be 7.*a multiple of 8"),
+        ({"n": 2.5, "m": 8}, "`n` of `Plan.at` takes an integer, and is given 2.5"),
+        ({"n": True, "m": 8}, "takes an integer, and is given True"),
+        ({"n": 1}, "no value is given for the dim `m`"),
+        ({2: 1}, "takes dims, or their names, as keys, and is given 2"),
+        ({tl.dim("n") + 1: 3}, "takes dims, or their names, as keys"),
+        (5, "takes a dict from dims to integers, and is given 5"),
+    ],
+)
+def test_values_that_are_none_are_refused(binding, text):
+    n, m = Dim("n"), Dim("m", multiple_of=8)
+    plan = solve(Problem((Request("a", 4 * n * m, (0, 1)),)))
+    with pytest.raises(tl.TirliteError, match=f"(?s){text}"):
+        plan.at(binding)
+
+
+def test_sizes_are_compared_with_expressions_of_the_users_dims():
+    n, m = tl.dims("n m")
+
+    @tl.kernel
+    def twice(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+        t = tl.alloc(tl.f32[n, m + 1])
+        for i in range(n):
+            for j in range(m):
+                t[i, j] = x[i, j] * 2
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = t[i, j]
+
+    total = twice.plan.total
+    assert total == 4 * n * (m + 1)
+    assert 4 * n + n * m * 4 == total
+    assert total != 4 * n * m
+    assert total - 4 * n * m == 4 * n
+    (allocation,) = tl.allocations(twice.ir)
+    assert allocation.shape == (n, m + 1)
+    assert (n, m + 1) == allocation.shape
+    assert allocation.bytes == total
+    assert Dim("n") == n
+    assert Dim("n") != m
+    # Expressions of the IR are themselves alone, so that they can be kept in sets.
+    assert n + 1 != n + 1
+    assert total != n / 2
 
 
 def test_facts_in_json_that_no_integer_obeys_are_refused():

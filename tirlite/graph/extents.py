@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from operator import index
 from typing import SupportsIndex, TypeAlias
 
-from tirlite.analysis.extents import size_over_dims
 from tirlite.diag import GraphError, Message, Span
 from tirlite.ir import Expr
+from tirlite.ir.size import size_over_dims
 from tirlite.sizes import Dim, Poly, Proof, Size, as_size, evaluate, prove_eq, prove_le
 
 Extent: TypeAlias = "SupportsIndex | Dim | Poly | Expr"

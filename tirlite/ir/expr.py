@@ -8,6 +8,7 @@ expressions (`a + 1`, `x[i] * y[j]`, `i < n`) promote first, as NumPy 2 does, wi
 from __future__ import annotations
 
 from dataclasses import field
+from importlib import import_module
 from math import copysign, frexp, inf, isfinite, ldexp
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
@@ -19,7 +20,7 @@ from tirlite.record import record
 from tirlite.show import shown
 
 if TYPE_CHECKING:
-    from tirlite.sizes import Dim
+    from tirlite.sizes import Dim, Size
 
 
 class Expr(Node):
@@ -79,6 +80,15 @@ class Expr(Node):
     def __ge__(self, other: ExprLike) -> Expr:
         return binary(GE, self, other)
 
+    def __size__(self) -> Size | None:
+        """What stands for this expression among sizes; None where it is more than integer arithmetic on dims.
+
+        So `plan.total == 4 * n * m` compares sizes, while two expressions are equal only if they are one.
+        """
+        # Sizes are made of expressions of all kinds, and so is what makes them: it is loaded by its name.
+        size: Size | None = import_module("tirlite.ir.size").size_over_dims(self)
+        return size
+
     def __bool__(self) -> bool:
         raise TypeError(f"the value of {type(self).__name__} is known only when the kernel runs")
 
@@ -97,6 +107,9 @@ class Var(Expr):
     name: str
     dtype: DType = i64
     dim: Dim | None = None
+
+    def __repr__(self) -> str:
+        return self.name
 
 
 @node

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import Field, field
+from importlib import import_module
 from operator import attrgetter
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
@@ -47,8 +48,13 @@ class Node:
         values = {name: getattr(self, name) for name in self.FIELDS}
         return type(self)(**(values | changes))
 
+    def __str__(self) -> str:
+        # What prints nodes knows them all, and so is loaded by its name.
+        text: str = import_module("tirlite.ir.printer").text(self)
+        return text
+
     def __repr__(self) -> str:
-        # One level only: a tree may be deeper than Python's stack.
+        # One level only: statements are long.
         data = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.DATA)
         return f"{type(self).__name__}({data})"
 

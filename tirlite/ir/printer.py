@@ -8,6 +8,7 @@ for reading back.
 from __future__ import annotations
 
 from tirlite.ir.expr import Expr
+from tirlite.ir.kernel_call import Function
 from tirlite.ir.node import Node
 from tirlite.ir.printer_expr import expr_text
 from tirlite.ir.printer_names import Names
@@ -29,4 +30,4 @@ def text(node: Node) -> str:
         printer = StatementPrinter(Names())
         printer.print((node,), 0)
         return laid_out(printer.lines)
-    return str(node)
+    return str(node) if isinstance(node, Function) else repr(node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tirlite.diag import Message, PlanError, nearest
+from tirlite.plan.binding import refuse_contrary
 from tirlite.plan.facts_text import parse_facts
 from tirlite.plan.size_text import names_in
 from tirlite.record import record
@@ -29,23 +30,6 @@ class UnknownName(Message):
     hint: str
 
 
-class BadBinding(Message):
-    """A dim is bound to a value that contradicts its facts.
-
-    Example: `--facts 'N%8==0' --bind N=4`.
-    Fix: Bind it to a value that the facts allow, or drop the fact.
-    """
-
-    code = "bad-binding"
-    raises = PlanError
-    title = "`{name}` cannot be {value}"
-    help = "it is {told}"
-
-    name: str
-    value: int
-    told: str
-
-
 @record
 class Names:
     """What the names stand for: in `sizes` dims with their facts, or values; in `plain` any positive integer."""
@@ -64,7 +48,7 @@ def dims_for(texts: Iterable[str], facts: str | Mapping[str, Dim], bind: Mapping
             if name not in free:
                 raise _unknown(what, name, free).error()
     for name, value in bind.items():
-        _refuse_contrary(free[name], value)
+        refuse_contrary(free[name], value)
     sizes: dict[str, Size] = {name: bind.get(name, dim + 0) for name, dim in free.items()}
     return Names({name: Dim(name) for name in free}, sizes)
 
@@ -73,10 +57,3 @@ def _unknown(what: str, name: str, free: Mapping[str, Dim]) -> UnknownName:
     near = nearest(name, free)
     known = ", ".join(f"`{each}`" for each in free) or "none: all are numbers"
     return UnknownName(what, name, known, f"; did you mean {near}?" if near else "")
-
-
-def _refuse_contrary(dim: Dim, value: int) -> None:
-    if value < dim.low or (dim.high is not None and value > dim.high) or value % dim.multiple_of:
-        told = f"at least {dim.low}" + ("" if dim.high is None else f" and at most {dim.high}")
-        told += f", a multiple of {dim.multiple_of}" if dim.multiple_of > 1 else ""
-        raise BadBinding(dim.name, value, told).error()

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 
 from tirlite.diag import public
-from tirlite.plan import bound, layout
+from tirlite.plan import layout
+from tirlite.plan.binding import bound
+from tirlite.plan.bound import lower_bound, open_bound
 from tirlite.plan.layout import Layout
 from tirlite.plan.problem import Problem
 from tirlite.record import record
-from tirlite.sizes import Dim, Proof, Size, maximum, prove_le
+from tirlite.sizes import Proof, Size, maximum, prove_le
 
 if TYPE_CHECKING:
     from tirlite.show import Styled
+
+K = TypeVar("K")
 
 
 @record(slots=False)
@@ -48,12 +52,12 @@ class Plan(Layout):
 
         What is live at one time needs that much, see `plan.lower_bound`; a strategy may have proved more.
         """
-        return maximum(bound.lower_bound(self.problem, self.in_place), self.proved, self.proved_open)
+        return maximum(lower_bound(self.problem, self.in_place), self.proved, self.proved_open)
 
     @cached_property
     def open_bound(self) -> Size:
         """Bytes that every plan for the problem needs, whichever pairs it takes in place."""
-        return maximum(bound.open_bound(self.problem), self.proved_open) if self.problem.in_place else self.lower_bound
+        return maximum(open_bound(self.problem), self.proved_open) if self.problem.in_place else self.lower_bound
 
     @cached_property
     def gap(self) -> float | None:
@@ -73,9 +77,13 @@ class Plan(Layout):
         return prove_le(self.total, self.open_bound) is Proof.YES
 
     @public
-    def at(self, binding: Mapping[Dim, int]) -> Plan:
-        """The plan with constant sizes and offsets that this one becomes when its dims have the values of `binding`."""
-        return layout.at(self, binding)
+    def at(self, binding: Mapping[K, SupportsIndex] | None = None, /, **named: SupportsIndex) -> Plan:
+        """The plan with constant sizes and offsets that this one becomes when its dims have these values.
+
+        `plan.at({n: 5})`, `plan.at({"n": 5})` and `plan.at(n=5)` are the same. Raises PlanError for a value that
+        contradicts the facts of its dim, KernelError for a dim without a value.
+        """
+        return layout.at(self, bound("Plan.at", self.problem.dims, binding, named))
 
     def sharers(self, pool: str) -> tuple[str, ...]:
         """The ids of the requests in a pool of the plan."""
@@ -90,19 +98,21 @@ class Plan(Layout):
             return explain_pair(self, first, second)
         return explain_all(self, first)
 
-    def to_text(self, binding: Mapping[Dim, int] | None = None, *, width: int = 72, height: int = 20) -> str:
+    def to_text(self, binding: Mapping[K, SupportsIndex] | None = None, *, width: int = 72, height: int = 20) -> str:
         """A chart of offsets over time, in letters. Symbolic sizes are drawn at `binding`, or at middling values."""
         from tirlite.plan.drawing import chart_of
         from tirlite.show import chart_text
 
-        return chart_text(chart_of(self, self.lower_bound, binding), width, height)
+        values = bound("Plan.to_text", self.problem.dims, binding, {})
+        return chart_text(chart_of(self, self.lower_bound, values), width, height)
 
-    def to_svg(self, binding: Mapping[Dim, int] | None = None) -> str:
+    def to_svg(self, binding: Mapping[K, SupportsIndex] | None = None) -> str:
         """A chart of offsets over time, as SVG. Symbolic sizes are drawn at `binding`, or at middling values."""
         from tirlite.plan.drawing import chart_of
         from tirlite.show import chart_svg
 
-        return chart_svg(chart_of(self, self.lower_bound, binding))
+        values = bound("Plan.to_svg", self.problem.dims, binding, {})
+        return chart_svg(chart_of(self, self.lower_bound, values))
 
     def to_json(self) -> str:
         """The plan as JSON, with its problem and its figures."""

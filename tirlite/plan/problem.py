@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 
 from tirlite.diag import Message, PlanError, Span, nearest, public
 from tirlite.plan.arguments import demand
+from tirlite.plan.binding import bound
 from tirlite.plan.pool import Pool
 from tirlite.plan.request import BadFixed, NegativeSize, Request
 from tirlite.plan.scope import StorageScope
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tirlite.plan.csv_table import CsvTable
 
 Part = TypeVar("Part", Request, Pool)
+K = TypeVar("K")
 
 
 class DuplicateRequest(Message):
@@ -158,10 +160,12 @@ class Problem:
         copies = [p.copies for p in self.pools if not isinstance(p.copies, int)]
         return tuple(dict.fromkeys(dim for size in (*sizes, *copies) for dim in dims_of(size)))
 
-    def at(self, binding: Mapping[Dim, int]) -> Problem:
-        """The problem with constant sizes that this one becomes when its dims have the values of `binding`."""
-        requests = tuple(replace(r, size=evaluate(r.size, binding)) for r in self.requests)
-        pools = tuple(replace(p, copies=evaluate(p.copies, binding)) for p in self.pools)
+    @public
+    def at(self, binding: Mapping[K, SupportsIndex] | None = None, /, **named: SupportsIndex) -> Problem:
+        """The problem with constant sizes that this one becomes when its dims have these values, as in `Plan.at`."""
+        values = bound("Problem.at", self.dims, binding, named)
+        requests = tuple(replace(r, size=evaluate(r.size, values)) for r in self.requests)
+        pools = tuple(replace(p, copies=evaluate(p.copies, values)) for p in self.pools)
         return Problem(requests, pools, self.in_place, contiguous=self.contiguous)
 
     def with_table(self, table: CsvTable) -> Problem:

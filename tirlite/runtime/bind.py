@@ -109,6 +109,8 @@ class Binder:
         for scalar in self.signature.scalars:
             number = scalars.scalar_value(scalar.name, scalar.var.dtype, given[scalar.position])
             operands[scalar.position] = given[scalar.position] = number
+        if omitted and -1 in dims and self._has_computed:
+            self._solve(given, operands, dims)
         is_empty = self._check_facts(dims, omitted)
         if self._has_computed or omitted:
             self._check_computed(given, operands, dims)
@@ -163,6 +165,26 @@ class Binder:
             if value % multiple:
                 explain.refuse_fact(self.signature, slot, value, f"to be a multiple of {multiple}")
         return is_empty
+
+    def _solve(self, given: list[object], operands: list[Any], dims: list[int]) -> None:
+        """Sets dims that no array has as an extent by itself from extents such as `h + 2`."""
+        from tirlite.runtime.solved_dims import solved
+
+        places = [
+            (param, axis, extent, array.shape[axis])
+            for param in self._arrays
+            if isinstance(array := given[param.position], np.ndarray)
+            for axis, extent in param.computed
+        ]
+        values = self.values(operands, dims)
+        unknown = [var for slot, var in enumerate(self.signature.dims) if dims[slot] < 0]
+        known = {var: value for var, value in values.items() if var not in unknown}
+        found = solved([place[2:] for place in places], known, unknown)
+        if not isinstance(found, dict):
+            param, axis, _, actual = places[found.place]
+            explain.refuse_unsolved(param, axis, actual)
+        for slot, var in enumerate(self.signature.dims):
+            dims[slot] = found.get(var, dims[slot])
 
     def _check_computed(self, given: list[object], operands: list[Any], dims: list[int]) -> None:
         values = self.values(operands, dims)

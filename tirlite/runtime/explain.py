@@ -91,6 +91,12 @@ def refuse_extent(param: ArrayParam, axis: int, given: int, wanted: int) -> NoRe
     raise ArgumentShape(param.name, axis, spelled, given, why).error()
 
 
+def refuse_unsolved(param: ArrayParam, axis: int, given: int) -> NoReturn:
+    """No value of a dim that is to be found out makes this axis what it is."""
+    spelled, why = text(dict(param.computed)[axis]), "no integer from 0 on makes it that"
+    raise ArgumentShape(param.name, axis, f"`{spelled}`", given, why).error()
+
+
 def refuse_fact(signature: Signature, slot: int, value: int, fact: str) -> NoReturn:
     source, axis = _source(signature, slot)
     raise DimFact(signature.dims[slot].name, value, fact, axis, source).error()

@@ -111,7 +111,7 @@ class Atom(Arithmetic, Factor, ABC):
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
-        return self.ident == other.ident if isinstance(other, Atom) else NotImplemented
+        return self.ident == other.ident if isinstance(other, Atom) else of_terms({(self,): 1}) == other
 
     def __hash__(self) -> int:
         return hash(self.ident)
@@ -170,7 +170,8 @@ class Composite(Atom):
 class Poly(Arithmetic):
     """A size that is not constant, in normal form. Made by arithmetic on dims, never directly.
 
-    `==` and `hash` go by value, and a Poly of one dim equals that dim. There is no order: see `prove_le`.
+    `==` and `hash` go by value, and a Poly of one dim equals that dim. It equals an expression of the IR that stands
+    for the same size, which is hashed by identity all the same. There is no order: see `prove_le`.
     """
 
     terms: Terms
@@ -180,7 +181,8 @@ class Poly(Arithmetic):
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Poly):
             return self is other or self.terms == other.terms
-        return isinstance(other, Atom) and self.terms == {(other,): 1}
+        terms = {(other,): 1} if isinstance(other, Atom) else _terms_of_expression(other)
+        return NotImplemented if terms is None else self.terms == terms
 
     def __hash__(self) -> int:
         if not self._hash:
@@ -363,7 +365,14 @@ def _terms(value: object) -> Terms | None:
     if isinstance(value, SupportsIndex):
         number = index(value)
         return {(): number} if number else {}
-    return None
+    return _terms_of_expression(value)
+
+
+def _terms_of_expression(value: object) -> Terms | None:
+    """The sum that an expression of a layer above stands for: what its `__size__` gives."""
+    method = getattr(type(value), "__size__", None)
+    size: Size | None = None if method is None else method(value)
+    return None if size is None else terms_of(size)
 
 
 def terms_of(size: object) -> Terms:

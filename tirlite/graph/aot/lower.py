@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tirlite.analysis.extents import expr_of
 from tirlite.diag import public
 from tirlite.graph.aot.folding import folded_calls
 from tirlite.graph.aot.keeping import check_kept
@@ -40,6 +39,7 @@ from tirlite.ir import (
     validate,
 )
 from tirlite.ir import Var as Scalar
+from tirlite.ir.size import expr_of
 from tirlite.record import record
 from tirlite.sizes import Dim
 from tirlite.sizes.poly import inside_out

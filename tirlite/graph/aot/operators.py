@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import TypeAlias
 
-from tirlite.analysis.extents import expr_of
 from tirlite.diag import GraphError, Message
 from tirlite.graph.aot.plain_dims import PlainDims
 from tirlite.graph.expr import Call
@@ -14,6 +13,7 @@ from tirlite.graph.op import Op
 from tirlite.graph.types import TensorType, tensors
 from tirlite.ir import PrimFunc, Var, i64
 from tirlite.ir import TensorType as KernelType
+from tirlite.ir.size import expr_of
 from tirlite.kernels.operators import (
     arrange,
     conv,

@@ -1,0 +1,143 @@
+"""Expressions as sizes, and sizes as expressions: the bridge between the IR and `sizes`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from tirlite.diag import KernelError
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import (
+    Add,
+    Binary,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mul,
+    Neg,
+    Sub,
+    Var,
+    const,
+)
+from tirlite.ir.walk import walk
+from tirlite.sizes import Dim, Proof, Size, maximum, minimum, prove_le
+from tirlite.sizes.extrema import Maximum, Minimum
+from tirlite.sizes.poly import Atom, Quotient, Remainder, Terms, inside_out, terms_of
+
+# An operation, and its operands; the second one of a negation is 0.
+Combination: TypeAlias = tuple[type[Expr], Size, Size]
+
+
+def expr_of(size: Size, variables: Mapping[Dim, Var]) -> Expr:
+    """The i64 expression with the value of `size`, where `variables` stand for its dims."""
+    if isinstance(size, int):
+        return const(size, i64)
+    images: dict[Atom, Expr] = {}
+    for atom in inside_out(size):
+        if isinstance(atom, Dim):
+            images[atom] = variables[atom]
+        else:
+            images[atom] = _apply(atom, [_sum(terms_of(operand), images) for operand in atom.operands])
+    return _sum(terms_of(size), images)
+
+
+def size_over_dims(expr: Expr) -> Size | None:
+    """The value of an i64 expression as a size; None where it is made of more than integers and dims."""
+    known = {var: var.dim + 0 for var in walk(expr) if isinstance(var, Var) and var.dim is not None}
+    return size_of_expr(expr, known, {})
+
+
+def size_of_expr(expr: Expr, known: Mapping[Var, Size], combined: dict[Combination, Size | None]) -> Size | None:
+    """The value of an i64 expression over `known` variables as a size; None where it is made of more than these.
+
+    `combined` keeps what was worked out before: extents are often alike.
+    """
+    sizes: list[Size] = []  # of the operands that were met, each behind its own operands
+    todo: list[Expr | tuple[Expr]] = [expr]
+    while todo:
+        node = todo.pop()
+        size: Size | None = None
+        if isinstance(node, tuple):
+            operation = node[0]
+            b = 0 if isinstance(operation, Neg) else sizes.pop()
+            key = type(operation), sizes.pop(), b
+            if key not in combined:
+                try:
+                    combined[key] = _combined(operation, *key[1:])
+                except KernelError:  # it would be too long
+                    combined[key] = None
+            size = combined[key]
+        elif isinstance(node, Var):
+            size = known.get(node)
+        elif node.dtype is not i64 and node.dtype != i64:
+            return None
+        elif isinstance(node, IntImm):
+            size = node.value
+        elif isinstance(node, Neg):
+            todo += ((node,), node.a)
+            continue
+        elif isinstance(node, Binary):
+            todo += ((node,), node.b, node.a)
+            continue
+        if size is None:
+            return None
+        sizes.append(size)
+    return sizes.pop()
+
+
+def _combined(expr: Expr, a: Size, b: Size) -> Size | None:
+    """The size of an expression with these operands."""
+    match expr:
+        case Neg():
+            return -a
+        case Add():
+            return a + b
+        case Sub():
+            return a - b
+        case Mul():
+            return a * b
+        case Min():
+            return minimum(a, b)
+        case Max():
+            return maximum(a, b)
+        # The IR gives a division by zero a value; a size has none.
+        case FloorDiv() if prove_le(1, b) is Proof.YES:
+            return a // b
+        case FloorMod() if prove_le(1, b) is Proof.YES:
+            return a % b
+    return None
+
+
+def _apply(atom: Atom, operands: list[Expr]) -> Expr:
+    kinds: dict[type[Atom], type[Binary]] = {Quotient: FloorDiv, Remainder: FloorMod, Maximum: Max, Minimum: Min}
+    kind = kinds[type(atom)]
+    result = operands[0]
+    for operand in operands[1:]:
+        result = kind(result, operand)
+    return result
+
+
+def _sum(terms: Terms, images: Mapping[Atom, Expr]) -> Expr:
+    """A sum as people write it: what is subtracted after what is added, higher degrees first, the constant last."""
+    ordered = sorted(terms.items(), key=lambda term: (term[1] < 0, not term[0], -len(term[0])))
+    total: Expr | None = None
+    for product, coefficient in ordered:
+        part = _product(product, abs(coefficient), images)
+        if total is None:
+            total = part if coefficient > 0 else Neg(part)
+        else:
+            total = Add(total, part) if coefficient > 0 else Sub(total, part)
+    return total if total is not None else const(0, i64)
+
+
+def _product(product: tuple[Atom, ...], coefficient: int, images: Mapping[Atom, Expr]) -> Expr:
+    factors = [images[atom] for atom in product]
+    if coefficient != 1 or not factors:
+        factors.insert(0, const(coefficient, i64))
+    result = factors[0]
+    for factor in factors[1:]:
+        result = Mul(result, factor)
+    return result
