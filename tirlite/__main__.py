@@ -37,11 +37,13 @@ def main() -> int:
 def _program() -> Callable[..., int]:
     """The command line with what measures tirlite, or without it, as it is installed."""
     try:
-        from tirlite.bench.main import main
-    except ModuleNotFoundError as missing:
-        if missing.name != "tirlite.bench":
-            raise
-        from tirlite.cli.main import main
+        import tirlite.bench  # noqa: F401
+    except ModuleNotFoundError:
+        from tirlite.cli.main import main as installed
+
+        return installed
+    from tirlite.bench.main import main
+
     return main
 
 
