@@ -5,6 +5,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+import sympy
 
 import tirlite as tl
 
@@ -198,3 +199,55 @@ def test_names_are_those_that_python_reads() -> None:
     func = b.build()
     assert "def f2(fi_1: tl.f32[fi], fi_2: tl.f32[4]):" in str(func)
     assert tl.structural_equal(tl.parse(str(func)), func)
+
+
+N, M = sympy.symbols("n m", integer=True, positive=True)
+
+
+@tl.kernel
+def halves(x: tl.f32[N, M], y: tl.out[tl.f32[N, sympy.floor(M / 2)]]):
+    t = tl.alloc(tl.f32[N, M])
+    for i in range(N):
+        for j in range(n * 0 + M):
+            t[i, j] = x[i, j]
+        for j in range(m // 2):
+            y[i, j] = t[i, 2 * j]
+
+
+def test_symbols_of_sympy_are_the_dims_of_their_names() -> None:
+    assert "def halves(x: tl.f32[n, m], y: tl.out[tl.f32[n, m // 2]]):" in str(halves.ir)
+    assert halves(np.ones((2, 5), np.float32)).tolist() == [[1, 1], [1, 1]]
+    (allocation,) = tl.allocations(halves.ir)
+    assert allocation.shape == (N, M)
+    assert allocation.shape == (n, m)
+    assert halves.plan.at({N: 2, M: 3}).total == 24
+
+    g = tl.graph.Builder("g")
+    f = g.function(g.reshape(g.input("x", tl.f32[N, 64]), (2 * N, 32)))
+    assert str(f.result) == "f32[2*n, 32]"
+
+    b = tl.ir.Builder("b")
+    x, t = b.param("x", tl.f32[N]), b.alloc("t", tl.f32[N + 1])
+    b.store(x, 0, t[n])
+    assert [dim.name for dim in b.build().dims] == ["n"]
+
+
+def hidden_by_a_symbol(x: tl.f32[N], N: tl.i64):
+    x[0] = N
+
+
+def too_much(x: tl.f32[n]):
+    t = tl.alloc(tl.f32[NEGATIVE])
+    x[0] = t[0]
+
+
+NEGATIVE = sympy.Symbol("k", negative=True)
+
+
+def test_symbols_are_refused_where_dims_are() -> None:
+    with pytest.raises(tl.KernelError, match="hidden-dim"):
+        tl.kernel(hidden_by_a_symbol)
+    with pytest.raises(tl.KernelError, match="(?s)bad-symbol.*test_dims.py"):
+        tl.kernel(too_much)
+    with pytest.raises(tl.KernelError, match="bad-symbol"):
+        tl.f32[NEGATIVE]

@@ -79,6 +79,45 @@ def test_what_is_no_size_is_named(expression: object, text: str) -> None:
     assert text in str(error.value)
 
 
+W = sympy.Symbol("w", integer=True, nonnegative=True)
+
+
+def test_symbols_keep_what_they_are_declared_to_be() -> None:
+    assert from_sympy(sympy.Max(4 * W, 4), {}) == maximum(4 * Dim("w", min=0), 4)
+    assert from_sympy(sympy.Symbol("e", even=True, positive=True) / 2, {}) == Dim("e", multiple_of=2) // 2
+    assert from_sympy(sympy.Symbol("n") + W, {"w": m}) == n + m
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        (sympy.Symbol("k", negative=True), "`k` is nonpositive"),
+        (sympy.Symbol("k", odd=True), "`k` is odd"),
+        (sympy.Symbol("k", prime=True), "`k` is prime"),
+        (sympy.Symbol("k", integer=False), "`k` is no integer"),
+        (sympy.Symbol("k", positive=True) + sympy.Symbol("k", nonnegative=True), "another one of that name is not"),
+        (sympy.Symbol("s", nonnegative=True), "`s` is nonnegative, and Dim[(]'s', min=-1[)] need not be"),
+        (sympy.Symbol("s", even=True), "`s` is even, and Dim[(]'s', min=-1[)] need not be"),
+    ],
+)
+def test_symbols_that_say_more_than_a_dim_are_refused(expression: object, text: str) -> None:
+    with pytest.raises(KernelError, match=text) as error:
+        from_sympy(expression, {"s": Dim("s", min=-1)})
+    assert error.value.code == "bad-symbol"
+
+
+def test_sizes_are_compared_with_expressions_and_become_such() -> None:
+    size = 4 * n * maximum(m, 3)
+    assert size == 4 * N * sympy.Max(M, 3)
+    assert 4 * N * sympy.Max(M, 3) == size
+    assert size == 4 * sympy.Symbol("n") * sympy.Max(sympy.Symbol("m"), 3)
+    assert Dim("n", max=8) * 4 == 4 * sympy.Symbol("n")
+    assert size != sympy.sqrt(N)
+    assert sympy.sympify(size) == to_sympy(size)
+    assert n + N == 2 * n
+    assert N + m == to_sympy(n + m)
+
+
 def test_two_dims_of_one_name_have_no_common_symbol() -> None:
     with pytest.raises(KernelError) as error:
         to_sympy(n + Dim("n", max=8))

@@ -10,9 +10,11 @@ from tirlite.dsl.inline import Inline
 from tirlite.ir.dtype import DType, TensorType, i64
 from tirlite.ir.expr import Buffer, Expr, IntImm, Var
 from tirlite.ir.func import PrimFunc
+from tirlite.ir.size import expr_over_dims
 from tirlite.plan.scope import StorageScope
 from tirlite.record import record
 from tirlite.show import shown
+from tirlite.sizes import Dim, Poly
 
 
 class BadAnnotation(Message):
@@ -187,6 +189,8 @@ def _extent(name: str, axis: int, extent: object, span: Span) -> Expr:
     if isinstance(extent, Expr) and extent.dtype.is_integer and extent.dtype.lanes == 1:
         if not isinstance(extent, IntImm) or extent.value >= 0:
             return extent.astype(i64)
+    elif isinstance(extent, (Dim, Poly)):
+        return expr_over_dims(extent)
     elif hasattr(extent, "__index__") and not isinstance(extent, bool):
         value = int(extent.__index__())
         if 0 <= value <= i64.max:

@@ -16,6 +16,8 @@ from tirlite.ir.dtype import DType, TensorType, bool_, dtype_of
 from tirlite.ir.expr import Expr, FloatImm, IntImm, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.record import record
+from tirlite.sizes import Dim, Poly
+from tirlite.sizes.poly import is_of_sympy
 
 
 class UnknownName(Message):
@@ -111,7 +113,7 @@ class Surroundings:
     def has_dim(self, name: str) -> bool:
         """Whether `name` is a dim, which a kernel cannot assign."""
         found = self.find(name)
-        return isinstance(found, Var) and found.dim is not None
+        return isinstance(found, Dim) or is_of_sympy(found) or (isinstance(found, Var) and found.dim is not None)
 
     def value(self, name: str, span: Span, known: Iterable[str] = ()) -> object:
         """What `name` means in the kernel; `known` are names of the kernel itself that may be meant."""
@@ -212,6 +214,8 @@ def kernel_of(value: object) -> PrimFunc | None:
 
 def meaning(value: object, name: str, span: Span) -> object:
     """What a Python value means in a kernel. Raises ForeignValue where it means nothing."""
+    if isinstance(value, (Dim, Poly)) or is_of_sympy(value):
+        return _extent(value, span)
     if isinstance(value, (Expr, DType, TensorType, ParamType, Word, Namespace, Inline, str, tuple)) or is_native(value):
         return value
     if (kernel := kernel_of(value)) is not None:
@@ -226,6 +230,18 @@ def meaning(value: object, name: str, span: Span) -> object:
     if number is None:
         raise ForeignValue(name, _described(value), _advice(value, name), span=span).error()
     return number
+
+
+def _extent(value: object, span: Span) -> object:
+    """What a size, or an expression of sympy, means: arithmetic on dims."""
+    from tirlite.ir.size import expr_over_dims
+    from tirlite.sizes import from_sympy
+
+    try:
+        size = value if isinstance(value, (Dim, Poly)) else from_sympy(value, {})
+    except KernelError as error:
+        raise KernelError(*(each.replaced(span=span) for each in error.messages if isinstance(each, Message))) from None
+    return size if isinstance(size, int) else expr_over_dims(size)
 
 
 def _is_usable(name: str, value: object, span: Span) -> bool:

@@ -9,7 +9,8 @@ from typing import SupportsIndex, TypeAlias
 from tirlite.diag import GraphError, Message, Span
 from tirlite.ir import Expr
 from tirlite.ir.size import size_over_dims
-from tirlite.sizes import Dim, Poly, Proof, Size, as_size, evaluate, prove_eq, prove_le
+from tirlite.sizes import Dim, Poly, Proof, Size, as_size, evaluate, from_sympy, prove_eq, prove_le
+from tirlite.sizes.poly import is_of_sympy
 
 Extent: TypeAlias = "SupportsIndex | Dim | Poly | Expr"
 Shape: TypeAlias = "tuple[Size, ...]"
@@ -34,6 +35,8 @@ def size_of(extent: Extent, span: Span | None = None) -> Size:
     """The size that a user's extent stands for. It may be negative: whoever makes a shape of it looks."""
     if isinstance(extent, Dim | Poly):
         return as_size(extent)
+    if is_of_sympy(extent):
+        return from_sympy(extent, {})
     if isinstance(extent, Expr):
         size = size_over_dims(extent)
         if size is None:

@@ -21,6 +21,7 @@ from tirlite.ir.dtype import DType, TensorType, i64
 from tirlite.ir.expr import Buffer, Expr, ExprLike, Load, Var, as_expr, widened
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.one_dim import with_one_dim_each
+from tirlite.ir.size import expr_over_dims
 from tirlite.ir.stmt import (
     Allocate,
     Assert,
@@ -40,6 +41,7 @@ from tirlite.ir.stmt import (
 )
 from tirlite.ir.validate import validate
 from tirlite.show import shown
+from tirlite.sizes import Dim, Poly
 
 T = TypeVar("T")
 
@@ -340,6 +342,8 @@ def buffer_of(
 
 
 def _extent(name: str, axis: int, extent: object) -> Expr:
+    if isinstance(extent, (Dim, Poly)):
+        return expr_over_dims(extent)
     if isinstance(extent, (int, Expr)) and not isinstance(extent, bool):
         expr = _as_i64(extent)
         if expr.dtype == i64:

@@ -12,6 +12,7 @@ from tirlite.diag import Message, boundary
 from tirlite.record import record
 from tirlite.show import shown
 from tirlite.sizes import Dim, Poly
+from tirlite.sizes.poly import is_of_sympy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,6 +124,7 @@ class DType:
         extents = shape if isinstance(shape, tuple) else (shape,)
         if any(type(extent) is not int or extent < 0 for extent in extents):
             with boundary:
+                extents = _with_sizes(extents)
                 _check_extents(self, extents)
         return TensorType(self, extents)
 
@@ -140,6 +142,15 @@ class TensorType:
 
     dtype: DType
     shape: tuple[object, ...]
+
+
+def _with_sizes(extents: tuple[object, ...]) -> tuple[object, ...]:
+    """The extents, those that are expressions of sympy as sizes. Raises KernelError for those that are none."""
+    if not any(map(is_of_sympy, extents)):
+        return extents
+    from tirlite.sizes import from_sympy
+
+    return tuple(from_sympy(each, {}) if is_of_sympy(each) else each for each in extents)
 
 
 def _check_extents(dtype: DType, extents: tuple[object, ...]) -> None:

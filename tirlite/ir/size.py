@@ -23,7 +23,7 @@ from tirlite.ir.expr import (
     const,
 )
 from tirlite.ir.walk import walk
-from tirlite.sizes import Dim, Proof, Size, maximum, minimum, prove_le
+from tirlite.sizes import Dim, Proof, Size, SizeLike, as_size, dims_of, maximum, minimum, prove_le
 from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.poly import Atom, Quotient, Remainder, Terms, inside_out, terms_of
 
@@ -42,6 +42,11 @@ def expr_of(size: Size, variables: Mapping[Dim, Var]) -> Expr:
         else:
             images[atom] = _apply(atom, [_sum(terms_of(operand), images) for operand in atom.operands])
     return _sum(terms_of(size), images)
+
+
+def expr_over_dims(size: SizeLike) -> Expr:
+    """The i64 expression with the value of `size`, over variables that are new: `with_one_dim_each` joins them."""
+    return expr_of(as_size(size), {dim: Var(dim.name, i64, dim) for dim in dims_of(size)})
 
 
 def size_over_dims(expr: Expr) -> Size | None:

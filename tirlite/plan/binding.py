@@ -68,10 +68,14 @@ def bound(
 def _name(function: str, key: object) -> str:
     if isinstance(key, str):
         return key
-    if hasattr(key, "free_symbols"):
-        return str(key)
-    try:
-        (dim,) = atom_of(of_terms(terms_of(key)), Dim)
-    except (TypeError, ValueError):
-        raise PlanArgument(function, "binding", "dims, or their names, as keys", shown(key)[:60]).error() from None
+    if (dim := dim_of(key)) is None:
+        raise PlanArgument(function, "binding", "dims, or their names, as keys", shown(key)[:60]).error()
     return dim.name
+
+
+def dim_of(given: object) -> Dim | None:
+    """The dim that is given: by itself, by the variable of `tl.dim`, or by a symbol of sympy; None for all else."""
+    try:
+        return next(iter(atom_of(of_terms(terms_of(given)), Dim)), None)
+    except TypeError:
+        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tirlite.diag import Message, PlanError, nearest
-from tirlite.plan.binding import refuse_contrary
+from tirlite.plan.binding import dim_of, refuse_contrary
 from tirlite.plan.facts_text import parse_facts
 from tirlite.plan.size_text import names_in
 from tirlite.record import record
@@ -40,7 +40,11 @@ class Names:
 
 def dims_for(texts: Iterable[str], facts: str | Mapping[str, Dim], bind: Mapping[str, int]) -> Names:
     """A dim for each name in the texts of sizes, with the facts and values that are told of it. Raises PlanError."""
-    told = parse_facts(facts) if isinstance(facts, str) else dict(facts)
+    told = (
+        parse_facts(facts)
+        if isinstance(facts, str)
+        else {name: dim for name, given in facts.items() if (dim := dim_of(given)) is not None}
+    )
     names = dict.fromkeys(name for text in dict.fromkeys(texts) for name in names_in(text))
     free = {name: told.get(name) or Dim(name) for name in names}
     for what, given in (("facts tell of", told), ("a value is given to", bind)):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 
 from tirlite.diag import Message, PlanError, Span, nearest, public
 from tirlite.plan.arguments import demand
-from tirlite.plan.binding import bound
+from tirlite.plan.binding import bound, dim_of
 from tirlite.plan.pool import Pool
 from tirlite.plan.request import BadFixed, NegativeSize, Request
 from tirlite.plan.scope import StorageScope
@@ -18,6 +18,7 @@ from tirlite.record import record
 from tirlite.show import shown
 from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, maximum, prove_le
 from tirlite.sizes.dim import contradiction
+from tirlite.sizes.poly import is_of_sympy
 
 if TYPE_CHECKING:
     from tirlite.plan.csv_table import CsvTable
@@ -112,12 +113,13 @@ class Problem:
     """Requests, the pools they may live in, candidate pairs (destination id, source id) for one place, and dims.
 
     Without pools there is one unlimited pool for each scope met. `facts` gives the dims that symbols of sympy sizes
-    stand for; other symbols become positive dims. A size that may be negative counts as zero where it is. Where it is
-    `contiguous`, each pool is one arena, as it is for offsets in a table: the total of a plan then counts the padding
-    between what lies there; it does not tell two problems apart. `table` is the one that the problem was read from, if
-    any. For explanations alone, and not part of the JSON form: `refusals` tell for some pairs, by their `str`, why the
-    first may not take over the place of the second, `outside` names what is not to be planned, each with the reason,
-    and `spans` are where requests come from. Raises PlanError where a part is ill-formed.
+    stand for; other symbols become dims, positive unless they are declared nonnegative. A size that may be negative
+    counts as zero where it is. Where it is `contiguous`, each pool is one arena, as it is for offsets in a table: the
+    total of a plan then counts the padding between what lies there; it does not tell two problems apart. `table` is the
+    one that the problem was read from, if any. For explanations alone, and not part of the JSON form: `refusals` tell
+    for some pairs, by their `str`, why the first may not take over the place of the second, `outside` names what is not
+    to be planned, each with the reason, and `spans` are where requests come from. Raises PlanError where a part is
+    ill-formed.
     """
 
     requests: tuple[Request, ...]
@@ -132,8 +134,10 @@ class Problem:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        demand("Problem", "facts", self.facts, "a dict from names to dims", fits=_are_facts(self.facts))
-        put(self, "facts", MappingProxyType(dict(self.facts)))
+        facts = {name: dim_of(dim) for name, dim in self.facts.items()} if isinstance(self.facts, Mapping) else None
+        fits = facts is not None and None not in facts.values()
+        demand("Problem", "facts", self.facts, "a dict from names to dims", fits=fits)
+        put(self, "facts", MappingProxyType(facts))
         put(self, "requests", _with_sizes(_parts("requests", self.requests, Request), self.facts))
         put(self, "pools", _parts("pools", self.pools, Pool))
         put(self, "in_place", _pairs(self.in_place))
@@ -192,10 +196,6 @@ class Problem:
         return "\n".join(f"{r.id}: {r.size} bytes, live {r.spans}, in {' or '.join(r.memories)}" for r in self.requests)
 
 
-def _are_facts(given: object) -> bool:
-    return isinstance(given, Mapping) and all(isinstance(dim, Dim) for dim in given.values())
-
-
 def _parts(what: str, given: Iterable[Part], kind: type[Part]) -> tuple[Part, ...]:
     parts = tuple(given) if isinstance(given, Iterable) else None
     if parts is None or not all(isinstance(part, kind) for part in parts):
@@ -213,28 +213,24 @@ def _pairs(given: object) -> tuple[tuple[str, str], ...]:
 
 def _with_sizes(requests: tuple[Request, ...], facts: Mapping[str, Dim]) -> tuple[Request, ...]:
     """The requests with every sympy expression made a Size, and each Size made non-negative."""
-    dims = dict(facts)
     settled: dict[Size, Size] = {}
     done = []
     for request in requests:
         size = request.size
         if not isinstance(size, int):
             if size not in settled:
-                settled[size] = _settled(request.id, size, dims)
-            if settled[size] is not size and settled[size] != size:
+                settled[size] = _settled(request.id, size, facts)
+            if is_of_sympy(size) or settled[size] != size:
                 request = replace(request, size=settled[size])
         done.append(request)
     return tuple(done)
 
 
-def _settled(name: str, size: Size, dims: dict[str, Dim]) -> Size:
-    symbols: Iterable[object] = getattr(size, "free_symbols", ())
-    if symbols or hasattr(size, "free_symbols"):
-        for symbol in sorted(map(str, symbols)):
-            dims.setdefault(symbol, Dim(symbol))
+def _settled(name: str, size: Size, facts: Mapping[str, Dim]) -> Size:
+    if is_of_sympy(size):
         from tirlite.sizes import from_sympy
 
-        size = from_sympy(size, dims)
+        size = from_sympy(size, facts)
     proof = prove_le(0, size)
     if proof is Proof.NO:
         raise NegativeSize(name, str(size)).error()

@@ -11,6 +11,7 @@ from tirlite.diag import Message, PlanError
 from tirlite.record import record
 from tirlite.show import shown
 from tirlite.sizes import Dim, Poly, Size
+from tirlite.sizes.poly import is_of_sympy
 
 Interval = tuple[int, int]
 
@@ -239,7 +240,7 @@ def _size(name: str, size: object) -> Size:
         return size
     if isinstance(size, Dim):
         return size + 0
-    if hasattr(size, "free_symbols"):
+    if is_of_sympy(size):
         return size  # type: ignore[return-value]  # a sympy expression, converted by Problem, which knows the dims
     try:
         number = operator.index(size)  # type: ignore[arg-type]

@@ -33,6 +33,22 @@ class NotASize(Message):
     why: str
 
 
+class BadSymbol(Message):
+    """A symbol of sympy has assumptions that its dim has not: what sympy has simplified by them would not hold.
+
+    Example: `Request("a", sympy.Symbol("n", negative=True) + 4, (0, 2))`.
+    Fix: Declare symbols without assumptions, or as integers that are positive, nonnegative or even, as their dims are.
+    """
+
+    code = "bad-symbol"
+    raises = KernelError
+    title = "the symbol `{name}` {what}"
+    help = "declare it without assumptions, or as positive, nonnegative or even where its dim is"
+
+    name: str
+    what: str
+
+
 class SharedDimName(Message):
     """Two dims of one name would become one sympy symbol.
 
@@ -100,15 +116,16 @@ class _Ratio:
 def from_sympy(expression: object, dims: Mapping[str, Dim]) -> Size:
     """The size that a sympy expression, or an int, stands for.
 
-    Symbols are the `dims` of their names; others become new default dims.
-    Takes sums, products, powers, fractions that come out whole or stand in floor, ceiling or Mod, and Max and Min.
-    Raises KernelError, naming the subexpression, for anything else.
+    Symbols are the `dims` of their names; others become dims: positive, unless they are declared nonnegative, and
+    multiples of 2 where they are even. Takes sums, products, powers, fractions that come out whole or stand in floor,
+    ceiling or Mod, and Max and Min. Raises KernelError, naming the subexpression, for anything else, and for a symbol
+    of which sympy takes more for granted than its dim says, or less: what sympy has simplified would not hold.
     """
     if isinstance(expression, int):
         return int(expression)
     import sympy
 
-    known = dict(dims)
+    made: dict[str, Dim] = {}
     images: dict[sympy.Basic, _Ratio] = {}
     stack = [sympy.sympify(expression)]
     while stack:
@@ -119,18 +136,26 @@ def from_sympy(expression: object, dims: Mapping[str, Dim]) -> Size:
             continue
         stack.pop()
         if node not in images:
-            images[node] = _converted(node, [images[argument] for argument in node.args], known)
+            images[node] = _converted(node, [images[argument] for argument in node.args], dims, made)
     return _whole(images[sympy.sympify(expression)], str(expression))
 
 
-def _converted(node: sympy.Basic, operands: Sequence[_Ratio], dims: dict[str, Dim]) -> _Ratio:
+def size_of(expression: object, beside: SizeLike) -> Size | None:
+    """The size that a sympy expression is, over the dims of the size `beside` it and others; None where it is none."""
+    try:
+        return from_sympy(expression, {dim.name: dim for dim in dims_of(beside)})
+    except KernelError:
+        return None
+
+
+def _converted(node: sympy.Basic, operands: Sequence[_Ratio], dims: Mapping[str, Dim], made: dict[str, Dim]) -> _Ratio:
     import sympy
 
     text = str(node)
     if isinstance(node, sympy.Rational):
         return _Ratio(int(node.p), int(node.q))
     if isinstance(node, sympy.Symbol):
-        return _Ratio(as_size(dims.setdefault(node.name, Dim(node.name))))
+        return _Ratio(as_size(_dim_of(node, dims, made)))
     if isinstance(node, sympy.Add):
         return _added(operands)
     if isinstance(node, sympy.Mul):
@@ -148,6 +173,32 @@ def _converted(node: sympy.Basic, operands: Sequence[_Ratio], dims: dict[str, Di
     if isinstance(node, sympy.Max | sympy.Min):
         return _extremum(operands, text, greatest=isinstance(node, sympy.Max))
     raise NotASize(text, f"there is no {type(node).__name__} in sizes").error()
+
+
+def _dim_of(symbol: sympy.Symbol, given: Mapping[str, Dim], made: dict[str, Dim]) -> Dim:
+    """The dim that a symbol stands for: a given one, or one of those that are made."""
+    name = symbol.name
+    for word in ("prime", "composite", "odd", "nonpositive"):
+        if getattr(symbol, f"is_{word}"):
+            raise BadSymbol(name, f"is {word}, which no dim is known to be").error()
+    if symbol.is_integer is False:
+        raise BadSymbol(name, "is no integer").error()
+    is_told = symbol.is_negative is False
+    own = Dim(name, min=0 if is_told and not symbol.is_positive else 1, multiple_of=2 if symbol.is_even else 1)
+    if name in given:
+        dim = given[name]
+        if (is_told and dim.low < own.min) or dim.multiple_of % own.multiple_of:
+            raise BadSymbol(name, f"is {_assumed(symbol)}, and {dim!r} need not be").error()
+        return dim
+    dim = made.setdefault(name, own)
+    if dim != own and (is_told or symbol.is_even):
+        raise BadSymbol(name, f"is {_assumed(symbol)}, and another one of that name is not").error()
+    return dim
+
+
+def _assumed(symbol: sympy.Symbol) -> str:
+    words = [word for word in ("positive", "nonnegative", "even") if getattr(symbol, f"is_{word}")]
+    return " and ".join(words[:1] + words[1:][-1:] if "even" in words else words[:1])
 
 
 def _added(ratios: Sequence[_Ratio]) -> _Ratio:

@@ -22,12 +22,11 @@ from tirlite.sizes.poly import (
     SizeLike,
     as_size,
     bounds_of,
-    composite_ident,
     terms_of,
     varies,
 )
 from tirlite.sizes.prove import at_most
-from tirlite.sizes.terms import written
+from tirlite.sizes.terms import function_ident, written
 
 # Below this many sizes, proving is cheaper than sampling first.
 _SAMPLED_FROM = 4
@@ -118,7 +117,7 @@ class _Extremum(Composite):
         object.__setattr__(self, "bounds", self.bound([bounds_of(size) for size in self.sizes]))
         object.__setattr__(self, "divisor", gcd(*(divisor_of(terms_of(size)) for size in self.sizes)))
         # Sorted by their idents, so that the order of the arguments does not matter.
-        object.__setattr__(self, "ident", composite_ident(type(self).__name__, self.sizes, ordered=False))
+        object.__setattr__(self, "ident", function_ident(type(self).__name__, map(terms_of, self.sizes), ordered=False))
 
     @property
     def operands(self) -> tuple[Size, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from importlib import import_module
 from math import gcd
 from operator import index
 from typing import Self, SupportsIndex, TypeAlias, TypeVar
@@ -17,7 +18,7 @@ from tirlite.diag import KernelError, Message
 from tirlite.record import record
 from tirlite.sizes.bounds import Bounds, of_quotient, of_remainder
 from tirlite.sizes.division import divisor_of, quotient_by_int, quotient_by_sum, remainder_by_int, remainder_by_sum
-from tirlite.sizes.terms import Factor, add, fingerprint, multiply, scaled, spell, written
+from tirlite.sizes.terms import Factor, add, function_ident, multiply, scaled, spell, written
 
 Product: TypeAlias = "tuple[Atom, ...]"
 Terms: TypeAlias = "Mapping[Product, int]"
@@ -51,6 +52,9 @@ class Arithmetic:
 
     def __deepcopy__(self, memo: object) -> Self:
         return self
+
+    def _sympy_(self) -> object:
+        return import_module("tirlite.sizes.exchange").to_sympy(self)
 
     def __add__(self, other: _Operand) -> Size:
         terms = _terms(other)
@@ -181,7 +185,7 @@ class Poly(Arithmetic):
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Poly):
             return self is other or self.terms == other.terms
-        terms = {(other,): 1} if isinstance(other, Atom) else _terms_of_expression(other)
+        terms = {(other,): 1} if isinstance(other, Atom) else _terms_of_expression(other, self)
         return NotImplemented if terms is None else self.terms == terms
 
     def __hash__(self) -> int:
@@ -221,7 +225,7 @@ class _Division(Composite):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "written", written(map(terms_of, self.operands)))
-        object.__setattr__(self, "ident", composite_ident(type(self).__name__, self.operands))
+        object.__setattr__(self, "ident", function_ident(type(self).__name__, map(terms_of, self.operands)))
         object.__setattr__(self, "varies", varies(self.dividend) or varies(self.by))
 
     @property
@@ -368,11 +372,19 @@ def _terms(value: object) -> Terms | None:
     return _terms_of_expression(value)
 
 
-def _terms_of_expression(value: object) -> Terms | None:
-    """The sum that an expression of a layer above stands for: what its `__size__` gives."""
-    method = getattr(type(value), "__size__", None)
-    size: Size | None = None if method is None else method(value)
+def _terms_of_expression(value: object, beside: SizeLike = 0) -> Terms | None:
+    """The sum that an expression of the IR, by its `__size__`, or one of sympy stands for `beside` another one."""
+    size: Size | None = None
+    if is_of_sympy(value):
+        size = import_module("tirlite.sizes.exchange").size_of(value, beside)
+    elif (method := getattr(type(value), "__size__", None)) is not None:
+        size = method(value)
     return None if size is None else terms_of(size)
+
+
+def is_of_sympy(value: object) -> bool:
+    """Whether `value` is an expression of sympy."""
+    return hasattr(value, "free_symbols") and not isinstance(value, type)
 
 
 def terms_of(size: object) -> Terms:
@@ -485,15 +497,3 @@ def inside_out(size: SizeLike) -> list[Atom]:
             done[atom] = None
             stack.pop()
     return list(done)
-
-
-def composite_ident(kind: str, operands: Sequence[Size], *, ordered: bool = True) -> int:
-    """The ident of an atom that is a function of `operands`: a digest, so comparing never walks into deep sizes."""
-    prints = [repr(fingerprint(terms_of(operand))) for operand in operands]
-    if not ordered:
-        prints.sort()
-    from hashlib import blake2b  # quotients and maxima are rare, and it loads a library
-
-    digest = blake2b("\n".join([kind, *prints]).encode(), digest_size=16).digest()
-    # Those of dims are below zero, those of unknowns small: the top bit keeps them apart.
-    return int.from_bytes(digest) | 1 << 128

@@ -153,6 +153,18 @@ def fingerprint(terms: Mapping[tuple[F, ...], int]) -> tuple[tuple[tuple[int, ..
     return tuple(sorted((tuple(map(_by_ident, product)), coefficient) for product, coefficient in terms.items()))
 
 
+def function_ident(kind: str, operands: Iterable[Mapping[tuple[F, ...], int]], *, ordered: bool = True) -> int:
+    """The ident of a factor that is a function of `operands`: a digest, so comparing never walks into deep sums."""
+    prints = [repr(fingerprint(operand)) for operand in operands]
+    if not ordered:
+        prints.sort()
+    from hashlib import blake2b  # quotients and maxima are rare, and it loads a library
+
+    digest = blake2b("\n".join([kind, *prints]).encode(), digest_size=16).digest()
+    # Those of dims are below zero, those of unknowns small: the top bit keeps them apart.
+    return int.from_bytes(digest) | 1 << 128
+
+
 def spell(terms: Mapping[tuple[F, ...], int], names: Mapping[F, str], loose: Mapping[F, bool]) -> str:
     """The sum as Python source over the `names` of its factors, as in `4*m*n - k + 8`.
 
