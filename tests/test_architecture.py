@@ -157,6 +157,14 @@ def test_llvmlite_is_used_by_what_makes_and_runs_code() -> None:
     assert {name for name in users if not name.startswith(SEES_LLVM)} == set()
 
 
+def test_no_module_has_locks_of_its_own() -> None:
+    """In the child of a fork nobody gives them back; `tirlite.gate` has what takes their place."""
+    locks = {("functools", "cached_property"), ("threading", "Lock"), ("threading", "RLock")}
+    imports = [(name, n) for name, nodes in all_nodes().items() for n in nodes if isinstance(n, ast.ImportFrom)]
+    found = {name for name, node in imports for alias in node.names if (node.module, alias.name) in locks}
+    assert found == {"tirlite.runtime.workspace"}  # which begins anew in the child
+
+
 def test_import_loads_nothing_that_can_wait() -> None:
     program = "import sys, numpy; before = set(sys.modules); import tirlite; print(*(set(sys.modules) - before))"
     shown = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+import tirlite.gate  # noqa: F401  # it sees to forks, which may come before anything else is loaded
+
 # Module -> the public names that come from it. A module that stands for itself has its own name among them.
 _PUBLIC = {
     "tirlite.driver": "Kernel",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, dataclass_transform, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar, dataclass_transform, overload
 
 if TYPE_CHECKING:
     from inspect import Signature
@@ -19,6 +19,35 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=type)
 # The type of each field, and what stands behind its `=`: a default, a Field, or MISSING.
 Parts: TypeAlias = Mapping[str, tuple[object, Any]]
+
+
+T = TypeVar("T")
+
+
+class cached_property(Generic[T]):  # noqa: N801
+    """As `functools.cached_property`, but without the lock that Python 3.11 has in it: one for all objects of a class.
+
+    In the child of a fork nobody gives that back, where another thread held it.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+
+    def __get__(self, instance: object | None, owner: type) -> Self | T:
+        if instance is None:
+            return self
+        value = instance.__dict__[self._name] = self._compute(instance)
+        return value
 
 
 # So many objects of a class are made before its `__init__` is compiled: what that takes, a tenth of a millisecond.

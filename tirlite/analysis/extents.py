@@ -7,12 +7,12 @@ on the way, that storage is refused. What is no extent may wrap around and be ri
 
 from __future__ import annotations
 
-from functools import cached_property
 from math import prod
 
 from tirlite.analysis.array_bounds import ArrayBounds, array_bounds
 from tirlite.ir import Allocate, AttrStmt, Buffer, Expr, IntImm, Let, PrimFunc, SeqStmt, Stmt, Var, i64, statements_of
 from tirlite.ir.size import Combination, expr_of, size_of_expr
+from tirlite.record import cached_property
 from tirlite.sizes import Dim, Proof, Scalar, Size, maximum, prove_le
 
 

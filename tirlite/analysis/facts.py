@@ -7,12 +7,13 @@ next for as long as the function stays the same object.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
 from tirlite.diag import boundary
 from tirlite.ir import Buffer, Function, PrimFunc
 from tirlite.ir.demand import demand_prim_func
+from tirlite.record import cached_property
 
 if TYPE_CHECKING:
     from tirlite.analysis.access import Allocation, LinearSequence

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tirlite.analysis import ParamUses, Use
@@ -18,7 +17,7 @@ from tirlite.codegen.memory import Environment, alignment_of
 from tirlite.codegen.text import FunctionText
 from tirlite.codegen.values import Value
 from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, Var, callees, calls_in, i64
-from tirlite.record import record
+from tirlite.record import cached_property, record
 
 if TYPE_CHECKING:
     from tirlite.analysis import ByteRange

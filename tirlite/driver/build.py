@@ -5,12 +5,12 @@ Each stage loads what it needs itself: a program may define many kernels and com
 
 from __future__ import annotations
 
-from functools import cached_property
-from threading import RLock
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from tirlite.gate import GATE
 from tirlite.plan.collection import collection_paused
+from tirlite.record import cached_property
 
 if TYPE_CHECKING:
     from tirlite.codegen import Lowered
@@ -34,17 +34,17 @@ class Version:
         self.options = options
         self.stages: list[tuple[str, float]] = []
         self.note = ""
-        self._lock = RLock()
         self._rewritten: Rewritten | None = None
         self._lowered: Lowered | None = None
         self._executable: Executable | None = None
 
     @property
     def rewritten(self) -> Rewritten:
-        with self._lock:
-            if self._rewritten is None:
-                self._rewritten = self._rewrite()
-            return self._rewritten
+        if self._rewritten is None:
+            with GATE.inside(self):
+                if self._rewritten is None:
+                    self._rewritten = self._rewrite()
+        return self._rewritten
 
     def _rewrite(self) -> Rewritten:
         from tirlite.rewrite.pipeline import Rewritten, run_pipeline
@@ -66,25 +66,30 @@ class Version:
 
     @property
     def lowered(self) -> Lowered:
-        with self._lock:
-            if self._lowered is None:
-                from tirlite.codegen import lower
+        if self._lowered is None:
+            with GATE.inside(self):
+                if self._lowered is None:
+                    self._lowered = self._lower()
+        return self._lowered
 
-                func = self.rewritten.func
-                start = perf_counter()
-                with collection_paused():
-                    self._lowered = lower(func, self.options.target.workers, debug=self.options.debug)
-                self.stages.append(("codegen", perf_counter() - start))
-            return self._lowered
+    def _lower(self) -> Lowered:
+        from tirlite.codegen import lower
+
+        func = self.rewritten.func
+        start = perf_counter()
+        with collection_paused():
+            lowered = lower(func, self.options.target.workers, debug=self.options.debug)
+        self.stages.append(("codegen", perf_counter() - start))
+        return lowered
 
     @property
     def executable(self) -> Executable:
-        with self._lock:
-            if self._executable is None:
-                # Loading modules makes many objects that stay, and no cycles that end.
-                with collection_paused():
+        if self._executable is None:
+            # Loading modules makes many objects that stay, and no cycles that end.
+            with GATE.inside(self), collection_paused():
+                if self._executable is None:
                     self._executable = self._compile()
-            return self._executable
+        return self._executable
 
     @property
     def plans_kept(self) -> tuple[int, int]:
@@ -129,10 +134,12 @@ class Version:
     def optimised_llvm(self) -> str:
         from tirlite.codegen import optimised_text
 
-        return optimised_text(self.lowered)
+        with GATE.inside():
+            return optimised_text(self.lowered)
 
     @cached_property
     def assembly(self) -> str:
         from tirlite.codegen import assembly
 
-        return assembly(self.lowered)
+        with GATE.inside():
+            return assembly(self.lowered)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias, Unpack, overload
 
 from tirlite.diag import CallTypeError, Message, boundary, public
 from tirlite.driver.kernel import Kernel
+from tirlite.gate import GATE
 from tirlite.ir import AttrKey, AttrStmt, Permission, PrimFunc, SeqStmt, validate
 from tirlite.plan.cache import PlanCache
 from tirlite.plan.collection import collection_paused
@@ -123,7 +124,7 @@ def _translated(
     if not isinstance(function, FunctionType):
         raise _no_function(function).error()
     # The modules that the first kernel loads stay, and so does what a kernel is made of.
-    with collection_paused():
+    with GATE.inside(), collection_paused():
         from tirlite.dsl import translate
 
         start = perf_counter()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.diag import TirliteError, boundary
 from tirlite.driver.build import Version
+from tirlite.gate import GATE
 from tirlite.runtime import Binder, signature_of
 
 if TYPE_CHECKING:
@@ -87,7 +87,6 @@ class Kernel:
         self._binder = Binder(signature_of(func), fixed)
         self._version = Version(func, options)
         self._empty: Version | None = None
-        self._lock = Lock()
         self._calls = 0
         self._quick: QuickCall | None = None
 
@@ -110,7 +109,8 @@ class Kernel:
         if self._fixed is None and self._calls < _OFTEN:
             self._calls += 1
             if self._calls == _OFTEN:
-                self._quick = self._version.executable.quick
+                with GATE.inside():
+                    self._quick = self._version.executable.quick
         return _returned(binding)
 
     def with_options(self, options: Options, func: PrimFunc | None = None) -> Kernel:
@@ -169,8 +169,7 @@ class Kernel:
     @property
     def plans_made(self) -> tuple[int, int]:
         """With strategy `per_shape`: how many calls found a plan for their shape, and how many had to make one."""
-        with self._lock:
-            versions = [self._version] if self._empty is None else [self._version, self._empty]
+        versions = [self._version] if self._empty is None else [self._version, self._empty]
         return sum(each.plans_kept[0] for each in versions), sum(each.plans_kept[1] for each in versions)
 
     @property
@@ -219,12 +218,13 @@ class Kernel:
         return self.__qualname__
 
     def _version_for_empty(self) -> Version:
-        with self._lock:
-            if self._empty is None:
-                from tirlite.rewrite.weaken import allowing_zero
+        if self._empty is None:
+            with GATE.inside(self):
+                if self._empty is None:
+                    from tirlite.rewrite.weaken import allowing_zero
 
-                self._empty = Version(allowing_zero(self.ir), replace(self.options, observers=()))
-            return self._empty
+                    self._empty = Version(allowing_zero(self.ir), replace(self.options, observers=()))
+        return self._empty
 
     def __repr__(self) -> str:
         return f"<Kernel {self._binder.signature.text}>"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Mapping
-from functools import cached_property
 from types import FunctionType
 
 from tirlite.diag import Message, boundary
 from tirlite.dsl.places import Places
 from tirlite.dsl.syntax import NotAFunction, function_syntax, trimmed
+from tirlite.record import cached_property
 
 
 class BadInlineParameter(Message):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
-from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from tirlite.gate import GATE
 from tirlite.record import record
 
 if TYPE_CHECKING:
@@ -59,12 +59,11 @@ class PlanCache:
         self._size = 0
         self._found = self._missed = 0
         self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
-        self._lock = Lock()
 
     @property
     def counts(self) -> CacheCounts:
         """What became of the problems that were asked about."""
-        with self._lock:
+        with GATE.inside(self):
             return CacheCounts(self._found, self._missed, len(self._plans))
 
     def plan(
@@ -90,7 +89,7 @@ class PlanCache:
         return plan
 
     def _find(self, key: Hashable) -> Plan | None:
-        with self._lock:
+        with GATE.inside(self):
             plan = self._plans.get(key)
             if plan is None:
                 self._missed += 1
@@ -104,7 +103,7 @@ class PlanCache:
         count = _weight(plan)
         if count > self._most:
             return
-        with self._lock:
+        with GATE.inside(self):
             if key in self._plans:
                 return
             self._plans[key] = plan

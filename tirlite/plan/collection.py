@@ -6,6 +6,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tirlite.gate import GATE
+
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
@@ -18,8 +20,9 @@ def collection_paused() -> Iterator[None]:
     if not gc.isenabled():
         yield
         return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+    with GATE.repaired(gc.enable):
+        gc.disable()
+        try:
+            yield
+        finally:
+            gc.enable()

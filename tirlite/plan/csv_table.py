@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from types import MappingProxyType
 
 from tirlite.diag import Message, PlanError, Source, Span
-from tirlite.record import record
+from tirlite.record import cached_property, record
 
 # A quoted cell holds commas, and quotes that are doubled.
 _CELL = re.compile(r'(?P<quoted>\s*"(?:[^"]|"")*"\s*(?=,|$))|[^,]*')

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from functools import cached_property
 from operator import index
 from types import MappingProxyType
 from typing import NamedTuple, SupportsIndex, TypeVar
@@ -12,7 +11,7 @@ from typing import NamedTuple, SupportsIndex, TypeVar
 from tirlite.plan.arguments import PlanArgument, demand
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.problem import Problem
-from tirlite.record import record
+from tirlite.record import cached_property, record
 from tirlite.show import shown
 from tirlite.sizes import Dim, Poly, Size, as_size, evaluate, maximum, round_up
 

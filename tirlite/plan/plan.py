@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from functools import cached_property
 from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 
 from tirlite.diag import public
@@ -13,7 +12,7 @@ from tirlite.plan.binding import bound
 from tirlite.plan.bound import lower_bound, open_bound
 from tirlite.plan.layout import Layout
 from tirlite.plan.problem import Problem
-from tirlite.record import record
+from tirlite.record import cached_property, record
 from tirlite.sizes import Proof, Size, maximum, prove_le
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 
@@ -14,7 +13,7 @@ from tirlite.plan.binding import bound, dim_of
 from tirlite.plan.pool import Pool
 from tirlite.plan.request import BadFixed, NegativeSize, Request
 from tirlite.plan.scope import StorageScope
-from tirlite.record import record
+from tirlite.record import cached_property, record
 from tirlite.show import shown
 from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, maximum, prove_le
 from tirlite.sizes.dim import contradiction

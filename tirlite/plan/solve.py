@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from tirlite.diag import CapacityError, InternalError, Message, PlanError, Span, public
+from tirlite.gate import GATE
 from tirlite.plan.arguments import PlanArgument, demand
 from tirlite.plan.bound import peaks
 from tirlite.plan.check import check
@@ -142,6 +143,8 @@ def solve(
             )
         elif match_range is not None and strategy == "share":
             make = partial(make, match_range=match_range)
+        if not isinstance(strategy, str):
+            make = GATE.outside()(make)
         start = perf_counter()
         kept = None if cache is None or strategy in _SWIFT else cache
         made = make(problem) if kept is None else kept.plan(problem, make, strategy, budget, time_limit)

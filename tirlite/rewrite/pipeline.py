@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import boundary
+from tirlite.gate import GATE
 from tirlite.ir import PrimFunc
 from tirlite.ir.demand import demand_prim_func, of_prim_func
 from tirlite.plan.collection import collection_paused
@@ -91,8 +92,9 @@ def run_pipeline(func: PrimFunc, passes: Iterable[Pass], observers: Iterable[Obs
         with collection_paused():
             made = each.on(facts) if isinstance(each, FactsPass) else Rewritten(each(facts.func))
         step = Step(number, each.name, facts.func, made.func, perf_counter() - start, made.plan)
-        for observer in watching:
-            observer(step)
+        with GATE.outside():
+            for observer in watching:
+                observer(step)
         facts = facts if made.func is facts.func else Facts(made.func)
     return facts.func
 

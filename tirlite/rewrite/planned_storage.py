@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cached_property
 from itertools import chain, count
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -41,6 +40,7 @@ from tirlite.ir import (
 from tirlite.plan import Plan, StorageScope, solve
 from tirlite.plan.strategy import Strategy
 from tirlite.plan.weaker import Doubt, without_doubt
+from tirlite.record import cached_property
 from tirlite.rewrite.options import StorageOptions
 from tirlite.rewrite.pipeline import Rewritten, after
 from tirlite.rewrite.split_webs import SplitWebs

@@ -8,6 +8,7 @@ from math import gcd, lcm
 from typing import TYPE_CHECKING
 
 from tirlite.diag import KernelError, Message
+from tirlite.gate import GATE
 from tirlite.record import record
 from tirlite.sizes.dim import Dim
 from tirlite.sizes.evaluate import dims_of
@@ -72,6 +73,8 @@ def to_sympy(size: SizeLike) -> object:
     for dim, following in pairwise(dims_of(size)):
         if dim.name == following.name:
             raise SharedDimName(str(size), dim.name).error()
+    with GATE.inside():
+        pass
     images: dict[Atom, sympy.Expr] = {}
     for atom in inside_out(size):
         if isinstance(atom, Dim):

@@ -8,8 +8,8 @@ needed; where none of them reaches the floor at some sizes, these are packed and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from threading import Lock
 
+from tirlite.gate import GATE
 from tirlite.plan.pack.blocks import Block, Piece, sections_of
 from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.request import Interval
@@ -89,7 +89,6 @@ class ShapeArena:
         self._steps = [min(aligns[other] for other in (n, *self._near[n])) for n in range(len(self.places))]
         self._is_free = all(place.fixed is None for place in self.places)
         self._orders: list[Order] = []
-        self._lock = Lock()
 
     def _crowds(self) -> list[list[int]]:
         """The sets of places that live together and that no other such set contains."""
@@ -159,7 +158,7 @@ class ShapeArena:
         return (list(found.offsets), found.total) if found is not None and found.total < least else (best, least)
 
     def _order(self, number: int) -> Order:
-        with self._lock:
+        with GATE.inside(self):
             while len(self._orders) <= number:
                 sizes = self._samples[len(self._orders)]()
                 offsets = pack_blocks(self._blocks(sizes), _BUDGET)

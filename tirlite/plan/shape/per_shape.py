@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 
 from tirlite.diag import InternalError, Message, PlanError, public
 from tirlite.plan.arguments import demand
@@ -22,7 +22,7 @@ from tirlite.plan.shape.arena import Place, ShapeArena
 from tirlite.plan.shape.conditions import Conditions, rows_of
 from tirlite.plan.shape.formulas import Values, evaluator
 from tirlite.plan.solve import solve
-from tirlite.record import record
+from tirlite.record import cached_property, record
 from tirlite.sizes import Dim, Proof, Size, evaluate, prove_eq
 
 # Sample bindings at which orders are sought, and plans that are kept, of the bindings asked for last.

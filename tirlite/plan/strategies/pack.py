@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property
 
 from tirlite.plan.bound import peak
 from tirlite.plan.collection import collection_paused
@@ -24,7 +23,7 @@ from tirlite.plan.samples import samples
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.limits import Limits
 from tirlite.plan.strategies.share import share
-from tirlite.record import record
+from tirlite.record import cached_property, record
 from tirlite.sizes import Proof, Size, alternatives, prove_le
 
 _SAMPLES = 8
