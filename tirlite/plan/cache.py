@@ -80,7 +80,7 @@ class PlanCache:
         key = key_of(problem, (strategy, budget, time_limit))
         found = self._find(key)
         if found is not None:
-            return transferred(found, problem)
+            return _renamed(found, problem)
         start = perf_counter()
         plan = make(problem)
         # A search that was ended before its time, and without an end of its own, was ended by the user.
@@ -147,45 +147,8 @@ def _spelled(sizes: list[Size], dims: tuple[Dim, ...]) -> tuple[Mapping[Size, st
     return dict(zip(symbolic, made.results, strict=True)), (made.lines, facts, tuple(by_name), tuple(by_age))
 
 
-def transferred(plan: Plan, problem: Problem) -> Plan:
+def _renamed(plan: Plan, problem: Problem) -> Plan:
     """The plan for a problem that differs from the plan's own in names alone."""
-    from tirlite.plan.decision import Decision
-    from tirlite.plan.layout import Placement, Region
-    from tirlite.sizes import substitute
+    from tirlite.plan.canonical import transferred
 
-    old = plan.problem
-    names = {a.id: b.id for a, b in zip(old.requests, problem.requests, strict=True)}
-    dims = dict(zip(old.dims, problem.dims, strict=True))
-    pools = _pool_names(plan, names)
-
-    def renamed(size: Size) -> Size:
-        return size if isinstance(size, int) else substitute(size, dims)
-
-    return replace(
-        plan,
-        problem=problem,
-        placements={names[i]: Placement(pools[p.pool], renamed(p.offset)) for i, p in plan.placements.items()},
-        pools={pools[n]: Region(r.memory, r.scope, renamed(r.size), r.align) for n, r in plan.pools.items()},
-        decisions={
-            names[i]: Decision(d.choice, None if d.before is None else renamed(d.before))
-            for i, d in plan.decisions.items()
-        },
-        in_place=tuple((names[dst], names[src]) for dst, src in plan.in_place),
-        proved=renamed(plan.proved),
-        proved_open=renamed(plan.proved_open),
-        cached=True,
-    )
-
-
-def _pool_names(plan: Plan, names: Mapping[str, str]) -> dict[str, str]:
-    """The pools' names in a problem with other names: slots are called after a request, and no arena is."""
-    taken = set(names.values())
-    found = {pool: names[pool] for pool in plan.pools if pool in names}
-    for pool, region in plan.pools.items():
-        if pool not in names:
-            name = region.memory if pool.rstrip("'") == region.memory else pool
-            while name in taken:
-                name += "'"
-            taken.add(name)
-            found[pool] = name
-    return {pool: found[pool] for pool in plan.pools}
+    return replace(transferred(plan, problem, dict(zip(plan.problem.dims, problem.dims, strict=True))), cached=True)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # Those that are as fast as looking into a cache.
 _SWIFT = ("none", "tvm", "share", "group", "coalesce")
+# Those that need no proofs, nor compare sizes of different dims.
+_PLAIN = ("none", "tvm", "group", "coalesce", "per_shape")
 # Those that take limits, an engine and a listener.
 _SEARCHES = ("auto", "exact")
 
@@ -147,10 +149,23 @@ def solve(
             make = GATE.outside()(make)
         start = perf_counter()
         kept = None if cache is None or strategy in _SWIFT else cache
-        made = make(problem) if kept is None else kept.plan(problem, make, strategy, budget, time_limit)
+
+        def found(asked: Problem) -> Plan:
+            return make(asked) if kept is None else kept.plan(asked, make, strategy, budget, time_limit)
+
+        made = _in_one_form(problem, strategy, found)
         return _checked(problem, strategy, made, perf_counter() - start)
 
     return without_doubt(strategy, attempt)
+
+
+def _in_one_form(problem: Problem, strategy: str | Strategy, found: Strategy) -> Plan:
+    """What a strategy finds: where sizes vary, and it is one of ours, whatever the dims are called."""
+    if not problem.dims or not isinstance(strategy, str) or strategy in _PLAIN:
+        return found(problem)
+    from tirlite.plan.canonical import planned
+
+    return planned(problem, found)
 
 
 def _checked(problem: Problem, strategy: str | Strategy, made: object, seconds: float) -> Plan | Doubt:

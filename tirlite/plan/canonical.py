@@ -1,0 +1,194 @@
+"""Gives problems that differ in the names of their dims one form, and so one plan.
+
+Sums keep their products in an order that goes by the names of dims, and proofs and heuristics look at them in it. Here
+dims have numbers, by the places where they stand in the sizes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+
+from tirlite.diag import TirliteError
+from tirlite.plan.check import check
+from tirlite.plan.decision import Decision
+from tirlite.plan.layout import Placement, Region
+from tirlite.plan.order import Order
+from tirlite.plan.plan import Plan
+from tirlite.plan.problem import Problem
+from tirlite.plan.samples import drawn, samples
+from tirlite.record import record
+from tirlite.sizes import Dim, Proof, Size, dims_of, prove_le, substitute
+from tirlite.sizes.poly import Atom, inside_out, terms_of
+from tirlite.sizes.terms import spell
+
+# Texts that are longer are digested, and more dims than this that nothing tells apart are ordered by their names.
+_LONG, _SINGLED = 64, 8
+# Bindings at which plans are compared where no proof does.
+_SAMPLES, _DRAWN = 4, 12
+
+
+def planned(problem: Problem, strategy: Callable[[Problem], Plan]) -> Plan:
+    """The plan of a strategy, which is the same for problems that are the same but for the names of dims.
+
+    Facts never cost bytes: where the plan that is made without them is better under them, it is taken.
+    """
+    plan = _in_one_form(problem, problem.dims, strategy)
+    loose = [Dim(dim.name, min=min(dim.low, 1)) for dim in problem.dims]
+    has_facts = any(
+        (dim.bounds, dim.divisor) != (other.bounds, 1) for dim, other in zip(problem.dims, loose, strict=True)
+    )
+    if not has_facts or plan.proved_optimal:
+        return plan
+    try:
+        other = _in_one_form(problem, loose, strategy)
+    except TirliteError:  # a division that may be one by zero
+        return plan
+    return other if check(problem, other) and _is_better(problem, other, plan) else plan
+
+
+def _is_better(problem: Problem, one: Plan, other: Plan) -> bool:
+    """Whether one plan takes less: at all values of the dims, or else at most of some."""
+    if prove_le(other.total, one.total) is Proof.YES:
+        return False
+    if prove_le(one.total, other.total) is Proof.YES:
+        return True
+    values = Order((*samples(problem.dims, _SAMPLES), *drawn(problem.dims, _DRAWN))).values
+    pairs = zip(values(one.total), values(other.total), strict=True)
+    return sum(first / max(second, 1) - 1 for first, second in pairs) < 0
+
+
+def _in_one_form(problem: Problem, facts: Sequence[Dim], strategy: Callable[[Problem], Plan]) -> Plan:
+    """The plan of a strategy for the problem with numbered dims, of the `facts` of some for each of its own."""
+    form = _Form.of(problem, facts)
+    try:
+        plan = strategy(form.problem)
+    except TirliteError:
+        # What is wrong is told in the names of the author.
+        if facts is not problem.dims:
+            raise
+        return strategy(problem)
+    return transferred(plan, problem, form.dims)
+
+
+@record
+class _Form:
+    """A problem with numbered dims, and the dims of the given one that they stand for."""
+
+    problem: Problem
+    dims: Mapping[Dim, Dim]
+
+    @classmethod
+    def of(cls, problem: Problem, facts: Sequence[Dim]) -> _Form:
+        sizes = list(dict.fromkeys(request.size for request in problem.requests if not isinstance(request.size, int)))
+        copies = [pool.copies for pool in problem.pools if not isinstance(pool.copies, int)]
+        like = dict(zip(problem.dims, facts, strict=True))
+        ordered = _ordered([*sizes, *copies], problem.dims)
+        numbered = {dim: _numbered(number, like[dim]) for number, dim in enumerate(ordered)}
+        images: dict[Size, Size] = {size: substitute(size, numbered) for size in (*sizes, *copies)}
+        return cls(
+            Problem(
+                tuple(replace(r, size=images[r.size]) if r.size in images else r for r in problem.requests),
+                tuple(replace(p, copies=images[p.copies]) if p.copies in images else p for p in problem.pools),
+                problem.in_place,
+                contiguous=problem.contiguous,
+            ),
+            {other: dim for dim, other in numbered.items()},
+        )
+
+
+def _numbered(number: int, facts: Dim) -> Dim:
+    return Dim(f"d{number:06}", facts.min, facts.max, facts.multiple_of)
+
+
+def _ordered(sizes: Sequence[Size], dims: Sequence[Dim]) -> list[Dim]:
+    """The dims by where they stand in the sizes, and by their facts. Those that nothing tells apart are alike."""
+    users: dict[Dim, list[Size]] = {dim: [] for dim in dims}
+    first: dict[Dim, int] = {}
+    for number, size in enumerate(sizes):
+        for dim in dims_of(size):
+            users[dim].append(size)
+            first.setdefault(dim, number)
+    ranks = _ranks({dim: (first[dim], dim.low, -1 if dim.high is None else dim.high, dim.divisor) for dim in dims})
+    for _ in range(_SINGLED):
+        count = 0
+        while count < len(set(ranks.values())) < len(dims):
+            count = len(set(ranks.values()))
+            tied = _tied(ranks)
+            seen = {dim: tuple(_text(size, ranks, dim) for size in users[dim]) if dim in tied else () for dim in dims}
+            ranks = _ranks({dim: (rank, seen[dim]) for dim, rank in ranks.items()})
+        tied = _tied(ranks)
+        if not tied:
+            break
+        # One of those that are alike comes first, whichever; that may tell the others apart.
+        chosen = min(tied, key=lambda dim: (ranks[dim], dim.name, dim.ident))
+        ranks = _ranks({dim: (rank, dim is not chosen) for dim, rank in ranks.items()})
+    return sorted(dims, key=lambda dim: (ranks[dim], dim.name, dim.ident))
+
+
+def _tied(ranks: Mapping[Dim, int]) -> set[Dim]:
+    counts = Counter(ranks.values())
+    return {dim for dim, rank in ranks.items() if counts[rank] > 1}
+
+
+def _ranks(keys: Mapping[Dim, tuple[object, ...]]) -> dict[Dim, int]:
+    numbers = {key: rank for rank, key in enumerate(sorted(set(keys.values())))}
+    return {dim: numbers[key] for dim, key in keys.items()}
+
+
+def _text(size: Size, ranks: Mapping[Dim, int], marked: Dim) -> str:
+    """A size in ranks in the place of names, one of them marked; long parts of it are digested."""
+    atoms = inside_out(size)
+    names: dict[Atom, str] = {}
+    loose = dict.fromkeys(atoms, False)
+    for atom in atoms:
+        if isinstance(atom, Dim):
+            names[atom] = f"d{ranks[atom]}{'_' if atom is marked else ''}"
+            continue
+        text = atom.spell([spell(terms_of(each), names, loose) for each in atom.operands])
+        names[atom] = text if len(text) < _LONG else blake2b(text.encode(), digest_size=16).hexdigest()
+    return spell(terms_of(size), names, loose)
+
+
+def transferred(plan: Plan, problem: Problem, dims: Mapping[Dim, Dim]) -> Plan:
+    """The plan for a problem that differs from its own in names, and in `dims`, each with the one that replaces it."""
+    names = {a.id: b.id for a, b in zip(plan.problem.requests, problem.requests, strict=True)}
+    pools = _pool_names(plan, names)
+    known: dict[Size, Size] = {}
+
+    def renamed(size: Size) -> Size:
+        if isinstance(size, int):
+            return size
+        if size not in known:
+            known[size] = substitute(size, dims)
+        return known[size]
+
+    return replace(
+        plan,
+        problem=problem,
+        placements={names[i]: Placement(pools[p.pool], renamed(p.offset)) for i, p in plan.placements.items()},
+        pools={pools[n]: Region(r.memory, r.scope, renamed(r.size), r.align) for n, r in plan.pools.items()},
+        decisions={
+            names[i]: Decision(d.choice, None if d.before is None else renamed(d.before))
+            for i, d in plan.decisions.items()
+        },
+        in_place=tuple((names[dst], names[src]) for dst, src in plan.in_place),
+        proved=renamed(plan.proved),
+        proved_open=renamed(plan.proved_open),
+    )
+
+
+def _pool_names(plan: Plan, names: Mapping[str, str]) -> dict[str, str]:
+    """The pools' names in a problem with other names: slots are called after a request, and no arena is."""
+    taken = set(names.values())
+    found = {pool: names[pool] for pool in plan.pools if pool in names}
+    for pool, region in plan.pools.items():
+        if pool not in names:
+            name = region.memory if pool.rstrip("'") == region.memory else pool
+            while name in taken:
+                name += "'"
+            taken.add(name)
+            found[pool] = name
+    return {pool: found[pool] for pool in plan.pools}
