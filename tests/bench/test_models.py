@@ -35,7 +35,7 @@ def test_a_model_is_measured_in_place_of_the_gallery(model: Path, capsys: Shown)
     assert main(["bench", "graphs", str(model), "--dim", "n=500", "--quick", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["graphs"]
     assert (row["name"], row["sizes"], row["intermediates"]) == ("chain.onnx", {"n": 500}, 3)
-    assert (row["naive"], row["in_place"], row["planned"]["auto"], row["gap"]) == (18000, 6000, 6000, 0)
+    assert (row["naive"], row["compiled"], row["planned"]["auto"], row["gap"]) == (18000, 6000, 6000, 0)
     assert list(row["threads"]) == ["1", "2"]
     assert (row["peer"] is not None) == (find_spec("onnxruntime") is not None)
     if row["peer"] is not None:

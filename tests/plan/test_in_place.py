@@ -151,3 +151,14 @@ def test_a_pair_in_place_is_explained_from_both_sides():
     plan = solve(problem, "share")
     told = "`b` takes over the place of `a`: a is live [0, 3), b [2, 5)"
     assert [plan.explain("a", "b"), plan.explain("b", "a")] == [told, told]
+
+
+def test_charts_and_explanations_count_a_handover_once():
+    requests = tuple(Request(name, 64, (time, time + 2)) for time, name in enumerate("abc"))
+    plan = solve(Problem(requests, in_place=(("b", "a"), ("c", "b"))), "pack")
+    assert (plan.total, plan.lower_bound) == (64, 64)
+    assert "peak: 64 bytes live at time 0" in plan.to_svg()
+    assert plan.explain().splitlines()[-1] == "peak of global: 64 bytes at time 0: a"
+    later = solve(Problem((*requests, Request("d", 8, (1, 2))), in_place=(("b", "a"), ("c", "b"))), "pack")
+    assert "peak: 72 bytes live at time 1" in later.to_svg()
+    assert later.explain().splitlines()[-1] == "peak of global: 72 bytes at time 1: a, b in the place of a, d"

@@ -12,7 +12,6 @@ from tirlite.bench.figures import machine, machine_text
 from tirlite.cli.turns import medians
 from tirlite.graph import CompiledGraph, compile, memory_problem  # noqa: A004
 from tirlite.graph.gallery.network import Network
-from tirlite.plan import Plan
 from tirlite.plan.bound import open_bound
 from tirlite.plan.problem import Problem
 from tirlite.record import record
@@ -41,10 +40,11 @@ class Peer:
 class GraphRow:
     """One network at one set of sizes. Bytes are those between operators: parameters and results lie elsewhere.
 
-    `raw`, `views` and `in_place` are lower bounds: the most that is live at one time, where a change of shape makes a
-    tensor of its own, where it costs nothing, and where results may also take the place of what dies. `planned` are
-    the bytes of main's storage under each planner, with what kernels need for themselves; `ordered` those of `auto`
-    with the operators in the order that takes the least memory. `threads` are the milliseconds of models by the number
+    `raw` and `views` are lower bounds for the graph as it is written: the most that is live at one time, where a change
+    of shape makes a tensor of its own, and where it costs nothing. `compiled` is that of what is compiled, with its
+    operators as they are put together, the pairs that may go in place, and what kernels need for themselves. `planned`
+    are the bytes of that storage under each planner; `ordered` those of `auto` with the operators in the order that
+    takes the least memory. `threads` are the milliseconds of models by the number
     of workers, and `peer` what onnxruntime needs, where that was measured.
     """
 
@@ -54,7 +54,7 @@ class GraphRow:
     naive: int
     raw: int
     views: int
-    in_place: int
+    compiled: int
     planned: Mapping[str, int]
     ordered: int
     compile_seconds: float
@@ -64,9 +64,9 @@ class GraphRow:
 
     @property
     def gap(self) -> float:
-        """How much more than the lower bound in place the best plan takes, as a part of it."""
+        """How much more than the lower bound of what is compiled the best plan takes, as a part of it."""
         best = min(self.planned["auto"], self.planned["per_shape"])
-        return best / self.in_place - 1 if self.in_place else 0.0
+        return best / self.compiled - 1 if self.compiled else 0.0
 
     @property
     def met(self) -> bool:
@@ -90,12 +90,12 @@ def _rows(network: Network, runs: int) -> Iterator[GraphRow]:
     plain = memory_problem(function, inner=True)
     raw = open_bound(plain)
     views = open_bound(memory_problem(function, views=True, inner=True))
-    in_place = open_bound(memory_problem(function, views=True, in_place=True, inner=True))
     for sizes in network.bindings:
 
         def at(size: Size, sizes: Mapping[str, int] = sizes) -> int:
             return evaluate(size, {dim: sizes[name] for name, dim in network.dims.items()})
 
+        plans = {name: each.plan_at(**sizes) for name, each in graphs.items()}
         yield GraphRow(
             network.name,
             sizes,
@@ -103,9 +103,9 @@ def _rows(network: Network, runs: int) -> Iterator[GraphRow]:
             at(_sum(plain)),
             at(raw),
             at(views),
-            at(in_place),
-            {name: _planned(each, sizes) for name, each in graphs.items()},
-            _planned(ordered, sizes),
+            min(_number(plans[name].open_bound) for name in ("auto", "per_shape")),
+            {name: _number(plan.total) for name, plan in plans.items()},
+            _number(ordered.plan_at(**sizes).total),
             seconds,
             _call_time(compiled, network, sizes, runs),
         )
@@ -118,10 +118,9 @@ def _sum(problem: Problem) -> Size:
     return total
 
 
-def _planned(compiled: CompiledGraph, sizes: Mapping[str, int]) -> int:
-    plan: Plan = compiled.plan_at(**sizes)
-    assert isinstance(plan.total, int)
-    return plan.total
+def _number(size: Size) -> int:
+    assert isinstance(size, int)
+    return size
 
 
 def _call_time(compiled: CompiledGraph, network: Network, sizes: Mapping[str, int], runs: int) -> float:
@@ -138,7 +137,7 @@ def graphs_json(rows: Sequence[GraphRow]) -> str:
 
 def graphs_text(rows: Sequence[GraphRow]) -> str:
     """The machine, a table of all rows, and of models another one beside onnxruntime."""
-    heading = ("network", "sizes", "tensors", "naive", "bound: raw", "views", "in place", *PLANNERS, "ordered", "gap")
+    heading = ("network", "sizes", "tensors", "naive", "bound: raw", "views", "compiled", *PLANNERS, "ordered", "gap")
     parts = [machine_text(), table((*heading, "compile s", "ms"), [_cells(row) for row in rows])]
     models = [row for row in rows if row.threads]
     if models:
@@ -151,7 +150,7 @@ def _sizes(row: GraphRow) -> str:
 
 
 def _cells(row: GraphRow) -> tuple[str, ...]:
-    numbers = (row.intermediates, row.naive, row.raw, row.views, row.in_place, *row.planned.values(), row.ordered)
+    numbers = (row.intermediates, row.naive, row.raw, row.views, row.compiled, *row.planned.values(), row.ordered)
     return (
         *(row.name, _sizes(row), *map(str, numbers)),
         *(f"{row.gap:.2%}", f"{row.compile_seconds:.2f}", f"{row.milliseconds:.2f}"),
@@ -182,7 +181,7 @@ def _over_bound(models: Sequence[GraphRow]) -> str:
     """What the one plan for all sizes, and that for each, take over the bound of the sizes measured."""
     lines = []
     for name in ("auto", "per_shape"):
-        ratios = [row.planned[name] / row.in_place for row in models if row.in_place]
+        ratios = [row.planned[name] / row.compiled for row in models if row.compiled]
         if ratios:
             told = f"{sum(ratios) / len(ratios):.4f} x the bound in the mean, {max(ratios):.4f} x at most"
             lines.append(f"{name}: {told}, of {len(ratios)} rows")

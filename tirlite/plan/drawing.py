@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tirlite.plan.in_place import grouped, possible
 from tirlite.plan.layout import Layout, at
 from tirlite.plan.samples import samples
 from tirlite.show import Chart, Rectangle
@@ -53,12 +54,14 @@ def _bases(constant: Layout) -> dict[str, int]:
 
 
 def _busiest(constant: Layout) -> tuple[int, int]:
-    """The first time at which most bytes are live, and how many."""
+    """The first time at which most bytes are live, and how many; where one is handed on to the next, it counts once."""
+    pairs = set(constant.in_place)
+    taken = [each for each in possible(constant.problem) if each.pair in pairs] if pairs else []
     changes = [
         change
-        for request in constant.problem.requests
-        for low, high in request.live
-        for size in (_number(request.size) * _copies(constant, constant.placements[request.id].pool),)
+        for group in grouped(constant.problem.requests, taken)
+        for (low, high), bytes_of_one in group.pieces
+        for size in (_number(bytes_of_one) * _copies(constant, constant.placements[group.members[0].id].pool),)
         for change in ((low, size), (high, -size))
     ]
     best = (0, 0)

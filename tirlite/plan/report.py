@@ -101,13 +101,20 @@ def _pairs(layout: Layout) -> list[str]:
 def _peaks(layout: Layout) -> list[str]:
     """For each memory, when most is live, and what; symbolic sizes as a formula, at one of the times that decide it."""
     lines = []
+    sources = dict(layout.in_place)
     for memory, peak in peaks(layout.problem, layout.in_place).items():
-        live = [
+        live = {
             request.id
             for request in layout.problem.requests
             if request.memories == (memory,) and any(low <= peak.time < high for low, high in request.live)
+        }
+        # What takes over from another at that time has its bytes.
+        told = [
+            f"{name} in the place of {sources[name]}" if sources.get(name) in live else name
+            for name in layout.problem.by_id
+            if name in live
         ]
-        lines.append(f"peak of {memory}: {peak.size} bytes at time {peak.time}: {_listed(live)}")
+        lines.append(f"peak of {memory}: {peak.size} bytes at time {peak.time}: {_listed(told)}")
     return lines
 
 
