@@ -195,6 +195,13 @@ def test_a_match_range_leaves_storage_of_other_sizes_alone(tmp_path: Path, capsy
         assert json.loads(capsys.readouterr().out)["total"] == total
 
 
+def test_the_seconds_to_the_first_plan_that_fits_are_told(folder: Path, capsys: Shown) -> None:
+    found = json.loads(run("input.csv --capacity 16 --stop-at-fit --json", capsys)[1])
+    assert found["total"] <= 16
+    assert 0 <= found["seconds_to_fit"] <= found["seconds"]
+    assert json.loads(run("input.csv --json", capsys)[1])["seconds_to_fit"] is None
+
+
 def test_addresses_of_slots_keep_the_capacity_too(folder: Path, capsys: Shown) -> None:
     (folder / "slots.csv").write_text("id,lower,upper,size,alignment,offset\na,0,2,5,1,\nb,0,2,8,8,\nc,0,2,3,1,0\n")
     assert run("slots.csv --strategy none --out out.csv --capacity 24", capsys)[0] == 0
@@ -210,6 +217,7 @@ def test_addresses_of_slots_keep_the_capacity_too(folder: Path, capsys: Shown) -
         ("input.csv --strategy shar", "unknown-strategy"),
         ("input.csv --align 3", "bad-plan-option"),
         ("input.csv --capacity -1", "bad-plan-option"),
+        ("input.csv --stop-at-fit", "bad-plan-option"),
         ("input.csv --match-range -1", "bad-plan-option"),
         ("input.csv --match-range 2", "match-range-strategy"),
         ("input.csv --time-limit -1", "bad-plan-option"),

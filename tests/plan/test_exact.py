@@ -6,6 +6,10 @@ from random import Random
 import pytest
 
 from tirlite.plan import Plan, Pool, Problem, Request, solve
+from tirlite.plan.search.engine import PythonEngine
+from tirlite.plan.search.item import Item
+from tirlite.plan.search.limits import Limits
+from tirlite.plan.search.minimise import minimise
 from tirlite.sizes import Dim
 
 
@@ -47,6 +51,28 @@ def test_a_time_limit_that_ends_the_search_is_told():
     problem = crowd(1, count=120)
     plan = solve(problem, "exact", time_limit=0.0)
     assert plan.deterministic is plan.proved_optimal
+
+
+def test_a_plan_that_fits_is_enough_where_that_is_asked_for():
+    requests = crowd(9, count=30).requests
+    for capacity, stop_at_fit in ((210, True), (210, False), (203, True)):
+        nodes = [0]
+        plan = solve(
+            Problem(requests, (Pool("global", capacity=capacity),)),
+            *("exact", 1500),
+            listener=lambda progress, nodes=nodes: nodes.append(progress.nodes),
+            stop_at_fit=stop_at_fit,
+        )
+        assert plan.total <= capacity
+        assert (max(nodes) == 0) is (capacity == 210 and stop_at_fit), "the plan of `pack` fits"
+
+
+def test_a_search_ends_with_the_first_packing_that_fits():
+    items = [Item(each.size, each.align, None, each.live) for each in crowd(9, count=30).requests]
+    first, best = (Limits(1500, stop_at_fit=stop_at_fit) for stop_at_fit in (True, False))
+    packings = [minimise(items, PythonEngine(), limits, wanted=230) for limits in (first, best)]
+    assert packings[1].total <= packings[0].total <= 230
+    assert first.used < best.used == 1500
 
 
 def test_each_memory_is_searched_and_counts_its_copies():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tirlite.cli.command_error import CommandError, input_at_fault
 from tirlite.cli.model_options import add_constant
 from tirlite.cli.output_file import real_path, refuse_unwritable, write_file
+from tirlite.cli.progress import FirstFit
 from tirlite.diag import CapacityError, Message
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ examples:
   tirlite plan encoder.onnx --bind batch=1 --bind sequence=128 --capacity 65536
 """
 # What speaks of a table, and has no meaning for a model; None or [] where it was not given.
-_OF_TABLES = ("facts", "out")
+_OF_TABLES = ("facts", "out", "stop_at_fit")
 # Strategies that search, and for how many nodes where nothing is told: some seconds.
 _SEARCHES = ("auto", "exact")
 _BUDGET = 1_000_000
@@ -91,6 +92,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("file", metavar="FILE", type=Path, help="the CSV file, or a model, *.onnx")
     parser.add_argument("--capacity", metavar="N", type=int, help="bytes that there are; without it, no limit")
+    parser.add_argument("--stop-at-fit", action="store_const", const=True, help="search until a plan fits the capacity")
     parser.add_argument("--strategy", metavar="S", default="auto", help="who plans, auto unless told otherwise")
     parser.add_argument("--match-range", metavar="R", type=int, help="share: storage of 1/R to R times the size alone")
     parser.add_argument("--time-limit", metavar="S", type=float, help="seconds to search; Ctrl-C ends it too")
@@ -119,13 +121,15 @@ def run(arguments: argparse.Namespace) -> int:
     _refuse_senseless(arguments)
     _refuse_outputs(arguments)
     make = _of_model if arguments.file.suffix.lower() == ".onnx" else _of_table
-    problem, plan = make(arguments)
+    fitting = FirstFit(arguments.capacity)
+    problem, plan = make(arguments, fitting)
     _write(problem, plan, arguments)
-    print(plan_json(plan) if arguments.json else plan_text(plan, str(arguments.file)))
+    told = fitting.seconds_of(plan)
+    print(plan_json(plan, told) if arguments.json else plan_text(plan, str(arguments.file)))
     return 0
 
 
-def _of_table(arguments: argparse.Namespace) -> tuple[Problem, Plan]:
+def _of_table(arguments: argparse.Namespace, fitting: FirstFit) -> tuple[Problem, Plan]:
     from tirlite.cli.plan_report import failure_json
     from tirlite.plan.witness import refuse_impossible
 
@@ -137,7 +141,7 @@ def _of_table(arguments: argparse.Namespace) -> tuple[Problem, Plan]:
         problem = _problem(arguments)
         try:
             refuse_impossible(problem)
-            plan = _plan(problem, arguments)
+            plan = _plan(problem, arguments, fitting)
             if arguments.out is not None:
                 _refuse_unsafe(problem, plan)
         except CapacityError as error:
@@ -147,7 +151,7 @@ def _of_table(arguments: argparse.Namespace) -> tuple[Problem, Plan]:
     return problem, plan
 
 
-def _of_model(arguments: argparse.Namespace) -> tuple[Problem, Plan]:
+def _of_model(arguments: argparse.Namespace, _: FirstFit) -> tuple[Problem, Plan]:
     from tirlite.cli.model_options import told_constants, told_dims
     from tirlite.cli.plan_model import ToldOfModel, model_plan
     from tirlite.cli.plan_report import failure_json
@@ -156,7 +160,7 @@ def _of_model(arguments: argparse.Namespace) -> tuple[Problem, Plan]:
         given = getattr(arguments, name)
         if given is not None and given != []:
             value = ", ".join(given) if isinstance(given, list) else str(given)
-            raise BadPlanOption(f"--{name}", value, "it is for tables, not for models").error()
+            raise BadPlanOption(f"--{name.replace('_', '-')}", value, "it is for tables, not for models").error()
     if arguments.align != 1:
         raise BadPlanOption("--align", str(arguments.align), "the tensors of a model have their alignment").error()
     with input_at_fault():
@@ -192,6 +196,8 @@ def _problem(arguments: argparse.Namespace) -> Problem:
 def _refuse_senseless(arguments: argparse.Namespace) -> None:
     if arguments.capacity is not None and arguments.capacity < 0:
         raise BadPlanOption("--capacity", str(arguments.capacity), "a capacity is zero bytes or more").error()
+    if arguments.stop_at_fit and arguments.capacity is None:
+        raise BadPlanOption("--stop-at-fit", "without --capacity", "tell with --capacity what is to fit").error()
     if arguments.match_range is not None and arguments.match_range < 0:
         raise BadPlanOption("--match-range", str(arguments.match_range), "give a whole number, zero or more").error()
     if arguments.align < 1 or arguments.align & (arguments.align - 1):
@@ -238,7 +244,7 @@ def _binding(given: list[str]) -> dict[str, int]:
     return values
 
 
-def _plan(problem: Problem, arguments: argparse.Namespace) -> Plan:
+def _plan(problem: Problem, arguments: argparse.Namespace, fitting: FirstFit) -> Plan:
     from tirlite.plan import solve
 
     if arguments.strategy not in _SEARCHES:
@@ -250,9 +256,10 @@ def _plan(problem: Problem, arguments: argparse.Namespace) -> Plan:
     limits = budget, arguments.time_limit
     with showing(sys.stderr) as listener:
         return solve(
-            *(problem, arguments.strategy, *limits, engine, listener),
+            *(problem, arguments.strategy, *limits, engine, fitting.listening(listener)),
             threads=arguments.threads,
             match_range=arguments.match_range,
+            stop_at_fit=bool(arguments.stop_at_fit),
         )
 
 

@@ -26,8 +26,11 @@ def plan_text(plan: Plan, name: str) -> str:
     return "\n\n".join(parts)
 
 
-def plan_json(plan: Plan) -> str:
-    """One object: figures, the number of buffers, and their offsets by id. Sizes over dims are text."""
+def plan_json(plan: Plan, seconds_to_fit: float | None = None) -> str:
+    """One object: figures, the number of buffers, and their offsets by id. Sizes over dims are text.
+
+    `seconds_to_fit` are those to the first plan that fits the capacity, if there is one.
+    """
     places = addresses(plan).of
     figures = {
         "total": _number(plan.total),
@@ -38,6 +41,7 @@ def plan_json(plan: Plan) -> str:
         "strategy": plan.strategy,
         "buffers": len(plan.problem.requests),
         "capacity": _capacity(plan.problem),
+        "seconds_to_fit": seconds_to_fit,
         "deterministic": plan.deterministic,
         "offsets": {request.id: _number(places[request.id]) for request in plan.problem.requests},
     }
@@ -59,6 +63,7 @@ def failure_json(strategy: str, capacity: int | None, error: TirliteError, probl
         "strategy": strategy,
         "buffers": None if problem is None else len(problem.requests),
         "capacity": capacity,
+        "seconds_to_fit": None,
         "error": error.code,
         "impossible": None if problem is None else found is not None,
         "witness": found and _told_witness(found),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from tirlite.plan.search.limits import Listener, Progress
+if TYPE_CHECKING:
+    from tirlite.plan import Plan
+    from tirlite.plan.search.limits import Listener, Progress
 
 # A search that is over sooner shows nothing, and seconds between two lines.
 _QUIET, _EVERY = 0.5, 0.2
@@ -25,6 +27,32 @@ def showing(stream: TextIO | None) -> Iterator[Listener | None]:
         yield line.listen
     finally:
         line.clear()
+
+
+class FirstFit:
+    """When the first plan was found that fits a capacity, if one is given."""
+
+    def __init__(self, capacity: int | None) -> None:
+        self._capacity = capacity
+        self._seconds: float | None = None
+
+    def listening(self, listener: Listener | None) -> Listener:
+        """A listener that looks for that plan, from now on, and tells the other one too."""
+        start = perf_counter()
+
+        def listen(progress: Progress) -> None:
+            if self._seconds is None and self._capacity is not None and progress.total <= self._capacity:
+                self._seconds = perf_counter() - start
+            if listener is not None:
+                listener(progress)
+
+        return listen
+
+    def seconds_of(self, plan: Plan) -> float | None:
+        """Seconds to that plan: those of the whole plan where no search told of one."""
+        if self._capacity is None:
+            return None
+        return plan.seconds if self._seconds is None else self._seconds
 
 
 class _Line:

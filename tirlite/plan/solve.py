@@ -117,12 +117,15 @@ def solve(
     cache: PlanCache | None = None,
     threads: int = 1,
     match_range: int | None = None,
+    *,
+    stop_at_fit: bool = False,
 ) -> Plan:
     """A plan for `problem`, checked.
 
     `strategy` is a name out of STRATEGIES, or a function of your own from a problem to a plan. `auto` and
     `exact` search for `budget` nodes, or `time_limit` seconds, on `engine`, up to `threads` at once if it is compiled,
-    and tell `listener` of progress; other strategies do without these. Threads change no plan that the clock did not
+    and tell `listener` of progress, with `stop_at_fit` until the plan fits the capacities of its memories; other
+    strategies do without these. Threads change no plan that the clock did not
     end. What `cache` has is taken from there, and what is made is kept there. With a `match_range`, `share` gives a
     request only free storage of 1 / match_range to match_range times its size, with 0 none; what goes in place of
     another is not held to that.
@@ -143,12 +146,13 @@ def solve(
             make = partial(
                 make, budget=budget, time_limit=time_limit, engine=engine, listener=listener, threads=threads
             )
+            make = partial(make, stop_at_fit=True) if stop_at_fit else make
         elif match_range is not None and strategy == "share":
             make = partial(make, match_range=match_range)
         if not isinstance(strategy, str):
             make = GATE.outside()(make)
         start = perf_counter()
-        kept = None if cache is None or strategy in _SWIFT else cache
+        kept = None if cache is None or stop_at_fit or strategy in _SWIFT else cache
 
         def found(asked: Problem) -> Plan:
             return make(asked) if kept is None else kept.plan(asked, make, strategy, budget, time_limit)

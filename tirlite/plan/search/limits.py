@@ -26,6 +26,7 @@ Listener = Callable[[Progress], None]
 class Limits:
     """`nodes` that are left, seconds after which to stop, who wants to know in between, and how many threads search.
 
+    Where `stop_at_fit` holds, a memory of a given capacity is searched until its plan fits.
     The clock, or the user, may end a search before its nodes do: then `ended_by_clock` holds. `is_timed` holds as well
     where that has ended a part of it, and says that another run may find another plan.
     """
@@ -34,6 +35,7 @@ class Limits:
     time_limit: float | None = None
     listener: Listener | None = None
     threads: int = 1
+    stop_at_fit: bool = False
     used: int = 0
     ended_by_clock: bool = False
     is_timed: bool = False
@@ -58,7 +60,7 @@ class Limits:
     def part(self, count: int) -> Limits:
         """That part of what is left, as limits of their own: see `take_back`."""
         seconds = None if self.time_limit is None else (self.time_limit - (perf_counter() - self.start)) / count
-        return Limits(self.nodes // count, seconds, self.listener, self.threads)
+        return Limits(self.nodes // count, seconds, self.listener, self.threads, self.stop_at_fit)
 
     def take_back(self, part: Limits) -> None:
         """Counts what was used of a part."""

@@ -74,10 +74,11 @@ def _descend(descents: Sequence[Descent], limits: Limits, bound: int, wanted: in
     while descents and not limits.is_over and not any(descent.is_lost for descent in descents):
         bound = max([bound, *(descent.bound for descent in descents)])
         worst = max(descents, key=lambda descent: descent.total)
-        if worst.total <= bound:
+        enough = max(bound, wanted) if limits.stop_at_fit and wanted is not None else bound
+        if worst.total <= enough:
             return
         lower = [descent.total for descent in descents if descent.total < worst.total]
-        worst.round(bound, max([bound, *lower]), wanted)
+        worst.round(bound, max([enough, *lower]), wanted)
 
 
 def _offsets(items: Sequence[Item], descents: Sequence[Descent]) -> tuple[int, ...]:

@@ -34,13 +34,16 @@ def auto(
     engine: Engine | None = None,
     listener: Listener | None = None,
     threads: int = 1,
+    *,
+    stop_at_fit: bool = False,
 ) -> Plan:
     """The plan of `share` where none needs less, or else that of `pack`, or what some search makes of it.
 
     Whole slots come first, as they keep allocations apart, with their element types and shapes; not so where memories
     have capacities, in which the padding between slots counts. They are not tried where no slots can do with as little
     as `pack` needs. The search has `budget` nodes or `time_limit` seconds; without either as many nodes as take some
-    tenths of a second, and none where these would be next to nothing. The plan tells which strategy made it.
+    tenths of a second, and none where these would be next to nothing. With `stop_at_fit` it ends where the plan fits.
+    The plan tells which strategy made it.
     """
     start = perf_counter()
     count = len(problem.requests)
@@ -58,7 +61,7 @@ def auto(
     # Most kernels come no further, and need not load these.
     from tirlite.plan.pack.portfolio import BUDGET
     from tirlite.plan.search.limits import Limits
-    from tirlite.plan.strategies.choices import Choices
+    from tirlite.plan.strategies.choices import Choices, stands
     from tirlite.plan.strategies.exact import improved
     from tirlite.plan.strategies.pack import pack
 
@@ -71,12 +74,12 @@ def auto(
         slots = share(problem)
     plan = slots if slots is not None and slots.total == packed.total else packed
     nodes = _WORK // max(count, 1) if budget is None and time_limit is None else budget
-    if plan.proved_optimal or (nodes is not None and nodes < count // 8):
+    if plan.proved_optimal or (nodes is not None and nodes < count // 8) or (stop_at_fit and stands(plan)):
         return plan
     left = None if time_limit is None else max(time_limit - (perf_counter() - start), 0.0)
     # Where requests have a choice of memories, those stay that they prefer.
     is_bound = all(len(request.memories) == 1 for request in problem.requests)
     most = None if nodes is None else nodes // _PART
     choices = Choices.of(problem, apart=False, most=most) if is_bound and count <= _FEW else None
-    found = improved(plan, nodes, left, engine, listener, threads, choices=choices)
+    found = improved(plan, nodes, left, engine, listener, threads, choices=choices, stop_at_fit=stop_at_fit)
     return found if found.total == plan.total else replace(found, strategy="exact")

@@ -41,8 +41,10 @@ def exact(
     engine: Engine | None = None,
     listener: Listener | None = None,
     threads: int = 1,
+    *,
+    stop_at_fit: bool = False,
 ) -> Plan:
-    """The plan with the fewest bytes, or the best one that the limits allow.
+    """The plan with the fewest bytes, or the best one that the limits allow; with `stop_at_fit` the first that fits.
 
     `plan.proved_optimal` says which. Never more than `pack`, unless the clock ended it. In small problems pairs in
     place, memories, and whether a memory is one arena or several, are chosen as well; of plans with as few bytes the
@@ -51,11 +53,13 @@ def exact(
     # The search betters a plan faster than the heuristics do; these have their full budget where it ends without proof.
     start = perf_counter()
     first = pack(problem, _first_look(engine, time_limit))
-    if is_settled(first):
+    if is_settled(first) or (stop_at_fit and stands(first)):
         return replace(first, strategy="exact")
     left = None if time_limit is None else max(time_limit - (perf_counter() - start), 0.0)
-    found = improved(first, budget, left, engine, listener, threads, choices=Choices.of(problem))
-    if not found.proved_optimal and found.deterministic:
+    found = improved(
+        *(first, budget, left, engine, listener, threads), choices=Choices.of(problem), stop_at_fit=stop_at_fit
+    )
+    if not found.proved_optimal and found.deterministic and not (stop_at_fit and stands(found)):
         packed = pack(problem)
         if prove_le(found.total, packed.total) is not Proof.YES and stands(packed) >= stands(found):
             found = packed
@@ -78,6 +82,7 @@ def improved(
     threads: int = 1,
     *,
     choices: Choices | None = None,
+    stop_at_fit: bool = False,
 ) -> Plan:
     """A plan with as few bytes as a branch and bound search reaches from `plan`; the same where it finds none better.
 
@@ -85,17 +90,18 @@ def improved(
     in all, and `time_limit` seconds if that is given; without either, within BUDGET nodes. Requests stay in the
     memories, and pairs in the places, that `plan` chose, and `plan.proved` is a bound that holds given that; with
     `choices`, half of both, or what is left, is for making these anew. A search that the clock ended, or the user by
-    Ctrl-C, leaves a plan that says `deterministic=False`. `listener` hears of progress. As many `threads` search at
+    Ctrl-C, leaves a plan that says `deterministic=False`; with `stop_at_fit` it ends where the plan fits its memories.
+    `listener` hears of progress. As many `threads` search at
     once, where the engine lets them; for a number of nodes their plan is that of one.
 
     The rules of the search are told in `plan.search`; `engine` runs them, by default in Python.
     """
     if budget is None:
         budget = BUDGET if time_limit is None else _ENDLESS
-    limits = Limits(budget, time_limit, listener, threads)
+    limits = Limits(budget, time_limit, listener, threads, stop_at_fit)
     share = limits if choices is None else limits.part(2)
     found, bounds = _searched(plan, engine or PythonEngine(), share)
-    if choices is None or is_settled(found):
+    if choices is None or is_settled(found) or (stop_at_fit and stands(found)):
         return found
     limits.take_back(share)
     try:
