@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import resource
+import threading
 
 import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.codegen.storage import assign_homes
-from tirlite.ir import IntImm, f32, i64, u8
+from tirlite.codegen.storage import STACK_BYTES, Home, assign_homes, padded_bytes, stack_shares
+from tirlite.ir import BufferRef, IntImm, KernelCall, PrimFunc, callees, f32, f64, i64, u8
 from tirlite.ir.builder import Builder
 
 n = tl.dim("n")
@@ -38,9 +39,66 @@ def test_sizes_known_at_entry_lie_in_the_workspace() -> None:
     assert homes(("n", "local"), ("k", "global")) == ["workspace", "workspace"]
 
 
-def test_the_stack_of_a_function_is_bounded() -> None:
-    found = homes(*[(16 * 1024, "local")] * 5)
-    assert found == ["stack"] * 4 + ["workspace"]
+def test_the_stack_of_a_function_is_bounded_and_goes_to_the_smallest() -> None:
+    assert homes(*[(4 * 1024, "local")] * 5) == ["stack"] * 4 + ["workspace"]
+    assert homes((16 * 1024, "local"), (4, "local"), (16 * 1024 + 1, "local"), (1025, "shared")) == [
+        "workspace",
+        "stack",
+        "workspace",
+        "workspace",
+    ]
+
+
+def chain(length: int, body: str) -> PrimFunc:
+    """Kernels that call each other; each has `body` before the call of the next one."""
+    texts = []
+    for k in range(length):
+        last = f"tl.call(level_{k - 1}, x, y)" if k else "y[0] = 0"
+        texts.append(
+            f"@tl.kernel\ndef level_{k}(x: tl.f64[1], y: tl.out[tl.f64[1]]):\n{body}\n    {last}\n    y[0] += t[99]"
+        )
+    return tl.parse("\n".join(texts))
+
+
+LOCAL = '    t = tl.alloc(tl.f64[{0}], scope="local")\n    for i in {1}({0}):\n        t[i] = x[0] + i'
+
+
+@pytest.mark.parametrize("extent", [100, 7900])
+def test_the_functions_of_a_chain_share_one_stack(extent: int) -> None:
+    func = chain(20, LOCAL.format(extent, "range"))
+    shares = stack_shares(func)
+    taken = []
+    for each in (*callees(func), func):
+        storage = assign_homes(each, stack=shares[each])
+        taken.append(sum(padded_bytes(storage.sizes[buffer], storage.line) for buffer in storage.of(Home.STACK)))
+        assert taken[-1] <= shares[each]
+    assert sum(taken) <= STACK_BYTES
+
+
+def test_what_is_called_from_many_places_counts_for_its_longest_chain() -> None:
+    func = chain(3, LOCAL.format(100, "range"))
+    once, twice = callees(func)
+    b = Builder("both")
+    x, y = b.param("x", f64[1]), b.param("y", f64[1])
+    for callee in (once, func):
+        b.add(KernelCall(callee, (BufferRef(x), BufferRef(y))))
+    shares = stack_shares(b.build())
+    assert [shares[each] for each in (once, twice, func)] == [STACK_BYTES // 4] * 3
+
+
+@pytest.mark.parametrize(("length", "loop"), [(12, "range"), (6, "tl.parallel")])
+def test_a_long_chain_of_calls_runs_in_a_thread_of_little_stack(length: int, loop: str) -> None:
+    func = chain(length, LOCAL.format(7900 if loop == "range" else 400_000, loop))
+    kernel = tl.compile(func, target=tl.Target.host(workers=3))
+    results: list[object] = []
+    before = threading.stack_size(256 * 1024)
+    try:
+        thread = threading.Thread(target=lambda: results.append(kernel(np.array([2.0]))))
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    assert results[0].tolist() == [101 * length]
 
 
 def test_many_small_buffers_do_not_overflow_the_stack() -> None:

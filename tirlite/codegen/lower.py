@@ -18,7 +18,7 @@ from tirlite.codegen.memory import Environment, Place, alignment_of, natural_ali
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Statements
-from tirlite.codegen.storage import Home, Storage, assign_homes
+from tirlite.codegen.storage import Home, Storage, assign_homes, stack_shares
 from tirlite.codegen.text import Extent, FunctionText, ModuleText
 from tirlite.codegen.values import Value, constant, integer, is_half
 from tirlite.codegen.workspace import Workspace
@@ -64,7 +64,9 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
     do.
     """
     facts = Facts(func)
-    storage = assign_homes(func).on_heap() if debug else assign_homes(func, workers)
+    shares, runners = stack_shares(func), 1 if debug else workers
+    storage = assign_homes(func, runners, shares[func])
+    storage = storage.on_heap() if debug else storage
     workspace = Workspace.of(storage, () if debug else doubtful_buffers(facts))
     module = ModuleText()
     name = "tirlite_" + _legal(func.name)
@@ -77,7 +79,7 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
         while versions.pending:
             version = versions.pending.popleft()
             # A function may run several times at once: its temporaries lie on the stack or on the heap.
-            its_storage = assign_homes(version.func, 1 if debug else workers).on_heap()
+            its_storage = assign_homes(version.func, runners, shares[version.func]).on_heap()
             statements = statements_of(version.func, versions.name(version), its_storage)
             statements.at = version.func.span
             statements.receive(version)

@@ -19,6 +19,8 @@ RESET = "tirlite.pool_reset"  # to be called in the child of a fork, which has n
 
 # How often a waiting thread looks before it sleeps: some tens of microseconds.
 _LOOKS = 2000
+# The stack of a worker, which `ulimit` must not decide on: a kernel takes some tens of KiB, a C function may take more.
+_STACK_BYTES = 1 << 20
 
 # For each kind of machine: the number of the futex system call, and what tells the processor that a thread waits.
 _MACHINES = {
@@ -50,6 +52,9 @@ _POOL = """
 @workers = internal global i64 0
 @codes = internal global ptr null
 
+declare i32 @pthread_attr_init(ptr)
+declare i32 @pthread_attr_setstacksize(ptr, i64)
+declare i32 @pthread_attr_destroy(ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(i64)
 declare i64 @syscall(i64, ...)
@@ -142,6 +147,7 @@ sleep:
 define internal void @start(i64 %wanted) {
 entry:
   %handle = alloca i64
+  %attributes = alloca [16 x i64]  ; larger than any system's pthread_attr_t
   br label %test
 test:
   %threads = load i64, ptr @threads
@@ -150,7 +156,10 @@ test:
   br i1 %missing, label %create, label %leave
 create:
   %argument = inttoptr i64 %next to ptr
-  %failed = call i32 @pthread_create(ptr %handle, ptr null, ptr @work, ptr %argument)
+  call i32 @pthread_attr_init(ptr %attributes)
+  call i32 @pthread_attr_setstacksize(ptr %attributes, i64 STACK_BYTES)
+  %failed = call i32 @pthread_create(ptr %handle, ptr %attributes, ptr @work, ptr %argument)
+  call i32 @pthread_attr_destroy(ptr %attributes)
   %created = icmp eq i32 %failed, 0
   br i1 %created, label %keep, label %leave
 keep:
@@ -289,4 +298,4 @@ def pool_text(machine: str) -> str:
         return _ALONE
     futex, pause, declaration = _MACHINES[machine]
     text = _POOL.replace("PAUSE_DECLARATION", declaration).replace("PAUSE", pause)
-    return text.replace("FUTEX", str(futex)).replace("LOOKS", str(_LOOKS))
+    return text.replace("FUTEX", str(futex)).replace("LOOKS", str(_LOOKS)).replace("STACK_BYTES", str(_STACK_BYTES))

@@ -7,18 +7,36 @@ The rest are allocated where they are declared.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
 
 from tirlite.analysis import ShapePlan, shape_plan
 from tirlite.analysis.distribution import distributed_loops
 from tirlite.codegen.refused import BufferTooLarge
-from tirlite.ir import Allocate, Buffer, Call, Expr, For, IntImm, LetExpr, Load, PrimFunc, Var, statements, walk
+from tirlite.ir import (
+    Allocate,
+    Buffer,
+    Call,
+    Expr,
+    For,
+    Function,
+    IntImm,
+    LetExpr,
+    Load,
+    PrimFunc,
+    Var,
+    callees,
+    calls_in,
+    statements,
+    walk,
+)
 from tirlite.plan.scope import Rank, StorageScope
 from tirlite.record import record
 
-STACK_BYTES = 64 * 1024  # of a whole function
+# Along any chain of calls. The stack of a Python thread may be small, and much of it taken.
+STACK_BYTES = 16 * 1024
 SMALL_BYTES = 1024  # the most for a buffer that is not marked as local
 LARGEST_BYTES = 1 << 62
 LINE = 64  # the least alignment of the workspace, of its ranges, and of what lies on the heap
@@ -60,15 +78,36 @@ class Storage:
         return tuple(buffer for buffer, place in self.homes.items() if place is home)
 
 
-def assign_homes(func: PrimFunc, workers: int = 1) -> Storage:
-    """The homes of all allocations. Raises KernelError for a buffer of constant size beyond 2^62 bytes."""
+def stack_shares(func: PrimFunc) -> Mapping[Function, int]:
+    """How many bytes on the stack `func` may take, and each function that it calls.
+
+    It is an equal part of what there is for the longest chain of calls that leads through it. So all functions of any
+    chain take no more than that together.
+    """
+    below: dict[Function, int] = {}
+    above: defaultdict[Function, int] = defaultdict(int)
+    order: list[tuple[Function, set[Function]]] = [
+        (each, {call.callee for call in calls_in(each.body)}) for each in (*callees(func), func)
+    ]
+    for each, called in order:
+        below[each] = 1 + max((below[callee] for callee in called), default=0)
+    for each, called in reversed(order):
+        for callee in called:
+            above[callee] = max(above[callee], above[each] + 1)
+    return {each: STACK_BYTES // (above[each] + length) for each, length in below.items()}
+
+
+def assign_homes(func: PrimFunc, workers: int = 1, stack: int = STACK_BYTES) -> Storage:
+    """The homes of all allocations, of which those on the stack take so many bytes at most, the smallest ones first.
+
+    Raises KernelError for a buffer of constant size beyond 2^62 bytes.
+    """
     known = {*func.dims, *(param for param in func.params if isinstance(param, Var))}
     plan = shape_plan(func)
     homes: dict[Buffer, Home] = {}
     sizes: dict[Buffer, int] = {}
     distributed = distributed_loops(func, workers)
     loops = {s.buffer: loop for loop in distributed for s in statements(loop) if isinstance(s, Allocate)}
-    used: Counter[For | None] = Counter()  # the bytes on the stack of each function that is written
     for stmt in statements(func.body):
         if not isinstance(stmt, Allocate) or stmt.buffer in homes:
             continue
@@ -80,17 +119,16 @@ def assign_homes(func: PrimFunc, workers: int = 1) -> Storage:
         if size > LARGEST_BYTES:
             raise BufferTooLarge(buffer.name, size, span=stmt.span).error()
         sizes[buffer] = size
-        loop = loops.get(buffer)
-        padded = used[loop] + padded_bytes(size, LINE)
-        small = size <= SMALL_BYTES or StorageScope.parse(buffer.scope).rank is Rank.LOCAL
-        homes[buffer] = Home.STACK if small and padded <= STACK_BYTES else Home.WORKSPACE
-        if homes[buffer] is Home.STACK:
-            used[loop] = padded
+        homes[buffer] = Home.WORKSPACE
+    line = max([LINE, *(buffer.alignment for buffer in homes)])
+    for buffer, size in sorted(sizes.items(), key=lambda each: each[1]):
+        if size <= SMALL_BYTES or StorageScope.parse(buffer.scope).rank is Rank.LOCAL:
+            stack -= padded_bytes(size, line)
+            homes[buffer] = Home.STACK if stack >= 0 else Home.WORKSPACE
     ranges: dict[For | None, list[Buffer]] = {None: [], **{loop: [] for loop in distributed}}
     for buffer, home in sorted(homes.items(), key=lambda each: each[0] not in sizes):
         if home is Home.WORKSPACE:
             ranges[loops.get(buffer)].append(buffer)
-    line = max([LINE, *(buffer.alignment for buffer in homes)])
     return Storage(homes, sizes, line, distributed, {loop: tuple(found) for loop, found in ranges.items()}, plan)
 
 
