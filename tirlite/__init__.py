@@ -46,14 +46,10 @@ __all__ = sorted([*_HOMES, *_MODULES])
 def __getattr__(name: str) -> object:
     if name not in _MODULES and name not in _HOMES:
         raise AttributeError(f"module 'tirlite' has no attribute {name!r}{_similar(name)}")
-    from tirlite.plan.collection import collection_paused
-
-    # Modules are made of many objects that stay.
-    with collection_paused():
-        if name in _MODULES:
-            value: object = import_module(_MODULES[name])
-        else:
-            value = getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        value: object = import_module(_MODULES[name])
+    else:
+        value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 
