@@ -246,6 +246,8 @@ def test_statements_know_their_lines() -> None:
 def test_words_outside_of_a_kernel_are_refused() -> None:
     with pytest.raises(tl.KernelError, match="outside-kernel"):
         tl.parallel(3)
+    with pytest.raises(tl.KernelError, match=r"tl\.f32 means something only inside a kernel"):
+        tl.f32(3)
 
 
 def test_text_is_never_executed() -> None:

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import tirlite as tl
 from tirlite.diag import KernelRunError
 from tirlite.interp import interpret
 from tirlite.ir import (
@@ -341,3 +342,21 @@ def test_fma_rounds_once() -> None:
 def test_abs_of_integers() -> None:
     assert value_of(Call(i8, Op.ABS, (IntImm(i8, -5),))) == 5
     assert value_of(Call(i8, Op.ABS, (IntImm(i8, -128),))) == -128
+
+
+def test_arrays_of_another_librarys_bfloat16_are_interpreted_as_they_are_called():
+    """NumPy has no such type: libraries that make one call it `bfloat16`."""
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    kernel = tl.compile(
+        tl.parse("""n = tl.dim("n")
+
+@tl.kernel
+def twice(x: tl.bf16[n], y: tl.bf16[n]):
+    for i in range(n):
+        y[i] = x[i] + x[i]
+""")
+    )
+    for run in (kernel, kernel.interpret):
+        x, y = np.array([1.5, 3], bfloat16), np.zeros(2, bfloat16)
+        run(x, y)
+        assert y.astype(np.float32).tolist() == [3, 6]

@@ -181,6 +181,18 @@ AT_ZERO = {request.id: ("global", 0) for request in PROBLEM.requests}
         (lambda: PerShape(None), "`problem` of `PerShape` takes a Problem"),
         (lambda: beside(3), "`after` of `beside` takes a Plan, and is given 3"),
         (lambda: offset_evaluator(None), "`plan` of `offset_evaluator` takes a Plan"),
+        (lambda: read_csv("a\0b"), "`source` of `read_csv` takes a path"),
+        (lambda: write_csv(PROBLEM, MADE, "a\0b"), "`target` of `write_csv` takes a path"),
+        (lambda: MADE.to_svg("a.svg"), "`binding` of `Plan.to_svg` takes a dict from dims to integers"),
+        (lambda: MADE.to_text(3), "`binding` of `Plan.to_text` takes a dict from dims to integers"),
+        (
+            lambda: MADE.to_text(width="9"),
+            "`width` of `Plan.to_text` takes an integer from 1 to 100000, and is given '9'",
+        ),
+        (lambda: MADE.to_text(height=1.5), "`height` of `Plan.to_text` takes an integer"),
+        (lambda: MADE.to_text(height=10**9), "`height` of `Plan.to_text` takes an integer"),
+        (lambda: beside(MADE).to_text(width=0), "`width` of `Comparison.to_text` takes an integer"),
+        (lambda: beside(MADE).to_svg(width=None), "`width` of `Comparison.to_svg` takes an integer"),
         (lambda: MADE.explain(3), "the plan has no request `3`"),
     ],
 )

@@ -143,6 +143,46 @@ def test_an_extent_that_looks_constant_and_wraps_around_is_refused(strategy: str
         kernel(2**60 + 1, y)
 
 
+NAMED = """
+@tl.kernel
+def f(s: tl.i64, y: tl.f32[4]):
+    k = s * s * s
+    t = tl.alloc(tl.f32[k])
+    t[0] = 3
+    y[0] = t[0]
+"""
+
+
+@pytest.mark.parametrize("strategy", ["share", "pack", "auto"])
+def test_an_extent_with_a_name_of_its_own_is_told_with_its_value(strategy: str) -> None:
+    kernel, y = tl.compile(tl.parse(NAMED), strategy=strategy), np.zeros(4, np.float32)
+    with pytest.raises(
+        tl.CallError, match=r"for `t` and what lives beside it\n.* s = 4194304, k = 73786976294838206464"
+    ):
+        kernel(2**22, y)
+
+
+TWO = """
+@tl.kernel
+def f(s: tl.i64, y: tl.f32[4]):
+    k = 2 * s
+    t = tl.alloc(tl.f32[k])
+    u = tl.alloc(tl.f32[k, 4])
+    t[0] = 3
+    u[0, 0] = t[0]
+    y[0] = t[0] + u[0, 0]
+"""
+
+
+@pytest.mark.parametrize("strategy", ["share", "pack", "auto"])
+def test_the_message_of_too_little_memory_shows_the_largest_buffer(strategy: str) -> None:
+    kernel, y = tl.compile(tl.parse(TWO), strategy=strategy), np.zeros(4, np.float32)
+    with pytest.raises(tl.CallError, match="no-workspace") as caught:
+        kernel(2**50, y)
+    assert "u = tl.alloc(tl.f32[k, 4])" in str(caught.value)
+    assert "`u` takes 36028797018963968 of them" in str(caught.value)
+
+
 @both
 @pytest.mark.parametrize("elements", [1, 2**16 - 1, 2**16 + 1])
 def test_what_there_is_memory_for_runs(elements: int, how: str) -> None:

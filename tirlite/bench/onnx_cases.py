@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tirlite.diag import TirliteError
 from tirlite.graph import Function, compile, evaluate, from_onnx  # noqa: A004
+from tirlite.graph.onnx.model import NoOnnxPackage
 
 KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted")
 PASS, UNSUPPORTED, WRONG, FAILED = "pass", "unsupported", "wrong", "failed"
@@ -34,7 +35,10 @@ class Outcome:
 
 def outcomes(kinds: Sequence[str] = KINDS, *, pattern: str = "", compiled: bool = False) -> Iterator[Outcome]:
     """One for each case whose name contains `pattern`; evaluated by the reference meaning, or compiled and run."""
-    loader = import_module("onnx.backend.test.loader")
+    try:
+        loader = import_module("onnx.backend.test.loader")
+    except ImportError:
+        raise NoOnnxPackage("the cases of the package onnx").error() from None
     for kind in kinds:
         for case in sorted(loader.load_model_tests(kind=kind), key=lambda each: str(each.name)):
             if pattern in case.name:

@@ -59,7 +59,7 @@ def dim(name: str, **facts: int | None) -> Var:
         if fact not in _FACTS:
             near = nearest(fact, _FACTS)
             raise BadDimFact(name, fact, repr(value), f"; did you mean {near}?" if near else "").error()
-        if (isinstance(value, bool) or not isinstance(value, int)) and not (fact == "max" and value is None):
+        if (type(value) is bool or not issubclass(type(value), int)) and not (fact == "max" and value is None):
             raise BadDimFact(name, fact, repr(value)).error()
     given = {fact: value for fact, value in facts.items() if value is not None}
     return Var(called, i64, Dim(called, **given))

@@ -6,26 +6,10 @@ import builtins
 from collections.abc import Mapping
 from typing import NoReturn
 
-from tirlite.diag import KernelError, Message
-from tirlite.ir.dtype import SCALARS, bool_, dtype_of, f64, i64
+from tirlite.ir.dtype import SCALARS, OutsideKernel, bool_, dtype_of, f64, i64
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import ForKind
 from tirlite.record import record
-
-
-class OutsideKernel(Message):
-    """A word of the kernel language was called as an ordinary Python function.
-
-    Example: `tl.sqrt(2.0)` in plain Python.
-    Fix: Write it inside a kernel; plain Python has `math` and NumPy.
-    """
-
-    code = "outside-kernel"
-    raises = KernelError
-    title = "tl.{name} means something only inside a kernel"
-    help = "write it in a function under @tl.kernel, or in text for tl.parse"
-
-    name: str
 
 
 @record

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import CallTypeError, CallValueError, Message
+from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import FunctionNode
 from tirlite.graph.types import TensorType, TupleType, Type
 from tirlite.sizes import Dim, evaluate
@@ -84,6 +85,7 @@ class GraphArgumentFact(Message):
 
 def bind(function: FunctionNode, given: Sequence[Any]) -> tuple[list[Any], dict[Dim, int]]:
     """The values as arrays, and the values of the dims in the types of the parameters."""
+    demand_function(function)
     if len(given) != len(function.params):
         raise GraphArgumentCount(function.name, len(function.params), len(given)).error()
     values = [_typed(param.name, param.type, value) for param, value in zip(function.params, given, strict=True)]

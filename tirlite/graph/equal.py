@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import NamedTuple, TypeAlias
 
+from tirlite.diag import boundary
+from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Tuple, TupleGetItem
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program, program
@@ -34,6 +36,9 @@ def structural_equal(a: FunctionNode, b: FunctionNode) -> Equality:
     the parameters. What is shared, the order of computation, devices and constants, bit by bit, do. The difference
     reads `line 3: call add against call subtract`.
     """
+    with boundary:
+        demand_function(a)
+        demand_function(b)
     paired: set[_Pair] = set()
     waiting: list[_Pair] = [(a, b)]
     while waiting:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.diag import public
+from tirlite.diag import KernelIndexError, KernelRunError, Message, public
 from tirlite.graph.arguments import bind
 from tirlite.graph.bfloat import bfloat_bits, bfloat_values
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
@@ -21,6 +21,36 @@ from tirlite.sizes import Dim
 
 Array: TypeAlias = npt.NDArray[Any]
 Value: TypeAlias = "Array | tuple[Value, ...]"
+
+
+class NoSuchElement(Message):
+    """An operator of a graph is asked for an element that is not there.
+
+    Example: `evaluate(f, x, 9)` where the result is `g.gather(x, index, 0)`, and `x` has 4 rows.
+    Fix: Give indices from `-n` to `n - 1` along an axis of `n` elements.
+    """
+
+    code = "no-such-element"
+    raises = KernelIndexError
+    title = "`{operator}`: {why}"
+
+    operator: str
+    why: str
+
+
+class NoValue(Message):
+    """An operator of a graph has no value for its operands.
+
+    Example: A convolution whose padded input would fill more memory than there is.
+    Fix: Give operands for which it has one.
+    """
+
+    code = "no-value"
+    raises = KernelRunError
+    title = "`{operator}` has no value here: {why}"
+
+    operator: str
+    why: str
 
 
 @public
@@ -71,10 +101,20 @@ def _block(made: Program, block: Block, values: dict[Expr, Value], binding: Mapp
 
 def _call(call: Call, args: list[Value], binding: Mapping[Dim, int]) -> Steps[Value]:
     if isinstance(call.op, Op):
-        return apply(call, args, binding)
+        return applied(call, args, binding)
     inner, sizes = bind(call.op, args)
     values: dict[Expr, Value] = yield _function(call.op, inner, sizes)
     return values[call.op.body]
+
+
+def applied(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Value:
+    """As `apply`; raises KernelRunError, with the place of the call, where the operator has no value."""
+    try:
+        return apply(call, args, binding)
+    except IndexError as error:
+        raise NoSuchElement(call.op.name, str(error), span=call.span).error() from None
+    except (ArithmeticError, MemoryError, ValueError) as error:
+        raise NoValue(call.op.name, str(error), span=call.span).error() from None
 
 
 def apply(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Value:

@@ -7,8 +7,9 @@ from operator import index
 from typing import SupportsIndex, TypeAlias
 
 from tirlite.diag import GraphError, Message, Span
-from tirlite.ir import Expr
+from tirlite.ir import Expr, i64
 from tirlite.ir.size import size_over_dims
+from tirlite.show import shown
 from tirlite.sizes import Dim, Poly, Proof, Size, as_size, evaluate, from_sympy, prove_eq, prove_le
 from tirlite.sizes.poly import is_of_sympy
 
@@ -17,7 +18,7 @@ Shape: TypeAlias = "tuple[Size, ...]"
 
 
 class BadGraphExtent(Message):
-    """A graph was given an extent that is no integer and no integer expression of dims.
+    """A graph was given an extent that is no integer of 64 bits and no integer expression of dims.
 
     Example: `g.reshape(x, (2.5, 3))`.
     Fix: Give an integer, a dim, or an expression of dims such as `2 * n`.
@@ -45,9 +46,12 @@ def size_of(extent: Extent, span: Span | None = None) -> Size:
     if isinstance(extent, bool):
         raise BadGraphExtent(repr(extent), span=span).error()
     try:
-        return index(extent)
+        size = index(extent)
     except TypeError:
-        raise BadGraphExtent(repr(extent), span=span).error() from None
+        raise BadGraphExtent(shown(extent), span=span).error() from None
+    if not i64.min <= size <= i64.max:
+        raise BadGraphExtent(shown(size), span=span).error()
+    return size
 
 
 def shape_of(extents: Iterable[Extent], span: Span | None = None) -> Shape:

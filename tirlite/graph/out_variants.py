@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tirlite.diag import TirliteError
 from tirlite.driver import Kernel
 from tirlite.graph.aot.operators import NoKernelFor, OperatorFunctions, UnboundSize
-from tirlite.graph.evaluate import apply
+from tirlite.graph.evaluate import applied
 from tirlite.graph.expr import Call, Var
 from tirlite.graph.extents import values
 from tirlite.graph.op import Attrs, Op
@@ -40,7 +40,7 @@ def numpy_variant(call: Call) -> OutVariant:
         return lambda args, outs: _by_ufunc(ufunc, args, outs)
 
     def fill(args: Sequence[Array], outs: Sequence[Array]) -> None:
-        made = apply(call, args, {})
+        made = applied(call, args, {})
         for out, value in zip(outs, made if isinstance(made, tuple) else (made,), strict=True):
             np.copyto(out, value)
 

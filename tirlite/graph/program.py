@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tirlite.diag import GraphError, Message
+from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import Constant, Expr, FunctionNode, If, Let, Var
 from tirlite.record import record
 
@@ -102,6 +103,7 @@ def program(function: FunctionNode) -> Program:
 
     Raises GraphError for a variable without a value, and for one with two.
     """
+    demand_function(function)
     order = _post_order(function.body)
     bound = _bound(function, order)
     regions = _Regions(function, order)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias, cast
 
-from tirlite.diag import GraphError, Message, Span
+from tirlite.diag import CallTypeError, GraphError, Message, Span
 from tirlite.graph.extents import Extent, Shape, is_equal, product, shape_of
 from tirlite.ir import DType
 from tirlite.ir import TensorType as Annotation
 from tirlite.record import record
+from tirlite.show import shown
 from tirlite.sizes import Dim, Proof, Size, maximum, prove_le, substitute
 
 
@@ -29,6 +30,21 @@ class NegativeGraphExtent(Message):
     type: str
 
 
+class NoTensorType(Message):
+    """Something else than the type of a tensor is given where one is taken.
+
+    Example: `g.input("x", 3)`, or the type of a tuple there.
+    Fix: Give an element type with extents, as in `tl.f32[n, 3]`; a tuple is made of inputs, `g.tuple(a, b)`.
+    """
+
+    code = "no-tensor-type"
+    raises = CallTypeError
+    title = "{given} is no type of a tensor"
+    help = "write an element type with extents, as in `tl.f32[n, 3]`"
+
+    given: str
+
+
 @record
 class TensorType:
     """A tensor: its extents, which are sizes over dims, and its element type. Equal by value."""
@@ -37,6 +53,9 @@ class TensorType:
     dtype: DType
 
     def __post_init__(self) -> None:
+        # By their types: a class may say anything of `__class__`.
+        if not issubclass(type(self.dtype), DType) or not issubclass(type(self.shape), Iterable):
+            raise NoTensorType(f"shape {shown(self.shape)[:60]} of {shown(self.dtype)[:60]}").error()
         object.__setattr__(self, "shape", shape_of(self.shape))
 
     @property
@@ -74,8 +93,11 @@ Type: TypeAlias = "TensorType | TupleType"
 def tensor_type(given: Annotation | DType | TensorType, name: str = "", span: Span | None = None) -> TensorType:
     """The tensor type that `tl.f32[n, 3]` stands for; `tl.f32` alone has no axis.
 
-    Raises GraphError for what is no extent, or is negative.
+    Raises CallTypeError for what is no type of a tensor, GraphError for what is no extent, or is negative.
     """
+    if not issubclass(type(given), (DType, TensorType, Annotation)):
+        text = str(given) if issubclass(type(given), TupleType) else shown(given)
+        raise NoTensorType(text[:60], span=span).error()
     if isinstance(given, DType):
         return TensorType((), given)
     made = (

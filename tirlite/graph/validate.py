@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tirlite.diag import GraphError, Message, Span, public
+from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import Call, FunctionNode
 from tirlite.graph.op import Op
 from tirlite.graph.program import program
@@ -58,6 +59,7 @@ def validate(function: FunctionNode) -> None:
     Each variable must have one value where it is used, each dim must be an extent of a parameter by itself, and names
     of outputs must fit.
     """
+    demand_function(function)
     seen: set[FunctionNode] = set()
     waiting = [function]
     while waiting:

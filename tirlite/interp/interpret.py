@@ -100,6 +100,8 @@ def _parameter(code: Code, buffer: Buffer) -> Steps[None]:
 def _bound(name: Var | Buffer, given: object, span: Span | None) -> object:
     """What the register of a parameter or dim holds."""
     if isinstance(name, Buffer):
+        if isinstance(given, np.ndarray) and given.dtype.name == "bfloat16" and is_bfloat(name.dtype):
+            given = given.view(_dtype(name))  # as a library has it that gives NumPy this type
         fits = isinstance(given, np.ndarray) and given.dtype == _dtype(name) and given.flags.c_contiguous
         if not fits or not isinstance(given, np.ndarray):
             raise _unfit(name, f"a C-contiguous array of {_dtype(name)}", given, span)

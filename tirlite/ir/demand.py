@@ -33,7 +33,8 @@ class NoPrimFunc(Message):
 
 def demand_prim_func(given: object, name: str) -> None:
     """Returns if `given` is a PrimFunc; raises CallTypeError, which says what `name` takes, otherwise."""
-    if isinstance(given, PrimFunc):
+    # By its type: a class may say anything of `__class__`.
+    if issubclass(type(given), PrimFunc):
         return
     advice = "a kernel has one in `.ir`; `tl.parse` makes one of text"
     if isinstance(getattr(given, "ir", None), PrimFunc):

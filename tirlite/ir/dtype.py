@@ -6,9 +6,9 @@ from dataclasses import field
 from enum import Enum
 from functools import cache
 from operator import index
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from tirlite.diag import Message, boundary
+from tirlite.diag import KernelError, Message, boundary
 from tirlite.record import record
 from tirlite.show import shown
 from tirlite.sizes import Dim, Poly
@@ -33,6 +33,21 @@ class TypeExtent(Message):
     dtype: str
     given: str
     hint: str = ""
+
+
+class OutsideKernel(Message):
+    """A word of the kernel language was called as an ordinary Python function.
+
+    Example: `tl.sqrt(2.0)` in plain Python.
+    Fix: Write it inside a kernel; plain Python has `math` and NumPy.
+    """
+
+    code = "outside-kernel"
+    raises = KernelError
+    title = "tl.{name} means something only inside a kernel"
+    help = "write it in a function under @tl.kernel, or in text for tl.parse"
+
+    name: str
 
 
 class TypeCode(Enum):
@@ -69,6 +84,11 @@ class DType:
         scalar = f"{_SHORT[self.code]}{self.bits}" if self.code in _SHORT else ("bool_" if self.is_bool else "handle")
         object.__setattr__(self, "name", scalar + lanes)
         object.__setattr__(self, "bytes", (self.bits + 7) // 8 * self.lanes)
+
+    def __call__(self, *values: object) -> NoReturn:
+        """A cast, which kernels alone have."""
+        with boundary:
+            raise OutsideKernel(self.name).error()
 
     @property
     def is_bool(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from os import PathLike
+
 from tirlite.diag import Message, PlanError
 from tirlite.show import shown
 
@@ -23,7 +25,23 @@ class PlanArgument(Message):
     given: str
 
 
+# Columns, lines or pixels of a chart.
+_LARGEST_CHART = 100_000
+
+
 def demand(function: str, name: str, given: object, wanted: str, *, fits: bool) -> None:
     """Raises PlanError unless `given` fits the parameter `name` of a function."""
     if not fits:
         raise PlanArgument(function, name, wanted, shown(given)[:60]).error()
+
+
+def is_path(given: object) -> bool:
+    """Whether this may name a file."""
+    return issubclass(type(given), (str, PathLike)) and isinstance(given, str | PathLike) and "\0" not in str(given)
+
+
+def demand_extents(function: str, **extents: object) -> None:
+    """Raises PlanError unless a chart can be that wide and high."""
+    for name, given in extents.items():
+        fits = issubclass(type(given), int) and isinstance(given, int) and 1 <= given <= _LARGEST_CHART
+        demand(function, name, given, f"an integer from 1 to {_LARGEST_CHART}", fits=fits)

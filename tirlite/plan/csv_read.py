@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TextIO
 
 from tirlite.diag import Message, PlanError, Span, TirliteError, nearest, public
-from tirlite.plan.arguments import demand
+from tirlite.plan.arguments import demand, is_path
 from tirlite.plan.binding import dim_of
 from tirlite.plan.csv_dims import Names, dims_for
 from tirlite.plan.csv_table import CsvTable, read_table, value_of
@@ -196,7 +196,7 @@ def read_csv(
 
 
 def _check_arguments(source: object, facts: object, bind: object) -> None:
-    is_file = isinstance(source, str | PathLike) or callable(getattr(source, "read", None))
+    is_file = is_path(source) or callable(getattr(source, "read", None))
     demand("read_csv", "source", source, "a path, or an open text file", fits=is_file)
     is_told = isinstance(facts, str) or (isinstance(facts, Mapping) and all(map(dim_of, facts.values())))
     demand("read_csv", "facts", facts, 'a text, as in "N<=64, N%8==0", or a dict from names to dims', fits=is_told)

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from tirlite.diag import Message, PlanError, Source, public
 from tirlite.plan.addresses import addresses
-from tirlite.plan.arguments import demand
+from tirlite.plan.arguments import demand, is_path
 from tirlite.plan.csv_table import CsvTable, cell_of
 from tirlite.plan.layout import Layout
 from tirlite.plan.problem import Problem
@@ -42,7 +42,7 @@ def write_csv(problem: Problem, plan: Layout | None = None, target: str | PathLi
     """
     demand("write_csv", "problem", problem, "a Problem", fits=isinstance(problem, Problem))
     demand("write_csv", "plan", plan, "a Plan, or None", fits=plan is None or isinstance(plan, Layout))
-    is_target = target is None or isinstance(target, str | PathLike) or callable(getattr(target, "write", None))
+    is_target = target is None or is_path(target) or callable(getattr(target, "write", None))
     demand("write_csv", "target", target, "a path, or an open text file", fits=is_target)
     table = problem.table or _table_of(problem)
     if plan is not None:

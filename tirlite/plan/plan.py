@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 
 from tirlite.diag import public
 from tirlite.plan import layout
+from tirlite.plan.arguments import demand_extents
 from tirlite.plan.binding import bound
 from tirlite.plan.bound import lower_bound, open_bound
 from tirlite.plan.layout import Layout
@@ -97,14 +98,17 @@ class Plan(Layout):
             return explain_pair(self, first, second)
         return explain_all(self, first)
 
+    @public
     def to_text(self, binding: Mapping[K, SupportsIndex] | None = None, *, width: int = 72, height: int = 20) -> str:
         """A chart of offsets over time, in letters. Symbolic sizes are drawn at `binding`, or at middling values."""
+        demand_extents("Plan.to_text", width=width, height=height)
         from tirlite.plan.drawing import chart_of
         from tirlite.show import chart_text
 
         values = bound("Plan.to_text", self.problem.dims, binding, {})
         return chart_text(chart_of(self, self.lower_bound, values), width, height)
 
+    @public
     def to_svg(self, binding: Mapping[K, SupportsIndex] | None = None) -> str:
         """A chart of offsets over time, as SVG. Symbolic sizes are drawn at `binding`, or at middling values."""
         from tirlite.plan.drawing import chart_of

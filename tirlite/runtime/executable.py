@@ -8,11 +8,13 @@ from math import prod
 from typing import TYPE_CHECKING, NoReturn
 
 from tirlite.analysis import shape_plan
+from tirlite.analysis.exact_value import is_arithmetic, value_of
 from tirlite.codegen import Lowered, ObjectCode
-from tirlite.ir import Buffer, PrimFunc, Var, View, statements_of
+from tirlite.ir import Allocate, Buffer, Expr, Let, Load, PrimFunc, Store, Var, View, statements, statements_of, walk
 from tirlite.runtime.bind import Binding
 from tirlite.runtime.load import CType, Library, scalar_type
 from tirlite.runtime.signature import Signature
+from tirlite.show import shown
 
 if TYPE_CHECKING:
     from tirlite.diag import Message
@@ -104,9 +106,7 @@ class Executable:
         try:
             block = self._workspaces.take(size + alignment)
         except MemoryError:
-            from tirlite.runtime.messages import NoWorkspace
-
-            raise NoWorkspace(self._signature.name, size).error() from None
+            self._refuse_workspace(binding, size)
         try:
             return self._kernel(*operands, block.aligned(alignment))
         finally:
@@ -130,35 +130,65 @@ class Executable:
             self._last_size = (numbers, size)
         return size
 
+    def _refuse_workspace(self, binding: Binding, size: int) -> NoReturn:
+        """Names the largest of what is to lie there."""
+        from tirlite.runtime.messages import NoWorkspace
+
+        values = self._numbers(binding)
+        stored = [
+            each for stmt in statements_of(self._func.body, Allocate) for each in _sharers(self._func, stmt.buffer)
+        ]
+        largest = max(stored, key=lambda each: _bytes(each, values))
+        body = self._func.body
+        spans = {stmt.buffer: stmt.span for stmt in statements(body) if isinstance(stmt, Allocate | View)}
+        raise NoWorkspace(
+            self._signature.name, size, largest.name, _bytes(largest, values), span=spans[largest]
+        ).error()
+
+    def _numbers(self, binding: Binding) -> dict[Var, int]:
+        """The integers that are known on entry, and what arithmetic makes of them."""
+        values = dict(zip(self._signature.dims, binding.dims, strict=True))
+        for scalar in self._signature.scalars:
+            if scalar.var.dtype.is_integer:
+                values[scalar.var] = int(binding.operands[scalar.position])
+        for let in statements_of(self._func.body, Let):
+            if _is_known(let.value, values):
+                values[let.var] = value_of(let.value, values)
+        return values
+
     def _refuse_size(self, binding: Binding, buffer: Buffer) -> NoReturn:
         """Computes again, in integers that do not wrap, what the size function found impossible."""
         from tirlite.runtime.messages import NegativeTemporary, WorkspaceTooLarge
 
         signature = self._signature
-        values = dict(zip(signature.dims, binding.dims, strict=True))
-        for scalar in signature.scalars:
-            if scalar.var.dtype.is_integer:
-                values[scalar.var] = int(binding.operands[scalar.position])
-        sizes = ", ".join(f"{var.name} = {value}" for var, value in values.items())
+        values = self._numbers(binding)
+        sizes = ", ".join(f"{var.name} = {shown(value)}" for var, value in values.items())
         extents = _extents(buffer, values)
         if min(extents, default=0) < 0:
             raise NegativeTemporary(signature.name, buffer.name, min(extents), sizes).error()
         size = str(buffer.dtype.bytes * prod(extents)) if len(extents) == len(buffer.shape) else "too many"
-        largest = max(_sharers(self._func, buffer), key=lambda each: each.dtype.bytes * prod(_extents(each, values)))
+        largest = max(_sharers(self._func, buffer), key=lambda each: _bytes(each, values))
         raise WorkspaceTooLarge(signature.name, size, largest.name, sizes).error()
 
 
 def _extents(buffer: Buffer, values: Mapping[Var, int]) -> list[int]:
     """Those that arithmetic alone tells."""
-    from tirlite.analysis.exact_value import is_arithmetic, value_of
+    return [value_of(extent, values) for extent in buffer.shape if _is_known(extent, values)]
 
-    return [value_of(extent, values) for extent in buffer.shape if is_arithmetic(extent)]
+
+def _is_known(extent: Expr, values: Mapping[Var, int]) -> bool:
+    return is_arithmetic(extent) and all(node in values for node in walk(extent) if isinstance(node, Var))
+
+
+def _bytes(buffer: Buffer, values: Mapping[Var, int]) -> int:
+    return buffer.dtype.bytes * prod(_extents(buffer, values))
 
 
 def _sharers(func: PrimFunc, storage: Buffer) -> list[Buffer]:
-    """The buffers that lie in one, which is itself among them unless it was made for them and bears the name of one."""
+    """The buffers that lie in one, which is itself among them unless it was made for them alone."""
     views = [view.buffer for view in statements_of(func.body, View) if view.source is storage and view.fresh]
-    return views if any(view.name == storage.name for view in views) else [storage, *views]
+    touched = any(isinstance(node, Load | Store) and node.buffer is storage for node in walk(func.body))
+    return [storage, *views] if touched or not views else views
 
 
 def _workspaces() -> Workspaces:

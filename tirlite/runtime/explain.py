@@ -38,7 +38,8 @@ def require_array(param: ArrayParam, given: object) -> Array:
     """
     is_bfloat = param.buffer.dtype.code is TypeCode.BFLOAT
     wanted = "an array of uint16, the bits of bfloat16" if is_bfloat else f"an array of {param.dtype}"
-    if not isinstance(given, np.ndarray):
+    # By its type: a class may say anything of `__class__`.
+    if not issubclass(type(given), np.ndarray) or not isinstance(given, np.ndarray):
         raise ArgumentType(param.name, wanted, _kind(given), _array_hint(param, given)).error()
     if isinstance(given, (np.ma.MaskedArray, np.matrix)):
         raise ArgumentType(param.name, wanted, _kind(given), f"pass np.asarray({param.name})").error()

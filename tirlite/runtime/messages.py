@@ -246,9 +246,12 @@ class NoWorkspace(Message):
     code = "no-workspace"
     raises = CallValueError
     title = "{kernel}() needs {size} bytes of memory for its temporaries, and there are not so many"
+    label = "`{buffer}` takes {bytes} of them"
 
     kernel: str
     size: int
+    buffer: str
+    bytes: int
 
 
 class NegativeOutput(Message):

@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tirlite.graph.evaluate import apply, evaluate
+from tirlite.graph.evaluate import applied, evaluate
 from tirlite.graph.expr import Call, TupleGetItem
 from tirlite.graph.extents import values as shape_at
 from tirlite.graph.op import Attrs, Op
 from tirlite.graph.out_variants import OutVariant, OutVariants
-from tirlite.graph.static_runtime.checks import check_overlap, check_storages
+from tirlite.graph.static_runtime.checks import check_operands, check_overlap, check_storages
 from tirlite.graph.static_runtime.nodes import Kind, Node, NodeList, Register
 from tirlite.graph.static_runtime.planner import MemoryPlanner
 from tirlite.graph.static_runtime.ranges import Roots, ranges_of
@@ -113,7 +113,7 @@ class BlockRunner:
         assert isinstance(node.step, Call)
         args = [arrays_of(frame.value(register)) for register in node.inputs]
         if isinstance(node.step.op, Op):
-            made = apply(node.step, args, binding)
+            made = applied(node.step, args, binding)
         else:
             made = evaluate(node.step.op, *args)
         results = made if len(node.outputs) > 1 else (made,)
@@ -129,6 +129,7 @@ class BlockRunner:
         for out, shape in zip(outs, shapes, strict=True):
             out.resize(shape)
         name = node.step.op.name
+        before = [arg.array.tobytes() for arg in args] if self.setup.debug else []
         if name in self.setup.operators:
             self.setup.operators[name](args, outs)
             self.note_changes(node, args, outs)
@@ -139,6 +140,7 @@ class BlockRunner:
         if self.setup.debug:
             inputs = [(register, arg.array) for register, arg in zip(node.inputs, args, strict=True)]
             check_overlap(name, inputs, [(r, out.array) for r, out in zip(node.outputs, outs, strict=True)])
+            check_operands(name, inputs, before)
 
     def output(self, register: Register) -> Tensor:
         """The planner's tensor of a register, or one with memory of its own."""

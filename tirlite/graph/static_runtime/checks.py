@@ -43,6 +43,22 @@ class OperandsOverlap(Message):
     other: str
 
 
+class OperandChanged(Message):
+    """An operator writes to one of its operands.
+
+    Example: An operator of your own that calls `np.exp(args[0].array, out=args[0].array)`, under `debug=True`.
+    Fix: Write into `outs[0].array`, and copy first where it is easier to compute in place.
+    """
+
+    code = "operand-changed"
+    raises = GraphError
+    title = "`{op}` changed its operand `{value}`"
+    help = "others may read it: let the operator write into the arrays that it is given for its outputs"
+
+    op: str
+    value: str
+
+
 def check_storages(op: str, planner: MemoryPlanner) -> None:
     """Raises GraphError where a managed value has another storage than the one planned."""
     for register, tensor in planner.tensors.items():
@@ -59,3 +75,10 @@ def check_overlap(op: str, inputs: Iterable[tuple[Register, Array]], outputs: Se
             start, end = span(beside)
             if other is not output and low < end and start < high:
                 raise OperandsOverlap(op, output.name, other.name).error()
+
+
+def check_operands(op: str, inputs: Sequence[tuple[Register, Array]], before: Sequence[bytes]) -> None:
+    """Raises GraphError where an input is not what it was, byte by byte."""
+    for (register, array), bits in zip(inputs, before, strict=True):
+        if array.tobytes() != bits:
+            raise OperandChanged(op, register.name).error()

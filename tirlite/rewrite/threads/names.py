@@ -45,7 +45,7 @@ _CHEAP = 24
 
 
 class ThreadDependentSize(Message):
-    """A buffer that outlives a barrier, or that threads share, has not the same size in all threads.
+    """A buffer that threads share, or keep while others run, as past a barrier, has not the same size in all of them.
 
     Example: `tl.alloc(tl.f32[t + 1])`, used before and after a barrier, where `t` counts threads.
     Fix: Give it the largest size that any thread needs.
@@ -180,12 +180,12 @@ class Names:
             buffer = stmt.buffer
             if self.phases.uniform.is_private(buffer):
                 is_window = buffer in self.windows or (self.prefers_windows and all(map(is_plain, buffer.shape)))
-                self._demand_size(stmt, "each thread has a copy that outlives a barrier", is_copied=is_window)
+                self._demand_size(stmt, "each thread has a copy, which is kept while others run", is_copied=is_window)
                 own = _aligned(buffer) if is_window else buffer.shape
                 storage = replace(buffer, shape=(*extents_of(axes), *own), scope=self._scope(buffer.scope))
                 self.copies[buffer] = Copies(storage, axes, is_window)
         elif isinstance(stmt, View):
-            self._demand_size(stmt, "it is used on both sides of a barrier", is_copied=True)
+            self._demand_size(stmt, "it is used again after other threads have run", is_copied=True)
 
     def _scope(self, scope: str) -> str:
         """The scope of the copies of all threads together: what a thread keeps in registers goes to memory.
