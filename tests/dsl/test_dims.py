@@ -188,6 +188,17 @@ def test_names_of_any_script_stay_as_they_are() -> None:
     assert net(np.full((1, 3), -1, np.float32)).tolist() == [[0, 0, 0]]
 
 
+def test_a_dim_keeps_its_name_where_the_text_needs_that_for_itself() -> None:
+    most, least = tl.dim("max"), tl.dim("min", max=10**5000)
+    b = tl.ir.Builder("clear")
+    x = b.param("x", tl.f32[most, least])
+    b.store(x, (0, 0), 0.0)
+    text = str(b.build())
+    assert 'max_ = tl.dim("max")' in text
+    assert "x: tl.f32[max_, min_]" in text
+    assert [var.dim for var in tl.parse(text).dims] == [most.dim, least.dim]
+
+
 def test_names_are_those_that_python_reads() -> None:
     (ligature,) = tl.dims("ﬁ")
     assert ligature.name == "fi"

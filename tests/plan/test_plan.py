@@ -274,7 +274,7 @@ def test_dims_may_be_called_anything(name):
     problem = Problem(requests)
     plan = solve(problem, "share")
     for again in (Problem.from_json(problem.to_json()), Plan.from_json(plan.to_json()).problem):
-        assert len(again.dims) == 3
+        assert again == problem
         assert sorted((dim.max or 0) for dim in again.dims) == [0, 0, 64]
         assert again.at(dict.fromkeys(again.dims, 3)) == problem.at(dict.fromkeys(problem.dims, 3))
     table = read_csv(StringIO(write_csv(problem, plan)))
@@ -347,6 +347,24 @@ def test_sizes_are_compared_with_expressions_of_the_users_dims():
     # Expressions of the IR are themselves alone, so that they can be kept in sets.
     assert n + 1 != n + 1
     assert total != n / 2
+
+
+def test_problems_are_made_of_the_users_dims():
+    n = tl.dim("n", max=64)
+    a, b = Request("a", 4 * n, (0, 1)), Request("b", sympy.Symbol("n") + 1, (0, 1))
+    problem = Problem((a, b), (Pool("global", copies=n + 1),), facts={"n": n})
+    assert [each.size for each in problem.requests] == [4 * n.dim, n.dim + 1]
+    assert problem.pools[0].copies == n + 1
+    plan = Plan.of(problem, {"a": ("global", n + 1), "b": ("global", 0)})
+    assert check(problem, plan)
+    assert plan.pools["global"].size == 5 * n + 1
+    table = read_csv(StringIO("id,lower,upper,size_expr\na,0,2,4*n\n"), facts={"n": n})
+    assert table.requests[0].size == 4 * n.dim
+    for size in (n / 2, n < 3, tl.f32):
+        with pytest.raises(PlanError, match="bad-size"):
+            Request("a", size, (0, 1))
+    with pytest.raises(PlanError, match="takes a dict from names to dims"):
+        Problem((a, b), facts={"n": 2 * n})
 
 
 def test_facts_in_json_that_no_integer_obeys_are_refused():

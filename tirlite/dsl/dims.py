@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import keyword
-
 from tirlite.diag import Message, nearest, public
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Var
-from tirlite.ir.printer_names import as_python_reads
+from tirlite.ir.printer_names import as_python_reads, is_name
 from tirlite.sizes import Dim
 
 
@@ -53,7 +51,7 @@ def dim(name: str, **facts: int | None) -> Var:
     Raises KernelError for facts that no integer obeys.
     """
     called = as_python_reads(name) if isinstance(name, str) else ""
-    if not called.isidentifier() or keyword.iskeyword(called):
+    if not is_name(called):
         raise BadDimName(repr(name)).error()
     for fact, value in facts.items():
         if fact not in _FACTS:

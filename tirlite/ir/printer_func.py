@@ -10,9 +10,10 @@ from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.kernel_call import Function
 from tirlite.ir.node import Node
 from tirlite.ir.printer_expr import expr_text
-from tirlite.ir.printer_names import Names, legal
+from tirlite.ir.printer_names import Names, is_name, legal
 from tirlite.ir.printer_stmt import Line, StatementPrinter, laid_out, promises, tensor_text
 from tirlite.ir.repeats import demand_few_repeats
+from tirlite.show.carets import unframed
 
 
 def function_text(func: Function, mark: Node | Buffer | None = None) -> str:
@@ -66,9 +67,12 @@ def _dims_text(dims: Sequence[Var], names: Names) -> list[str]:
     plain, lines = [], []
     for var in dims:
         name = names.define(var)
+        # The name of a dim may be one that the text needs for itself, as `max`.
+        called = var.name if is_name(var.name) else unframed(name)
         facts = var.dim.told if var.dim is not None else ""
-        if facts:
-            lines.append(f'{name} = tl.dim("{name}", {facts})')
+        if facts or called != unframed(name):
+            told = ", ".join(filter(None, (f'"{called}"', facts)))
+            lines.append(f"{name} = tl.dim({told})")
         else:
             plain.append(name)
     if len(plain) == 1:

@@ -23,6 +23,11 @@ def as_python_reads(name: str) -> str:
     return normalize("NFKC", name)
 
 
+def is_name(name: str) -> bool:
+    """Whether Python takes `name` for one, and as it is."""
+    return name == as_python_reads(name) and name.isidentifier() and not keyword.iskeyword(name)
+
+
 def identifier(name: str) -> str:
     """`name` with `_` for all that cannot stand in an identifier; keywords as they are."""
     cleaned = as_python_reads(name)

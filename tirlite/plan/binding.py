@@ -9,8 +9,8 @@ from typing import SupportsIndex, TypeVar
 from tirlite.diag import Message, PlanError
 from tirlite.plan.arguments import PlanArgument, demand
 from tirlite.show import shown
-from tirlite.sizes import Dim
-from tirlite.sizes.poly import atom_of, of_terms, terms_of
+from tirlite.sizes import Dim, as_size
+from tirlite.sizes.poly import atom_of
 
 K = TypeVar("K")
 
@@ -76,6 +76,6 @@ def _name(function: str, key: object) -> str:
 def dim_of(given: object) -> Dim | None:
     """The dim that is given: by itself, by the variable of `tl.dim`, or by a symbol of sympy; None for all else."""
     try:
-        return next(iter(atom_of(of_terms(terms_of(given)), Dim)), None)
+        return next(iter(atom_of(as_size(given), Dim)), None)
     except TypeError:
         return None

@@ -40,15 +40,12 @@ class Names:
 
 def dims_for(texts: Iterable[str], facts: str | Mapping[str, Dim], bind: Mapping[str, int]) -> Names:
     """A dim for each name in the texts of sizes, with the facts and values that are told of it. Raises PlanError."""
-    told = (
-        parse_facts(facts)
-        if isinstance(facts, str)
-        else {name: dim for name, given in facts.items() if (dim := dim_of(given)) is not None}
-    )
+    given = parse_facts(facts) if isinstance(facts, str) else facts
+    told = {name: dim for name, each in given.items() if (dim := dim_of(each)) is not None}
     names = dict.fromkeys(name for text in dict.fromkeys(texts) for name in names_in(text))
     free = {name: told.get(name) or Dim(name) for name in names}
-    for what, given in (("facts tell of", told), ("a value is given to", bind)):
-        for name in given:
+    for what, named in (("facts tell of", told), ("a value is given to", bind)):
+        for name in named:
             if name not in free:
                 raise _unknown(what, name, free).error()
     for name, value in bind.items():

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import field, replace
-from operator import index
 from types import MappingProxyType
-from typing import NamedTuple, SupportsIndex, TypeVar
+from typing import NamedTuple, TypeVar
 
 from tirlite.plan.arguments import PlanArgument, demand
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.problem import Problem
 from tirlite.record import cached_property, record
 from tirlite.show import shown
-from tirlite.sizes import Dim, Poly, Size, as_size, evaluate, maximum, round_up
+from tirlite.sizes import Dim, Size, as_size, evaluate, maximum, round_up
 
 
 class Placement(NamedTuple):
@@ -180,7 +180,8 @@ def given(
 def _placement(name: str, given: object) -> Placement:
     if isinstance(given, tuple | list) and len(given) == 2:
         pool, offset = given
-        if isinstance(pool, str) and isinstance(offset, SupportsIndex | Dim | Poly):
-            return Placement(pool, index(offset) if isinstance(offset, SupportsIndex) else as_size(offset))
+        with suppress(TypeError):
+            if isinstance(pool, str):
+                return Placement(pool, as_size(offset))
     wanted = "the name of a pool and an offset in bytes"
     raise PlanArgument("Plan.of", f"placements[{name!r}]", wanted, shown(given)[:60]).error()

@@ -8,7 +8,7 @@ from tirlite.diag import Message, PlanError
 from tirlite.plan.request import BadAlignment, NotText, is_alignment, settle_integers
 from tirlite.record import record
 from tirlite.show import shown
-from tirlite.sizes import Dim, Poly, Size
+from tirlite.sizes import Size, as_size
 
 
 class BadCapacity(Message):
@@ -65,9 +65,18 @@ class Pool:
             raise BadAlignment("pool", self.name, shown(self.align)).error()
         if self.capacity is not None and not _is_count(self.capacity):
             raise BadCapacity(self.name, shown(self.capacity)).error()
-        if not isinstance(self.copies, Poly | Dim) and not _is_count(self.copies):
-            raise BadCopies(self.name, shown(self.copies)).error()
-        settle_integers(self, "capacity", "align", "copies")
+        object.__setattr__(self, "copies", _copies(self.name, self.copies))
+        settle_integers(self, "capacity", "align")
+
+
+def _copies(name: str, given: object) -> Size:
+    try:
+        copies = as_size(given)
+    except TypeError:
+        raise BadCopies(name, shown(given)).error() from None
+    if isinstance(copies, int) and copies < 0:
+        raise BadCopies(name, shown(given)).error()
+    return copies
 
 
 def _is_count(value: object) -> bool:

@@ -70,7 +70,11 @@ def reading(what: str, read: Callable[[], T]) -> T:
 
 def as_json(parts: Parts, names: Names) -> dict[str, object]:
     """The problem as an object for `json.dumps`."""
-    dims = [{"name": name, "min": d.min, "max": d.max, "multiple_of": d.multiple_of} for d, name in names.items()]
+    dims = [
+        {"name": name, "min": d.min, "max": d.max, "multiple_of": d.multiple_of}
+        | ({"called": d.name} if d.name != name else {})
+        for d, name in names.items()
+    ]
     pools = [
         {
             "name": p.name,
@@ -93,7 +97,7 @@ def as_json(parts: Parts, names: Names) -> dict[str, object]:
 
 def from_json(data: Mapping[str, Any]) -> tuple[Parts, dict[str, Dim]]:
     """The problem that an object of `as_json` stands for, and its dims by the names used there."""
-    dims = {d["name"]: _read_dim(d["name"], d["min"], d["max"], d["multiple_of"]) for d in data["dims"]}
+    dims = {d["name"]: _read_dim(d) for d in data["dims"]}
     requests = tuple(_read_request(r, dims) for r in data["requests"])
     pools = tuple(
         Pool(p["name"], p["scope"], p["capacity"], p["align"], read_size(p["copies"], dims)) for p in data["pools"]
@@ -103,10 +107,11 @@ def from_json(data: Mapping[str, Any]) -> tuple[Parts, dict[str, Dim]]:
     return Parts(requests, pools, pairs, facts, data.get("contiguous") is True), dims
 
 
-def _read_dim(name: str, least: int, most: int | None, multiple_of: int) -> Dim:
+def _read_dim(data: Mapping[str, Any]) -> Dim:
     """Raises TypeError and ValueError for anything else than a name, and facts that some integer obeys."""
+    name, most = data.get("called", data["name"]), data["max"]
     try:
-        return Dim(name, index(least), None if most is None else index(most), index(multiple_of))
+        return Dim(name, index(data["min"]), None if most is None else index(most), index(data["multiple_of"]))
     except KernelError:
         raise ValueError(f"no integer obeys the facts of the dim {name!r}") from None
 

@@ -10,7 +10,7 @@ from typing import TypeGuard
 from tirlite.diag import Message, PlanError
 from tirlite.record import record
 from tirlite.show import shown
-from tirlite.sizes import Dim, Poly, Size
+from tirlite.sizes import Poly, Size, as_size
 from tirlite.sizes.poly import is_of_sympy
 
 Interval = tuple[int, int]
@@ -238,17 +238,15 @@ def _pools(name: str, given: object) -> tuple[str, ...]:
 def _size(name: str, size: object) -> Size:
     if isinstance(size, Poly):
         return size
-    if isinstance(size, Dim):
-        return size + 0
     if is_of_sympy(size):
         return size  # type: ignore[return-value]  # a sympy expression, converted by Problem, which knows the dims
     try:
-        number = operator.index(size)  # type: ignore[arg-type]
+        made = as_size(size)
     except TypeError:
         raise BadSize(name, shown(size)).error() from None
-    if number < 0:
-        raise NegativeSize(name, shown(number)).error()
-    return number
+    if isinstance(made, int) and made < 0:
+        raise NegativeSize(name, shown(made)).error()
+    return made
 
 
 def _lifetime(name: str, live: Iterable[object]) -> tuple[Interval, ...]:

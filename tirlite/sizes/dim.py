@@ -14,6 +14,8 @@ from tirlite.sizes.bounds import Bounds
 from tirlite.sizes.poly import Atom, Size
 
 _serials = count()
+# Bits of numbers that have less than 4300 decimal digits, surely.
+_LONG = 14_000
 
 
 class DimFactsDiffer(Message):
@@ -81,7 +83,8 @@ class Dim(Atom):
 
     def _ident(self) -> int:
         # Below zero, where no other atom's is: its text, read as a number.
-        text = f"{self.name}\0{self.min}\0{self.max}\0{self.multiple_of}"
+        most = "" if self.max is None else f"{self.max:x}"
+        text = f"{self.name}\0{self.min:x}\0{most}\0{self.multiple_of:x}"
         return -int.from_bytes(text.encode(errors="surrogatepass"))
 
     @property
@@ -104,7 +107,7 @@ class Dim(Atom):
     def told(self) -> str:
         """The facts beyond that it is positive, as keywords: `min=0, max=8`."""
         facts = (("min", self.min, 1), ("max", self.max, None), ("multiple_of", self.multiple_of, 1))
-        return ", ".join(f"{fact}={value}" for fact, value, default in facts if value != default)
+        return ", ".join(f"{fact}={_spelled(value)}" for fact, value, default in facts if value != default)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(filter(None, (repr(self.name), self.told)))})"
@@ -129,6 +132,11 @@ class Scalar(Dim):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"`{self}` is no dim but a number of one function, which alone can tell it from others")
+
+
+def _spelled(value: int | None) -> str:
+    """The number as Python source: in hexadecimal where it has more digits than Python writes out."""
+    return str(value) if value is None or value.bit_length() < _LONG else hex(value)
 
 
 def contradiction(dims: Iterable[Dim]) -> DimFactsDiffer | None:

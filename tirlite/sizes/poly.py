@@ -395,7 +395,7 @@ def terms_of(size: object) -> Terms:
     return terms
 
 
-def as_size(value: SizeLike) -> Size:
+def as_size(value: object) -> Size:
     """`value` as an int where it is constant, as a Poly where it is not."""
     return value if type(value) is int else of_terms(terms_of(value))
 
