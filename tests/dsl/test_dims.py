@@ -80,6 +80,23 @@ def test_the_dims_of_a_kernel_that_is_called_stay_its_own() -> None:
         twice(np.zeros(65, np.float32))
 
 
+def of_no_array(x: tl.f32[n]):
+    x[0] = m
+
+
+def test_a_dim_of_no_array_has_no_value() -> None:
+    with pytest.raises(tl.KernelError, match="no argument tells the value of dim `m`"):
+        tl.kernel(of_no_array)
+
+
+def test_dims_that_meet_in_a_graph_have_the_same_facts() -> None:
+    g = tl.graph.Builder("g")
+    x = g.input("x", tl.f32[shapes.at_most_64, 4])
+    with pytest.raises(tl.GraphError, match="two dims are called `n`: max=64, and no facts"):
+        g.reshape(x, (n, 4))
+    assert str(g.reshape(x, (4, tl.dim("n", max=64))).type) == "f32[4, n]"
+
+
 def test_the_builder_makes_one_dim_of_all_with_one_name() -> None:
     def built(length: tl.ir.Var) -> tl.PrimFunc:
         b = tl.ir.Builder("copy")

@@ -10,7 +10,8 @@ from tirlite.diag import GraphError, Message, Span, TirliteError
 from tirlite.graph.types import TensorType, Type
 from tirlite.ir import DType
 from tirlite.record import record
-from tirlite.sizes import Dim, Poly, Proof, Size, evaluate, prove_eq, substitute
+from tirlite.sizes import Dim, Poly, Proof, Size, dims_of, evaluate, prove_eq, substitute
+from tirlite.sizes.dim import contradiction
 
 
 class OperandCount(Message):
@@ -219,6 +220,9 @@ class Site:
 
     def undecided(self, why: str, *unequal: tuple[Size, Size]) -> TirliteError:
         """As `mismatch`."""
+        dims = (dim for pair in unequal for size in pair for dim in dims_of(size))
+        if (message := contradiction(dims)) is not None:
+            return GraphError(message.replaced(span=self.span))
         return ShapeUndecided(str(self), why, unequal, span=self.span).error()
 
     def unequal(self, why: str, a: Size, b: Size) -> TirliteError:

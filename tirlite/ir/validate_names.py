@@ -10,6 +10,7 @@ from __future__ import annotations
 from tirlite.diag import Message, Span
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.node import Node
+from tirlite.ir.validate_statements import UndeterminedDim
 from tirlite.ir.walk import distinct
 
 
@@ -112,7 +113,8 @@ class Names:
             return OutOfScope(kind_of(name), name.name, related=self._ever[name])
         later = next((node for node in distinct(self._root) if _defines(node, name)), None)
         if later is None:
-            return Undefined(kind_of(name), name.name)
+            is_dim = isinstance(name, Var) and name.dim is not None
+            return UndeterminedDim(name.name) if is_dim else Undefined(kind_of(name), name.name)
         return UsedBeforeDefinition(kind_of(name), name.name, related=getattr(later, "span", None))
 
 

@@ -275,7 +275,7 @@ class OutputNotParameter(Message):
 
 
 class UndeterminedDim(Message):
-    """A dim occurs in the shapes of parameters, and no extent is that dim alone.
+    """A dim occurs in a function, and no extent of a parameter is that dim alone.
 
     Example: `def f(x: tl.f32[2 * n]):`.
     Fix: Make the dim an extent of some parameter, or a scalar parameter.
