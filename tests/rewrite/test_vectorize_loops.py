@@ -4,7 +4,7 @@ from textwrap import indent
 
 import numpy as np
 import pytest
-from rewrite.before_after import BeforeAfter
+from rewrite.before_after import BeforeAfter, kernel
 
 import tirlite as tl
 from tirlite.rewrite import VectorizeLoops
@@ -72,6 +72,7 @@ def test_a_loop_around_a_sum_goes_by_vectors_that_overlap_at_the_end() -> None:
     PASS.expect(
         """
         for i in range(n):
+            k = 2 * i
             for j in range(m):
                 y[i, j] = 0
                 for p in range(n):
@@ -79,23 +80,56 @@ def test_a_loop_around_a_sum_goes_by_vectors_that_overlap_at_the_end() -> None:
         """,
         """
         for i in range(n):
+            k = 2 * i
             if m >= 16:
                 for j in range(0, m // 64 * 64, 64):
-                    y[i, tl.ramp(j, 1, 64)] = tl.broadcast(tl.f32(0), 64)
+                    t = tl.alloc(tl.f32[64], scope="local")
+                    t[tl.ramp(0, 1, 64)] = tl.broadcast(tl.f32(0), 64)
                     for p in range(n):
-                        y[i, tl.ramp(j, 1, 64)] = y[i, tl.ramp(j, 1, 64)] + x[p, tl.ramp(j, 1, 64)]
+                        t[tl.ramp(0, 1, 64)] = t[tl.ramp(0, 1, 64)] + x[p, tl.ramp(j, 1, 64)]
+                    y[i, tl.ramp(j, 1, 64)] = t[tl.ramp(0, 1, 64)]
                 for j in range(m // 64 * 64, m, 16):
                     first = min(j, m - 16)
-                    y[i, tl.ramp(first, 1, 16)] = tl.broadcast(tl.f32(0), 16)
+                    t = tl.alloc(tl.f32[16], scope="local")
+                    t[tl.ramp(0, 1, 16)] = tl.broadcast(tl.f32(0), 16)
                     for p in range(n):
-                        y[i, tl.ramp(first, 1, 16)] = y[i, tl.ramp(first, 1, 16)] + x[p, tl.ramp(first, 1, 16)]
+                        t[tl.ramp(0, 1, 16)] = t[tl.ramp(0, 1, 16)] + x[p, tl.ramp(first, 1, 16)]
+                    y[i, tl.ramp(first, 1, 16)] = t[tl.ramp(0, 1, 16)]
             else:
                 for j in range(m):
-                    y[i, j] = 0
+                    t = tl.alloc(tl.f32[()], scope="local")
+                    t[()] = 0
                     for p in range(n):
-                        y[i, j] = y[i, j] + x[p, j]
+                        t[()] = t[()] + x[p, j]
+                    y[i, j] = t[()]
         """,
     )
+
+
+def test_four_rows_go_together_that_share_what_is_loaded() -> None:
+    """What is loaded for a row serves four; what there was before is loaded first, where nothing is stored before."""
+    func = kernel(
+        """
+        for i in range(n):
+            for j in range(m):
+                for p in range(n):
+                    y[i, j] = y[i, j] + x[p, j] * x[i, 0]
+        """
+    )
+    assert "for i in range(0, n // 4 * 4, 4):" in (text := str(PASS.rewritten(func)))
+    vectors = text[text.index("for j in range(0, m // 64 * 64, 64):") :].splitlines()
+    assert [line.strip() for line in vectors[5:14]] == [
+        "y_1[tl.ramp(0, 1, 64)] = y[i, tl.ramp(j, 1, 64)]",
+        "y_2[tl.ramp(0, 1, 64)] = y[i + 1, tl.ramp(j, 1, 64)]",
+        "y_3[tl.ramp(0, 1, 64)] = y[i + 2, tl.ramp(j, 1, 64)]",
+        "y_4[tl.ramp(0, 1, 64)] = y[i + 3, tl.ramp(j, 1, 64)]",
+        "for p in range(n):",
+        *(
+            f"y_{row + 1}[tl.ramp(0, 1, 64)] = y_{row + 1}[tl.ramp(0, 1, 64)] + "
+            f"x[p, tl.ramp(j, 1, 64)] * tl.broadcast(x[{'i' if row == 0 else f'i + {row}'}, 0], 64)"
+            for row in range(4)
+        ),
+    ]
 
 
 def test_what_is_no_function_of_its_inputs_ends_one_by_one() -> None:
@@ -153,14 +187,45 @@ def bounds(x: tl.f32[n, m], y: tl.f32[n, m]):
                     y[i, j] += x[i, j + u - v] * tl.f32(u + 1)
 
 
-KERNELS = (scalars_in_each_lane, several_outputs, bounds)
+@tl.kernel
+def product(x: tl.f32[n, m], y: tl.f32[n, m]):
+    for i in range(n):
+        for j in range(m):
+            for p in range(n):
+                y[i, j] += x[i, 0] * x[p, j]
+
+
+@tl.kernel
+def convolution(x: tl.f32[n, m], y: tl.f32[n, m]):
+    for q in range(n):
+        for i in range(1):
+            for j in range(m - 2):
+                y[q, j] = 1
+                for p in range(n):
+                    for v in range(3):
+                        y[q, j] = y[q, j] - x[p, j + v + i] * x[q, v]
+
+
+KERNELS = (scalars_in_each_lane, several_outputs, bounds, product, convolution)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_vectors_give_what_is_written_at_every_length(kernel: tl.Kernel) -> None:
     assert "tl.ramp" in str(kernel.lowered)
-    for size in (1, 3, 15, 16, 17, 31, 63, 64, 65, 79, 80, 81, 130, 200):
-        x, y = np.random.default_rng(size).standard_normal((2, 3, size), np.float32)
+    for rows, size in (
+        (1, 3),
+        (2, 15),
+        (3, 16),
+        (4, 17),
+        (5, 31),
+        (8, 63),
+        (3, 64),
+        (6, 65),
+        (1, 79),
+        (3, 80),
+        (4, 130),
+    ):
+        x, y = np.random.default_rng(size).standard_normal((2, rows, size), np.float32)
         given = (x, y) if kernel is not scalars_in_each_lane else (x,)
         wanted = [each.copy() for each in given]
         found = [each.copy() for each in given]

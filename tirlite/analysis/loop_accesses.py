@@ -6,7 +6,22 @@ from typing import TypeAlias
 
 from tirlite.analysis.definitions import Definitions
 from tirlite.analysis.param_uses import ParamUses, Use
-from tirlite.ir import Allocate, Buffer, Expr, For, IntImm, Load, Node, SeqStmt, Stmt, Store, View, statements
+from tirlite.ir import (
+    Allocate,
+    Buffer,
+    Expr,
+    For,
+    IntImm,
+    Load,
+    Node,
+    SeqStmt,
+    Stmt,
+    Store,
+    View,
+    statements,
+    structural_equal,
+    walk,
+)
 from tirlite.record import record
 
 
@@ -83,3 +98,12 @@ def _parts(stmt: Stmt) -> tuple[Node, ...]:
     children = stmt.children()
     has_body = any(isinstance(child, SeqStmt) for child in children)
     return tuple(child for child in children if isinstance(child, Expr)) if has_body else (stmt,)
+
+
+def is_same_element(store: Store, access: Access) -> bool:
+    """Whether an access touches the element that a store writes, told by equal indices that no memory decides."""
+    if store.buffer is not access.buffer or access.indices is None:
+        return False
+    pairs = [*zip(store.indices, access.indices, strict=True)]
+    is_plain = not any(isinstance(node, Load) for index in store.indices for node in walk(index))
+    return is_plain and all(a is b or bool(structural_equal(a, b)) for a, b in pairs)

@@ -3,53 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import groupby
 
-from tirlite.analysis.definitions import Definitions
-from tirlite.analysis.loop_accesses import Access, LoopAccesses
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.loop_accesses import Access, LoopAccesses, is_same_element
 from tirlite.ir import (
-    GE,
-    Add,
-    Buffer,
     Call,
-    Expr,
     For,
     ForKind,
-    IfThenElse,
     IntImm,
     Let,
-    Load,
-    Min,
     PrimFunc,
     Ramp,
     SeqStmt,
     Stmt,
     Store,
-    Sub,
     Var,
     const,
     i64,
     rewrite,
     statements,
     statements_of,
-    structural_equal,
     walk,
 )
-from tirlite.ir.demand import pass_call
 from tirlite.record import record
-from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.by_vectors import MOST_LANES, ByVectors
+from tirlite.rewrite.jam import Jam
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
+from tirlite.rewrite.local_elements import with_local_elements
 from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.pipeline import FactsPass
 
-# The most lanes of a vector, and the bytes of one: four registers of 512 bits, or more that are narrower.
-_MOST_LANES = 64
-_VECTOR_BYTES = 256
-# What is left goes by vectors of a quarter of that.
-_PER_VECTOR = 4
+# So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
+_ROWS = 4
 
 
 @record
-class VectorizeLoops:
+class VectorizeLoops(FactsPass):
     """Writes loops with Ramp and Broadcast: all iterations at once.
 
     `tl.vectorized` loops with constant bounds have no order, so each statement may be done for all iterations before
@@ -60,39 +51,53 @@ class VectorizeLoops:
     Serial loops go by vectors of up to 64 lanes where they compute elementary functions or have loops inside, if each
     iteration is seen to have elements of parameters of its own, and lanes access neighbours in memory. What a loop
     inside combines is combined in the order that is written, in each lane. The last vector of a loop may overlap the
-    one before where that writes the same again; else the last iterations follow one by one.
+    one before where that writes the same again; else the last iterations follow one by one. Four iterations of a loop
+    around go together where they share what loops inside load.
 
     For functions in normal form (see `Normalize`); the result is in it too.
     """
 
     name: str = "vectorize-loops"
 
-    @pass_call
-    def __call__(self, func: PrimFunc) -> PrimFunc:
-        definitions = Definitions(func) if any(map(_may_pay, statements_of(func.body, For))) else None
-
-        def vectorized(loop: For) -> Stmt | tuple[Stmt, ...]:
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        made: dict[For, tuple[Stmt, ...]] = {}
+        done: set[For] = set()
+        for loop in statements_of(facts.func.body, For):
+            if loop in done:
+                continue
             if loop.kind is ForKind.VECTORIZED:
-                return _as_vectors(loop)
-            return _by_vectors(loop, func, definitions) if definitions is not None and _may_pay(loop) else loop
+                found = _as_vectors(loop)
+            else:
+                chain = _chain(loop)
+                done.update(chain)
+                found = _nest(chain, facts)
+            if found is not None:
+                made[loop] = found
+                done.update(statements_of(loop.body, For))
+        if not made:
+            return facts.func
 
-        result = rewrite(func, {For: vectorized})
+        def replaced(loop: For) -> Stmt | tuple[Stmt, ...]:
+            return made.get(loop, loop)
+
+        result = rewrite(facts.func, {For: replaced})
         assert isinstance(result, PrimFunc)
-        return func if result is func else Normalize()(result)
+        # The statements of a loop stand there once for each length of vectors.
+        return Normalize()(result)
 
 
-def _as_vectors(loop: For) -> Stmt | tuple[Stmt, ...]:
-    """All iterations of a loop that the author marked."""
+def _as_vectors(loop: For) -> tuple[Stmt, ...] | None:
+    """All iterations of a loop that the author marked, or None."""
     if not (isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm)):
-        return loop
+        return None
     lanes = len(range(loop.start.value, loop.stop.value, loop.step))
-    if not 2 <= lanes <= _MOST_LANES or not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
-        return loop
+    if not 2 <= lanes <= MOST_LANES or not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
+        return None
     vectors = Lanes(lanes, {loop.var: Ramp(loop.start, const(loop.step, i64), lanes)})
     try:
         return vectors.block(loop.body).stmts
     except NotVector:
-        return loop
+        return None
 
 
 def _may_pay(loop: For) -> bool:
@@ -105,96 +110,101 @@ def _may_pay(loop: For) -> bool:
     return any(isinstance(node, Call) and node.op.takes_fast for stmt in stores for node in walk(stmt.value))
 
 
-def _by_vectors(loop: For, func: PrimFunc, definitions: Definitions) -> Stmt | tuple[Stmt, ...]:
-    """The loop over vectors, and what is left; the loop itself where that cannot be."""
-    accesses = LoopAccesses(loop, definitions)
+def _chain(loop: For) -> list[For]:
+    """The loop, and those that are all there is in the one before."""
+    found = [loop]
+    while len(found[-1].body.stmts) == 1 and isinstance(inner := found[-1].body.stmts[0], For):
+        found.append(inner)
+    return found
+
+
+def _nest(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
+    """What stands in the place of a chain of loops of which one goes by vectors; None where none can."""
+    for place in reversed(range(len(chain))):
+        loop = chain[place]
+        accesses = LoopAccesses(loop, facts.definitions) if _may_pay(loop) else None
+        if accesses is None or not _has_own_elements(accesses, facts.func):
+            continue
+        body = with_local_elements(loop, accesses)
+        is_repeatable = _is_repeatable(loop, accesses)
+        try:
+            plain = (*ByVectors(loop, body, lambda each: each, is_repeatable=is_repeatable).statements(),)
+        except NotVector:
+            continue
+        around = _jammed(chain[:place], loop, accesses, facts)
+        if around is None:
+            return _within(chain[:place], plain)
+        level, outer = around
+        jam = partial(_jam, outer)
+        try:
+            together = (*ByVectors(loop, body, jam, is_repeatable=is_repeatable).statements(),)
+        except NotVector:
+            return _within(chain[:place], plain)
+        between = chain[level + 1 : place]
+        rows, single = _within(between, together), _within(between, plain)
+        return _within(chain[:level], (*_by_rows(outer, rows, single),))
+    return None
+
+
+def _jam(loop: For, body: SeqStmt) -> SeqStmt:
+    return Jam(loop.var, _ROWS).block(body)
+
+
+def _within(loops: list[For], stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """The statements inside of these loops, the first one outermost."""
+    for loop in reversed(loops):
+        stmts = (loop.replaced(body=SeqStmt(stmts)),)
+    return stmts
+
+
+def _by_rows(loop: For, rows: tuple[Stmt, ...], single: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """The loop with several iterations at once, and what is left."""
+    count = iterations(loop)
+    if not isinstance(count, IntImm | Var):
+        var = Var("count")
+        yield Let(var, count, span=loop.span)
+        count = var
+    middle = last_whole(loop, count, _ROWS)
+    yield loop.replaced(stop=middle, step=_ROWS, body=SeqStmt(rows))
+    yield loop.replaced(start=middle, body=SeqStmt(single))
+
+
+def _jammed(around: list[For], loop: For, accesses: LoopAccesses, facts: Facts) -> tuple[int, For] | None:
+    """The innermost loop around, of which several iterations share vectors that loops inside of `loop` load."""
+    inner = {stmt for stmt in statements(loop.body) if isinstance(stmt, For)}
+    within = {stmt for each in inner for stmt in statements(each.body)}
+    loads = [each for each in accesses.found if not each.is_write and each.stmt in within and _mentions(each, loop)]
+    for level, outer in reversed([*enumerate(around)]):
+        is_plain = outer.kind is ForKind.SERIAL and outer.step == 1
+        count = iterations(outer)
+        is_long = not isinstance(count, IntImm) or count.value >= _ROWS
+        shares = any(not _mentions(load, outer) for load in loads)
+        if is_plain and is_long and shares and _has_own_elements(LoopAccesses(outer, facts.definitions), facts.func):
+            return level, outer
+    return None
+
+
+def _mentions(access: Access, loop: For) -> bool:
+    return any(node is loop.var for index in access.indices or () for node in walk(index))
+
+
+def _has_own_elements(accesses: LoopAccesses, func: PrimFunc) -> bool:
+    """Whether each iteration of a loop writes elements of parameters that no other one touches, and nothing else."""
     written = [access for access in accesses.found if access.is_write]
-    roots = {definitions.root(access.buffer) for access in written}
-    if not roots or not roots <= {*func.params} or not all(accesses.are_apart(access.buffer) for access in written):
-        return loop
-    try:
-        return (*_ByVectors(loop, is_repeatable=_is_repeatable(loop, accesses, roots)).statements(),)
-    except NotVector:
-        return loop
+    roots = {accesses.definitions.root(access.buffer) for access in written}
+    return bool(roots) and roots <= {*func.params} and all(accesses.are_apart(access.buffer) for access in written)
 
 
-def _is_repeatable(loop: For, accesses: LoopAccesses, written: set[Buffer]) -> bool:
+def _is_repeatable(loop: For, accesses: LoopAccesses) -> bool:
     """Whether an iteration that runs again writes the same: it reads what it writes only once that is set anew."""
+    written = {accesses.definitions.root(access.buffer) for access in accesses.found if access.is_write}
     always = {*loop.body.stmts}
     fresh: list[Store] = []
     for stmt, group in groupby(accesses.found, lambda access: access.stmt):
         for access in group:
             is_own = not access.is_write and accesses.definitions.root(access.buffer) in written
-            if is_own and not any(_is_same_element(store, access) for store in fresh):
+            if is_own and not any(is_same_element(store, access) for store in fresh):
                 return False
         if isinstance(stmt, Store) and stmt in always:
             fresh.append(stmt)
     return True
-
-
-def _is_same_element(store: Store, access: Access) -> bool:
-    if store.buffer is not access.buffer or access.indices is None:
-        return False
-    pairs = [*zip(store.indices, access.indices, strict=True)]
-    is_plain = not any(isinstance(node, Load) for index in store.indices for node in walk(index))
-    return is_plain and all(a is b or bool(structural_equal(a, b)) for a, b in pairs)
-
-
-class _ByVectors:
-    """What becomes of a loop whose iterations are independent."""
-
-    def __init__(self, loop: For, *, is_repeatable: bool) -> None:
-        self.loop = loop
-        self.is_repeatable = is_repeatable
-        self.most = min(_MOST_LANES, _VECTOR_BYTES // _widest(loop))
-        self.few = self.most // _PER_VECTOR
-
-    def statements(self) -> Iterator[Stmt]:
-        """The loops over vectors, and the serial one over the rest. Raises NotVector."""
-        count = iterations(self.loop)
-        if isinstance(count, IntImm) and count.value < self.few:
-            raise NotVector
-        if not isinstance(count, IntImm | Var):
-            var = Var("count")
-            yield Let(var, count, span=self.loop.span)
-            count = var
-        if not self.is_repeatable:
-            whole = last_whole(self.loop, count, self.few)
-            yield from self.vectors(count, whole)
-            yield self.loop.replaced(start=whole)
-        elif isinstance(count, IntImm):
-            yield from self.vectors(count, self.loop.stop)
-        else:
-            by_vectors = SeqStmt((*self.vectors(count, folded(Add(self.loop.start, count))),))
-            yield IfThenElse(GE(count, const(self.few, i64)), by_vectors, SeqStmt((self.loop,)))
-
-    def vectors(self, count: Expr, end: Expr) -> Iterator[Stmt]:
-        """Loops over vectors up to `end`; the last vector lies within, wherever `end` is."""
-        middle = last_whole(self.loop, count, self.most)
-        if not isinstance(count, IntImm) or count.value >= self.most:
-            at = Var(self.loop.var.name)
-            yield For(at, self.loop.start, middle, self.body(at, self.most), step=self.most)
-        if isinstance(count, IntImm) and count.value % self.most == 0:
-            return
-        at = Var(self.loop.var.name)
-        if not self.is_repeatable:
-            yield For(at, middle, end, self.body(at, self.few), step=self.few)
-            return
-        first = Var("first")
-        within = Let(first, Min(at, folded(Sub(end, const(self.few, i64)))))
-        yield For(at, middle, end, SeqStmt((within, *self.body(first, self.few).stmts)), step=self.few)
-
-    def body(self, first: Expr, lanes: int) -> SeqStmt:
-        """The body for so many iterations at once, from `first` on."""
-        return Lanes(lanes, {self.loop.var: Ramp(first, const(1, i64), lanes)}, neighbours=True).block(self.loop.body)
-
-
-def _widest(loop: For) -> int:
-    """The bytes of the widest element that a loop's body stores or loads."""
-    found = [1]
-    for stmt in statements(loop.body):
-        if isinstance(stmt, Store):
-            found.append(stmt.buffer.dtype.bytes)
-        if isinstance(stmt, Store | Let):
-            found += (node.buffer.dtype.bytes for node in walk(stmt.value) if isinstance(node, Load))
-    return max(found)

@@ -1,0 +1,103 @@
+"""ByVectors writes a loop whose iterations are independent as loops over vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tirlite.ir import (
+    GE,
+    Add,
+    Expr,
+    For,
+    IfThenElse,
+    IntImm,
+    Let,
+    Load,
+    Min,
+    Ramp,
+    SeqStmt,
+    Stmt,
+    Store,
+    Sub,
+    Var,
+    const,
+    i64,
+    statements,
+    walk,
+)
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
+
+# The most lanes of a vector, and the bytes of one: four registers of 512 bits, or more that are narrower.
+MOST_LANES = 64
+_VECTOR_BYTES = 256
+# What is left goes by vectors of a quarter of that.
+_PER_VECTOR = 4
+
+
+class ByVectors:
+    """What becomes of a loop with this body.
+
+    Where an iteration `is_repeatable`, the last vector may overlap the one before; else the last iterations follow one
+    by one. `jam` makes of a body what is written in its place, once its variable stands for vectors.
+    """
+
+    def __init__(self, loop: For, body: SeqStmt, jam: Callable[[SeqStmt], SeqStmt], *, is_repeatable: bool) -> None:
+        self.loop = loop
+        self.inside = body
+        self.jam = jam
+        self.is_repeatable = is_repeatable
+        self.most = min(MOST_LANES, _VECTOR_BYTES // _widest(loop))
+        self.few = self.most // _PER_VECTOR
+
+    def statements(self) -> Iterator[Stmt]:
+        """The loops over vectors, and the serial one over the rest. Raises NotVector."""
+        count = iterations(self.loop)
+        if isinstance(count, IntImm) and count.value < self.few:
+            raise NotVector
+        if not isinstance(count, IntImm | Var):
+            var = Var("count")
+            yield Let(var, count, span=self.loop.span)
+            count = var
+        one_by_one = self.loop.replaced(body=self.jam(self.inside))
+        if not self.is_repeatable:
+            whole = last_whole(self.loop, count, self.few)
+            yield from self.vectors(count, whole)
+            yield one_by_one.replaced(start=whole)
+        elif isinstance(count, IntImm):
+            yield from self.vectors(count, self.loop.stop)
+        else:
+            by_vectors = SeqStmt((*self.vectors(count, folded(Add(self.loop.start, count))),))
+            yield IfThenElse(GE(count, const(self.few, i64)), by_vectors, SeqStmt((one_by_one,)))
+
+    def vectors(self, count: Expr, end: Expr) -> Iterator[Stmt]:
+        """Loops over vectors up to `end`; the last vector lies within, wherever `end` is."""
+        middle = last_whole(self.loop, count, self.most)
+        if not isinstance(count, IntImm) or count.value >= self.most:
+            at = Var(self.loop.var.name)
+            yield For(at, self.loop.start, middle, self.body(at, self.most), step=self.most)
+        if isinstance(count, IntImm) and count.value % self.most == 0:
+            return
+        at = Var(self.loop.var.name)
+        if not self.is_repeatable:
+            yield For(at, middle, end, self.body(at, self.few), step=self.few)
+            return
+        first = Var("first")
+        within = Let(first, Min(at, folded(Sub(end, const(self.few, i64)))))
+        yield For(at, middle, end, SeqStmt((within, *self.body(first, self.few).stmts)), step=self.few)
+
+    def body(self, first: Expr, lanes: int) -> SeqStmt:
+        """The body for so many iterations at once, from `first` on."""
+        vectors = Lanes(lanes, {self.loop.var: Ramp(first, const(1, i64), lanes)}, neighbours=True)
+        return self.jam(vectors.block(self.inside))
+
+
+def _widest(loop: For) -> int:
+    """The bytes of the widest element that a loop's body stores or loads."""
+    found = [1]
+    for stmt in statements(loop.body):
+        if isinstance(stmt, Store):
+            found.append(stmt.buffer.dtype.bytes)
+        if isinstance(stmt, Store | Let):
+            found += (node.buffer.dtype.bytes for node in walk(stmt.value) if isinstance(node, Load))
+    return max(found)
