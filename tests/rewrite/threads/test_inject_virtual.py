@@ -238,6 +238,48 @@ def test_where_there_are_no_virtual_threads_nothing_is_read_for_them() -> None:
     )
 
 
+def test_a_barrier_among_them_stays_and_what_is_around_it_is_guarded() -> None:
+    expect_injected(
+        """
+        for v in tl.thread("vthread", n // 32):
+            y[v] = 1
+            tl.barrier("warp")
+            if x[n + 5] > 3:
+                y[v] = 2
+            y[v + 1] = 3
+        """,
+        """
+        for v in range(n // 32):
+            y[v] = 1
+        tl.barrier("warp")
+        if 0 < n // 32:
+            if x[n + 5] > 3:
+                for v in range(n // 32):
+                    y[v] = 2
+            for v in range(n // 32):
+                y[v + 1] = 3
+        """,
+    )
+
+
+def test_a_barrier_in_a_loop_of_all_threads_is_not_reached_where_there_are_none() -> None:
+    expect_injected(
+        """
+        for v in tl.thread("vthread", n // 32):
+            for i in range(x[n + 5]):
+                y[v] = i
+                tl.barrier("warp")
+        """,
+        """
+        if 0 < n // 32:
+            for i in range(x[n + 5]):
+                for v in range(n // 32):
+                    y[v] = i
+                tl.barrier("warp")
+        """,
+    )
+
+
 def test_a_barrier_stays_open_to_the_threads_around() -> None:
     func = kernel(
         """

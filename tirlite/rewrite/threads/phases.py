@@ -7,6 +7,7 @@ All threads are to have ended a phase before the first of them begins the next o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import TypeAlias
 
 from tirlite.analysis.threads.uniformity import Uniformity
@@ -252,11 +253,7 @@ class Phases:
                 items.append(Around(extent))
                 stmt = stmt.replaced(stop=extent.var)
             inside: list[Item] = yield self._items(stmt.body, (*axes, stmt))
-            if _is_positive(stmt.stop) or not _needs_threads(inside):
-                return items + inside
-            # What is run once for all threads is not run where there are none.
-            some = IfThenElse(LT(const(0, i64), stmt.stop), SeqStmt(), span=stmt.span)
-            return [*items, Around(some, (tuple(inside), ()))]
+            return items + (inside if _is_positive(stmt.stop) else _where_some(stmt, inside))
         bodies = []
         for body in bodies_of(stmt):
             bodies.append(tuple((yield self._items(body, axes))))
@@ -280,13 +277,27 @@ def _is_positive(extent: Expr) -> bool:
     return isinstance(extent, Var) and extent.dim is not None and extent.dim.min > 0
 
 
-def _needs_threads(items: Iterable[Item]) -> bool:
-    """Whether something is run once for all threads, which is nothing to be done where there are none.
+def _where_some(loop: For, items: list[Item]) -> list[Item]:
+    """The items so that where `loop` has no threads, nothing is run for all of them.
 
-    A barrier that virtual threads pass stays open to the threads around, which all have to come to it.
+    A barrier that virtual threads pass stays open to the threads around, which all have to come to it, whether they
+    have virtual threads or not; but for one that stands in something else, or among names that are declared for all.
     """
-    once = [item.stmt for item in items_in_order(items) if isinstance(item, Around)]
-    return bool(once) and not any(map(is_barrier, once))
+
+    def guarded(some: list[Item]) -> list[Item]:
+        if not any(isinstance(item, Around) for item in some):
+            return some
+        condition = IfThenElse(LT(const(0, i64), loop.stop), SeqStmt(), span=loop.span)
+        return [Around(condition, (tuple(some), ()))]
+
+    barriers = [n for n, item in enumerate(items) if isinstance(item, Around) and is_barrier(item.stmt)]
+    once = [item.stmt for n, item in enumerate(items) if isinstance(item, Around) and n not in barriers]
+    if any(isinstance(stmt, Let | View) or any(map(is_barrier, statements(stmt))) for stmt in once):
+        return guarded(items)
+    found: list[Item] = []
+    for first, last in pairwise([-1, *barriers, len(items)]):
+        found += [*guarded(items[first + 1 : last]), *items[last : last + 1]]
+    return found
 
 
 def _declared_below(stmt: Stmt) -> Iterator[Var]:
