@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import tirlite as tl
-from tirlite.codegen import lower, optimised_text
+from tirlite.codegen import lower, optimised
 
 n = tl.dim("n")
 
@@ -27,7 +27,7 @@ def chain(x: tl.f32[n], y: tl.out[tl.f32[n]]):
 
 def test_a_rewritten_chain_vectorizes_without_looking_at_addresses() -> None:
     for strategy in ("none", "share"):
-        text = optimised_text(lower(tl.compile(chain, strategy=strategy).lowered))
+        text = optimised(lower(tl.compile(chain, strategy=strategy).lowered)).llvm
         assert "fadd <" in text
         assert "memcheck" not in text
 

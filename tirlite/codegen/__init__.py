@@ -7,7 +7,7 @@ from tirlite.late import late_names
 if TYPE_CHECKING:
     from tirlite.codegen.entry import MOST_PARAMETERS, SLOT_BYTES
     from tirlite.codegen.lower import Lowered, lower
-    from tirlite.codegen.machine import Effort, ObjectCode, assembly, compile_module, compile_text, optimised_text
+    from tirlite.codegen.machine import Effort, ObjectCode, Optimised, compile_module, compile_text, optimised
     from tirlite.codegen.pool import FORK_JOIN, RESET, pool_text
     from tirlite.codegen.told import Told
     from tirlite.codegen.workspace import Workspace
@@ -17,7 +17,7 @@ else:
         {
             "entry": "MOST_PARAMETERS SLOT_BYTES",
             "lower": "Lowered lower",
-            "machine": "Effort ObjectCode assembly compile_module compile_text optimised_text",
+            "machine": "Effort ObjectCode Optimised compile_module compile_text optimised",
             "pool": "FORK_JOIN RESET pool_text",
             "told": "Told",
             "workspace": "Workspace",
@@ -30,14 +30,14 @@ __all__ = [
     "Lowered",
     "MOST_PARAMETERS",
     "ObjectCode",
+    "Optimised",
     "RESET",
     "SLOT_BYTES",
     "Told",
     "Workspace",
-    "assembly",
     "compile_module",
     "compile_text",
     "lower",
-    "optimised_text",
+    "optimised",
     "pool_text",
 ]

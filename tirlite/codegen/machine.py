@@ -46,6 +46,14 @@ class ObjectCode:
     seconds: dict[str, float]
 
 
+@record
+class Optimised:
+    """The text of a module as LLVM's passes leave it, and the machine's assembly of it."""
+
+    llvm: str
+    assembly: str
+
+
 def effort_for(extent: Extent) -> Effort:
     """Full effort, but for functions that LLVM would take minutes over."""
     if extent.deepest > DEEP or extent.nested > NESTED or extent.longest > HUGE:
@@ -79,23 +87,13 @@ def compile_text(text: str, effort: Effort = Effort.SOME) -> bytes:
     return bytes(machine.emit_object(module))
 
 
-def optimised_text(lowered: Lowered) -> str:
-    """The module as LLVM's passes leave it."""
-    return str(_optimised(lowered)[0])
-
-
-def assembly(lowered: Lowered) -> str:
-    """The machine's assembly of a module."""
-    module, machine = _optimised(lowered)
-    return str(machine.emit_assembly(module))
-
-
-def _optimised(lowered: Lowered) -> tuple[ModuleRef, TargetMachine]:
+def optimised(lowered: Lowered) -> Optimised:
+    """A module after LLVM's passes, which run once for all that is shown of it: each run leaves memory behind."""
     effort = effort_for(lowered.extent)
     machine = _machine(effort)
     module = _parsed(lowered.text, machine)
     _optimise(module, machine, effort, lowered.text)
-    return module, machine
+    return Optimised(str(module), str(machine.emit_assembly(module)))
 
 
 def _lap(seconds: dict[str, float], stage: str, start: float) -> float:

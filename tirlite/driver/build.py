@@ -13,7 +13,7 @@ from tirlite.plan.collection import collection_paused
 from tirlite.record import cached_property
 
 if TYPE_CHECKING:
-    from tirlite.codegen import Lowered
+    from tirlite.codegen import Lowered, Optimised
     from tirlite.ir import PrimFunc
     from tirlite.plan import Plan
     from tirlite.rewrite import Step
@@ -131,15 +131,8 @@ class Version:
         return ShapePlans(chosen.plans, chosen.variables, demands, signature)
 
     @cached_property
-    def optimised_llvm(self) -> str:
-        from tirlite.codegen import optimised_text
+    def optimised(self) -> Optimised:
+        from tirlite.codegen import optimised
 
         with GATE.inside():
-            return optimised_text(self.lowered)
-
-    @cached_property
-    def assembly(self) -> str:
-        from tirlite.codegen import assembly
-
-        with GATE.inside():
-            return assembly(self.lowered)
+            return optimised(self.lowered)

@@ -182,13 +182,13 @@ class Kernel:
     def optimised_llvm(self) -> str:
         """The LLVM IR after LLVM's own passes."""
         with boundary:
-            return self._version.optimised_llvm
+            return self._version.optimised.llvm
 
     @property
     def asm(self) -> str:
         """The assembly for this machine."""
         with boundary:
-            return self._version.assembly
+            return self._version.optimised.assembly
 
     @property
     def timing(self) -> Timing:
