@@ -384,5 +384,5 @@ PASS_BUGS = (
         sizes=(64, 9),
     ),
     WholeBug("a buffer that moves in keeps what was there", "2", stale_views, UNWRITTEN),
-    WholeBug("no access is ever reversed", "1", put(in_place_prover, "find_reversal", always(None)), TURNED),
+    WholeBug("no access is ever reversed", "1", put(in_place_prover, "out_of_order", always(None)), TURNED),
 )

@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from tirlite.analysis.allocations import AllocationSize, allocations
     from tirlite.analysis.byte_ranges import ByteRange, are_disjoint, byte_ranges
     from tirlite.analysis.call_demands import GIVEN, Demand, demands, demands_of
+    from tirlite.analysis.dependence import Dependence, DependenceKind, Step
     from tirlite.analysis.extents import Extents
+    from tirlite.analysis.facts import Facts, dependences
     from tirlite.analysis.in_place import in_place_candidates
     from tirlite.analysis.in_place_proof import InPlaceProof
     from tirlite.analysis.index_map import AffineMap, affine_map, is_injective
@@ -28,7 +30,9 @@ else:
             "allocations": "AllocationSize allocations",
             "byte_ranges": "ByteRange are_disjoint byte_ranges",
             "call_demands": "GIVEN Demand demands demands_of",
+            "dependence": "Dependence DependenceKind Step",
             "extents": "Extents",
+            "facts": "Facts dependences",
             "in_place": "in_place_candidates",
             "in_place_proof": "InPlaceProof",
             "index_map": "AffineMap affine_map is_injective",
@@ -50,9 +54,12 @@ __all__ = [
     "AllocationSize",
     "ByteRange",
     "Demand",
+    "Dependence",
+    "DependenceKind",
     "PlanDemands",
     "Entry",
     "Extents",
+    "Facts",
     "InPlaceProof",
     "IndexSpace",
     "Lifetime",
@@ -60,6 +67,7 @@ __all__ = [
     "ParamUses",
     "Region",
     "ShapePlan",
+    "Step",
     "StorageFault",
     "Touch",
     "Use",
@@ -72,6 +80,7 @@ __all__ = [
     "byte_ranges",
     "check_storage",
     "demands",
+    "dependences",
     "demands_of",
     "plan_demands",
     "lifetimes",

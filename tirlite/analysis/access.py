@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from enum import Enum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.threads.visibility import Visibility, visibilities
 from tirlite.ir import (
     Allocate,
+    And,
     AttrKey,
     AttrStmt,
     Binary,
@@ -25,6 +26,7 @@ from tirlite.ir import (
     BufferRef,
     Call,
     Evaluate,
+    Expr,
     FloatImm,
     For,
     ForKind,
@@ -33,6 +35,7 @@ from tirlite.ir import (
     KernelCall,
     Load,
     Node,
+    Not,
     Op,
     PrimFunc,
     SeqStmt,
@@ -41,9 +44,13 @@ from tirlite.ir import (
     Var,
     View,
     While,
+    text,
 )
 from tirlite.ir.demand import of_prim_func
 from tirlite.record import record
+
+if TYPE_CHECKING:
+    from tirlite.analysis.reductions import Operation
 
 
 class AccessKind(Enum):
@@ -92,6 +99,7 @@ class Region:
     after: int = -1
     attach: Region | None = None  # the innermost parallel or thread-bound loop's region around, itself included
     then: Region | None = None  # of an else branch: the other one
+    has_threads: bool = False  # whether thread-bound loops stand inside this one, which have no regions of their own
     barriers: list[int] = field(default_factory=list)  # the positions of those beside its statements
 
     @property
@@ -102,7 +110,7 @@ class Region:
 
 @record(guarded=False)
 class Touch:
-    """An access and its place: the innermost region, and the position of the leaf.
+    """An access and its place: the innermost region, the position of the statement, and that statement.
 
     `node` is the Load, Store, Call or KernelCall; for a KernelCall `param` is the callee's parameter.
 
@@ -114,7 +122,49 @@ class Touch:
     region: Region
     position: int
     node: Node
+    stmt: Stmt
     param: Buffer | None = None
+
+    @property
+    def guard(self) -> Expr | None:
+        """What the branches around it ask for, in its function's body or in that of a thread-bound loop."""
+        found: Expr | None = None
+        region: Region | None = self.region
+        while region is not None:
+            if isinstance(region.composite, IfThenElse):
+                own = region.composite.condition if region.then is None else Not(region.composite.condition)
+                found = own if found is None else And(own, found)
+            region = region.parent
+        return found
+
+    @property
+    def lanes(self) -> int:
+        """How many elements it touches at once."""
+        node = self.node
+        return node.indices[-1].dtype.lanes if isinstance(node, Load | Store) and node.indices else 1
+
+    @property
+    def mask(self) -> Expr | None:
+        """Which lanes are on; None where all are. Loads and stores have no masks yet."""
+        return None
+
+    @property
+    def reduction(self) -> Operation | None:
+        """The operation by which its statement combines a value into the element, if that is all it touches it for."""
+        from tirlite.analysis.reductions import update_of
+
+        update = update_of(self.stmt) if isinstance(self.stmt, Store) else None
+        return None if update is None or self.node not in (update.store, update.element) else update.operation
+
+    def __str__(self) -> str:
+        node, buffer = self.node, self.buffer
+        if isinstance(node, Load | Store):
+            what = text(Load(node.buffer, node.indices))
+        elif isinstance(node, KernelCall):
+            what = f"{buffer.name} in {node.callee.name}()"
+        else:
+            what = f"the address of {buffer.name}"
+        return what if self.stmt.span is None else f"{what} (line {self.stmt.span.line})"
 
     @property
     def buffer(self) -> Buffer:
@@ -186,6 +236,7 @@ class _Finder:
         self.clock = 0
         self.allocations: list[Allocation] = []
         self.open: list[Region] = [Region(None, None, 0, -1)]
+        self.stmt: Stmt = func.body  # the one whose expressions are looked at
         self.params = {param: Allocation(param, self.open[0]) for param in func.params if isinstance(param, Buffer)}
         # By buffer or view: the allocation at its root, and the parameter.
         self.roots: dict[Buffer, Allocation] = {}
@@ -216,6 +267,10 @@ class _Finder:
                 else:
                     todo += reversed(_body(stmt).stmts)
             elif isinstance(stmt, (For, AttrStmt)):  # a thread-bound loop inside another, a remark: no scope of its own
+                if isinstance(stmt, For):
+                    attach = self.open[-1].attach
+                    assert attach is not None
+                    attach.has_threads = True
                 todo += reversed(stmt.body.stmts)
             else:
                 self.leaf(stmt)
@@ -248,6 +303,7 @@ class _Finder:
         if region.is_thread:
             assert isinstance(stmt, For)
             self.visible = visibilities(stmt)
+        self.stmt = stmt
         # A bound or the condition of an if is evaluated outside the body, but is listed on the composite's `after`.
         outside = _outside(stmt)
         self.open.append(region)
@@ -272,6 +328,7 @@ class _Finder:
         self.entries.append(after)
 
     def store(self, stmt: Store) -> None:
+        self.stmt = stmt
         region, position = self.open[-1], self.tick()
         accesses: list[Access] = []
         self.pending.append(accesses)  # a leaf collects what stands at its own level
@@ -282,6 +339,7 @@ class _Finder:
             self.entries.append(Entry(stmt, position, region.depth, 0, accesses))
 
     def allocate(self, stmt: Allocate) -> None:
+        self.stmt = stmt
         buffer, region, position = stmt.buffer, self.open[-1], self.tick()
         accesses: list[Access] = []
         self.pending.append(accesses)
@@ -294,6 +352,7 @@ class _Finder:
         self.entries.append(Entry(stmt, position, region.depth, 0, accesses))
 
     def leaf(self, stmt: Stmt) -> None:
+        self.stmt = stmt
         region, position = self.open[-1], self.tick()
         accesses: list[Access] = []
         self.pending.append(accesses)
@@ -357,9 +416,9 @@ class _Finder:
         root = self.roots.get(buffer)
         if root is None:
             if buffer in self.given:
-                self.given[buffer].touches.append(Touch(kind, region, position, node, param))
+                self.given[buffer].touches.append(Touch(kind, region, position, node, self.stmt, param))
             return
-        root.touches.append(Touch(kind, region, position, node, param))
+        root.touches.append(Touch(kind, region, position, node, self.stmt, param))
         # pending[k] belongs to the composite of open[k]; the list of a leaf stands one above them all.
         self.pending[root.home.depth + 1].append((root.buffer, kind))
 

@@ -1,56 +1,113 @@
-"""Two accesses in, out whether one of them can run before the other one has touched the same byte.
+"""Two accesses in, out in which order they may touch the same byte, and how far apart in the loops around both.
 
 The orders in which two instances can run fall into classes: for each loop around both accesses, the instances that
 first differ in that loop, and those of one iteration of all of them. A class is ruled out where no two of its instances
-touch the same byte: the difference of their addresses is a linear equation over the counters, without a solution.
+touch the same byte: the difference of their addresses is a linear equation over the counters, without a solution. What
+is left of a class is a dependence. Source of the classes: Burke and Cytron, Interprocedural Dependence Analysis (1986).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum
 from typing import TypeAlias
 
-from tirlite.analysis.access import Region, Touch
+from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch
 from tirlite.analysis.addresses import Address, Addresses
 from tirlite.analysis.definitions import Loop
 from tirlite.analysis.equations import solve
 from tirlite.analysis.instances import Instances
 from tirlite.analysis.regions import path_to
-from tirlite.ir import Buffer, For, ForKind, IfThenElse, IntImm, Load, Store, While
-from tirlite.record import record
-from tirlite.sizes import Dim, Size, dims_of
+from tirlite.ir import Buffer, For, ForKind, IfThenElse, IntImm, KernelCall, Load, Store, While
+from tirlite.record import cached_property, record
+from tirlite.sizes import Dim, Size, dims_of, maximum, minimum, substitute
 from tirlite.sizes.poly import varies
+from tirlite.sizes.unknown import Unknown, is_positive
 
-_UNORDERED = (ForKind.PARALLEL, ForKind.THREAD, ForKind.VECTORIZED)
+_SPELLED = {1: "<", 0: "=", -1: ">"}
+UNORDERED = (ForKind.PARALLEL, ForKind.THREAD, ForKind.VECTORIZED, ForKind.REDUCE)
+
+
+class DependenceKind(Enum):
+    """What would change if the two accesses changed places: what is read, or what is there in the end."""
+
+    FLOW = "flow"
+    ANTI = "anti"
+    OUTPUT = "output"
 
 
 @record
-class Reversal:
-    """`late` may run after `early` has touched the same byte: in another iteration of `loop`, or, with None, in one."""
+class Step:
+    """Where the iteration of the sink lies in one loop, seen from that of the source.
 
-    early: Touch
-    late: Touch
-    loop: Loop | None
+    `direction` is `<` where it comes later, `=` where it is the same, `>` where it comes earlier, `*` where more than
+    one of these may be. `distance` is by how many steps of the loop's variable, less than 0 where it comes earlier;
+    None where it is not always the same.
+    """
+
+    direction: str
+    distance: Size | None = None
+
+    def __str__(self) -> str:
+        if self.direction == "=" or self.distance is None:
+            return self.direction
+        return f"{self.direction}{-self.distance if self.direction == '>' else self.distance}"
 
 
-def find_reversal(addresses: Addresses, first: Touch, then: Touch, home: Region) -> Reversal | None:
+@record(eq=False, slots=False)
+class Dependence:
+    """`sink` may touch, after `source`, a byte that `source` has touched, and one of them writes.
+
+    They are in one iteration of the first `level` of `loops`, the loops around both, the outermost first, and in a
+    later one of the loop at `level`; where there is none, they are in one iteration of all, and `sink` stands behind.
+    Loops are taken to run in order, whatever their kind.
+    """
+
+    kind: DependenceKind
+    source: Touch
+    sink: Touch
+    loops: tuple[Loop, ...]
+    level: int
+    _pair: Pair
+
+    @property
+    def carrier(self) -> Loop | None:
+        """The outermost loop that lies between the two; None where they are in one iteration of all."""
+        return self.loops[self.level] if self.level < len(self.loops) else None
+
+    @property
+    def is_reduction(self) -> bool:
+        """Whether both accesses combine values into the element by one operation, which the order may not matter to."""
+        return self.source.reduction is not None and self.source.reduction is self.sink.reduction
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """For each of `loops` how the sink lies to the source."""
+        return self._pair.steps(self)
+
+    def __str__(self) -> str:
+        steps = f", ({', '.join(map(str, self.steps))})" if self.loops else ""
+        reduction = ", reduction" if self.is_reduction else ""
+        return f"{self.kind.value}: {self.source} -> {self.sink}{steps}{reduction}"
+
+
+def dependences_of(sequence: LinearSequence, addresses: Addresses) -> Iterator[Dependence]:
+    """All dependences of a function, buffer by buffer; of accesses that are alike in one statement, those of one."""
+    for allocation in (*sequence.params, *sequence.allocations):
+        touches = _distinct(allocation, addresses)
+        for place, first in enumerate(touches):
+            for then in touches[place:]:
+                if writes(first) or writes(then):
+                    yield from Pair(addresses, first, then, allocation.home).dependences()
+
+
+def out_of_order(addresses: Addresses, first: Touch, then: Touch, home: Region) -> Dependence | None:
     """None where each instance of `first` is proved to run before every instance of `then` on the same byte.
 
-    That is for one execution of the body `home`, which holds both. Else a class of instances that is not ruled out.
+    That is for one execution of the body `home`, which holds both. Else a dependence that says otherwise: of `first` on
+    `then`, or one whose carrier is a loop without order.
     """
-    pair = _Pair(addresses, first, then, home)
-    known = pair.solve(None)
-    if known is None:
-        return None
-    for level, loop in enumerate(pair.loops):
-        if known.get(level) == 0:
-            continue
-        signs = (1, -1) if isinstance(loop, For) and loop.kind in _UNORDERED else (1,)
-        if any(pair.solve(level, sign) is not None for sign in signs):
-            return Reversal(then, first, loop)
-    if then.position < first.position and not pair.exclusive and pair.solve(len(pair.loops)) is not None:
-        return Reversal(then, first, None)
-    return None
+    return next(Pair(addresses, first, then, home).dependences(then), None)
 
 
 def may_carry(addresses: Addresses, write: Touch, read: Touch, loop: Region) -> bool:
@@ -59,10 +116,199 @@ def may_carry(addresses: Addresses, write: Touch, read: Touch, loop: Region) -> 
     That is for one execution of the loop, which holds both.
     """
     assert loop.parent is not None
-    pair = _Pair(addresses, read, write, loop.parent)
-    composite = loop.composite
-    signs = (1, -1) if isinstance(composite, For) and composite.kind in _UNORDERED else (1,)
-    return any(pair.solve(0, sign) is not None for sign in signs)
+    return any(Pair(addresses, read, write, loop.parent).carried(0, write))
+
+
+def writes(touch: Touch) -> bool:
+    """Whether an access may write."""
+    return touch.kind is not AccessKind.READ
+
+
+def _distinct(allocation: Allocation, addresses: Addresses) -> list[Touch]:
+    found: dict[object, Touch] = {}
+    for touch in allocation.touches:
+        is_told = isinstance(touch.node, Load | Store)
+        key = addresses.of(touch.node).key if isinstance(touch.node, Load | Store) else touch
+        found.setdefault((touch.kind, touch.position, touch.region, is_told, key), touch)
+    return list(found.values())
+
+
+@record
+class Alignment:
+    """Two loops in a row, of step 1, as one in which the second stays `shift` iterations behind the first."""
+
+    first: For
+    second: For
+    shift: int
+
+
+class Pair:
+    """Two accesses, the loops around both in one execution of `home`, and the equations between their addresses.
+
+    With an alignment, its two loops count as one around both.
+    """
+
+    def __init__(
+        self, addresses: Addresses, first: Touch, then: Touch, home: Region, aligned: Alignment | None = None
+    ) -> None:
+        self.first = first
+        self.then = then
+        self.space = addresses.space
+        mine, other = path_to(first.region, home), path_to(then.region, home)
+        shared = _shared(mine, other) if aligned is None else 1
+        self.exclusive = shared < min(len(mine), len(other)) and _are_branches(mine[shared], other[shared])
+        self.loops = tuple(r.composite for r in mine[:shared] if isinstance(r.composite, For | While))
+        self.levels = {loop: level for level, loop in enumerate(self.loops)}
+        self.inner = [r.composite for r in (*mine[shared:], *other[shared:])]
+        self.counters = {k: self.space.counter(loop) for k, loop in enumerate(self.loops) if isinstance(loop, For)}
+        # What the variables are of loops that do not always begin with the same value.
+        self.moved: dict[int, Size] = {}
+        for k, counter in self.counters.items():
+            value = self.space.size(self._loop(k).var)
+            if varies(value - self._loop(k).step * counter):
+                self.moved[k] = value
+        # What is not known of addresses may be anything.
+        self.positive: dict[Dim, Size] = {}
+        self.differences: list[_Difference] = []
+        if _is_told(first) and _is_told(then):
+            a, b = addresses.of(first.node), addresses.of(then.node)  # type: ignore[arg-type]
+            self.positive = _positive_dims(addresses, a, b)
+            self.differences = list(_differences(addresses, a, b))
+        if aligned is not None:
+            self._align(aligned)
+
+    def dependences(self, source: Touch | None = None) -> Iterator[Dependence]:
+        """All of them, the outermost carrier first; given a source, those with it, and of loops without order all."""
+        known = self.solve(None)
+        if known is None:
+            return
+        for level in range(len(self.loops)):
+            if known.get(level) == 0:
+                continue
+            yield from self.carried(level, source)
+            if is_positive(known.get(level, 0)) or is_positive(-known.get(level, 0)):
+                return
+        if not self.exclusive:
+            for early, late in self._orders():
+                if source in (None, early) and self.solve(len(self.loops)) is not None:
+                    yield self._dependence(early, late, len(self.loops))
+
+    def carried(self, level: int, source: Touch | None = None) -> Iterator[Dependence]:
+        """Those with their carrier at a level; given a source, those with it, and all where that loop has no order."""
+        loop = self.loops[level]
+        if isinstance(loop, For) and loop.kind in UNORDERED:
+            source = None
+        for sign, early, late in ((1, self.then, self.first), (-1, self.first, self.then)):
+            if source in (None, early) and self.solve(level, sign) is not None:
+                yield self._dependence(early, late, level)
+            if self.first is self.then:
+                return
+
+    def steps(self, of: Dependence) -> tuple[Step, ...]:
+        """For each loop how the sink lies to the source."""
+        found = [Step("=", 0)] * of.level
+        if of.level == len(self.loops):
+            return tuple(found)
+        forward = 1 if of.sink is self.first else -1
+        known = self.solve(of.level, forward) or {}
+        carried = known.get(of.level)
+        found.append(Step("<", None if carried is None else forward * carried))
+        for level in range(of.level + 1, len(self.loops)):
+            distance = known.get(level)
+            signs = [sign for sign in (1, 0, -1) if self.solve(of.level, forward, (level, forward * sign)) is not None]
+            direction = _SPELLED[signs[0]] if len(signs) == 1 else "*"
+            found.append(Step(direction, None if distance is None else forward * distance))
+        return tuple(found)
+
+    def solve(self, level: int | None, sign: int = 0, inner: tuple[int, int] | None = None) -> dict[int, Size] | None:
+        """What is known of the distance of the two instances in each common loop, by its level; None: they never meet.
+
+        It is by how many steps of the loop's variable `first` comes later. They are in one iteration of the loops above
+        `level`, and `first` is in a later iteration of the loop at `level` for `sign` 1, in an earlier one for -1; with
+        None they are any two. `inner` is the level of a further loop, with its sign, which may be 0.
+        """
+        found = self._solve(level, sign, inner, {})
+        if found is None or not self.positive or all(found.get(k) == 0 for k in range(len(self.loops))):
+            return found
+        sharper = self._solve(level, sign, inner, self.positive)
+        # Sizes in it are over other dims.
+        return None if sharper is None else found | {k: n for k, n in sharper.items() if isinstance(n, int)}
+
+    def _solve(
+        self, level: int | None, sign: int, inner: tuple[int, int] | None, dims: dict[Dim, Size]
+    ) -> dict[int, Size] | None:
+        same = level or 0  # how many loops are in one iteration
+        signs = {} if inner is None else dict([inner])
+        if level is not None:
+            signs[level] = sign
+        build = Instances(self.levels, self.inner, same)
+        by_value = {k: value for k, value in self.moved.items() if k > same or level is None}
+        for k, counter in self.counters.items():
+            if k in signs and k not in by_value:
+                build.direct(counter, signs[k])
+        for a, b, slack in self.differences:
+            build.equate(a, b, slack)
+        build.relate()
+        distances = {k: build.distance(counter) for k, counter in self.counters.items() if k not in by_value}
+        distances |= {
+            k: build.difference(value, self._loop(k).step * signs[k] if k in signs else None)
+            for k, value in by_value.items()
+        }
+        known = solve(build.system.with_dims(dims) if dims else build.system)
+        if known is None:
+            return None
+        found = {k: known[name] for k, name in distances.items() if name in known}
+        for k in found.keys() & by_value.keys():
+            if found[k] % self._loop(k).step == 0:
+                found[k] = found[k] // self._loop(k).step
+            else:
+                del found[k]
+        return found | dict.fromkeys(range(same), 0)
+
+    def _loop(self, level: int) -> For:
+        loop = self.loops[level]
+        assert isinstance(loop, For)
+        return loop
+
+    def _orders(self) -> Iterator[tuple[Touch, Touch]]:
+        """In which order the two stand in one iteration of all loops: the earlier one, and the later one."""
+        one, other = self.first, self.then
+        if one.position != other.position:
+            yield (one, other) if one.position < other.position else (other, one)
+        elif isinstance(one.stmt, KernelCall) or AccessKind.OPAQUE in (one.kind, other.kind):
+            # In what order a callee touches both is not looked at.
+            yield from ((one, other), (other, one)) if one is not other else ()
+        elif one.kind is not other.kind:
+            yield (other, one) if writes(one) else (one, other)
+
+    def _dependence(self, early: Touch, late: Touch, level: int) -> Dependence:
+        kind = DependenceKind.ANTI if not writes(early) else DependenceKind.FLOW
+        if writes(early) and late.kind is AccessKind.WRITE:
+            kind = DependenceKind.OUTPUT
+        return Dependence(kind, early, late, self.loops, level, self)
+
+    def _align(self, aligned: Alignment) -> None:
+        """Make one counter of those of both loops, from which each has its distance."""
+        one, other = (self.space.counter(loop) for loop in (aligned.first, aligned.second))
+        starts = self.space.size(aligned.first.var) - one, self.space.size(aligned.second.var) - other
+        behind = starts[0] - starts[1] - aligned.shift
+        if varies(behind):
+            self.differences = []
+            return
+        high = None if one.high is None or other.high is None else maximum(one.high, other.high - behind)
+        joint = Unknown(aligned.first.var.name, minimum(0, -behind), high, aligned.first, counts=True)
+        self.counters[0] = joint
+        self.differences = [
+            (substitute(a, {one: joint + 0}), substitute(b, {other: joint + behind}), slack)
+            for a, b, slack in self.differences
+        ]
+
+
+def _is_told(touch: Touch) -> bool:
+    """Whether it is known which element an access touches in which iteration of the loops around it."""
+    # Thread-bound loops in others are no loops of their own.
+    attach = touch.region.attach
+    return isinstance(touch.node, Load | Store) and not (attach is not None and attach.has_threads)
 
 
 def plainly_ordered(first: Touch, then: Touch, home: Region, roots: tuple[Buffer, Buffer]) -> bool:
@@ -109,50 +355,6 @@ def _shared(mine: list[Region], other: list[Region]) -> int:
     while shared < min(len(mine), len(other)) and mine[shared] is other[shared]:
         shared += 1
     return shared
-
-
-class _Pair:
-    """Two accesses, the loops around both, and the equations between their addresses."""
-
-    def __init__(self, addresses: Addresses, first: Touch, then: Touch, home: Region) -> None:
-        self.space = addresses.space
-        mine, other = path_to(first.region, home), path_to(then.region, home)
-        shared = _shared(mine, other)
-        self.exclusive = shared < min(len(mine), len(other)) and _are_branches(mine[shared], other[shared])
-        self.loops = [r.composite for r in mine[:shared] if isinstance(r.composite, For | While)]
-        self.levels = {loop: level for level, loop in enumerate(self.loops)}
-        self.inner = [r.composite for r in (*mine[shared:], *other[shared:])]
-        assert isinstance(first.node, Load | Store)
-        assert isinstance(then.node, Load | Store)
-        a, b = addresses.of(first.node), addresses.of(then.node)
-        self.positive = _positive_dims(addresses, a, b)
-        self.differences = list(_differences(addresses, a, b))
-
-    def solve(self, level: int | None, sign: int = 0) -> dict[int, Size] | None:
-        """What is known of the distance of the two instances in each common loop, by its level; None: they never meet.
-
-        They are in one iteration of the loops above `level`, and `first` is in a later iteration of the loop at
-        `level` for `sign` 1, in an earlier one for -1. With None they are any two.
-        """
-        found = self._solve(level, sign, {})
-        if found is None or not self.positive or all(found.get(k) == 0 for k in range(len(self.loops))):
-            return found
-        return self._solve(level, sign, self.positive)
-
-    def _solve(self, level: int | None, sign: int, dims: dict[Dim, Size]) -> dict[int, Size] | None:
-        build = Instances(self.space, self.levels, self.inner, level or 0)
-        if level is not None and level < len(self.loops):
-            build.direct(self.loops[level], sign)
-        for a, b, slack in self.differences:
-            build.equate(a, b, slack)
-        build.relate()
-        distances = {level: build.distance_in(loop) for loop, level in self.levels.items()}
-        system = build.system
-        known = solve(system.with_dims(dims) if dims else system)
-        if known is None:
-            return None
-        found = {level: known[name] for level, name in distances.items() if name in known}
-        return found | dict.fromkeys(range(level or 0), 0)
 
 
 def _same_shape(one: Buffer, other: Buffer) -> bool:

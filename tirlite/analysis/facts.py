@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tirlite.analysis.access import Allocation, LinearSequence
     from tirlite.analysis.addresses import Addresses
     from tirlite.analysis.definitions import Definitions
+    from tirlite.analysis.dependence import Dependence
     from tirlite.analysis.extents import Extents
     from tirlite.analysis.index_space import IndexSpace
     from tirlite.analysis.lifetimes import Lifetime
@@ -81,6 +82,13 @@ class Facts:
 
         return Addresses(self.space)
 
+    @cached_property
+    def dependences(self) -> tuple[Dependence, ...]:
+        """Which of its accesses may touch a byte after another one, where one of the two writes."""
+        from tirlite.analysis.dependence import dependences_of
+
+        return tuple(dependences_of(self.sequence, self.addresses))
+
     def of(self, func: Function) -> Facts:
         """The facts of another function, one that this one calls: found once, too."""
         if func is self.func:
@@ -103,3 +111,26 @@ def of_facts(analysis: Callable[Concatenate[Facts, P], R]) -> Callable[Concatena
             return analysis(Facts(func), *args, **options)
 
     return cast(Callable[Concatenate[PrimFunc | Facts, P], R], bounded)
+
+
+@of_facts
+def dependences(facts: Facts) -> tuple[Dependence, ...]:
+    """All dependences of a function in normal form (see `Normalize`): pairs of accesses whose order may matter.
+
+    There is one for each kind of order in which two accesses may meet at a byte that one of them writes: `flow` reads
+    what was written, `anti` writes what was read, `output` writes again. Each says for each loop around both, the
+    outermost first, whether the second access comes in a later iteration (`<`), in the same (`=`), in an earlier one
+    (`>`) or in any of several (`*`), and by how many steps, where that is always the same. The first one that is not
+    `=` is `<`: loops are taken to run in order, whatever their kind. What is not listed never happens; what is may.
+
+    >>> import tirlite as tl
+    >>> n = tl.dim("n")
+    >>> @tl.kernel
+    ... def running(x: tl.f32[n], y: tl.f32[n]):
+    ...     for i in range(1, n):
+    ...         y[i] = y[i - 1] + x[i]
+    >>> for each in tl.analysis.dependences(running.ir):
+    ...     print(each)
+    flow: y[i] -> y[i - 1], (<1)
+    """
+    return facts.dependences

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from tirlite.analysis.access import AccessKind, Touch
-from tirlite.analysis.dependence import Reversal
 from tirlite.ir import Buffer, For, ForKind, KernelCall, Load, Node, Stmt, Store, While, text
 from tirlite.record import record
 
@@ -74,10 +73,12 @@ class TooMany:
 class WrittenTooEarly:
     """The destination may be written before the source is done with the same byte."""
 
-    reversal: Reversal
+    write: Touch
+    access: Touch
+    loop: For | While | None  # in another iteration of this one
 
     def __str__(self) -> str:
-        early, late, loop = self.reversal.early, self.reversal.late, self.reversal.loop
+        early, late, loop = self.write, self.access, self.loop
         touched = "read" if isinstance(late.node, Load) else "written"
         sentence = f"`{_access(early)}` may be written before `{_access(late)}` is {touched} at the same place"
         if loop is None:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
 from tirlite.analysis.call_demands import may_be_empty
-from tirlite.analysis.dependence import exclude_each_other, find_reversal, plainly_ordered, shared_loops
+from tirlite.analysis.dependence import exclude_each_other, out_of_order, plainly_ordered, shared_loops
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.in_place_proof import (
     AddressTaken,
@@ -33,8 +33,6 @@ from tirlite.ir import (
     AttrKey,
     AttrStmt,
     Buffer,
-    For,
-    ForKind,
     Function,
     KernelCall,
     Load,
@@ -42,7 +40,6 @@ from tirlite.ir import (
     Stmt,
     Store,
     run,
-    statements,
     statements_of,
 )
 
@@ -122,9 +119,9 @@ class Prover:
         self.budget -= count
         for access in accesses:
             for write in writes:
-                reversal = find_reversal(self.addresses, access, write, home)
-                if reversal is not None:
-                    return WrittenTooEarly(reversal)
+                found = out_of_order(self.addresses, access, write, home)
+                if found is not None:
+                    return WrittenTooEarly(write, access, found.carrier)
         return None
 
     def _in_calls(self, home: Region, uses: _Uses) -> Steps[Obstacle | None]:
@@ -180,7 +177,7 @@ class Prover:
             while region is not None and region is not allocation.home:
                 if isinstance(region.composite, AttrStmt) and region.composite.key is AttrKey.EXTERN_SCOPE:
                     return ExternCode(buffer)
-                if region.is_thread and _has_thread_loop(region):
+                if region.is_thread and region.has_threads:
                     return InThreads()
                 region = region.parent
         return None
@@ -211,12 +208,6 @@ def _are_plainly_ordered(
             if not plainly_ordered(access, write, home, roots):
                 return False
     return True
-
-
-def _has_thread_loop(region: Region) -> bool:
-    """Whether further thread-bound loops stand inside the one of this region: these have no region of their own."""
-    assert isinstance(region.composite, For)
-    return any(isinstance(s, For) and s.kind is ForKind.THREAD for s in statements(region.composite.body))
 
 
 def _is_call(touch: Touch) -> bool:

@@ -47,11 +47,11 @@ def is_injective(index_map: AffineMap, loops: Sequence[For]) -> Proof:
     equal indices.
     """
     space = index_map.space
-    instances = Instances(space, {loop: level for level, loop in enumerate(loops)}, (), 0)
+    instances = Instances({loop: level for level, loop in enumerate(loops)}, (), 0)
     for index in index_map.indices:
         instances.equate(index, index)
     instances.relate()
-    distances = [instances.distance_in(loop) for loop in loops]
+    distances = [instances.distance(space.counter(loop)) for loop in loops]
     known = solve(instances.system)
     if known is None or all(name in known and known[name] == 0 for name in distances):
         return Proof.YES

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.fusion import Fusion, can_be_reordered
+from tirlite.analysis.fusion import Fusion, Parts, can_be_reordered
 from tirlite.ir import (
     Allocate,
     AttrStmt,
@@ -34,11 +32,8 @@ from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.joined_range import JoinedRange, joined_range
 from tirlite.rewrite.pipeline import FactsPass
 
-Around: TypeAlias = "tuple[For | Let, ...]"
-
-# How many iterations the second loop may stay behind, and how far up the definitions in force are looked at.
+# How many iterations the second loop may stay behind.
 _MOST_SHIFT = 4
-_MOST_AROUND = 32
 # How many of the next loops are looked at for what they read.
 _MOST_LATER = 8
 # Loops with more statements are not fused: every proof looks at all of them.
@@ -65,50 +60,52 @@ class FuseLoops(FactsPass):
         allocated = {stmt.buffer for stmt in statements(func.body) if isinstance(stmt, Allocate)}
         if not allocated:
             return func
-        body = run(_Fuser(facts, allocated, self.shift).block(func.body, ()))
-        return func if body is func.body else func.replaced(body=body)
+        while True:
+            fuser = _Fuser(facts, allocated, self.shift)
+            body = run(fuser.block(facts.func.body))
+            if body is facts.func.body:
+                return facts.func
+            # What stands in fused loops is looked at as it is then.
+            facts = Facts(facts.func.replaced(body=body))
 
 
 class _Fuser:
-    """One walk from the outside in, so that what is fused goes on to be fused inside."""
+    """One walk from the outside in, which leaves what stands in fused loops to the next one."""
 
     def __init__(self, facts: Facts, allocated: set[Buffer], shift: bool) -> None:
         self.fusion = Fusion(facts)
         self.space = facts.space
         self.allocated = allocated
         self.most_shift = _MOST_SHIFT if shift else 0
+        self.parts: dict[For, Parts] = {}  # of each fused loop
 
-    def block(self, body: SeqStmt, around: Around) -> Steps[SeqStmt]:
+    def block(self, body: SeqStmt) -> Steps[SeqStmt]:
         stmts: list[Stmt] = []
         later = _Later(body)
         for stmt in body.stmts:
             if isinstance(stmt, For):
-                lets = (each for each in stmts if isinstance(each, Let))
-                self._append(stmts, stmt, (*around, *lets), later)
+                self._append(stmts, stmt, later)
             else:
                 stmts.append(stmt)
-        inner, done = around, []
+        done = []
         for stmt in stmts:
-            done.append((yield self._inside(stmt, inner)))
-            if isinstance(stmt, Let):
-                inner = (*inner, stmt)[-_MOST_AROUND:]
+            done.append((yield self._inside(stmt)))
         is_same = len(done) == len(body.stmts) and all(a is b for a, b in zip(done, body.stmts, strict=True))
         return body if is_same else SeqStmt(tuple(done), span=body.span)
 
-    def _inside(self, stmt: Stmt, around: Around) -> Steps[Stmt]:
+    def _inside(self, stmt: Stmt) -> Steps[Stmt]:
         if isinstance(stmt, IfThenElse):
-            then_body: SeqStmt = yield self.block(stmt.then_body, around)
-            else_body: SeqStmt = yield self.block(stmt.else_body, around)
+            then_body: SeqStmt = yield self.block(stmt.then_body)
+            else_body: SeqStmt = yield self.block(stmt.else_body)
             if then_body is stmt.then_body and else_body is stmt.else_body:
                 return stmt
             return stmt.replaced(then_body=then_body, else_body=else_body)
-        if isinstance(stmt, For | While | AttrStmt):
-            inner = (*around, stmt)[-_MOST_AROUND:] if isinstance(stmt, For) else around
-            body: SeqStmt = yield self.block(stmt.body, inner)
+        if isinstance(stmt, For | While | AttrStmt) and stmt not in self.parts:
+            body: SeqStmt = yield self.block(stmt.body)
             return stmt if body is stmt.body else stmt.replaced(body=body)
         return stmt
 
-    def _append(self, stmts: list[Stmt], second: For, around: Around, later: _Later) -> None:
+    def _append(self, stmts: list[Stmt], second: For, later: _Later) -> None:
         """Puts a loop behind statements, into the last loop among them if that is possible."""
         place = len(stmts)
         while place and _can_be_passed(stmts[place - 1]):
@@ -116,13 +113,13 @@ class _Fuser:
         first = stmts[place - 1] if place else None
         later.pass_by(second)
         is_wanted = isinstance(first, For) and (self._feeds(first, second) or self._feed_together(first, second, later))
-        fused = self._fused(first, second, around[-_MOST_AROUND:]) if is_wanted and isinstance(first, For) else None
+        fused = self._fused(first, second) if is_wanted and isinstance(first, For) else None
         if fused is None:
             stmts.append(second)
         else:
             stmts[place - 1 :] = [*stmts[place:], fused]
 
-    def _fused(self, first: For, second: For, around: Around) -> For | None:
+    def _fused(self, first: For, second: For) -> For | None:
         if first.kind is not second.kind or first.kind is ForKind.THREAD or not (first.step == second.step == 1):
             return None
         if not (can_be_reordered(first) and can_be_reordered(second)) or _sums_up(first) != _sums_up(second):
@@ -134,9 +131,11 @@ class _Fuser:
             joined = joined_range(first, second, shift, self.space)
             if joined is None or (joined.is_guarded and _is_innermost(second)):
                 continue
-            fused, count = _joined(first, second, joined)
-            if self.fusion.keeps_order(fused, count, around):
-                return _with_branches_joined(fused, count)
+            parts = self.parts.get(first, ((first, 0),))
+            if self.fusion.keeps_order(parts, second, shift):
+                fused = _joined(first, second, joined)
+                self.parts[fused] = (*parts, (second, shift))
+                return fused
         return None
 
     def _feeds(self, first: For, second: For) -> bool:
@@ -174,8 +173,8 @@ class _Later:
         return self.loops[self.passed : self.passed + _MOST_LATER]
 
 
-def _joined(first: For, second: For, joined: JoinedRange) -> tuple[For, int]:
-    """One loop, and how many statements of its body are those of the first."""
+def _joined(first: For, second: For, joined: JoinedRange) -> For:
+    """One loop that does what both do."""
     mine = joined.guarded(first.body.stmts, joined.first)
     body = folded(substitute(second.body, {second.var: joined.second_var}))
     others = joined.guarded(body.stmts, joined.second)
@@ -184,7 +183,7 @@ def _joined(first: For, second: For, joined: JoinedRange) -> tuple[For, int]:
         # What was known of the variable of the first loop does not hold in a longer one.
         var = Var(first.var.name, first.var.dtype)
         loop = substitute(loop, {first.var: var}).replaced(var=var)
-    return loop, len(mine)
+    return _with_branches_joined(loop, len(mine))
 
 
 def _with_branches_joined(fused: For, count: int) -> For:

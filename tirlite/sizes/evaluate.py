@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from tirlite.diag import KernelError, Message
 from tirlite.sizes.dim import Dim
 from tirlite.sizes.poly import Atom, Composite, Size, SizeLike, Terms, inside_out, of_terms, terms_of
 from tirlite.sizes.terms import replace
+
+A = TypeVar("A", bound=Atom)
 
 
 class DimWithoutValue(Message):
@@ -72,20 +75,19 @@ def _value(terms: Terms, values: Mapping[Atom, int]) -> int:
     return total
 
 
-def substitute(size: SizeLike, values: Mapping[Dim, SizeLike]) -> Size:
-    """`size` with sizes in the place of the dims that `values` names, simplified again. All are replaced at once.
+def substitute(size: SizeLike, values: Mapping[A, SizeLike]) -> Size:
+    """`size` with sizes in the place of the dims or unknowns that `values` names, all at once, simplified again.
 
     Raises KernelError where that makes a division by zero.
     """
     if isinstance(size, int):
         return size
+    wanted = dict[Atom, SizeLike](values.items())
     images: dict[Atom, Terms] = {}
     for atom in inside_out(size):
-        if isinstance(atom, Dim):
-            images[atom] = terms_of(values.get(atom, atom))
-        elif isinstance(atom, Composite):
+        if isinstance(atom, Composite):
             operands = [of_terms(replace(terms_of(operand), images)) for operand in atom.operands]
             images[atom] = terms_of(atom.rebuild(operands))
         else:
-            images[atom] = {(atom,): 1}
+            images[atom] = terms_of(wanted.get(atom, atom))
     return of_terms(replace(terms_of(size), images))

@@ -1,0 +1,167 @@
+"""What dependences say of nests: plain cases to the letter, and nothing left out of many random ones."""
+
+from __future__ import annotations
+
+from textwrap import dedent, indent
+
+import pytest
+from analysis.nests import Instances, OutOfBoundsError, Run, distances, random_nest
+
+import tirlite as tl
+from tirlite.analysis import Dependence, Facts, Step, dependences
+from tirlite.ir import Store
+from tirlite.rewrite import Normalize
+
+NESTS = 200
+GROUP = 50
+SIGNS = {"<": (1,), "=": (0,), ">": (-1,), "*": (-1, 0, 1)}
+
+HEADER = """
+n, m, k = tl.dims("n m k")
+@tl.kernel
+def f(x: tl.f32[n], y: tl.f32[n], a: tl.f32[n, m], b: tl.f32[m, k], c: tl.f32[n, k], z: tl.i64[n]):
+"""
+
+
+def told(body: str) -> list[str]:
+    """The dependences of a kernel with this body, without the lines of its text."""
+    func = tl.parse(HEADER + indent(dedent(body).strip("\n"), "    "))
+    return [str(each) for each in dependences(func)]
+
+
+def admits(step: Step, distance: float) -> bool:
+    if (distance > 0) - (distance < 0) not in SIGNS[step.direction]:
+        return False
+    return not isinstance(step.distance, int) or step.distance == distance
+
+
+class Judge:
+    """Holds what is told of a function against what happens in a run of it."""
+
+    def __init__(self, func: tl.PrimFunc) -> None:
+        self.facts = Facts(func)
+        self.instances = [*Run(func).found.values()]
+        self.told: dict[object, list[Dependence]] = {}
+        for each in self.facts.dependences:
+            self.told.setdefault((self.key(each.source), self.key(each.sink)), []).append(each)
+
+    def key(self, of: object) -> object:
+        return of.stmt, isinstance(of.node, Store), self.facts.addresses.of(of.node).key
+
+    def ways(self, source: Instances, sink: Instances) -> list[list[float]]:
+        """How the two meet in this run: for each loop around both the distance."""
+        is_write = isinstance(source.node, Store) or isinstance(sink.node, Store)
+        if source.root is not sink.root or not is_write:
+            return []
+        common = [one for one, other in zip(source.loops, sink.loops, strict=False) if one is other]
+        return distances(source, sink, len(common)).tolist()
+
+    def missed(self) -> list[str]:
+        """Ways to meet that no dependence tells of."""
+        return [
+            f"{source.node} -> {sink.node}: {row} is not among {[*map(str, found)]}"
+            for source in self.instances
+            for sink in self.instances
+            for found in [self.told.get((self.key(source), self.key(sink)), [])]
+            for row in self.ways(source, sink)
+            if not any(all(map(admits, each.steps, row)) and len(each.steps) == len(row) for each in found)
+        ]
+
+
+@pytest.mark.parametrize("first", range(0, NESTS, GROUP))
+def test_nothing_that_happens_is_left_out(first: int) -> None:
+    in_bounds = met = 0
+    for seed in range(first, first + GROUP):
+        func = Normalize()(random_nest(seed))
+        try:
+            judge = Judge(func)
+        except OutOfBoundsError:
+            continue
+        assert judge.missed() == [], f"seed {seed}:\n{func}"
+        in_bounds += 1
+        met += bool(judge.told)
+    assert in_bounds > GROUP // 4
+    assert met > GROUP // 8
+
+
+def test_a_stencil_has_its_distances() -> None:
+    assert told("""
+        for i in range(1, n):
+            for j in range(1, m - 1):
+                a[i, j] = a[i, j - 1] + a[i - 1, j + 1]
+    """) == [
+        "flow: a[i, j] (line 7) -> a[i, j - 1] (line 7), (=, <1)",
+        "flow: a[i, j] (line 7) -> a[i - 1, j + 1] (line 7), (<1, >1)",
+    ]
+
+
+def test_a_sum_is_carried_by_its_loop_alone() -> None:
+    assert told("""
+        for i in range(n):
+            for j in range(k):
+                for p in range(m):
+                    c[i, j] = c[i, j] + a[i, p] * b[p, j]
+    """) == [
+        "flow: c[i, j] (line 8) -> c[i, j] (line 8), (=, =, <), reduction",
+        "anti: c[i, j] (line 8) -> c[i, j] (line 8), (=, =, <), reduction",
+        "anti: c[i, j] (line 8) -> c[i, j] (line 8), (=, =, =), reduction",
+        "output: c[i, j] (line 8) -> c[i, j] (line 8), (=, =, <), reduction",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "steps"),
+    [
+        ("for i in range(4, n):\n    x[i] = x[i - 4] + y[i]", ["<4"]),
+        ("for i in range(0, n - 3, 3):\n    x[i] = x[i + 3]", ["<1"]),
+        ("for i in range(n - 1, 0, -1):\n    x[i] = x[i - 1]", ["<1"]),
+        ("for i in range(n):\n    x[2 * i] = x[2 * i + 1]", []),
+        ("for i in range(5):\n    x[i] = x[i + 5]", []),
+        ("for i in range(m):\n    for j in range(k):\n        x[i + j] = 1", ["<, >"]),
+        ("for i in range(n):\n    for j in range(i, n):\n        x[j] = 1", ["<, ="]),
+        ("for i in range(n):\n    for j in range(i, n):\n        a[i, 0] = 1", ["=, <"]),
+        ("for i in range(4):\n    for j in range(3):\n        x[i * 3 + j] = 1", []),
+        ("for i in range(n):\n    x[z[i]] = 1", ["<"]),
+        ("for i in range(n):\n    for j in range(m):\n        x[z[j]] = 1", ["<, *", "=, <"]),
+        ("for i in tl.parallel(n):\n    for j in range(m):\n        x[i] = 1", ["=, <"]),
+        ("x[0] = 1\nx[0] = 2", [""]),
+        ("if n > 3:\n    x[0] = 1\nelse:\n    x[0] = 2", []),
+        ("for i in range(n):\n    x[i // 2] = 1", ["<"]),
+        ("for i in range(n):\n    t = tl.alloc(tl.f32[1])\n    t[0] = x[i]\n    y[i] = t[0]", [""]),
+        ("while x[0] < 3:\n    x[0] = x[0] + 1", ["<", "<", "=", "<", "<", "=", "<"]),
+    ],
+)
+def test_directions_are_exact_in_plain_cases(body: str, steps: list[str]) -> None:
+    func = tl.parse(HEADER + indent(body, "    "))
+    assert [", ".join(map(str, each.steps)) for each in dependences(func)] == steps
+
+
+def test_the_carrier_is_the_outermost_loop_that_lies_between() -> None:
+    body = "for i in range(n):\n    for j in range(1, m):\n        a[i, j] = a[i, j - 1]"
+    func = tl.parse(HEADER + indent(body, "    "))
+    (each,) = dependences(func)
+    assert each.carrier is each.loops[1]
+    assert (each.kind.value, each.level, each.steps) == ("flow", 1, (Step("=", 0), Step("<", 1)))
+
+
+def test_what_is_not_told_of_an_access_may_be_anything() -> None:
+    body = "for i in range(n):\n    tl.call_extern('f32', 'f', tl.address_of(x[0]))\n    y[i] = x[i]"
+    func = tl.parse(HEADER + indent(body, "    "))
+    found = {(each.kind.value, str(each.steps[0])) for each in dependences(func) if tl.ir.Load is type(each.sink.node)}
+    assert found == {("flow", "<"), ("flow", "=")}
+    assert {each.source.kind.value for each in dependences(func)} == {"opaque", "read"}
+
+
+def test_accesses_tell_their_guard_lanes_and_reduction() -> None:
+    func = tl.parse(
+        HEADER
+        + "    for i in range(n - 4):\n        if y[i] < 0:\n            x[i] = x[i] + 1\n        else:\n"
+        + "            x[tl.ramp(i, 1, 4)] = tl.broadcast(tl.f32(0), 4)"
+    )
+    touches = [touch for each in Facts(func).sequence.params for touch in each.touches if each.buffer.name == "x"]
+    load, store, vector = touches
+    assert [tl.ir.text(each.guard) for each in touches] == ["y[i] < tl.f32(0.0)"] * 2 + ["not y[i] < tl.f32(0.0)"]
+    assert [each.lanes for each in touches] == [1, 1, 4]
+    assert [each.mask for each in touches] == [None] * 3
+    assert load.reduction is store.reduction is tl.ir.Add
+    assert vector.reduction is None
