@@ -12,6 +12,7 @@ import tirlite.codegen
 import tirlite.diag
 import tirlite.driver
 import tirlite.dsl
+import tirlite.graph
 import tirlite.ir
 import tirlite.plan
 import tirlite.rewrite
@@ -27,6 +28,7 @@ PACKAGES = [
     tirlite.diag,
     tirlite.driver,
     tirlite.dsl,
+    tirlite.graph,
     tirlite.ir,
     tirlite.plan,
     tirlite.rewrite,
@@ -160,3 +162,17 @@ def test_a_call_loads_neither_searches_nor_proofs_nor_tables(tmp_path: Path) -> 
 @pytest.mark.parametrize("package", PACKAGES, ids=str)
 def test_all_names_are_listed_before_they_are_loaded(package: ModuleType) -> None:
     assert set(package.__all__) <= set(dir(package))
+
+
+def test_a_model_is_read_without_what_compiles_and_plans(tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    program = """
+from onnx import TensorProto, helper
+import tirlite as tl
+
+x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy")
+graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "relu", [x], [y])
+tl.from_onnx(helper.make_model(graph))
+"""
+    later = ("llvmlite", "sympy", "tirlite.codegen", "tirlite.driver", "tirlite.rewrite", "tirlite.plan", "tirlite.dsl")
+    assert [name for name in sorted(loaded_by(tmp_path, program)) if name.startswith(later)] == []

@@ -1,31 +1,66 @@
 """Operator graphs: their expressions and types, a builder, their meaning, the plans of their storage, native code."""
 
-from tirlite.graph.aot.compile import CompiledGraph, compile  # noqa: A004
-from tirlite.graph.aot.lower import Lowered, lower
-from tirlite.graph.builder.builder import Builder
-from tirlite.graph.equal import structural_equal
-from tirlite.graph.evaluate import apply, evaluate, trace
-from tirlite.graph.explicit.allocation import explicit_allocation
-from tirlite.graph.explicit.coalesce import StorageCoalesce
-from tirlite.graph.explicit.executable import Executable
-from tirlite.graph.explicit.execute import Run
-from tirlite.graph.explicit.instructions import Routine
-from tirlite.graph.explicit.lifetimes import storage_problem
-from tirlite.graph.explicit.lift import LiftConstants
-from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var, constant
-from tirlite.graph.function import Function
-from tirlite.graph.memory.plan_memory import MemoryPlan, plan_memory
-from tirlite.graph.memory.problem import memory_problem
-from tirlite.graph.onnx.model import from_onnx
-from tirlite.graph.op import Attrs, Op, Site
-from tirlite.graph.ops import OPS
-from tirlite.graph.order.memory_order import Ordered, memory_order
-from tirlite.graph.out_variants import NATIVE, NUMPY, Library, OutVariants
-from tirlite.graph.program import Block, Branches, Program, program
-from tirlite.graph.static_runtime.runtime import Figures, StaticRuntime
-from tirlite.graph.static_runtime.runtime import Options as RuntimeOptions
-from tirlite.graph.types import TensorType, TupleType, Type, tensor_type
-from tirlite.graph.validate import validate
+from typing import TYPE_CHECKING
+
+from tirlite.late import late_names
+
+if TYPE_CHECKING:
+    from tirlite.graph.aot.compile import CompiledGraph, compile  # noqa: A004
+    from tirlite.graph.aot.lower import Lowered, lower
+    from tirlite.graph.builder.builder import Builder
+    from tirlite.graph.equal import structural_equal
+    from tirlite.graph.evaluate import apply, evaluate, trace
+    from tirlite.graph.explicit.allocation import explicit_allocation
+    from tirlite.graph.explicit.coalesce import StorageCoalesce
+    from tirlite.graph.explicit.executable import Executable
+    from tirlite.graph.explicit.execute import Run
+    from tirlite.graph.explicit.instructions import Routine
+    from tirlite.graph.explicit.lifetimes import storage_problem
+    from tirlite.graph.explicit.lift import LiftConstants
+    from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var, constant
+    from tirlite.graph.function import Function
+    from tirlite.graph.memory.plan_memory import MemoryPlan, plan_memory
+    from tirlite.graph.memory.problem import memory_problem
+    from tirlite.graph.onnx.model import from_onnx
+    from tirlite.graph.op import Attrs, Op, Site
+    from tirlite.graph.ops import OPS
+    from tirlite.graph.order.memory_order import Ordered, memory_order
+    from tirlite.graph.out_variants import NATIVE, NUMPY, Library, OutVariants
+    from tirlite.graph.program import Block, Branches, Program, program
+    from tirlite.graph.static_runtime.runtime import Figures, RuntimeOptions, StaticRuntime
+    from tirlite.graph.types import TensorType, TupleType, Type, tensor_type
+    from tirlite.graph.validate import validate
+else:
+    __getattr__ = late_names(
+        __name__,
+        {
+            "aot.compile": "CompiledGraph compile",
+            "aot.lower": "Lowered lower",
+            "builder.builder": "Builder",
+            "equal": "structural_equal",
+            "evaluate": "apply evaluate trace",
+            "explicit.allocation": "explicit_allocation",
+            "explicit.coalesce": "StorageCoalesce",
+            "explicit.executable": "Executable",
+            "explicit.execute": "Run",
+            "explicit.instructions": "Routine",
+            "explicit.lifetimes": "storage_problem",
+            "explicit.lift": "LiftConstants",
+            "expr": "Call Constant Expr FunctionNode If Let Tuple TupleGetItem Var constant",
+            "function": "Function",
+            "memory.plan_memory": "MemoryPlan plan_memory",
+            "memory.problem": "memory_problem",
+            "onnx.model": "from_onnx",
+            "op": "Attrs Op Site",
+            "ops": "OPS",
+            "order.memory_order": "Ordered memory_order",
+            "out_variants": "NATIVE NUMPY Library OutVariants",
+            "program": "Block Branches Program program",
+            "static_runtime.runtime": "Figures RuntimeOptions StaticRuntime",
+            "types": "TensorType TupleType Type tensor_type",
+            "validate": "validate",
+        },
+    )
 
 __all__ = [
     "Attrs",

@@ -37,7 +37,7 @@ class OutputsInUse(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class RuntimeOptions:
     """How a static runtime runs.
 
     With `out_variants`, operators write where they are told, save those named in `plain`; with `copy_views` too, those
@@ -109,7 +109,7 @@ class StaticRuntime:
     def __init__(
         self,
         function: FunctionNode,
-        options: Options | None = None,
+        options: RuntimeOptions | None = None,
         *,
         library: Library = NUMPY,
         operators: Mapping[str, TensorOperator] | None = None,
@@ -119,7 +119,7 @@ class StaticRuntime:
         Raises GraphError for a variable without a value.
         """
         self.function = function
-        self.options = options or Options()
+        self.options = options or RuntimeOptions()
         self.graph = graph_of(function, self.options.kind_of)
         variants = OutVariants(library)
         roots = roots_of(self.graph)
