@@ -126,6 +126,9 @@ def truncdiv(a: Number, b: Number) -> Expr:
 def truncmod(a: Number, b: Number) -> Expr:
     """The remainder of `truncdiv`, with the sign of `a`."""
 
+def checked(index: Number) -> Expr:
+    """An index that the kernel checks against its axis where it is used: `x[tl.checked(k)]`."""
+
 def address_of(element: Number) -> Expr:
     """The address of an element: `tl.address_of(x[i])`."""
 

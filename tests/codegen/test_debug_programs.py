@@ -30,6 +30,21 @@ def test_a_decorator_takes_the_option() -> None:
         shifted(np.zeros(3, np.float32))
 
 
+def test_a_checked_kernel_has_the_plan_of_the_plain_one() -> None:
+    @tl.kernel
+    def twice(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        t = tl.alloc(tl.f32[n])
+        for i in range(n):
+            t[i] = x[i]
+        for i in range(n):
+            y[i] = t[i]
+
+    plain, checked = (tl.compile(twice, debug=debug) for debug in (False, True))
+    assert str(checked.plan) == str(plain.plan) != str(tl.plan.solve(tl.plan.Problem(())))
+    by_shape = tl.compile(twice, strategy="per_shape", debug=True)
+    assert by_shape(np.ones(3, np.float32)).tolist() == [1, 1, 1]
+
+
 def test_what_another_buffer_has_overwritten_is_not_to_be_read() -> None:
     b = Builder("f")
     y = b.param("y", f32[2])

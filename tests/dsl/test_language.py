@@ -83,6 +83,7 @@ def value(source: str, result: str = "f64") -> str:
         ("x.shape[0]", "n"),
         ("x.dtype(3)", "tl.f32(3.0)"),
         ("x[tl.ramp(k, 1, 4)] * 2", "x[tl.ramp(k, 1, 4)] * tl.broadcast(tl.f32(2.0), 4)"),
+        ("x[tl.checked(k)]", "x[tl.checked(k)]"),
         ("tl.address_of(x[k])", "tl.address_of(x[k])"),
         ("tl.access_ptr(x, 0, n, 'r')", 'tl.access_ptr(x, 0, n, "r")'),
         ("x", "x"),

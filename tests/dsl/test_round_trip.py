@@ -135,6 +135,9 @@ def calls(case: Case, op: ir.Op) -> list[ir.Expr]:
     if op is ir.Op.IF_THEN_ELSE:
         choice = call(f32, op, case.load(ir.bool_), x, ir.FloatImm(f32, 1.0))
         return [choice, call(f32, op, true, choice, choice), call(i64, op, true, one, two), ir.Add(choice, choice)]
+    if op is ir.Op.CHECKED:
+        indices = (ir.IntImm(i64, 0), case.scalars[i8], ir.Ramp(ir.IntImm(i64, 0), ir.IntImm(i64, 1), 4))
+        return [case.load(f32, call(index.dtype, op, index)) for index in indices]
     if op is ir.Op.ADDRESS_OF:
         return [call(ir.handle, op, x)]
     if op is ir.Op.ACCESS_PTR:

@@ -11,6 +11,7 @@ from tirlite.ir import (
     Add,
     Binary,
     Broadcast,
+    Call,
     Cast,
     Expr,
     FloorDiv,
@@ -21,6 +22,7 @@ from tirlite.ir import (
     Min,
     Mul,
     Neg,
+    Op,
     PrimFunc,
     Ramp,
     Steps,
@@ -109,6 +111,9 @@ class IndexSpace:
         if isinstance(expr, Cast):
             cast: Size = yield self._cast(expr, lane, owner)
             return cast
+        if isinstance(expr, Call) and expr.op is Op.CHECKED:
+            index: Size = yield self._size(expr.args[0], lane, owner)
+            return index
         if expr.dtype.scalar != i64:
             return _opaque("a value", owner, *_type_ends(expr))
         if isinstance(expr, Neg):

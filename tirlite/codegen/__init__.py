@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tirlite.codegen.lower import Lowered, lower
     from tirlite.codegen.machine import Effort, ObjectCode, Optimised, compile_module, compile_text, optimised
     from tirlite.codegen.pool import FORK_JOIN, RESET, pool_text
-    from tirlite.codegen.told import Told
+    from tirlite.codegen.reports import Told
     from tirlite.codegen.workspace import Workspace
 else:
     __getattr__ = late_names(
@@ -19,7 +19,7 @@ else:
             "lower": "Lowered lower",
             "machine": "Effort ObjectCode Optimised compile_module compile_text optimised",
             "pool": "FORK_JOIN RESET pool_text",
-            "told": "Told",
+            "reports": "Told",
             "workspace": "Workspace",
         },
     )

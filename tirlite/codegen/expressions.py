@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from tirlite.codegen import memory
+from tirlite.codegen.bounds import bare, is_checked, require_inside
 from tirlite.codegen.casts import convert, to_index
 from tirlite.codegen.faults import any_of
 from tirlite.codegen.memory import Environment, Place
@@ -178,6 +179,11 @@ class Expressions:
             operands.append(self._leaf(arg) or (yield self.steps(arg)))
         return math(self.out, expr.op, operands)
 
+    def checked_index(self, expr: Call) -> Steps[Value]:
+        """What is marked as an index, elsewhere than in an access: a number like any other."""
+        index = expr.args[0]
+        return self._leaf(index) or (yield self.steps(index))
+
     def extern(self, expr: Call) -> Steps[Value]:
         """A call by C's conventions; buffers and addresses are passed as pointers."""
         name, *args = expr.args
@@ -218,39 +224,45 @@ class Expressions:
 
     def load(self, expr: Load) -> Steps[Value]:
         place = self.environment.places[expr.buffer]
-        if expr.indices and expr.indices[-1].dtype.lanes > 1:
-            return self._load_vector(expr, place)
-        return self._load_element(expr, place)
+        first, *others = yield self.pointers(place, expr.indices)
+        if others:
+            return memory.gather(self.out, place, [first, *others], expr.dtype)
+        return memory.load(self.out, place, first, expr.dtype, self.environment.notes.get(place.buffer, ""))
 
-    def _load_element(self, expr: Load, place: Place) -> Steps[Value]:
-        pointer = yield self.address(place, expr.indices)
-        return memory.load(self.out, place, pointer, expr.dtype, self.environment.notes.get(place.buffer, ""))
+    def pointers(self, place: Place, indices: tuple[Expr, ...]) -> Steps[list[Value]]:
+        """The address of an element, or of the first of neighbours; else that of each lane."""
+        last = indices[-1] if indices else None
+        if last is None or last.dtype.lanes == 1:
+            return [(yield self.address(place, indices))]
+        if isinstance(last, Ramp) and is_unit_ramp(last):
+            return [(yield self.address(place, (*indices[:-1], last.base)))]
+        lanes: list[Value] = yield self._lane_addresses(place, indices[:-1], last)
+        return lanes
 
     def address(self, place: Place, indices: tuple[Expr, ...]) -> Steps[Value]:
         """The address of the element at scalar indices."""
-        values = []
-        for index in indices:
-            value = self._leaf(index) or (yield self.steps(index))
-            values.append(to_index(self.out, value))
+        given, axes = [], []
+        for axis, index in enumerate(indices):
+            if is_checked(index):
+                axes.append(axis)
+                index = bare(index)
+            given.append(self._leaf(index) or (yield self.steps(index)))
+        values = [to_index(self.out, each) for each in given]
+        if axes:
+            require_inside(self.out, place, axes, [values[axis] for axis in axes], [given[axis] for axis in axes])
         return memory.address(self.out, place, memory.offset_in(self.out, place, values))
 
-    def _load_vector(self, expr: Load, place: Place) -> Steps[Value]:
-        last = expr.indices[-1]
-        if isinstance(last, Ramp) and is_unit_ramp(last):
-            pointer = yield self.address(place, (*expr.indices[:-1], last.base))
-            return memory.load(self.out, place, pointer, expr.dtype, self.environment.notes.get(place.buffer, ""))
-        pointers = yield self.lane_addresses(place, expr.indices)
-        return memory.gather(self.out, place, pointers, expr.dtype)
-
-    def lane_addresses(self, place: Place, indices: tuple[Expr, ...]) -> Steps[list[Value]]:
-        """The address of each lane of a vector access."""
-        last = indices[-1]
-        row = yield self.address(place, (*indices[:-1], IntImm(i64, 0)))
-        value = self._leaf(last) or (yield self.steps(last))
-        vector = to_index(self.out, value)
-        lanes = [self.out.extract(vector, lane) for lane in range(last.dtype.lanes)]
-        moved = Place(place.buffer, row, (integer(1),), place.align, place.extents[-1:])
-        return [memory.address(self.out, moved, lane) for lane in lanes]
+    def _lane_addresses(self, place: Place, row: tuple[Expr, ...], last: Expr) -> Steps[list[Value]]:
+        """The address of each lane of a vector access; that of the first alone, if they are neighbours."""
+        start = yield self.address(place, (*row, IntImm(i64, 0)))
+        index = bare(last)
+        given = self._leaf(index) or (yield self.steps(index))
+        vector = to_index(self.out, given)
+        if is_checked(last):
+            require_inside(self.out, place, [len(row)], [vector], [given])
+        lanes = 1 if is_unit_ramp(index) else last.dtype.lanes
+        moved = Place(place.buffer, start, (integer(1),), place.align, place.extents[-1:])
+        return [memory.address(self.out, moved, self.out.extract(vector, lane)) for lane in range(lanes)]
 
     def ramp(self, expr: Ramp) -> Steps[Value]:
         base = self._leaf(expr.base) or (yield self.steps(expr.base))
@@ -291,6 +303,7 @@ Rule: TypeAlias = Callable[[Expressions, Any], Steps[Value]]
 
 _CALLS: dict[Op, Rule] = {
     Op.IF_THEN_ELSE: Expressions.if_then_else,
+    Op.CHECKED: Expressions.checked_index,
     Op.CALL_EXTERN: Expressions.extern,
     Op.ADDRESS_OF: Expressions.address_of,
     Op.ACCESS_PTR: Expressions.access_pointer,

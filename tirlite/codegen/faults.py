@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tirlite.codegen.casts import convert
@@ -12,7 +13,7 @@ from tirlite.diag import KernelRunError, Message, Span
 from tirlite.ir import Assert, Buffer, f64, handle, i64
 
 if TYPE_CHECKING:
-    from tirlite.codegen.told import Told
+    from tirlite.codegen.reports import Told
 
 
 class NoMemory(Message):
@@ -64,6 +65,14 @@ class KernelFunction(FunctionText):
         module.told[number] = told
         name = self._recorder(len(values) + 1)
         self.branch(self._leave(self.invoke(i64, name, (integer(number), *values))))
+
+    def stop_if(self, wrong: Value, told: Told, values: Callable[[], list[Value]]) -> None:
+        """Ends the function where a bool is true; `values` writes what it takes to tell, which runs only then."""
+        failed, passed = self.label("failed"), self.label("passed")
+        self.branch_if(wrong, failed, passed)
+        self.start(failed)
+        self.tell(told, values())
+        self.start(passed)
 
     def _recorder(self, count: int) -> str:
         """The function that puts so many numbers into a record; the first of them alone where there is no memory."""
@@ -122,7 +131,7 @@ class KernelFunction(FunctionText):
         impossible, sized, got = self.label("impossible"), self.label("sized"), self.label("got")
         self.branch_if(any_of(self, [bad, wrapped]), impossible, sized)
         self.start(impossible)
-        from tirlite.codegen.told_extents import ExtentsTold
+        from tirlite.codegen.reports import ExtentsTold
 
         self.tell(ExtentsTold(buffer, span), [self.cast("zext", wrapped, i64), *extents])
         self.start(sized)

@@ -27,7 +27,7 @@ from tirlite.ir import Buffer, DType, PrimFunc, Var, f32, handle, u8
 from tirlite.record import record
 
 if TYPE_CHECKING:
-    from tirlite.codegen.told import Told
+    from tirlite.codegen.reports import Told
 
 _Maker: TypeAlias = Callable[[PrimFunc, str, Storage], Statements]
 
@@ -69,6 +69,7 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
     storage = storage.on_heap() if debug else storage
     workspace = Workspace.of(storage, () if debug else doubtful_buffers(facts))
     module = ModuleText()
+    module.span = func.span
     name = "tirlite_" + _legal(func.name)
     versions = Versions(facts, name)
     statements_of = _checked_statements(func, versions, module) if debug else _plain_statements(versions, module)
@@ -81,12 +82,12 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
             # A function may run several times at once: its temporaries lie on the stack or on the heap.
             its_storage = assign_homes(version.func, runners, shares[version.func]).on_heap()
             statements = statements_of(version.func, versions.name(version), its_storage)
-            statements.at = version.func.span
+            module.span = version.func.span
             statements.receive(version)
             statements.write(version.func.body)
             statements.out.define(f"internal fastcc i64 @{statements.name}", versions.attributes(version))
     except Refused as refused:
-        raise NotCompiled(refused.what, refused.instead, span=statements.at or func.span).error() from None
+        raise NotCompiled(refused.what, refused.instead, span=module.span).error() from None
     define_entry(kernel, name)
     size_name = "" if workspace.is_constant else f"{name}_workspace"
     if size_name:
@@ -134,7 +135,7 @@ def _checked_statements(kernel: PrimFunc, versions: Versions, module: ModuleText
         facts = versions.facts.of(func)
         aliases = (Aliases(facts, heap, module), Aliases(facts, heap, module))
         calls = CheckedCalls(func, versions)
-        return CheckedStatements(out, func.span, shadows, name, storage, Weights(func.body), aliases, calls)
+        return CheckedStatements(out, shadows, name, storage, Weights(func.body), aliases, calls)
 
     return statements
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import gcd
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.codegen import memory
 from tirlite.codegen.aliases import Aliases
-from tirlite.codegen.expressions import Expressions, is_unit_ramp
+from tirlite.codegen.bounds import bare, has_check, is_checked
+from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction, as_bits
 from tirlite.codegen.kernel_calls import Calls, Version, dim_parameters
 from tirlite.codegen.memory import Place, alignment_of
 from tirlite.codegen.pieces import LARGEST, Weights, cut
 from tirlite.codegen.storage import Home, Storage
 from tirlite.codegen.values import Value, integer
-from tirlite.diag import Span
 from tirlite.ir import (
     Allocate,
     Assert,
     AttrStmt,
     Buffer,
+    Call,
     Evaluate,
     Expr,
     For,
@@ -30,11 +31,13 @@ from tirlite.ir import (
     IntImm,
     KernelCall,
     Let,
+    Op,
     Ramp,
     SeqStmt,
     Steps,
     Stmt,
     Store,
+    Var,
     View,
     While,
     f64,
@@ -52,7 +55,7 @@ _UNROLLED = '!{!"llvm.loop.unroll.full"}'
 
 
 class Statements:
-    """Writes the instructions of the statements of one function. `at` is the span of the one that is being written."""
+    """Writes the instructions of the statements of one function, by a rule for each kind of them."""
 
     def __init__(
         self,
@@ -63,7 +66,9 @@ class Statements:
         weights: Weights,
         aliases: Aliases,
         calls: Calls,
+        rules: Mapping[type[Stmt], Rule] | None = None,
     ) -> None:
+        self.rules = RULES if rules is None else rules
         self.out = out
         self.module = out.module
         self.values = values
@@ -75,7 +80,6 @@ class Statements:
         self.calls = calls
         self.addresses: dict[Buffer, Value] = {}  # in the workspace
         self.parts: dict[For, WorkerPart] = {}  # those of the workspace that the workers of a loop have
-        self.at: Span | None = None
         self._count(loops=self.module.extent.loops + weights.loops)
         self._depth = 0
         self._nesting = 0
@@ -127,8 +131,9 @@ class Statements:
 
     def _each(self, stmts: tuple[Stmt, ...]) -> Steps[None]:
         for stmt in stmts:
-            self.at = stmt.span
-            steps = RULES[type(stmt)](self, stmt)
+            if stmt.span is not None:
+                self.module.span = stmt.span
+            steps = self.rules[type(stmt)](self, stmt)
             if steps is not None:
                 yield steps
 
@@ -148,18 +153,25 @@ class Statements:
         self.calls.write(stmt, self.values, self.out)
 
     def store(self, stmt: Store) -> None:
-        values, place = self.values, self.environment.places[stmt.buffer]
+        values, place, indices = self.values, self.environment.places[stmt.buffer], stmt.indices
+        if any(map(has_check, indices)):  # first, as in the interpreter: what is told is the first fault
+            indices = tuple(map(self._computed, indices))
         value = values.value(stmt.value)
-        last = stmt.indices[-1] if stmt.indices else None
-        if last is None or last.dtype.lanes == 1:
-            pointer = run(values.address(place, stmt.indices))
-        elif isinstance(last, Ramp) and is_unit_ramp(last):
-            pointer = run(values.address(place, (*stmt.indices[:-1], last.base)))
+        first, *others = run(values.pointers(place, indices))
+        if others:
+            memory.scatter(self.out, place, [first, *others], value)
         else:
-            pointers = run(values.lane_addresses(place, stmt.indices))
-            memory.scatter(self.out, place, pointers, value)
-            return
-        memory.store(self.out, place, pointer, value, self.environment.notes.get(stmt.buffer, ""))
+            memory.store(self.out, place, first, value, self.environment.notes.get(stmt.buffer, ""))
+
+    def _computed(self, index: Expr) -> Expr:
+        """An index with the same mark that has its value already."""
+        inner = bare(index)
+        if isinstance(inner, Ramp):
+            computed: Expr = Ramp(self._computed(inner.base), inner.stride, inner.lanes)
+        else:
+            computed = Var("index", inner.dtype)
+            self.environment.variables[computed] = self.values.value(inner)
+        return Call(index.dtype, Op.CHECKED, (computed,)) if is_checked(index) else computed
 
     def evaluate(self, stmt: Evaluate) -> None:
         self.values.value(stmt.value)
@@ -173,7 +185,7 @@ class Statements:
         extents, overflows = self.extents(buffer, checked=home is Home.HEAP)
         align = self.storage.line
         if home is Home.HEAP:
-            pointer = self.out.allocate(buffer, extents, overflows, self.at)
+            pointer = self.out.allocate(buffer, extents, overflows, stmt.span)
         elif home is Home.WORKSPACE:
             pointer = self.addresses[buffer]
         elif buffer in self.out.slots:
@@ -220,7 +232,7 @@ class Statements:
         else:
             self.out.branch_if(condition, held, failed)
             self.out.start(failed)
-            from tirlite.codegen.told import AssertTold
+            from tirlite.codegen.reports import AssertTold
 
             values = [as_bits(self.out, self.values.value(each)) for each in told.values]
             self.out.tell(AssertTold(stmt), values)
@@ -361,7 +373,7 @@ def _can_be_unrolled(stmt: For) -> bool:
     return len(range(stmt.start.value, stmt.stop.value, stmt.step)) <= _MOST_COPIES
 
 
-Rule: TypeAlias = Callable[[Statements, Any], "Steps[None] | None"]
+Rule: TypeAlias = Callable[[Any, Any], "Steps[None] | None"]
 
 RULES: dict[type[Stmt], Rule] = {
     Store: Statements.store,

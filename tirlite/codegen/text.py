@@ -7,11 +7,11 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from tirlite.codegen.values import FALSE, Value, flags_of, integer, register_type, suffix, undefined
-from tirlite.diag import Message
+from tirlite.diag import Message, Span
 from tirlite.ir import DType, bool_, handle, i64, u32
 
 if TYPE_CHECKING:
-    from tirlite.codegen.told import Told
+    from tirlite.codegen.reports import Told
 
 
 class Extent(NamedTuple):
@@ -39,6 +39,7 @@ class ModuleText:
         self.told: dict[int, Told] = {}  # the faults that come with values, by their numbers
         self.externs: dict[str, None] = {}  # names of the extern functions that are called, in order
         self.addresses: dict[str, int] = {}  # symbols of those that are known by their addresses
+        self.span: Span | None = None  # of the statement that is being written
         self.tasks = 0  # how many loops are handed to workers
         self.extent = Extent()
         self.values = count(1)

@@ -53,7 +53,7 @@ class Version:
         steps: list[Step] = []
         func = run_pipeline(self.func, pipeline(self.options), (steps.append, *self.options.observers))
         self.stages += [(step.name, step.seconds) for step in steps]
-        return Rewritten(func, steps[-1].plan)
+        return Rewritten(func, next((step.plan for step in reversed(steps) if step.plan is not None), None))
 
     @cached_property
     def plan(self) -> Plan | ByShape:

@@ -260,6 +260,14 @@ def _broadcast(site: CallSite) -> object:
     return e.Broadcast(value, _lanes(site, 1))
 
 
+def _checked(site: CallSite) -> object:
+    site.count(1, 1, "one argument")
+    index = number(site.args[0], site.spans[0])
+    if not index.dtype.is_integer:
+        raise site.wrong(0, "an index")
+    return Call(index.dtype, Op.CHECKED, (index,))
+
+
 def _address_of(site: CallSite) -> object:
     site.count(1, 1, "one argument")
     element = site.args[0]
@@ -331,6 +339,7 @@ _RULES: Mapping[str, Callable[[CallSite], object]] = {
     "if_then_else": _if_then_else,
     "ramp": _ramp,
     "broadcast": _broadcast,
+    "checked": _checked,
     "address_of": _address_of,
     "access_ptr": _access_ptr,
     "call_extern": _call_extern,

@@ -29,7 +29,7 @@ class Word:
 LOOPS: Mapping[str, ForKind] = {kind.value.removeprefix("tl."): kind for kind in ForKind}
 DECLARATIONS = ("alloc", "view")
 _FORMS = ("attr", "allow", "static", "let", "select", "if_then_else", "ramp", "broadcast", "truncdiv", "truncmod")
-_CALLS = ("call", "address_of", "access_ptr", "call_extern", "barrier")
+_CALLS = ("call", "checked", "address_of", "access_ptr", "call_extern", "barrier")
 _HEADER = ("dim", "dims", "out", "buffer", "kernel", "inline")
 
 MATH: Mapping[str, Word] = {op.label: Word(op.label, op) for op in Op if op.is_math and not op.is_fast}

@@ -243,6 +243,9 @@ def _call(code: Code, node: Call) -> Steps[int]:
         return chosen
     if node.op is Op.BARRIER:
         return barrier(code)
+    if node.op is Op.CHECKED:  # as all indices are
+        index: int = yield expression(code, node.args[0])
+        return index
     if not node.op.is_math:
         raise code.cannot(f"`tl.{node.op.label}`")
     arguments = []

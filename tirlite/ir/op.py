@@ -60,6 +60,7 @@ class Op(Enum):
     FMA = ("fma", 3)
     ISNAN = ("isnan", 1)
     IF_THEN_ELSE = ("if_then_else", 3)
+    CHECKED = ("checked", 1)
     ADDRESS_OF = ("address_of", 1)
     ACCESS_PTR = ("access_ptr", 4)
     CALL_EXTERN = ("call_extern", None)
@@ -91,4 +92,4 @@ class Op(Enum):
         return Op[self.name.removeprefix("FAST_")]
 
 
-_NOT_MATH = frozenset({Op.IF_THEN_ELSE, Op.ADDRESS_OF, Op.ACCESS_PTR, Op.CALL_EXTERN, Op.BARRIER})
+_NOT_MATH = frozenset({Op.IF_THEN_ELSE, Op.CHECKED, Op.ADDRESS_OF, Op.ACCESS_PTR, Op.CALL_EXTERN, Op.BARRIER})

@@ -68,6 +68,9 @@ def check_call(node: Call) -> Message | None:
         return CallArity(op.label, str(op.arity), count)
     if op is Op.BARRIER:
         return _expect(node, 0, isinstance(node.args[0], StringImm), "a text")
+    if op is Op.CHECKED:
+        index = node.args[0].dtype
+        return _expect(node, 0, index.is_integer, "an index") or _gives(node, index)
     if op is Op.ADDRESS_OF:
         return _expect(node, 0, isinstance(node.args[0], Load), "an element of a buffer") or _gives(node, handle)
     if op is Op.ACCESS_PTR:

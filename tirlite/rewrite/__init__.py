@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
+    from tirlite.rewrite.check_bounds import CheckBounds
     from tirlite.rewrite.check_races import CheckRaces
     from tirlite.rewrite.check_reductions import CheckReductions
     from tirlite.rewrite.compact_buffers import CompactBuffers
@@ -34,6 +35,7 @@ else:
     __getattr__ = late_names(
         __name__,
         {
+            "check_bounds": "CheckBounds",
             "check_races": "CheckRaces",
             "check_reductions": "CheckReductions",
             "compact_buffers": "CompactBuffers",
@@ -65,6 +67,7 @@ else:
 __all__ = [
     "CONTRACTION",
     "ByShape",
+    "CheckBounds",
     "CheckRaces",
     "CheckReductions",
     "CompactBuffers",

@@ -26,6 +26,7 @@ from tirlite.ir import (
     Max,
     Mul,
     Node,
+    Op,
     Or,
     Ramp,
     Select,
@@ -165,7 +166,7 @@ class Lanes:
         if isinstance(expr, Select):
             condition, if_true, if_false = children
             return Select(condition, self.spread(if_true), self.spread(if_false))
-        if isinstance(expr, Call) and expr.op.is_math:
+        if isinstance(expr, Call) and (expr.op.is_math or expr.op is Op.CHECKED):
             return Call(expr.dtype.with_lanes(self.lanes), expr.op, tuple(map(self.spread, children)))
         raise NotVector
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tirlite.rewrite.check_bounds import CheckBounds
 from tirlite.rewrite.check_races import CheckRaces
 from tirlite.rewrite.check_reductions import CheckReductions
 from tirlite.rewrite.lower_callees import LowerCallees
@@ -32,8 +33,8 @@ def default_pipeline(strategy: str | Strategy = "auto", **choices: Unpack[Beside
 def pipeline(options: Options) -> tuple[Pass, ...]:
     """The passes of a compilation. The options' own run before storage is planned, on what the function calls too.
 
-    With `debug`, buffers keep the axes that errors name them by. The outermost function plans the scratch of all that
-    it calls, so the capacity is for that one alone.
+    With `debug`, buffers keep the axes that errors name them by, and indices are checked. The outermost function plans
+    the scratch of all that it calls, so the capacity is for that one alone.
     """
     prepare: tuple[Pass, ...] = (
         Normalize(),
@@ -47,6 +48,8 @@ def pipeline(options: Options) -> tuple[Pass, ...]:
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
     within = "auto" if options.strategy == "per_shape" else options.strategy
     callees = LowerCallees((*prepare, *regroup, StorageRewrite.of(options, strategy=within, capacity=None)))
+    storage = StorageRewrite.of(options)
+    if options.debug:
+        return (*prepare, *regroup, callees, storage, CheckBounds())
     # Callees may be given one array twice, in place. Debug code tells the fault that comes first in written order.
-    vectorize = () if options.debug else (VectorizeLoops(),)
-    return (*prepare, *vectorize, *regroup, callees, StorageRewrite.of(options))
+    return (*prepare, VectorizeLoops(), *regroup, callees, storage)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from tirlite.codegen import memory
+from tirlite.codegen.bounds import bare, is_checked, require_inside
 from tirlite.codegen.casts import convert, to_index
 from tirlite.codegen.debug import shadows
 from tirlite.codegen.debug.checks import Checks
@@ -218,16 +219,16 @@ class CheckedExpressions(Expressions):
     def load(self, expr: Load) -> Steps[Value]:
         indices = []
         for index in expr.indices:
-            indices.append(self._leaf(index) or (yield self.steps(index)))
+            indices.append(self._leaf(bare(index)) or (yield self.steps(bare(index))))
         return self.loaded(expr, indices)
 
     def loaded(self, expr: Load, given: list[Value]) -> Value:
         """The value of a load at indices that are computed already."""
         out, buffer = self.out, expr.buffer
         place, window = self.environment.places[buffer], self.environment.windows[buffer]
-        indices = self.checked_indices(place, given)
+        indices = self.checked_indices(place, expr.indices, given)
         lanes = expr.indices[-1].dtype.lanes if expr.indices else 1
-        if lanes > 1 and not is_unit_ramp(expr.indices[-1]):
+        if lanes > 1 and not is_unit_ramp(bare(expr.indices[-1])):
             return self._gathered(expr, place, window, indices)
         first = self.first_lanes(indices)
         offset = memory.offset_in(out, place, first)
@@ -244,17 +245,21 @@ class CheckedExpressions(Expressions):
             return indices
         return [*indices[:-1], self.out.extract(indices[-1], 0)]
 
-    def checked_indices(self, place: Place, given: list[Value]) -> list[Value]:
-        """Indices as i64, all of them good and inside of their axes."""
+    def checked_indices(self, place: Place, exprs: tuple[Expr, ...], given: list[Value]) -> list[Value]:
+        """Indices as i64, all of them good, and those that are marked inside of their axes."""
+        checked = [axis for axis, expr in enumerate(exprs) if is_checked(expr)]
         if not any(each in self.marks for each in given):
             indices = [to_index(self.out, each) for each in given]
-            self.checks.inside(place, indices, given)
+            if checked:
+                of = [indices[axis] for axis in checked], [given[axis] for axis in checked]
+                require_inside(self.out, place, checked, *of)
             return indices
         indices = []
         for axis, each in enumerate(given):
             self.checks.good(self.marks.get(each), f"index {axis} of `{place.buffer.name}`")
             indices.append(to_index(self.out, each))
-            self.checks.axis_inside(place, axis, indices[-1], each)
+            if axis in checked:
+                require_inside(self.out, place, [axis], [indices[-1]], [each])
         return indices
 
     def lane_offsets(self, place: Place, indices: list[Value]) -> list[Value]:

@@ -6,19 +6,18 @@ declared, each with its shadow.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from math import gcd
-from typing import Any, TypeAlias
 
 from tirlite.codegen import memory
 from tirlite.codegen.aliases import Aliases
+from tirlite.codegen.bounds import bare
 from tirlite.codegen.debug import shadows
 from tirlite.codegen.debug.checks import Checks
 from tirlite.codegen.debug.expressions import CheckedExpressions
 from tirlite.codegen.debug.kernel_calls import CheckedVersion
 from tirlite.codegen.debug.marks import Mark, Read
-from tirlite.codegen.debug.reports import AssertReport, ExtentReport, MemoryReport, ViewReport
 from tirlite.codegen.debug.shadows import ShadowEnvironment, Shadows, Window
 from tirlite.codegen.expressions import is_unit_ramp
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, checked_bytes
@@ -26,11 +25,11 @@ from tirlite.codegen.kernel_calls import Calls, Version
 from tirlite.codegen.memory import Place
 from tirlite.codegen.multiples import largest_divisor
 from tirlite.codegen.pieces import Weights
+from tirlite.codegen.reports import AssertReport, ExtentReport, MemoryReport, ViewReport
 from tirlite.codegen.statements import RULES as PLAIN
-from tirlite.codegen.statements import Statements
+from tirlite.codegen.statements import Rule, Statements
 from tirlite.codegen.storage import Home, Storage, padded_bytes
 from tirlite.codegen.values import NULL, Value, constant, integer
-from tirlite.diag import Span
 from tirlite.ir import (
     Allocate,
     Assert,
@@ -61,7 +60,6 @@ class CheckedStatements(Statements):
     def __init__(
         self,
         out: KernelFunction,
-        span: Span | None,
         shared: Shadows,
         name: str,
         storage: Storage,
@@ -70,19 +68,11 @@ class CheckedStatements(Statements):
         calls: Calls,
     ) -> None:
         """`aliases` are those of the buffers and those of their shadows, which have scopes of their own."""
-        self.checks = Checks(out, shared, span)
+        self.checks = Checks(out, shared)
         values = CheckedExpressions(self.checks, ShadowEnvironment())
-        super().__init__(out, values, name, storage, weights, aliases[0], calls)
+        super().__init__(out, values, name, storage, weights, aliases[0], calls, RULES)
         self.shadow_aliases = aliases[1]
         self.levels: dict[Buffer, int] = {}  # the loops around each declaration of storage; a function is called anew
-
-    def _each(self, stmts: tuple[Stmt, ...]) -> Steps[None]:
-        for stmt in stmts:
-            if stmt.span is not None:
-                self.at = self.checks.span = stmt.span
-            steps = RULES.get(type(stmt), PLAIN[type(stmt)])(self, stmt)
-            if steps is not None:
-                yield steps
 
     def enter(self, out: KernelFunction) -> None:
         super().enter(out)
@@ -116,15 +106,15 @@ class CheckedStatements(Statements):
 
     def store(self, stmt: Store) -> None:
         values, out, buffer = self.values, self.out, stmt.buffer
-        given = [values.value(index) for index in stmt.indices]
+        given = [values.value(bare(index)) for index in stmt.indices]
         value = values.value(stmt.value)
         mark = values.marks.get(value)
         place, window = self.environment.places[buffer], self.environment.windows[buffer]
-        indices = values.checked_indices(place, given)
+        indices = values.checked_indices(place, stmt.indices, given)
         if window.shadow is None:
             self.checks.good(mark, f"the value stored into `{buffer.name}`")
         lanes = stmt.indices[-1].dtype.lanes if stmt.indices else 1
-        if lanes > 1 and not is_unit_ramp(stmt.indices[-1]):
+        if lanes > 1 and not is_unit_ramp(bare(stmt.indices[-1])):
             self._scatter(place, window, indices, value, mark)
             return
         offset = memory.offset_in(out, place, values.first_lanes(indices))
@@ -155,7 +145,7 @@ class CheckedStatements(Statements):
         unknown = [extent for extent in extents if extent.number is None or extent.number < 0]
         flags = [out.compare("icmp slt", extent, integer(0)) for extent in unknown]
         if flags:
-            self.checks.stop_if(any_of(out, flags), ExtentReport(self.checks.span, buffer), lambda: extents)
+            self.out.stop_if(any_of(out, flags), ExtentReport(self.checks.span, buffer), lambda: extents)
         return extents
 
     def allocate(self, stmt: Allocate) -> None:
@@ -179,12 +169,12 @@ class CheckedStatements(Statements):
         out = self.out
         size, bad = checked_bytes(out, buffer, extents)
         report = MemoryReport(self.checks.span, buffer)
-        self.checks.stop_if(bad, report, lambda: extents)
+        self.out.stop_if(bad, report, lambda: extents)
         padded = out.padded(size)
         found = []
         for _ in range(2):
             pointer = out.fresh(padded)
-            self.checks.stop_if(out.compare("icmp eq", pointer, NULL), report, lambda: extents)
+            self.out.stop_if(out.compare("icmp eq", pointer, NULL), report, lambda: extents)
             out.hold(pointer)
             found.append(pointer)
         return found[0], found[1], size
@@ -208,7 +198,7 @@ class CheckedStatements(Statements):
             ],
         )
         report = ViewReport(self.checks.span, buffer, source)
-        self.checks.stop_if(wrong, report, lambda: [offset, *extents, *whole])
+        self.out.stop_if(wrong, report, lambda: [offset, *extents, *whole])
         self._place_view(stmt, offset, extents, size)
 
     def _place_view(self, stmt: View, offset: Value, extents: list[Value], size: Value) -> None:
@@ -271,9 +261,8 @@ class CheckedStatements(Statements):
         return found
 
 
-Rule: TypeAlias = Callable[[Any, Any], "Steps[None] | None"]
-
-RULES: dict[type[Stmt], Rule] = {
+RULES: Mapping[type[Stmt], Rule] = {
+    **PLAIN,
     For: CheckedStatements.nest,
     While: CheckedStatements.nest,
     Store: CheckedStatements.store,

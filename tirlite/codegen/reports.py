@@ -1,16 +1,94 @@
-"""The values that a check left in, the message of its fault out: the same that the interpreter gives."""
+"""The values that a kernel left when it stopped in, the message out: what each numbered fault tells.
+
+Faults that the interpreter has too give the same message.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Protocol, TypeAlias
 
-from tirlite.codegen.told import Number
-from tirlite.diag import Message, Span
+from tirlite.diag import KernelRunError, Message, Span
 from tirlite.ir import Assert, Binary, Buffer, DType, failure, i64, shown
 from tirlite.ir.faults import IndexOutOfBounds, NegativeExtent, OutOfMemory, UninitialisedRead, ViewOutOfBounds
 from tirlite.ir.traps import trap_of
 from tirlite.record import record
+
+Number: TypeAlias = bool | int | float
+
+
+class Told(Protocol):
+    """A fault that comes with values, each of which the kernel leaves as 64 bits."""
+
+    @property
+    def types(self) -> tuple[DType, ...]:
+        """The types of the values, in order."""
+
+    def message(self, values: Sequence[Number]) -> Message:
+        """What is wrong, given the values."""
+
+    def bare(self) -> Message:
+        """The same where there was no memory for the values."""
+
+
+class ExtentOutOfRange(Message):
+    """A buffer whose size is known only inside of the kernel has an impossible one.
+
+    Example: `t = tl.alloc(tl.f32[count - 10])` in a loop that changes `count`, which falls below 10.
+    Fix: Keep the extent at 0 or above with `max`, or put the code that needs the buffer under an `if`.
+    """
+
+    code = "extent-out-of-range"
+    raises = KernelRunError
+    title = "`{buffer}` has {found}"
+    label = "allocated here"
+
+    buffer: str
+    found: str = "a negative extent, or more than 2**62 bytes"
+
+
+@record
+class AssertTold:
+    """An assert that did not hold, with what its message tells and what its condition compared."""
+
+    stmt: Assert
+
+    @property
+    def types(self) -> tuple[DType, ...]:
+        return shown(self.stmt).types
+
+    def message(self, values: Sequence[Number]) -> Message:
+        return failure(self.stmt, values)
+
+    def bare(self) -> Message:
+        return failure(self.stmt, (None,) * len(self.types))
+
+
+@record
+class ExtentsTold:
+    """A buffer of an impossible size; its values are whether an extent wrapped around, and the extents."""
+
+    buffer: Buffer
+    span: Span | None
+
+    @property
+    def types(self) -> tuple[DType, ...]:
+        return (i64,) * (1 + len(self.buffer.shape))
+
+    def message(self, values: Sequence[Number]) -> Message:
+        wrapped, *extents = values
+        axis = next((axis for axis, extent in enumerate(extents) if extent < 0), None)
+        if wrapped:
+            found = "an extent that does not fit into 64 bits"
+        elif axis is not None:
+            found = f"the negative extent {extents[axis]}" + (f" along axis {axis}" if len(extents) > 1 else "")
+        else:
+            found = f"the shape [{', '.join(map(str, extents))}], which is more than 2**62 bytes"
+        return ExtentOutOfRange(self.buffer.name, found, span=self.span)
+
+    def bare(self) -> Message:
+        return ExtentOutOfRange(self.buffer.name, span=self.span)
 
 
 @record
@@ -25,9 +103,10 @@ class Report:
 
 @record
 class IndexReport(Report):
-    """The indices of an access that lies outside of its buffer, each followed by the extent of its axis."""
+    """Indices of an access of which one lies outside of its axis: the axes, and each index with the extent there."""
 
     buffer: str
+    axes: tuple[int, ...]
     indices: tuple[DType, ...]
 
     @property
@@ -36,19 +115,8 @@ class IndexReport(Report):
 
     def message(self, values: Sequence[Number]) -> Message:
         pairs = [(int(values[k]), int(values[k + 1])) for k in range(0, len(values), 2)]
-        outside = [axis for axis, (index, extent) in enumerate(pairs) if not 0 <= index < extent]
-        axis = outside[0]
-        return IndexOutOfBounds(self.buffer, axis, *pairs[axis], span=self.span)
-
-
-@record
-class AxisReport(IndexReport):
-    """The same of one axis alone."""
-
-    axis: int
-
-    def message(self, values: Sequence[Number]) -> Message:
-        return IndexOutOfBounds(self.buffer, self.axis, int(values[0]), int(values[1]), span=self.span)
+        axis, pair = next((a, p) for a, p in zip(self.axes, pairs, strict=True) if not 0 <= p[0] < p[1])
+        return IndexOutOfBounds(self.buffer, axis, *pair, span=self.span)
 
 
 @record

@@ -1,0 +1,55 @@
+"""What is proved of an index: that it is in bounds for all values, or for none."""
+
+from __future__ import annotations
+
+import pytest
+
+import tirlite as tl
+from tirlite.analysis.bounds import Bounds
+from tirlite.analysis.facts import Facts
+from tirlite.ir import Load, walk
+from tirlite.rewrite import Normalize
+from tirlite.sizes import Proof
+
+SOURCE = """
+n, m = tl.dims("n m")
+
+@tl.kernel
+def f(x: tl.f32[n, m], at: tl.i32[n], byte: tl.u8[n], table: tl.f32[256], k: tl.i64, y: tl.f32[n]):
+    for i in range(n):
+        y[i] = {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("access", "expected"),
+    [
+        ("x[i, 0]", (Proof.YES, Proof.YES)),
+        ("x[n - 1 - i, m - 1]", (Proof.YES, Proof.YES)),
+        ("x[max(i - 1, 0), min(i, m - 1)]", (Proof.YES, Proof.YES)),
+        ("x[i, i % m]", (Proof.YES, Proof.YES)),
+        ("x[i + 1, i]", (Proof.UNKNOWN, Proof.UNKNOWN)),
+        ("x[i, k]", (Proof.YES, Proof.UNKNOWN)),
+        ("x[at[i], 0]", (Proof.UNKNOWN, Proof.YES)),
+        ("table[byte[i]]", (Proof.YES,)),
+        ("table[tl.i64(at[i]) % 256]", (Proof.YES,)),
+        ("x[i + n, m]", (Proof.NO, Proof.NO)),
+        ("x[i - n, 0]", (Proof.NO, Proof.YES)),
+        ("table[tl.checked(i)]", (Proof.UNKNOWN,)),
+    ],
+)
+def test_an_access(access: str, expected: tuple[Proof, ...]) -> None:
+    func = Normalize()(tl.parse(SOURCE.format(access)))
+    bounds = Bounds(Facts(func))
+    name = access[: access.index("[")]
+    load = next(each for each in walk(func) if isinstance(each, Load) and each.buffer.name == name)
+    assert tuple(map(bounds.proof, load.indices, load.buffer.shape)) == expected
+
+
+def test_the_lanes_of_a_vector_count() -> None:
+    func = tl.parse(SOURCE.format("1").replace("y[i] = 1", "table[tl.ramp(i, 1, 4)] = table[tl.ramp(252, 1, 4)]"))
+    bounds = Bounds(Facts(func))
+    load = next(each for each in walk(func) if isinstance(each, Load))
+    store = func.body.stmts[0].body.stmts[0]  # type: ignore[attr-defined]
+    assert bounds.proof(load.indices[0], load.buffer.shape[0]) is Proof.YES
+    assert bounds.proof(store.indices[0], store.buffer.shape[0]) is Proof.UNKNOWN
