@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import multiprocessing
 import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -103,6 +105,29 @@ def test_the_child_of_a_fork_starts_workers_of_its_own() -> None:
         child.join(60)
         assert child.exitcode == 0
     check()
+
+
+def test_threads_that_ask_at_the_same_time_have_one_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tirlite.runtime import pool
+
+    made: list[str] = []
+    text = pool.pool_text
+
+    def slow(machine: str) -> str:
+        made.append(machine)
+        time.sleep(0.02)
+        return text(machine)
+
+    monkeypatch.setattr(pool, "pool_text", slow)
+    monkeypatch.setattr(pool, "_loaded", functools.cache(pool._loaded.__wrapped__))
+    addresses: list[int] = []
+    threads = [threading.Thread(target=lambda: addresses.append(pool.pool_address())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 1
+    assert len(set(addresses)) == 1
 
 
 PROGRAM = """

@@ -9,15 +9,22 @@ import sys
 from functools import cache
 
 from tirlite.codegen import FORK_JOIN, RESET, compile_text, pool_text
+from tirlite.gate import GATE
 from tirlite.runtime.load import Library
 
 
-@cache
 def pool_address() -> int:
     """The address of `tirlite.fork_join`, see `codegen.pool`.
 
     Its threads are started by the first loop that wants them, and live as long as the process.
     """
+    # Threads that ask at the same time would have a pool each.
+    with GATE.inside(_loaded):
+        return _loaded()
+
+
+@cache
+def _loaded() -> int:
     machine = platform.machine() if sys.platform == "linux" else ""
     library = Library(compile_text(pool_text(machine)), (FORK_JOIN, RESET), ())
     # Threads run in this code until the process ends: nothing that happens at its end may unload it.
