@@ -139,10 +139,10 @@ def _llvm_lock() -> AbstractContextManager[object]:
 
 
 def _forget_imports(me: int) -> None:
-    """Has modules of ours loaded anew that other threads were loading. Python leaves such modules locked for ever."""
+    """Has modules loaded anew that other threads were loading. Python leaves such modules locked for ever."""
     locks = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
     for name, reference in list(locks.items()):
-        if name.partition(".")[0] == "tirlite" and getattr(reference(), "owner", me) not in (None, me):
+        if getattr(reference(), "owner", me) not in (None, me):
             del locks[name]
             if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
                 del sys.modules[name]

@@ -137,14 +137,15 @@ def test_the_child_collects_garbage_where_another_thread_had_paused_that() -> No
     assert gc.isenabled()
 
 
-def test_the_child_loads_anew_what_another_thread_was_loading(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("slow", ["tirlite.slow", "slow_elsewhere"])
+def test_the_child_loads_anew_what_another_thread_was_loading(slow: str, monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[Callable[[], None]] = []
 
     class Finder:
         def find_spec(self, name: str, path: object = None, target: object = None) -> object:
             from importlib.machinery import ModuleSpec
 
-            return ModuleSpec(name, self) if name == "tirlite.slow" else None  # type: ignore[arg-type]
+            return ModuleSpec(name, self) if name == slow else None  # type: ignore[arg-type]
 
         def create_module(self, spec: object) -> None:
             return None
@@ -156,16 +157,17 @@ def test_the_child_loads_anew_what_another_thread_was_loading(monkeypatch: pytes
 
     def load(arrive: Callable[[], None]) -> None:
         loads.append(arrive)
-        __import__("tirlite.slow")
+        __import__(slow)
 
     def check() -> None:
-        __import__("tirlite.slow")
-        assert sys.modules["tirlite.slow"].loaded
+        __import__(slow)
+        assert sys.modules[slow].loaded
 
     monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
     with beside(load):
         assert ended(check, PATIENCE)
-    del sys.modules["tirlite.slow"], tl.slow  # type: ignore[attr-defined]
+    del sys.modules[slow]
+    vars(tl).pop("slow", None)
 
 
 def test_llvmlite_has_the_lock_that_a_fork_takes() -> None:
