@@ -40,7 +40,7 @@ class TensorReader:
     """Reads the tensors of one model, whose external data lie in `folder`, or may not exist where that is None."""
 
     def __init__(self, model: str, folder: Path | None) -> None:
-        self._model = model
+        self.model = model
         self._folder = folder
 
     def constant(self, proto: Any, name: str = "", span: Span | None = None) -> Constant:
@@ -52,7 +52,7 @@ class TensorReader:
         try:
             array = self._array(proto, dtype, shape)
         except _Wrong as wrong:
-            raise BadOnnxTensor(self._model, name or proto.name, str(wrong), span=span).error() from None
+            raise BadOnnxTensor(self.model, name or proto.name, str(wrong), span=span).error() from None
         array.flags.writeable = False
         return Constant(array, dtype, name=name or proto.name, span=span)
 

@@ -29,6 +29,9 @@ class Lost(Enum):
     LOST = 0
 
 
+# What a model may have once functions, loops and branches are expanded: a few lines may stand for 2 ** 32 nodes.
+_MOST_NODES, _DEEPEST = 100_000, 48
+
 # None is an operand of a function that its caller left out.
 Named: TypeAlias = "Expr | Lost | None"
 Names: TypeAlias = "MutableMapping[str, Named]"
@@ -48,6 +51,23 @@ class UnknownOnnxValue(Message):
     help = "nodes must stand behind those whose results they use"
 
     name: str
+
+
+class OnnxTooLarge(Message):
+    """A model is far larger once its functions are called, its loops unrolled and its branches read.
+
+    Example: Functions that call one another twice, 32 deep; a function that calls itself.
+    Fix: Export the model with loops that stay loops, or cut it into parts.
+    """
+
+    code = "onnx-too-large"
+    raises = GraphError
+    title = "`{model}` has more than {most} {what}, with its functions called and its loops unrolled"
+    label = "reached here"
+
+    model: str
+    most: int
+    what: str
 
 
 @record
@@ -79,9 +99,14 @@ class Translation:
         self._read = read
         self._names: Names = {}
         self._dialect = Dialect({}, {})
+        self._left = _MOST_NODES
+        self._depth = 0
 
     def graph(self, proto: Any, names: Names, dialect: Dialect, source: str, wanted: Sequence[str]) -> None:
-        """Adds the values of all nodes that the wanted names depend on to `names`."""
+        """Adds the values of all nodes that the wanted names depend on to `names`.
+
+        Raises GraphError where these are very many, with those of graphs and functions inside.
+        """
         before = self._names, self._dialect
         self._names, self._dialect = names, dialect
         try:
@@ -135,10 +160,23 @@ class Translation:
     def _nodes(self, nodes: Sequence[Any], names: Names, outputs: Iterable[str], source: str) -> None:
         text = Source(source, tuple(map(_line, nodes)))
         needed = _needed(nodes, outputs)
-        for number, proto in enumerate(nodes):
-            if needed[number]:
-                line = text.lines[number]
-                self._node(proto, names, Span(text, number + 1, 0, number + 1, max(len(line), 1)))
+        self._depth += 1
+        try:
+            for number, proto in enumerate(nodes):
+                if needed[number]:
+                    line = text.lines[number]
+                    span = Span(text, number + 1, 0, number + 1, max(len(line), 1))
+                    self._count(span)
+                    self._node(proto, names, span)
+        finally:
+            self._depth -= 1
+
+    def _count(self, span: Span) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise OnnxTooLarge(self._read.model, _MOST_NODES, "nodes", span=span).error()
+        if self._depth > _DEEPEST:
+            raise OnnxTooLarge(self._read.model, _DEEPEST, "functions and graphs in one another", span=span).error()
 
     def _node(self, proto: Any, names: Names, span: Span) -> None:
         unknown = [name for name in proto.input if name and name not in names]
