@@ -179,7 +179,10 @@ def _jammed(around: list[For], loop: For, accesses: LoopAccesses, facts: Facts) 
         count = iterations(outer)
         is_long = not isinstance(count, IntImm) or count.value >= _ROWS
         shares = any(not _mentions(load, outer) for load in loads)
-        if is_plain and is_long and shares and _has_own_elements(LoopAccesses(outer, facts.definitions), facts.func):
+        bounds = [bound for each in (*around[level + 1 :], loop) for bound in (each.start, each.stop)]
+        runs_alike = all(node is not outer.var for bound in bounds for node in walk(bound))
+        may_jam = is_plain and is_long and shares and runs_alike
+        if may_jam and _has_own_elements(LoopAccesses(outer, facts.definitions), facts.func):
             return level, outer
     return None
 
