@@ -112,8 +112,8 @@ def test_four_rows_go_together_that_share_what_is_loaded() -> None:
         """
         for i in range(n):
             for j in range(m):
-                for p in range(n):
-                    y[i, j] = y[i, j] + x[p, j] * x[i, 0]
+                for p in range(m):
+                    y[i, j] = y[i, j] + x[0, j] * x[i, p]
         """
     )
     assert "for i in range(0, n // 4 * 4, 4):" in (text := str(PASS.rewritten(func)))
@@ -123,10 +123,10 @@ def test_four_rows_go_together_that_share_what_is_loaded() -> None:
         "y_2[tl.ramp(0, 1, 64)] = y[i + 1, tl.ramp(j, 1, 64)]",
         "y_3[tl.ramp(0, 1, 64)] = y[i + 2, tl.ramp(j, 1, 64)]",
         "y_4[tl.ramp(0, 1, 64)] = y[i + 3, tl.ramp(j, 1, 64)]",
-        "for p in range(n):",
+        "for p in range(m):",
         *(
             f"y_{row + 1}[tl.ramp(0, 1, 64)] = y_{row + 1}[tl.ramp(0, 1, 64)] + "
-            f"x[p, tl.ramp(j, 1, 64)] * tl.broadcast(x[{'i' if row == 0 else f'i + {row}'}, 0], 64)"
+            f"x[0, tl.ramp(j, 1, 64)] * tl.broadcast(x[{'i' if row == 0 else f'i + {row}'}, p], 64)"
             for row in range(4)
         ),
     ]
@@ -206,7 +206,37 @@ def convolution(x: tl.f32[n, m], y: tl.f32[n, m]):
                         y[q, j] = y[q, j] - x[p, j + v + i] * x[q, v]
 
 
-KERNELS = (scalars_in_each_lane, several_outputs, bounds, product, convolution)
+@tl.kernel
+def triangles(x: tl.f32[n, m], y: tl.f32[n, m]):
+    for i in range(n):
+        for j in range(min(16 * i, m)):
+            for p in range(n):
+                y[i, j] += x[i, 0] * x[p, j]
+    for i in range(n):
+        for k in range(i):
+            for j in range(m):
+                for p in range(n):
+                    y[i, j] += x[i, k] * x[p, j]
+
+
+@tl.kernel
+def sums_of_those_before(x: tl.f32[n, m], y: tl.f32[n, m]):
+    """At `t` = 0 no row of `y` is touched: there is none."""
+    for t in range(n):
+        for j in range(m):
+            for p in range(t):
+                y[t - 1, j] += x[p, j]
+
+
+KERNELS = (
+    scalars_in_each_lane,
+    several_outputs,
+    bounds,
+    product,
+    convolution,
+    triangles,
+    sums_of_those_before,
+)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
@@ -229,8 +259,11 @@ def test_vectors_give_what_is_written_at_every_length(kernel: tl.Kernel) -> None
         given = (x, y) if kernel is not scalars_in_each_lane else (x,)
         wanted = [each.copy() for each in given]
         found = [each.copy() for each in given]
+        again = [each.copy() for each in given]
         results = (kernel(*found), kernel.interpret(*wanted))
+        tl.compile(kernel.lowered).interpret(*again)
         np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(again, wanted)
         for one, other in zip(*(each if isinstance(each, tuple) else (each,) for each in results), strict=True):
             np.testing.assert_array_equal(one, other)
 
