@@ -7,8 +7,8 @@ from tirlite.analysis.index_space import IndexSpace
 from tirlite.ir import Buffer, Expr, Load, Store
 from tirlite.record import record
 from tirlite.sizes import Size
-from tirlite.sizes.poly import Quotient, Remainder, varies
-from tirlite.sizes.unknown import Unknown, ends, relation_of, terms_in
+from tirlite.sizes.poly import varies
+from tirlite.sizes.unknown import Unknown, ends, recombined
 
 
 @record(eq=False)
@@ -85,7 +85,7 @@ class Addresses:
                 if varies(extent):
                     return None
                 stride = stride * extent
-        return _recombined(total)
+        return recombined(total)
 
     def window(self, buffer: Buffer) -> Window:
         if buffer not in self._windows:
@@ -115,21 +115,6 @@ class Addresses:
         """An extent of a buffer. That of a view may wrap around, while what is allocated is as large as it says."""
         size = self.space.size(extent)
         return size if buffer not in self.space.definitions.views or self.space.is_exact(size) else _unknown()
-
-
-def _recombined(total: Size) -> Size:
-    """The same sum, with what was taken apart by a division put together again where both parts are in it."""
-    for atom, coefficient in terms_in(total).items():
-        relation = relation_of(atom) if isinstance(atom, Remainder) else None
-        if relation is not None:
-            whole = total + coefficient * relation
-            if _divisions(whole) < _divisions(total):
-                total = whole
-    return total
-
-
-def _divisions(size: Size) -> int:
-    return sum(isinstance(atom, Quotient | Remainder) for atom in terms_in(size))
 
 
 def _unknown() -> Size:

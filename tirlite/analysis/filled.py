@@ -18,7 +18,7 @@ from tirlite.analysis.store_nest import in_the_other_branch, indices_of
 from tirlite.ir import GE, GT, LE, LT, And, Expr, For, ForKind, IfThenElse, Load, Max, Min, Store, i64
 from tirlite.sizes import Size
 from tirlite.sizes.poly import Atom
-from tirlite.sizes.unknown import Unknown, ends, forms_of, is_nonnegative, linear, terms_in, unknowns_in
+from tirlite.sizes.unknown import Unknown, follows, linear, terms_in, unknowns_in
 
 # Sums of one of these groups are all 0 or more.
 _Demand: TypeAlias = tuple[tuple[Size, ...], ...]
@@ -73,7 +73,7 @@ def _reaches(
     fixed = _lasting(body, [*mine, *_sums(demands)]).union(instance.counters, () if lane is None else (lane,))
     return all(fixed.issuperset(terms_in(index)) for index in mine) and all(
         any(
-            all(fixed.issuperset(terms_in(each)) and _follows(instance.of(each), facts) for each in group)
+            all(fixed.issuperset(terms_in(each)) and follows(instance.of(each), facts) for each in group)
             for group in demand
         )
         for demand in demands
@@ -169,27 +169,3 @@ def _lasting(body: Region, sums: Iterable[Size]) -> set[Atom]:
 def _is_steady(unknown: Unknown) -> bool:
     """Whether it has one value wherever one instance of an access, and what is around it, mentions it."""
     return unknown.counts or unknown.steady
-
-
-def _follows(goal: Size, facts: Sequence[Size]) -> bool:
-    """Whether a sum is 0 or more: by itself, or as it is no less than a multiple of a fact."""
-    return any(
-        _is_nonnegative(form) or any(_is_nonnegative(form - scale * f) for f in facts for scale in _scales(form, f))
-        for form in forms_of(goal)
-    )
-
-
-def _scales(goal: Size, fact: Size) -> Iterator[int]:
-    """By how much a fact is to be taken for an unknown of the goal to go away."""
-    factors: dict[int, None] = {}
-    terms = terms_in(goal)
-    for atom, coefficient in terms_in(fact).items():
-        wanted = terms.get(atom)
-        if isinstance(wanted, int) and isinstance(coefficient, int) and wanted % coefficient == 0:
-            factors[wanted // coefficient] = None
-    return (factor for factor in factors if factor > 0)
-
-
-def _is_nonnegative(value: Size) -> bool:
-    low = ends(value)[0]
-    return low is not None and is_nonnegative(low)

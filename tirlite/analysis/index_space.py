@@ -10,6 +10,7 @@ from tirlite.analysis.extents import Extents
 from tirlite.ir import (
     Add,
     Binary,
+    BitAnd,
     Broadcast,
     Call,
     Cast,
@@ -25,18 +26,29 @@ from tirlite.ir import (
     Op,
     PrimFunc,
     Ramp,
+    ShiftLeft,
+    ShiftRight,
     Steps,
     Sub,
+    TruncDiv,
+    TruncMod,
     Var,
     i64,
     run,
 )
 from tirlite.sizes import Size, maximum, minimum
-from tirlite.sizes.poly import Poly, varies
-from tirlite.sizes.unknown import Unknown, ends, is_positive, quotient, remainder
+from tirlite.sizes.poly import Poly, terms_of, varies
+from tirlite.sizes.terms import level_above, written
+from tirlite.sizes.unknown import Unknown, ends, is_nonnegative, is_positive, quotient, remainder
 
 # A sum of more terms than this is taken as one unknown: no index that a proof can use is as long.
 _MOST_TERMS = 32
+# The same of the factors of a term, and of what is named in a size with all that its functions are of.
+_MOST_FACTORS, _MOST_NAMES = 12, 500
+# So many quotients, remainders and extrema are looked through, one inside of another.
+_MOST_LEVELS = 8
+# Shifts and masks of so many bits at most.
+_BITS = 62
 # So many operands of one extremum are told apart.
 _MOST_OPERANDS = 8
 
@@ -115,14 +127,15 @@ class IndexSpace:
             index: Size = yield self._size(expr.args[0], lane, owner)
             return index
         if expr.dtype.scalar != i64:
-            return _opaque("a value", owner, *_type_ends(expr))
+            return self.opaque(expr, owner)
         if isinstance(expr, Neg):
             a: Size = yield self._size(expr.a, lane, owner)
             return -a
-        if isinstance(expr, Add | Sub | Mul | FloorDiv | FloorMod | Min | Max):
+        if isinstance(expr, Binary):
             a = yield self._size(expr.a, lane, owner)
             b: Size = yield self._size(expr.b, lane, owner)
-            return self._combined(expr, a, b, owner)
+            found = self._modular(expr, a, b)
+            return self._picked(expr, a, b, owner) if found is None else found
         if isinstance(expr, Broadcast):
             scalar: Size = yield self._size(expr.value, lane, owner)
             return scalar
@@ -131,30 +144,70 @@ class IndexSpace:
             stride: Size = yield self._size(expr.stride, lane, owner)
             if not varies(stride):
                 return base + stride * lane
-        return _opaque("a value", owner)
+        return self.opaque(expr, owner)
 
-    def _combined(self, expr: Binary, a: Size, b: Size, owner: Definition | None) -> Size:
-        if isinstance(expr, Add | Sub | Mul):
-            count = _length(a) * _length(b) if isinstance(expr, Mul) else _length(a) + _length(b)
-            if count > _MOST_TERMS and (varies(a) or varies(b)):
-                return _opaque("a long sum", owner)
-            return a + b if isinstance(expr, Add) else a - b if isinstance(expr, Sub) else a * b
-        if not (self.is_exact(a) and self.is_exact(b)):
-            return _opaque("a value that may wrap around", owner)
+    def opaque(self, expr: Expr, owner: Definition | None) -> Size:
+        """A value of which no more is known: evaluated at each mention, or once where it is part of a definition."""
+        loop: Loop | None = None if owner is None else owner.owner
+        return Unknown("a value", *_type_ends(expr), loop, steady=owner is not None and owner.is_statement) + 0
+
+    def _modular(self, expr: Binary, a: Size, b: Size) -> Size | None:
+        """What is right modulo 2**64, whether or not operands have wrapped around; None where that is not enough."""
+        match expr:
+            case Add() | Sub() | Mul():
+                if isinstance(expr, Mul):
+                    fits = _length(a) * _length(b) <= _MOST_TERMS and _degree(a) + _degree(b) <= _MOST_FACTORS
+                    return a * b if fits else None
+                if _length(a) + _length(b) <= _MOST_TERMS or not (varies(a) or varies(b)):
+                    return a + b if isinstance(expr, Add) else a - b
+            case ShiftLeft() if isinstance(b, int) and 0 <= b < _BITS:
+                return a * (1 << b)
+            case FloorMod() if isinstance(b, int) and 0 < b < 1 << _BITS and b & (b - 1) == 0:
+                return remainder(a, b)
+            case BitAnd() if isinstance(b, int) and 0 <= b < (1 << _BITS) - 1 and b & (b + 1) == 0:
+                return remainder(a, b + 1)
+        return None
+
+    def _picked(self, expr: Binary, a: Size, b: Size, owner: Definition | None) -> Size:
+        """The value of an operation that wants its operands as they are: what may have wrapped around is an unknown."""
+        if not isinstance(expr, FloorDiv | FloorMod | Min | Max | TruncDiv | TruncMod | ShiftRight):
+            return self.opaque(expr, owner)
+        a, b = self._exactly(expr.a, a, owner), self._exactly(expr.b, b, owner)
         if isinstance(expr, Min | Max):
-            return minimum(a, b) if isinstance(expr, Min) else maximum(a, b)
-        if varies(b) or not is_positive(b):
-            return _opaque("a quotient", owner)
-        return (quotient if isinstance(expr, FloorDiv) else remainder)(a, b)
+            return self.extremum(type(expr), a, b)
+        if isinstance(expr, ShiftRight):
+            return a // (1 << b) if isinstance(b, int) and 0 <= b < _BITS else self.opaque(expr, owner)
+        if not is_positive(b) or (isinstance(expr, TruncDiv | TruncMod) and not is_nonnegative(a)):
+            return self.opaque(expr, owner)
+        return (quotient if isinstance(expr, FloorDiv | TruncDiv) else remainder)(a, b)
+
+    def extremum(self, kind: type[Min | Max], a: Size, b: Size) -> Size:
+        """The lesser or the greater of two values."""
+        return minimum(a, b) if kind is Min else maximum(a, b)
+
+    def _exactly(self, expr: Expr, value: Size, owner: Definition | None) -> Size:
+        is_plain = (
+            level_above([terms_of(value)]) <= _MOST_LEVELS
+            and _operands(value) < _MOST_OPERANDS
+            and (not varies(value) or written([terms_of(value)]) < _MOST_NAMES)
+        )
+        return value if is_plain and self.is_exact(value) else self.opaque(expr, owner)
 
     def _cast(self, expr: Cast, lane: Unknown | None, owner: Definition | None) -> Steps[Size]:
-        source = expr.value.dtype
+        source = expr.value.dtype.scalar
         if expr.dtype.scalar != i64 or not source.is_integer or source.bits >= 64:
-            return _opaque("a converted value", owner)
-        if isinstance(expr.value, Var | IntImm):
-            value: Size = yield self._size(expr.value, lane, owner)
+            return self.opaque(expr, owner)
+        inner = expr.value
+        if isinstance(inner, Cast) and inner.value.dtype.scalar == i64:
+            value: Size = yield self._size(inner.value, lane, owner)
+            low, high = ends(value)
+            fits = isinstance(low, int) and isinstance(high, int) and source.min <= low and high <= source.max
+            if fits and self.is_exact(value):
+                return value
+        if isinstance(inner, Var | IntImm):
+            value = yield self._size(inner, lane, owner)
             return value
-        return _opaque("a converted value", owner, source.min, source.max)
+        return self.opaque(inner, owner)
 
     def _variable(self, var: Var) -> Steps[Size]:
         if var not in self._values:
@@ -167,15 +220,14 @@ class IndexSpace:
             value: Size = yield self._size(definition.value, lane, definition)
             if self.is_exact(value):
                 return value
-        return _opaque(var.name, None)
+        return self.opaque(var, None)
 
     def _new_variable(self, var: Var) -> Steps[Size]:
         if var in self.extents.given:
             return self.extents.sizes[var]
         definition = self.definitions.of(var)
-        low, high = _type_ends(var)
         if definition is None:
-            return Unknown(var.name, low, high) + 0
+            return Unknown(var.name, *_type_ends(var)) + 0
         if definition.loop is not None:
             counted: Size = yield self._loop_variable(definition.loop, definition)
             return counted
@@ -183,12 +235,12 @@ class IndexSpace:
             value: Size = yield self._size(definition.value, None, definition)
             if self.is_exact(value):
                 return value
-        return _opaque(var.name, definition, low, high)
+        return self.opaque(var, definition)
 
     def _loop_variable(self, loop: For, definition: Definition) -> Steps[Size]:
         start: Size = yield self._size(loop.start, None, definition)
         if not self.is_exact(start):
-            start = _opaque(f"the start of {loop.var.name}", definition)
+            start = self.opaque(loop.start, definition)
         last = yield self._last(loop, definition)
         self._counters[loop] = Unknown(loop.var.name, 0, last, loop, counts=True)
         return start + loop.step * self._counters[loop]
@@ -227,10 +279,13 @@ def index_range(expr: Expr, space: IndexSpace, extent: Size | None = None) -> tu
     return None if low is None or high is None or not stays_exact(low, high, extent) else (low, high)
 
 
-def _opaque(name: str, definition: Definition | None, low: Size | None = None, high: Size | None = None) -> Size:
-    """A value of which no more is known: evaluated at each mention, or once where it is part of a definition."""
-    loop: Loop | None = None if definition is None else definition.owner
-    return Unknown(name, low, high, loop, steady=definition is not None and definition.is_statement) + 0
+def _degree(size: Size) -> int:
+    return max(map(len, terms_of(size)), default=0)
+
+
+def _operands(size: Size) -> int:
+    """How many operands its functions have at most."""
+    return max((len(atom.operands) for product in terms_of(size) for atom in product), default=0)
 
 
 def _length(size: Size) -> int:

@@ -40,8 +40,8 @@ def expr_of(size: Size, variables: Mapping[Dim, Var]) -> Expr:
         if isinstance(atom, Dim):
             images[atom] = variables[atom]
         else:
-            images[atom] = _apply(atom, [_sum(terms_of(operand), images) for operand in atom.operands])
-    return _sum(terms_of(size), images)
+            images[atom] = _apply(atom, [sum_expr(terms_of(operand), images) for operand in atom.operands])
+    return sum_expr(terms_of(size), images)
 
 
 def expr_over_dims(size: SizeLike) -> Expr:
@@ -125,7 +125,7 @@ def _apply(atom: Atom, operands: list[Expr]) -> Expr:
     return result
 
 
-def _sum(terms: Terms, images: Mapping[Atom, Expr]) -> Expr:
+def sum_expr(terms: Terms, images: Mapping[Atom, Expr]) -> Expr:
     """A sum as people write it: what is subtracted after what is added, higher degrees first, the constant last."""
     ordered = sorted(terms.items(), key=lambda term: (term[1] < 0, not term[0], -len(term[0])))
     total: Expr | None = None

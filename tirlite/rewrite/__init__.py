@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tirlite.rewrite.pipelines import default_pipeline
     from tirlite.rewrite.remove_no_ops import RemoveNoOps
     from tirlite.rewrite.shape_rewrite import ByShape
+    from tirlite.rewrite.simplify.simplify import Simplify, simplified
     from tirlite.rewrite.sink_allocations import SinkAllocations
     from tirlite.rewrite.split_reductions import SplitReductions
     from tirlite.rewrite.split_webs import SplitWebs
@@ -52,6 +53,7 @@ else:
             "pipelines": "default_pipeline",
             "remove_no_ops": "RemoveNoOps",
             "shape_rewrite": "ByShape",
+            "simplify.simplify": "Simplify simplified",
             "sink_allocations": "SinkAllocations",
             "split_reductions": "SplitReductions",
             "threads.split": "SplitThreads",
@@ -83,6 +85,7 @@ __all__ = [
     "Pass",
     "PrintAfter",
     "RemoveNoOps",
+    "Simplify",
     "SinkAllocations",
     "SplitReductions",
     "SplitThreads",
@@ -97,4 +100,5 @@ __all__ = [
     "run_pipeline",
     "storage_problem",
     "verify_after",
+    "simplified",
 ]

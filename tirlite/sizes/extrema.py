@@ -23,10 +23,9 @@ from tirlite.sizes.poly import (
     as_size,
     bounds_of,
     terms_of,
-    varies,
 )
 from tirlite.sizes.prove import at_most
-from tirlite.sizes.terms import function_ident, written
+from tirlite.sizes.terms import function_ident, level_above, written
 
 # Below this many sizes, proving is cheaper than sampling first.
 _SAMPLED_FROM = 4
@@ -109,11 +108,11 @@ class _Extremum(Composite):
     bounds: Bounds = field(init=False)
     written: int = field(init=False)
     ident: int = field(init=False)
-    varies: bool = field(init=False)
+    level: int = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "written", written(map(terms_of, self.sizes)))
-        object.__setattr__(self, "varies", any(map(varies, self.sizes)))
+        object.__setattr__(self, "level", level_above(map(terms_of, self.sizes)))
         object.__setattr__(self, "bounds", self.bound([bounds_of(size) for size in self.sizes]))
         object.__setattr__(self, "divisor", gcd(*(divisor_of(terms_of(size)) for size in self.sizes)))
         # Sorted by their idents, so that the order of the arguments does not matter.

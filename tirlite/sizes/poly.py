@@ -18,7 +18,7 @@ from tirlite.diag import KernelError, Message
 from tirlite.record import record
 from tirlite.sizes.bounds import Bounds, of_quotient, of_remainder
 from tirlite.sizes.division import divisor_of, quotient_by_int, quotient_by_sum, remainder_by_int, remainder_by_sum
-from tirlite.sizes.terms import Factor, add, function_ident, multiply, scaled, spell, written
+from tirlite.sizes.terms import Factor, add, function_ident, level_above, multiply, scaled, spell, written
 
 Product: TypeAlias = "tuple[Atom, ...]"
 Terms: TypeAlias = "Mapping[Product, int]"
@@ -126,11 +126,6 @@ class Atom(Arithmetic, Factor, ABC):
         return ()
 
     @property
-    def varies(self) -> bool:
-        """Whether it is an unknown or a function of some, so that it may have several values at one binding."""
-        return False
-
-    @property
     def loose(self) -> bool:
         """Whether its text needs parentheses in a product."""
         return False
@@ -221,12 +216,12 @@ class _Division(Composite):
     bounds: Bounds
     written: int = field(init=False)
     ident: int = field(init=False)
-    varies: bool = field(init=False)
+    level: int = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "written", written(map(terms_of, self.operands)))
         object.__setattr__(self, "ident", function_ident(type(self).__name__, map(terms_of, self.operands)))
-        object.__setattr__(self, "varies", varies(self.dividend) or varies(self.by))
+        object.__setattr__(self, "level", level_above(map(terms_of, self.operands)))
 
     @property
     def operands(self) -> tuple[Size, ...]:
@@ -402,7 +397,7 @@ def as_size(value: object) -> Size:
 
 def varies(size: Size) -> bool:
     """Whether a size is made of unknowns."""
-    return not isinstance(size, int) and any(atom.varies for product in size.terms for atom in product)
+    return not isinstance(size, int) and any(atom.level for product in size.terms for atom in product)
 
 
 def bounds_of(size: Size) -> Bounds:

@@ -14,7 +14,7 @@ from tirlite.sizes.covering import MANY_DIMS, covered_minimum, telling_bindings
 from tirlite.sizes.division import divisor_of
 from tirlite.sizes.evaluate import dims_of, evaluate, sample_bindings
 from tirlite.sizes.ordering import minimum_by_order
-from tirlite.sizes.poly import Atom, Product, Relaxation, Terms, inside_out, of_terms, terms_of
+from tirlite.sizes.poly import Atom, Product, Relaxation, Terms, inside_out, of_terms, terms_of, varies
 from tirlite.sizes.terms import accumulate, multiply, replace, without
 
 # Sums that are looked into further. Proofs that matter take a handful; the limit keeps hopeless ones cheap.
@@ -52,6 +52,8 @@ def _lower_bound(terms: Terms, target: int | None) -> int | None:
 def _falls_below(terms: Terms, target: int) -> bool:
     """Whether the sum is below `target` at a sample binding, so that looking for a proof is in vain."""
     size = of_terms(terms)
+    if varies(size):
+        return False
     try:
         dims = dims_of(size)
         telling = telling_bindings(terms) if len(dims) > MANY_DIMS else ()

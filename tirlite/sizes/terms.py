@@ -54,6 +54,16 @@ class Factor:
         """How many variables and numbers there are in its text."""
         return 1
 
+    @property
+    def level(self) -> int:
+        """0 for what has one value at a binding of dims, 1 for an unknown, one more for each function around some."""
+        return 0
+
+    @property
+    def varies(self) -> bool:
+        """Whether it is an unknown or a function of some."""
+        return self.level > 0
+
 
 F = TypeVar("F", bound=Factor)
 
@@ -146,6 +156,12 @@ def written(sums: Iterable[Mapping[tuple[F, ...], int]]) -> int:
     if count > MOST_WRITTEN:
         raise SizeTooLong(count, "parts", MOST_WRITTEN).error()
     return count
+
+
+def level_above(sums: Iterable[Mapping[tuple[F, ...], int]]) -> int:
+    """The level of a function of some sums."""
+    highest = max((factor.level for terms in sums for product in terms for factor in product), default=0)
+    return highest + 1 if highest else 0
 
 
 def fingerprint(terms: Mapping[tuple[F, ...], int]) -> tuple[tuple[tuple[int, ...], int], ...]:

@@ -45,8 +45,8 @@ class Unknown(Atom):
         object.__setattr__(self, "bounds", Bounds(low, high))
 
     @property
-    def varies(self) -> bool:
-        return True
+    def level(self) -> int:
+        return 1
 
     @property
     def operands(self) -> tuple[Size, ...]:
@@ -200,7 +200,7 @@ def is_positive(size: Size) -> bool:
 def quotient(x: Size, by: Size) -> Size:
     """`x // by`, where what is left over is less than a symbolic `by` too if the ends of unknowns say so."""
     found = x // by
-    for atom, factor in _divisions(found, by):
+    for atom, factor in _divided(found, by):
         if isinstance(atom, Quotient) and _is_less(atom.dividend, atom.by):
             found = found - factor * atom
     return found
@@ -209,13 +209,13 @@ def quotient(x: Size, by: Size) -> Size:
 def remainder(x: Size, by: Size) -> Size:
     """`x % by`, likewise."""
     found = x % by
-    for atom, factor in _divisions(found, by):
+    for atom, factor in _divided(found, by):
         if isinstance(atom, Remainder) and _is_less(atom.dividend, atom.by):
             found = found + factor * (atom.dividend - atom)
     return found
 
 
-def _divisions(found: Size, by: Size) -> Iterator[tuple[Atom, Size]]:
+def _divided(found: Size, by: Size) -> Iterator[tuple[Atom, Size]]:
     """The atoms to look at: with a number for a divisor, bounds have told."""
     yield from () if isinstance(by, int) else terms_in(found).items()
 
@@ -232,6 +232,27 @@ def relation_of(atom: Atom) -> Size | None:
     if isinstance(atom, Remainder):
         return atom.dividend - atom.by * (atom.dividend // atom.by) - atom
     return None
+
+
+def recombined(size: Size) -> Size:
+    """The same sum, with what was taken apart by a division put together again where fewer divisions are left then."""
+    if isinstance(size, int):
+        return size
+    for product, factor in size.terms.items():
+        atom = product[0] if len(product) == 1 else None
+        if isinstance(atom, Remainder):
+            whole = size + factor * (atom.dividend - atom.by * (atom.dividend // atom.by) - atom)
+        elif isinstance(atom, Quotient) and isinstance(atom.by, int) and factor % atom.by == 0:
+            whole = size + factor // atom.by * (atom.dividend - atom.dividend % atom.by) - factor * atom
+        else:
+            continue
+        if _divisions(whole) < _divisions(size):
+            return recombined(whole)
+    return size
+
+
+def _divisions(size: Size) -> int:
+    return sum(isinstance(atom, Quotient | Remainder) for product in terms_of(size) for atom in product)
 
 
 # So many sums are written for one that is over extrema, itself included.
@@ -259,3 +280,27 @@ def _seen_from(operand: Size, atom: Maximum | Minimum) -> Size:
     if isinstance(atom, Maximum):
         return operand + maximum(*(each - operand for each in atom.sizes))
     return operand - maximum(*(operand - each for each in atom.sizes))
+
+
+def follows(goal: Size, facts: Sequence[Size]) -> bool:
+    """Whether a sum is 0 or more where each of `facts` is: by itself, or as it is no less than a multiple of a fact."""
+    return any(
+        _starts_at_zero(form) or any(_starts_at_zero(form - scale * f) for f in facts for scale in _scales(form, f))
+        for form in forms_of(goal)
+    )
+
+
+def _scales(goal: Size, fact: Size) -> Iterator[int]:
+    """By how much a fact is to be taken for a term of the goal to go away."""
+    factors: dict[int, None] = {}
+    terms = terms_of(goal)
+    for product, coefficient in terms_of(fact).items():
+        wanted = terms.get(product) if product else None
+        if wanted is not None and wanted % coefficient == 0:
+            factors[wanted // coefficient] = None
+    return (factor for factor in factors if factor > 0)
+
+
+def _starts_at_zero(size: Size) -> bool:
+    low = ends(size)[0]
+    return low is not None and is_nonnegative(low)

@@ -1,0 +1,304 @@
+"""What integer expressions are at one place of a function: sizes, under the conditions that hold there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from tirlite.analysis.definitions import Definition
+from tirlite.analysis.index_space import IndexSpace
+from tirlite.diag import KernelError
+from tirlite.ir import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    And,
+    Binary,
+    Buffer,
+    Call,
+    Compare,
+    Expr,
+    For,
+    IntImm,
+    LetExpr,
+    Load,
+    Max,
+    Min,
+    Node,
+    Not,
+    Op,
+    Or,
+    PrimFunc,
+    ShiftLeft,
+    ShiftRight,
+    Steps,
+    Var,
+    i64,
+    run,
+    walk,
+)
+from tirlite.ir.traps import trap_of
+from tirlite.record import record
+from tirlite.sizes import Dim, Size, ceildiv, maximum, minimum, substitute
+from tirlite.sizes.division import divisor_of
+from tirlite.sizes.poly import Atom, Terms, terms_of, varies
+from tirlite.sizes.unknown import Unknown, ends, follows, is_nonnegative, linear, unknowns_in
+
+FLIPPED: dict[type[Compare], type[Compare]] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
+# Facts that are kept in mind, the innermost ones.
+_MOST_FACTS = 16
+
+
+@record
+class Written:
+    """An expression, and of how many nodes it is."""
+
+    expr: Expr
+    cost: int
+
+
+NO_RISK: frozenset[object] = frozenset()
+
+
+class Place(IndexSpace):
+    """A place in a function that moves as the function is walked: through its definitions, into bodies and branches.
+
+    `exprs` says how each atom is written there. A `risk` is what may stop the kernel, or may have no value: what is
+    left out of a program must have none. A node's risks are known once it was `noted`, all below it before.
+    """
+
+    def __init__(self, func: PrimFunc) -> None:
+        super().__init__(func)
+        self.exprs: dict[Atom, Expr] = dict(self.extents.variables.items())
+        self.starts: dict[For, tuple[Size, Unknown]] = {}
+        self.costs: dict[Node, int] = {}
+        self.risks: dict[Node, frozenset[object]] = {}
+        self._tainted: set[Var] = set()
+        self._loading: set[Expr] = set()
+        self._facts: list[Size] = []
+        self._narrowed: dict[Atom, Size] = {}
+        self._memo: dict[Expr, Size] = {}
+        self.written: dict[Size, Written | None] = {}
+        self._steady: dict[object, Unknown] = {}
+        self._passing: dict[object, Unknown] = {}
+
+    def begin(self) -> None:
+        """Comes to another statement: what is loaded there is not what was loaded before."""
+        self._passing, self._memo, self.written = {}, {}, {}
+
+    def read(self, expr: Expr) -> Size:
+        """The value of an i64 expression: equal modulo 2**64, and equal where `is_exact` says so."""
+        return run(self._size(expr, None, None))
+
+    def proves(self, goal: Size) -> bool:
+        """Whether a size is 0 or more wherever the place is reached."""
+        return goal >= 0 if isinstance(goal, int) else follows(goal, self._facts) or is_nonnegative(goal)
+
+    def define(self, var: Var, value: Expr) -> None:
+        """Comes behind the definition of a variable."""
+        if self.risks[value]:
+            self._tainted.add(var)
+        self.read(var)
+
+    def enter(self, loop: For) -> None:
+        """Comes to the body of a loop, whose bounds were noted."""
+        value = self.read(loop.var)
+        counter = self.counter(loop)
+        start = value - loop.step * counter
+        shown = Unknown(loop.var.name, *ends(value), divisor=divisor_of(terms_of(value)) or 1)
+        self.exprs[shown] = loop.var
+        self.starts[loop] = start, shown
+        if abs(loop.step) == 1 and varies(stop := self.read(loop.stop)) and self.is_exact(stop):
+            self._facts = [*self._facts, loop.step * (stop - value) - 1][-_MOST_FACTS:]
+
+    def note(self, node: Expr) -> None:
+        """Keeps what a node costs and risks."""
+        below = [child for child in node.children() if isinstance(child, Expr)]
+        self.costs[node] = 1 + sum(self.costs[child] for child in below)
+        if _is_loading(node) or any(child in self._loading for child in below):
+            self._loading.add(node)
+        found = NO_RISK.union(*(self.risks[child] for child in below))
+        self.risks[node] = found | {self._key(node)} if self._is_risk(node) else found
+
+    def note_all(self, root: Expr) -> None:
+        """Keeps what the nodes of a new expression cost and risk."""
+        for node in reversed([node for node in walk(root) if isinstance(node, Expr) and node not in self.costs]):
+            self.note(node)
+
+    def covers(self, size: Size, risks: frozenset[object]) -> bool:
+        """Whether what a size is written with has all of these risks."""
+        if not risks:
+            return True
+        written = [self.exprs[unknown] for unknown in unknowns_in(size) if unknown in self.exprs]
+        return risks <= NO_RISK.union(*(self.risks.get(expr, NO_RISK) for expr in written))
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """What is assumed inside of this holds no longer behind it."""
+        kept = self._facts, self._narrowed, self._memo, self.written
+        self._memo, self.written = dict(self._memo), dict(self.written)
+        try:
+            yield
+        finally:
+            self._facts, self._narrowed, self._memo, self.written = kept
+
+    def assume(self, condition: Expr, *, holds: bool = True) -> None:
+        """Takes for granted that a condition holds, or that it does not."""
+        todo = [(condition, holds)]
+        while todo:
+            each, is_so = todo.pop()
+            if isinstance(each, Not):
+                todo.append((each.a, not is_so))
+            elif isinstance(each, And if is_so else Or):
+                todo += [(each.b, is_so), (each.a, is_so)]
+            elif isinstance(each, Compare) and each.a.dtype == i64:
+                for fact in self._compared(type(each) if is_so else FLIPPED[type(each)], each.a, each.b):
+                    self._learn(fact)
+
+    def _compared(self, kind: type[Compare], first: Expr, second: Expr) -> list[Size]:
+        """Sizes that are 0 or more where two values compare so."""
+        a, b = self.read(first), self.read(second)
+        if kind is NE or not (self.is_exact(a) and self.is_exact(b)):
+            return []
+        if any(not unknown.steady for size in (a, b) for unknown in unknowns_in(size)):
+            return []
+        if kind is EQ:
+            return [b - a, a - b]
+        return [(b - a if kind in (LT, LE) else a - b) - int(kind in (LT, GT))]
+
+    def _learn(self, fact: Size) -> None:
+        if isinstance(fact, int):
+            return
+        fact = substitute(fact, self._narrowed) if self._narrowed else fact
+        narrower = _narrower(fact)
+        if narrower is not None:
+            atom, new = narrower
+            if atom in self.exprs:
+                self.exprs[new] = self.exprs[atom]
+            change: dict[Atom, Size] = {atom: new + 0}
+            self._narrowed = {old: substitute(size, change) for old, size in self._narrowed.items()} | change
+            self._facts = [substitute(each, change) for each in self._facts]
+            fact = substitute(fact, change)
+        self._facts = [*self._facts, fact][-_MOST_FACTS:]
+        self._memo, self.written = {}, {}
+
+    def extremum(self, kind: type[Min | Max], a: Size, b: Size) -> Size:
+        if self._facts:
+            if self.proves(b - a):
+                return a if kind is Min else b
+            if self.proves(a - b):
+                return b if kind is Min else a
+        return minimum(a, b) if kind is Min else maximum(a, b)
+
+    def _size(self, expr: Expr, lane: Unknown | None, owner: Definition | None) -> Steps[Size]:
+        if isinstance(expr, IntImm):
+            return expr.value
+        if expr not in self._memo:
+            self._memo[expr] = yield super()._size(expr, lane, owner)
+        return self._memo[expr]
+
+    def _variable(self, var: Var) -> Steps[Size]:
+        size: Size = yield super()._variable(var)
+        return substitute(size, self._narrowed) if self._narrowed else size
+
+    def _new_variable(self, var: Var) -> Steps[Size]:
+        definition = self.definitions.of(var)
+        if definition is None or definition.value is None or var.dtype != i64:
+            size: Size = yield super()._new_variable(var)
+            if definition is None or definition.loop is None:
+                for unknown in unknowns_in(size):
+                    self.exprs[unknown] = var
+            return size
+        value: Size = yield self._size(definition.value, None, None)
+        if self.is_exact(value):
+            if var not in self._tainted and (isinstance(value, int) or value in self.extents.variables):
+                return value
+            found = Unknown(var.name, *ends(value), divisor=divisor_of(terms_of(value)) or 1)
+        else:
+            found = Unknown(var.name, i64.min, i64.max)
+        self.exprs[found] = var
+        return found + 0
+
+    def opaque(self, expr: Expr, owner: Definition | None) -> Size:
+        """An unknown that is written as `expr` is; equal ones are one, for as long as what they load stays as it is."""
+        key = self._key(expr)
+        known = self._steady.get(key) or self._passing.get(key)
+        if known is None:
+            low, high = (expr.dtype.min, expr.dtype.max) if expr.dtype.is_integer else (None, None)
+            is_steady = expr not in self._loading and (expr in self.costs or not any(map(_is_loading, walk(expr))))
+            known = Unknown("a value", low, high, steady=is_steady)
+            self.exprs[known] = expr
+            (self._steady if is_steady else self._passing)[key] = known
+        return known + 0
+
+    def _key(self, expr: Expr, depth: int = 8) -> object:
+        """Equal for expressions that are written alike, over variables of equal value."""
+        if isinstance(expr, IntImm):
+            return expr.dtype, expr.value
+        if isinstance(expr, Var | LetExpr) or depth == 0:
+            return expr
+        if isinstance(expr, Call) and expr.op is not Op.IF_THEN_ELSE and not expr.op.is_math:
+            return expr
+        if isinstance(expr, Load) and expr.buffer.volatile:
+            return expr
+        what: Buffer | Op | None = (
+            expr.buffer if isinstance(expr, Load) else expr.op if isinstance(expr, Call) else None
+        )
+        children = tuple(self._key(child, depth - 1) for child in expr.children() if isinstance(child, Expr))
+        return type(expr), expr.dtype, what, children
+
+    def _is_risk(self, node: Expr) -> bool:
+        if isinstance(node, Var):
+            return node in self._tainted
+        if isinstance(node, Load):
+            return True
+        if isinstance(node, Call):
+            return not (node.op.is_math or node.op is Op.IF_THEN_ELSE)
+        trap = trap_of(type(node), node.dtype) if isinstance(node, Binary) else None
+        if trap is None or not isinstance(node, Binary):
+            return False
+        if isinstance(node.b, IntImm):
+            return trap(node.dtype.scalar.min, node.b.value, None) is not None
+        if node.dtype != i64 or isinstance(node, ShiftLeft | ShiftRight):
+            return True
+        size = self.read(node.b)
+        return not (self.is_exact(size) and self.proves(size - 1))
+
+
+def _is_loading(node: Node) -> bool:
+    return isinstance(node, Load | Call)
+
+
+def _narrower(fact: Size) -> tuple[Atom, Atom] | None:
+    """The one dim or unknown that a fact is about, and another one in the bounds that it then has."""
+    parts = linear(fact)
+    if parts is None or isinstance(fact, int):
+        return None
+    if not parts.terms:
+        return _narrower_dim(fact.terms)
+    ((atom, factor), *more) = parts.terms.items()
+    if more or not isinstance(factor, int) or not isinstance(atom, Unknown):
+        return None
+    if factor > 0:
+        low = ceildiv(-parts.constant, factor)
+        return atom, replace(atom, low=low if atom.low is None else maximum(atom.low, low))
+    high = parts.constant // -factor
+    return atom, replace(atom, high=high if atom.high is None else minimum(atom.high, high))
+
+
+def _narrower_dim(terms: Terms) -> tuple[Atom, Atom] | None:
+    products = [product for product in terms if product]
+    if len(products) != 1 or len(products[0]) != 1 or not isinstance(dim := products[0][0], Dim):
+        return None
+    factor, constant = terms[products[0]], terms.get((), 0)
+    try:
+        if factor > 0:
+            return dim, replace(dim, min=max(dim.low, -(constant // factor)))
+        high = constant // -factor
+        return dim, replace(dim, max=high if dim.high is None else min(dim.high, high))
+    except KernelError:  # no value is left: what stands here is never reached
+        return None

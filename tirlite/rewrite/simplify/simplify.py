@@ -1,0 +1,209 @@
+"""A function in, the same with integers, conditions and loops as short as what is known around them allows out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import is_
+from typing import Any
+
+from tirlite.ir import (
+    And,
+    Assert,
+    Call,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    IntImm,
+    Let,
+    LetExpr,
+    Node,
+    Op,
+    Or,
+    PrimFunc,
+    SeqStmt,
+    Steps,
+    Stmt,
+    Var,
+    While,
+    rebuild,
+    run,
+    walk,
+)
+from tirlite.ir.demand import pass_call
+from tirlite.record import record
+from tirlite.rewrite.simplify.place import Place
+from tirlite.rewrite.simplify.rules import RULES
+
+# Called with the rule, and the expression before and after it.
+Observer = Callable[[str, Expr, Expr], None]
+
+
+@record
+class Simplify:
+    """Writes integer expressions, comparisons and conditions shorter, by the ranges of loops, the facts of dims and the
+    conditions around; takes out branches that are never taken and loops that never run, and loops around one iteration.
+
+    Nothing else changes: arithmetic on floats stays as it is, values are the same bit by bit, and what would stop the
+    kernel still does, as reads of memory that may be outside of it. Simplifying twice changes nothing.
+    """
+
+    name: str = "simplify"
+    observer: Observer | None = None
+
+    @pass_call
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        while True:
+            body = _Walk(Place(func), self.observer).block(func.body)
+            if body is func.body:
+                return func
+            func = func.replaced(body=body)
+
+
+def simplified(expr: Expr, observer: Observer | None = None) -> Expr:
+    """An expression as short as `Simplify` would write it where nothing is known but the facts of its dims."""
+    free = dict.fromkeys(node for node in walk(expr) if isinstance(node, Var) and node.dim is None)
+    bound = {node.var for node in walk(expr) if isinstance(node, LetExpr)}
+    func = PrimFunc("f", tuple(var for var in free if var not in bound), SeqStmt(()))
+    while True:
+        after = _Walk(Place(func), observer).expression(expr)
+        if after is expr:
+            return expr
+        expr = after
+
+
+class _Walk:
+    """One walk over a function or an expression, with the place that it is at."""
+
+    def __init__(self, place: Place, observer: Observer | None = None) -> None:
+        self._place = place
+        self._observer = observer
+
+    def block(self, body: SeqStmt) -> SeqStmt:
+        return run(self._block(body))
+
+    def expression(self, expr: Expr) -> Expr:
+        self._place.begin()
+        return run(self._expr(expr))
+
+    def _block(self, body: SeqStmt) -> Steps[SeqStmt]:
+        done: list[Stmt] = []
+        is_same = True
+        for stmt in body.stmts:
+            self._place.begin()
+            rule = _STATEMENTS.get(type(stmt), _Walk._other)
+            after: tuple[Stmt, ...] = yield rule(self, stmt)
+            is_same = is_same and len(after) == 1 and after[0] is stmt
+            done += after
+        return body if is_same else SeqStmt(tuple(done), span=body.span)
+
+    def _other(self, stmt: Stmt) -> Steps[tuple[Stmt, ...]]:
+        children = stmt.children()
+        done: list[Node | tuple[Stmt, ...]] = []
+        for child in children:
+            done.append((yield self._block(child) if isinstance(child, SeqStmt) else self._expr(child)))
+        after = stmt if all(map(is_, done, children)) else rebuild(stmt, done)
+        assert isinstance(after, Stmt)
+        return (after,)
+
+    def _let(self, stmt: Let) -> Steps[tuple[Stmt, ...]]:
+        after: tuple[Stmt, ...] = yield self._other(stmt)
+        assert isinstance(after[0], Let)
+        self._place.define(stmt.var, after[0].value)
+        return after
+
+    def _assert(self, stmt: Assert) -> Steps[tuple[Stmt, ...]]:
+        after: tuple[Stmt, ...] = yield self._other(stmt)
+        assert isinstance(after[0], Assert)
+        return () if isinstance(after[0].condition, IntImm) and after[0].condition.value else after
+
+    def _if(self, stmt: IfThenElse) -> Steps[tuple[Stmt, ...]]:
+        condition: Expr = yield self._expr(stmt.condition)
+        if isinstance(condition, IntImm):
+            return stmt.then_body.stmts if condition.value else stmt.else_body.stmts
+        bodies = []
+        for body, holds in ((stmt.then_body, True), (stmt.else_body, False)):
+            with self._place.inside():
+                self._place.assume(condition, holds=holds)
+                bodies.append((yield self._block(body)))
+        if not any(body.stmts for body in bodies) and not self._place.risks[condition]:
+            return ()
+        if condition is stmt.condition and bodies == [stmt.then_body, stmt.else_body]:
+            return (stmt,)
+        return (stmt.replaced(condition=condition, then_body=bodies[0], else_body=bodies[1]),)
+
+    def _while(self, stmt: While) -> Steps[tuple[Stmt, ...]]:
+        after: tuple[Stmt, ...] = yield self._other(stmt)
+        assert isinstance(after[0], While)
+        return () if isinstance(after[0].condition, IntImm) and not after[0].condition.value else after
+
+    def _for(self, stmt: For) -> Steps[tuple[Stmt, ...]]:
+        place = self._place
+        start: Expr = yield self._expr(stmt.start)
+        stop: Expr = yield self._expr(stmt.stop)
+        is_plain = stmt.kind is not ForKind.THREAD and not (place.risks[start] or place.risks[stop])
+        first, last = place.read(start), place.read(stop)
+        if is_plain and place.is_exact(first) and place.is_exact(last):
+            length = last - first if stmt.step > 0 else first - last
+            if place.proves(-length):
+                return ()
+            if place.proves(length - 1) and place.proves(abs(stmt.step) - length):
+                return (Let(stmt.var, start, span=stmt.span), *stmt.body.stmts)
+        with place.inside():
+            place.enter(stmt)
+            body: SeqStmt = yield self._block(stmt.body)
+        if start is stmt.start and stop is stmt.stop and body is stmt.body:
+            return (stmt,)
+        return (stmt.replaced(start=start, stop=stop, body=body),)
+
+    def _expr(self, node: Node) -> Steps[Expr]:
+        assert isinstance(node, Expr)
+        expr: Expr = node
+        place = self._place
+        if type(expr) in _SHORT_CIRCUITS and not (isinstance(expr, Call) and expr.op is not Op.IF_THEN_ELSE):
+            expr = yield self._guarded(expr)
+        elif children := expr.children():
+            done: list[Expr] = []
+            for child in children:
+                done.append((yield self._expr(child)))
+                if isinstance(expr, LetExpr) and child is expr.value:
+                    place.define(expr.var, done[0])
+            expr = _with_parts(expr, done)
+        place.note(expr)
+        rule = RULES.get(type(expr)) if expr.dtype.lanes == 1 else None
+        after = expr if rule is None else rule(expr, place)
+        if after is not expr:
+            place.note_all(after)
+            if self._observer is not None and rule is not None:
+                self._observer(rule.__name__, expr, after)
+        return after
+
+    def _guarded(self, expr: Expr) -> Steps[Expr]:
+        """An expression of which some parts are evaluated only where the first one holds, or does not."""
+        first, *rest = expr.children()
+        condition: Expr = yield self._expr(first)
+        done = [condition]
+        for part, holds in zip(rest, (not isinstance(expr, Or), False), strict=False):
+            with self._place.inside():
+                self._place.assume(condition, holds=holds)
+                done.append((yield self._expr(part)))
+        return _with_parts(expr, done)
+
+
+def _with_parts(expr: Expr, parts: list[Expr]) -> Expr:
+    if all(map(is_, parts, expr.children())):
+        return expr
+    rebuilt = rebuild(expr, parts)
+    assert isinstance(rebuilt, Expr)
+    return rebuilt
+
+
+_SHORT_CIRCUITS = frozenset((And, Or, Call))
+
+_STATEMENTS: Mapping[type[Stmt], Callable[[_Walk, Any], Steps[tuple[Stmt, ...]]]] = {
+    Let: _Walk._let,
+    Assert: _Walk._assert,
+    IfThenElse: _Walk._if,
+    While: _Walk._while,
+    For: _Walk._for,
+}
