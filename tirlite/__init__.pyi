@@ -96,6 +96,15 @@ def unroll(start: Number, stop: Number = ..., step: int = 1, /) -> Iterator[Expr
 def reduce(start: Number, stop: Number = ..., step: int = 1, /) -> Iterator[Expr]:
     """A range whose iterations combine values, and may be regrouped: `for i in tl.reduce(n): total += x[i]`."""
 
+def argmax(best: tuple[Number, Number], other: tuple[Number, Number], /) -> tuple[Expr, Expr]:
+    """The pair of a value and its place that has the larger value: `top, at = tl.argmax((top, at), (x[i], i))`.
+
+    nan is larger than all else, and of equal values the one at the lower place is taken.
+    """
+
+def argmin(best: tuple[Number, Number], other: tuple[Number, Number], /) -> tuple[Expr, Expr]:
+    """The pair of a value and its place that has the smaller value; nan is smaller than all else."""
+
 def thread(tag: str, extent: Number) -> Iterator[Expr]:
     """The iterations from 0 to below `extent`, bound to a thread axis: `tl.thread("threadIdx.x", 32)`."""
 

@@ -7,8 +7,10 @@ throughout, and read for that alone, or else each iteration has elements of its 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from math import inf
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from tirlite.analysis.definitions import Definitions
 from tirlite.analysis.loop_accesses import Key, LoopAccesses
@@ -24,16 +26,21 @@ from tirlite.ir import (
     FloatImm,
     For,
     IntImm,
+    Let,
     Load,
     Max,
     Min,
     Mul,
     Neg,
+    Select,
     Stmt,
     Store,
     Sub,
+    Var,
     structural_equal,
+    walk,
 )
+from tirlite.ir.arg_extremum import comes_first
 from tirlite.record import record
 
 Operation: TypeAlias = type[Binary]
@@ -61,10 +68,31 @@ class Update:
 
 
 @record(eq=False)
+class PairUpdate:
+    """Two stores keep the pair of a value and its place that comes first, as `tl.argmax` or, with Min, `tl.argmin`.
+
+    `values` are the lets that hold what they store; `elements` is the pair that was there, `operands` the other one.
+    """
+
+    stores: tuple[Store, Store]
+    values: tuple[Let, Let]
+    operation: type[Max] | type[Min]
+    elements: tuple[Load, Load]
+    operands: tuple[Expr, Expr]
+
+    @property
+    def store(self) -> Store:
+        return self.stores[0]
+
+
+AnyUpdate: TypeAlias = Update | PairUpdate
+
+
+@record(eq=False)
 class Reading:
     """`stmt` reads what `update` combines into."""
 
-    update: Update
+    update: AnyUpdate
     stmt: Stmt
 
 
@@ -109,6 +137,26 @@ def _is_element(expr: Expr, store: Store) -> bool:
     return all(a is b or structural_equal(a, b) for a, b in zip(expr.indices, store.indices, strict=True))
 
 
+def _pair_updates(loop: For) -> Iterator[PairUpdate]:
+    """The pair updates that a loop's body makes itself, each written as the language writes it."""
+    lets = {stmt.var: stmt for stmt in loop.body.stmts if isinstance(stmt, Let) and isinstance(stmt.value, Select)}
+    stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store) and stmt.value in lets]
+    for one, two in pairwise(stores):
+        values = lets[cast(Var, one.value)], lets[cast(Var, two.value)]
+        choices = [cast(Select, each.value) for each in values]
+        if not all(_is_element(choice.if_false, store) for choice, store in zip(choices, (one, two), strict=True)):
+            continue
+        value, place = (choice.if_true for choice in choices)
+        best, at = (cast(Load, choice.if_false) for choice in choices)
+        mentioned = {node.buffer for each in (value, place) for node in walk(each) if isinstance(node, Load)}
+        if not place.dtype.is_integer or place.dtype.is_bool or mentioned & {best.buffer, at.buffer}:
+            continue
+        for operation in (Max, Min):
+            wanted = comes_first(operation, value, place, best, at)
+            if all(structural_equal(choice.condition, wanted) for choice in choices):
+                yield PairUpdate((one, two), values, operation, (best, at), (value, place))
+
+
 def neutral(operation: Operation, dtype: DType) -> Expr:
     """The scalar that changes nothing that it is combined with. Of float sums it is -0.0: 0.0 would change -0.0."""
     if dtype.is_float:
@@ -117,28 +165,30 @@ def neutral(operation: Operation, dtype: DType) -> Expr:
     return IntImm(dtype, ends.get(operation, int(operation is Mul)))
 
 
-def updates_in(loop: For, definitions: Definitions) -> tuple[Update, ...] | Obstacle:
+def updates_in(loop: For, definitions: Definitions) -> tuple[AnyUpdate, ...] | Obstacle:
     """The updates of buffers from outside of the loop; else what stands against regrouping its iterations.
 
     For functions in normal form.
     """
     accesses = LoopAccesses(loop, definitions)
-    found: dict[Key, list[Update]] = {}
+    found: dict[Key, list[AnyUpdate]] = {}
+    pairs = {store: update for update in _pair_updates(loop) for store in update.stores}
+    own_lets = {(let, element.buffer) for pair in pairs.values() for let in pair.values for element in pair.elements}
     for access in accesses.found:
         if not access.is_write or accesses.are_apart(access.buffer):
             continue
-        update = update_of(access.node) if isinstance(access.node, Store) else None
+        update = (pairs.get(access.node) or update_of(access.node)) if isinstance(access.node, Store) else None
         others = found.setdefault(accesses.key(access), [])
         if update is None:
             return Mixture(others[0].store, access.stmt) if others else Carried(access.buffer, access.stmt)
-        if others and others[0].operation is not update.operation:
+        if others and (type(others[0]), others[0].operation) != (type(update), update.operation):
             return Mixture(others[0].store, access.stmt)
         others.append(update)
-    own = {update.element for updates in found.values() for update in updates}
+    own = {update.element for updates in found.values() for update in updates if isinstance(update, Update)}
     for access in accesses.found:
         key = accesses.key(access)
         if access.node in own:
             own.remove(access.node)
-        elif not access.is_write and key in found:
+        elif not access.is_write and key in found and (access.stmt, access.buffer) not in own_lets:
             return Reading(found[key][0], access.stmt)
-    return tuple(update for updates in found.values() for update in updates)
+    return tuple(dict.fromkeys(update for updates in found.values() for update in updates))

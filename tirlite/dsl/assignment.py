@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from tirlite.diag import KernelError, Message, Span
 from tirlite.dsl.calls import CallSite
@@ -148,15 +149,23 @@ class Assignments:
             raise NotInKernels("an assignment to several targets", instead, span=self._span(stmt)).error()
         for name in names_in(target):
             self.check(name.id, Use.SCALAR, self._span(name))
-        from tirlite.dsl.static import unpacked
-
-        values = unpacked(self._expressions.value(stmt.value, alone=True), len(target.elts), span)
+        values = self._several(stmt.value, len(target.elts), span)
         held = [self._held(each) for each in values]
         for part, value in zip(target.elts, held, strict=True):
             if isinstance(part, ast.Name):
                 self._bind(part.id, stmt, value, span, self._span(stmt))
             else:
                 self._to_element(part, value, span, self._span(stmt))
+
+    def _several(self, node: ast.Call, count: int, span: Span) -> Sequence[object]:
+        """The values of a call that has several."""
+        from tirlite.dsl.static import unpacked
+
+        if (site := self._expressions.named_call(("argmax", "argmin"), node)) is not None:
+            from tirlite.dsl.arg_extremum import pair_of
+
+            return unpacked(pair_of(node, site, self._expressions), count, span)
+        return unpacked(self._expressions.value(node, alone=True), count, span)
 
     def _held(self, value: object) -> object:
         """`value` under a name, unless nothing can change it."""

@@ -136,6 +136,8 @@ def misplaced(word: Word, span: Span) -> Exception:
         advice = f"write `for i in {name}({args}):`"
     elif word.name in DECLARATIONS:
         advice = f"give it a name, on a line of its own: `a = {name}(...)`"
+    elif word.name in ("argmax", "argmin"):
+        advice = f"write `top, at = {name}((top, at), (x[i], i))`"
     elif word.name == "attr":
         advice = 'write `with tl.attr(buffer, "double_buffer"):`'
     elif word.name == "call":

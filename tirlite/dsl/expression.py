@@ -297,9 +297,13 @@ class Expressions:
         return self.calls_one_of(DECLARATIONS, node)
 
     def calls_one_of(self, words: Sequence[str], node: ast.expr) -> bool:
-        """Whether `node` is a call of one of these words, told by the names alone, before anything is translated."""
+        """Whether `node` is a call of one of these words."""
+        return self.named_call(words, node) is not None
+
+    def named_call(self, words: Sequence[str], node: ast.expr) -> str | None:
+        """The one of these words that `node` calls, told by the names alone, before anything is translated."""
         if not isinstance(node, ast.Call):
-            return False
+            return None
         function, found = node.func, None
         if isinstance(function, ast.Name) and function.id not in self.local:
             found = self.surroundings.find(function.id)
@@ -307,7 +311,7 @@ class Expressions:
             base = self.surroundings.find(function.value.id)
             if function.value.id not in self.local and is_tl(base):
                 found = named(function.attr)
-        return isinstance(found, Word) and found.name in words
+        return found.name if isinstance(found, Word) and found.name in words else None
 
     def word_call(self, node: ast.expr) -> CallSite | None:
         """The call of a word that `node` is, if it is one: what a `for` goes over, what a `with` holds."""

@@ -29,13 +29,14 @@ class Word:
 LOOPS: Mapping[str, ForKind] = {kind.value.removeprefix("tl."): kind for kind in ForKind}
 DECLARATIONS = ("alloc", "view")
 _FORMS = ("attr", "allow", "static", "let", "select", "if_then_else", "ramp", "broadcast", "truncdiv", "truncmod")
+_PAIRS = ("argmax", "argmin")
 _CALLS = ("call", "checked", "address_of", "access_ptr", "call_extern", "barrier")
 _HEADER = ("dim", "dims", "out", "buffer", "kernel", "inline")
 
 MATH: Mapping[str, Word] = {op.label: Word(op.label, op) for op in Op if op.is_math and not op.is_fast}
 RANGE, MIN, MAX = Word("range"), Word("min"), Word("max")
 WORDS: Mapping[str, Word] = {
-    **{name: Word(name) for name in (*LOOPS, *DECLARATIONS, *_FORMS, *_CALLS) if name != RANGE.name},
+    **{name: Word(name) for name in (*LOOPS, *DECLARATIONS, *_FORMS, *_PAIRS, *_CALLS) if name != RANGE.name},
     **MATH,
 }
 TYPES = {dtype.name: dtype for dtype in SCALARS}

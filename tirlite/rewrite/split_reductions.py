@@ -6,12 +6,9 @@ from collections.abc import Iterator
 
 from tirlite.analysis.definitions import Definitions
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.reductions import Update, neutral, updates_in
+from tirlite.analysis.reductions import AnyUpdate, PairUpdate, updates_in
 from tirlite.ir import (
     GE,
-    Allocate,
-    Broadcast,
-    Buffer,
     Expr,
     For,
     ForKind,
@@ -34,6 +31,7 @@ from tirlite.ir import (
 from tirlite.record import record
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
 from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.partials import partials_of
 from tirlite.rewrite.pipeline import FactsPass
 
 # The partial results of one sum fill four vectors of 512 bits, or more that are narrower, on every machine alike: the
@@ -81,29 +79,29 @@ def _split(loop: For, definitions: Definitions) -> Stmt | tuple[Stmt, ...]:
         return serial
 
 
-def _moves(update: Update, loop: For) -> bool:
+def _moves(update: AnyUpdate, loop: For) -> bool:
     """Whether iterations combine into different elements, or into one that is volatile."""
     inside = {loop.var, *(stmt.var for stmt in loop.body.stmts if isinstance(stmt, Let))}
     written = {stmt.buffer for stmt in loop.body.stmts if isinstance(stmt, Store)}
-    nodes = [node for index in update.store.indices for node in walk(index)]
-    is_vector = update.store.value.dtype.lanes > 1
-    changes = any(node in inside or (isinstance(node, Load) and node.buffer in written) for node in nodes)
-    return is_vector or changes or update.store.buffer.volatile
+    for store in update.stores if isinstance(update, PairUpdate) else (update.store,):
+        nodes = [node for index in store.indices for node in walk(index)]
+        changes = any(node in inside or (isinstance(node, Load) and node.buffer in written) for node in nodes)
+        if store.value.dtype.lanes > 1 or changes or store.buffer.volatile:
+            return True
+    return False
 
 
 class _Split:
     """What one loop becomes."""
 
-    def __init__(self, loop: For, updates: tuple[Update, ...]) -> None:
+    def __init__(self, loop: For, updates: tuple[AnyUpdate, ...]) -> None:
         self.loop = loop
-        width = max(update.store.buffer.dtype.bytes for update in updates)
+        width = max(stmt.buffer.dtype.bytes for stmt in loop.body.stmts if isinstance(stmt, Store))
         self.most = min(_MOST_LANES, _PARTIAL_BYTES // width)
         self.few = self.most // _PER_VECTOR
-        self.partials = {
-            update: Buffer("partial", update.store.buffer.dtype, (const(self.most, i64),), "local")
-            for update in updates
-        }
-        self.by_store = {update.store: update for update in updates}
+        self.partials = [partials_of(update, self.most) for update in updates]
+        # The first of the stores that make an update is where it is made.
+        self.replaced = {stmt: each for each in self.partials for stmt in each.replaced}
 
     def statements(self) -> Iterator[Stmt]:
         """The loops over vectors, and the serial one over the rest. Raises NotVector."""
@@ -123,43 +121,26 @@ class _Split:
     def vectors(self, count: Expr) -> Iterator[Stmt]:
         if isinstance(count, IntImm) and count.value < self.few:
             return
-        for update, partial in self.partials.items():
-            yield Allocate(partial)
-            start = neutral(update.operation, partial.dtype)
-            yield Store(partial, (_lanes(0, self.most),), Broadcast(start, self.most))
+        for partial in self.partials:
+            yield from partial.start()
         begin = self.loop.start
         for lanes in (self.most, self.few):
             end = last_whole(self.loop, count, lanes)
             yield self.over_vectors(lanes, begin, end)
             begin = end
-        for update, partial in self.partials.items():
-            yield from _combined(update, partial, self.most)
+        for partial in self.partials:
+            yield from partial.combined()
 
     def over_vectors(self, lanes: int, begin: Expr, end: Expr) -> Stmt:
         """The loop from `begin` to `end`, so many iterations at a time."""
         at = Var(self.loop.var.name)
         vectors = Lanes(lanes, {self.loop.var: Ramp(at, const(1, i64), lanes)})
-        body = SeqStmt(tuple(self.statement(stmt, vectors) for stmt in self.loop.body.stmts))
+        body = SeqStmt(tuple(made for stmt in self.loop.body.stmts for made in self.statement(stmt, vectors)))
         return For(at, begin, end, body, step=lanes)
 
-    def statement(self, stmt: Stmt, vectors: Lanes) -> Stmt:
-        if isinstance(stmt, Store) and (update := self.by_store.get(stmt)) is not None:
-            partial, lanes = self.partials[update], _lanes(0, vectors.lanes)
-            operand = vectors.spread(vectors.of(update.operand))
-            return Store(partial, (lanes,), update.operation(partial[lanes], operand), span=stmt.span)
-        return vectors.statement(stmt)
-
-
-def _combined(update: Update, partial: Buffer, lanes: int) -> Iterator[Stmt]:
-    """The partial results combined by halves, and then with what was there before the loop."""
-    operation, store = update.operation, update.store
-    while lanes > 2:
-        lanes //= 2
-        low, high = _lanes(0, lanes), _lanes(lanes, lanes)
-        yield Store(partial, (low,), operation(partial[low], partial[high]))
-    whole = operation(partial[const(0, i64)], partial[const(1, i64)])
-    yield Store(store.buffer, store.indices, operation(update.element, whole), span=store.span)
-
-
-def _lanes(start: int, lanes: int) -> Ramp:
-    return Ramp(const(start, i64), const(1, i64), lanes)
+    def statement(self, stmt: Stmt, vectors: Lanes) -> Iterator[Stmt]:
+        partial = self.replaced.get(stmt)
+        if partial is None:
+            yield vectors.statement(stmt)
+        elif stmt is partial.replaced[0]:
+            yield from partial.taken(vectors)

@@ -1,0 +1,88 @@
+"""tl.argmax and tl.argmin: NumPy's answer in any grouping."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+
+n, m = tl.dims("n m")
+
+
+@tl.kernel
+def both(x: tl.f32[n], places: tl.out[tl.i64[2]], values: tl.out[tl.f32[2]]):
+    high = tl.f32(-inf)
+    high_at = tl.i64(0)
+    for i in tl.reduce(n):
+        high, high_at = tl.argmax((high, high_at), (x[i], i))
+    low = tl.f32(inf)
+    low_at = tl.i64(0)
+    for i in tl.reduce(n):
+        low, low_at = tl.argmin((low, low_at), (x[i], i))
+    places[0] = high_at
+    places[1] = low_at
+    values[0] = high
+    values[1] = low
+
+
+@tl.kernel
+def rows(x: tl.i16[n, m], y: tl.out[tl.i32[n]]):
+    for i in range(n):
+        top = x[i, 0] + tl.i16(0)
+        at = tl.i32(0)
+        for j in tl.reduce(1, m):
+            top, at = tl.argmax((top, at), (x[i, j], tl.i32(j)))
+        y[i] = at
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 31, 32, 33, 64, 100])
+def test_ties_nan_and_infinities(size: int) -> None:
+    rng = np.random.default_rng(size)
+    plain = rng.integers(-2, 3, size).astype(np.float32)
+    one_nan, nans = plain.copy(), plain.copy()
+    one_nan[rng.integers(size)] = nan
+    nans[rng.integers(size, size=3)] = nan
+    for x in (plain, one_nan, nans, np.full(size, -inf, np.float32), np.full(size, inf, np.float32)):
+        for run in (both, both.interpret, tl.compile(both.lowered).interpret):
+            places, values = run(x)
+            assert tuple(places) == (np.argmax(x), np.argmin(x))
+            np.testing.assert_array_equal(values, [x.max(), x.min()])
+
+
+def test_integers_along_rows() -> None:
+    for size in (1, 5, 40, 130):
+        x = np.random.default_rng(size).integers(-5, 5, (3, size)).astype(np.int16)
+        np.testing.assert_array_equal(rows(x), x.argmax(1))
+
+
+def test_such_loops_go_by_vectors() -> None:
+    assert "tl.ramp" in str(rows.lowered)
+    assert str(both.lowered).count("partial") > 20
+
+
+@pytest.mark.parametrize(
+    ("code", "update"),
+    [
+        ("reduction-carried", "top, at = tl.argmax((top, at), (x[i] + tl.f32(at), i))"),
+        ("reduction-mixture", "top, at = tl.argmax((top, at), (x[i], i))\n        at += 1"),
+        ("reduction-carried", "top, at = tl.argmax((x[i], i), (top, at))"),
+    ],
+)
+def test_what_is_no_update_of_a_pair_is_refused(code: str, update: str) -> None:
+    source = f"""
+n = tl.dim("n")
+
+@tl.kernel
+def f(x: tl.f32[n], y: tl.f32[1]):
+    top = tl.f32(0)
+    at = tl.i64(0)
+    for i in tl.reduce(n):
+        {update}
+    y[0] = top
+"""
+    with pytest.raises(tl.KernelError) as caught:
+        _ = tl.compile(tl.parse(source)).lowered
+    assert caught.value.code == code
