@@ -13,9 +13,9 @@ from tirlite import analysis
 from tirlite.analysis import Extents
 from tirlite.ir import Allocate, Buffer, For, PrimFunc, SeqStmt, Stmt, View, statements, walk
 from tirlite.plan import Plan, in_place, slots
-from tirlite.plan.best_fit import Occupancy
 from tirlite.plan.layout import Placement
-from tirlite.plan.slots import Slot
+from tirlite.plan.slots.fit import Occupancy
+from tirlite.plan.slots.slots import Slot
 from tirlite.plan.strategies import tvm
 from tirlite.rewrite import planned_storage, storage_rewrite
 from tirlite.rewrite.storage_problem import StorageProblem

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from tirlite.plan import Counterexample, Fault, Placement, Plan, Pool, Problem, Region, Request, check, solve
-from tirlite.plan.addresses import addresses
+from tirlite.plan.layout import addresses
 from tirlite.sizes import Dim, maximum, prove_le
 
 check_module = import_module("tirlite.plan.check")  # the package has a function of this name

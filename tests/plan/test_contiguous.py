@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from tirlite.plan import Plan, PlanCache, Pool, Problem, Request, lower_bound, read_csv, solve, write_csv
-from tirlite.plan.drawing import chart_of
+from tirlite.plan.report.chart import chart_of
 
 ALIGNED = """\
 id,lower,upper,size,alignment

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from tirlite.plan import Pool, Problem, Request, lower_bound, solve
-from tirlite.plan.slot_bound import SlotBound, slot_bound
+from tirlite.plan.strategies.auto import SlotBound, slot_bound
 from tirlite.sizes import Dim
 
 

@@ -5,7 +5,7 @@ from random import Random
 from blocks_apart import overlapping
 
 from tirlite.plan.pack.blocks import Block, Piece, sections_of, top_of
-from tirlite.plan.pack.split import part_of_largest, split
+from tirlite.plan.pack.many.split import part_of_largest, split
 from tirlite.plan.pack.sweep import sweep
 
 

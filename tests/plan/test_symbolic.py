@@ -7,11 +7,9 @@ import pytest
 
 from tirlite.plan import Ok, Problem, Request, check, lower_bound, solve
 from tirlite.plan.in_place import handover
+from tirlite.plan.order import drawn
 from tirlite.plan.pack.blocks import Block, Piece, sections_of
-from tirlite.plan.pack.covered import Cover
-from tirlite.plan.pack.fronts import fronts_of
-from tirlite.plan.pack.products import Products
-from tirlite.plan.samples import drawn
+from tirlite.plan.pack.symbolic.vectors import Cover, Products, fronts_of
 from tirlite.sizes import Dim, Proof, alternatives, evaluate, prove_le
 
 n, m, k = Dim("n", min=2), Dim("m", multiple_of=8), Dim("k", max=512)

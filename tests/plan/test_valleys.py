@@ -5,9 +5,9 @@ from random import Random
 import pytest
 
 from tirlite.plan.pack.blocks import Block, Piece, sections_of, top_of
+from tirlite.plan.pack.many.valleys import valleys
 from tirlite.plan.pack.skyline import Skyline, Work
 from tirlite.plan.pack.sweep import sweep
-from tirlite.plan.pack.valleys import valleys
 
 
 def crowd(seed, count, aligns=(1,)):

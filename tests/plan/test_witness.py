@@ -1,7 +1,7 @@
 """Witnesses: a time at which more is live than there is room for, also for some values of the dims, also by padding."""
 
 from tirlite.plan import Pool, Problem, Request
-from tirlite.plan.witness import Witness, witness
+from tirlite.plan.report.witness import Witness, witness
 from tirlite.sizes import Dim
 
 

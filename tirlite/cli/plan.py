@@ -131,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _of_table(arguments: argparse.Namespace, fitting: FirstFit) -> tuple[Problem, Plan]:
     from tirlite.cli.plan_report import failure_json
-    from tirlite.plan.witness import refuse_impossible
+    from tirlite.plan.report.witness import refuse_impossible
 
     if arguments.dim:
         raise BadPlanOption("--dim", arguments.dim[0], "--bind gives values to the names in a table").error()
@@ -301,7 +301,7 @@ def _write(problem: Problem, plan: Plan, arguments: argparse.Namespace) -> None:
 def _refuse_unsafe(problem: Problem, plan: Plan) -> None:
     """Checks the addresses of slots once more as those of one arena, which padding between them has made larger."""
     from tirlite.plan import Plan, solve
-    from tirlite.plan.addresses import addresses
+    from tirlite.plan.layout import addresses
 
     if len(plan.pools) > 1 and not problem.dims:
         (memory,) = problem.memories

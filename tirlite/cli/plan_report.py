@@ -7,8 +7,8 @@ import shutil
 
 from tirlite.diag import TirliteError
 from tirlite.plan import Plan, Problem, lower_bound, solve
-from tirlite.plan.addresses import addresses
-from tirlite.plan.witness import Witness, witness
+from tirlite.plan.layout import addresses
+from tirlite.plan.report.witness import Witness, witness
 from tirlite.show import Piece, block, folded, page, picture, table
 from tirlite.sizes import Size
 

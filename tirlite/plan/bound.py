@@ -10,9 +10,9 @@ from operator import neg
 
 from tirlite.plan.in_place import Handover, grouped, possible
 from tirlite.plan.layout import total_of
+from tirlite.plan.order import samples
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Interval, Request
-from tirlite.plan.samples import samples
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, evaluate, maximum, minimum
 

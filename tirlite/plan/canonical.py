@@ -15,10 +15,9 @@ from tirlite.diag import TirliteError
 from tirlite.plan.check import check
 from tirlite.plan.decision import Decision
 from tirlite.plan.layout import Placement, Region
-from tirlite.plan.order import Order
+from tirlite.plan.order import Order, drawn, samples
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
-from tirlite.plan.samples import drawn, samples
 from tirlite.record import record
 from tirlite.sizes import Dim, Proof, Size, dims_of, prove_le, substitute
 from tirlite.sizes.poly import Atom, inside_out, terms_of

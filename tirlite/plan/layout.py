@@ -185,3 +185,17 @@ def _placement(name: str, given: object) -> Placement:
                 return Placement(pool, as_size(offset))
     wanted = "the name of a pool and an offset in bytes"
     raise PlanArgument("Plan.of", f"placements[{name!r}]", wanted, shown(given)[:60]).error()
+
+
+@record
+class Addresses:
+    """`of[id]` is the address of a request in its memory, `ends[memory]` the bytes in use there, both from 0."""
+
+    of: Mapping[str, Size]
+    ends: Mapping[str, Size]
+
+
+def addresses(layout: Layout) -> Addresses:
+    """Addresses when the pools of the plan stand in their memories one behind the other, each aligned."""
+    row = layout.row
+    return Addresses({name: row.starts[p.pool] + p.offset for name, p in layout.placements.items()}, row.ends)

@@ -92,7 +92,7 @@ class Plan(Layout):
     @public
     def explain(self, first: str | None = None, second: str | None = None) -> str:
         """Who shares with whom and why, and for each pair of up to 12 why or why not; or, with two ids, for these."""
-        from tirlite.plan.report import explain_all, explain_pair
+        from tirlite.plan.report.words import explain_all, explain_pair
 
         if first is not None and second is not None:
             return explain_pair(self, first, second)
@@ -102,7 +102,7 @@ class Plan(Layout):
     def to_text(self, binding: Mapping[K, SupportsIndex] | None = None, *, width: int = 72, height: int = 20) -> str:
         """A chart of offsets over time, in letters. Symbolic sizes are drawn at `binding`, or at middling values."""
         demand_extents("Plan.to_text", width=width, height=height)
-        from tirlite.plan.drawing import chart_of
+        from tirlite.plan.report.chart import chart_of
         from tirlite.show import chart_text
 
         values = bound("Plan.to_text", self.problem.dims, binding, {})
@@ -111,7 +111,7 @@ class Plan(Layout):
     @public
     def to_svg(self, binding: Mapping[K, SupportsIndex] | None = None) -> str:
         """A chart of offsets over time, as SVG. Symbolic sizes are drawn at `binding`, or at middling values."""
-        from tirlite.plan.drawing import chart_of
+        from tirlite.plan.report.chart import chart_of
         from tirlite.show import chart_svg
 
         values = bound("Plan.to_svg", self.problem.dims, binding, {})
@@ -119,7 +119,7 @@ class Plan(Layout):
 
     def to_json(self) -> str:
         """The plan as JSON, with its problem and its figures."""
-        from tirlite.plan.plan_json import layout_to_json
+        from tirlite.plan.tables.plan_json import layout_to_json
 
         sizes = {"total": self.total, "lower_bound": self.lower_bound, "open_bound": self.open_bound}
         return layout_to_json(self, sizes, {"gap": self.gap, "proved_optimal": self.proved_optimal})
@@ -128,18 +128,18 @@ class Plan(Layout):
     @public
     def from_json(cls, text: str) -> Plan:
         """The plan that `to_json` wrote, over dims of the same names and facts."""
-        from tirlite.plan.plan_json import layout_from_json
+        from tirlite.plan.tables.plan_json import layout_from_json
 
         return cls.from_layout(layout_from_json(text))
 
     def __str__(self) -> str:
-        from tirlite.plan.report import summary
+        from tirlite.plan.report.words import summary
 
         return summary(self, self.lower_bound, self.gap)
 
     def styled(self) -> Styled:
         """What `print` shows, in pieces with roles: `tirlite.show.write` colours it where the terminal has colours."""
-        from tirlite.plan.report import styled
+        from tirlite.plan.report.words import styled
 
         return styled(str(self))
 

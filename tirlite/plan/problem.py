@@ -20,7 +20,7 @@ from tirlite.sizes.dim import contradiction
 from tirlite.sizes.poly import is_of_sympy
 
 if TYPE_CHECKING:
-    from tirlite.plan.csv_table import CsvTable
+    from tirlite.plan.tables.csv_table import CsvTable
 
 Part = TypeVar("Part", Request, Pool)
 K = TypeVar("K")
@@ -179,7 +179,7 @@ class Problem:
 
     def to_json(self) -> str:
         """The problem as JSON: sizes are numbers, or text over the dims, which are listed with their facts."""
-        from tirlite.plan.problem_json import Parts, text_of
+        from tirlite.plan.tables.problem_json import Parts, text_of
 
         return text_of(Parts(self.requests, self.pools, self.in_place, self.facts, self.contiguous), self.dims)
 
@@ -187,7 +187,7 @@ class Problem:
     @public
     def from_json(cls, text: str) -> Problem:
         """The problem that `to_json` wrote, over dims of the same names and facts."""
-        from tirlite.plan.problem_json import from_text
+        from tirlite.plan.tables.problem_json import from_text
 
         return cls(*from_text(text))
 

@@ -233,7 +233,7 @@ def _offset_span(problem: Problem, name: str) -> Span | None:
 
 
 def _over_capacity(problem: Problem, plan: Plan, verdict: Counterexample) -> Message:
-    from tirlite.plan.witness import largest_of, live_at
+    from tirlite.plan.report.witness import largest_of, live_at
 
     memory = verdict.memory
     inside = [r for r in problem.requests if plan.pools[plan.placements[r.id].pool].memory == memory]

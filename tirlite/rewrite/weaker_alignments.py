@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from tirlite.ir import PrimFunc, calls_in
 from tirlite.plan import Plan, Request, StorageScope
-from tirlite.plan.samples import samples
+from tirlite.plan.order import samples
 from tirlite.rewrite.storage_problem import LINE_BYTES, StorageProblem, least_alignment
 from tirlite.sizes import Proof, evaluate, prove_divides, prove_le
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from tirlite.graph.op import Attrs
 from tirlite.ir import DType
 from tirlite.ir.dtype import dtype_of
-from tirlite.plan.problem_json import read_size, size_json
+from tirlite.plan.tables.problem_json import read_size, size_json
 from tirlite.sizes import Dim, Poly, Size
 
 Names: TypeAlias = Mapping[Dim, str]

@@ -13,7 +13,7 @@ from tirlite.graph.order.search import order_of
 from tirlite.graph.order.tasks import Task, Tasks
 from tirlite.graph.program import Block, Branches, Program
 from tirlite.ir import Steps, run
-from tirlite.plan.samples import samples
+from tirlite.plan.order import samples
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, dims_of, evaluate
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tirlite.plan.in_place import Group, Handover, grouped
+from tirlite.plan.order import Binding
 from tirlite.plan.pack.blocks import Block, Piece, top_of
 from tirlite.plan.pack.portfolio import pack_blocks
-from tirlite.plan.pack.symbolic import Slots, pack_groups
+from tirlite.plan.pack.symbolic.groups import Slots, pack_groups
 from tirlite.plan.request import Request
-from tirlite.plan.samples import Binding
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.limits import Limits
 from tirlite.record import record

@@ -8,15 +8,14 @@ from operator import add
 from random import Random
 
 from tirlite.plan.pack.blocks import Block, Sections, sections_of, top_of
-from tirlite.plan.pack.bundles import Bundles
-from tirlite.plan.pack.filled import fillings
 from tirlite.plan.pack.first_fit import first_fit, meetings
-from tirlite.plan.pack.mend import mended
+from tirlite.plan.pack.many.filled import fillings
+from tirlite.plan.pack.many.mend import mended
+from tirlite.plan.pack.many.split import part_of_largest, split
+from tirlite.plan.pack.many.under import under
+from tirlite.plan.pack.many.valleys import valleys
 from tirlite.plan.pack.skyline import Skyline, Work
-from tirlite.plan.pack.split import part_of_largest, split
 from tirlite.plan.pack.sweep import sweep
-from tirlite.plan.pack.under import under
-from tirlite.plan.pack.valleys import valleys
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.limits import Limits
 
@@ -40,8 +39,6 @@ _SEVERAL, _OUTSTANDING = 3, 0.75
 _BRIEF = 30
 # Where each size stands for so many blocks, a sweep does well also among many.
 _ALIKE = 50
-# Where a bundle of blocks that live alike holds so many on average, bundles are packed first.
-_BUNDLED = 20
 # Sections that blocks live in, all together, beyond which large and small blocks are not told apart.
 _SPLIT = 40_000_000
 # Of more blocks than this, plans that are over the floor by less than this part of it are good enough.
@@ -131,9 +128,6 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work, engine: E
     crowd = sum(high - low for rows in sections.spans for low, high, _ in rows)
     is_small = crowd <= _SKYLINE and count <= _LARGE
     pressed = none
-    bundles = Bundles.of(blocks, _BUNDLED) if is_free and count > _FEW else None
-    if bundles is not None:
-        yield bundles.offsets(pack_blocks(bundles.whole))
     if is_small:
         if is_free and count > _FEW:
             yield from valleys(blocks, sections, 1)
@@ -215,28 +209,18 @@ def _by_orders(
     heights: Sequence[float],
     work: Work,
 ) -> Iterator[list[int]]:
-    numbers = range(len(blocks))
-    width = [sum(high - low for low, high, _ in rows) for rows in sections.spans]
-    size = [block.size for block in blocks]
+    area = [sum((high - low) * size for low, high, size in rows) for rows in sections.spans]
     load = [max(max(sections.load[low:high]) for low, high, _ in rows) for rows in sections.spans]
-    orders: list[Callable[[int], tuple[float, ...]]] = [
-        lambda i: (heights[i], -size[i]),
-        lambda i: (-size[i], -width[i]),
-        lambda i: (-size[i] * width[i],),
-        lambda i: (-width[i], -size[i]),
-        lambda i: (-load[i], -size[i]),
-        lambda i: (-load[i], -size[i] * width[i]),
-        lambda i: (-len(near[i]), -size[i]),
+    orders: tuple[Callable[[int], tuple[float, float]], ...] = (
+        lambda i: (heights[i], -blocks[i].size),
+        lambda i: (-load[i], -area[i]),
         lambda i: (blocks[i].low, -blocks[i].high),
-    ]
-    cost = len(blocks) + sum(map(len, near)) // 16
+    )
     for place, order in enumerate(orders):
-        if place and work.left < 0:
+        yield first_fit(blocks, near, sorted(range(len(blocks)), key=order), best=place > 0)
+        work.left -= len(blocks) + sum(map(len, near)) // 16
+        if work.left < 0:
             return
-        ranked = sorted(numbers, key=order)
-        yield first_fit(blocks, near, ranked)
-        yield first_fit(blocks, near, ranked, best=True)
-        work.left -= 2 * cost
 
 
 def _squeaky_wheel(
@@ -247,13 +231,10 @@ def _squeaky_wheel(
     Source: Joslin and Clements, Squeaky Wheel Optimization (1999).
     """
     noise = Random(_SEED)
-    for shape in (
-        [-float(sum((high - low) * size for low, high, size in rows)) for rows in sections.spans],
-        [-float(sum(high - low for low, high, _ in rows)) for rows in sections.spans],
-    ):
-        filled = Skyline(sections, aligns).fill(shape, work, pressed=False) if work.left > 0 else []
-        if filled:
-            yield filled
+    widths = [-float(sum(high - low for low, high, _ in rows)) for rows in sections.spans]
+    filled = Skyline(sections, aligns).fill(widths, work, pressed=False) if work.left > 0 else []
+    if filled:
+        yield filled
     ranks = [0.0] * len(blocks)
     floor = sections.floor
     while work.left > 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from random import Random
 
 from tirlite.plan.search.beside import Race
 from tirlite.plan.search.cells import FOUND, IMPOSSIBLE, NODES, RUNNING, STATUS, Cells
@@ -11,7 +12,6 @@ from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.instance import Instance
 from tirlite.plan.search.limits import Limits
 from tirlite.plan.search.load import load, offsets, restart
-from tirlite.plan.search.orders import orders, varied
 
 # Nodes of the first round for each order and capacity; each round has twice as many as the one before.
 _FIRST = 250
@@ -166,3 +166,43 @@ class Descent:
         height = max(offset + net for offset, net in zip(found, self.instance.nets, strict=True))
         if self._must_find or height < self._highest:
             self.best, self._highest = found, height
+
+
+_SPREAD = 0.4
+
+
+def orders(instance: Instance) -> list[list[int]]:
+    """Orders that put forward what is hard to place: large, long-lived, or in a crowded section."""
+    return [_sorted(instance, key) for key in _keys(instance)]
+
+
+def varied(instance: Instance, seed: int) -> list[int]:
+    """One of those orders, disturbed; the same for the same seed."""
+    random = Random(seed)
+    keys = _keys(instance)
+    key = keys[seed % len(keys)]
+    weights = [random.uniform(1 - _SPREAD, 1) for _ in instance.sizes]
+    return _sorted(instance, lambda c: tuple(part * weights[c] for part in key(c)))
+
+
+def _keys(instance: Instance) -> Sequence[Callable[[int], tuple[float, ...]]]:
+    sizes, widths = instance.sizes, instance.widths
+    spans = [last - first for first, last in instance.spans]
+    crowds = [0] * len(sizes)
+    for section in instance.sections:
+        total = sum(sizes[c] for c in section)
+        for c in section:
+            crowds[c] = max(crowds[c], total)
+    return (
+        lambda c: (sizes[c] * widths[c],),
+        lambda c: (widths[c],),
+        lambda c: (sizes[c] * spans[c],),
+        lambda c: (crowds[c], spans[c]),
+        lambda c: (sizes[c],),
+        lambda c: (spans[c],),
+        lambda c: (crowds[c], sizes[c]),
+    )
+
+
+def _sorted(instance: Instance, key: Callable[[int], tuple[float, ...]]) -> list[int]:
+    return sorted(range(len(instance.sizes)), key=lambda c: (*(-part for part in key(c)), c))

@@ -11,12 +11,11 @@ from tirlite.plan.arguments import demand
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.in_place import Handover, chosen, grouped, handovers
 from tirlite.plan.layout import Placement, Region
-from tirlite.plan.order import Order
+from tirlite.plan.order import Order, samples
 from tirlite.plan.pack.assign import assigned
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
-from tirlite.plan.samples import samples
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.shape.arena import Place, ShapeArena
 from tirlite.plan.shape.conditions import Conditions, rows_of

@@ -11,8 +11,7 @@ from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
-from tirlite.plan.slots import Slot
-from tirlite.plan.stacked import stacked_plan
+from tirlite.plan.slots.slots import Slot, stacked_plan
 
 
 def coalesce(problem: Problem) -> Plan:

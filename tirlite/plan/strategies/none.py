@@ -8,7 +8,7 @@ from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
-from tirlite.plan.slots import Slot, slot_plan
+from tirlite.plan.slots.slots import Slot, slot_plan
 
 
 def none(problem: Problem) -> Plan:

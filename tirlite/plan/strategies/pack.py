@@ -10,16 +10,15 @@ from tirlite.plan.collection import collection_paused
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.in_place import Handover, among, chosen, handovers
 from tirlite.plan.layout import Placement, Region, total_of
-from tirlite.plan.order import Order
+from tirlite.plan.order import Order, samples
 from tirlite.plan.pack.arena import Arena, Packer, Shared
 from tirlite.plan.pack.assign import assigned
 from tirlite.plan.pack.portfolio import BUDGET
-from tirlite.plan.pack.symbolic import covered
+from tirlite.plan.pack.symbolic.groups import covered
 from tirlite.plan.plan import Plan
 from tirlite.plan.pool import Pool
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
-from tirlite.plan.samples import samples
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.limits import Limits
 from tirlite.plan.strategies.share import share

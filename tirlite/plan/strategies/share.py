@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate, product
 
-from tirlite.plan.best_fit import best_fit
-from tirlite.plan.by_size import by_size
-from tirlite.plan.compare import proved_at_most
 from tirlite.plan.in_place import Handover, among, chosen, grouped, handovers
-from tirlite.plan.items import Item, items_of, items_of_groups, items_of_slots
 from tirlite.plan.layout import total_of
-from tirlite.plan.order import Order
+from tirlite.plan.order import Order, samples
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
-from tirlite.plan.samples import samples
-from tirlite.plan.slots import Slot, slot_plan
+from tirlite.plan.slots.fit import Item, best_fit, by_size, items_of, items_of_groups, items_of_slots
+from tirlite.plan.slots.slots import Slot, slot_plan
 from tirlite.plan.strategies.tvm import MATCH_RANGE, tvm, tvm_slots
-from tirlite.sizes import Proof, Size, prove_lt
+from tirlite.sizes import Proof, Size, prove_le, prove_lt
 
 _SAMPLES = 4
 _Algorithm = Callable[[Sequence[Item], Order, int | None], list[Slot] | None]
@@ -127,3 +123,32 @@ def _most_live(requests: Sequence[Request], values: Sequence[int]) -> int:
 def _rank(totals: Sequence[int], floor: Sequence[int]) -> tuple[float, Sequence[int]]:
     """Less is better: what is needed over what must be, summed over the sample bindings; ties go by bytes."""
     return sum(total / max(least, 1) for total, least in zip(totals, floor, strict=True)), totals
+
+
+# Beyond so many sizes that differ, no proof is tried.
+_MOST_COMPARED = 64
+
+
+def proved_at_most(left: Sequence[Size], right: Sequence[Size], order: Order) -> bool:
+    """Whether the sum of `left` is at most that of `right`, proved. False where that is wrong or unknown.
+
+    What stands on both sides is left out; the rest is proved as a whole, or size by size, each covered by one of its
+    own.
+    """
+    ours, theirs = Counter(left), Counter(right)
+    less = sorted((ours - theirs).elements(), key=order.value, reverse=True)
+    more = sorted((theirs - ours).elements(), key=order.value)
+    if sum(map(order.value, less)) > sum(map(order.value, more)):
+        return False
+    if len(less) + len(more) > _MOST_COMPARED:
+        return False
+    return prove_le(total_of(less), total_of(more)) is Proof.YES or _covered(less, more, order)
+
+
+def _covered(less: Sequence[Size], more: list[Size], order: Order) -> bool:
+    for size in less:
+        place = next((i for i, other in enumerate(more) if order.fits(size, other)), None)
+        if place is None:
+            return False
+        del more[place]
+    return True

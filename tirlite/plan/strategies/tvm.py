@@ -17,7 +17,7 @@ from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Interval, Request
 from tirlite.plan.scope import Rank, StorageScope
-from tirlite.plan.slots import Slot, slot_plan
+from tirlite.plan.slots.slots import Slot, slot_plan
 from tirlite.record import record
 
 _Free: TypeAlias = tuple[int, int, int, str]  # bits, when it became free, slot, kind

@@ -1,0 +1,1 @@
+"""Packing of very many blocks: the fill, what hangs from the top, and the repair of what stands out."""

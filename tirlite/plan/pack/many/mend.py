@@ -1,0 +1,190 @@
+"""Mending: many blocks with offsets in, offsets out in which less stands out, place by place.
+
+Among very many blocks that live briefly the most is live at a few places only, and a packing is too high only there.
+What lives at such a place is packed anew by brief searches, as if nothing else were; and then what lives between that
+and all that stays where it is, on either side, where there is room to spare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tirlite.plan.pack.blocks import Block
+from tirlite.plan.pack.many.brief import Brief
+from tirlite.plan.search.engine import Engine
+from tirlite.plan.search.instance import Instance, overlaps, whole
+from tirlite.plan.search.item import Item
+from tirlite.record import record
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Row = npt.NDArray[np.int64]
+    Mask = npt.NDArray[np.bool_]
+
+# Cores of a place, and the rings around them, in blocks born before it, and after it, by block that lives there.
+_REACHES = ((1, 6), (1, 10), (2, 12))
+# More blocks than this, or more pairs of them that live together, are not packed anew.
+_MOST, _PAIRS = 4_000, 1_000_000
+# Nodes of one search by block, and nodes times blocks of the searches of one part.
+_DEPTH, _PATIENCE, _PART = 5, 2, 15_000_000
+# To prepare a search takes for each block as long as so many nodes times blocks.
+_OWN = 20_000
+
+
+def mended(
+    blocks: Sequence[Block], offsets: Sequence[int], goal: int, engine: Engine, work: int
+) -> Iterator[list[int]]:
+    """Ever lower offsets with as little as can be above `goal`, the highest place first.
+
+    Ends where a place comes no lower, and once so many nodes times blocks are used up.
+    """
+    import numpy as np
+
+    scene = _Scene.of(blocks, np.array(offsets, np.int64), work)
+    worst = int(scene.end.argmax())
+    while scene.work > 0 and scene.end[worst] > goal and scene.lower(worst, goal, engine):
+        worst = int(scene.end.argmax())
+        yield scene.offset.tolist()
+
+
+class _Window(NamedTuple):
+    """The time from `low` to `high`."""
+
+    low: int
+    high: int
+
+
+@record(frozen=False)
+class _Scene:
+    """Blocks by number, when they live, where they lie, and their births in order; by point in time at which some block
+    is born or dies, in order, the bytes that live from then on; and the work that is left.
+    """
+
+    blocks: Sequence[Block]
+    low: Row
+    high: Row
+    size: Row
+    offset: Row
+    births: Row
+    times: Row
+    load: Row
+    work: int
+
+    @classmethod
+    def of(cls, blocks: Sequence[Block], offset: Row, work: int) -> _Scene:
+        import numpy as np
+
+        low = np.array([block.pieces[0].low for block in blocks], np.int64)
+        high = np.array([block.pieces[-1].high for block in blocks], np.int64)
+        size = np.array([block.size for block in blocks], np.int64)
+        times = np.unique(np.concatenate((low, high)))
+        change = np.zeros(len(times), np.int64)
+        np.add.at(change, np.searchsorted(times, low), size)
+        np.subtract.at(change, np.searchsorted(times, high), size)
+        return cls(blocks, low, high, size, offset, np.sort(low), times, change.cumsum(), work)
+
+    @property
+    def end(self) -> Row:
+        return self.offset + self.size
+
+    def lower(self, worst: int, goal: int, engine: Engine) -> bool:
+        """Packs anew what lives around a block that stands out; whether that made it lower."""
+        before = self.offset
+        for near, far in _REACHES:
+            self.offset = before.copy()
+            if self._are_packed(
+                self._around(worst, near), self._around(worst, far), goal, int(self.end[worst]), engine
+            ):
+                return True
+        self.offset = before
+        return False
+
+    def _are_packed(self, core: _Window, ring: _Window, bar: int, top: int, engine: Engine) -> bool:
+        """Packs a core anew, and the parts of a ring on either side of it; whether all that needs less than `top`."""
+        is_free = (self.low >= ring.low) & (self.high <= ring.high)
+        for part in (core, _Window(ring.low, core.low), _Window(core.high, ring.high)):
+            is_inside = (self.low < part.high) & (self.high > part.low) & (self.size > 0)
+            found = self._packed(part, is_inside, is_free, bar, top, engine)
+            if found is None:
+                return False
+            bar = max(bar, found)
+            is_free &= ~is_inside
+        return True
+
+    def _packed(self, part: _Window, inside: Mask, free: Mask, bar: int, top: int, engine: Engine) -> int | None:
+        """Packs anew what is free of that inside a part of time, up to `bar` if that can be, else to less than `top`.
+
+        The height that this needs, or None where nothing is found.
+        """
+        import numpy as np
+
+        numbers = inside.nonzero()[0]
+        if not len(numbers):
+            return bar
+        if len(numbers) > _MOST or self.work <= 0:
+            return None
+        items = [self._item(int(number), part, is_free=bool(free[number])) for number in numbers]
+        if overlaps(items, _PAIRS) > _PAIRS:
+            return None
+        instance = whole(items)
+        unit = instance.unit
+        least = max(instance.floor, -(-bar // unit))
+        if least * unit >= top:
+            return None
+        brief = Brief(instance, _weights(instance), _DEPTH, _PATIENCE, min(self.work, _PART))
+        self.work -= brief.work + _OWN * len(items)
+        found = brief.lowest(engine, least, least, least, top // unit)
+        self.work += brief.work
+        if found is None:
+            return None
+        self.offset[numbers[list(instance.numbers)]] = np.array(found[0], np.int64) * unit
+        return found[1] * unit
+
+    def _around(self, worst: int, reach: int) -> _Window:
+        """The time around a block, at whose ends little is live."""
+        import numpy as np
+
+        low, high = int(self.low[worst]), int(self.high[worst])
+        away = reach * int(((self.low < high) & (self.high > low)).sum())
+        first, last = np.searchsorted(self.births, [low, high])
+        start, stop = int(self.times[0]), int(self.times[-1])
+        if first > away:
+            start = self._least(int(self.births[first - away]), int(self.births[first - away // 2]))
+        if last + away < len(self.births):
+            stop = self._least(int(self.births[last + away // 2]), int(self.births[last + away]))
+        return _Window(start, stop)
+
+    def _least(self, low: int, high: int) -> int:
+        """The time from `low` to `high` before which the least is live. Some block is born before that."""
+        import numpy as np
+
+        first, last = np.searchsorted(self.times, [low, high], "right")
+        return int(self.times[max(first - 1, 1) + int(self.load[max(first - 2, 0) : max(last - 1, 1)].argmin())])
+
+    def _item(self, number: int, part: _Window, *, is_free: bool) -> Item:
+        """What of a block lies in a part of time."""
+        block = self.blocks[number]
+        pieces = [
+            ((max(low, part.low), min(high, part.high)), size)
+            for low, high, size in block.pieces
+            if low < part.high and high > part.low
+        ]
+        sizes = {size for _, size in pieces}
+        fixed = block.fixed if is_free else int(self.offset[number])
+        live = tuple(span for span, _ in pieces)
+        return Item(max(sizes, default=0), block.align, fixed, live, tuple(pieces) if len(sizes) > 1 else ())
+
+
+def _weights(instance: Instance) -> Sequence[Sequence[float]]:
+    widths = [float(width) for width in instance.widths]
+    spans = [float(last - first) for first, last in instance.spans]
+    sizes = [float(size) for size in instance.sizes]
+    return (
+        widths,
+        spans,
+        [span * size**0.5 for span, size in zip(spans, sizes, strict=True)],
+        [width * size**0.25 for width, size in zip(widths, sizes, strict=True)],
+    )

@@ -1,0 +1,315 @@
+"""Packing of symbolic sizes: groups of requests in, offsets that hold for all values of the dims out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING
+
+from tirlite.plan.in_place import Group, handover
+from tirlite.plan.order import Binding, Order, drawn
+from tirlite.plan.pack.blocks import Block, Piece, Sections, sections_of, top_of
+from tirlite.plan.pack.portfolio import pack_blocks
+from tirlite.plan.pack.symbolic.orders import Trials, robust_orders
+from tirlite.plan.pack.symbolic.stack import Bytes, Stack, Tower, stack
+from tirlite.plan.pack.symbolic.vectors import Cover, Fronts, Products, fronts_of
+from tirlite.plan.scale import Scale
+from tirlite.record import record
+from tirlite.sizes import Dim, Proof, Size, alternatives, dims_of, prove_divides
+from tirlite.sizes.extrema import maximum_of_all
+
+if TYPE_CHECKING:
+    from tirlite.plan.pack.symbolic.vectors import Values, Vectors
+
+# Groups, and sections that they live in, beyond which only multiples of one size are packed.
+_MANY = 3000
+_CROWD = 300_000
+# Orders that are worked out for all values of the dims.
+_TRIES = 3
+# Sizes of which an offset may be the maximum, for each time that orders are sought: again where those found may need
+# more than the slots.
+_WIDE = (12, 20, 32, 32)
+# The same for the best order, as long as each step lowers its cost by so much; times sections of groups at most.
+_WIDER, _WORTH, _LONG = (24, 48), 0.003, 400_000
+# Pieces of groups, and sections that they live in, beyond which no other order than that of the slots is looked for.
+_SEVERAL, _LOOSE = 2000, 100_000
+# What bytes count for there when sizes are merged, beside bytes at a binding.
+_DEAR = 8.0
+# Bindings at which orders are tried, beside the samples.
+_DRAWN = 40
+
+
+@record
+class Slots:
+    """Storage shared whole: the number of the slot of each group, the sizes that lie in each slot, and whether some
+    lie there in place of one another.
+
+    `beside` are, where others than slots should not need less, sizes of that kind: what is needed is the sum of the
+    greatest of each; and `heights` of the groups then tell an order to begin with.
+    """
+
+    ranks: Sequence[int]
+    sizes: Sequence[Sequence[Size]]
+    has_pairs: bool
+    beside: Sequence[Sequence[Size]] = ()
+    heights: Sequence[int] = ()
+
+    @property
+    def orders(self) -> list[tuple[int, ...]]:
+        """Orders of the groups: that of the slots, and that of the heights if there are any."""
+        ways = (self.ranks, self.heights) if self.heights else (self.ranks,)
+        return [tuple(sorted(range(len(way)), key=lambda i: (way[i], i))) for way in ways]
+
+    @property
+    def ceilings(self) -> list[Sequence[Sequence[Size]]]:
+        """Sums of maxima, none of which may be exceeded."""
+        return [self.sizes, self.beside] if self.beside else [self.sizes]
+
+
+def pack_groups(
+    groups: Sequence[Group], aligns: Sequence[int], slots: Slots, bindings: Sequence[Binding], budget: int
+) -> Iterator[tuple[Stack, bool]]:
+    """Ways to pack groups of symbolic sizes, the one that seems best first; none where there are too many groups.
+
+    With each comes whether it is known to need no more than the slots, at any binding. The groups are stacked in
+    orders that are good at many bindings. The order of the slots comes last: a group then rests on nothing that
+    reaches into its own slot, so it needs no more than they do, unless alignment costs something.
+    """
+    scale = Scale.of((size for group in groups for _, size in group.pieces), max(aligns))
+    if scale is not None:
+        yield _multiples(groups, aligns, scale, budget), False
+        return
+    if len(groups) > _MANY:
+        return
+    compare = Order(bindings)
+    sections = _sections(groups, compare)
+    crowd = sum(high - low for rows in sections.spans for low, high, _ in rows)
+    if crowd > _CROWD:
+        return
+    towers = [
+        Tower(
+            tuple(Bytes(low, high, size) for (low, high, _), (_, size) in zip(rows, group.pieces, strict=True)), align
+        )
+        for rows, group, align in zip(sections.spans, groups, aligns, strict=True)
+    ]
+    shape = _Shape(towers, sections, (*bindings, *drawn(_dims(towers), _DRAWN)), _larger(groups))
+    if sum(len(group.pieces) for group in groups) <= _SEVERAL and crowd <= _LOOSE:
+        yield from _robust(shape, slots, compare)
+    stacked = stack(towers, len(sections.load), slots.orders[0], compare)
+    if stacked is not None:
+        is_apart = not slots.has_pairs and all(len(group.members) == 1 for group in groups)
+        yield stacked, is_apart and max(aligns) == 1
+
+
+@record
+class _Shape:
+    """What is to be stacked, the bindings at which orders are tried, and what some sizes are the larger of."""
+
+    towers: Sequence[Tower]
+    sections: Sections
+    bindings: Sequence[Binding]
+    larger: Mapping[Size, tuple[Size, ...]]
+
+    def trials(self, values: Mapping[Size, Values], slots: Slots) -> Trials:
+        """With the values of all sizes in each column, the bindings first."""
+        import numpy as np
+
+        return Trials.of(
+            self.sections,
+            [tower.align for tower in self.towers],
+            [np.array([values[span.size] for span in tower.spans]) for tower in self.towers],
+            np.min(
+                [
+                    sum(np.max([values[size] for size in inside], axis=0) for inside in ceiling)
+                    for ceiling in slots.ceilings
+                ],
+                axis=0,
+            ),
+            len(self.bindings),
+        )
+
+
+def _robust(shape: _Shape, slots: Slots, compare: Order) -> Iterator[tuple[Stack, bool]]:
+    """Stacks in the few orders that are best at many bindings."""
+    import numpy as np
+
+    known = dict.fromkeys(size for ceiling in slots.ceilings for sizes in ceiling for size in sizes)
+    spans = dict.fromkeys(span.size for tower in shape.towers for span in tower.spans)
+    options = {size: shape.larger.get(size, (size,)) for size in spans}
+    known.update((size, None) for sizes in options.values() for size in sizes)
+    is_even = all(_divides(max(tower.align for tower in shape.towers), size) for size in known)
+    products = Products.of(known) if is_even else None
+    if products is None:
+        values = Order(shape.bindings).values
+        trials = shape.trials({size: np.array(values(size), np.float64) for size in (*known, *options)}, slots)
+        for order in robust_orders(trials, slots.orders, _TRIES):
+            stacked = stack(shape.towers, len(shape.sections.load), order, compare)
+            if stacked is not None:
+                yield stacked, False
+        return
+    yield from _proved(shape, slots, products, options)
+
+
+def _proved(
+    shape: _Shape, slots: Slots, products: Products, options: Mapping[Size, Sequence[Size]]
+) -> Iterator[tuple[Stack, bool]]:
+    """The best stack of vectors that is proved to need no more than the slots, else the one that comes nearest to it.
+
+    Where the best ones may need more, orders are sought again, with the values of products at which they may in sight.
+    """
+    import numpy as np
+
+    vectors = {size: np.array(vector) for size, vector in products.vectors.items()}
+    fronts_of_size = {size: np.array([vectors[each] for each in some]) for size, some in options.items()}
+    sizes = [[fronts_of_size[span.size] for span in tower.spans] for tower in shape.towers]
+    facts = np.array(products.facts(), np.int64).reshape(-1, len(products.products))
+    covers = [
+        Cover.of([np.array([vectors[size] for size in inside]) for inside in ceiling], facts)
+        for ceiling in slots.ceilings
+    ]
+    sure = [cover for cover in covers if cover is not None]
+    worth = np.concatenate([products.values(shape.bindings), np.eye(len(products.products))], axis=1)
+    first = worth.shape[1]
+    starts, best = slots.orders, list[tuple[float, tuple[int, ...], Fronts]]()
+    for turn in range(len(_WIDE)):
+        values = {size: vector @ worth for size, vector in vectors.items()}
+        values |= {size: (front @ worth).max(axis=0) for size, front in fronts_of_size.items()}
+        trials = shape.trials(values, slots)
+        starts = robust_orders(trials, starts, _TRIES, is_first=turn == 0)
+        stacking = _Stacking(shape.sections, sizes, trials, worth, first)
+        tried = [(order, stacking.fronts(order, _WIDE[turn])) for order in starts]
+        made = sorted(((stacking.cost(fronts), order, fronts) for order, fronts in tried), key=lambda each: each[0])
+        if len(sure) < len(covers):
+            break
+        directions: list[Values] = []
+        for each in made:
+            found = _excess(each[2], sure)
+            if not found:
+                best.append(each)
+                break
+            directions += found
+        if not directions:
+            break
+        columns = _new([each / each.max() for each in directions if each.any()], worth)
+        worth = np.concatenate([worth, *(each[:, None] for each in columns)], axis=1)
+    _, order, fronts = min(best or made, key=lambda each: each[0])
+    yield _stack_of(stacking.widened(order, fronts, sure) if best else fronts, products), bool(best)
+
+
+@record
+class _Stacking:
+    """Blocks whose sizes are vectors, and what products are worth in the columns of trials, the `first` of which are
+    values at bindings or of one product alone.
+    """
+
+    sections: Sections
+    sizes: Sequence[Sequence[Vectors]]
+    trials: Trials
+    worth: Values
+    first: int
+
+    def fronts(self, order: tuple[int, ...], wide: int) -> Fronts:
+        """The blocks stacked in an order, each offset the maximum of `wide` vectors at most."""
+        prices = self.worth / self.trials.floors
+        prices[:, self.first :] *= _DEAR
+        return fronts_of(self.sections, self.sizes, order, prices, wide)
+
+    def cost(self, fronts: Fronts) -> float:
+        """What the total costs in the columns."""
+        return self.trials.cost((fronts.total @ self.worth).max(axis=0))
+
+    def widened(self, order: tuple[int, ...], fronts: Fronts, covers: Sequence[Cover]) -> Fronts:
+        """The same order with offsets of more vectors, where that is worth it and still proved."""
+        least = self.trials.cost(self.trials.tops(order)) + _WORTH
+        crowd = sum(high - low for rows in self.sections.spans for low, high, _ in rows)
+        for wide in _WIDER:
+            cost = self.cost(fronts)
+            if cost < least or crowd * wide > _LONG:
+                break
+            wider = self.fronts(order, wide)
+            if self.cost(wider) > cost - _WORTH or _excess(wider, covers):
+                break
+            fronts = wider
+        return fronts
+
+
+def _excess(fronts: Fronts, covers: Sequence[Cover]) -> list[Values]:
+    """Values of the products at which the total may be more than one of the covers; none where it is proved not to."""
+    beyond = [cover.excess(fronts.total) for cover in covers]
+    return [direction for direction in beyond if direction is not None]
+
+
+def covered(size: Size, ceiling: Sequence[Sequence[Size]]) -> bool:
+    """Whether a size is proved to be at most the sum of the greatest of each of several sizes."""
+    import numpy as np
+
+    rows = alternatives(size)
+    products = Products.of(chain(rows, *ceiling))
+    if products is None:
+        return False
+    vectors = products.vectors
+    facts = np.array(products.facts(), np.int64).reshape(-1, len(products.products))
+    cover = Cover.of([np.array([vectors[each] for each in inside]) for inside in ceiling], facts)
+    return cover is not None and cover.excess(np.array([vectors[row] for row in rows])) is None
+
+
+def _new(directions: Iterable[Values], worth: Values) -> list[Values]:
+    """Those that are not among the columns, and each once."""
+    import numpy as np
+
+    found: list[Values] = []
+    for each in directions:
+        if not any(np.allclose(each, other) for other in (*found, *worth.T)):
+            found.append(each)
+    return found
+
+
+def _stack_of(fronts: Fronts, products: Products) -> Stack:
+    known: dict[bytes, Size] = {}
+
+    def size(front: Vectors) -> Size:
+        key = front.tobytes()
+        if key not in known:
+            known[key] = maximum_of_all([products.size(row) for row in front.tolist()])
+        return known[key]
+
+    return Stack(tuple(map(size, fronts.offsets)), size(fronts.total))
+
+
+def _larger(groups: Iterable[Group]) -> dict[Size, tuple[Size, ...]]:
+    """What each size that no request has is the larger of, where one takes the place of another."""
+    found: dict[Size, tuple[Size, ...]] = {}
+    for group in groups:
+        pieces = dict(group.pieces)
+        for source, destination in pairwise(group.members):
+            at = handover(destination.live, source.live)
+            two = source.size, destination.size
+            if at is not None and pieces[at] not in two:
+                found[pieces[at]] = two
+    return found
+
+
+def _divides(align: int, size: Size) -> bool:
+    return align == 1 or prove_divides(align, size) is Proof.YES
+
+
+def _dims(towers: Sequence[Tower]) -> tuple[Dim, ...]:
+    sizes = dict.fromkeys(span.size for tower in towers for span in tower.spans)
+    return tuple(dict.fromkeys(dim for size in sizes for dim in dims_of(size)))
+
+
+def _sections(groups: Sequence[Group], compare: Order) -> Sections:
+    """With the sizes that groups have at the first sample binding."""
+    return sections_of(
+        [Block(tuple(Piece(*live, compare.value(size)) for live, size in group.pieces)) for group in groups]
+    )
+
+
+def _multiples(groups: Sequence[Group], aligns: Sequence[int], scale: Scale, budget: int) -> Stack:
+    """Groups whose sizes are multiples of one size are packed as numbers."""
+    blocks = [
+        Block(tuple(Piece(low, high, scale.count(size) or 0) for (low, high), size in group.pieces), scale.align(align))
+        for group, align in zip(groups, aligns, strict=True)
+    ]
+    offsets = pack_blocks(blocks, budget)
+    return Stack(tuple(offset * scale.unit for offset in offsets), top_of(blocks, offsets) * scale.unit)

@@ -1,0 +1,185 @@
+"""Orders in which to stack blocks of symbolic sizes: what they cost at many bindings, and the best ones found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from random import Random
+from typing import TYPE_CHECKING
+
+from tirlite.plan.pack.blocks import Block, Piece, Sections
+from tirlite.plan.pack.portfolio import pack_blocks
+from tirlite.record import record
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Values = npt.NDArray[np.float64]
+
+# What the worst binding counts for beside the mean, above the ratio that is as good as any there.
+_WORST, _GOOD = 0.3, 1.1
+# What bytes beyond the limits count for: an order that needs less than they do is always better.
+_BEYOND = 10.0
+_STEEP = 4.0
+
+
+@record
+class Trials:
+    """Blocks over sections with their sizes in several columns: `values` of a block are those of its spans.
+
+    The first `count` columns are bindings; in others sizes count by one of the products in them alone, which tells what
+    they come to where that outgrows the rest. No plan should need more than the `limits`.
+    """
+
+    spans: Sequence[tuple[Piece, ...]]
+    aligns: Sequence[int]
+    values: Sequence[Values]
+    limits: Values
+    count: int
+    sections: int
+    floors: Values
+
+    @classmethod
+    def of(
+        cls, sections: Sections, aligns: Sequence[int], values: Sequence[Values], limits: Values, count: int
+    ) -> Trials:
+        """Those of blocks over these sections; `floors` are what is live at one time at most, and never 0."""
+        import numpy as np
+
+        load = np.zeros((len(sections.load), len(limits)))
+        for rows, sizes in zip(sections.spans, values, strict=True):
+            for (low, high, _), size in zip(rows, sizes, strict=True):
+                load[low:high] += size
+        floors = np.maximum(load.max(axis=0), 1.0)
+        return cls(sections.spans, aligns, values, limits, count, len(load), floors)
+
+    def tops(self, order: Iterable[int]) -> Values:
+        """What is needed in each column where blocks are stacked in that order."""
+        import numpy as np
+
+        heights = np.zeros((self.sections, len(self.limits)))
+        highest = np.maximum.reduce
+        for number in order:
+            rows, sizes, align = self.spans[number], self.values[number], self.aligns[number]
+            low, high, _ = rows[0]
+            offset = highest(heights[low:high])
+            for low, high, _ in rows[1:]:
+                offset = np.maximum(offset, highest(heights[low:high]))
+            if align > 1:
+                offset[: self.count] = np.ceil(offset[: self.count] / align) * align
+            for (low, high, _), size in zip(rows, sizes, strict=True):
+                heights[low:high] = offset + size
+        tops: Values = highest(heights)
+        return tops
+
+    def pressure(self, tops: Values) -> Values:
+        """How bad each column is: at bindings what is needed over what must be, elsewhere what exceeds the limit."""
+        import numpy as np
+
+        beyond = 1 + _STEEP * (tops / np.maximum(self.limits, 1e-12) - 1)
+        found: Values = tops / self.floors
+        found[self.count :] = beyond[self.count :].clip(0)
+        return np.maximum(found, np.where(beyond > 1, beyond, 0.0))
+
+    def cost(self, tops: Values) -> float:
+        """Less is better: the mean over the bindings of what is needed over what must be, and of the worst of it."""
+        ratios = (tops / self.floors)[: self.count]
+        beyond = (tops / self.floors - self.limits / self.floors - 1e-9).clip(0)
+        worst = max(float(ratios.max()) - _GOOD, 0.0)
+        return round(float(ratios.mean()) + _WORST * worst + _BEYOND * float(beyond.max() + beyond.sum()), 9)
+
+
+Order = tuple[int, ...]
+
+# Looks at blocks for each packing; packings for weighted sums of bindings, and after that for some by themselves: the
+# fewest, the most, and between them as many as come to so many blocks.
+_BUDGET = 200
+_WEIGHTED = (3, 12, 2000)
+_SINGLE = (2, 8, 700)
+_AGAIN = (2, 6, 900)
+# What columns weigh at first that are no bindings.
+_OTHERS = 0.05
+# How fast a binding gains weight at which an order was bad.
+_RATE = 2.0
+# Sizes of blocks are whole numbers up to this where they are packed.
+_UNITS = 1_000_000
+# Blocks that are placed anew in all moves together, at first and again; moves for each block at most.
+_PLACED, _PER_BLOCK = (24_000, 10_000), 12
+# As good as the bound.
+_ENOUGH = 1.0005
+
+
+def robust_orders(trials: Trials, starts: Sequence[Order], count: int, *, is_first: bool = True) -> list[Order]:
+    """The best orders found, `count` at most, the best first; `starts` are among those that are tried.
+
+    Blocks are packed with their sizes at some binding, and with sums of their sizes at all, where those bindings weigh
+    more at which earlier orders were bad. The best order is then improved on by moving single blocks.
+    """
+    import numpy as np
+
+    found = {order: trials.cost(trials.tops(order)) for order in starts}
+    singles = np.eye(len(trials.limits))[: _times(_SINGLE, trials)]
+    weightings = (
+        chain(_weightings(trials, found, _WEIGHTED), singles) if is_first else _weightings(trials, found, _AGAIN)
+    )
+    for weights in weightings:
+        order = _packed(trials, weights)
+        if order not in found:
+            found[order] = trials.cost(trials.tops(order))
+        if found[order] <= _ENOUGH:
+            break
+    best = min(found, key=found.__getitem__)
+    if found[best] > _ENOUGH:
+        order, cost = _moved(trials, best, found[best], _PLACED[0 if is_first else 1])
+        found[order] = cost
+    return sorted(found, key=found.__getitem__)[:count]
+
+
+def _weightings(trials: Trials, found: dict[Order, float], limits: tuple[int, int, int]) -> Iterator[Values]:
+    """Weights of columns to pack with; each time after what came of the last ones is among those found."""
+    import numpy as np
+
+    weights = np.full(len(trials.limits), 1 / trials.count)
+    weights[trials.count :] *= _OTHERS
+    for _ in range(_times(limits, trials)):
+        yield weights
+        pressure = trials.pressure(trials.tops(next(reversed(found))))
+        weights = weights * np.exp(_RATE * (pressure - pressure.max()))
+        weights /= weights.sum()
+
+
+def _times(limits: tuple[int, int, int], trials: Trials) -> int:
+    fewest, most, blocks = limits
+    return max(fewest, min(most, blocks // len(trials.spans)))
+
+
+def _packed(trials: Trials, weights: Values) -> Order:
+    """The order of offsets where a block is as large as the weighted sum of its sizes, each over the least needed."""
+    scaled = weights / trials.floors
+    sums = [(values @ scaled).tolist() for values in trials.values]
+    unit = max(map(max, sums)) / _UNITS or 1.0
+    blocks = [
+        Block(tuple(Piece(low, high, int(size / unit)) for (low, high, _), size in zip(rows, row, strict=True)))
+        for rows, row in zip(trials.spans, sums, strict=True)
+    ]
+    offsets = pack_blocks(blocks, _BUDGET)
+    return tuple(sorted(range(len(blocks)), key=lambda number: (offsets[number], number)))
+
+
+def _moved(trials: Trials, order: Order, cost: float, placed: int) -> tuple[Order, float]:
+    """The order, improved on by moving single blocks to other places in it."""
+    count = len(order)
+    random = Random(count)
+    for _ in range(min(_PER_BLOCK * count, placed // count)):
+        moved = list(order)
+        place = random.randrange(count)
+        number = moved.pop(place)
+        near = max(place + random.randrange(-8, 9), 0)
+        moved.insert(near if random.random() < 0.5 else random.randrange(count), number)
+        found = trials.cost(trials.tops(moved))
+        if found <= cost:
+            order, cost = tuple(moved), found
+            if cost <= _ENOUGH:
+                break
+    return order, cost

@@ -1,0 +1,1 @@
+"""What a plan tells: in words, as a chart, and why none fits."""

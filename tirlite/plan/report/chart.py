@@ -1,0 +1,93 @@
+"""A layout as rectangles: offsets over time in, a chart out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tirlite.plan.in_place import grouped, possible
+from tirlite.plan.layout import Layout, at
+from tirlite.plan.order import samples
+from tirlite.show import Chart, Rectangle
+from tirlite.sizes import Dim, Size, evaluate
+
+
+def chart_of(layout: Layout, bound: Size, binding: Mapping[Dim, int] | None = None) -> Chart:
+    """The requests of a layout as rectangles, time across and bytes upward, its pools one above the other.
+
+    Symbolic sizes are drawn at `binding`, or at middling values that the facts allow, told in the title.
+    """
+    dims = layout.problem.dims
+    values = dict(samples(dims, 1)[0]) | dict(binding or {})
+    constant = at(layout, values) if dims else layout
+    base = _bases(constant)
+    boxes = [
+        _box(constant, layout, request.id, base, low, high)
+        for request in layout.problem.requests
+        for low, high in request.live
+        if request.id in layout.placements
+    ]
+    when = f", at {', '.join(f'{dim.name} = {values[dim]}' for dim in dims)}" if dims else ""
+    title = f"{layout.strategy}: {layout.total} bytes{when}"
+    floor = evaluate(bound, values)
+    line = (floor, f"lower bound {floor}")
+    time, live = _busiest(constant)
+    peak = ((time, f"peak: {live} bytes live at time {time}"),) if boxes else ()
+    return Chart(title, tuple(boxes), "time", "bytes", (line,), tuple(base.values()), peak)
+
+
+def _bases(constant: Layout) -> dict[str, int]:
+    """Where each pool is drawn: one on another; with padding between them where that counts."""
+    if constant.problem.contiguous:
+        bases: dict[str, int] = {}
+        below = 0
+        for memory, end in constant.row.ends.items():
+            bases[memory] = below
+            below += _number(end) * _number(constant.problem.memories[memory].copies)
+        starts = {name: _number(start) for name, start in constant.row.starts.items()}
+        return {name: bases[region.memory] + starts[name] for name, region in constant.pools.items()}
+    base: dict[str, int] = {}
+    height = 0
+    for name, region in constant.pools.items():
+        base[name] = height
+        height += _number(region.size) * _copies(constant, name)
+    return base
+
+
+def _busiest(constant: Layout) -> tuple[int, int]:
+    """The first time at which most bytes are live, and how many; where one is handed on to the next, it counts once."""
+    pairs = set(constant.in_place)
+    taken = [each for each in possible(constant.problem) if each.pair in pairs] if pairs else []
+    changes = [
+        change
+        for group in grouped(constant.problem.requests, taken)
+        for (low, high), bytes_of_one in group.pieces
+        for size in (_number(bytes_of_one) * _copies(constant, constant.placements[group.members[0].id].pool),)
+        for change in ((low, size), (high, -size))
+    ]
+    best = (0, 0)
+    live = 0
+    # At one time what dies goes before what is born, so that the sums in between are never too large.
+    for time, change in sorted(changes):
+        live += change
+        if live > best[1]:
+            best = (time, live)
+    return best
+
+
+def _box(constant: Layout, layout: Layout, name: str, base: Mapping[str, int], low: int, high: int) -> Rectangle:
+    pool, offset = constant.placements[name]
+    bottom = base[pool] + _number(offset)
+    size = layout.problem.by_id[name].size
+    where = f"`{pool}` at {layout.placements[name].offset}"
+    note = f"{name}: {size} bytes in {where}, live [{low}, {high})"
+    return Rectangle(name, low, high, bottom, bottom + _number(constant.problem.by_id[name].size), note)
+
+
+def _copies(constant: Layout, pool: str) -> int:
+    """How often a pool exists: above the one that is drawn, its copies are left blank."""
+    return _number(constant.problem.memories[constant.pools[pool].memory].copies)
+
+
+def _number(size: Size) -> int:
+    assert isinstance(size, int)
+    return size

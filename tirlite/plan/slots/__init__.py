@@ -1,0 +1,1 @@
+"""Whole slots: what shares one, and how they are handed out."""

@@ -1,0 +1,145 @@
+"""Slots: stretches of storage that requests take whole, one after another; plans with one pool each, or in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
+from operator import attrgetter
+
+from tirlite.plan.decision import Choice, Decision
+from tirlite.plan.layout import Placement, Region
+from tirlite.plan.plan import Plan
+from tirlite.plan.pool import Pool
+from tirlite.plan.problem import Problem
+from tirlite.plan.request import Request
+from tirlite.record import record
+from tirlite.sizes import Size, maximum, round_up
+
+
+@record(frozen=False)
+class Slot:
+    """The requests that take one stretch of storage in turn, the decision for each of them, and the pairs in place."""
+
+    members: list[Request] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    pairs: list[tuple[str, str]] = field(default_factory=list)
+
+    def take(self, request: Request, decision: Decision) -> None:
+        self.members.append(request)
+        self.decisions.append(decision)
+
+    @property
+    def size(self) -> Size:
+        """Bytes: the maximum over the members."""
+        if len(self.members) == 1:
+            return self.members[0].size
+        sizes = dict.fromkeys([request.size for request in self.members])
+        return maximum(*sizes) if len(sizes) > 1 else next(iter(sizes))
+
+
+_live = attrgetter("live")
+
+Fill = Callable[[Sequence[Request]], list[Slot]]
+
+
+def slot_plan(problem: Problem, strategy: str, fill: Fill) -> Plan:
+    """The plan that `fill` makes of the requests of each memory, apart from those with a fixed offset.
+
+    A slot is named after the request that lives in it first. A request that may live in several memories goes to the
+    first one that it names.
+    """
+    placements: dict[str, Placement] = {}
+    pools: dict[str, Region] = {}
+    decisions: dict[str, Decision] = {}
+    in_place: list[tuple[str, str]] = []
+    for memory, (loose, fixed) in _by_memory(problem).items():
+        pool = problem.memories[memory]
+        for slot in fill(loose) if loose else ():
+            name = min(slot.members, key=_live).id
+            pools[name] = _region(pool, slot.members, slot.size)
+            ids = [request.id for request in slot.members]
+            placements |= dict.fromkeys(ids, Placement(name, 0))
+            decisions |= zip(ids, slot.decisions, strict=True)
+            in_place += slot.pairs
+        if fixed:
+            name = fixed[0][0].id
+            members = [request for request, _ in fixed]
+            pools[name] = _region(pool, members, maximum(*(offset + request.size for request, offset in fixed)))
+            placements.update((request.id, Placement(name, offset)) for request, offset in fixed)
+            decisions.update((request.id, Decision(Choice.FIXED)) for request in members)
+    return Plan(problem, placements, pools, strategy, decisions, in_place=tuple(in_place))
+
+
+def _by_memory(problem: Problem) -> dict[str, tuple[list[Request], list[tuple[Request, int]]]]:
+    groups: dict[str, tuple[list[Request], list[tuple[Request, int]]]] = {}
+    for request in problem.requests:
+        memory = request.memories[0]
+        if memory not in groups:
+            groups[memory] = [], []
+        loose, fixed = groups[memory]
+        if request.fixed is None:
+            loose.append(request)
+        else:
+            fixed.append((request, request.fixed))
+    return groups
+
+
+# What shares a pool: the requests of one memory with one key.
+Key = Callable[[Request], str]
+
+
+def stacked_plan(problem: Problem, strategy: str, fill: Fill, *, align: int, kind: Key) -> Plan:
+    """The plan in which each pool is a sum: offsets and sizes of slots are rounded up to their alignment.
+
+    Slots are aligned to `align` bytes at least. A request that may live in several memories goes to the first one that
+    it names; those with a fixed offset stand in a pool of their own.
+    """
+    placements: dict[str, Placement] = {}
+    pools: dict[str, Region] = {}
+    decisions: dict[str, Decision] = {}
+    for (memory, label, is_fixed), members in _by_pool(problem, kind).items():
+        pool = problem.memories[memory]
+        name = _name(memory, label, is_fixed)
+        least = max(align, pool.align)
+        if is_fixed:
+            found = {request.id: request.fixed or 0 for request in members}
+            decisions.update((request.id, Decision(Choice.FIXED)) for request in members)
+            size = maximum(*(found[request.id] + request.size for request in members))
+            placements.update((key, Placement(name, offset)) for key, offset in found.items())
+        else:
+            slots = fill(members)
+            offsets, size = _stacked(slots, least)
+            for slot, offset in zip(slots, offsets, strict=True):
+                placements.update((request.id, Placement(name, offset)) for request in slot.members)
+                decisions.update(zip((request.id for request in slot.members), slot.decisions, strict=True))
+        pools[name] = _region(pool, members, size, 1 if is_fixed else align)
+    return Plan(problem, placements, pools, strategy, decisions)
+
+
+def _by_pool(problem: Problem, kind: Key) -> dict[tuple[str, str, bool], list[Request]]:
+    groups: dict[tuple[str, str, bool], list[Request]] = {}
+    for request in problem.requests:
+        groups.setdefault((request.memories[0], kind(request), request.fixed is not None), []).append(request)
+    return groups
+
+
+def _name(memory: str, label: str, is_fixed: bool) -> str:
+    return " ".join(part for part in (memory, label, "fixed" if is_fixed else "") if part)
+
+
+def _stacked(slots: Iterable[Slot], least: int) -> tuple[list[Size], Size]:
+    """The offset of each slot, and the bytes of all."""
+    offsets: list[Size] = []
+    end: Size = 0
+    known = 1 << 62  # what the end is a multiple of
+    for slot in slots:
+        align = max(least, *(request.align for request in slot.members))
+        start = end if known % align == 0 else round_up(end, align)
+        offsets.append(start)
+        end = start + round_up(slot.size, align)
+        known = align
+    return offsets, end
+
+
+def _region(memory: Pool, members: Sequence[Request], size: Size, align: int = 1) -> Region:
+    return Region(memory.name, memory.scope, size, max(memory.align, align, *(request.align for request in members)))

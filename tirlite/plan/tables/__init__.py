@@ -1,0 +1,1 @@
+"""Problems and plans as text: CSV, JSON, and the sizes and facts in them."""

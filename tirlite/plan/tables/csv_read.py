@@ -1,0 +1,358 @@
+"""Lifetimes as CSV: a file of one buffer a line in, a Problem out.
+
+The format is that of MiniMalloc (Moffitt, ASPLOS 2023): columns `id,lower,upper,size` in any order, and optionally
+`alignment`, `gaps` (stretches `lower-upper` in which the buffer is not live, with spaces between) and `offset` (where
+given, the buffer stands there). `buffer` and `buffer_id` may stand for `id`, `begin` and `start` for `lower`, and `end`
+for `upper` where ends are inclusive, those of gaps too. In place of `size` there may be `size_expr`, an expression over
+names of positive integers; `size@4` beside it is its value where its only name is 4. Other columns are kept and
+ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from numbers import Integral
+from os import PathLike
+from pathlib import Path
+from typing import TextIO
+
+from tirlite.diag import Message, PlanError, Span, TirliteError, nearest, public
+from tirlite.plan.arguments import demand, is_path
+from tirlite.plan.binding import dim_of
+from tirlite.plan.pool import Pool
+from tirlite.plan.problem import DuplicateRequest, Problem
+from tirlite.plan.request import Interval, Request
+from tirlite.plan.tables.csv_table import CsvTable, Names, dims_for, read_table, value_of
+from tirlite.plan.tables.size_text import parse_size
+from tirlite.record import record
+from tirlite.sizes import Dim, Size, evaluate
+
+_SAME = {"buffer": "id", "buffer_id": "id", "begin": "lower", "start": "lower"}
+_INTEGER = re.compile(r"[+-]?\d{1,4000}", re.ASCII)
+_SHORT = 20
+_SHOWN = 60
+_MOST_DIGITS = 4000
+_GAP = re.compile(r"(-?\d{1,4000})-(-?\d{1,4000})", re.ASCII)
+_VALUE_COLUMN = re.compile(r"size@(\d{1,18})", re.ASCII)
+# The column that a message about a request is about.
+_COLUMN_OF = {
+    "negative-size": "size",
+    "bad-alignment": "alignment",
+    "bad-fixed": "offset",
+    "empty-lifetime": "upper",
+    "no-lifetime": "gaps",
+}
+
+
+class NotUtf8(Message):
+    """A table is no text in UTF-8.
+
+    Example: A spreadsheet's own file in the place of its CSV.
+    Fix: Export the table as CSV in UTF-8.
+    """
+
+    code = "not-utf-8"
+    raises = PlanError
+    title = "`{name}` is no text in UTF-8: line {line} holds the byte {byte:#04x} in column {column}"
+
+    name: str
+    line: int
+    column: int
+    byte: int
+
+
+class MissingColumn(Message):
+    """A table of lifetimes lacks a column.
+
+    Example: A first line `id,lower,size`, without `upper`.
+    Fix: Add the column that the message names.
+    """
+
+    code = "missing-column"
+    raises = PlanError
+    title = "the table has no column `{column}`"
+    label = "{hint}"
+    help = "a table of lifetimes has the columns `id`, `lower`, `upper`, and `size` or `size_expr`"
+
+    column: str
+    hint: str
+
+
+class NamelessBuffer(Message):
+    """A line of a table of lifetimes has nothing in its column `id`.
+
+    Example: `,0,3,64` under `id,lower,upper,size`.
+    Fix: Give each buffer a name of its own.
+    """
+
+    code = "nameless-buffer"
+    raises = PlanError
+    title = "this buffer has no id"
+    help = "give each buffer a name of its own in the column `{column}`"
+
+    column: str
+
+
+class BadNumber(Message):
+    """A cell that holds a number holds something else.
+
+    Example: `a,0,3.5,64` under `id,lower,upper,size`.
+    Fix: Write an integer.
+    """
+
+    code = "bad-csv-number"
+    raises = PlanError
+    title = "`{text}` is no integer"
+    label = "the column `{column}` holds integers"
+    help = "{hint}"
+
+    text: str
+    column: str
+    hint: str
+
+
+class BadGap(Message):
+    """A cell of the column `gaps` is no list of gaps.
+
+    Example: `7:9`.
+    Fix: Write half-open stretches with spaces between: `7-9 12-14`.
+    """
+
+    code = "bad-gap"
+    raises = PlanError
+    title = "`{text}` is no gap in a lifetime"
+    label = "{why}"
+    help = "gaps are half-open stretches `lower-upper` with spaces between, as in `7-9 12-14`"
+
+    text: str
+    why: str
+
+
+class PartialGap(Message):
+    """A gap of MiniMalloc's in which a part of the buffer stays live.
+
+    Example: `7-9@0:16` in the column `gaps`.
+    Fix: Drop the gap, or split the buffer into requests with fixed offsets.
+    """
+
+    code = "partial-gap"
+    raises = PlanError
+    title = "in the gap `{text}` a part of the buffer stays live"
+    label = "the part behind the `@`"
+    help = "only whole buffers have gaps here: drop the gap, or split the buffer into requests with fixed offsets"
+
+    text: str
+
+
+class WrongValue(Message):
+    """A column `size@...` that contradicts `size_expr`.
+
+    Example: `size_expr` is `4*N`, and the column for `N=8` says 30.
+    Fix: Correct one of the two columns.
+    """
+
+    code = "wrong-size-value"
+    raises = PlanError
+    title = "`{size}` is {value} where {name} = {at}, and the table says {told}"
+    label = "not {value}"
+    related_label = "the size"
+
+    size: str
+    value: int
+    name: str
+    at: int
+    told: int
+
+
+@public
+def read_csv(
+    source: str | PathLike[str] | TextIO,
+    *,
+    pools: Sequence[Pool] = (),
+    facts: str | Mapping[str, Dim] = "",
+    bind: Mapping[str, int] | None = None,
+) -> Problem:
+    """The problem in a CSV file, which is a path or an open text file.
+
+    `pools` are the memories, as for a Problem: one that is unlimited, where none is given. `facts` tells of the names
+    in sizes, which are positive integers, as text (`"N<=64, N%8==0"`) or as dims by name; `bind` gives them values. The
+    problem keeps the table for `write_csv`, and is contiguous, as a table tells addresses in one space. Raises
+    PlanError with file, line and column for malformed input.
+    """
+    _check_arguments(source, facts, bind)
+    if isinstance(source, str | PathLike):
+        name, text = str(source), _decoded(str(source), Path(source).read_bytes())
+    else:
+        name, text = str(getattr(source, "name", "<stream>")), source.read()
+    reader = _Reader.of(read_table(name, text), facts, bind or {})
+    requests = tuple(reader.requests())
+    try:
+        problem = Problem(requests, pools, contiguous=True)  # type: ignore[arg-type]
+    except PlanError as error:
+        raise reader.of_request(error) from None
+    return problem.with_table(reader.table)
+
+
+def _check_arguments(source: object, facts: object, bind: object) -> None:
+    is_file = is_path(source) or callable(getattr(source, "read", None))
+    demand("read_csv", "source", source, "a path, or an open text file", fits=is_file)
+    is_told = isinstance(facts, str) or (isinstance(facts, Mapping) and all(map(dim_of, facts.values())))
+    demand("read_csv", "facts", facts, 'a text, as in "N<=64, N%8==0", or a dict from names to dims', fits=is_told)
+    is_bound = bind is None or (
+        isinstance(bind, Mapping) and all(isinstance(k, str) and isinstance(v, Integral) for k, v in bind.items())
+    )
+    demand("read_csv", "bind", bind, "a dict from names to integers", fits=is_bound)
+
+
+def _decoded(name: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8").rpartition("\n")
+        line = data.count(b"\n", 0, error.start) + 1
+        raise NotUtf8(name, line, len(before[2]) + 1, data[error.start]).error() from None
+
+
+@record
+class _Reader:
+    """Reads the rows of one table. `after` is what an upper end is short of the half-open one."""
+
+    table: CsvTable
+    places: Mapping[str, int]
+    names: Names
+    after: int
+
+    @classmethod
+    def of(cls, table: CsvTable, facts: str | Mapping[str, Dim], bind: Mapping[str, int]) -> _Reader:
+        places = dict(table.columns)
+        for name, same in _SAME.items():
+            if name in places:
+                places.setdefault(same, places[name])
+        after = 0
+        if "end" in places and "upper" not in places:
+            places["upper"] = places["end"]
+            after = 1
+        if "size_expr" in places:
+            places["size"] = places["size_expr"]
+        for column in ("id", "lower", "upper", "size"):
+            if column not in places:
+                near = nearest(column, places, 1)
+                hint = f"is {near} meant to be it?" if near else ""
+                raise MissingColumn(column, hint, span=table.span(0, len(table.header) - 1)).error()
+        texts = [value_of(row[places["size"]]) for row in table.rows] if "size_expr" in places else []
+        return cls(table, places, dims_for(texts, facts, bind), after)
+
+    def requests(self) -> Iterator[Request]:
+        seen: dict[str, int] = {}
+        sizes: dict[str, Size] = {}
+        wide = [self.places[column] for column in ("alignment", "gaps", "offset") if column in self.places]
+        for number, row in enumerate(self.table.rows, 1):
+            name = value_of(row[self.places["id"]])
+            if not name:
+                column = self.table.header[self.places["id"]].strip()
+                raise NamelessBuffer(column, span=self._span(number, "id")).error()
+            if name in seen:
+                here, there = self._span(number, "id"), self._span(seen[name], "id")
+                raise DuplicateRequest(name, span=here, related=there).error()
+            seen[name] = number
+            text = row[self.places["size"]]
+            if "size_expr" in self.places:
+                if text not in sizes:
+                    sizes[text] = self._size(number, text)
+                self._compare(number, text)
+                size = sizes[text]
+            else:
+                size = self._integer(number, "size")
+            live: Interval = (self._integer(number, "lower"), self._integer(number, "upper") + self.after)
+            try:
+                if not any(row[place].strip() for place in wide):
+                    yield Request(name, size, (live,))
+                else:
+                    yield self._wide(number, name, size, live)
+            except PlanError as error:
+                raise self._located(error, number) from None
+
+    def _wide(self, number: int, name: str, size: Size, live: Interval) -> Request:
+        """A request of which more is told than its size and lifetime."""
+        spans = tuple(self._without_gaps(number, live)) if self._cell(number, "gaps") else (live,)
+        align = self._integer(number, "alignment") if self._cell(number, "alignment") else 1
+        fixed = self._integer(number, "offset") if self._cell(number, "offset") else None
+        return Request(name, size, spans, align=align, fixed=fixed)
+
+    def _cell(self, number: int, column: str) -> str:
+        return value_of(self.table.rows[number - 1][self.places[column]]) if column in self.places else ""
+
+    def _span(self, number: int, column: str) -> Span:
+        return self.table.span(number, self.places[column])
+
+    def _integer(self, number: int, column: str) -> int:
+        text = self.table.rows[number - 1][self.places[column]]
+        if text.isdecimal() and text.isascii() and len(text) < _SHORT:  # nearly all are: no need to look closer
+            return int(text)
+        text = value_of(text)
+        if not _INTEGER.fullmatch(text):
+            hint = "expressions stand in a column `size_expr`" if column == "size" and text else ""
+            hint = "a number has 4000 digits at most" if len(text) > _MOST_DIGITS else hint
+            name = self.table.header[self.places[column]].strip()
+            shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+            raise BadNumber(shown, name, hint, span=self._span(number, column)).error()
+        return int(text)
+
+    def _size(self, number: int, text: str) -> Size:
+        try:
+            return parse_size(value_of(text), self.names.sizes)
+        except TirliteError as error:
+            raise self._located(error, number) from None
+
+    def _compare(self, number: int, text: str) -> None:
+        """Compares the size with its values in columns like `size@4`, where there is one name that they can be of."""
+        if len(self.names.plain) != 1 or not self._value_columns:
+            return
+        (dim,) = self.names.plain.values()
+        size = parse_size(value_of(text), self.names.plain)
+        for column, at in self._value_columns.items():
+            value, told = evaluate(size, {dim: at}), self._integer(number, column)
+            if value != told:
+                here, there = self._span(number, column), self._span(number, "size")
+                raise WrongValue(value_of(text), value, dim.name, at, told, span=here, related=there).error()
+
+    @property
+    def _value_columns(self) -> dict[str, int]:
+        matches = ((name, _VALUE_COLUMN.fullmatch(name)) for name in self.places)
+        return {name: int(match[1]) for name, match in matches if match}
+
+    def _without_gaps(self, number: int, live: Interval) -> Iterator[Interval]:
+        gaps = []
+        for text in self._cell(number, "gaps").split():
+            stretch, sign, _ = text.partition("@")
+            match = _GAP.fullmatch(stretch)
+            if match is None:
+                raise BadGap(text, "not two numbers", span=self._span(number, "gaps")).error()
+            low, high = int(match[1]), int(match[2]) + self.after
+            if low >= high:
+                raise BadGap(text, "it ends where it begins, or before", span=self._span(number, "gaps")).error()
+            if sign:
+                raise PartialGap(text, span=self._span(number, "gaps")).error()
+            gaps.append((low, high))
+        begin, end = live
+        for low, high in sorted(gaps):
+            if begin < min(low, end):
+                yield begin, min(low, end)
+            begin = max(begin, high)
+        if begin < end:
+            yield begin, end
+
+    def of_request(self, error: TirliteError) -> TirliteError:
+        """The error, if it is about a request, with the place in the table that it is about."""
+        name = getattr(error.messages[0], "id", None)
+        ids = [value_of(row[self.places["id"]]) for row in self.table.rows]
+        return self._located(error, ids.index(name) + 1) if name in ids else error
+
+    def _located(self, error: TirliteError, number: int) -> TirliteError:
+        """The error with the place in the table that it is about."""
+        (message, *_) = error.messages
+        assert isinstance(message, Message)
+        column = _COLUMN_OF.get(message.code, "size")
+        placed = column if column in self.places else "upper"
+        return message.error() if message.span else message.replaced(span=self._span(number, placed)).error()
