@@ -165,3 +165,28 @@ def test_accesses_tell_their_guard_lanes_and_reduction() -> None:
     assert [each.mask for each in touches] == [None] * 3
     assert load.reduction is store.reduction is tl.ir.Add
     assert vector.reduction is None
+
+
+@pytest.mark.parametrize(
+    ("body", "carries", "inner"),
+    [
+        ("a[i, j] = x[i] + y[i]", False, False),
+        ("a[i, j] = a[i, j - 1] + 1", False, True),
+        ("x[i] = x[i] + a[i, j]", False, True),
+        ("x[j] = a[i, j]", True, False),
+        ("t = tl.alloc(tl.f32[1])\n        t[0] = a[i, j]\n        a[i, j] = t[0]", False, False),
+        ("x[z[i]] = 1", True, True),
+    ],
+)
+def test_a_loop_is_independent_where_it_carries_nothing(body: str, carries: bool, inner: bool) -> None:
+    facts = Facts(tl.parse(HEADER + f"    for i in range(n):\n      for j in range(1, m):\n        {body}"))
+    (loop,) = facts.func.body.stmts
+    assert facts.is_independent(loop) is not carries
+    assert facts.is_independent(loop.body.stmts[0]) is not inner
+    assert bool([*facts.carried_by(loop)]) is carries
+
+
+def test_loops_of_very_many_accesses_are_not_looked_at() -> None:
+    body = "\n        ".join(f"x[64 * i + {k}] = x[64 * i + {k + 1}]" for k in range(60))
+    facts = Facts(tl.parse(HEADER + f"    for i in range(n // 64):\n        {body}"))
+    assert not facts.is_independent(facts.func.body.stmts[0])

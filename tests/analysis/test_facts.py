@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 import tirlite as tl
+from tirlite.analysis import access
 from tirlite.analysis.facts import Facts
+from tirlite.kernels.harris import harris
 from tirlite.record import record
-from tirlite.rewrite import run_pipeline
+from tirlite.rewrite import default_pipeline, run_pipeline
 from tirlite.rewrite.pipeline import FactsPass
 
 n = tl.dim("n")
@@ -70,3 +74,16 @@ def test_a_function_that_is_called_has_facts_of_its_own_found_once() -> None:
 
 def test_an_analysis_takes_a_function_or_its_facts() -> None:
     assert tl.allocations(Facts(twice.ir)) == tl.allocations(twice.ir)
+
+
+def test_a_pipeline_walks_each_function_that_it_makes_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    walked: list[tl.PrimFunc] = []
+    walk = access._Finder.find
+
+    def counted(finder: access._Finder) -> access.LinearSequence:
+        walked.append(finder.func)
+        return walk(finder)
+
+    monkeypatch.setattr(access._Finder, "find", counted)
+    run_pipeline(harris.ir, default_pipeline(passes=tl.passes.CONTRACTION))
+    assert len(set(map(id, walked))) == len(walked) <= 7

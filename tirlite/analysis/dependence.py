@@ -8,8 +8,9 @@ is left of a class is a dependence. Source of the classes: Burke and Cytron, Int
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from itertools import islice
 from typing import TypeAlias
 
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch
@@ -17,13 +18,15 @@ from tirlite.analysis.addresses import Address, Addresses
 from tirlite.analysis.definitions import Loop
 from tirlite.analysis.equations import solve
 from tirlite.analysis.instances import Instances
-from tirlite.analysis.regions import path_to
+from tirlite.analysis.regions import path_to, regions_around
 from tirlite.ir import Buffer, For, ForKind, IfThenElse, IntImm, KernelCall, Load, Store, While
 from tirlite.record import cached_property, record
 from tirlite.sizes import Dim, Size, dims_of, maximum, minimum, substitute
 from tirlite.sizes.poly import varies
 from tirlite.sizes.unknown import Unknown, is_positive
 
+# So many pairs of accesses of one loop are looked at.
+_MOST_PAIRS = 1024
 _SPELLED = {1: "<", 0: "=", -1: ">"}
 UNORDERED = (ForKind.PARALLEL, ForKind.THREAD, ForKind.VECTORIZED, ForKind.REDUCE)
 
@@ -99,6 +102,35 @@ def dependences_of(sequence: LinearSequence, addresses: Addresses) -> Iterator[D
             for then in touches[place:]:
                 if writes(first) or writes(then):
                     yield from Pair(addresses, first, then, allocation.home).dependences()
+
+
+def carried_by(loop: Loop, touches: Mapping[Allocation, Sequence[Touch]], addresses: Addresses) -> Iterator[Dependence]:
+    """The dependences that a loop carries in one execution of it; `touches` are those inside, of buffers from outside.
+
+    Of accesses that are alike, those of one.
+    """
+    for first, then in _pairs_in(touches, addresses):
+        body = next(region for region in regions_around(first.region) if region.composite is loop)
+        assert body.parent is not None
+        yield from Pair(addresses, first, then, body.parent).carried(0)
+
+
+def is_independent(loop: Loop, touches: Mapping[Allocation, Sequence[Touch]], addresses: Addresses) -> bool:
+    """Whether no iteration is left that may touch what another one writes. Many pairs of accesses are not looked at."""
+    pairs = sum(1 for _ in islice(_pairs_in(touches, addresses), _MOST_PAIRS + 1))
+    return pairs <= _MOST_PAIRS and next(carried_by(loop, touches, addresses), None) is None
+
+
+def _pairs_in(touches: Mapping[Allocation, Sequence[Touch]], addresses: Addresses) -> Iterator[tuple[Touch, Touch]]:
+    """The pairs of accesses to one buffer of which one writes; of accesses that are alike, those of one."""
+    for each in touches.values():
+        known: dict[object, Touch] = {}
+        for touch in each:
+            node = touch.node
+            key = addresses.of(node).key if isinstance(node, Load | Store) else touch
+            known.setdefault((touch.kind, touch.region, key), touch)
+        alike = [*known.values()]
+        yield from ((a, b) for place, a in enumerate(alike) for b in alike[place:] if writes(a) or writes(b))
 
 
 def out_of_order(addresses: Addresses, first: Touch, then: Touch, home: Region) -> Dependence | None:

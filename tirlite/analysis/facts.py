@@ -6,19 +6,19 @@ next for as long as the function stays the same object.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
 from tirlite.diag import boundary
-from tirlite.ir import Buffer, Function, PrimFunc
+from tirlite.ir import Buffer, For, ForKind, Function, PrimFunc, While
 from tirlite.ir.demand import demand_prim_func
 from tirlite.record import cached_property
 
 if TYPE_CHECKING:
-    from tirlite.analysis.access import Allocation, LinearSequence
+    from tirlite.analysis.access import Allocation, LinearSequence, Touch
     from tirlite.analysis.addresses import Addresses
-    from tirlite.analysis.definitions import Definitions
+    from tirlite.analysis.definitions import Definitions, Loop
     from tirlite.analysis.dependence import Dependence
     from tirlite.analysis.extents import Extents
     from tirlite.analysis.index_space import IndexSpace
@@ -88,6 +88,39 @@ class Facts:
         from tirlite.analysis.dependence import dependences_of
 
         return tuple(dependences_of(self.sequence, self.addresses))
+
+    @cached_property
+    def touches_in(self) -> dict[Loop, dict[Allocation, list[Touch]]]:
+        """For each loop the accesses inside of it, by buffer, of those that are allocated outside."""
+        found: dict[Loop, dict[Allocation, list[Touch]]] = {}
+        for allocation in (*self.sequence.params, *self.sequence.allocations):
+            for touch in allocation.touches:
+                region = touch.region
+                while region is not allocation.home and region.parent is not None:
+                    if isinstance(region.composite, For | While):
+                        found.setdefault(region.composite, {}).setdefault(allocation, []).append(touch)
+                    region = region.parent
+        return found
+
+    def carried_by(self, loop: Loop) -> Iterator[Dependence]:
+        """The dependences that a loop carries in one execution of it: none where its iterations may run in any order.
+
+        Of accesses that are alike, those of one. Buffers that are allocated in the loop are each iteration's own. The
+        loop is not bound to threads.
+        """
+        from tirlite.analysis.dependence import carried_by
+
+        return carried_by(loop, self.touches_in.get(loop, {}), self.addresses)
+
+    def is_independent(self, loop: Loop) -> bool:
+        """Whether no two iterations of a loop may touch a byte that one of them writes: they may run at once.
+
+        False, too, where that takes too long, and for loops that are bound to threads.
+        """
+        from tirlite.analysis.dependence import is_independent
+
+        is_bound = isinstance(loop, For) and loop.kind is ForKind.THREAD
+        return not is_bound and is_independent(loop, self.touches_in.get(loop, {}), self.addresses)
 
     def of(self, func: Function) -> Facts:
         """The facts of another function, one that this one calls: found once, too."""

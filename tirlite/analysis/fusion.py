@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from tirlite.analysis.access import Allocation, Region, Touch
+from tirlite.analysis.access import Touch
 from tirlite.analysis.dependence import Alignment, Pair, writes
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.regions import regions_around
 from tirlite.ir import (
     Allocate,
     Assert,
@@ -38,16 +39,6 @@ class Fusion:
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._touches: dict[Stmt, dict[Allocation, list[Touch]]] = {}  # by loop, those inside
-        self._bodies: dict[Stmt, Region] = {}  # by loop, the body that it stands in
-        for allocation in (*facts.sequence.params, *facts.sequence.allocations):
-            for touch in allocation.touches:
-                region = touch.region
-                while region.parent is not None:
-                    if isinstance(region.composite, For):
-                        self._touches.setdefault(region.composite, {}).setdefault(allocation, []).append(touch)
-                        self._bodies[region.composite] = region.parent
-                    region = region.parent
 
     def root(self, buffer: Buffer) -> Buffer:
         """The buffer whose storage this one lies in."""
@@ -62,14 +53,15 @@ class Fusion:
         return all(self._follows(first, second, shift - behind) for first, behind in parts)
 
     def _follows(self, first: For, second: For, shift: int) -> bool:
-        mine, others = self._touches.get(first, {}), self._touches.get(second, {})
+        mine, others = (self._facts.touches_in.get(loop, {}) for loop in (first, second))
         addresses, aligned = self._facts.addresses, Alignment(first, second, shift)
         for allocation in mine.keys() & others.keys():
             ones, thens = self._distinct(mine[allocation]), self._distinct(others[allocation])
             pairs = [(a, b) for a in ones for b in thens if writes(a) or writes(b)]
             if len(pairs) > _MOST_PAIRS:
                 return False
-            home = self._bodies[first]
+            home = next(each.parent for each in regions_around(ones[0].region) if each.composite is first)
+            assert home is not None
             if any(next(Pair(addresses, a, b, home, aligned).dependences(b), None) is not None for a, b in pairs):
                 return False
         return True

@@ -8,6 +8,13 @@ from tirlite.analysis.access import Region, Touch
 from tirlite.ir import AttrKey, AttrStmt
 
 
+def regions_around(region: Region | None) -> Iterator[Region]:
+    """The region itself and those around it, up to the body of the function."""
+    while region is not None:
+        yield region
+        region = region.parent
+
+
 def root_of(region: Region) -> Region:
     """The outermost region: the body of the function."""
     while region.parent is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from tirlite.analysis.facts import Facts
 from tirlite.ir import For, ForKind, PrimFunc, statements_of
-from tirlite.ir.demand import pass_call
 from tirlite.record import record
+from tirlite.rewrite.pipeline import FactsPass
 
 
 @record
-class CheckRaces:
+class CheckRaces(FactsPass):
     """Refuses a function in normal form in whose parallel loops two iterations are seen to conflict.
 
     What cannot be decided passes: the interpreter finds it. Two writes of the same value are a conflict too. Raises
@@ -17,11 +18,10 @@ class CheckRaces:
 
     name: str = "check-races"
 
-    @pass_call
-    def __call__(self, func: PrimFunc) -> PrimFunc:
-        if not any(loop.kind is ForKind.PARALLEL for loop in statements_of(func.body, For)):
-            return func
-        from tirlite.rewrite.parallel_race import demand_no_race  # and what tries programs at points
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        parallel = (loop for loop in statements_of(facts.func.body, For) if loop.kind is ForKind.PARALLEL)
+        if not all(map(facts.is_independent, parallel)):
+            from tirlite.rewrite.parallel_race import demand_no_race  # and what tries programs at points
 
-        demand_no_race(func)
-        return func
+            demand_no_race(facts)
+        return facts.func

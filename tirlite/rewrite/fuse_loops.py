@@ -30,7 +30,7 @@ from tirlite.ir import (
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.joined_range import JoinedRange, joined_range
-from tirlite.rewrite.pipeline import FactsPass
+from tirlite.rewrite.pipeline import FactsPass, Rewritten
 
 # How many iterations the second loop may stay behind.
 _MOST_SHIFT = 4
@@ -56,15 +56,18 @@ class FuseLoops(FactsPass):
     name: str = "fuse-loops"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
+        return self.on(facts).func
+
+    def on(self, facts: Facts) -> Rewritten:
         func = facts.func
         allocated = {stmt.buffer for stmt in statements(func.body) if isinstance(stmt, Allocate)}
         if not allocated:
-            return func
+            return Rewritten(func)
         while True:
             fuser = _Fuser(facts, allocated, self.shift)
             body = run(fuser.block(facts.func.body))
             if body is facts.func.body:
-                return facts.func
+                return Rewritten(facts.func, facts=facts)
             # What stands in fused loops is looked at as it is then.
             facts = Facts(facts.func.replaced(body=body))
 

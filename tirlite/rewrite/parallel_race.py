@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tirlite.analysis.facts import Facts
 from tirlite.analysis.races import Race, find_race
 from tirlite.diag import KernelError
-from tirlite.ir import PrimFunc
 from tirlite.ir.faults import IterationConflict
 
 
@@ -22,9 +22,9 @@ class ParallelRace(IterationConflict):
     sizes: str = ""
 
 
-def demand_no_race(func: PrimFunc) -> None:
+def demand_no_race(facts: Facts) -> None:
     """Raises KernelError where two iterations are seen to conflict."""
-    race = find_race(func)
+    race = find_race(facts)
     if race is not None:
         raise _message(race).error()
 

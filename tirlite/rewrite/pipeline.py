@@ -33,11 +33,16 @@ class Pass(Protocol):
 class Rewritten:
     """What a pass has made of a function, and the storage plan that it followed, or what makes one for each call.
 
-    `plan` is None where nothing was planned.
+    `plan` is None where nothing was planned. `facts` are those of the function, where the pass has asked for some.
     """
 
     func: PrimFunc
     plan: Plan | ByShape | None = None
+    facts: Facts | None = None
+
+    def facts_after(self, given: Facts) -> Facts:
+        """The facts of the function, where the pass was given these."""
+        return self.facts or (given if self.func is given.func else Facts(self.func))
 
 
 class FactsPass(ABC):
@@ -90,16 +95,19 @@ def run_pipeline(func: PrimFunc, passes: Iterable[Pass], observers: Iterable[Obs
     for number, each in enumerate(passes, start=1):
         start = perf_counter()
         with collection_paused():
-            made = each.on(facts) if isinstance(each, FactsPass) else Rewritten(each(facts.func))
+            made = _made(each, facts)
         step = Step(number, each.name, facts.func, made.func, perf_counter() - start, made.plan)
         with GATE.outside():
             for observer in watching:
                 observer(step)
-        facts = facts if made.func is facts.func else Facts(made.func)
+        facts = made.facts_after(facts)
     return facts.func
 
 
 def after(each: Pass, facts: Facts) -> Facts:
     """The facts of a function after a pass: the same ones where it changes nothing."""
-    func = each.rewritten(facts) if isinstance(each, FactsPass) else each(facts.func)
-    return facts if func is facts.func else Facts(func)
+    return _made(each, facts).facts_after(facts)
+
+
+def _made(each: Pass, facts: Facts) -> Rewritten:
+    return each.on(facts) if isinstance(each, FactsPass) else Rewritten(each(facts.func))
