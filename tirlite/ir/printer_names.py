@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.kernel_call import Function
 from tirlite.ir.node import Node
-from tirlite.show import framed
 
 # What the printed text needs for itself.
 _RESERVED = frozenset(keyword.kwlist) | {"tl", "range", "min", "max", "abs", "bool", "int", "float"}
@@ -84,7 +83,11 @@ class Names:
         self._taken.update(names)
 
     def _shown(self, entity: Var | Buffer, name: str) -> str:
-        return framed(name) if entity is self.mark else name
+        if entity is not self.mark:
+            return name
+        from tirlite.show import framed
+
+        return framed(name)
 
     def fresh(self, wish: str) -> str:
         """A name like `wish` that nothing has or had."""

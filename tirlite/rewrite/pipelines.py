@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tirlite.rewrite.check_bounds import CheckBounds
 from tirlite.rewrite.check_races import CheckRaces
 from tirlite.rewrite.check_reductions import CheckReductions
 from tirlite.rewrite.lower_callees import LowerCallees
@@ -50,6 +49,8 @@ def pipeline(options: Options) -> tuple[Pass, ...]:
     callees = LowerCallees((*prepare, *regroup, StorageRewrite.of(options, strategy=within, capacity=None)))
     storage = StorageRewrite.of(options)
     if options.debug:
+        from tirlite.rewrite.check_bounds import CheckBounds
+
         return (*prepare, *regroup, callees, storage, CheckBounds())
     # Callees may be given one array twice, in place. Debug code tells the fault that comes first in written order.
     return (*prepare, VectorizeLoops(), *regroup, callees, storage)
