@@ -8,10 +8,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from tirlite.analysis.facts import Facts
-from tirlite.diag import boundary
 from tirlite.gate import GATE
 from tirlite.ir import PrimFunc
-from tirlite.ir.demand import demand_prim_func, of_prim_func
+from tirlite.ir.demand import of_prim_func, pass_call
 from tirlite.plan.collection import collection_paused
 from tirlite.record import record
 
@@ -50,14 +49,14 @@ class FactsPass(ABC):
 
     __slots__ = ()
 
+    @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
-        return self.planned(func).func
+        return self.on(Facts(func)).func
 
+    @pass_call
     def planned(self, func: PrimFunc) -> Rewritten:
         """The function as the pass leaves it, and the plan that it followed, or with `per_shape` what makes plans."""
-        with boundary:
-            demand_prim_func(func, f"the pass {type(self).__name__}")
-            return self.on(Facts(func))
+        return self.on(Facts(func))
 
     def on(self, facts: Facts) -> Rewritten:
         """The same for a function of which these are the facts."""
