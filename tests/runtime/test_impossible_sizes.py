@@ -133,7 +133,7 @@ def f(s: tl.i64, y: tl.f32[64]):
 """
 
 
-@pytest.mark.parametrize("strategy", ["share", "pack"])
+@pytest.mark.parametrize("strategy", ["none", "share", "pack"])
 def test_an_extent_that_looks_constant_and_wraps_around_is_refused(strategy: str) -> None:
     """The extent is 8, but in 64 bits more: what stores to all of `t` would store to what lies behind it."""
     kernel, y = tl.compile(tl.parse(WRAPPED), strategy=strategy), np.zeros(64, np.float32)
@@ -153,7 +153,7 @@ def f(s: tl.i64, y: tl.f32[4]):
 """
 
 
-@pytest.mark.parametrize("strategy", ["share", "pack", "auto"])
+@pytest.mark.parametrize("strategy", ["none", "share", "pack", "auto"])
 def test_an_extent_with_a_name_of_its_own_is_told_with_its_value(strategy: str) -> None:
     kernel, y = tl.compile(tl.parse(NAMED), strategy=strategy), np.zeros(4, np.float32)
     with pytest.raises(
@@ -195,6 +195,49 @@ def test_products_that_wrap_inside_of_a_loop_are_noticed() -> None:
     """At i = 1 the extent is 2**64, which is 0 in 64 bits."""
     with pytest.raises(tl.KernelRunError, match="`t` has an extent that does not fit into 64 bits"):
         run("k * i * m + 1 - i", 2**32, 2**32, "code", np.zeros(3), loop="for i in range(n):")
+
+
+IN_A_LOOP = """
+@tl.kernel
+def f(k: tl.i64, y: tl.f32[4]):
+    for i in range(2):
+        s = k * i
+        x = s * k
+        t = tl.alloc(tl.f32[x + 1 - i])
+        for j in range(4 * i):
+            t[j] = 3
+        y[i] = t[0]
+"""
+
+CALLED = """
+@tl.kernel
+def g(k: tl.i64, y: tl.f32[4]):
+    x = k * k
+    t = tl.alloc(tl.f32[x])
+    for j in range(4):
+        t[j] = 3
+    y[0] = t[0]
+
+
+@tl.kernel
+def f(k: tl.i64, y: tl.f32[4]):
+    g(k, y)
+"""
+
+
+@pytest.mark.parametrize("text", [IN_A_LOOP, CALLED])
+@pytest.mark.parametrize("strategy", ["none", "share"])
+def test_a_name_for_what_has_wrapped_is_noticed(text: str, strategy: str) -> None:
+    """The extent is 0 in 64 bits: what stores to `t` would store beside it."""
+    kernel = tl.compile(tl.parse(text), strategy=strategy)
+    with pytest.raises(tl.TirliteError, match="`t` has an extent that does not fit into 64 bits|workspace-too-large"):
+        kernel(2**32, np.zeros(4, np.float32))
+
+
+def test_the_interpreter_refuses_an_extent_with_a_name_before_anything_is_written() -> None:
+    y = np.zeros(4, np.float32)
+    with pytest.raises(tl.KernelRunError, match="out-of-memory"):
+        tl.compile(tl.parse(NAMED)).interpret(2**22, y)
 
 
 @pytest.mark.parametrize(

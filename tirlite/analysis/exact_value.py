@@ -12,17 +12,20 @@ from tirlite.ir import (
     FloorDiv,
     FloorMod,
     IntImm,
+    Let,
     Max,
     Min,
     Mul,
     Neg,
     Node,
+    PrimFunc,
     ShiftLeft,
     Sub,
     TruncDiv,
     TruncMod,
     Var,
     i64,
+    statements_of,
     walk,
 )
 
@@ -84,6 +87,20 @@ def value_of(extent: Expr, values: Mapping[Var, int]) -> int:
             b, a = results.pop(), results.pop()
             results.append(_computed(_OPERATIONS[type(node)](a, b), node.dtype))
     return results.pop()
+
+
+def known_values(func: PrimFunc, given: Mapping[Var, int]) -> dict[Var, int]:
+    """What is given on entry to a function, and what arithmetic makes of it in the lets of the function."""
+    values = dict(given)
+    for let in statements_of(func.body, Let):
+        if is_known(let.value, values):
+            values[let.var] = value_of(let.value, values)
+    return values
+
+
+def is_known(extent: Expr, values: Mapping[Var, int]) -> bool:
+    """Whether `value_of` can take `extent` with these values."""
+    return is_arithmetic(extent) and all(node in values for node in walk(extent) if isinstance(node, Var))
 
 
 def _computed(value: int, dtype: DType) -> int:

@@ -7,10 +7,12 @@ below zero, and a size that does not differ is no longer computed.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tirlite.ir import Buffer, Expr, FloorDiv, FloorMod, IntImm, Let, Max, Min, Var, View, statements, walk
+from tirlite.record import cached_property
 
 if TYPE_CHECKING:
     from tirlite.analysis.facts import Facts
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 _SENSITIVE = (FloorDiv, FloorMod, Min, Max)
 
 
-def doubtful_buffers(facts: Facts) -> tuple[Buffer, ...]:
+def doubtful_buffers(facts: Facts, on_entry: OnEntry) -> tuple[Buffer, ...]:
     """Fresh views of a function with those extents alone that are known on entry, and not proved to be possible.
 
     These are over the dims and parameters of the function.
@@ -32,45 +34,56 @@ def doubtful_buffers(facts: Facts) -> tuple[Buffer, ...]:
     ]
     if not views:
         return ()
-    doubts = _Doubts(facts)
     found: list[Buffer] = []
     for view in views:
-        if doubtful := [doubt for extent in view.shape if (doubt := doubts.of(extent)) is not None]:
+        if doubtful := [doubt for extent in view.shape if (doubt := on_entry.doubt(extent)) is not None]:
             found.append(replace(view, shape=tuple(doubtful)))
     return tuple(found)
 
 
-class _Doubts:
-    """For extents the expressions over dims and parameters that must be 0 or more, and computed without wrapping."""
+class OnEntry:
+    """What extents are over dims and parameters, without lets; to be computed with an eye on what wraps around."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._extents = facts.extents
-        self._lets: dict[Var, Expr] = {}
-        self._sensitive: set[Var] = set()
         self._proved: dict[Size, bool] = {}
-        for stmt in statements(facts.func.body):
-            if isinstance(stmt, Let):
-                self._lets[stmt.var] = stmt.value
-                if self._is_sensitive(stmt.value):
-                    self._sensitive.add(stmt.var)
 
-    def of(self, extent: Expr) -> Expr | None:
-        """None where there is no doubt, or nothing is known on entry."""
-        from tirlite.sizes.unknown import is_nonnegative
-
-        size = self._extents.size(extent)
+    def extent(self, extent: Expr) -> Expr | None:
+        """An expression with the value of `extent`; None where that is not known on entry."""
+        size = self._facts.extents.size(extent)
         if size is None:
             return None
         if self._is_sensitive(extent) and not self._is_exact(extent, size):
             return self._written(extent)
+        return self._facts.extents.expr(size)
+
+    def doubt(self, extent: Expr) -> Expr | None:
+        """The same where it must be 0 or more and may be less, or wrap around; None where there is no doubt."""
+        from tirlite.sizes.unknown import is_nonnegative
+
+        size = self._facts.extents.size(extent)
+        if size is None:
+            return None
         if size not in self._proved:
             self._proved[size] = is_nonnegative(size)
-        return None if self._proved[size] else self._extents.expr(size)
+        certain = self._proved[size] and (not self._is_sensitive(extent) or self._is_exact(extent, size))
+        return None if certain else self.extent(extent)
 
-    def _is_sensitive(self, expr: Expr) -> bool:
+    @cached_property
+    def _lets(self) -> dict[Var, Expr]:
+        return {stmt.var: stmt.value for stmt in statements(self._facts.func.body) if isinstance(stmt, Let)}
+
+    @cached_property
+    def _sensitive(self) -> set[Var]:
+        found: set[Var] = set()
+        for var, value in self._lets.items():
+            if _is_sensitive(value, found):
+                found.add(var)
+        return found
+
+    def _is_sensitive(self, extent: Expr) -> bool:
         """Whether it matters to the value, or to that of a let in it, that an operand has wrapped around."""
-        return any(isinstance(node, _SENSITIVE) or node in self._sensitive for node in walk(expr))
+        return _is_sensitive(extent, self._sensitive)
 
     def _written(self, extent: Expr) -> Expr:
         """The extent as it is computed, without lets."""
@@ -85,3 +98,7 @@ class _Doubts:
     def _is_exact(self, extent: Expr, size: Size) -> bool:
         """Whether the extent cannot have wrapped around on the way to its value."""
         return self._facts.space.size(extent) == size
+
+
+def _is_sensitive(expr: Expr, lets: Set[Var]) -> bool:
+    return any(isinstance(node, _SENSITIVE) or node in lets for node in walk(expr))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tirlite.analysis import shape_plan
 from tirlite.analysis.facts import Facts
 from tirlite.codegen.aliases import Aliases
-from tirlite.codegen.doubtful import doubtful_buffers
+from tirlite.codegen.doubtful import OnEntry, doubtful_buffers
 from tirlite.codegen.entry import define_entry
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction
@@ -65,9 +65,10 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
     """
     facts = Facts(func)
     shares, runners = stack_shares(func), 1 if debug else workers
-    storage = assign_homes(func, runners, shares[func])
+    on_entry = OnEntry(facts)
+    storage = assign_homes(func, runners, shares[func], on_entry)
     storage = storage.on_heap() if debug else storage
-    workspace = Workspace.of(storage, () if debug else doubtful_buffers(facts))
+    workspace = Workspace.of(storage, () if debug else doubtful_buffers(facts, on_entry))
     module = ModuleText()
     module.span = func.span
     name = "tirlite_" + _legal(func.name)

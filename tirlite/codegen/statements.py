@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from math import gcd
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,7 +11,7 @@ from tirlite.codegen import memory
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.bounds import bare, has_check, is_checked
 from tirlite.codegen.expressions import Expressions
-from tirlite.codegen.faults import KernelFunction, as_bits
+from tirlite.codegen.faults import KernelFunction, any_of, as_bits
 from tirlite.codegen.kernel_calls import Calls, Version, dim_parameters
 from tirlite.codegen.memory import Place, alignment_of
 from tirlite.codegen.pieces import LARGEST, Weights, cut
@@ -31,6 +31,7 @@ from tirlite.ir import (
     IntImm,
     KernelCall,
     Let,
+    Node,
     Op,
     Ramp,
     SeqStmt,
@@ -44,6 +45,8 @@ from tirlite.ir import (
     handle,
     i64,
     run,
+    statements_of,
+    walk,
 )
 
 if TYPE_CHECKING:
@@ -80,6 +83,8 @@ class Statements:
         self.calls = calls
         self.addresses: dict[Buffer, Value] = {}  # in the workspace
         self.parts: dict[For, WorkerPart] = {}  # those of the workspace that the workers of a loop have
+        self._sizing: set[Var] = set()  # the lets that extents on the heap are made of
+        self._wrapped: dict[Node, Value] = {}  # for some of those, whether a value on the way to it wrapped around
         self._count(loops=self.module.extent.loops + weights.loops)
         self._depth = 0
         self._nesting = 0
@@ -112,6 +117,7 @@ class Statements:
 
     def write(self, body: SeqStmt) -> None:
         """The statements of a function, and its end."""
+        self._sizing = _behind(body, self.storage.of(Home.HEAP))
         run(self.block(body))
         self.out.finish()
 
@@ -177,31 +183,39 @@ class Statements:
         self.values.value(stmt.value)
 
     def let(self, stmt: Let) -> None:
-        self.environment.variables[stmt.var] = self.values.value(stmt.value)
+        variables = self.environment.variables
+        if stmt.var in self._sizing:
+            (variables[stmt.var],), flags = self._checked((stmt.value,))
+            if flags:
+                self._wrapped[stmt.var] = any_of(self.out, flags)
+        else:
+            variables[stmt.var] = self.values.value(stmt.value)
 
     def allocate(self, stmt: Allocate) -> None:
         buffer = stmt.buffer
         home = self.storage.homes[buffer]
-        extents, overflows = self.extents(buffer, checked=home is Home.HEAP)
         align = self.storage.line
         if home is Home.HEAP:
+            extents, overflows = self._checked(buffer.shape)
             pointer = self.out.allocate(buffer, extents, overflows, stmt.span)
-        elif home is Home.WORKSPACE:
-            pointer = self.addresses[buffer]
-        elif buffer in self.out.slots:
-            pointer = self.out.slots[buffer]
         else:
-            pointer = self.out.slots[buffer] = self.out.alloca(self.storage.sizes[buffer], align)
+            extents = [self.values.value(extent) for extent in buffer.shape]
+            if home is Home.WORKSPACE:
+                pointer = self.addresses[buffer]
+            elif buffer in self.out.slots:
+                pointer = self.out.slots[buffer]
+            else:
+                pointer = self.out.slots[buffer] = self.out.alloca(self.storage.sizes[buffer], align)
         self.place(buffer, pointer, extents, align)
 
-    def extents(self, buffer: Buffer, *, checked: bool) -> tuple[list[Value], list[Value]]:
-        """The extents of a buffer, and if they are checked, the flags of what wraps around on the way to them."""
-        before = self.values.checked
-        self.values.checked = checked
-        self.values.overflows.clear()
-        found = [self.values.value(extent) for extent in buffer.shape]
-        self.values.checked = before
-        return found, list(self.values.overflows)
+    def _checked(self, exprs: Iterable[Expr]) -> tuple[list[Value], list[Value]]:
+        """Values, and the flags of what wraps around on the way to them, in lets too."""
+        values, behind = self.values, dict.fromkeys(node for expr in exprs for node in walk(expr))
+        values.checked = True
+        values.overflows.clear()
+        found = [values.value(expr) for expr in exprs]
+        values.checked = False
+        return found, [*values.overflows, *(self._wrapped[node] for node in behind if node in self._wrapped)]
 
     def place(self, buffer: Buffer, pointer: Value, extents: list[Value], align: int) -> None:
         """Says where a buffer lies from here on."""
@@ -361,6 +375,16 @@ class Statements:
         body = close(self.out, f"{self.name}_parallel{self.module.tasks}")
         self.enter(around)
         fork_join(around, body, f"{self.name}_task{self.module.tasks}", count, workers, chunks)
+
+
+def _behind(body: SeqStmt, buffers: Iterable[Buffer]) -> set[Var]:
+    """The variables that extents of buffers are made of, those of the lets behind them too."""
+    found = {node for each in buffers for extent in each.shape for node in walk(extent) if isinstance(node, Var)}
+    if found:
+        for let in reversed(tuple(statements_of(body, Let))):
+            if let.var in found:
+                found.update(node for node in walk(let.value) if isinstance(node, Var))
+    return found
 
 
 def _can_be_unrolled(stmt: For) -> bool:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from tirlite.analysis import ShapePlan, shape_plan
 from tirlite.analysis.distribution import distributed_loops
@@ -35,6 +36,9 @@ from tirlite.ir import (
 from tirlite.plan.scope import Rank, StorageScope
 from tirlite.record import record
 
+if TYPE_CHECKING:
+    from tirlite.codegen.doubtful import OnEntry
+
 # Along any chain of calls. The stack of a Python thread may be small, and much of it taken.
 STACK_BYTES = 16 * 1024
 SMALL_BYTES = 1024  # the most for a buffer that is not marked as local
@@ -54,7 +58,8 @@ class Home(Enum):
 class Storage:
     """The home of each buffer, in the order of the program.
 
-    `sizes` holds the bytes of those of constant size, `line` is what every address outside of the stack is aligned to.
+    `sizes` holds the bytes of those of constant size, `shapes` what the extents of the others in the workspace are over
+    dims and parameters, `line` is what every address outside of the stack is aligned to.
     `workers` are the loops that are handed to several workers, with their number, and `ranges` are the buffers in the
     workspace of each worker of such a loop, and, under None, in that of the function; those of constant size first.
     `plan` is what the function takes with each call, if it does.
@@ -62,6 +67,7 @@ class Storage:
 
     homes: dict[Buffer, Home]
     sizes: dict[Buffer, int]
+    shapes: dict[Buffer, tuple[Expr, ...]]
     line: int
     workers: dict[For, int]
     ranges: dict[For | None, tuple[Buffer, ...]]
@@ -97,15 +103,19 @@ def stack_shares(func: PrimFunc) -> Mapping[Function, int]:
     return {each: STACK_BYTES // (above[each] + length) for each, length in below.items()}
 
 
-def assign_homes(func: PrimFunc, workers: int = 1, stack: int = STACK_BYTES) -> Storage:
+def assign_homes(
+    func: PrimFunc, workers: int = 1, stack: int = STACK_BYTES, on_entry: OnEntry | None = None
+) -> Storage:
     """The homes of all allocations, of which those on the stack take so many bytes at most, the smallest ones first.
 
+    `on_entry` says what extents made of lets are; without it, buffers with such extents lie on the heap.
     Raises KernelError for a buffer of constant size beyond 2^62 bytes.
     """
     known = {*func.dims, *(param for param in func.params if isinstance(param, Var))}
     plan = shape_plan(func)
     homes: dict[Buffer, Home] = {}
     sizes: dict[Buffer, int] = {}
+    shapes: dict[Buffer, tuple[Expr, ...]] = {}
     distributed = distributed_loops(func, workers)
     loops = {s.buffer: loop for loop in distributed for s in statements(loop) if isinstance(s, Allocate)}
     for stmt in statements(func.body):
@@ -114,7 +124,9 @@ def assign_homes(func: PrimFunc, workers: int = 1, stack: int = STACK_BYTES) -> 
         buffer = stmt.buffer
         size = constant_bytes(buffer)
         if size is None:
-            homes[buffer] = Home.WORKSPACE if all(_is_known(e, known, plan) for e in buffer.shape) else Home.HEAP
+            found = [e if _is_known(e, known, plan) else on_entry.extent(e) if on_entry else None for e in buffer.shape]
+            shapes[buffer] = tuple(each for each in found if each is not None)
+            homes[buffer] = Home.WORKSPACE if len(shapes[buffer]) == len(found) else Home.HEAP
             continue
         if size > LARGEST_BYTES:
             raise BufferTooLarge(buffer.name, size, span=stmt.span).error()
@@ -129,7 +141,8 @@ def assign_homes(func: PrimFunc, workers: int = 1, stack: int = STACK_BYTES) -> 
     for buffer, home in sorted(homes.items(), key=lambda each: each[0] not in sizes):
         if home is Home.WORKSPACE:
             ranges[loops.get(buffer)].append(buffer)
-    return Storage(homes, sizes, line, distributed, {loop: tuple(found) for loop, found in ranges.items()}, plan)
+    placed = {loop: tuple(found) for loop, found in ranges.items()}
+    return Storage(homes, sizes, shapes, line, distributed, placed, plan)
 
 
 def constant_bytes(buffer: Buffer) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tirlite.codegen.storage import Storage, padded_bytes
-from tirlite.ir import Buffer, For
+from tirlite.ir import Buffer, Expr, For
 from tirlite.record import record
 
 
@@ -17,13 +17,14 @@ from tirlite.record import record
 class Workspace:
     """What the caller must provide: `bytes`, and where `buffers` is not empty, as much more as the size function says.
 
-    `buffers` are those of symbolic size, and `copies` says how many workers have one each. The size function returns
-    the total, or -(k + 1) where buffer k has a negative extent or makes the total larger than 2^62 bytes. The buffers
-    that are `doubtful` lie in others, and count on after these: their extents may be negative.
+    `buffers` are those of symbolic size, `shapes` their extents, and `copies` says how many workers have one each. The
+    size function returns the total, or -(k + 1) where buffer k has a negative extent or makes the total larger than
+    2^62 bytes. The buffers that are `doubtful` lie in others, and count on after these: their extents may be negative.
     """
 
     bytes: int
     buffers: tuple[Buffer, ...]
+    shapes: tuple[tuple[Expr, ...], ...]
     copies: tuple[int, ...]
     doubtful: tuple[Buffer, ...] = ()
 
@@ -37,7 +38,9 @@ class Workspace:
                     constant += copies * padded_bytes(storage.sizes[buffer], storage.line)
                 else:
                     symbolic.append((buffer, copies))
-        return cls(constant, tuple(buffer for buffer, _ in symbolic), tuple(copies for _, copies in symbolic), doubtful)
+        buffers = tuple(buffer for buffer, _ in symbolic)
+        shapes = tuple(storage.shapes[buffer] for buffer in buffers)
+        return cls(constant, buffers, shapes, tuple(copies for _, copies in symbolic), doubtful)
 
     @property
     def is_empty(self) -> bool:

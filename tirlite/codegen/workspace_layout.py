@@ -61,9 +61,10 @@ def write_size_function(values: Expressions, workspace: Workspace, line: int) ->
     """The body of the size function, whose parameters `values` knows. Nothing wraps unseen."""
     out = values.out
     total = integer(workspace.bytes)
-    for number, (buffer, copies) in enumerate(zip(workspace.buffers, workspace.copies, strict=True)):
+    each = zip(workspace.buffers, workspace.shapes, workspace.copies, strict=True)
+    for number, (buffer, shape, copies) in enumerate(each):
         values.overflows.clear()
-        extents = [values.value(extent) for extent in buffer.shape]
+        extents = [values.value(extent) for extent in shape]
         size, bad = checked_bytes(out, buffer, extents)
         if copies > 1:
             bad = any_of(out, [bad, out.compare("icmp ugt", size, integer(LARGEST_BYTES // copies - line))])
@@ -103,7 +104,7 @@ def _line_up(
             size = integer(padded_bytes(storage.sizes[buffer], storage.line))
         else:
             size = integer(buffer.dtype.bytes)
-            for extent in buffer.shape:
+            for extent in storage.shapes[buffer]:
                 size = out.product(size, values.value(extent))
             size = _padded(out, size, storage.line)
         offset = _sum(out, offset, size)

@@ -7,8 +7,8 @@ from math import prod
 
 import numpy as np
 
-from tirlite.analysis.exact_value import is_arithmetic, value_of
-from tirlite.ir import Allocate, PrimFunc, Var, statements, walk
+from tirlite.analysis.exact_value import is_known, known_values, value_of
+from tirlite.ir import Allocate, PrimFunc, Var, statements_of
 from tirlite.ir.faults import NegativeExtent, OutOfMemory
 
 # Beyond, sizes are refused without asking for memory; below the other one, memory is taken for granted.
@@ -22,15 +22,13 @@ def demand_room(func: PrimFunc, given: Mapping[Var, int]) -> None:
     Looks at those whose extents are known from what the caller gave, computed without wrapping around. The others are
     checked when they are reached.
     """
-    for stmt in statements(func.body):
-        if not isinstance(stmt, Allocate):
-            continue
+    allocations = tuple(statements_of(func.body, Allocate))
+    values = known_values(func, given) if allocations else given
+    for stmt in allocations:
         buffer, shape = stmt.buffer, stmt.buffer.shape
-        if not all(is_arithmetic(extent) for extent in shape):
+        if not all(is_known(extent, values) for extent in shape):
             continue
-        if any(isinstance(node, Var) and node not in given for extent in shape for node in walk(extent)):
-            continue
-        extents = [value_of(extent, given) for extent in shape]
+        extents = [value_of(extent, values) for extent in shape]
         for axis, extent in enumerate(extents):
             if extent < 0:
                 raise NegativeExtent(buffer.name, axis, extent, span=stmt.span).error()

@@ -8,9 +8,9 @@ from math import prod
 from typing import TYPE_CHECKING, NoReturn
 
 from tirlite.analysis import shape_plan
-from tirlite.analysis.exact_value import is_arithmetic, value_of
+from tirlite.analysis.exact_value import is_known, known_values, value_of
 from tirlite.codegen import Lowered, ObjectCode
-from tirlite.ir import Allocate, Buffer, Expr, Let, Load, PrimFunc, Store, Var, View, statements, statements_of, walk
+from tirlite.ir import Allocate, Buffer, Load, PrimFunc, Store, Var, View, statements, statements_of, walk
 from tirlite.runtime.bind import Binding
 from tirlite.runtime.load import CType, Library, scalar_type
 from tirlite.runtime.signature import Signature
@@ -151,10 +151,7 @@ class Executable:
         for scalar in self._signature.scalars:
             if scalar.var.dtype.is_integer:
                 values[scalar.var] = int(binding.operands[scalar.position])
-        for let in statements_of(self._func.body, Let):
-            if _is_known(let.value, values):
-                values[let.var] = value_of(let.value, values)
-        return values
+        return known_values(self._func, values)
 
     def _refuse_size(self, binding: Binding, buffer: Buffer) -> NoReturn:
         """Computes again, in integers that do not wrap, what the size function found impossible."""
@@ -173,11 +170,7 @@ class Executable:
 
 def _extents(buffer: Buffer, values: Mapping[Var, int]) -> list[int]:
     """Those that arithmetic alone tells."""
-    return [value_of(extent, values) for extent in buffer.shape if _is_known(extent, values)]
-
-
-def _is_known(extent: Expr, values: Mapping[Var, int]) -> bool:
-    return is_arithmetic(extent) and all(node in values for node in walk(extent) if isinstance(node, Var))
+    return [value_of(extent, values) for extent in buffer.shape if is_known(extent, values)]
 
 
 def _bytes(buffer: Buffer, values: Mapping[Var, int]) -> int:
