@@ -10,10 +10,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import sympy
 
-from tirlite import ir
+from tirlite import ir, sizes
 from tirlite.ir import bf16, bool_, const, f16, f32, f64, handle, i8, i32, i64, u8
-from tirlite.ir.expr import rounded
+from tirlite.ir.dtype import rounded
 
 k = ir.Var("k")
 a = ir.Var("a", f32)
@@ -100,6 +101,39 @@ def test_a_literal_that_does_not_fit_is_refused() -> None:
 def test_comparisons_give_bools_of_as_many_lanes() -> None:
     assert (k < 3).dtype == bool_
     assert (ir.Ramp(k, const(1, i64), 4) < 3).dtype == bool_.with_lanes(4)
+
+
+SIZE = 3 * sizes.Dim("n", min=1) + 1
+SYMBOL = sympy.Symbol("n", integer=True, positive=True)
+
+
+@pytest.mark.parametrize("operation", [operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod])
+@pytest.mark.parametrize("other", [SIZE, SYMBOL, 2 * SYMBOL + 1, np.int64(3)])
+def test_sizes_and_symbols_are_operands_on_both_sides(operation: Callable[..., object], other: object) -> None:
+    """A symbol is the dim of its name, which has the same variable on both sides."""
+    n = ir.Var("n", i64, sizes.Dim("n", min=1))
+    assert isinstance(operation(n, other), ir.Expr)
+    assert {node for node in ir.walk(operation(n, other)) if isinstance(node, ir.Var)} == {n}
+    assert sizes.as_size(operation(n, other)) == operation(sizes.as_size(n), sizes.as_size(sympy.sympify(other)))
+    assert sizes.as_size(operation(other, n)) == operation(sizes.as_size(sympy.sympify(other)), sizes.as_size(n))
+
+
+def test_an_element_and_a_size_meet() -> None:
+    assert (x[k, 0] + SIZE).dtype == f64
+    assert (SIZE + x[k, 0]).dtype == f64
+
+
+def test_dims_become_symbols() -> None:
+    n = ir.Var("n", i64, sizes.Dim("n", min=1))
+    assert sympy.sympify(n * n + 1) == SYMBOL**2 + 1
+    with pytest.raises(sympy.SympifyError):
+        sympy.sympify(x[k, 0], strict=True)
+
+
+@pytest.mark.parametrize("other", ["a", None, [1], object()])
+def test_what_is_no_operand_is_told(other: object) -> None:
+    with pytest.raises(TypeError, match="a size is an int, a dim or a sum of them, not"):
+        operator.add(k, other)
 
 
 def test_an_expression_has_no_truth() -> None:

@@ -18,6 +18,7 @@ from tirlite.ir.dtype import (
     i16,
     i32,
     i64,
+    rounded,
     u8,
     u16,
     u32,
@@ -72,7 +73,6 @@ from tirlite.ir.expr import (
     as_indices,
     binary,
     const,
-    rounded,
     widened,
 )
 from tirlite.ir.func import PrimFunc

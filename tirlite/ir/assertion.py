@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tirlite.diag import Message
-from tirlite.ir.dtype import DType, f32
+from tirlite.ir.dtype import DType, f32, rounded
 from tirlite.ir.expr import (
     And,
     BitAnd,
@@ -22,7 +22,6 @@ from tirlite.ir.expr import (
     Or,
     StringImm,
     Var,
-    rounded,
 )
 from tirlite.ir.faults import AssertFailed
 from tirlite.ir.printer import text

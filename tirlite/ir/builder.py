@@ -12,7 +12,6 @@ from __future__ import annotations
 import linecache
 import sys
 from collections.abc import Callable
-from numbers import Integral, Real
 from types import FrameType, TracebackType
 from typing import Generic, TypeVar, overload
 
@@ -290,11 +289,10 @@ class Builder:
     def _expr(
         self, value: object, parameter: str, partner: DType | None = None, wanted: str = "an expression or a number"
     ) -> Expr:
-        if isinstance(value, Expr | int | float):
+        try:
             return as_expr(value, partner)
-        if isinstance(value, Real):  # one of NumPy
-            return as_expr(int(value) if isinstance(value, Integral) else float(value), partner)
-        raise self._refused(value, parameter, wanted)
+        except TypeError:
+            raise self._refused(value, parameter, wanted) from None
 
     def _demand_name(self, name: object) -> None:
         self._demand(name, str, "name", "a name")

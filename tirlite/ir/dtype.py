@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from enum import Enum
 from functools import cache
+from math import copysign, frexp, inf, isfinite, ldexp
 from operator import index
 from typing import TYPE_CHECKING, NoReturn
 
@@ -218,3 +219,22 @@ def dtype_of(name: str) -> DType | None:
         if lanes != name and lanes.isdecimal() and int(lanes) > 1 and str(int(lanes)) == lanes:
             return scalar.with_lanes(int(lanes))
     return None
+
+
+def rounded(value: float, dtype: DType) -> float:
+    """`value` rounded once, to nearest even, to the precision and the range of a float type below f64."""
+    form = _FORMATS.get((dtype.code, dtype.bits))
+    if form is None or not isfinite(value):
+        return value
+    digits, least, most = form
+    unit = max(frexp(value)[1], least) - digits
+    size = ldexp(round(ldexp(abs(value), -unit)), unit)
+    return copysign(size if size < ldexp(1.0, most) else inf, value)
+
+
+# Digits of the significand, and the exponents of the least and past the greatest normal number, as frexp counts them.
+_FORMATS = {
+    (TypeCode.FLOAT, 16): (11, -13, 16),
+    (TypeCode.BFLOAT, 16): (8, -125, 128),
+    (TypeCode.FLOAT, 32): (24, -125, 128),
+}

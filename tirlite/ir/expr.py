@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import field
 from importlib import import_module
-from math import copysign, frexp, inf, isfinite, ldexp
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from tirlite.ir.dtype import DType, TypeCode, bool_, f64, handle, i64
+from tirlite.ir.dtype import DType, bool_, f64, handle, i64, rounded
 from tirlite.ir.node import Node, node
 from tirlite.ir.op import Op
 from tirlite.ir.promote import literal_type, promote
@@ -20,7 +20,7 @@ from tirlite.record import record
 from tirlite.show import shown
 
 if TYPE_CHECKING:
-    from tirlite.sizes import Dim, Size
+    from tirlite.sizes import Dim, Poly, Size
 
 
 class Expr(Node):
@@ -89,6 +89,9 @@ class Expr(Node):
         size: Size | None = import_module("tirlite.ir.size").size_over_dims(self)
         return size
 
+    def _sympy_(self) -> object:
+        return import_module("tirlite.sizes.exchange").sympified(self, self.__size__())
+
     def __bool__(self) -> bool:
         raise TypeError(f"the value of {type(self).__name__} is known only when the kernel runs")
 
@@ -97,7 +100,7 @@ class Expr(Node):
         return self if self.dtype == dtype else Cast(dtype, self)
 
 
-ExprLike: TypeAlias = Expr | bool | int | float
+ExprLike: TypeAlias = "Expr | bool | int | float | Poly"
 
 
 @node
@@ -440,9 +443,20 @@ def as_indices(indices: ExprLike | tuple[ExprLike, ...]) -> tuple[Expr, ...]:
     return tuple(as_expr(index) for index in given)
 
 
-def as_expr(value: ExprLike, partner: DType | None = None) -> Expr:
-    """`value` as an expression; a Python literal takes its type from `partner`, or its default."""
-    return value if isinstance(value, Expr) else const(value, literal_type(value, partner))
+def as_expr(value: object, partner: DType | None = None, beside: Expr | None = None) -> Expr:
+    """`value` as an expression; a number takes its type from `partner`, or its default.
+
+    Sizes and expressions of sympy are i64, over dims; symbols are the dims of their names that stand `beside` them.
+    Raises TypeError for anything else.
+    """
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, int | float):
+        return const(value, literal_type(value, partner))
+    if isinstance(value, Real):  # one of NumPy
+        return as_expr(int(value) if isinstance(value, Integral) else float(value), partner)
+    expr: Expr = import_module("tirlite.ir.size").expr_of_size(value, beside)
+    return expr
 
 
 def const(value: bool | int | float, dtype: DType) -> Expr:
@@ -461,31 +475,12 @@ def const(value: bool | int | float, dtype: DType) -> Expr:
     return imm if dtype.lanes == 1 else Broadcast(imm, dtype.lanes)
 
 
-def rounded(value: float, dtype: DType) -> float:
-    """`value` rounded once, to nearest even, to the precision and the range of a float type below f64."""
-    form = _FORMATS.get((dtype.code, dtype.bits))
-    if form is None or not isfinite(value):
-        return value
-    digits, least, most = form
-    unit = max(frexp(value)[1], least) - digits
-    size = ldexp(round(ldexp(abs(value), -unit)), unit)
-    return copysign(size if size < ldexp(1.0, most) else inf, value)
-
-
-# Digits of the significand, and the exponents of the least and past the greatest normal number, as frexp counts them.
-_FORMATS = {
-    (TypeCode.FLOAT, 16): (11, -13, 16),
-    (TypeCode.BFLOAT, 16): (8, -125, 128),
-    (TypeCode.FLOAT, 32): (24, -125, 128),
-}
-
-
 def binary(kind: type[Binary] | type[Compare], a: ExprLike, b: ExprLike) -> Expr:
     """`kind` of two operands, promoted to one type first; true division of integers is in f64."""
-    left = as_expr(a, b.dtype if isinstance(b, Expr) else None)
-    right = as_expr(b, left.dtype)
+    left = as_expr(a, b.dtype, b) if isinstance(b, Expr) else as_expr(a)
+    right = as_expr(b, left.dtype, left)
     if not isinstance(a, Expr):
-        left = as_expr(a, right.dtype)
+        left = as_expr(a, right.dtype, right)
     dtype = promote(left.dtype, right.dtype)
     if dtype is None:
         raise TypeError(f"{kind.__name__} of {left.dtype} and {right.dtype}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypeAlias
 
-from tirlite.ir.dtype import DType, TypeCode, bool_, f64
+from tirlite.ir.dtype import DType, TypeCode, bool_, f64, rounded
 from tirlite.ir.expr import (
     EQ,
     GE,
@@ -29,7 +29,6 @@ from tirlite.ir.expr import (
     ShiftLeft,
     ShiftRight,
     Sub,
-    rounded,
 )
 from tirlite.ir.op import Op
 from tirlite.record import record

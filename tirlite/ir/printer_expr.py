@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from tirlite.ir.dtype import DType, bool_, f64, i64
+from tirlite.ir.dtype import DType, bool_, f64, i64, rounded
 from tirlite.ir.expr import (
     EQ,
     GE,
@@ -54,7 +54,6 @@ from tirlite.ir.expr import (
     TruncMod,
     Unary,
     Var,
-    rounded,
 )
 from tirlite.ir.op import Op
 from tirlite.ir.printer_names import Names

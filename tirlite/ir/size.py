@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TypeAlias
 
 from tirlite.diag import KernelError
@@ -25,7 +26,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.walk import walk
 from tirlite.sizes import Dim, Proof, Size, SizeLike, as_size, dims_of, maximum, minimum, prove_le
 from tirlite.sizes.extrema import Maximum, Minimum
-from tirlite.sizes.poly import Atom, Quotient, Remainder, Terms, inside_out, terms_of
+from tirlite.sizes.poly import Atom, Quotient, Remainder, Terms, inside_out, is_of_sympy, terms_of
 
 # An operation, and its operands; the second one of a negation is 0.
 Combination: TypeAlias = tuple[type[Expr], Size, Size]
@@ -47,6 +48,20 @@ def expr_of(size: Size, variables: Mapping[Dim, Var]) -> Expr:
 def expr_over_dims(size: SizeLike) -> Expr:
     """The i64 expression with the value of `size`, over variables that are new: `with_one_dim_each` joins them."""
     return expr_of(as_size(size), {dim: Var(dim.name, i64, dim) for dim in dims_of(size)})
+
+
+def expr_of_size(value: object, beside: Expr | None) -> Expr:
+    """A size or an expression of sympy as an i64 expression; symbols are the dims of their names `beside` them.
+
+    Raises TypeError for anything else, KernelError for what sympy has and sizes have not.
+    """
+    met = walk(beside) if beside is not None else ()
+    variables = {var.dim: var for var in met if isinstance(var, Var) and var.dim is not None}
+    if is_of_sympy(value):
+        dims = {dim.name: dim for dim in variables}
+        value = import_module("tirlite.sizes.exchange").from_sympy(value, dims)
+    size = as_size(value)
+    return expr_of(size, {dim: Var(dim.name, i64, dim) for dim in dims_of(size)} | variables)
 
 
 def size_over_dims(expr: Expr) -> Size | None:

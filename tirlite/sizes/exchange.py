@@ -84,6 +84,15 @@ def to_sympy(size: SizeLike) -> object:
     return _sum(terms_of(size), images)
 
 
+def sympified(value: object, size: Size | None) -> object:
+    """The expression of sympy for a value with a size. Raises sympy's own error where it has none."""
+    import sympy
+
+    if size is None:
+        raise sympy.SympifyError(value)
+    return to_sympy(size)
+
+
 def _symbol(dim: Dim) -> sympy.Expr:
     import sympy
 
