@@ -96,7 +96,7 @@ def test_several_buffers_of_one_loop() -> None:
                     row[(k + 1) % 2, j] = x[k + 1, j]
             if k + 1 < n:
                 for j in range(m):
-                    back[(k + 1) % 2, j] = x[n - 1 - (k + 1), j] * 2
+                    back[(k + 1) % 2, j] = x[n - k - 2, j] * 2
             for j in range(m):
                 y[k, j] = row[k % 2, m - 1 - j] + back[k % 2, j]
         """,

@@ -170,7 +170,8 @@ def test_tiles_begin_and_end_in_bounds() -> None:
 
 def test_loops_of_one_iteration_and_of_none_go() -> None:
     assert body("for i in range(3, 3)", "y[i] = 1") == ["pass"]
-    assert body("for i in range(n, n + 1)", "y[0] = i") == ["i = n", "y[0] = i"]
+    assert body("for i in range(n, n + 1)", "y[0] = i") == ["y[0] = n"]
+    assert body("for i in range(s % 4, s % 4 + 1)", "y[i] = i") == ["i = s % 4", "y[i] = i"]
 
 
 def test_what_changes_nothing_gives_the_same_function() -> None:

@@ -49,9 +49,9 @@ from tirlite.ir import (
 )
 from tirlite.ir.demand import pass_call
 from tirlite.record import record
-from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.mark_loops import is_resized, loop_around, marked_around
 from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.simplify.simplify import simplified
 
 
 class NotDouble(Message):
@@ -239,7 +239,7 @@ def _region_of(loop: For, allocation: Allocation) -> Region | None:
 def _turn(loop: For) -> Expr:
     """How many iterations lie behind."""
     distance = Sub(loop.var, loop.start)
-    return folded(distance if loop.step == 1 else FloorDiv(distance, const(loop.step, i64)))
+    return simplified(distance if loop.step == 1 else FloorDiv(distance, const(loop.step, i64)))
 
 
 def _filling(
@@ -248,7 +248,7 @@ def _filling(
     """The fill for the iteration at `value`, into a copy."""
     # What the work uses keeps its variables; the copies get their own.
     own = {stmt.var: Var(stmt.var.name, stmt.var.dtype) for stmt in fill if isinstance(stmt, Let)}
-    stmts = folded(substitute(SeqStmt(tuple(fill)), {loop.var: value, **own})).stmts
+    stmts = simplified(substitute(SeqStmt(tuple(fill)), {loop.var: value, **own})).stmts
     copies = [stmt.replaced(var=own[stmt.var]) if isinstance(stmt, Let) else stmt for stmt in stmts]
     return _redirected(copies, pair, buffer, copy)
 

@@ -28,9 +28,9 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.record import record
-from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.joined_range import JoinedRange, joined_range
 from tirlite.rewrite.pipeline import FactsPass, Rewritten
+from tirlite.rewrite.simplify.simplify import simplified
 
 # How many iterations the second loop may stay behind.
 _MOST_SHIFT = 4
@@ -179,7 +179,7 @@ class _Later:
 def _joined(first: For, second: For, joined: JoinedRange) -> For:
     """One loop that does what both do."""
     mine = joined.guarded(first.body.stmts, joined.first)
-    body = folded(substitute(second.body, {second.var: joined.second_var}))
+    body = simplified(substitute(second.body, {second.var: joined.second_var}))
     others = joined.guarded(body.stmts, joined.second)
     loop = first.replaced(start=joined.start, stop=joined.stop, body=SeqStmt((*mine, *others)))
     if joined.start is not first.start or joined.stop is not first.stop:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tirlite.ir import For, ForKind, IntImm, PrimFunc, Stmt, const, i64, rewrite, statements, substitute
 from tirlite.ir.demand import pass_call
 from tirlite.record import record
-from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.simplify.simplify import simplified
 
 # No loop becomes more statements than this.
 _MOST_STATEMENTS = 1024
@@ -42,5 +42,5 @@ class UnrollLoops:
         size = sum(1 for _ in statements(loop.body))
         if len(values) > self.most or len(values) * size > _MOST_STATEMENTS:
             return loop
-        copies = (folded(substitute(loop.body, {loop.var: const(value, i64)})) for value in values)
+        copies = (simplified(substitute(loop.body, {loop.var: const(value, i64)})) for value in values)
         return tuple(stmt for copy in copies for stmt in copy.stmts)

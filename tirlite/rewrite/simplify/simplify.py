@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import is_
-from typing import Any
+from typing import Any, overload
 
 from tirlite.ir import (
     And,
@@ -28,6 +28,7 @@ from tirlite.ir import (
     While,
     rebuild,
     run,
+    substitute,
     walk,
 )
 from tirlite.ir.demand import pass_call
@@ -60,16 +61,26 @@ class Simplify:
             func = func.replaced(body=body)
 
 
-def simplified(expr: Expr, observer: Observer | None = None) -> Expr:
-    """An expression as short as `Simplify` would write it where nothing is known but the facts of its dims."""
-    free = dict.fromkeys(node for node in walk(expr) if isinstance(node, Var) and node.dim is None)
-    bound = {node.var for node in walk(expr) if isinstance(node, LetExpr)}
-    func = PrimFunc("f", tuple(var for var in free if var not in bound), SeqStmt(()))
+@overload
+def simplified(root: SeqStmt) -> SeqStmt: ...
+
+
+@overload
+def simplified(root: Expr) -> Expr: ...
+
+
+def simplified(root: SeqStmt | Expr) -> SeqStmt | Expr:
+    """An expression or a block as `Simplify` would write it, where only dims tell something of its free variables."""
+    nodes = list(walk(root))
+    bound = {node.var for node in nodes if isinstance(node, For | Let | LetExpr)}
+    free = tuple(dict.fromkeys(node for node in nodes if isinstance(node, Var) and node not in bound))
     while True:
-        after = _Walk(Place(func), observer).expression(expr)
-        if after is expr:
-            return expr
-        expr = after
+        func = PrimFunc("f", free, root if isinstance(root, SeqStmt) else SeqStmt(()))
+        inside = _Walk(Place(func))
+        after: SeqStmt | Expr = inside.block(root) if isinstance(root, SeqStmt) else inside.expression(root)
+        if after is root:
+            return root
+        root = after
 
 
 class _Walk:
@@ -148,6 +159,8 @@ class _Walk:
             if place.proves(-length):
                 return ()
             if place.proves(length - 1) and place.proves(abs(stmt.step) - length):
+                if isinstance(start, Var | IntImm):
+                    return substitute(stmt.body, {stmt.var: start}).stmts
                 return (Let(stmt.var, start, span=stmt.span), *stmt.body.stmts)
         with place.inside():
             place.enter(stmt)
