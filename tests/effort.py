@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 from unittest.mock import patch
 
-from tirlite.codegen import Effort, machine
+from tirlite.codegen import Effort
+from tirlite.codegen.llvm import machine
 
 P = ParamSpec("P")
 T = TypeVar("T")

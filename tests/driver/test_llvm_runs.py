@@ -24,7 +24,7 @@ def fourfold(x: tl.f32[n], y: tl.out[tl.f32[n]]):
 
 
 def test_passes_run_once_for_a_kernel_and_all_that_it_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tirlite.codegen import machine
+    from tirlite.codegen.llvm import machine
 
     runs: list[str] = []
     optimise = machine._optimise

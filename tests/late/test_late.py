@@ -150,9 +150,9 @@ def test_a_call_loads_neither_searches_nor_proofs_nor_tables(tmp_path: Path) -> 
         "tirlite.runtime.explain",
         "tirlite.runtime.messages",
         "tirlite.analysis.races",
-        "tirlite.codegen.halves",
+        "tirlite.codegen.arithmetic.halves",
         "tirlite.codegen.outline",
-        "tirlite.codegen.integers",
+        "tirlite.codegen.arithmetic.sequences",
         "tirlite.sizes.search",
         "tirlite.show.chart",
     }

@@ -5,20 +5,20 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.codegen.entry import MOST_PARAMETERS, SLOT_BYTES
+    from tirlite.codegen.llvm.machine import Effort, ObjectCode, Optimised, compile_module, compile_text, optimised
+    from tirlite.codegen.llvm.pool import FORK_JOIN, RESET, pool_text
+    from tirlite.codegen.llvm.text import MOST_PARAMETERS, SLOT_BYTES
     from tirlite.codegen.lower import Lowered, lower
-    from tirlite.codegen.machine import Effort, ObjectCode, Optimised, compile_module, compile_text, optimised
-    from tirlite.codegen.pool import FORK_JOIN, RESET, pool_text
     from tirlite.codegen.reports import Told
     from tirlite.codegen.workspace import Workspace
 else:
     __getattr__ = late_names(
         __name__,
         {
-            "entry": "MOST_PARAMETERS SLOT_BYTES",
+            "llvm.machine": "Effort ObjectCode Optimised compile_module compile_text optimised",
+            "llvm.pool": "FORK_JOIN RESET pool_text",
+            "llvm.text": "MOST_PARAMETERS SLOT_BYTES",
             "lower": "Lowered lower",
-            "machine": "Effort ObjectCode Optimised compile_module compile_text optimised",
-            "pool": "FORK_JOIN RESET pool_text",
             "reports": "Told",
             "workspace": "Workspace",
         },

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.shape_plan import alignment_at
-from tirlite.codegen.text import ModuleText
+from tirlite.codegen.llvm.text import ModuleText
 from tirlite.ir import Buffer, For, Load, Store, View, While, walk
 
 if TYPE_CHECKING:

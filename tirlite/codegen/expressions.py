@@ -7,14 +7,12 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from tirlite.codegen import memory
-from tirlite.codegen.bounds import bare, is_checked, require_inside
-from tirlite.codegen.casts import convert, to_index
-from tirlite.codegen.faults import any_of
+from tirlite.codegen.arithmetic.operators import binary, compare, convert, to_index, unary
+from tirlite.codegen.faults import any_of, bare, is_checked, require_inside
+from tirlite.codegen.llvm.text import FunctionText
+from tirlite.codegen.llvm.values import FALSE, TRUE, Value, constant, integer, is_half, register_type
 from tirlite.codegen.memory import Environment, Place
-from tirlite.codegen.operators import binary, compare, unary
 from tirlite.codegen.refused import Refused
-from tirlite.codegen.text import FunctionText
-from tirlite.codegen.values import FALSE, TRUE, Value, constant, integer, is_half, register_type
 from tirlite.ir import (
     Add,
     And,
@@ -27,6 +25,8 @@ from tirlite.ir import (
     DType,
     Expr,
     FloatImm,
+    FloorDiv,
+    FloorMod,
     IntImm,
     LetExpr,
     Load,
@@ -38,6 +38,8 @@ from tirlite.ir import (
     Steps,
     StringImm,
     Sub,
+    TruncDiv,
+    TruncMod,
     Unary,
     Var,
     bool_,
@@ -102,7 +104,6 @@ class Expressions:
 
     def short_circuit(self, expr: Binary) -> Steps[Value]:
         """`and`, `or`: the second operand stands in a block of its own unless evaluating it in vain is harmless."""
-        from tirlite.codegen.harmless import is_harmless
 
         return self.binary(expr) if is_harmless(expr.b) else self._lazy(expr)
 
@@ -142,7 +143,6 @@ class Expressions:
         return self.out.select(condition, yes, no)
 
     def if_then_else(self, expr: Call) -> Steps[Value]:
-        from tirlite.codegen.harmless import is_harmless
 
         condition, if_true, if_false = expr.args
         test = self._leaf(condition) or (yield self.steps(condition))
@@ -172,7 +172,7 @@ class Expressions:
     def math(self, expr: Call) -> Steps[Value]:
         if not expr.op.is_math:
             raise Refused(f"`{expr.op.label}`", "make it a statement of its own")
-        from tirlite.codegen.functions import math
+        from tirlite.codegen.arithmetic.functions import math
 
         operands = []
         for arg in expr.args:
@@ -324,3 +324,33 @@ RULES: dict[type[Expr], Rule] = {
     Call: Expressions.call,
     LetExpr: Expressions.let,
 }
+
+
+# What is larger is not evaluated in vain, in nodes.
+_LARGEST = 12
+# Operations that cost about as much as an addition, and so may be evaluated in vain.
+_CHEAP = frozenset({Op.ABS, Op.FLOOR, Op.CEIL, Op.TRUNC, Op.ROUND, Op.ISNAN})
+
+
+def is_harmless(expr: Expr) -> bool:
+    """Whether evaluating `expr` where the program does not ask for it is unseen and costs about as much as a branch.
+
+    A load might lie outside of its buffer, and divisions and most calls are slow.
+    """
+    stack: list[Expr] = [expr]
+    seen = 0
+    while stack:
+        node = stack.pop()
+        seen += 1
+        if seen > _LARGEST or not _is_plain(node):
+            return False
+        stack.extend(child for child in node.children() if isinstance(child, Expr))
+    return True
+
+
+def _is_plain(node: Expr) -> bool:
+    if isinstance(node, Call):
+        return node.op in _CHEAP
+    if isinstance(node, (FloorDiv, FloorMod, TruncDiv, TruncMod)):
+        return not node.dtype.is_float and isinstance(node.b, IntImm)
+    return isinstance(node, (Var, IntImm, FloatImm, LetExpr, Unary, Binary, Compare, Cast, Select, Ramp, Broadcast))

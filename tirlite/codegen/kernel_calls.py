@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from tirlite.analysis import ParamUses, Use
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction
+from tirlite.codegen.llvm.text import FunctionText
+from tirlite.codegen.llvm.values import Value
 from tirlite.codegen.memory import Environment, alignment_of
-from tirlite.codegen.text import FunctionText
-from tirlite.codegen.values import Value
 from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, Var, callees, calls_in, i64
 from tirlite.record import cached_property, record
 

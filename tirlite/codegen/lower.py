@@ -10,17 +10,16 @@ from tirlite.analysis import shape_plan
 from tirlite.analysis.facts import Facts
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.doubtful import OnEntry, doubtful_buffers
-from tirlite.codegen.entry import define_entry
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction
 from tirlite.codegen.kernel_calls import Calls, Versions, dim_parameters
+from tirlite.codegen.llvm.text import Extent, FunctionText, ModuleText, define_entry
+from tirlite.codegen.llvm.values import Value, constant, integer, is_half
 from tirlite.codegen.memory import Environment, Place, alignment_of, natural_alignment
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Statements
 from tirlite.codegen.storage import Home, Storage, assign_homes, stack_shares
-from tirlite.codegen.text import Extent, FunctionText, ModuleText
-from tirlite.codegen.values import Value, constant, integer, is_half
 from tirlite.codegen.workspace import Workspace
 from tirlite.diag import Message
 from tirlite.ir import Buffer, DType, PrimFunc, Var, f32, handle, u8
@@ -41,7 +40,7 @@ class Lowered:
     the address, negated, of a record from malloc with that number and what belongs to it.
     The function `size_name`, if not empty, takes the scalars among the parameters, the plan if the function has one
     (see `analysis.shape_plan`), and the dims; see `Workspace`. A function with more than `MOST_PARAMETERS` takes a
-    pointer to a record of them instead, see `codegen.entry`.
+    pointer to a record of them instead, see `codegen.llvm.text`.
     """
 
     text: str
@@ -54,7 +53,8 @@ class Lowered:
     externs: tuple[str, ...]  # the extern functions that must exist in the process
     addresses: tuple[tuple[str, int], ...]  # symbols of extern functions that are known by their addresses
     extent: Extent
-    needs_pool: bool  # the module calls the pool of workers, see `codegen.pool`
+    keeps_scalars: bool  # LLVM must not join scalars into vectors
+    needs_pool: bool  # the module calls the pool of workers, see `codegen.llvm.pool`
 
 
 def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
@@ -104,6 +104,7 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
         externs=tuple(module.externs),
         addresses=tuple(module.addresses.items()),
         extent=module.extent,
+        keeps_scalars=module.keeps_scalars,
         needs_pool=module.tasks > 0,
     )
 
@@ -124,9 +125,8 @@ def _plain_statements(versions: Versions, module: ModuleText) -> _Maker:
 
 
 def _checked_statements(kernel: PrimFunc, versions: Versions, module: ModuleText) -> _Maker:
-    from tirlite.codegen.debug.kernel_calls import CheckedCalls
     from tirlite.codegen.debug.shadows import Shadows
-    from tirlite.codegen.debug.statements import CheckedStatements
+    from tirlite.codegen.debug.statements import CheckedCalls, CheckedStatements
 
     shadows = Shadows()
 
@@ -177,7 +177,7 @@ def _bind_scalars(given: Mapping[Var | Buffer, Value], dims: Mapping[Var, Value]
 
 def _received(dtype: DType, value: Value, out: FunctionText) -> Value:
     if is_half(dtype):
-        from tirlite.codegen.halves import narrow
+        from tirlite.codegen.arithmetic.halves import narrow
 
         return narrow(out, value, dtype)
     return out.compare("icmp ne", value, constant(0, u8)) if dtype.is_bool else value

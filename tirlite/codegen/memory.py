@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from math import gcd
 
+from tirlite.codegen.llvm.text import FunctionText
+from tirlite.codegen.llvm.values import Value, element_type, integer, memory_type, undefined, zero
 from tirlite.codegen.refused import Refused
-from tirlite.codegen.text import FunctionText
-from tirlite.codegen.values import Value, element_type, integer, memory_type, undefined, zero
 from tirlite.ir import Buffer, DType, Var, u8
 from tirlite.record import record
 

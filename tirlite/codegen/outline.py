@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tirlite.codegen.faults import KernelFunction
-from tirlite.codegen.pool import FORK_JOIN
-from tirlite.codegen.text import FunctionText
-from tirlite.codegen.values import Value, decimal, integer, register_type
+from tirlite.codegen.llvm.pool import FORK_JOIN
+from tirlite.codegen.llvm.text import FunctionText
+from tirlite.codegen.llvm.values import Value, decimal, integer, register_type
 from tirlite.ir import handle, i64
 from tirlite.record import record
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.codegen import memory
 from tirlite.codegen.aliases import Aliases
-from tirlite.codegen.bounds import bare, has_check, is_checked
 from tirlite.codegen.expressions import Expressions
-from tirlite.codegen.faults import KernelFunction, any_of, as_bits
+from tirlite.codegen.faults import KernelFunction, any_of, as_bits, bare, has_check, is_checked
 from tirlite.codegen.kernel_calls import Calls, Version, dim_parameters
+from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.memory import Place, alignment_of
 from tirlite.codegen.pieces import LARGEST, Weights, cut
 from tirlite.codegen.storage import Home, Storage
-from tirlite.codegen.values import Value, integer
 from tirlite.ir import (
     Allocate,
     Assert,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tirlite.codegen.expressions import Expressions
-from tirlite.codegen.text import FunctionText
-from tirlite.codegen.values import Value, decimal
+from tirlite.codegen.llvm.text import FunctionText
+from tirlite.codegen.llvm.values import Value, decimal
 from tirlite.ir import (
     AttrStmt,
     Call,

@@ -14,7 +14,7 @@ from tirlite.runtime.load import Library
 
 
 def pool_address() -> int:
-    """The address of `tirlite.fork_join`, see `codegen.pool`.
+    """The address of `tirlite.fork_join`, see `codegen.llvm.pool`.
 
     Its threads are started by the first loop that wants them, and live as long as the process.
     """

@@ -2,7 +2,7 @@
 
 Most calls are with plain arrays that fit. A compiled function, made once in a process, sees to these: it checks all
 that `Binder` checks. What does not fit, for whatever reason, it leaves to `Binder`, which accepts more and tells what
-is wrong. See `codegen.quick_call`.
+is wrong. See `codegen.llvm.quick_call`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tirlite.codegen import Effort, compile_text
-from tirlite.codegen.quick_call import API, MOST_OPERANDS, QUICK_CALL, ArrayOffsets, quick_text
+from tirlite.codegen.llvm.quick_call import API, MOST_OPERANDS, QUICK_CALL, ArrayOffsets, quick_text
 from tirlite.runtime.load import Library
 from tirlite.runtime.signature import ArrayParam, Signature
 
@@ -62,7 +62,7 @@ def quick_call(signature: Signature, kernel: int) -> QuickCall | None:
 
 
 def _description(signature: Signature, kernel: int) -> bytes:
-    """The words that `codegen.quick_call` tells of."""
+    """The words that `codegen.llvm.quick_call` tells of."""
     words = [len(signature.arrays), len(signature.dims), kernel, id(np.ndarray), id(NotImplemented), id(None)]
     for var in signature.dims:
         # An empty array is for the version of the kernel for those.

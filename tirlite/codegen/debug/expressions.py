@@ -9,17 +9,15 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from tirlite.codegen import memory
-from tirlite.codegen.bounds import bare, is_checked, require_inside
-from tirlite.codegen.casts import convert, to_index
+from tirlite.codegen.arithmetic.functions import math
+from tirlite.codegen.arithmetic.operators import binary, compare, convert, to_index, unary
 from tirlite.codegen.debug import shadows
-from tirlite.codegen.debug.checks import Checks
-from tirlite.codegen.debug.marks import Mark, Read, chosen, filled, joined, settled, spread_mark
+from tirlite.codegen.debug.poison import Checks, Mark, Read, chosen, filled, joined, settled, spread_mark
 from tirlite.codegen.debug.shadows import ShadowEnvironment, Window
 from tirlite.codegen.expressions import Expressions, is_unit_ramp, ramp
-from tirlite.codegen.functions import math
+from tirlite.codegen.faults import bare, is_checked, require_inside
+from tirlite.codegen.llvm.values import FALSE, TRUE, Value, flags_of, integer, zero
 from tirlite.codegen.memory import Place
-from tirlite.codegen.operators import binary, compare, unary
-from tirlite.codegen.values import FALSE, TRUE, Value, flags_of, integer, zero
 from tirlite.ir import (
     And,
     Binary,

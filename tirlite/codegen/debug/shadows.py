@@ -12,9 +12,9 @@ from __future__ import annotations
 from math import gcd
 
 from tirlite.codegen import memory
+from tirlite.codegen.llvm.text import FunctionText
+from tirlite.codegen.llvm.values import FALSE, Value, constant, integer, zero
 from tirlite.codegen.memory import Environment, Place
-from tirlite.codegen.text import FunctionText
-from tirlite.codegen.values import FALSE, Value, constant, integer, zero
 from tirlite.ir import Buffer, DType, i8
 from tirlite.record import record
 

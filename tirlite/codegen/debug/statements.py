@@ -10,18 +10,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import gcd
 
+from tirlite.analysis import demands_of
 from tirlite.codegen import memory
 from tirlite.codegen.aliases import Aliases
-from tirlite.codegen.bounds import bare
 from tirlite.codegen.debug import shadows
-from tirlite.codegen.debug.checks import Checks
 from tirlite.codegen.debug.expressions import CheckedExpressions
-from tirlite.codegen.debug.kernel_calls import CheckedVersion
-from tirlite.codegen.debug.marks import Mark, Read
+from tirlite.codegen.debug.poison import Checks, Mark, Read, settled
 from tirlite.codegen.debug.shadows import ShadowEnvironment, Shadows, Window
-from tirlite.codegen.expressions import is_unit_ramp
-from tirlite.codegen.faults import KernelFunction, any_of, as_bits, checked_bytes
+from tirlite.codegen.expressions import Expressions, is_unit_ramp
+from tirlite.codegen.faults import KernelFunction, any_of, as_bits, bare, checked_bytes
 from tirlite.codegen.kernel_calls import Calls, Version
+from tirlite.codegen.llvm.values import NULL, Value, constant, integer
 from tirlite.codegen.memory import Place
 from tirlite.codegen.multiples import largest_divisor
 from tirlite.codegen.pieces import Weights
@@ -29,13 +28,13 @@ from tirlite.codegen.reports import AssertReport, ExtentReport, MemoryReport, Vi
 from tirlite.codegen.statements import RULES as PLAIN
 from tirlite.codegen.statements import Rule, Statements
 from tirlite.codegen.storage import Home, Storage, padded_bytes
-from tirlite.codegen.values import NULL, Value, constant, integer
 from tirlite.ir import (
     Allocate,
     Assert,
     Buffer,
     Expr,
     For,
+    KernelCall,
     Let,
     Steps,
     Stmt,
@@ -48,7 +47,62 @@ from tirlite.ir import (
     i8,
     i64,
     shown,
+    walk,
 )
+from tirlite.record import record
+
+
+@record
+class CheckedVersion(Version):
+    """A function, and which of its buffers come with a shadow (`shadowed`).
+
+    `ranks` has, for each parameter, how many indices tell where the poison of a scalar was read; None for no poison.
+    """
+
+    shadowed: tuple[bool, ...]
+    ranks: tuple[int | None, ...]
+
+
+class CheckedCalls(Calls):
+    """Writes the calls in one function that checks itself."""
+
+    def check(
+        self,
+        call: KernelCall,
+        buffers: Mapping[Buffer, Buffer],
+        known: Mapping[Var, Value],
+        values: Expressions,
+        out: KernelFunction,
+    ) -> None:
+        """Makes sure of the scalars that extents are computed from, too."""
+        assert isinstance(values, CheckedExpressions)
+        marks = {param: values.marks[value] for param, value in known.items() if value in values.marks}
+        for demand in demands_of(call, self.facts.extents) if marks else ():
+            for node in walk(demand.condition):
+                if isinstance(node, Var) and node in marks:
+                    values.checks.good(marks[node], f"a scalar that `{call.callee.name}` takes for an extent")
+        super().check(call, buffers, known, values, out)
+
+    def version(
+        self, call: KernelCall, buffers: Mapping[Buffer, Buffer], known: Mapping[Var, Value], values: Expressions
+    ) -> tuple[Version, list[Value]]:
+        assert isinstance(values, CheckedExpressions)
+        plain, operands = super().version(call, buffers, known, values)
+        shadowed: list[bool] = []
+        ranks: list[int | None] = []
+        for param in call.callee.params:
+            rank = None
+            window = values.environment.windows[buffers[param]] if isinstance(param, Buffer) else None
+            if window is not None and window.shadow is not None:
+                operands += [window.shadow.pointer, window.owner]
+            elif isinstance(param, Var) and (mark := values.marks.get(known[param])) is not None:
+                origin = settled(values.out, mark).origin
+                assert isinstance(origin, Read)
+                operands += [mark.flag, origin.buffer, *origin.indices]
+                rank = len(origin.indices)
+            shadowed.append(window is not None and window.shadow is not None)
+            ranks.append(rank)
+        return CheckedVersion(plain.func, plain.apart, plain.aligned, tuple(shadowed), tuple(ranks)), operands
 
 
 class CheckedStatements(Statements):

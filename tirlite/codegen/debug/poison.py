@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from tirlite.codegen.text import FunctionText
-from tirlite.codegen.values import Value, constant, integer
+from tirlite.codegen.debug.shadows import Shadows
+from tirlite.codegen.faults import KernelFunction, first_flagged
+from tirlite.codegen.llvm.text import FunctionText
+from tirlite.codegen.llvm.values import FALSE, Value, constant, integer, zero
+from tirlite.codegen.reports import PoisonReport, TrapReport
+from tirlite.diag import Span
+from tirlite.ir import Binary
+from tirlite.ir.traps import QUOTIENTS, SHIFTS
 from tirlite.record import record
 
 
@@ -119,3 +125,44 @@ def settled(out: FunctionText, mark: Mark) -> Mark:
         return mark
     buffer, indices = first_read(out, mark.origin)
     return Mark(mark.flag, Read(mark.flag, buffer, tuple(indices)))
+
+
+class Checks:
+    """Writes checks to `out`."""
+
+    def __init__(self, out: KernelFunction, shadows: Shadows) -> None:
+        self.out = out
+        self.shadows = shadows
+
+    @property
+    def span(self) -> Span | None:
+        return self.out.module.span
+
+    def good(self, mark: Mark | None, use: str) -> None:
+        """Stops where a value has poison that it must not have."""
+        if mark is None:
+            return
+        out = self.out
+        failed, passed = out.label("poisoned"), out.label("good")
+        out.branch_if(out.any_lane(mark.flag), failed, passed)
+        out.start(failed)
+        buffer, indices = first_read(out, mark.origin)
+        out.tell(PoisonReport(self.span, use, self.shadows.buffers, len(indices)), [buffer, *indices])
+        out.start(passed)
+
+    def trap(self, kind: type[Binary], a: Value, b: Value, mark: Mark | None) -> None:
+        """Stops where an integer operation has no value for its operands. What is poisoned has none that is wrong."""
+        out, dtype = self.out, a.dtype
+        if kind in SHIFTS:
+            wrong = out.compare("icmp uge", b, constant(dtype.bits, dtype))
+        else:
+            wrong = out.compare("icmp eq", b, constant(0, dtype))
+        if kind in QUOTIENTS and dtype.is_signed:
+            least = out.compare("icmp eq", a, constant(dtype.min, dtype))
+            minus_one = out.compare("icmp eq", b, constant(-1, dtype))
+            wrong = out.op("or", wrong, out.op("and", least, minus_one))
+        if mark is not None:
+            none = FALSE if dtype.lanes == 1 else zero(wrong.dtype)
+            wrong = out.select(mark.flag, none, wrong)
+        report = TrapReport(self.span, kind, dtype)
+        out.stop_if(out.any_lane(wrong), report, lambda: [first_flagged(out, each, wrong) for each in (a, b)])

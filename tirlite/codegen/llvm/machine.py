@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from enum import Enum
 from functools import cache
 from time import perf_counter
@@ -13,8 +12,9 @@ from tirlite.record import record
 if TYPE_CHECKING:
     from llvmlite.binding import ModuleRef, TargetMachine
 
-from tirlite.codegen.lower import Lowered
-from tirlite.codegen.text import Extent
+    from tirlite.codegen.lower import Lowered
+
+from tirlite.codegen.llvm.text import Extent
 
 # Above these LLVM takes minutes: its code generator over long blocks, its passes over nests of loops.
 LONG = 8000  # lines of a function
@@ -72,7 +72,7 @@ def compile_module(lowered: Lowered) -> ObjectCode:
     start = _lap(seconds, "llvm load", start)
     module = _parsed(lowered.text, machine)
     start = _lap(seconds, "llvm parse", start)
-    _optimise(module, machine, effort, lowered.text)
+    _optimise(module, machine, effort, keeps_scalars=lowered.keeps_scalars)
     start = _lap(seconds, "llvm optimise", start)
     data = machine.emit_object(module)
     _lap(seconds, "llvm emit", start)
@@ -83,7 +83,7 @@ def compile_text(text: str, effort: Effort = Effort.SOME) -> bytes:
     """The object code of a module that is written out in LLVM's assembly, for the host."""
     machine = _machine(effort)
     module = _parsed(text, machine)
-    _optimise(module, machine, effort, text)
+    _optimise(module, machine, effort, keeps_scalars=False)
     return bytes(machine.emit_object(module))
 
 
@@ -92,7 +92,7 @@ def optimised(lowered: Lowered) -> Optimised:
     effort = effort_for(lowered.extent)
     machine = _machine(effort)
     module = _parsed(lowered.text, machine)
-    _optimise(module, machine, effort, lowered.text)
+    _optimise(module, machine, effort, keeps_scalars=lowered.keeps_scalars)
     return Optimised(str(module), str(machine.emit_assembly(module)))
 
 
@@ -135,20 +135,7 @@ def _parsed(text: str, machine: TargetMachine) -> ModuleRef:
     return module
 
 
-def _joins_wrongly(text: str) -> bool:
-    """Whether LLVM must not join scalars of a module into vectors."""
-    # LLVM 22 joins scalars into vectors of fewer bits, and takes those of a number that was extended with its sign for
-    # unsigned: 2**64 - 4 becomes 2**32 - 4. Only conversions of wide unsigned integers to floats come to that.
-    if "uitofp" in text and re.search(r"\buitofp (?:<\d+ x )?i(?:16|32|64)\b", text):
-        return True
-    # It keeps distances between addresses in a map whose keys may not be the largest or the least number, and aborts
-    # the process where `x[9223372036854775807 % n]` comes to such a distance.
-    last = "922337203685477580"
-    computed = (line for line in text.splitlines() if last in line and " = " in line) if last in text else ()
-    return any(re.search(rf"= (?:add|sub|mul|[su]rem|[su]div)\b.* -?{last}[78]\b", line) for line in computed)
-
-
-def _optimise(module: ModuleRef, machine: TargetMachine, effort: Effort, text: str) -> None:
+def _optimise(module: ModuleRef, machine: TargetMachine, effort: Effort, *, keeps_scalars: bool) -> None:
     from llvmlite import binding
 
     if effort is Effort.NONE:
@@ -156,7 +143,7 @@ def _optimise(module: ModuleRef, machine: TargetMachine, effort: Effort, text: s
     options = binding.create_pipeline_tuning_options(speed_level=effort.value[0])
     is_full = effort is Effort.FULL
     options.loop_vectorization = options.loop_unrolling = is_full
-    options.slp_vectorization = is_full and not _joins_wrongly(text)
+    options.slp_vectorization = is_full and not keeps_scalars
     builder = binding.create_pass_builder(machine, options)
     # A pass manager that runs a second time aborts the process.
     builder.getModulePassManager().run(module, builder)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tirlite.codegen.formulas import call_formula
-from tirlite.codegen.halves import fused, narrow, widen
-from tirlite.codegen.text import FunctionText
-from tirlite.codegen.values import FALSE, Value, constant, flags_of, is_half, suffix
+from tirlite.codegen.arithmetic.formulas import call_formula
+from tirlite.codegen.arithmetic.halves import fused, narrow, widen
+from tirlite.codegen.llvm.text import FunctionText
+from tirlite.codegen.llvm.values import FALSE, Value, constant, flags_of, is_half, suffix
 from tirlite.ir import Op, u16
 
 _INTRINSICS = {
@@ -16,9 +16,6 @@ _INTRINSICS = {
     Op.TRUNC: "trunc",
     Op.FMA: "fma",
 }
-
-# Operations that cost about as much as an addition, and so may be evaluated in vain.
-CHEAP = frozenset({Op.ABS, Op.FLOOR, Op.CEIL, Op.TRUNC, Op.ROUND, Op.ISNAN})
 
 
 def math(out: FunctionText, op: Op, operands: list[Value]) -> Value:

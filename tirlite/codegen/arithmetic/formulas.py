@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tirlite.codegen.text import FunctionText
-from tirlite.codegen.values import Value, constant, register_type, undefined
+from tirlite.codegen.llvm.text import FunctionText
+from tirlite.codegen.llvm.values import Value, constant, register_type, undefined
 from tirlite.ir import (
     EQ,
     GE,
@@ -54,6 +54,7 @@ _OPERATORS: dict[Kind, tuple[str, str]] = {  # on integers and bools, on floats
     GT: ("icmp sgt", "fcmp ogt"),
     GE: ("icmp sge", "fcmp oge"),
 }
+
 _INTRINSICS = {Op.SQRT: "sqrt", Op.ABS: "fabs", Op.FLOOR: "floor", Op.ROUND: "roundeven"}
 
 

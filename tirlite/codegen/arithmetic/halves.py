@@ -7,9 +7,9 @@ result, as 24 digits are more than twice 11 and two. Conversions are formulas of
 
 from __future__ import annotations
 
-from tirlite.codegen.formulas import Formula, call_formula
-from tirlite.codegen.text import FunctionText
-from tirlite.codegen.values import Value
+from tirlite.codegen.arithmetic.formulas import Formula, call_formula
+from tirlite.codegen.llvm.text import FunctionText
+from tirlite.codegen.llvm.values import Value
 from tirlite.ir import DType, TypeCode, f32, f64, i16, i32, u16
 from tirlite.ir.formula import Term
 

@@ -6,12 +6,16 @@ from collections.abc import Iterable
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from tirlite.codegen.values import FALSE, Value, flags_of, integer, register_type, suffix, undefined
+from tirlite.codegen.llvm.values import FALSE, Value, flags_of, integer, register_type, suffix, undefined
 from tirlite.diag import Message, Span
 from tirlite.ir import DType, bool_, handle, i64, u32
 
 if TYPE_CHECKING:
     from tirlite.codegen.reports import Told
+
+
+_LAST = frozenset((1 - (1 << 63), -1 << 63, (1 << 63) - 1, 1 << 63))
+_COUNTING = frozenset(("add", "sub", "mul", "srem", "urem", "sdiv", "udiv"))
 
 
 class Extent(NamedTuple):
@@ -40,6 +44,7 @@ class ModuleText:
         self.externs: dict[str, None] = {}  # names of the extern functions that are called, in order
         self.addresses: dict[str, int] = {}  # symbols of those that are known by their addresses
         self.span: Span | None = None  # of the statement that is being written
+        self.keeps_scalars = False  # LLVM must not join scalars into vectors: see `cast` and `op`
         self.tasks = 0  # how many loops are handed to workers
         self.extent = Extent()
         self.values = count(1)
@@ -116,6 +121,10 @@ class FunctionText:
 
     def op(self, name: str, a: Value, b: Value) -> Value:
         """An operation whose operands and result have one type; `name` has its flags."""
+        if (a.number in _LAST or b.number in _LAST) and name.split(" ")[0] in _COUNTING:
+            # LLVM 22 keeps distances between addresses in a map whose keys may not be the largest or the least number,
+            # and aborts the process where `x[9223372036854775807 % n]` comes to such a distance.
+            self.module.keeps_scalars = True
         return self.value(a.dtype, f"{name} {register_type(a.dtype)} {a.text}, {b.text}", a, b)
 
     def product(self, a: Value, b: Value) -> Value:
@@ -135,6 +144,10 @@ class FunctionText:
         return self.value(yes.dtype, f"select {condition.typed}, {yes.typed}, {no.typed}", condition, yes, no)
 
     def cast(self, name: str, a: Value, dtype: DType) -> Value:
+        if name == "uitofp" and a.dtype.bits > 8:
+            # LLVM 22 joins scalars into vectors of fewer bits, and takes those of a number that was extended with its
+            # sign for unsigned: 2**64 - 4 becomes 2**32 - 4. Only such conversions come to that.
+            self.module.keeps_scalars = True
         return self.value(dtype, f"{name} {a.typed} to {register_type(dtype)}", a)
 
     def extract(self, vector: Value, lane: int | Value) -> Value:
@@ -257,3 +270,30 @@ class FunctionText:
         """The text of the function."""
         signature = f"{head}({', '.join(each.declared for each in self.parameters)}){attributes and f' {attributes}'}"
         return "\n".join([f"define {signature} {{", "entry:", *self.allocas, *self.lines, "}"])
+
+
+# A function with more parameters takes the address of a record instead, in which each has `SLOT_BYTES`.
+MOST_PARAMETERS = 256
+SLOT_BYTES = 8
+
+
+def define_entry(out: FunctionText, name: str) -> None:
+    """Ends a function that returns an i64 and adds it to its module, under the name by which it is called."""
+    if len(out.parameters) <= MOST_PARAMETERS:
+        out.define(f"i64 @{name}")
+        return
+    inner = f"{name}_unpacked"
+    # Copied into its only caller, each promise about a pointer would become notes on all accesses.
+    out.define(f"internal i64 @{inner}", "noinline")
+    _define_unpacking(out, name, inner)
+
+
+def _define_unpacking(inner: FunctionText, name: str, inner_name: str) -> None:
+    out = FunctionText(inner.module)
+    record = out.parameter(handle, "%record", " noalias")
+    operands = []
+    for number, parameter in enumerate(inner.parameters):
+        slot = out.move(record, integer(SLOT_BYTES * number))
+        operands.append(out.load(parameter.dtype, slot, ", align 1"))
+    out.effect(f"ret i64 {out.invoke(i64, inner_name, operands).text}")
+    out.define(f"i64 @{name}")

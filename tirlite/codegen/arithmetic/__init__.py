@@ -1,0 +1,1 @@
+"""What instructions an operation on values is made of."""
