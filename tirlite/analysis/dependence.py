@@ -17,12 +17,13 @@ from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Regi
 from tirlite.analysis.addresses import Address, Addresses
 from tirlite.analysis.definitions import Loop
 from tirlite.analysis.equations import solve
+from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.instances import Instances
 from tirlite.analysis.regions import path_to, regions_around
 from tirlite.ir import Buffer, For, ForKind, IfThenElse, IntImm, KernelCall, Load, Store, While
 from tirlite.record import cached_property, record
 from tirlite.sizes import Dim, Size, dims_of, maximum, minimum, substitute
-from tirlite.sizes.poly import varies
+from tirlite.sizes.poly import Atom, varies
 from tirlite.sizes.unknown import Unknown, is_positive
 
 # So many pairs of accesses of one loop are looked at.
@@ -165,13 +166,24 @@ def _distinct(allocation: Allocation, addresses: Addresses) -> list[Touch]:
     return list(found.values())
 
 
-@record
+@record(eq=False)
 class Alignment:
-    """Two loops in a row, of step 1, as one in which the second stays `shift` iterations behind the first."""
+    """Two loops in a row, of step 1, as one with a counter of its own, from which theirs lie at fixed distances."""
 
     first: For
-    second: For
-    shift: int
+    counter: Unknown
+    counters: tuple[dict[Atom, Size], dict[Atom, Size]]
+
+    @classmethod
+    def of(cls, space: IndexSpace, first: For, second: For, shift: int) -> Alignment | None:
+        """The second one stays `shift` iterations behind the first; None where their distance is not fixed."""
+        one, other = space.counter(first), space.counter(second)
+        behind = (space.size(first.var) - one) - (space.size(second.var) - other) - shift
+        if varies(behind):
+            return None
+        high = None if one.high is None or other.high is None else maximum(one.high, other.high - behind)
+        joint = Unknown(first.var.name, minimum(0, -behind), high, first, counts=True)
+        return cls(first, joint, ({one: joint + 0}, {other: joint + behind}))
 
 
 class Pair:
@@ -207,7 +219,10 @@ class Pair:
             self.positive = _positive_dims(addresses, a, b)
             self.differences = list(_differences(addresses, a, b))
         if aligned is not None:
-            self._align(aligned)
+            self.counters[0], (as_one, as_other) = aligned.counter, aligned.counters
+            self.differences = [
+                (substitute(a, as_one), substitute(b, as_other), slack) for a, b, slack in self.differences
+            ]
 
     def dependences(self, source: Touch | None = None) -> Iterator[Dependence]:
         """All of them, the outermost carrier first; given a source, those with it, and of loops without order all."""
@@ -318,22 +333,6 @@ class Pair:
         if writes(early) and late.kind is AccessKind.WRITE:
             kind = DependenceKind.OUTPUT
         return Dependence(kind, early, late, self.loops, level, self)
-
-    def _align(self, aligned: Alignment) -> None:
-        """Make one counter of those of both loops, from which each has its distance."""
-        one, other = (self.space.counter(loop) for loop in (aligned.first, aligned.second))
-        starts = self.space.size(aligned.first.var) - one, self.space.size(aligned.second.var) - other
-        behind = starts[0] - starts[1] - aligned.shift
-        if varies(behind):
-            self.differences = []
-            return
-        high = None if one.high is None or other.high is None else maximum(one.high, other.high - behind)
-        joint = Unknown(aligned.first.var.name, minimum(0, -behind), high, aligned.first, counts=True)
-        self.counters[0] = joint
-        self.differences = [
-            (substitute(a, {one: joint + 0}), substitute(b, {other: joint + behind}), slack)
-            for a, b, slack in self.differences
-        ]
 
 
 def _is_told(touch: Touch) -> bool:

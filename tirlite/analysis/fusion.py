@@ -54,7 +54,9 @@ class Fusion:
 
     def _follows(self, first: For, second: For, shift: int) -> bool:
         mine, others = (self._facts.touches_in.get(loop, {}) for loop in (first, second))
-        addresses, aligned = self._facts.addresses, Alignment(first, second, shift)
+        addresses, aligned = self._facts.addresses, Alignment.of(self._facts.space, first, second, shift)
+        if aligned is None:
+            return False
         for allocation in mine.keys() & others.keys():
             ones, thens = self._distinct(mine[allocation]), self._distinct(others[allocation])
             pairs = [(a, b) for a in ones for b in thens if writes(a) or writes(b)]

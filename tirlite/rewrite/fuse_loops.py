@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.fusion import Fusion, Parts, can_be_reordered
 from tirlite.ir import (
@@ -63,48 +65,54 @@ class FuseLoops(FactsPass):
         allocated = {stmt.buffer for stmt in statements(func.body) if isinstance(stmt, Allocate)}
         if not allocated:
             return Rewritten(func)
+        fused: Collection[For] | None = None
         while True:
-            fuser = _Fuser(facts, allocated, self.shift)
-            body = run(fuser.block(facts.func.body))
+            fuser = _Fuser(facts, allocated, self.shift, fused or ())
+            body = run(fuser.block(facts.func.body, is_open=fused is None))
             if body is facts.func.body:
                 return Rewritten(facts.func, facts=facts)
             # What stands in fused loops is looked at as it is then.
-            facts = Facts(facts.func.replaced(body=body))
+            facts, fused = Facts(facts.func.replaced(body=body)), fuser.parts
 
 
 class _Fuser:
-    """One walk from the outside in, which leaves what stands in fused loops to the next one."""
+    """One walk from the outside in, which leaves what stands in fused loops to the next one.
 
-    def __init__(self, facts: Facts, allocated: set[Buffer], shift: bool) -> None:
+    `fused` are the loops that the walk before has made.
+    """
+
+    def __init__(self, facts: Facts, allocated: set[Buffer], shift: bool, fused: Collection[For]) -> None:
+        self.fused = fused
         self.fusion = Fusion(facts)
         self.space = facts.space
         self.allocated = allocated
         self.most_shift = _MOST_SHIFT if shift else 0
         self.parts: dict[For, Parts] = {}  # of each fused loop
 
-    def block(self, body: SeqStmt) -> Steps[SeqStmt]:
+    def block(self, body: SeqStmt, *, is_open: bool) -> Steps[SeqStmt]:
+        """`is_open` says that its loops were not looked at in a walk before."""
         stmts: list[Stmt] = []
         later = _Later(body)
         for stmt in body.stmts:
-            if isinstance(stmt, For):
+            if is_open and isinstance(stmt, For):
                 self._append(stmts, stmt, later)
             else:
                 stmts.append(stmt)
         done = []
         for stmt in stmts:
-            done.append((yield self._inside(stmt)))
+            done.append((yield self._inside(stmt, is_open=is_open or stmt in self.fused)))
         is_same = len(done) == len(body.stmts) and all(a is b for a, b in zip(done, body.stmts, strict=True))
         return body if is_same else SeqStmt(tuple(done), span=body.span)
 
-    def _inside(self, stmt: Stmt) -> Steps[Stmt]:
+    def _inside(self, stmt: Stmt, *, is_open: bool) -> Steps[Stmt]:
         if isinstance(stmt, IfThenElse):
-            then_body: SeqStmt = yield self.block(stmt.then_body)
-            else_body: SeqStmt = yield self.block(stmt.else_body)
+            then_body: SeqStmt = yield self.block(stmt.then_body, is_open=is_open)
+            else_body: SeqStmt = yield self.block(stmt.else_body, is_open=is_open)
             if then_body is stmt.then_body and else_body is stmt.else_body:
                 return stmt
             return stmt.replaced(then_body=then_body, else_body=else_body)
         if isinstance(stmt, For | While | AttrStmt) and stmt not in self.parts:
-            body: SeqStmt = yield self.block(stmt.body)
+            body: SeqStmt = yield self.block(stmt.body, is_open=is_open)
             return stmt if body is stmt.body else stmt.replaced(body=body)
         return stmt
 
