@@ -12,8 +12,9 @@ from mutation.trial import Bug, Plant
 from tirlite import analysis
 from tirlite.analysis import Extents
 from tirlite.ir import Allocate, Buffer, For, PrimFunc, SeqStmt, Stmt, View, statements, walk
-from tirlite.plan import Plan, in_place, slots
+from tirlite.plan import Plan, in_place
 from tirlite.plan.layout import Placement
+from tirlite.plan.slots import slots
 from tirlite.plan.slots.fit import Occupancy
 from tirlite.plan.slots.slots import Slot
 from tirlite.plan.strategies import tvm
