@@ -91,3 +91,13 @@ def test_very_many_blocks_come_closer_to_the_floor_than_by_a_sweep():
     offsets = pack_blocks(blocks, engine=LateEngine())
     floor = sections_of(blocks).floor
     assert floor <= top_of(blocks, offsets) < floor * 1.04 < top_of(blocks, sweep(blocks, 0))
+
+
+def test_with_an_engine_some_thousand_blocks_are_filled_as_well():
+    random = Random(5)
+    blocks = []
+    for _ in range(1_300):
+        low = random.randrange(2_600)
+        blocks.append(Block((Piece(low, low + random.randint(1, 130), random.randint(1, 1_000)),)))
+    plain, filled_in = (top_of(blocks, pack_blocks(blocks, engine=engine)) for engine in (None, LateEngine()))
+    assert sections_of(blocks).floor <= filled_in < plain

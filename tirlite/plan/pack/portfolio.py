@@ -29,6 +29,8 @@ _LARGE = 5_000
 # Tightness and direction of sweeps, and how many blocks are swept, all sweeps together; two are made in any case.
 _SWEEPS = ((0, False), (0.1, True), (1, False), (0.1, False), (0, True), (1, True))
 _SWEPT = 150_000
+# Of more blocks than this an engine fills as well: to compile that takes as long as to try other ways for fewer.
+_SOME = 1_000
 # Of more blocks than this the valleys are filled once before all else, which takes a fraction of the skyline's time.
 _FEW = 300
 # Runs that fill valleys: the least, the most, and how many blocks are placed in all of them together.
@@ -142,6 +144,8 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work, engine: E
     near = meetings(sections, _PAIRS if is_free else sum(map(len, sections.spans)) ** 2)
     if near is not None:
         yield from _by_orders(blocks, sections, near, pressed, work)
+    if engine is not None and is_free and _SOME < count <= _LARGE:
+        yield from fillings(blocks, engine)
     has_time = _FILLED // count >= _SEVERAL if count else True
     is_run = engine is not None and is_free and count > _LARGE
     stands_out = (is_run or not has_time) and near is None and part_of_largest(blocks, sections) >= _OUTSTANDING
