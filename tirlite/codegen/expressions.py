@@ -223,10 +223,13 @@ class Expressions:
         return memory.address(self.out, self.environment.places[mention.buffer], value)
 
     def load(self, expr: Load) -> Steps[Value]:
-        place = self.environment.places[expr.buffer]
-        first, *others = yield self.pointers(place, expr.indices)
-        if others:
-            return memory.gather(self.out, place, [first, *others], expr.dtype)
+        place, indices = self.environment.places[expr.buffer], expr.indices
+        if indices and indices[-1].dtype.lanes > 1:
+            first, *others = yield self.pointers(place, indices)
+            if others:
+                return memory.gather(self.out, place, [first, *others], expr.dtype)
+        else:
+            first = yield self.address(place, indices)
         return memory.load(self.out, place, first, expr.dtype, self.environment.notes.get(place.buffer, ""))
 
     def pointers(self, place: Place, indices: tuple[Expr, ...]) -> Steps[list[Value]]:
@@ -243,11 +246,11 @@ class Expressions:
         """The address of the element at scalar indices."""
         given, axes = [], []
         for axis, index in enumerate(indices):
-            if is_checked(index):
+            if type(index) is Call and index.op is Op.CHECKED:
                 axes.append(axis)
-                index = bare(index)
+                index = index.args[0]
             given.append(self._leaf(index) or (yield self.steps(index)))
-        values = [to_index(self.out, each) for each in given]
+        values = [each if each.dtype is i64 else to_index(self.out, each) for each in given]
         if axes:
             require_inside(self.out, place, axes, [values[axis] for axis in axes], [given[axis] for axis in axes])
         return memory.address(self.out, place, memory.offset_in(self.out, place, values))
