@@ -8,7 +8,6 @@ from dataclasses import replace
 from tirlite.ir.expr import Buffer, Expr, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Allocate, View
-from tirlite.ir.substitute import Substitution, substitute
 from tirlite.ir.walk import distinct
 from tirlite.sizes.dim import contradiction
 
@@ -28,6 +27,8 @@ def with_one_dim_each(func: PrimFunc) -> PrimFunc:
             others[var] = kept
     if not others:
         return func
+    from tirlite.ir.substitute import Substitution, substitute  # for the few functions that have several
+
     message = contradiction(var.dim for var in met if var.dim is not None)
     if message is not None:
         raise message.replaced(span=func.span).error()

@@ -379,7 +379,8 @@ def _terms_of_expression(value: object, beside: SizeLike = 0) -> Terms | None:
 
 def is_of_sympy(value: object) -> bool:
     """Whether `value` is an expression of sympy."""
-    return hasattr(value, "free_symbols") and not isinstance(value, type)
+    # Asked of the class: `tl` is a module that looks for what a name that it does not have may have meant.
+    return hasattr(type(value), "free_symbols")
 
 
 def terms_of(size: object) -> Terms:
