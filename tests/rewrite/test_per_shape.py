@@ -8,7 +8,7 @@ import pytest
 import tirlite as tl
 from tirlite import ir
 from tirlite.analysis import check_storage, plan_demands, shape_plan
-from tirlite.codegen import lower, optimised_text
+from tirlite.codegen import lower, optimised
 from tirlite.interp import interpret
 from tirlite.ir import PrimFunc
 from tirlite.plan import Ok, check
@@ -217,7 +217,7 @@ def test_what_the_plan_keeps_apart_is_told_to_llvm():
     assert "!noalias" not in lower(silent).text
     told = lower(tl.compile(columns, strategy="per_shape").lowered)
     assert "!noalias" in told.text
-    assert "memcheck" not in optimised_text(told)
+    assert "memcheck" not in optimised(told).llvm
 
 
 def spoilt(text: str) -> str:

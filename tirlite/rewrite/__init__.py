@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tirlite.rewrite.lower_callees import LowerCallees
     from tirlite.rewrite.normalize import Normalize
     from tirlite.rewrite.observers import DumpFolder, PrintAfter, verify_after
+    from tirlite.rewrite.parallelize_loops import ParallelizeLoops
     from tirlite.rewrite.pipeline import Observer, Pass, Step, run_pipeline
     from tirlite.rewrite.pipelines import default_pipeline
     from tirlite.rewrite.remove_no_ops import RemoveNoOps
@@ -49,6 +50,7 @@ else:
             "lower_callees": "LowerCallees",
             "normalize": "Normalize",
             "observers": "DumpFolder PrintAfter verify_after",
+            "parallelize_loops": "ParallelizeLoops",
             "pipeline": "Observer Pass Step run_pipeline",
             "pipelines": "default_pipeline",
             "remove_no_ops": "RemoveNoOps",
@@ -82,6 +84,7 @@ __all__ = [
     "LowerCallees",
     "Normalize",
     "Observer",
+    "ParallelizeLoops",
     "Pass",
     "PrintAfter",
     "RemoveNoOps",

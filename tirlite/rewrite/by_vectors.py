@@ -9,6 +9,7 @@ from tirlite.ir import (
     Add,
     Expr,
     For,
+    ForKind,
     IfThenElse,
     IntImm,
     Let,
@@ -59,7 +60,7 @@ class ByVectors:
             var = Var("count")
             yield Let(var, count, span=self.loop.span)
             count = var
-        one_by_one = self.loop.replaced(body=self.jam(self.inside))
+        one_by_one = self.loop.replaced(body=self.jam(self.inside), kind=ForKind.SERIAL)
         if not self.is_repeatable:
             whole = last_whole(self.loop, count, self.few)
             yield from self.vectors(count, whole)
@@ -75,7 +76,7 @@ class ByVectors:
         middle = last_whole(self.loop, count, self.most)
         if not isinstance(count, IntImm) or count.value >= self.most:
             at = Var(self.loop.var.name)
-            yield For(at, self.loop.start, middle, self.body(at, self.most), step=self.most)
+            yield For(at, self.loop.start, middle, self.body(at, self.most), self.loop.kind, step=self.most)
         if isinstance(count, IntImm) and count.value % self.most == 0:
             return
         at = Var(self.loop.var.name)

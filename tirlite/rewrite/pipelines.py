@@ -9,6 +9,7 @@ from tirlite.rewrite.check_reductions import CheckReductions
 from tirlite.rewrite.lower_callees import LowerCallees
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.options import Options
+from tirlite.rewrite.parallelize_loops import ParallelizeLoops
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.split_reductions import SplitReductions
 from tirlite.rewrite.storage_rewrite import StorageRewrite
@@ -53,4 +54,4 @@ def pipeline(options: Options) -> tuple[Pass, ...]:
 
         return (*prepare, *regroup, callees, storage, CheckBounds())
     # Callees may be given one array twice, in place. Debug code tells the fault that comes first in written order.
-    return (*prepare, VectorizeLoops(), *regroup, callees, storage)
+    return (*prepare, ParallelizeLoops(), VectorizeLoops(), *regroup, callees, storage)

@@ -7,9 +7,8 @@ from functools import partial
 from itertools import groupby
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loop_accesses import Access, LoopAccesses, is_same_element
+from tirlite.analysis.loop_accesses import Access, LoopAccesses, has_much_to_do, is_same_element
 from tirlite.ir import (
-    Call,
     For,
     ForKind,
     IntImm,
@@ -37,6 +36,9 @@ from tirlite.rewrite.pipeline import FactsPass
 
 # So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
 _ROWS = 4
+# So many loops of a chain are looked at, from the inside.
+_DEEPEST = 4
+_PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 
 @record
@@ -102,12 +104,7 @@ def _as_vectors(loop: For) -> tuple[Stmt, ...] | None:
 
 def _may_pay(loop: For) -> bool:
     """Whether vectors may serve a loop more than LLVM does by itself: it does not look around loops."""
-    if loop.kind is not ForKind.SERIAL or loop.step != 1:
-        return False
-    if any(isinstance(stmt, For) for stmt in loop.body.stmts):
-        return True
-    stores = (stmt for stmt in loop.body.stmts if isinstance(stmt, Store | Let))
-    return any(isinstance(node, Call) and node.op.takes_fast for stmt in stores for node in walk(stmt.value))
+    return loop.kind in _PLAIN and loop.step == 1 and has_much_to_do(loop)
 
 
 def _chain(loop: For) -> list[For]:
@@ -120,10 +117,10 @@ def _chain(loop: For) -> list[For]:
 
 def _nest(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
     """What stands in the place of a chain of loops of which one goes by vectors; None where none can."""
-    for place in reversed(range(len(chain))):
+    for place in reversed(range(max(0, len(chain) - _DEEPEST), len(chain))):
         loop = chain[place]
         accesses = LoopAccesses(loop, facts.definitions) if _may_pay(loop) else None
-        if accesses is None or not _has_own_elements(accesses, facts.func):
+        if accesses is None or not (accesses.are_own() and accesses.are_of_parameters(facts.func)):
             continue
         body = with_local_elements(loop, accesses)
         is_repeatable = _is_repeatable(loop, accesses)
@@ -175,27 +172,20 @@ def _jammed(around: list[For], loop: For, accesses: LoopAccesses, facts: Facts) 
     within = {stmt for each in inner for stmt in statements(each.body)}
     loads = [each for each in accesses.found if not each.is_write and each.stmt in within and _mentions(each, loop)]
     for level, outer in reversed([*enumerate(around)]):
-        is_plain = outer.kind is ForKind.SERIAL and outer.step == 1
+        is_plain = outer.kind in _PLAIN and outer.step == 1
         count = iterations(outer)
         is_long = not isinstance(count, IntImm) or count.value >= _ROWS
         shares = any(not _mentions(load, outer) for load in loads)
         bounds = [bound for each in (*around[level + 1 :], loop) for bound in (each.start, each.stop)]
         runs_alike = all(node is not outer.var for bound in bounds for node in walk(bound))
         may_jam = is_plain and is_long and shares and runs_alike
-        if may_jam and _has_own_elements(LoopAccesses(outer, facts.definitions), facts.func):
+        if may_jam and LoopAccesses(outer, facts.definitions).are_own():
             return level, outer
     return None
 
 
 def _mentions(access: Access, loop: For) -> bool:
     return any(node is loop.var for index in access.indices or () for node in walk(index))
-
-
-def _has_own_elements(accesses: LoopAccesses, func: PrimFunc) -> bool:
-    """Whether each iteration of a loop writes elements of parameters that no other one touches, and nothing else."""
-    written = [access for access in accesses.found if access.is_write]
-    roots = {accesses.definitions.root(access.buffer) for access in written}
-    return bool(roots) and roots <= {*func.params} and all(accesses.are_apart(access.buffer) for access in written)
 
 
 def _is_repeatable(loop: For, accesses: LoopAccesses) -> bool:

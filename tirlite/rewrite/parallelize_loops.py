@@ -1,0 +1,94 @@
+"""ParallelizeLoops hands loops to workers whose iterations are seen to be independent."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.loop_accesses import LoopAccesses, has_much_to_do
+from tirlite.ir import (
+    Allocate,
+    AttrStmt,
+    For,
+    ForKind,
+    IfThenElse,
+    IntImm,
+    Let,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Store,
+    rewrite,
+    statements,
+)
+from tirlite.record import record
+from tirlite.rewrite.pipeline import FactsPass
+
+# What an iteration allocates exists once for each worker. Of so few elements, it stands in registers.
+_MOST_ELEMENTS = 16
+# So many loops around are looked at in turn.
+_DEEPEST = 3
+_COMPOSITES: frozenset[type[Stmt]] = frozenset((SeqStmt, For, IfThenElse, AttrStmt))
+
+
+@record
+class ParallelizeLoops(FactsPass):
+    """Makes serial loops parallel: the outermost ones whose iterations write elements of their own alone.
+
+    That is done for loops that have loops inside or compute elementary functions, and where iterations allocate no
+    more than scalars, assert nothing and call nothing. When the kernel runs, loops with little to do run in the
+    calling thread. For functions in normal form (see `Normalize`).
+    """
+
+    name: str = "parallelize-loops"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        chosen = _outermost(facts.func.body, facts)
+        if not chosen:
+            return facts.func
+
+        def parallel(loop: For) -> Stmt:
+            return loop.replaced(kind=ForKind.PARALLEL) if loop in chosen else loop
+
+        result = rewrite(facts.func, {For: parallel})
+        assert isinstance(result, PrimFunc)
+        return result
+
+
+def _outermost(body: SeqStmt, facts: Facts) -> set[For]:
+    """The loops to be made parallel, none inside of another one."""
+    found: set[For] = set()
+    stack: list[tuple[Stmt, int]] = [(body, 0)]
+    while stack:
+        stmt, depth = stack.pop()
+        if isinstance(stmt, SeqStmt):
+            stack += ((each, depth) for each in stmt.stmts if type(each) in _COMPOSITES)
+        elif isinstance(stmt, IfThenElse):
+            stack += ((stmt.then_body, depth), (stmt.else_body, depth))
+        elif isinstance(stmt, AttrStmt):
+            stack.append((stmt.body, depth))
+        elif isinstance(stmt, For) and stmt.kind is ForKind.SERIAL:
+            if _is_independent(stmt, facts):
+                found.add(stmt)
+            elif depth < _DEEPEST:
+                stack.append((stmt.body, depth + 1))
+    return found
+
+
+def _is_independent(loop: For, facts: Facts) -> bool:
+    if not has_much_to_do(loop) or not all(_may_run_beside(stmt) for stmt in statements(loop.body)):
+        return False
+    return LoopAccesses(loop, facts.definitions).are_own()
+
+
+def _may_run_beside(stmt: Stmt) -> bool:
+    """Whether iterations with this statement may run in any order: nobody sees which runs first."""
+    if isinstance(stmt, Allocate):
+        return all(isinstance(extent, IntImm) for extent in stmt.buffer.shape) and _elements(stmt) <= _MOST_ELEMENTS
+    return isinstance(stmt, Store | Let) or (
+        isinstance(stmt, For | IfThenElse | AttrStmt) and getattr(stmt, "kind", None) is not ForKind.THREAD
+    )
+
+
+def _elements(stmt: Allocate) -> int:
+    return prod(extent.value for extent in stmt.buffer.shape if isinstance(extent, IntImm))
