@@ -13,23 +13,20 @@ import numpy as np
 
 from tirlite.graph.evaluate import apply
 from tirlite.graph.expr import Call, Constant, Expr, If, TupleGetItem, Var
+from tirlite.graph.onnx.budget import Spent
 from tirlite.graph.onnx.contents import contents, of_sizes, operator
 from tirlite.graph.onnx.shapes import SHAPE_ARITHMETIC
 from tirlite.graph.op import Op
 from tirlite.graph.types import TensorType, tensors
 
-# A model's weights may be made by operators; what is larger stays one that runs.
-_LARGEST = 1 << 29
-_ALL_TOGETHER = 1 << 32
-
 
 class Folding:
     """What was folded so far. Asking twice costs nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, spent: Spent) -> None:
         self._folded: dict[Expr, Expr] = {}
         self._split: dict[Call, tuple[Expr, ...]] = {}
-        self._left = _ALL_TOGETHER
+        self._spent = spent
 
     def __call__(self, expr: Expr) -> Expr:
         """The value, with no operator left whose operands are all known."""
@@ -87,9 +84,9 @@ class Folding:
         if call.attrs.symbolic_sizes() or any(not isinstance(each, int) for of in types for each in of.shape):
             return None
         size = sum(prod(int(str(each)) for each in of.shape) * of.dtype.bytes for of in types)
-        if size > _LARGEST or size > self._left:
+        if size > self._spent.budget.folded:
             return None
-        self._left -= size
+        self._spent.constant(size, call.span)
         values = apply(call, [arg.value for arg in call.args if isinstance(arg, Constant)], {})
         arrays = values if isinstance(values, tuple) else (values,)
         return tuple(_constant(np.asarray(each), of, call) for each, of in zip(arrays, types, strict=True))

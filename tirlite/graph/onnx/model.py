@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
+from math import prod
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tirlite.graph.aot.names import name_of
 from tirlite.graph.builder.builder import Builder
 from tirlite.graph.expr import Expr, Var
 from tirlite.graph.function import Function
+from tirlite.graph.onnx.budget import Budget, Spent
 from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
 from tirlite.graph.onnx.equal_dims import demanded
 from tirlite.graph.onnx.importers.table import IMPORTERS
@@ -27,6 +29,7 @@ from tirlite.sizes import Dim, Size, SizeLike, substitute
 # Before version 6, operators differ in more than the rules of broadcasting.
 _OLDEST = 6
 _MOST_BYTES = 1 << 62
+BUDGET = Budget()
 
 
 class NoOnnxPackage(Message):
@@ -99,9 +102,11 @@ def from_onnx(
     known: dict[str, Dim] = {}
     merged: dict[Dim, Size] = {}
     first: TirliteError | None = None
+    spent = Spent(name, BUDGET)
     while True:
+        spent.again()
         try:
-            made = _Import(model, name, folder, shapes or {}, constants or {}, dims or {}, known, merged)
+            made = _Import(model, spent, folder, shapes or {}, constants or {}, dims or {}, known, merged)
             return made.function(outputs)
         except TirliteError as error:
             first = first or error
@@ -140,7 +145,7 @@ class _Import:
     def __init__(
         self,
         model: Any,
-        name: str,
+        spent: Spent,
         folder: Path | None,
         shapes: Mapping[str, Sequence[SizeLike]],
         constants: Mapping[str, npt.ArrayLike],
@@ -152,10 +157,10 @@ class _Import:
         self.model = model
         self.shapes = shapes
         self.constants = constants
-        self.name = name
+        self.name = spent.model
         graph = model.graph
-        self.builder = Builder(name_of(graph.name or Path(name).stem or "model"))
-        self.read = TensorReader(name, folder)
+        self.builder = Builder(name_of(graph.name or Path(self.name).stem or "model"))
+        self.read = TensorReader(spent, folder)
         self.dims = known
         self.merged = merged
         self.bound = bound
@@ -175,6 +180,8 @@ class _Import:
             if each.name not in known:
                 names[each.name] = self._input(each)
         self._check_names(names)
+        stored = [each for each in graph.initializer if not each.data_location and each.data_type in DTYPES]
+        self.read.spent.store(None, sum(prod(each.dims) * DTYPES[each.data_type].stored.itemsize for each in stored))
         functions = {(each.domain, each.name): each for each in self.model.functions}
         translation = Translation(self.builder, IMPORTERS, self.read)
         wanted = [each.name for each in graph.output] if outputs is None else list(outputs)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tirlite.diag import GraphError, Message, Span
 from tirlite.graph.expr import Constant
+from tirlite.graph.onnx.budget import Spent
 from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
 from tirlite.graph.onnx.node import Unsupported
 from tirlite.ir import DType
@@ -39,8 +40,9 @@ class BadOnnxTensor(Message):
 class TensorReader:
     """Reads the tensors of one model, whose external data lie in `folder`, or may not exist where that is None."""
 
-    def __init__(self, model: str, folder: Path | None) -> None:
-        self.model = model
+    def __init__(self, spent: Spent, folder: Path | None) -> None:
+        self.spent = spent
+        self.model = spent.model
         self._folder = folder
 
     def constant(self, proto: Any, name: str = "", span: Span | None = None) -> Constant:
@@ -53,6 +55,7 @@ class TensorReader:
             array = self._array(proto, dtype, shape)
         except _Wrong as wrong:
             raise BadOnnxTensor(self.model, name or proto.name, str(wrong), span=span).error() from None
+        self.spent.constant(array.nbytes, span)
         array.flags.writeable = False
         return Constant(array, dtype, name=name or proto.name, span=span)
 
@@ -79,6 +82,7 @@ class TensorReader:
         given = {entry.key: entry.value for entry in proto.external_data}
         path = self._inside(given.get("location", ""))
         whole = path.stat().st_size
+        self.spent.store(path, whole)
         offset, length = _number(given, "offset", 0), _number(given, "length", count * stored.itemsize)
         if length != count * stored.itemsize or offset + length > whole:
             raise _Wrong(

@@ -29,9 +29,6 @@ class Lost(Enum):
     LOST = 0
 
 
-# What a model may have once functions, loops and branches are expanded: a few lines may stand for 2 ** 32 nodes.
-_MOST_NODES, _DEEPEST = 100_000, 48
-
 # None is an operand of a function that its caller left out.
 Named: TypeAlias = "Expr | Lost | None"
 Names: TypeAlias = "MutableMapping[str, Named]"
@@ -53,23 +50,6 @@ class UnknownOnnxValue(Message):
     name: str
 
 
-class OnnxTooLarge(Message):
-    """A model is far larger once its functions are called, its loops unrolled and its branches read.
-
-    Example: Functions that call one another twice, 32 deep; a function that calls itself.
-    Fix: Export the model with loops that stay loops, or cut it into parts.
-    """
-
-    code = "onnx-too-large"
-    raises = GraphError
-    title = "`{model}` has more than {most} {what}, with its functions called and its loops unrolled"
-    label = "reached here"
-
-    model: str
-    most: int
-    what: str
-
-
 @record
 class Missing:
     """A node that has no counterpart: its number from 1 on (0: it is none), its text, and why."""
@@ -89,17 +69,17 @@ class Dialect:
 
 
 class Translation:
-    """The state while one model is read. Importers build with `b` and fold with `fold`."""
+    """The state while one model is read. Importers build with `b`, fold with `fold`, count with `spent`."""
 
     def __init__(self, builder: Builder, importers: Mapping[tuple[str, str], Importer], read: TensorReader) -> None:
         self.b = builder
-        self.fold = Folding()
+        self.spent = read.spent
+        self.fold = Folding(read.spent)
         self.missing: list[Missing] = []
         self._importers = importers
         self._read = read
         self._names: Names = {}
         self._dialect = Dialect({}, {})
-        self._left = _MOST_NODES
         self._depth = 0
 
     def graph(self, proto: Any, names: Names, dialect: Dialect, source: str, wanted: Sequence[str]) -> None:
@@ -166,17 +146,10 @@ class Translation:
                 if needed[number]:
                     line = text.lines[number]
                     span = Span(text, number + 1, 0, number + 1, max(len(line), 1))
-                    self._count(span)
+                    self.spent.node(self._depth, span)
                     self._node(proto, names, span)
         finally:
             self._depth -= 1
-
-    def _count(self, span: Span) -> None:
-        self._left -= 1
-        if self._left < 0:
-            raise OnnxTooLarge(self._read.model, _MOST_NODES, "nodes", span=span).error()
-        if self._depth > _DEEPEST:
-            raise OnnxTooLarge(self._read.model, _DEEPEST, "functions and graphs in one another", span=span).error()
 
     def _node(self, proto: Any, names: Names, span: Span) -> None:
         unknown = [name for name in proto.input if name and name not in names]

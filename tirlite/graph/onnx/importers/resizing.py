@@ -100,6 +100,7 @@ def _resized(
             continue
         if not isinstance(old, int) or not isinstance(new, int):
             raise Unsupported(f"mode {mode} with coordinates {coordinates} along an extent of a dim")
+        t.spent.constant(8 * old * new, node.span)
         weights = matrix(way, old, new, scales[axis], region, node.number("extrapolation_value"))
         if weights is None:
             raise Unsupported(f"mode {mode} with coordinates {coordinates}")
