@@ -1,11 +1,15 @@
 """Problems: what is accepted, how it is brought into normal form, and what is refused with which words."""
 
+from math import prod
+
 import numpy as np
 import pytest
 
 from tirlite.diag import PlanError
 from tirlite.plan import Pool, Problem, Request, StorageScope, solve
 from tirlite.sizes import Dim, evaluate
+
+N = Dim("n")
 
 
 def refused(make):
@@ -120,11 +124,29 @@ def test_a_problem_prints_one_request_a_line():
         (lambda: Problem((Request("a", 4, (0, 1), scope="shraed"),)), ["unknown-scope", "`shraed`", "`shared`?"]),
         (lambda: Problem((Request("a", 4, (0, 1)),), in_place=(("a", "b"),)), ["unknown-in-place", "`b`"]),
         (lambda: Problem((Request("a", 4, (0, 1)),), in_place=(("a", "a"),)), ["unknown-in-place"]),
+        (lambda: Problem((Request("a", 10**310, (0, 2)),)), ["number-too-large", "`a`", "size", "1030 bits", "900"]),
+        (lambda: Problem((Request("a", 10**310 * Dim("n"), (0, 2)),)), ["number-too-large", "`a`", "1030 bits", "256"]),
+        (lambda: Problem((Request("a", Dim("n", min=10**99), (0, 2)),)), ["number-too-large", "`a`", "329 bits"]),
+        (lambda: Problem((Request("a", 4, (0, 2**200)),)), ["number-too-large", "`a`", "lifetime", "201 bits", "100"]),
+        (lambda: Problem((Request("a", 4, (0, 2), fixed=2**1000),)), ["number-too-large", "`a`", "offset"]),
+        (lambda: Problem((Request("a", 4, (0, 2), align=2**1000),)), ["number-too-large", "`a`", "alignment"]),
+        (lambda: Problem((), (Pool("p", capacity=2**1000),)), ["number-too-large", "pool `p`", "capacity"]),
     ],
 )
 def test_what_is_ill_formed_is_refused_with_its_name_and_values(make, words):
     text = refused(make)
     assert all(word in text for word in words), text
+
+
+@pytest.mark.parametrize("strategy", ["share", "pack", "exact", "auto"])
+@pytest.mark.parametrize(
+    "size", [2**899, (2**256 - 1) * prod([N] * 24)], ids=["many bytes", "many bytes for each value of a dim"]
+)
+def test_the_largest_numbers_are_planned_exactly(size, strategy):
+    problem = Problem((Request("a", size, (0, 2)), Request("b", size, (1, 2**100 - 1)), Request("c", 7, (2, 4))))
+    plan = solve(problem, strategy=strategy)
+    assert evaluate(plan.total - 2 * size, {N: 3}) in range(8)
+    assert plan.to_svg()
 
 
 def test_a_scope_is_a_rank_and_a_tag():

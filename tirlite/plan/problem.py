@@ -17,13 +17,18 @@ from tirlite.record import cached_property, record
 from tirlite.show import shown
 from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, maximum, prove_le
 from tirlite.sizes.dim import contradiction
-from tirlite.sizes.poly import is_of_sympy
+from tirlite.sizes.poly import inside_out, is_of_sympy, terms_of
 
 if TYPE_CHECKING:
     from tirlite.plan.tables.csv_table import CsvTable
 
 Part = TypeVar("Part", Request, Pool)
 K = TypeVar("K")
+
+# The most bits of numbers: of bytes, of what dims are multiplied by, of points in time. So areas are finite as floats,
+# at all values of dims that are tried too. What is below the last number is below all of them.
+_BITS, _FACTOR_BITS, _COUNT_BITS = 900, 256, 100
+_USUAL = 1 << 64
 
 
 class DuplicateRequest(Message):
@@ -90,6 +95,26 @@ class UnknownInPlace(Message):
     hint: str = ""
 
 
+class NumberTooLarge(Message):
+    """A number in a problem is larger than planning can compare.
+
+    Areas are compared as floats, which end at 10**308: sizes have 900 bits at most, what dims are multiplied by has
+    256, points in time have 100.
+
+    Example: `Request("a", 10**400, (0, 2))`.
+    Fix: Correct the number.
+    """
+
+    code = "number-too-large"
+    raises = PlanError
+    title = "a number in the {what} of {of} has {bits} bits, and may have {most}"
+
+    what: str
+    of: str
+    bits: int
+    most: int
+
+
 class ProblemPart(Message):
     """A problem is made of something else than requests and pools.
 
@@ -142,6 +167,7 @@ class Problem:
         put(self, "in_place", _pairs(self.in_place))
         _check_dims(self.dims)
         _check_pools(self.pools)
+        _check_numbers(self.requests, self.pools)
         _check_requests(self.requests, self.memories)
         _check_pairs(self.in_place, self.by_id)
 
@@ -249,6 +275,42 @@ def _check_pools(pools: tuple[Pool, ...]) -> None:
         if pool.name in names:
             raise DuplicatePool(pool.name).error()
         names.add(pool.name)
+
+
+def _check_numbers(requests: tuple[Request, ...], pools: tuple[Pool, ...]) -> None:
+    largest = {size: _largest(size) for size in {each.size for each in requests} if not isinstance(size, int)}
+    for each in requests:
+        size, time = each.size, max(-each.live[0][0], each.live[-1][1])
+        # The usual case, at once: there may be very many.
+        if type(size) is int and time < _USUAL and max(size, each.align, each.fixed or 0) < _USUAL:
+            continue
+        of = f"request `{each.id}`"
+        if isinstance(size, int):
+            _demand_bits("size", of, size, _BITS)
+        else:
+            _demand_bits("size", of, largest[size], _FACTOR_BITS)
+        _demand_bits("lifetime", of, time, _COUNT_BITS)
+        _demand_bits("alignment", of, each.align, _BITS)
+        _demand_bits("offset", of, each.fixed or 0, _BITS)
+    for pool in pools:
+        of = f"pool `{pool.name}`"
+        _demand_bits("capacity", of, pool.capacity or 0, _BITS)
+        _demand_bits("alignment", of, pool.align, _BITS)
+        _demand_bits("number of copies", of, _largest(pool.copies), _COUNT_BITS)
+
+
+def _largest(size: Size) -> int:
+    """The largest number in a size, and in the facts of its dims."""
+    if isinstance(size, int):
+        return abs(size)
+    sums = [size, *(operand for atom in inside_out(size) for operand in atom.operands)]
+    facts = [number for dim in dims_of(size) for number in (dim.low, dim.high or 0, dim.multiple_of)]
+    return max(abs(number) for number in (*facts, *(each for one in sums for each in terms_of(one).values())))
+
+
+def _demand_bits(what: str, of: str, number: int, most: int) -> None:
+    if number.bit_length() > most:
+        raise NumberTooLarge(what, of, number.bit_length(), most).error()
 
 
 def _check_requests(requests: tuple[Request, ...], memories: Mapping[str, Pool]) -> None:
