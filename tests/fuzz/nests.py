@@ -1,0 +1,215 @@
+"""A seed in, the text of a random kernel with nests of loops out: sums, products of matrices, convolutions, rows.
+
+Each loop variable stays below a dim, or below 3; each axis is a dim's extent, or longer by 3: so indices are in bounds.
+Floats are whole numbers that are added exactly, however they are grouped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from random import Random
+
+FLOATS = ("f32", "f32", "f32", "f64")
+INTEGERS = ("i32", "i64", "i8", "u8", "i16", "u32")
+OPERATIONS = ("+", "+", "+", "+", "-", "*", "min", "max")
+_BITS = ("&", "|", "^")
+# What an index may be ahead of its variable, where an axis is longer than the dim.
+SPARE = 3
+
+
+@dataclass(frozen=True)
+class Array:
+    """A parameter: its axes are the dims of these names, longer by `SPARE` where it is `padded`."""
+
+    name: str
+    dtype: str
+    axes: tuple[str, ...]
+    padded: bool
+
+    @property
+    def annotation(self) -> str:
+        extents = ", ".join(f"{axis} + {SPARE}" if self.padded else axis for axis in self.axes)
+        return f"{self.name}: tl.{self.dtype}[{extents}]"
+
+
+@dataclass
+class Loops:
+    """The variables around a statement: by name the dim that each stays below, "" for those below 3."""
+
+    indent: int = 1
+    bounds: dict[str, str] = field(default_factory=dict)
+
+    def inside(self, name: str, dim: str) -> Loops:
+        return Loops(self.indent + 1, {**self.bounds, name: dim})
+
+
+class Nests:
+    """Writes one kernel."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(f"nests {seed}")
+        self.dims = {name: self.random.choice(("", "", "min=0", "max=200")) for name in "nmk"}
+        self.is_float = self.random.random() < 0.6
+        self.dtype = self.random.choice(FLOATS if self.is_float else INTEGERS)
+        self.has_functions = self.is_float and self.random.random() < 0.2
+        self.inputs = [self._array(f"x{number}") for number in range(3)]
+        self.outputs = [self._array(f"y{number}", self.dtype) for number in range(2)]
+        self.lines: list[str] = []
+        self.names = 0
+        self.nested: list[tuple[str, ...]] = []  # for each statement inside of loops the dims of these
+
+    def _array(self, name: str, dtype: str | None = None) -> Array:
+        axes = tuple(self.random.choice("nmk") for _ in range(self.random.choice((1, 2, 2, 2, 3))))
+        kind = dtype or self.random.choice((self.dtype, self.dtype, "u8", "i32" if self.is_float else "i16"))
+        return Array(name, kind, axes, self.random.random() < 0.6)
+
+    def text(self) -> str:
+        """The kernel, and with some luck one that calls it."""
+        for _ in range(self.random.randint(1, 3)):
+            loops = Loops()
+            granted = self.random.choice(("", "", '"contract"', '"contract", "approximate"'))
+            if granted:
+                self.add(loops, f"with tl.allow({granted}):")
+                loops = Loops(2)
+            self.nest(loops)
+        dims = [f'{name} = tl.dim("{name}"{facts and ", "}{facts})' for name, facts in self.dims.items()]
+        sizes = [f"d{name}: tl.u8[{name}]" for name in self.dims]
+        params = ", ".join([*sizes, *(each.annotation for each in (*self.inputs, *self.outputs)), "s: tl.i64"])
+        text = [*dims, "", "@tl.kernel", f"def nests({params}):", *self.lines]
+        if self.random.random() < 0.15:
+            arrays = (each.name for each in (*self.inputs, *self.outputs))
+            names = ", ".join([*(f"d{name}" for name in self.dims), *arrays, "s"])
+            text += ["", "@tl.kernel", f"def calls({params}):", f"    tl.call(nests, {names})"]
+        return "\n".join(text) + "\n"
+
+    def name(self, stem: str) -> str:
+        self.names += 1
+        return f"{stem}{self.names}"
+
+    def iterations(self, sizes: Mapping[str, int]) -> int:
+        """About how many iterations all loops have together."""
+        return sum(prod(sizes.get(dim, SPARE) for dim in dims) for dims in self.nested)
+
+    def add(self, loops: Loops, line: str) -> None:
+        self.nested.append((*loops.bounds.values(),))
+        self.lines.append("    " * loops.indent + line)
+
+    def nest(self, loops: Loops) -> None:
+        """Loops over the axes of an output, in some order, around what is computed of an element."""
+        target = self.random.choice(self.outputs)
+        index: list[str] = []
+        for axis, dim in enumerate(target.axes):
+            kind = "tl.parallel" if not axis and self.random.random() < 0.2 else "range"
+            loops, var = self.loop(loops, dim, kind)
+            index.append(var)
+        self.element(loops, f"{target.name}[{', '.join(index)}]")
+
+    def loop(self, loops: Loops, dim: str, kind: str) -> tuple[Loops, str]:
+        """A loop below a dim, and its variable."""
+        var = self.name("i")
+        earlier = [name for name, bound in loops.bounds.items() if bound == dim]
+        ranges = [dim] * 6 + [
+            f"{dim} - 1",
+            f"1, {dim}",
+            f"2, {dim} - 1",
+            f"{dim} // 2",
+            f"0, {dim}, 2",
+            f"min({dim}, 40)",
+        ]
+        if self.dims[dim] != "min=0":
+            ranges.append(f"{dim} - 1, -1, -1")
+        if earlier:
+            ranges += [earlier[-1], f"{earlier[-1]}, {dim}", f"{earlier[-1]} + 1"]
+        self.add(loops, f"for {var} in {kind}({self.random.choice(ranges)}):")
+        return loops.inside(var, dim), var
+
+    def element(self, loops: Loops, element: str) -> None:
+        """What becomes of one element: a value, or what loops inside combine into it, or into a scalar first."""
+        draw = self.random.random()
+        if draw < 0.2:
+            self.add(loops, f"{element} = {self.value(loops, 3)}")
+            return
+        total = element
+        if draw < 0.6:
+            total = self.name("t")
+            self.add(loops, f"{total} = tl.{self.dtype}({self.random.choice((0, 1, 3))})")
+        elif draw < 0.9:
+            self.add(loops, f"{element} = {self.random.choice(('0', '1', self.value(loops, 1)))}")
+        for _ in range(self.random.choice((1, 1, 2))):
+            self.reduction(loops, total, self.operation())
+        if total != element:
+            self.add(loops, f"{element} {self.random.choice(('=', '=', '+='))} {total}")
+
+    def operation(self) -> str:
+        return self.random.choice(OPERATIONS if self.is_float else OPERATIONS + _BITS)
+
+    def reduction(self, loops: Loops, total: str, operation: str) -> None:
+        """One to three loops around updates by one operation."""
+        for _ in range(self.random.choice((1, 1, 2, 3))):
+            kind = self.random.choice(("tl.reduce", "tl.reduce", "tl.reduce", "range"))
+            if self.random.random() < 0.3:
+                var = self.name("u")
+                self.add(loops, f"for {var} in {kind}({SPARE}):")
+                loops = loops.inside(var, "")
+            else:
+                loops, _ = self.loop(loops, self.random.choice("nmk"), kind)
+        if self.random.random() < 0.2:
+            self.add(loops, f"if {self.condition(loops)}:")
+            loops = Loops(loops.indent + 1, loops.bounds)
+        for _ in range(self.random.choice((1, 1, 1, 2))):
+            self.update(loops, total, operation)
+
+    def update(self, loops: Loops, total: str, operation: str) -> None:
+        value = self.value(loops, 2)
+        if self.random.random() < 0.2:
+            var = self.name("v")
+            self.add(loops, f"{var} = {value}")
+            value = var
+        if operation == "*" and self.is_float:
+            value = f"tl.select({value} > 0, tl.{self.dtype}(1), tl.{self.dtype}(-1))"
+        if operation in ("min", "max"):
+            pair = self.random.choice((f"{total}, {value}", f"{value}, {total}"))
+            self.add(loops, f"{total} = {operation}({pair})")
+        else:
+            self.add(loops, f"{total} {operation}= {value}")
+
+    def value(self, loops: Loops, depth: int) -> str:
+        """An expression of the kernel's type."""
+        draw = self.random.random()
+        if depth == 0 or draw < 0.4:
+            return self.leaf(loops)
+        if draw < 0.6:
+            return f"{self.leaf(loops)} * {self.leaf(loops)}"
+        if self.has_functions and draw < 0.75:
+            function = self.random.choice(("exp", "tanh", "sin", "sqrt"))
+            return f"tl.{function}(abs({self.leaf(loops)}) * tl.{self.dtype}(0.125))"
+        first, second = self.value(loops, depth - 1), self.value(loops, depth - 1)
+        if draw < 0.85:
+            return f"({first} {self.random.choice('+-')} {second})"
+        if draw < 0.92:
+            return f"{self.random.choice(('min', 'max'))}({first}, {second})"
+        choice = self.random.choice(("tl.select", "tl.if_then_else"))
+        return f"{choice}({self.condition(loops)}, {first}, {second})"
+
+    def condition(self, loops: Loops) -> str:
+        return f"{self.leaf(loops)} {self.random.choice(('<', '>', '==', '>='))} {self.leaf(loops)}"
+
+    def leaf(self, loops: Loops) -> str:
+        arrays = [array for array in self.inputs if all(self.indices(loops, axis, array) for axis in array.axes)]
+        if arrays and self.random.random() < 0.85:
+            array = self.random.choice(arrays)
+            index = ", ".join(self.random.choice(self.indices(loops, axis, array)) for axis in array.axes)
+            return f"tl.{self.dtype}({array.name}[{index}])"
+        names = [*loops.bounds, "s"] if not self.has_functions else ["s"]
+        return f"tl.{self.dtype}({self.random.choice(names)} % 3)"
+
+    def indices(self, loops: Loops, axis: str, array: Array) -> list[str]:
+        """What may stand along an axis."""
+        own = [name for name, dim in loops.bounds.items() if dim == axis]
+        found = own * 4 + [f"{axis} - 1 - {name}" for name in own]
+        if array.padded:
+            few = [name for name, dim in loops.bounds.items() if dim == ""]
+            found += [f"{name} + {each}" for name in own for each in (*few, *few, 1, 2)] + ["2", *few]
+        return found
