@@ -41,6 +41,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Tries each elementary function on a sample with corners, and times it and NumPy in turn.",
     )
     _finish(math, run_math, "small samples and few runs")
+    _add_kernels(benches)
     _add_parallel(benches)
     _add_graphs(benches)
     passes = benches.add_parser(
@@ -50,6 +51,18 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     _finish(passes, run_passes, "small arrays and few runs")
     _add_plans(benches)
+
+
+def _add_kernels(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    kernels = benches.add_parser(
+        "kernels",
+        help="definitions beside NumPy, Numba, SciPy and OpenCV, where installed, and beside the limits of the machine",
+        description="Calls each workload in turn with what peers make of it, and checks what comes out.",
+    )
+    kernels.add_argument("--threads", metavar="T,T", default="1,2", help="numbers of threads (%(default)s)")
+    kernels.add_argument("--peers", metavar="NAME,NAME", default="", help="these peers only")
+    kernels.add_argument("--only", metavar="NAME", default="", help="workloads with this in their name only")
+    _finish(kernels, run_kernels, "small arrays and one run")
 
 
 def _add_parallel(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -120,6 +133,20 @@ def run_math(arguments: argparse.Namespace) -> int:
     from tirlite.bench.math import math_figures
 
     return _told(math_figures(quick=arguments.quick), as_json=arguments.json)
+
+
+def run_kernels(arguments: argparse.Namespace) -> int:
+    """Measures and prints."""
+    from tirlite.bench.kernels import kernel_rows, kernels_json, kernels_text
+
+    options = (arguments.only, arguments.peers, "quick" if arguments.quick else "")
+    rows = []
+    for row in kernel_rows([int(count) for count in arguments.threads.split(",")], options):
+        rows.append(row)
+        if sys.stderr.isatty():
+            print(f"measured: {row.workload}", file=sys.stderr)
+    print(kernels_json(rows) if arguments.json else kernels_text(rows))
+    return 0
 
 
 def run_parallel(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,43 @@
+"""`tirlite bench kernels`: definitions give what they shall, within bounds that mean something; no time is asserted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tirlite.bench.kernels import Row, kernels_text, measured
+from tirlite.bench.main import main
+from tirlite.bench.workloads import workloads
+
+
+def test_all_workloads_are_right_in_tirlite_and_numpy(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "kernels", "--quick", "--json", "--threads", "1", "--peers", "numpy"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert len(rows) == len(workloads(quick=True))
+    assert [(row["workload"], name) for row in rows for name, each in row["least"].items() if each is None] == []
+    assert all(row["limit"] > 0 for row in rows)
+
+
+def test_what_comes_out_wrong_is_told() -> None:
+    workload = workloads(quick=True)["sum"]()
+    wrong = replace(workload, exact=workload.exact + 1)
+    row = measured(wrong, "sum", 1, ("numpy",), 1)
+    assert row.least == {"tirlite": None, "numpy": None}
+    assert row.ratio is None
+    assert kernels_text([row]).count("WRONG") == 2
+
+
+def test_bounds_are_no_larger_than_the_values() -> None:
+    for make in workloads(quick=True).values():
+        workload = make()
+        bound = np.broadcast_to(workload.bound, workload.exact.shape)
+        assert np.median(bound) <= 0.02 * np.median(abs(workload.exact)), workload.name
+
+
+def test_the_ratio_is_to_the_best_peer() -> None:
+    row = Row("w", 1, {"tirlite": 3.0, "numpy": 4.0, "numba": 2.0, "opencv": None}, {}, 1.0, "bytes")
+    assert row.best_peer == "numba"
+    assert row.ratio == 1.5

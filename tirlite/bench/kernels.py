@@ -1,0 +1,197 @@
+"""Definitions beside peers and the limits of the machine: milliseconds of each workload, called in turn.
+
+`python -m tirlite.bench.kernels THREADS` measures in a process of its own, as libraries start their threads once; what
+it prints is a line of JSON a workload.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from statistics import median
+from time import perf_counter, sleep
+
+import numpy as np
+
+from tirlite import driver
+from tirlite.bench import definitions
+from tirlite.bench.figures import machine, machine_text
+from tirlite.bench.peers import PEERS, peers_for
+from tirlite.bench.workloads import Array, Workload, workloads
+from tirlite.record import record
+from tirlite.show import table
+from tirlite.target import Target
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+# Threads of OpenBLAS spin so long after a call, in seconds, and would slow down whoever is called next.
+_REST = 0.03
+_PATIENCE = 5.0  # seconds a workload and peer
+_RUNS = 25
+_MULTIPLY_ADDS_A_TIME = 64
+
+
+@record
+class Row:
+    """What a workload took on `threads`: the least and the median milliseconds, by peer; None where it came out wrong.
+
+    `limit` is the larger of what as many bytes and as many multiply-adds take, at least.
+    """
+
+    workload: str
+    threads: int
+    least: dict[str, float | None]
+    median: dict[str, float]
+    limit: float
+    limited_by: str
+
+    @property
+    def best_peer(self) -> str | None:
+        peers = {name: each for name, each in self.least.items() if name != "tirlite" and each is not None}
+        return min(peers, key=lambda name: peers[name], default=None)
+
+    @property
+    def ratio(self) -> float | None:
+        """Of tirlite's time to that of the best peer, both at their best."""
+        ours, best = self.least["tirlite"], self.best_peer and self.least[self.best_peer]
+        return ours / best if ours and best else None
+
+
+def kernel_rows(threads: Sequence[int], options: Sequence[str]) -> Iterator[Row]:
+    """The rows of all workloads, for each number of threads in a new process with these options."""
+    for count in threads:
+        environment = {**os.environ, **dict.fromkeys(_THREADS, str(count)), "OPENBLAS_THREAD_TIMEOUT": "4"}
+        command = [sys.executable, "-m", "tirlite.bench.kernels", str(count), *options]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                yield Row(**json.loads(line))
+        if process.returncode:
+            raise SystemExit(process.returncode)
+
+
+def measured(workload: Workload, key: str, threads: int, peers: tuple[str, ...], runs: int) -> Row:
+    """One row, in this process."""
+    target = Target.host(workers=threads)
+    kernel = driver.compile(workload.kernel, target=target)
+    output = np.zeros_like(workload.output)
+    called: dict[str, tuple[Callable[[], object], Array]]
+    called = {"tirlite": (partial(kernel, *workload.inputs, output), output), **peers_for(key, workload, peers)}
+    is_right = {}
+    for name, (call, array) in called.items():
+        call()
+        is_right[name] = bool((abs(array.astype(float) - workload.exact) <= workload.bound).all())
+    limits = _limits(workload, target)
+    seconds = _in_turn({name: call for name, (call, _) in called.items()} | limits, runs)
+    least = {name: 1e3 * min(each) for name, each in seconds.items()}
+    limited_by = max(limits, key=lambda name: least[name])
+    return Row(
+        workload.name,
+        threads,
+        {name: least[name] if is_right[name] else None for name in called},
+        {name: 1e3 * median(seconds[name]) for name in called},
+        least[limited_by],
+        limited_by,
+    )
+
+
+def _limits(workload: Workload, target: Target) -> dict[str, Callable[[], object]]:
+    """What moves as many bytes, and what does as many multiply-adds."""
+    found: dict[str, Callable[[], object]] = {}
+    read, written = workload.bytes_read, workload.output.nbytes
+    if written * 8 < read:
+        whole: Array = np.zeros((max(read // 4096, 1), 1024), np.int32)
+        call = driver.compile(definitions.read, target=target)
+        found["bytes"] = partial(call, whole, np.zeros(len(whole), np.int32))
+    else:
+        half: Array = np.zeros(max((read + written) // 2, 1), np.uint8)
+        found["bytes"] = partial(driver.compile(definitions.copied, target=target), half, half.copy())
+    if workload.dtype and workload.multiply_adds:
+        lanes = definitions.LANES[workload.dtype]
+        x: Array = np.full((_MULTIPLY_ADDS_A_TIME, lanes), 0.5, workload.output.dtype)
+        times = max(workload.multiply_adds // x.size, 1)
+        call = driver.compile(definitions.multiply_adds[workload.dtype], target=target)
+        found["multiply-adds"] = partial(call, times, x, x.copy())
+    return found
+
+
+def _in_turn(calls: dict[str, Callable[[], object]], runs: int) -> dict[str, list[float]]:
+    """The seconds of all calls of each: at least three, and none more once it took `_PATIENCE` in all."""
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        call()
+    for turn in range(runs):
+        for name, call in calls.items():
+            if turn >= 3 and sum(seconds[name]) > _PATIENCE:
+                continue
+            sleep(_REST if runs > 1 else 0)
+            start = perf_counter()
+            call()
+            seconds[name].append(perf_counter() - start)
+    return seconds
+
+
+def kernels_text(rows: Sequence[Row]) -> str:
+    """A table, with the machine that it holds for, and the mean of ratios."""
+    names = [name for name in ("tirlite", *PEERS) if any(name in row.least for row in rows)]
+    cells = [
+        (
+            row.workload,
+            str(row.threads),
+            *(_milliseconds(row, name) for name in names),
+            f"{row.limit:.3g} {row.limited_by}",
+            "" if row.ratio is None else f"{row.ratio:.2f} {row.best_peer}",
+        )
+        for row in rows
+    ]
+    means = [
+        f"{threads} threads: {float(np.exp(np.mean(np.log(ratios)))):.2f} times the best peer's time in the mean"
+        for threads in sorted({row.threads for row in rows})
+        if (ratios := [row.ratio for row in rows if row.threads == threads and row.ratio])
+    ]
+    heads = ("ms: least, median", "threads", *names, "limit", "ratio")
+    return "\n\n".join([machine_text(), table(heads, cells), "\n".join(means)])
+
+
+def _milliseconds(row: Row, name: str) -> str:
+    if name not in row.least:
+        return ""
+    least = row.least[name]
+    return "WRONG" if least is None else f"{least:.3g}, {row.median[name]:.3g}"
+
+
+def kernels_json(rows: Sequence[Row]) -> str:
+    """One object: the machine, and the list of rows."""
+    listed = [
+        {
+            "workload": row.workload,
+            "threads": row.threads,
+            "least": row.least,
+            "median": row.median,
+            "limit": row.limit,
+            "limited_by": row.limited_by,
+            "best_peer": row.best_peer,
+            "ratio": row.ratio,
+        }
+        for row in rows
+    ]
+    return json.dumps({"machine": machine(), "rows": listed}, indent=1)
+
+
+def main(threads: str, only: str = "", peers: str = "", quick: str = "") -> None:
+    """Prints a line for each workload of which the name has `only` in it."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(threads)])
+    chosen = tuple(filter(None, peers.split(",")))
+    for key, make in workloads(quick=bool(quick)).items():
+        if only in key:
+            row = measured(make(), key, int(threads), chosen, 1 if quick else _RUNS)
+            told = {name: getattr(row, name) for name in ("workload", "threads", "least", "median", "limit")}
+            print(json.dumps({**told, "limited_by": row.limited_by}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

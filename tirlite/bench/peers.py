@@ -1,0 +1,144 @@
+"""What peers call for the workloads of `bench kernels`, by peer and workload: NumPy always, others where installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from tirlite.bench.workloads import Array, Workload, sums_of_nine
+
+# Receives inputs and the output, and gives what is called: that fills the output.
+Maker = Callable[..., Callable[[], object]]
+
+
+def peers_for(key: str, workload: Workload, chosen: tuple[str, ...]) -> dict[str, tuple[Callable[[], object], Array]]:
+    """What is called for a workload, with the array that it fills, by peer."""
+    found = {}
+    for name, (module, makers) in PEERS.items():
+        maker = makers.get(key.partition(" ")[0])
+        if maker is not None and (not chosen or name in chosen) and find_spec(module) is not None:
+            output = np.zeros_like(workload.output)
+            found[name] = maker(*workload.inputs, output), output
+    return found
+
+
+def _chain(a: Array, b: Array, c: Array, y: Array) -> None:
+    np.multiply(a, b, out=y)
+    np.add(y, c, out=y)
+    np.exp(y, out=y)
+    np.multiply(y, np.tanh(a), out=y)
+
+
+def _softmax(x: Array, y: Array) -> None:
+    np.subtract(x, x.max(1, keepdims=True), out=y)
+    np.exp(y, out=y)
+    np.divide(y, y.sum(1, keepdims=True), out=y)
+
+
+def _layer_norm(x: Array, gain: Array, shift: Array, y: Array) -> None:
+    np.subtract(x, x.mean(1, keepdims=True), out=y)
+    np.multiply(y, 1 / np.sqrt(np.einsum("ij,ij->i", y, y) / x.shape[1] + np.float32(1e-5))[:, None], out=y)
+    np.multiply(y, gain, out=y)
+    np.add(y, shift, out=y)
+
+
+def _convolution(x: Array, weights: Array, y: Array) -> None:
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(1, 2)).transpose(0, 3, 4, 1, 2)
+    np.matmul(weights.reshape(len(y), -1), windows.reshape(-1, y[0].size), out=y.reshape(len(y), -1))
+
+
+def _depthwise(x: Array, weights: Array, y: Array) -> None:
+    height, width = y.shape[1:]
+    y[...] = 0
+    for p in range(3):
+        for q in range(3):
+            y += weights[:, p, q, None, None] * x[:, p : p + height, q : q + width]
+
+
+def _jacobi(start: Array, steps: int, y: Array) -> None:
+    y[...] = start
+    for _ in range(steps):
+        y[1:-1, 1:-1] = 0.25 * (y[1:-1, :-2] + y[1:-1, 2:] + y[:-2, 1:-1] + y[2:, 1:-1])
+
+
+def _attention(q: Array, keys: Array, v: Array, y: Array) -> None:
+    scores = q @ keys.transpose(0, 2, 1) / np.sqrt(np.float32(q.shape[2]))
+    scores -= scores.max(2, keepdims=True)
+    np.exp(scores, out=scores)
+    np.matmul(scores, v, out=y)
+    y /= scores.sum(2, keepdims=True)
+
+
+def _histogram(x: Array, y: Array) -> None:
+    y[...] = np.bincount(x, minlength=256)
+
+
+def _matmul(a: Array, b: Array, y: Array) -> None:
+    np.matmul(a, b, out=y, dtype=y.dtype)
+
+
+def _called(work: Callable[..., object]) -> Maker:
+    """For what fills its last argument."""
+    return lambda *arguments: lambda: work(*arguments)
+
+
+_NUMPY: dict[str, Maker] = {
+    "matmul": _called(_matmul),
+    "chain": _called(_chain),
+    "softmax": _called(_softmax),
+    "layer_norm": _called(_layer_norm),
+    "convolution": _called(_convolution),
+    "depthwise": _called(_depthwise),
+    "blur": _called(lambda image, y: np.multiply(sums_of_nine(image), np.float32(1 / 9), out=y)),
+    "blur_u8": _called(lambda image, y: np.copyto(y, sums_of_nine(image.astype(np.uint16)) // 9, casting="unsafe")),
+    "jacobi": _called(_jacobi),
+    "attention": _called(_attention),
+    "sum": _called(lambda x, y: np.sum(x, keepdims=True, out=y)),
+    "argmax": _called(lambda x, y: np.argmax(x, keepdims=True, out=y)),
+    "histogram": _called(_histogram),
+}
+
+
+def _scipy_spmv(values: Array, columns: Array, starts: Array, x: Array, y: Array) -> Callable[[], object]:
+    sparse: Any = import_module("scipy.sparse")
+    matrix = sparse.csr_matrix((values, columns, starts), (len(y), len(x)))
+    return lambda: np.copyto(y, matrix @ x)
+
+
+def _opencv_blur(image: Array, y: Array) -> Callable[[], object]:
+    """In the frame too, which is not part of what is compared."""
+    cv2: Any = import_module("cv2")
+    whole = np.empty_like(image)
+
+    def blur() -> None:
+        cv2.blur(image, (3, 3), dst=whole)
+        y[...] = whole[1:-1, 1:-1]
+
+    return blur
+
+
+def _numba(name: str) -> Maker:
+    """A function of `numba_kernels`, compiled, with its outermost loop in parallel."""
+
+    def make(*arguments: object) -> Callable[[], object]:
+        from tirlite.bench import numba_kernels
+
+        numba: Any = import_module("numba")
+        # Jacobi's values are asked for to the last bit.
+        compiled = numba.njit(parallel=True, fastmath=name != "jacobi")(getattr(numba_kernels, name))
+        return lambda: compiled(*arguments)
+
+    return make
+
+
+_BY_NUMBA = ("matmul", "chain", "softmax", "layer_norm", "depthwise", "blur", "jacobi", "spmv")
+PEERS: Mapping[str, tuple[str, Mapping[str, Maker]]] = {
+    "numpy": ("numpy", _NUMPY),
+    "numba": ("numba", {**{name: _numba(name) for name in _BY_NUMBA}, "sum": _numba("sum_all")}),
+    "scipy": ("scipy", {"spmv": _scipy_spmv}),
+    "opencv": ("cv2", {"blur": _opencv_blur}),
+}
