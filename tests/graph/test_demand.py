@@ -1,13 +1,23 @@
 """What is no function of a graph is told in one way by all that takes one."""
 
+import re
+
 import numpy as np
 import pytest
 
 import tirlite as tl
 from tirlite.diag import CallTypeError, GraphError, KernelRunError
+from tirlite.graph.evaluate import apply
+from tirlite.graph.expr import constant
 
 g = tl.graph.Builder("net")
 f = g.function(g.gather(g.input("x", tl.f32[4]), g.input("at", tl.i64[2]), 0))
+
+
+@tl.kernel
+def double(x: tl.f32[8], y: tl.out[tl.f32[8]]):
+    for i in range(8):
+        y[i] = 2 * x[i]
 
 
 class Liar:
@@ -41,6 +51,28 @@ def test_all_that_takes_a_function_tells_of_anything_else(given):
     for take in TAKERS:
         with pytest.raises(CallTypeError, match="no-graph-function"):
             take(given)
+
+
+@pytest.mark.parametrize("given", [3, None, "net", [3], object(), f], ids=lambda given: type(given).__name__)
+@pytest.mark.parametrize(
+    ("take", "told"),
+    [
+        (tl.graph.memory_order, "memory_order() takes a Program, and is given a"),
+        (tl.graph.storage_problem, "storage_problem() takes a Routine, and is given a"),
+        (lambda given: constant(given, tl.f32), "constant() takes a ndarray, and is given a"),
+        (lambda given: constant(np.zeros(3), given), "constant() takes a DType, and is given a"),
+        (lambda given: apply(given, (), {}), "apply() takes a Call, and is given a"),
+        (lambda given: tl.graph.CompiledGraph(f, given, None), "CompiledGraph() takes a Lowered, and is given a"),
+        (tl.graph.Executable, "Executable() takes a tuple, and is given a"),
+        (lambda given: tl.graph.Executable((given,)), "Executable() takes a Routine, and is given a"),
+        (tl.passes.verify_after, "verify_after() takes a Step, and is given a"),
+        (lambda given: tl.Kernel(double.ir, given), "Kernel() takes an Options, and is given a"),
+        (lambda given: tl.Kernel(given, double.options), "Kernel() takes a PrimFunc, and is given a"),
+    ],
+)
+def test_what_is_of_another_kind_is_told(take, told, given):
+    with pytest.raises(CallTypeError, match=rf"^error\[(argument-kind|no-primfunc)\]: {re.escape(told)}"):
+        take(given)
 
 
 def test_a_compiled_graph_is_known_to_have_one():

@@ -12,6 +12,7 @@ import sympy
 import tirlite as tl
 from tirlite.diag import CapacityError, InternalError, PlanError
 from tirlite.plan import (
+    Layout,
     PerShape,
     Plan,
     Pool,
@@ -19,7 +20,9 @@ from tirlite.plan import (
     Request,
     beside,
     check,
+    lower_bound,
     offset_evaluator,
+    parse_facts,
     read_csv,
     solve,
     write_csv,
@@ -194,6 +197,15 @@ AT_ZERO = {request.id: ("global", 0) for request in PROBLEM.requests}
         (lambda: beside(MADE).to_text(width=0), "`width` of `Comparison.to_text` takes an integer"),
         (lambda: beside(MADE).to_svg(width=None), "`width` of `Comparison.to_svg` takes an integer"),
         (lambda: MADE.explain(3), "the plan has no request `3`"),
+        (lambda: MADE.explain(["a"]), "`first` of `Plan.explain` takes the id of a request, and is given ['a']"),
+        (lambda: lower_bound(3), "`problem` of `lower_bound` takes a Problem, and is given 3"),
+        (lambda: lower_bound(PROBLEM, "ab"), "the pairs in place of a problem are 'ab'"),
+        (lambda: parse_facts(3), "`text` of `parse_facts` takes a text, and is given 3"),
+        (lambda: Plan(3, {}, {}, "mine"), "`problem` of `Plan` takes a Problem, and is given 3"),
+        (lambda: Plan(PROBLEM, 3, {}, "mine"), "`placements` of `Plan` takes a dict, and is given 3"),
+        (lambda: Layout(PROBLEM, {}, None, "mine"), "`pools` of `Layout` takes a dict, and is given None"),
+        (lambda: Layout(PROBLEM, {}, {}, 3), "`strategy` of `Layout` takes a text, and is given 3"),
+        (lambda: Layout(PROBLEM, {}, {}, "mine", in_place=3), "the pairs in place of a problem are 3"),
     ],
 )
 def test_what_is_of_another_kind_is_refused_by_its_name(call, told):

@@ -8,8 +8,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.diag import TirliteError, boundary
+from tirlite.diag.argument import demand_kind
 from tirlite.driver.build import Version
 from tirlite.gate import GATE
+from tirlite.ir.demand import demand_prim_func
 from tirlite.runtime import Binder, signature_of
 
 if TYPE_CHECKING:
@@ -76,6 +78,10 @@ class Kernel:
         `fixed` are arrays for some parameters, by name, that serve all calls; callers leave them out.
         Raises KernelError for a shape that cannot be checked.
         """
+        from tirlite.rewrite.options import Options
+
+        demand_prim_func(func, "Kernel()")
+        demand_kind("Kernel", options, Options)
         self.ir = func
         self.options = options
         self.name = func.name

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import KernelIndexError, KernelRunError, Message, public
+from tirlite.diag.argument import demand_kind
 from tirlite.graph.arguments import bind
 from tirlite.graph.bfloat import bfloat_bits, bfloat_values
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
@@ -117,9 +118,11 @@ def applied(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Va
         raise NoValue(call.op.name, str(error), span=call.span).error() from None
 
 
+@public
 def apply(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Value:
     """The value of one call of an operator, given those of its operands and of the dims in its attributes."""
-    assert isinstance(call.op, Op)
+    demand_kind("apply", call, Call)
+    demand_kind("apply", call.op, Op)
     wide = [_widened(value, arg.type) for value, arg in zip(args, call.args, strict=True)]
     with np.errstate(all="ignore"):
         return _rounded(MEANINGS[call.op.name](call.attrs.at(binding), *wide), call.type)

@@ -13,7 +13,8 @@ from typing import Any, Self, cast
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.diag import GraphError, Message, Span
+from tirlite.diag import GraphError, Message, Span, public
+from tirlite.diag.argument import demand_kind
 from tirlite.graph.matching import matched
 from tirlite.graph.op import Attrs, Op, Site
 from tirlite.graph.types import TensorType, TupleType, Type, same_type, tensors
@@ -143,8 +144,11 @@ class Constant(Expr):
         return ()
 
 
+@public
 def constant(array: npt.NDArray[Any], dtype: DType, *, name: str = "", span: Span | None = None) -> Constant:
     """The array as it is now, C-contiguous: one that can be written to is copied."""
+    demand_kind("constant", array, np.ndarray)
+    demand_kind("constant", dtype, DType)
     kept = np.require(array, requirements="C")
     if kept.flags.writeable or (kept.base is not None and kept is not array):
         kept = kept.copy()

@@ -8,10 +8,12 @@ from heapq import heappop, heappush
 from itertools import accumulate
 from operator import neg
 
+from tirlite.diag import public
+from tirlite.plan.arguments import demand
 from tirlite.plan.in_place import Handover, grouped, possible
 from tirlite.plan.layout import total_of
 from tirlite.plan.order import samples
-from tirlite.plan.problem import Problem
+from tirlite.plan.problem import Problem, pairs_in_place
 from tirlite.plan.request import Interval, Request
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, evaluate, maximum, minimum
@@ -49,6 +51,7 @@ class Stretch:
     align: int = 1
 
 
+@public
 def lower_bound(problem: Problem, in_place: Iterable[tuple[str, str]] = ()) -> Size:
     """Bytes that every plan needs, at each binding: the largest sum of sizes live at one point, for each memory.
 
@@ -58,7 +61,8 @@ def lower_bound(problem: Problem, in_place: Iterable[tuple[str, str]] = ()) -> S
     handful those that are largest at some sample values are taken, so that the bound stays true but may be less than
     the peak elsewhere. Cost: O(n log n), times the sums that are kept.
     """
-    pairs = set(in_place)
+    demand("lower_bound", "problem", problem, "a Problem", fits=isinstance(problem, Problem))
+    pairs = set(pairs_in_place(in_place))
     parts = stretches(problem, [h for h in possible(problem) if h.pair in pairs] if pairs else [])
     return _bound(problem, parts, is_padded=True)
 

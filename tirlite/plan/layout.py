@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from tirlite.plan.arguments import PlanArgument, demand
 from tirlite.plan.decision import Choice, Decision
-from tirlite.plan.problem import Problem
+from tirlite.plan.problem import Problem, pairs_in_place
 from tirlite.record import cached_property, record
 from tirlite.show import shown
 from tirlite.sizes import Dim, Size, as_size, evaluate, maximum, round_up
@@ -64,11 +64,16 @@ class Layout:
     proved_open: Size = 0
 
     def __post_init__(self) -> None:
+        made = type(self).__name__
+        demand(made, "problem", self.problem, "a Problem", fits=isinstance(self.problem, Problem))
+        demand(made, "strategy", self.strategy, "a text", fits=isinstance(self.strategy, str))
         for name in ("placements", "pools", "decisions"):
             given = getattr(self, name)
+            demand(made, name, given, "a dict", fits=isinstance(given, Mapping))
             # What is made of another plan has its mappings: `dict` would ask them for each value by itself.
             copied = given.copy() if isinstance(given, MappingProxyType) else dict(given)
             object.__setattr__(self, name, MappingProxyType(copied))
+        object.__setattr__(self, "in_place", pairs_in_place(self.in_place))
 
     @cached_property
     def total(self) -> Size:

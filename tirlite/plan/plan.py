@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 
 from tirlite.diag import public
 from tirlite.plan import layout
-from tirlite.plan.arguments import demand_extents
+from tirlite.plan.arguments import demand, demand_extents
 from tirlite.plan.binding import bound
 from tirlite.plan.bound import lower_bound, open_bound
 from tirlite.plan.layout import Layout
@@ -92,6 +92,8 @@ class Plan(Layout):
     @public
     def explain(self, first: str | None = None, second: str | None = None) -> str:
         """Who shares with whom and why, and for each pair of up to 12 why or why not; or, with two ids, for these."""
+        for name, given in (("first", first), ("second", second)):
+            demand("Plan.explain", name, given, "the id of a request", fits=isinstance(given, Hashable))
         from tirlite.plan.report.words import explain_all, explain_pair
 
         if first is not None and second is not None:

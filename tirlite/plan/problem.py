@@ -164,7 +164,7 @@ class Problem:
         put(self, "facts", MappingProxyType(facts))
         put(self, "requests", _with_sizes(_parts("requests", self.requests, Request), self.facts))
         put(self, "pools", _parts("pools", self.pools, Pool))
-        put(self, "in_place", _pairs(self.in_place))
+        put(self, "in_place", pairs_in_place(self.in_place))
         _check_dims(self.dims)
         _check_pools(self.pools)
         _check_numbers(self.requests, self.pools)
@@ -228,7 +228,8 @@ def _parts(what: str, given: Iterable[Part], kind: type[Part]) -> tuple[Part, ..
     return parts
 
 
-def _pairs(given: object) -> tuple[tuple[str, str], ...]:
+def pairs_in_place(given: object) -> tuple[tuple[str, str], ...]:
+    """Pairs (destination id, source id). Raises PlanError for anything else."""
     pairs = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
     for pair in pairs:
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:

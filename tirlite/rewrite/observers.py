@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TextIO
 
+from tirlite.diag import public
+from tirlite.diag.argument import demand_kind
 from tirlite.ir import PrimFunc, validate
 from tirlite.record import record
 from tirlite.rewrite.pipeline import Step
@@ -42,8 +44,10 @@ class DumpFolder:
         (self.folder / name).write_text(f"{heading}\n{func}\n", encoding="utf-8")
 
 
+@public
 def verify_after(step: Step) -> None:
     """Raises the validator's error where a pass has left an ill-formed program."""
+    demand_kind("verify_after", step, Step)
     if step.changed:
         validate(step.after)
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 import numpy.typing as npt
 
 from tirlite.diag import CallValueError, Message, boundary
+from tirlite.diag.argument import demand_kind
 from tirlite.driver import Kernel
 from tirlite.driver.timing import Timing
 from tirlite.graph.aot.by_tokens import by_tokens
 from tirlite.graph.aot.keeping import tensors_to_keep
 from tirlite.graph.aot.lower import Lowered, lower_program
 from tirlite.graph.arguments import GraphArgumentCount, arrays_of
+from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.order.memory_order import Ordered, memory_order
 from tirlite.graph.program import program
@@ -65,6 +67,8 @@ class CompiledGraph:
         seconds: float = 0.0,
     ) -> None:
         """`order` is the one of the operators, if it was chosen; `seconds` is what it took to lower the function."""
+        demand_function(function)
+        demand_kind("CompiledGraph", lowered, Lowered)
         self.function = function
         self.order = order
         constants = {buffer.name: constant.value for constant, buffer in lowered.constants.items()}

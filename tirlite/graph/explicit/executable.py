@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy.typing as npt
 
 from tirlite.diag import public
+from tirlite.diag.argument import demand_kind
 from tirlite.graph.explicit.execute import Run, Value, execute
 from tirlite.graph.explicit.instructions import Routine
 from tirlite.graph.explicit.printer import text
@@ -23,7 +24,11 @@ class Executable:
 
     routines: tuple[Routine, ...]
 
+    @public
     def __post_init__(self) -> None:
+        demand_kind("Executable", self.routines, tuple)
+        for each in self.routines:
+            demand_kind("Executable", each, Routine)
         verify(self.routines)
 
     @property

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from tirlite.diag import public
+from tirlite.diag.argument import demand_kind
 from tirlite.graph.explicit.instructions import (
     AllocStorage,
     AllocTensor,
@@ -57,11 +59,13 @@ def storages(routine: Routine) -> Mapping[str, Storage]:
     return walk.finished()
 
 
+@public
 def storage_problem(routine: Routine) -> Problem:
     """A request for each storage whose size is known when its scope is entered; a scope and element type is a memory.
 
     Storages on other devices, or of another alignment, have memories of their own.
     """
+    demand_kind("storage_problem", routine, Routine)
     known = [each for each in storages(routine).values() if each.size is not None]
     requests = tuple(_request(each) for each in known)
     return Problem(requests, tuple(Pool(memory) for memory in dict.fromkeys(each.memory for each in known)))

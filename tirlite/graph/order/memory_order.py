@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from tirlite.diag import public
+from tirlite.diag.argument import demand_kind
 from tirlite.graph.expr import Call, Expr, If
 from tirlite.graph.memory.lenders import lenders
 from tirlite.graph.memory.values import Value, Values, values_of
@@ -39,12 +41,14 @@ class Ordered:
         return f"{self.peak} bytes between operators{best}; {self.program_peak} in program order{rest}"
 
 
+@public
 def memory_order(made: Program) -> Ordered:
     """The program with the operators of each block in the order with the smallest peak.
 
     That is proved for stretches of up to some 30 operators, and more where they are not too wide; else the order is a
     good one, and never worse than the given one. Symbolic sizes are compared at one sample of the dims.
     """
+    demand_kind("memory_order", made, Program)
     values = values_of(made, views=True)
     dims = dict.fromkeys(dim for group in values.of.values() for value in group for dim in dims_of(value.size))
     (binding,) = samples(dims, 1)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from math import lcm
 
-from tirlite.diag import KernelError, Message, PlanError, Source, Span
+from tirlite.diag import KernelError, Message, PlanError, Source, Span, public
+from tirlite.plan.arguments import demand
 from tirlite.record import record
 from tirlite.sizes import Dim
 
@@ -66,11 +67,13 @@ class _Known:
         self.low = max(self.low, value)
 
 
+@public
 def parse_facts(text: str) -> dict[str, Dim]:
     """The dims that `text` tells of, by name: positive integers that obey all that is told.
 
     A fact is a comparison with a number (`N<=64`, `2<=N<9`, `N==4`) or a divisor (`N%8==0`). Raises PlanError.
     """
+    demand("parse_facts", "text", text, "a text", fits=isinstance(text, str))
     known: dict[str, _Known] = {}
     for part, span in _parts(text):
         _take(part, span, known)
