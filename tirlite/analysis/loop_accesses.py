@@ -9,11 +9,9 @@ from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.ir import (
     Allocate,
     Buffer,
-    Call,
     Expr,
     For,
     IntImm,
-    Let,
     Load,
     Node,
     PrimFunc,
@@ -101,14 +99,6 @@ class LoopAccesses:
     def are_of_parameters(self, func: PrimFunc) -> bool:
         """Whether nothing but parameters is written."""
         return all(self.definitions.root(access.buffer) in func.params for access in self.found if access.is_write)
-
-
-def has_much_to_do(loop: For) -> bool:
-    """Whether an iteration has loops inside, or computes elementary functions."""
-    if any(isinstance(stmt, For) for stmt in loop.body.stmts):
-        return True
-    values = (stmt.value for stmt in loop.body.stmts if isinstance(stmt, Store | Let))
-    return any(isinstance(node, Call) and node.op.takes_fast for value in values for node in walk(value))
 
 
 def _parts(stmt: Stmt) -> tuple[Node, ...]:

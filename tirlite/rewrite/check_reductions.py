@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.reductions import SPELLING, Mixture, Obstacle, Reading, update_of, updates_in
 from tirlite.diag import KernelError, Message
 from tirlite.ir import For, ForKind, PrimFunc, Stmt, Store, statements_of
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
+
+if TYPE_CHECKING:
+    from tirlite.analysis.reductions import Obstacle
 
 
 class ReductionRead(Message):
@@ -74,13 +78,19 @@ class CheckReductions(FactsPass):
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         for loop in statements_of(facts.func.body, For):
-            found = updates_in(loop, facts.definitions) if loop.kind is ForKind.REDUCE else ()
+            if loop.kind is not ForKind.REDUCE:
+                continue
+            from tirlite.analysis.reductions import updates_in
+
+            found = updates_in(loop, facts.definitions)
             if not isinstance(found, tuple):
                 raise _message(found, loop.var.name).error()
         return facts.func
 
 
 def _message(found: Obstacle, loop: str) -> Message:
+    from tirlite.analysis.reductions import Mixture, Reading
+
     if isinstance(found, Reading):
         store = found.update.store
         return ReductionRead(store.buffer.name, loop, span=found.stmt.span, related=store.span)
@@ -93,5 +103,7 @@ def _message(found: Obstacle, loop: str) -> Message:
 
 
 def _told(stmt: Stmt) -> str:
+    from tirlite.analysis.reductions import SPELLING, update_of
+
     update = update_of(stmt) if isinstance(stmt, Store) else None
     return "assigned" if update is None else f"`{SPELLING[update.operation]}`"

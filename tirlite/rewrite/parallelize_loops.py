@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loop_accesses import LoopAccesses, has_much_to_do
+from tirlite.analysis.work import has_much_to_do
 from tirlite.ir import (
     Allocate,
     AttrStmt,
@@ -18,7 +18,6 @@ from tirlite.ir import (
     SeqStmt,
     Stmt,
     Store,
-    rewrite,
     statements,
 )
 from tirlite.record import record
@@ -46,6 +45,8 @@ class ParallelizeLoops(FactsPass):
         chosen = _outermost(facts.func.body, facts)
         if not chosen:
             return facts.func
+
+        from tirlite.ir import rewrite
 
         def parallel(loop: For) -> Stmt:
             return loop.replaced(kind=ForKind.PARALLEL) if loop in chosen else loop
@@ -78,6 +79,8 @@ def _outermost(body: SeqStmt, facts: Facts) -> set[For]:
 def _is_independent(loop: For, facts: Facts) -> bool:
     if not has_much_to_do(loop) or not all(_may_run_beside(stmt) for stmt in statements(loop.body)):
         return False
+    from tirlite.analysis.loop_accesses import LoopAccesses
+
     return LoopAccesses(loop, facts.definitions).are_own()
 
 

@@ -1,28 +1,42 @@
-"""Partial results of a reduction, one in each lane: how they start, take values in, and are combined at the end."""
+"""Partials are what a reduction keeps in each lane: how they start, take values in, and are combined at the end."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update, neutral
+from tirlite.analysis.definitions import Definitions
+from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update, neutral, updates_in
 from tirlite.ir import (
+    GE,
     Allocate,
     Broadcast,
     Buffer,
     Expr,
+    For,
+    ForKind,
+    IfThenElse,
     IntImm,
     Let,
     Load,
     Ramp,
     Select,
+    SeqStmt,
     Stmt,
     Store,
     Var,
     const,
     i64,
+    walk,
 )
 from tirlite.ir.arg_extremum import comes_first
-from tirlite.rewrite.lanes import Lanes
+from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
+
+# The partial results of one sum fill four vectors of 512 bits, or more that are narrower, on every machine alike: the
+# grouping, and so the last bit of a sum, is the same wherever the kernel runs.
+_PARTIAL_BYTES = 256
+_MOST_LANES = 64
+# A loop over vectors of a quarter of that goes over what is left.
+_PER_VECTOR = 4
 
 
 def partials_of(update: AnyUpdate, lanes: int) -> Single | Pair:
@@ -114,3 +128,86 @@ def _halves(lanes: int) -> Iterator[tuple[Ramp, Ramp]]:
     while lanes > 2:
         lanes //= 2
         yield ramp(0, lanes), ramp(lanes, lanes)
+
+
+def split(loop: For, definitions: Definitions) -> Stmt | tuple[Stmt, ...]:
+    """A reduction as serial loops, those over vectors first where it has a vector form; any other loop as it is."""
+    if loop.kind is not ForKind.REDUCE:
+        return loop
+    serial = loop.replaced(kind=ForKind.SERIAL)
+    if loop.step != 1 or not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
+        return serial
+    updates = updates_in(loop, definitions)
+    if not isinstance(updates, tuple) or not updates or any(_moves(update, loop) for update in updates):
+        return serial
+    try:
+        return (*_Loops(loop, updates).statements(),)
+    except NotVector:
+        return serial
+
+
+def _moves(update: AnyUpdate, loop: For) -> bool:
+    """Whether iterations combine into different elements, or into one that is volatile."""
+    inside = {loop.var, *(stmt.var for stmt in loop.body.stmts if isinstance(stmt, Let))}
+    written = {stmt.buffer for stmt in loop.body.stmts if isinstance(stmt, Store)}
+    for store in update.stores if isinstance(update, PairUpdate) else (update.store,):
+        nodes = [node for index in store.indices for node in walk(index)]
+        changes = any(node in inside or (isinstance(node, Load) and node.buffer in written) for node in nodes)
+        if store.value.dtype.lanes > 1 or changes or store.buffer.volatile:
+            return True
+    return False
+
+
+class _Loops:
+    """What one loop becomes."""
+
+    def __init__(self, loop: For, updates: tuple[AnyUpdate, ...]) -> None:
+        self.loop = loop
+        width = max(stmt.buffer.dtype.bytes for stmt in loop.body.stmts if isinstance(stmt, Store))
+        self.most = min(_MOST_LANES, _PARTIAL_BYTES // width)
+        self.few = self.most // _PER_VECTOR
+        self.partials = [partials_of(update, self.most) for update in updates]
+        # The first of the stores that make an update is where it is made.
+        self.replaced = {stmt: each for each in self.partials for stmt in each.replaced}
+
+    def statements(self) -> Iterator[Stmt]:
+        """The loops over vectors, and the serial one over the rest. Raises NotVector."""
+        loop = self.loop
+        count = iterations(loop)
+        if not isinstance(count, IntImm | Var):
+            var = Var("count")
+            yield Let(var, count, span=loop.span)
+            count = var
+        whole = last_whole(loop, count, self.few)
+        vectors = SeqStmt((*self.vectors(count),))
+        yield from (
+            vectors.stmts if isinstance(count, IntImm) else [IfThenElse(GE(count, const(self.few, i64)), vectors)]
+        )
+        yield loop.replaced(kind=ForKind.SERIAL, start=whole)
+
+    def vectors(self, count: Expr) -> Iterator[Stmt]:
+        if isinstance(count, IntImm) and count.value < self.few:
+            return
+        for partial in self.partials:
+            yield from partial.start()
+        begin = self.loop.start
+        for lanes in (self.most, self.few):
+            end = last_whole(self.loop, count, lanes)
+            yield self.over_vectors(lanes, begin, end)
+            begin = end
+        for partial in self.partials:
+            yield from partial.combined()
+
+    def over_vectors(self, lanes: int, begin: Expr, end: Expr) -> Stmt:
+        """The loop from `begin` to `end`, so many iterations at a time."""
+        at = Var(self.loop.var.name)
+        vectors = Lanes(lanes, {self.loop.var: Ramp(at, const(1, i64), lanes)})
+        body = SeqStmt(tuple(made for stmt in self.loop.body.stmts for made in self.statement(stmt, vectors)))
+        return For(at, begin, end, body, step=lanes)
+
+    def statement(self, stmt: Stmt, vectors: Lanes) -> Iterator[Stmt]:
+        partial = self.replaced.get(stmt)
+        if partial is None:
+            yield vectors.statement(stmt)
+        elif stmt is partial.replaced[0]:
+            yield from partial.taken(vectors)

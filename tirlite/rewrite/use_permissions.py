@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tirlite.ir import (
     Add,
     AttrKey,
@@ -14,16 +16,17 @@ from tirlite.ir import (
     Op,
     Permission,
     PrimFunc,
-    Rule,
     Stmt,
     Sub,
     f32,
     f64,
-    rewrite,
     statements_of,
 )
 from tirlite.ir.demand import pass_call
 from tirlite.record import record
+
+if TYPE_CHECKING:
+    from tirlite.ir import Rule
 
 
 @record
@@ -39,6 +42,8 @@ class UsePermissions:
     def __call__(self, func: PrimFunc) -> PrimFunc:
         if not any(stmt.key is AttrKey.ALLOW for stmt in statements_of(func.body, AttrStmt)):
             return func
+        from tirlite.ir import rewrite
+
         result = rewrite(func, {AttrStmt: _used})
         assert isinstance(result, PrimFunc)
         return result
@@ -53,6 +58,8 @@ def _used(stmt: AttrStmt) -> Stmt:
         rules |= {Add: _contracted_sum, Sub: _contracted_difference}
     if Permission.APPROXIMATE in stmt.value:
         rules[Call] = _approximated
+    from tirlite.ir import rewrite
+
     body = rewrite(stmt.body, rules)
     assert isinstance(body, Stmt)
     return body

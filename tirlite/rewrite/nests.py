@@ -1,0 +1,171 @@
+"""Finds the loops of a function that go by vectors, and writes what stands in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import groupby
+
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.loop_accesses import Access, LoopAccesses, is_same_element
+from tirlite.analysis.work import has_much_to_do
+from tirlite.ir import (
+    For,
+    ForKind,
+    IntImm,
+    Let,
+    Ramp,
+    SeqStmt,
+    Stmt,
+    Store,
+    Var,
+    const,
+    i64,
+    statements,
+    statements_of,
+    walk,
+)
+from tirlite.rewrite.by_vectors import MOST_LANES, ByVectors
+from tirlite.rewrite.jam import Jam
+from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
+from tirlite.rewrite.local_elements import with_local_elements
+
+# So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
+_ROWS = 4
+# So many loops of a chain are looked at, from the inside.
+_DEEPEST = 4
+_PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
+
+
+def by_vectors(facts: Facts) -> dict[For, tuple[Stmt, ...]]:
+    """What stands in the place of loops: of those that the author marked, and of those where that pays."""
+    made: dict[For, tuple[Stmt, ...]] = {}
+    done: set[For] = set()
+    for loop in statements_of(facts.func.body, For):
+        if loop in done:
+            continue
+        if loop.kind is ForKind.VECTORIZED:
+            found = _as_vectors(loop)
+        else:
+            chain = _chain(loop)
+            done.update(chain)
+            found = _nest(chain, facts)
+        if found is not None:
+            made[loop] = found
+            done.update(statements_of(loop.body, For))
+    return made
+
+
+def _as_vectors(loop: For) -> tuple[Stmt, ...] | None:
+    """All iterations of a loop that the author marked, or None."""
+    if not (isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm)):
+        return None
+    lanes = len(range(loop.start.value, loop.stop.value, loop.step))
+    if not 2 <= lanes <= MOST_LANES or not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
+        return None
+    vectors = Lanes(lanes, {loop.var: Ramp(loop.start, const(loop.step, i64), lanes)})
+    try:
+        return vectors.block(loop.body).stmts
+    except NotVector:
+        return None
+
+
+def _may_pay(loop: For) -> bool:
+    """Whether vectors may serve a loop more than LLVM does by itself: it does not look around loops."""
+    return loop.kind in _PLAIN and loop.step == 1 and has_much_to_do(loop)
+
+
+def _chain(loop: For) -> list[For]:
+    """The loop, and those that are all there is in the one before."""
+    found = [loop]
+    while len(found[-1].body.stmts) == 1 and isinstance(inner := found[-1].body.stmts[0], For):
+        found.append(inner)
+    return found
+
+
+def _nest(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
+    """What stands in the place of a chain of loops of which one goes by vectors; None where none can."""
+    for place in reversed(range(max(0, len(chain) - _DEEPEST), len(chain))):
+        loop = chain[place]
+        accesses = LoopAccesses(loop, facts.definitions) if _may_pay(loop) else None
+        if accesses is None or not (accesses.are_own() and accesses.are_of_parameters(facts.func)):
+            continue
+        body = with_local_elements(loop, accesses)
+        is_repeatable = _is_repeatable(loop, accesses)
+        try:
+            plain = (*ByVectors(loop, body, lambda each: each, is_repeatable=is_repeatable).statements(),)
+        except NotVector:
+            continue
+        around = _jammed(chain[:place], loop, accesses, facts)
+        if around is None:
+            return _within(chain[:place], plain)
+        level, outer = around
+        jam = partial(_jam, outer)
+        try:
+            together = (*ByVectors(loop, body, jam, is_repeatable=is_repeatable).statements(),)
+        except NotVector:
+            return _within(chain[:place], plain)
+        between = chain[level + 1 : place]
+        rows, single = _within(between, together), _within(between, plain)
+        return _within(chain[:level], (*_by_rows(outer, rows, single),))
+    return None
+
+
+def _jam(loop: For, body: SeqStmt) -> SeqStmt:
+    return Jam(loop.var, _ROWS).block(body)
+
+
+def _within(loops: list[For], stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """The statements inside of these loops, the first one outermost."""
+    for loop in reversed(loops):
+        stmts = (loop.replaced(body=SeqStmt(stmts)),)
+    return stmts
+
+
+def _by_rows(loop: For, rows: tuple[Stmt, ...], single: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """The loop with several iterations at once, and what is left."""
+    count = iterations(loop)
+    if not isinstance(count, IntImm | Var):
+        var = Var("count")
+        yield Let(var, count, span=loop.span)
+        count = var
+    middle = last_whole(loop, count, _ROWS)
+    yield loop.replaced(stop=middle, step=_ROWS, body=SeqStmt(rows))
+    yield loop.replaced(start=middle, body=SeqStmt(single))
+
+
+def _jammed(around: list[For], loop: For, accesses: LoopAccesses, facts: Facts) -> tuple[int, For] | None:
+    """The innermost loop around, of which several iterations share vectors that loops inside of `loop` load."""
+    inner = {stmt for stmt in statements(loop.body) if isinstance(stmt, For)}
+    within = {stmt for each in inner for stmt in statements(each.body)}
+    loads = [each for each in accesses.found if not each.is_write and each.stmt in within and _mentions(each, loop)]
+    for level, outer in reversed([*enumerate(around)]):
+        is_plain = outer.kind in _PLAIN and outer.step == 1
+        count = iterations(outer)
+        is_long = not isinstance(count, IntImm) or count.value >= _ROWS
+        shares = any(not _mentions(load, outer) for load in loads)
+        bounds = [bound for each in (*around[level + 1 :], loop) for bound in (each.start, each.stop)]
+        runs_alike = all(node is not outer.var for bound in bounds for node in walk(bound))
+        may_jam = is_plain and is_long and shares and runs_alike
+        if may_jam and LoopAccesses(outer, facts.definitions).are_own():
+            return level, outer
+    return None
+
+
+def _mentions(access: Access, loop: For) -> bool:
+    return any(node is loop.var for index in access.indices or () for node in walk(index))
+
+
+def _is_repeatable(loop: For, accesses: LoopAccesses) -> bool:
+    """Whether an iteration that runs again writes the same: it reads what it writes only once that is set anew."""
+    written = {accesses.definitions.root(access.buffer) for access in accesses.found if access.is_write}
+    always = {*loop.body.stmts}
+    fresh: list[Store] = []
+    for stmt, group in groupby(accesses.found, lambda access: access.stmt):
+        for access in group:
+            is_own = not access.is_write and accesses.definitions.root(access.buffer) in written
+            if is_own and not any(is_same_element(store, access) for store in fresh):
+                return False
+        if isinstance(stmt, Store) and stmt in always:
+            fresh.append(stmt)
+    return True
