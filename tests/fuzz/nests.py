@@ -21,11 +21,11 @@ SPARE = 3
 
 @dataclass(frozen=True)
 class Array:
-    """A parameter: its axes are the dims of these names, longer by `SPARE` where it is `padded`."""
+    """A parameter: its axes are the dims of these names, a letter each, longer by `SPARE` where it is `padded`."""
 
     name: str
     dtype: str
-    axes: tuple[str, ...]
+    axes: str
     padded: bool
 
     @property
@@ -54,14 +54,16 @@ class Nests:
         self.is_float = self.random.random() < 0.6
         self.dtype = self.random.choice(FLOATS if self.is_float else INTEGERS)
         self.has_functions = self.is_float and self.random.random() < 0.2
-        self.inputs = [self._array(f"x{number}") for number in range(3)]
-        self.outputs = [self._array(f"y{number}", self.dtype) for number in range(2)]
+        # With some luck two inputs and an output are the factors of a product and what comes out.
+        x0, x1, y0 = self.random.choice((("nk", "km", "nm"), ("mk", "kn", "mn"), ("", "", "")))
+        self.inputs = [self._array(f"x{number}", axes=axes) for number, axes in enumerate((x0, x1, ""))]
+        self.outputs = [self._array(f"y{number}", self.dtype, axes) for number, axes in enumerate((y0, ""))]
         self.lines: list[str] = []
         self.names = 0
         self.nested: list[tuple[str, ...]] = []  # for each statement inside of loops the dims of these
 
-    def _array(self, name: str, dtype: str | None = None) -> Array:
-        axes = tuple(self.random.choice("nmk") for _ in range(self.random.choice((1, 2, 2, 2, 3))))
+    def _array(self, name: str, dtype: str | None = None, axes: str = "") -> Array:
+        axes = axes or "".join(self.random.choices("nmk", k=self.random.choice((1, 2, 2, 2, 3))))
         kind = dtype or self.random.choice((self.dtype, self.dtype, "u8", "i32" if self.is_float else "i16"))
         return Array(name, kind, axes, self.random.random() < 0.6)
 
@@ -73,7 +75,7 @@ class Nests:
             if granted:
                 self.add(loops, f"with tl.allow({granted}):")
                 loops = Loops(2)
-            self.nest(loops)
+            self.random.choice((self.nest, self.nest, self.product))(loops)
         dims = [f'{name} = tl.dim("{name}"{facts and ", "}{facts})' for name, facts in self.dims.items()]
         sizes = [f"d{name}: tl.u8[{name}]" for name in self.dims]
         params = ", ".join([*sizes, *(each.annotation for each in (*self.inputs, *self.outputs)), "s: tl.i64"])
@@ -120,6 +122,7 @@ class Nests:
         ]
         if self.dims[dim] != "min=0":
             ranges.append(f"{dim} - 1, -1, -1")
+        ranges += [f"min({name}, {dim})" for name in [*loops.bounds][-1:]]
         if earlier:
             ranges += [earlier[-1], f"{earlier[-1]}, {dim}", f"{earlier[-1]} + 1"]
         self.add(loops, f"for {var} in {kind}({self.random.choice(ranges)}):")
@@ -131,6 +134,9 @@ class Nests:
         if draw < 0.2:
             self.add(loops, f"{element} = {self.value(loops, 3)}")
             return
+        if self.random.random() < 0.15:
+            self.parts(loops, element)
+            return
         total = element
         if draw < 0.6:
             total = self.name("t")
@@ -141,6 +147,38 @@ class Nests:
             self.reduction(loops, total, self.operation())
         if total != element:
             self.add(loops, f"{element} {self.random.choice(('=', '=', '+='))} {total}")
+
+    def parts(self, loops: Loops, element: str) -> None:
+        """Sums side by side in a temporary of the iteration."""
+        name = self.name("t")
+        self.add(loops, f"{name} = tl.alloc(tl.{self.dtype}[{SPARE}])")
+        for place in range(SPARE):
+            self.add(loops, f"{name}[{place}] = {self.value(loops, 1)}")
+        inner, var = self.loop(loops, self.random.choice("nmk"), self.random.choice(("tl.reduce", "range")))
+        if self.random.random() < 0.5:
+            self.update(inner, f"{name}[{self.random.randrange(SPARE)}]", "+")
+            self.update(inner, f"{name}[{self.random.randrange(SPARE)}]", "+")
+        else:
+            self.update(inner, f"{name}[{var} % {SPARE}]", "+")
+        self.add(loops, f"{element} = {name}[0] + {name}[1] - {name}[2]")
+
+    def product(self, loops: Loops) -> None:
+        """Of two inputs over an output that have axes for it, else nothing."""
+        target = self.outputs[0]
+        index: list[str] = []
+        for dim in target.axes:
+            stop = self.random.choice((dim, dim, f"min(9 * {index[0]}, {dim})" if index else dim))
+            self.add(loops, f"for {(var := self.name('i'))} in range({stop}):")
+            loops = loops.inside(var, dim)
+            index.append(var)
+        element = f"{target.name}[{', '.join(index)}]"
+        if self.random.random() < 0.7:
+            self.add(loops, f"{element} = {self.random.choice((0, 2))}")
+        for dim in self.random.choice(("k", "k", "kn", "m")):
+            self.add(loops, f"for {(var := self.name('p'))} in {self.random.choice(('tl.reduce', 'range'))}({dim}):")
+            loops = loops.inside(var, dim)
+        sign = self.random.choice("+++-")
+        self.add(loops, f"{element} {sign}= {self.leaf(loops)} * {self.leaf(loops)}")
 
     def operation(self) -> str:
         return self.random.choice(OPERATIONS if self.is_float else OPERATIONS + _BITS)

@@ -15,8 +15,9 @@ from tirlite.interp import interpret
 from tirlite.ir import PrimFunc
 
 PROGRAMS = 60
-SIZES = ((37, 3, 5), (2, 70, 4), (5, 4, 20), (1, 2, 90), (20, 4, 2), (5, 131, 1), (4, 17, 2), (0, 3, 20), (17, 0, 2))
+SIZES = ((37, 5, 3), (6, 70, 4), (5, 4, 20), (1, 2, 90), (20, 8, 2), (7, 131, 1), (9, 17, 2), (0, 3, 20), (17, 0, 2))
 MOST_ITERATIONS = 5000
+STRATEGIES = ("auto", "none", "share", "pack")
 Arrays = dict[str, np.ndarray]
 
 
@@ -49,7 +50,7 @@ def trial(seed: int) -> str:
     text = nests.text()
     func = tl.parse(text)
     with effort(Effort.FULL if seed % 8 == 0 else Effort.NONE):
-        kernel = tl.compile(func, target=tl.Target.host(workers=2))
+        kernel = tl.compile(func, strategy=STRATEGIES[seed % len(STRATEGIES)], target=tl.Target.host(workers=2))
         for numbers in SIZES[seed % 3 :: 3]:
             sizes = dict(zip("nmk", numbers, strict=True))
             if nests.iterations(sizes) > MOST_ITERATIONS:
