@@ -59,10 +59,15 @@ def _add_kernels(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="definitions beside NumPy, Numba, SciPy and OpenCV, where installed, and beside the limits of the machine",
         description="Calls each workload in turn with what peers make of it, and checks what comes out.",
     )
-    kernels.add_argument("--threads", metavar="T,T", default="1,2", help="numbers of threads (%(default)s)")
+    kernels.add_argument("--threads", metavar="T,T", type=_counts, default="1,2", help="so many threads (%(default)s)")
     kernels.add_argument("--peers", metavar="NAME,NAME", default="", help="these peers only")
     kernels.add_argument("--only", metavar="NAME", default="", help="workloads with this in their name only")
     _finish(kernels, run_kernels, "small arrays and one run")
+
+
+def _counts(text: str) -> list[int]:
+    """Numbers of threads, with commas between them."""
+    return [whole(1, 1024)(each) for each in text.split(",")]
 
 
 def _add_parallel(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -141,7 +146,7 @@ def run_kernels(arguments: argparse.Namespace) -> int:
 
     options = (arguments.only, arguments.peers, "quick" if arguments.quick else "")
     rows = []
-    for row in kernel_rows([int(count) for count in arguments.threads.split(",")], options):
+    for row in kernel_rows(arguments.threads, options):
         rows.append(row)
         if sys.stderr.isatty():
             print(f"measured: {row.workload}", file=sys.stderr)
