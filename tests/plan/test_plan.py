@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from io import StringIO
 
 import numpy as np
@@ -17,6 +18,7 @@ from tirlite.plan import (
     Plan,
     Pool,
     Problem,
+    Region,
     Request,
     beside,
     check,
@@ -160,6 +162,29 @@ def test_what_is_no_argument_of_solve_is_refused_by_its_name(given, name):
 MADE = solve(PROBLEM)
 TABLE = "id,lower,upper,size\na,0,1,4\n"
 AT_ZERO = {request.id: ("global", 0) for request in PROBLEM.requests}
+
+
+WHOLE = Plan.of(PROBLEM, AT_ZERO)
+
+
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [
+        (lambda: Plan.of(PROBLEM, {"a": ("global", 0)}), "broken: `b` is not placed"),
+        (lambda: replace(WHOLE, pools={}), "lies in `global`, which the plan does not have"),
+        (
+            lambda: replace(WHOLE, pools={"global": Region("sram", "global", 4)}),
+            "pool `global` is in memory `sram`, which the problem does not have",
+        ),
+        (lambda: Plan.of(PROBLEM, AT_ZERO | {"a": ("global", Dim("z"))}), "has dims that the problem does not have"),
+        (lambda: Plan.of(PROBLEM, AT_ZERO | {"a": ("global", 10**400)}), "has 1329 bits"),
+        (lambda: replace(WHOLE, proved=10**400), "has 1329 bits"),
+    ],
+)
+@pytest.mark.parametrize("tell", [Plan.to_text, Plan.to_svg, Plan.explain])
+def test_a_broken_plan_is_neither_drawn_nor_explained(broken, told, tell):
+    with pytest.raises(PlanError, match=rf"^error\[broken-plan\]: .*{told}"):
+        tell(broken())
 
 
 @pytest.mark.parametrize(

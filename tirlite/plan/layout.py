@@ -8,12 +8,31 @@ from dataclasses import field, replace
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
+from tirlite.diag import Message, PlanError
 from tirlite.plan.arguments import PlanArgument, demand
 from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.problem import Problem, pairs_in_place
 from tirlite.record import cached_property, record
 from tirlite.show import shown
-from tirlite.sizes import Dim, Size, as_size, evaluate, maximum, round_up
+from tirlite.sizes import Dim, Size, as_size, dims_of, evaluate, maximum, round_up
+
+# Sums of all that a problem may have are drawn, as floats.
+_DRAWN_BITS = 1000
+
+
+class BrokenPlan(Message):
+    """A plan that was made or changed by hand does not hang together, so that it can be neither drawn nor explained.
+
+    Example: `Plan.from_json(text)` of a text that was cut: a request has no place, or lies in a pool that is not there.
+    Fix: `plan.check(problem, plan)` finds all that is wrong with a plan; `solve` makes a new one.
+    """
+
+    code = "broken-plan"
+    raises = PlanError
+    title = "the plan of strategy `{strategy}` is broken: {fault}"
+
+    strategy: str
+    fault: str
 
 
 class Placement(NamedTuple):
@@ -85,6 +104,10 @@ class Layout:
         if self.problem.contiguous:
             shares = list(self.row.ends.items())
         copies = {name: memory.copies for name, memory in self.problem.memories.items()}
+        for name, region in self.pools.items():
+            if region.memory not in copies:
+                fault = f"pool `{name}` is in memory `{region.memory}`, which the problem does not have"
+                raise BrokenPlan(self.strategy, fault).error()
         return total_of(size if copies[name] == 1 else size * copies[name] for name, size in shares)
 
     @cached_property
@@ -109,6 +132,25 @@ class Layout:
             if request.id in self.placements:
                 found.setdefault(self.placements[request.id].pool, []).append(request.id)
         return MappingProxyType({name: tuple(ids) for name, ids in found.items()})
+
+
+def demand_whole(plan: Layout) -> Layout:
+    """The plan itself, if each request has a place in a pool, and the sizes have values wherever the problem's have."""
+    numbers = [plan.total, plan.proved, plan.proved_open, *(region.size for region in plan.pools.values())]
+    for name in plan.problem.by_id:
+        if name not in plan.placements:
+            raise BrokenPlan(plan.strategy, f"`{name}` is not placed").error()
+        pool, offset = plan.placements[name]
+        if pool not in plan.pools:
+            raise BrokenPlan(plan.strategy, f"`{name}` lies in `{pool}`, which the plan does not have").error()
+        numbers.append(offset)
+    known = set(plan.problem.dims)
+    for number in dict.fromkeys(numbers):
+        if not known.issuperset(dims_of(number)):
+            raise BrokenPlan(plan.strategy, f"`{number}` has dims that the problem does not have").error()
+        if isinstance(number, int) and number.bit_length() > _DRAWN_BITS:
+            raise BrokenPlan(plan.strategy, f"a size or an offset has {number.bit_length()} bits").error()
+    return plan
 
 
 def total_of(sizes: Iterable[Size]) -> Size:

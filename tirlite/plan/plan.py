@@ -11,7 +11,7 @@ from tirlite.plan import layout
 from tirlite.plan.arguments import demand, demand_extents
 from tirlite.plan.binding import bound
 from tirlite.plan.bound import lower_bound, open_bound
-from tirlite.plan.layout import Layout
+from tirlite.plan.layout import Layout, demand_whole
 from tirlite.plan.problem import Problem
 from tirlite.record import cached_property, record
 from tirlite.sizes import Proof, Size, maximum, prove_le
@@ -97,8 +97,8 @@ class Plan(Layout):
         from tirlite.plan.report.words import explain_all, explain_pair
 
         if first is not None and second is not None:
-            return explain_pair(self, first, second)
-        return explain_all(self, first)
+            return explain_pair(demand_whole(self), first, second)
+        return explain_all(demand_whole(self), first)
 
     @public
     def to_text(self, binding: Mapping[K, SupportsIndex] | None = None, *, width: int = 72, height: int = 20) -> str:
@@ -108,7 +108,7 @@ class Plan(Layout):
         from tirlite.show import chart_text
 
         values = bound("Plan.to_text", self.problem.dims, binding, {})
-        return chart_text(chart_of(self, self.lower_bound, values), width, height)
+        return chart_text(chart_of(demand_whole(self), self.lower_bound, values), width, height)
 
     @public
     def to_svg(self, binding: Mapping[K, SupportsIndex] | None = None) -> str:
@@ -117,7 +117,7 @@ class Plan(Layout):
         from tirlite.show import chart_svg
 
         values = bound("Plan.to_svg", self.problem.dims, binding, {})
-        return chart_svg(chart_of(self, self.lower_bound, values))
+        return chart_svg(chart_of(demand_whole(self), self.lower_bound, values))
 
     def to_json(self) -> str:
         """The plan as JSON, with its problem and its figures."""

@@ -239,6 +239,9 @@ class NegativeTemporary(Message):
 class NoWorkspace(Message):
     """The operating system refuses the memory for a call's temporaries.
 
+    It is asked for all of them when the kernel is entered, reached or not. With `debug=True` a kernel asks for each
+    where it is declared, so that one which is not reached needs none.
+
     Example: A kernel whose plan needs more bytes than the machine has.
     Fix: Call with less, or look at `kernel.plan` for what takes the bytes.
     """
