@@ -99,15 +99,15 @@ def measured(workload: Workload, key: str, threads: int, peers: tuple[str, ...],
 
 
 def _limits(workload: Workload, target: Target) -> dict[str, Callable[[], object]]:
-    """What moves as many bytes, and what does as many multiply-adds."""
+    """What moves as many bytes, and what does as many multiply-adds. (All zeros would be one page of memory.)"""
     found: dict[str, Callable[[], object]] = {}
     read, written = workload.bytes_read, workload.output.nbytes
     if written * 8 < read:
-        whole: Array = np.zeros((max(read // 4096, 1), 1024), np.int32)
+        whole: Array = np.ones((max(read // 4096, 1), 1024), np.int32)
         call = driver.compile(definitions.read, target=target)
         found["bytes"] = partial(call, whole, np.zeros(len(whole), np.int32))
     else:
-        half: Array = np.zeros(max((read + written) // 2, 1), np.uint8)
+        half: Array = np.ones(max((read + written) // 2, 1), np.uint8)
         found["bytes"] = partial(driver.compile(definitions.copied, target=target), half, half.copy())
     if workload.dtype and workload.multiply_adds:
         lanes = definitions.LANES[workload.dtype]
