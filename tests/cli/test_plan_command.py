@@ -231,6 +231,8 @@ def test_addresses_of_slots_keep_the_capacity_too(folder: Path, capsys: Shown) -
         ("symbolic.csv --bind N=0", "bad-plan-option"),
         ("symbolic.csv --bind N=3 --bind N=4", "bad-plan-option"),
         ("input.csv --out nowhere/out.csv", "cannot-write"),
+        ("input.csv --svg a\0b", "cannot-write"),
+        ("a\0b", "plan-argument"),
     ],
 )
 def test_bad_input_has_code_two(folder: Path, capsys: Shown, line: str, code: str) -> None:

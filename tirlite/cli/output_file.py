@@ -36,6 +36,8 @@ def refuse_unwritable(path: Path) -> None:
 
 
 def _why_not(path: Path) -> str | None:
+    if "\0" in str(path):
+        return "no file can have this name"
     folder = real_path(path).parent if path.is_symlink() else path.parent
     if not folder.is_dir():
         return f"there is no folder `{folder}`"
@@ -62,8 +64,14 @@ def write_file(path: Path, contents: bytes) -> None:
 
 
 def real_path(path: Path) -> Path:
-    """What a path stands for, all links followed but those that lead in a circle, at which `Path.resolve` fails."""
-    return Path(os.path.realpath(path))
+    """What a path stands for, all links followed but those that lead in a circle, at which `Path.resolve` fails.
+
+    A path that no file can have, with a NUL in it, stands for itself.
+    """
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError:
+        return path
 
 
 def _is_device(path: Path) -> bool:
