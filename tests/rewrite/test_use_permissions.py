@@ -34,6 +34,7 @@ def expect(allowed: str, before: str, after: str) -> None:
         ("y[i] = y[i] + x[i] * 2", "y[i] = tl.fma(x[i], 2, y[i])"),
         ("y[i] = x[i] * 2 - y[i]", "y[i] = tl.fma(x[i], 2, -y[i])"),
         ("y[i] = y[i] - x[i] * 2", "y[i] = tl.fma(-x[i], 2, y[i])"),
+        ("y[i] = y[i] + -(x[i] * 2)", "y[i] = tl.fma(-x[i], 2, y[i])"),
         ("y[i] = x[i] * x[i] + y[i] * y[i]", "y[i] = tl.fma(y[i], y[i], x[i] * x[i])"),
         ("y[i] = x[i] + (y[i] + x[i] * 3)", "y[i] = x[i] + tl.fma(x[i], 3, y[i])"),
         ("k[i] = k[i] * 2 + 1", "k[i] = k[i] * 2 + 1"),

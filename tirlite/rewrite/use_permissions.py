@@ -66,9 +66,12 @@ def _used(stmt: AttrStmt) -> Stmt:
 
 
 def _contracted_sum(node: Add) -> Expr:
-    if isinstance(node.b, Mul):
-        return _fma(node, node.b.a, node.b.b, node.a)
-    return _fma(node, node.a.a, node.a.b, node.b) if isinstance(node.a, Mul) else node
+    for product, other in ((node.b, node.a), (node.a, node.b)):
+        if isinstance(product, Mul):
+            return _fma(node, product.a, product.b, other)
+        if isinstance(product, Neg) and isinstance(product.a, Mul):
+            return _fma(node, Neg(product.a.a), product.a.b, other)
+    return node
 
 
 def _contracted_difference(node: Sub) -> Expr:
