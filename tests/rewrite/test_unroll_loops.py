@@ -77,3 +77,26 @@ def test_long_loops_symbolic_ones_and_those_of_other_kinds_stay() -> None:
                 y[i, 0] = y[i, 0] + tl.f32(k)
         """
     )
+
+
+def test_loops_in_copies_of_copies_are_told_apart_before_anything_is_proved_of_them() -> None:
+    PASS.expect(
+        """
+        for i in range(n):
+            for k in tl.unroll(2):
+                for l in tl.unroll(2):
+                    half = l * (k + 1)
+                    for j in range(half):
+                        y[i, 0] = y[i, 0] + tl.f32(j)
+        """,
+        """
+        for i in range(n):
+            half = tl.i64(0)
+            half_1 = tl.i64(1)
+            y[i, 0] = y[i, 0] + tl.f32(tl.i64(0))
+            half_2 = tl.i64(0)
+            half_3 = tl.i64(2)
+            for j in range(half_3):
+                y[i, 0] = y[i, 0] + tl.f32(j)
+        """,
+    )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from tirlite.ir import For, ForKind, IntImm, PrimFunc, Stmt, const, i64, rewrite, statements, substitute
 from tirlite.ir.demand import pass_call
 from tirlite.record import record
+from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
-from tirlite.rewrite.simplify.simplify import simplified
+from tirlite.rewrite.simplify.simplify import Simplify
 
 # No loop becomes more statements than this.
 _MOST_STATEMENTS = 1024
@@ -30,8 +31,8 @@ class UnrollLoops:
             # Bounds of loops inside may be constant now.
             assert isinstance(after, PrimFunc)
             result = after
-        # What is defined in an iteration is defined once in each copy.
-        return func if result is func else Normalize()(result)
+        # What is defined in an iteration is defined once in each copy: before these are told apart, nothing is proved.
+        return func if result is func else Simplify()(Normalize()(result))
 
     def _unrolled(self, loop: For) -> Stmt | tuple[Stmt, ...]:
         if loop.kind is not ForKind.UNROLLED:
@@ -42,5 +43,5 @@ class UnrollLoops:
         size = sum(1 for _ in statements(loop.body))
         if len(values) > self.most or len(values) * size > _MOST_STATEMENTS:
             return loop
-        copies = (simplified(substitute(loop.body, {loop.var: const(value, i64)})) for value in values)
+        copies = (folded(substitute(loop.body, {loop.var: const(value, i64)})) for value in values)
         return tuple(stmt for copy in copies for stmt in copy.stmts)

@@ -293,3 +293,26 @@ def test_a_barrier_stays_open_to_the_threads_around() -> None:
     y = np.zeros(16, np.int64)
     tl.compile(func)(np.arange(1, 17), y)
     assert y.tolist() == [1, 2, 3, 4, *[0] * 12]
+
+
+def test_what_threads_declare_and_use_behind_a_barrier_is_guarded_as_a_whole() -> None:
+    expect_injected(
+        """
+        for v in tl.thread("vthread", n // 32):
+            t = tl.alloc(tl.i64[n])
+            if x[n + 5] > 3:
+                t[v] = 2
+            tl.barrier("warp")
+            y[v] = t[v]
+        """,
+        """
+        if 0 < n // 32:
+            t = tl.alloc(tl.i64[n // 32, n])
+            if x[n + 5] > 3:
+                for v in range(n // 32):
+                    t[v, v] = 2
+            tl.barrier("warp")
+            for v in range(n // 32):
+                y[v] = t[v, v]
+        """,
+    )

@@ -292,7 +292,10 @@ def _where_some(loop: For, items: list[Item]) -> list[Item]:
 
     barriers = [n for n, item in enumerate(items) if isinstance(item, Around) and is_barrier(item.stmt)]
     once = [item.stmt for n, item in enumerate(items) if isinstance(item, Around) and n not in barriers]
-    if any(isinstance(stmt, Let | View) or any(map(is_barrier, statements(stmt))) for stmt in once):
+    kept = [stmt for item in items if isinstance(item, Phase) for stmt in item.stmts] + once
+    if any(isinstance(stmt, Allocate | Let | View) for stmt in kept) or any(
+        is_barrier(inner) for stmt in once for inner in statements(stmt)
+    ):
         return guarded(items)
     found: list[Item] = []
     for first, last in pairwise([-1, *barriers, len(items)]):
