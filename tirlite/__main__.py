@@ -1,4 +1,4 @@
-"""`python -m tirlite`: the command line's arguments in, the exit code out, and nothing more where Ctrl-C ends it."""
+"""Runs `python -m tirlite`: turns its arguments into an exit code, and into nothing more where Ctrl-C ends it."""
 
 import signal
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A package and names with their modules in, a `__getattr__` for the package out, which loads names at first use.
+"""Makes a `__getattr__` for a package from names with their modules, which loads names at first use.
 
 Most programs need few of the names that a package shows, and Python pays for each module that it loads. In the
 package's `__init__.py`, beside the imports for the type checker:

@@ -1,4 +1,4 @@
-"""Element-wise operators: types of operands in, a loop over the elements out, with NumPy's broadcasting.
+"""Makes element-wise operators for operands of given types: a loop over the elements, with NumPy's broadcasting.
 
 Operands of the shape of the result are read at the index that is written, so that any of them may lend it its bytes.
 """

@@ -1,4 +1,4 @@
-"""Operands as expressions in, the value of an element-wise operator out: one function for each operator, by its name.
+"""Writes element-wise operators as expressions of their operands: one function for each operator, by its name.
 
 Half-precision operands come in widened to f32, and the value is rounded once, when it is stored. What is used more than
 once is a variable or a load, which costs nothing to repeat.

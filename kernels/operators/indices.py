@@ -1,4 +1,4 @@
-"""Axes of boxes in, functions from the number of an element in one box to that in another out."""
+"""Makes functions that map the number of an element in one box to that in another, from the axes of the boxes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes and a way to store sums in, the function that multiplies batches of matrices out.
+"""Makes the function that multiplies batches of matrices of given shapes, with a given way to store sums.
 
 There are three ways to go through the right operand: as it lies, a vector at a time; by panels of some columns, which
 are copied together first, where it is transposed, narrow, or of another type than the sums; by rows, for a single row.

@@ -1,4 +1,4 @@
-"""The extents of a box in, the loops over its elements out: for kernels whose rank varies, which a Builder makes."""
+"""Makes the loops over the elements of a box of given extents: for kernels whose rank varies, which a Builder makes."""
 
 from __future__ import annotations
 

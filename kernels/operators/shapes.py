@@ -1,4 +1,4 @@
-"""Shapes of operands in, the axes that a kernel has to tell apart out: neighbours that behave alike become one."""
+"""Finds the axes of operands that a kernel has to tell apart: neighbours that behave alike become one."""
 
 from __future__ import annotations
 

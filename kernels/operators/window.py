@@ -1,4 +1,4 @@
-"""The geometry of a moving window in, a function that says where the elements under it lie out.
+"""Makes a function that says where the elements under a moving window of given geometry lie.
 
 The window of convolutions and pools moves over any number of spatial axes. For a run of neighbouring places of the
 result, a table tells for each tap of the window where the element lies in its channel, or -1 for the padding. It is

@@ -1,4 +1,4 @@
-"""A function in, its linear access sequence out: which allocated buffers are touched where, in program order.
+"""Makes the linear access sequence of a function: which allocated buffers are touched where, in program order.
 
 Source: the access-pattern finder of TVM's storage_rewrite (2017). A leaf statement that touches an allocated buffer is
 one entry. A composite (for, while, if, the outermost thread-bound loop, an extern scope) is two: one before its

@@ -1,4 +1,4 @@
-"""A Load or Store in, where it lies in its allocation out: sums along its axes, and in bytes."""
+"""Computes where a Load or Store lies in its allocation: sums along its axes, and in bytes."""
 
 from __future__ import annotations
 

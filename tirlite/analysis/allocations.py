@@ -1,4 +1,4 @@
-"""A function in, its Allocate statements out, with their sizes: what a test of a rewrite wants to see."""
+"""Lists the Allocate statements of a function, with their sizes: what a test of a rewrite wants to see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes of arrays that exist in, how large extents and products of extents can be out.
+"""Bounds how large extents and products of extents can be, by the bytes of arrays that exist.
 
 An array that exists is addressable, which no machine can do beyond 2**47 bytes today. So a dim of a shape stays below
 that, as does a product of extents where one array has them all, and surely has elements along its other axes; any other

@@ -1,4 +1,4 @@
-"""A function in, for two nodes whether the one has surely run when the other does, in one run of a block, out."""
+"""Tells for two nodes of a function whether the one has surely run when the other does, in one run of a block."""
 
 from __future__ import annotations
 

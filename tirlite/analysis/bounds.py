@@ -1,4 +1,4 @@
-"""An index and the extent of its axis in, whether it is proved to lie inside always, or never, out."""
+"""Tells whether an index is proved to lie inside the extent of its axis always, or never."""
 
 from __future__ import annotations
 

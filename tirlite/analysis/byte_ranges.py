@@ -1,4 +1,4 @@
-"""A function in, the bytes that each buffer stands for out: a range of the allocation at its root."""
+"""Finds the bytes that each buffer of a function stands for: a range of the allocation at its root."""
 
 from __future__ import annotations
 

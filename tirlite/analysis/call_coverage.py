@@ -1,4 +1,4 @@
-"""The touches of one buffer by a call in, whether the callee writes all of it before it reads any out."""
+"""Tells whether the callee writes all of a buffer before it reads any, from the touches of the buffer by a call."""
 
 from __future__ import annotations
 

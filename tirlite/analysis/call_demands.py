@@ -1,4 +1,4 @@
-"""The arguments of a call in, what their extents must fulfil out: each demand with its proof, or the check it takes."""
+"""Finds what the extents of a call's arguments must fulfil: each demand with its proof, or the check it takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function in, what each of its variables and views stands for out."""
+"""Finds what each variable and view of a function stands for."""
 
 from __future__ import annotations
 

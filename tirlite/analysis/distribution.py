@@ -1,4 +1,4 @@
-"""A function and a number of workers in, the parallel loops whose iterations go to several workers out."""
+"""Finds the parallel loops of a function whose iterations go to several workers, for a number of workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An integer expression and the values of its variables in, its value as an exact integer out."""
+"""Computes the value of an integer expression as an exact integer, from the values of its variables."""
 
 from __future__ import annotations
 

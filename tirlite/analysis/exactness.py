@@ -1,4 +1,4 @@
-"""Bounds of an i64 expression in the integers in, whether it is free of wrap-around out.
+"""Tells whether an i64 expression is free of wrap-around, by its bounds in the integers.
 
 Arrays that exist bound what is computed from their extents: a dim of a shape, and a product of dims that one array has
 as extents, see `array_bounds`. Constant factors may still make it wrap around, and so may a product of dims that no

@@ -1,4 +1,4 @@
-"""A function in, what is known of it out: each part is found once, when it is first asked for.
+"""Holds what is known of a function: each part is found once, when it is first asked for.
 
 A function never changes, so what was found stays true. Who runs passes on a function hands its facts from one to the
 next for as long as the function stays the same object.

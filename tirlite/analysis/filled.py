@@ -1,4 +1,4 @@
-"""A read and the writes of one buffer in, whether what is read was surely written in the same run of a body out.
+"""Tells whether what a read of a buffer reads was surely written in the same run of a body, by the buffer's writes.
 
 For each instance of the read an instance of a store is sought that has the same index: its loop counters follow from
 the equations along the axes. That instance exists if all bounds and conditions around the store hold for it, which must

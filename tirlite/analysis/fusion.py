@@ -1,4 +1,4 @@
-"""Two loops in a row in, whether one loop does the same as the two do out."""
+"""Tells whether one loop does the same as two loops in a row do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function in, the pairs of buffers of which one may take over the bytes of the other out, with proofs.
+"""Finds the pairs of buffers of a function of which one may take over the bytes of the other, with proofs.
 
 The condition, from first principles: while both live, whenever a write to the destination and an access to the source
 (a read, or a write) touch the same byte, the access to the source comes first. Then each value that is read of either

@@ -1,4 +1,4 @@
-"""Why one buffer may take over the bytes of another one, or why not: the facts in, sentences out."""
+"""Says in sentences, from the facts, why one buffer may take over the bytes of another one, or why not."""
 
 from __future__ import annotations
 

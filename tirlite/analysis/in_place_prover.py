@@ -1,4 +1,4 @@
-"""Two allocations of a function in, what stands against one of them taking over the bytes of the other out.
+"""Finds what stands against one of two allocations of a function taking over the bytes of the other.
 
 A call is looked at through the parameters that the two are given for: the same question about them, in the callee.
 """

@@ -1,4 +1,4 @@
-"""Indices and the loops around them in, the map from iterations to elements out, and whether it is injective."""
+"""Makes the map from iterations of the loops around indices to elements, and tells whether it is injective."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Integer expressions of a function in, sizes over loop counters and other unknowns in bounds out."""
+"""Turns integer expressions of a function into sizes over loop counters and other unknowns in bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two instances of statements in, equations between the unknowns of the one and the unknowns of the other out."""
+"""Makes equations between the unknowns of one instance of a statement and the unknowns of another."""
 
 from __future__ import annotations
 

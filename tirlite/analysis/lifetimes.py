@@ -1,4 +1,4 @@
-"""A function in, the lifetime of each of its allocations out.
+"""Computes the lifetime of each allocation of a function.
 
 A lifetime runs from the first touch to the last over the positions of the linear access sequence, and is half-open.
 A composite beside the Allocate counts as a whole, from its `before` to its `after`: what is allocated outside a loop

@@ -1,4 +1,4 @@
-"""A temporary and a loop in, how many lines of it one iteration sees out, where the lines move on with the loop."""
+"""Finds how many lines of a temporary one iteration of a loop sees, where the lines move on with the loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accesses of one allocation at some points in, two of them out that touch one byte in two iterations."""
+"""Finds two accesses of one allocation, of those at some points, that touch one byte in two iterations."""
 
 from __future__ import annotations
 

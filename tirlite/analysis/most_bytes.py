@@ -1,4 +1,4 @@
-"""A function in, the bytes that each of its buffers never exceeds out, where they depend on loops."""
+"""Finds the bytes that each buffer of a function never exceeds, where they depend on loops."""
 
 from __future__ import annotations
 

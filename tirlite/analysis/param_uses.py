@@ -1,4 +1,4 @@
-"""Functions in, how each uses the buffers among its parameters out: what a caller must know of a call."""
+"""Finds how each function uses the buffers among its parameters: what a caller must know of a call."""
 
 from __future__ import annotations
 

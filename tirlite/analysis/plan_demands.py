@@ -1,4 +1,4 @@
-"""A function in, what it demands of the plan that is handed to it with each call out."""
+"""Finds what a function demands of the plan that is handed to it with each call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function in, two iterations of a parallel loop that touch the same element out, at least one of them writing it.
+"""Finds two iterations of a parallel loop that touch the same element, at least one of them writing it.
 
 Where dependences do not rule it out it is found by trying: at some sizes that the facts of the dims allow, and in some
 iterations of the loops, what is accessed is computed, and compared, in functions that are called too. So what is

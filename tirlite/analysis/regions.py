@@ -1,4 +1,4 @@
-"""Regions and touches in, how they lie within each other out."""
+"""Finds how regions and touches lie within each other."""
 
 from __future__ import annotations
 

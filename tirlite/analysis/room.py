@@ -1,4 +1,4 @@
-"""A rewritten function in, for each extent a size that it never exceeds out, by intervals of its variables.
+"""Finds for each extent of a rewritten function a size that it never exceeds, by intervals of its variables.
 
 An extent may mention loop variables and lets: what it can be at most is then worked out from their bounds. What is read
 from memory is not below what its type holds, and nothing bounds it above but a minimum with something else. Sums and

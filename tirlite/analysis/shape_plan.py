@@ -1,4 +1,4 @@
-"""A function in, the plan that it takes with each call out, if it takes one.
+"""Finds the plan that a function takes with each call, if it takes one.
 
 Such a function has a last parameter, `plan: i64[k]`, and its body is wrapped in the attribute `disjoint` of it. An
 entry of the plan is the bytes of an arena, which one Allocate declares with that extent, or the byte offset of a place

@@ -1,4 +1,4 @@
-"""A store and the loops and conditions around it in, the elements of its buffer that it surely reaches out."""
+"""Finds the elements of its buffer that a store surely reaches, from the loops and conditions around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function in, those of its allocations out of which every use is a load or a store that can be rewritten."""
+"""Finds the allocations of a function of which every use is a load or a store that can be rewritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A temporary in, the part of it that one execution of its body touches out: along each axis a start and an extent."""
+"""Finds the part of a temporary that one execution of its body touches: along each axis a start and an extent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops and conditions in, the points that run what they hold out: some iterations, each with its variables' values."""
+"""Picks points that run what loops and conditions hold: some iterations, each with its variables' values."""
 
 from __future__ import annotations
 

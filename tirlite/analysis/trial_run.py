@@ -1,4 +1,4 @@
-"""A body and points at which it is entered in, each statement that runs for sure with the points that run it out.
+"""Finds each statement of a body that runs for sure, with the points that run it, from those that enter the body.
 
 Calls are followed, and a `while` for as long as its condition is known. What is known of memory are local counters:
 integers that are alone in their buffer, and touched by nothing but loads and stores.

@@ -1,4 +1,4 @@
-"""An integer expression and values of its variables at many points in, its values at these points out.
+"""Evaluates an integer expression at many points, from the values of its variables there.
 
 Arrays have an axis for the points and one for the lanes; either has length 1 where there is no difference along it.
 """

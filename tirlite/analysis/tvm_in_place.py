@@ -1,4 +1,4 @@
-"""Proofs of pairs in place in, those out that TVM's rule takes too: what strategy `tvm` may do.
+"""Selects the proofs of pairs in place that TVM's rule takes too: what strategy `tvm` may do.
 
 A destination may replace a source at the statement where the one is born and the other dies, if that is a store, a
 loop or an if; if it mentions neither by its bare name, loads the destination nowhere, and nothing inside an index; and

@@ -1,4 +1,4 @@
-"""The touches of one allocation in, its webs out: groups between which no value goes.
+"""Divides the touches of one allocation into its webs: groups between which no value goes.
 
 A web is a set of writes and all the reads that may see what they wrote. A statement that overwrites the whole buffer
 before it reads any of it begins a new one, as do a few in a row that do so together. Both branches of an `if` may go on

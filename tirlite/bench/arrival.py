@@ -1,4 +1,4 @@
-"""When plans arrive: what a search tells of itself in, seconds to a plan that fits out; and what a new process does."""
+"""Measures the seconds until a plan that fits arrives, as a search tells of itself; and what a new process does."""
 
 from __future__ import annotations
 

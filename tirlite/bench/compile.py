@@ -1,4 +1,4 @@
-"""The speed of the compiler: nothing in, measured figures out."""
+"""Measures the speed of the compiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The price of checked code: nothing in, how much slower each kernel of the gallery is with its checks out."""
+"""Measures the price of checked code: how much slower each kernel of the gallery is with its checks."""
 
 from __future__ import annotations
 

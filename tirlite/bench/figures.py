@@ -1,4 +1,4 @@
-"""Measured figures in, a table for people or JSON for machines out."""
+"""Writes measured figures as a table for people or as JSON for machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The elementary functions: nothing in, nanoseconds an element beside NumPy and the largest error of each out."""
+"""Measures the elementary functions: nanoseconds an element beside NumPy and the largest error of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An elementary function in, arguments that try it and its exact values out. SymPy brings mpmath along."""
+"""Makes arguments that try an elementary function, and its exact values. SymPy brings mpmath along."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX models in, rows as those of the gallery's networks out, beside what onnxruntime needs for them."""
+"""Measures ONNX models: rows as those of the gallery's networks, beside what onnxruntime needs for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan with symbolic offsets in, nanoseconds that all its offsets take at one binding out, by Python and native."""
+"""Measures the nanoseconds that all symbolic offsets of a plan take at one binding, by Python and native."""
 
 from __future__ import annotations
 

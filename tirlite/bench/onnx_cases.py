@@ -1,4 +1,4 @@
-"""The test cases of the onnx package in, what becomes of each out: the oracle of the importer and of operators."""
+"""Tells what becomes of each test case of the onnx package: the oracle of the importer and of operators."""
 
 from __future__ import annotations
 

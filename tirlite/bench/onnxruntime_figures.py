@@ -1,4 +1,4 @@
-"""An ONNX model and inputs in, out what onnxruntime runs of them, and the bytes that it plans for tensors."""
+"""Tells what onnxruntime runs of an ONNX model and inputs, and the bytes that it plans for tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A number of workers in, what they bring out: the times of the parallel kernels of the gallery, the cost of a fork."""
+"""Measures what a number of workers bring: the times of the parallel kernels of the gallery, the cost of a fork."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing in, what the passes that take storage away bring on the gallery out: times with and without, and bytes."""
+"""Measures what the passes that take storage away bring on the gallery: times with and without, and bytes."""
 
 from __future__ import annotations
 

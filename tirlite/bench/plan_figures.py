@@ -1,4 +1,4 @@
-"""Measured plans in, tables for people or JSON for machines out."""
+"""Writes measured plans as tables for people or as JSON for machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planning problems to measure on: a seed or a folder in, problems with their bars out."""
+"""Makes planning problems to measure on, with their bars, from a seed or a folder."""
 
 from __future__ import annotations
 

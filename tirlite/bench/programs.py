@@ -1,4 +1,4 @@
-"""A size in, a program of that size out: what the speed of the compiler is measured on."""
+"""Makes a program of a given size: what the speed of the compiler is measured on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good a plan is for all values of its dims: a plan in, its size over the lower bound at many bindings out."""
+"""Measures how good a plan is for all values of its dims: its size over the lower bound at many bindings."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The command line: arguments in, text and files out."""
+"""The command line turns arguments into text and files."""

@@ -1,4 +1,4 @@
-"""How much of a corner each pixel is in, a picture with the corners marked out."""
+"""Draws a picture with the corners marked, from how much of a corner each pixel is."""
 
 from __future__ import annotations
 

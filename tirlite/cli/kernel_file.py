@@ -1,4 +1,4 @@
-"""`FILE.py:NAME` in, the kernel of that name out. The file is run, as Python would run it."""
+"""Loads the kernel that `FILE.py:NAME` names. The file is run, as Python would run it."""
 
 from __future__ import annotations
 

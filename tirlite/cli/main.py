@@ -1,4 +1,4 @@
-"""The command line's arguments in, the exit code out.
+"""Runs the command line's arguments and returns the exit code.
 
 0 done, 1 the kernel or its run failed, 2 wrongly called, 3 no plan fits the memory there is.
 """

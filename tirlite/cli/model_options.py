@@ -1,4 +1,4 @@
-"""What the command line says of a model in, numbers for its dims and arrays for its inputs out."""
+"""Reads numbers for a model's dims and arrays for its inputs from what the command line says of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outputs of a model and its plan in, text for people or JSON for machines out."""
+"""Writes the outputs of a model and its plan as text for people or as JSON for machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of an option in, a number in its range out: types for argparse, which tells what is wrong."""
+"""Reads a number in its range from the text of an option: types for argparse, which tells what is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contents and a path in, a file out that holds all of them or was never touched."""
+"""Writes contents to a path: the file holds all of them or was never touched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Picture files in, gray arrays out, and back: .pgm and .npy by NumPy alone, all else by Pillow."""
+"""Reads picture files as gray arrays and writes them back: .pgm and .npy by NumPy alone, all else by Pillow."""
 
 from __future__ import annotations
 

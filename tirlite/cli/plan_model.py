@@ -1,4 +1,4 @@
-"""An ONNX model in, the storage plan of the tensors between its operators out: what `tirlite plan MODEL.onnx` shows."""
+"""Plans the storage of the tensors between an ONNX model's operators: what `tirlite plan MODEL.onnx` shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a search is, on a terminal: progress in, one line that is written over and over out."""
+"""Shows on a terminal how far a search is: one line that is written over and over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A picture in, its Harris response out; on the way, all that tirlite does to the kernel is printed."""
+"""Computes the Harris response of a picture; on the way, all that tirlite does to the kernel is printed."""
 
 from __future__ import annotations
 

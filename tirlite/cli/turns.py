@@ -1,4 +1,4 @@
-"""Calls in, the median time of each out."""
+"""Measures the median time of each of several calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Native code: a PrimFunc in, LLVM text and object code out."""
+"""Makes native code of a PrimFunc: LLVM text and object code."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""A loop nest in, what LLVM is told of its accesses out: which of them never touch the same byte.
+"""Makes what LLVM is told of the accesses of a loop nest: which of them never touch the same byte.
 
 Ranges of the workspace are reached through one pointer, so that LLVM alone cannot tell them apart. Metadata says that
 two do not alias only where their bytes are proved disjoint for all values of all variables (see

@@ -1,4 +1,4 @@
-"""A function in, what it declares in the storage of others with an extent that may be impossible out.
+"""Finds what a function declares in the storage of others with an extent that may be impossible.
 
 An Allocate stops the kernel where an extent is negative, or wraps around on the way. What a plan has put into other
 storage must do so as well, though that storage may be large enough: a maximum over several buffers knows nothing of one

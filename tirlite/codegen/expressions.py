@@ -1,4 +1,4 @@
-"""An expression in, its value out, at any depth."""
+"""Emits the value of an expression, at any depth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can stop a compiled kernel in, the blocks that end it out, each returning its number after freeing the heap."""
+"""Emits the blocks that end a compiled kernel at what can stop it, each returning its number after freeing the heap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A KernelCall in, the checks and the call instruction out, and which functions must be written for that.
+"""Translates a KernelCall into checks and a call instruction, and tells which functions must be written for that.
 
 A function is compiled once for each set of promises that its callers can make of the arguments' addresses. In most
 modules that is one set: all arguments lie apart from each other.

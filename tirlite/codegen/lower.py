@@ -1,4 +1,4 @@
-"""A PrimFunc in, the text of an LLVM module and what a caller of it must know out."""
+"""Lowers a PrimFunc to the text of an LLVM module, and tells what a caller of it must know."""
 
 from __future__ import annotations
 

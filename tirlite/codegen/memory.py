@@ -1,4 +1,4 @@
-"""A buffer and indices in, the address, load or store out; and where the variables and buffers of a function are.
+"""Emits addresses, loads and stores of a buffer at indices, and holds where a function's variables and buffers are.
 
 Index arithmetic is in i64. It carries `nsw` and addresses `inbounds`: an access outside its buffer has no meaning, and
 one inside cannot overflow, as no buffer is larger than 2^62 bytes.

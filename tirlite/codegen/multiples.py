@@ -1,4 +1,4 @@
-"""An integer expression in, a power of two that divides its value out."""
+"""Finds a power of two that divides the value of an integer expression."""
 
 from __future__ import annotations
 

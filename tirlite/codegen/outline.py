@@ -1,4 +1,4 @@
-"""A function whose body was part of another in, its parameters and its calls out: the values that it takes from there.
+"""Makes the parameters and calls of a function whose body was part of another: the values that it takes from there.
 
 A piece of a long body is called where it stood. The body of a parallel loop is a function over the numbers of its
 iterations that workers call. Its values reach it through a record on the caller's stack, which a task, the function

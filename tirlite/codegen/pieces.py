@@ -1,4 +1,4 @@
-"""A long block in, the parts out that become functions of their own.
+"""Cuts a long block into the parts that become functions of their own.
 
 LLVM's time grows with the square of a function's loops and of its straight-line code. A block above a certain weight is
 therefore cut, and its parts are called one after the other.

@@ -1,4 +1,4 @@
-"""The values that a kernel left when it stopped in, the message out: what each numbered fault tells.
+"""Makes the message from the values that a kernel left when it stopped: what each numbered fault tells.
 
 Faults that the interpreter has too give the same message.
 """

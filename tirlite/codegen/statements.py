@@ -1,4 +1,4 @@
-"""Statements in, their instructions out, at any depth."""
+"""Emits the instructions of statements, at any depth."""
 
 from __future__ import annotations
 

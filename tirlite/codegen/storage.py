@@ -1,4 +1,4 @@
-"""A function in, the home of each buffer that it allocates out: stack, workspace or heap.
+"""Chooses the home of each buffer that a function allocates: stack, workspace or heap.
 
 Small buffers of constant size lie on the stack. Those whose size is known when the function is entered have a range
 of the workspace each, which the caller provides; where a parallel loop is handed to workers, each worker has its own.

@@ -1,4 +1,4 @@
-"""The body of a loop in, about how much one iteration of it has to do out, as a number that the kernel computes."""
+"""Estimates how much one iteration of a loop has to do, from its body, as a number that the kernel computes."""
 
 from __future__ import annotations
 

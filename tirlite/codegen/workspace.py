@@ -1,4 +1,4 @@
-"""The buffers of a workspace in, what the caller must provide for them out.
+"""Tells what the caller must provide for the buffers of a workspace.
 
 The workspace holds the ranges of the function's own buffers, and then, for each loop that is handed to workers, one
 part for each of these with the ranges of the buffers inside the loop.

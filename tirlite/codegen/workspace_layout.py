@@ -1,4 +1,4 @@
-"""The buffers of a workspace in, their addresses in the kernel and the function that computes the whole size out."""
+"""Emits the addresses of a workspace's buffers in the kernel and the function that computes the whole size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An argument of a public function in, an error that says what the function takes out, if it is of another kind."""
+"""Makes an error that says what a public function takes, if an argument of it is of another kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where tirlite meets its users: an error on its way out in, the same error without the frames inside of tirlite out.
+"""Removes the frames inside of tirlite from an error on its way out, where tirlite meets its users.
 
     def compile(func):
         with boundary:

@@ -1,4 +1,4 @@
-"""A class of messages in, what there is to say about it out: its code, its cause, an example, the fix.
+"""Collects what there is to say about a class of messages: its code, its cause, an example, the fix.
 
 The docstring of a message says these, in this form:
 

@@ -1,4 +1,4 @@
-"""A Python function, a kernel or a PrimFunc in, a Kernel out: `tl.compile` and `tl.kernel`."""
+"""Compiles a Python function, a kernel or a PrimFunc to a Kernel: `tl.compile` and `tl.kernel`."""
 
 from __future__ import annotations
 

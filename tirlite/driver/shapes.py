@@ -1,4 +1,4 @@
-"""Values for the dims of a kernel by name in, the storage plan for that shape out."""
+"""Makes the storage plan of a kernel for one shape, given by values for its dims by name."""
 
 from __future__ import annotations
 

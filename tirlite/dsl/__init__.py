@@ -1,4 +1,4 @@
-"""The kernel language: a Python function or printed text in, a PrimFunc out; and the words that it is written in."""
+"""Translates the kernel language, a Python function or printed text, to a PrimFunc, and holds its words."""
 
 from typing import TYPE_CHECKING
 

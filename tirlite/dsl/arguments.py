@@ -1,4 +1,4 @@
-"""The arguments of a call and the parameters of what is called in, the value of each parameter out."""
+"""Finds the value of each parameter of what is called, from the arguments of the call."""
 
 from __future__ import annotations
 

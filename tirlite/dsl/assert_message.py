@@ -1,4 +1,4 @@
-"""The message of an `assert` in, its text and the values that go into it out."""
+"""Splits the message of an `assert` into its text and the values that go into it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assignments of Python's syntax tree in, stores, lets and declarations out."""
+"""Translates assignments of Python's syntax tree to stores, lets and declarations."""
 
 from __future__ import annotations
 

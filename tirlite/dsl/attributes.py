@@ -1,4 +1,4 @@
-"""A call of `tl.attr` in, what it says about a buffer or a block out."""
+"""Reads what a call of `tl.attr` says about a buffer or a block."""
 
 from __future__ import annotations
 

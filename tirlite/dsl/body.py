@@ -1,4 +1,4 @@
-"""A function's syntax tree and what its parameters stand for in, the statements and the result of its body out."""
+"""Translates a function's syntax tree, given what its parameters stand for, to its body's statements and result."""
 
 from __future__ import annotations
 

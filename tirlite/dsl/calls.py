@@ -1,4 +1,4 @@
-"""A call of a word of the kernel language in, the expression that it stands for out."""
+"""Translates a call of a word of the kernel language to the expression that it stands for."""
 
 from __future__ import annotations
 

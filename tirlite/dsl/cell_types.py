@@ -1,4 +1,4 @@
-"""Scalars that change and begin as bare literals in, the types that their first typed values give them out.
+"""Finds the types of scalars that change and begin as bare literals: those that their first typed values give them.
 
 `total = 0.0` says nothing about the width of `total`, no more than a literal does in an expression. So the first
 assignment of a value with a type decides. A function that has such scalars is translated twice: once to find the

@@ -1,4 +1,4 @@
-"""Values of the kernel language in, typed expressions out: weak literals, promotion, implicit and explicit casts.
+"""Converts values of the kernel language to typed expressions: weak literals, promotion, implicit and explicit casts.
 
 A value is what an expression of the source means: an IR expression, a number of Python (a weak literal), or something
 that is no number at all (a buffer, a type, a word, a text).

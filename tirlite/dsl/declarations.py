@@ -1,4 +1,4 @@
-"""A call of `tl.alloc`, `tl.view` or `tl.buffer` in, the buffer or the type that it declares out."""
+"""Makes the buffer or the type that a call of `tl.alloc`, `tl.view` or `tl.buffer` declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names and facts in, dims out: the symbols in the shapes of a kernel's parameters."""
+"""Makes dims from names and facts: the symbols in the shapes of a kernel's parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An expression of Python's syntax tree in, its meaning out: an IR expression, a literal, or another value.
+"""Finds the meaning of an expression of Python's syntax tree: an IR expression, a literal, or another value.
 
 Trees are walked by coroutines, so that their depth is bounded by memory alone.
 """

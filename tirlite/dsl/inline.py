@@ -1,4 +1,4 @@
-"""A Python function in, something that kernels can call out: its body is translated anew at each call."""
+"""Makes a Python function into something that kernels can call: its body is translated anew at each call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call of a kernel or an inline function in, its statements in the caller's block and its value out."""
+"""Translates a call of a kernel or an inline function to its statements in the caller's block and its value."""
 
 from __future__ import annotations
 

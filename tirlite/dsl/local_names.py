@@ -1,4 +1,4 @@
-"""A function's syntax tree in, what becomes of each name that it assigns out.
+"""Decides what becomes of each name that a function's syntax tree assigns.
 
 Python has one scope a function; the IR has blocks. A scalar that is assigned once, in the block that also holds all of
 its uses, becomes a Let there. Any other scalar becomes a buffer without axes, declared in the innermost block that

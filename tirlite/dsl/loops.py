@@ -1,4 +1,4 @@
-"""The head of a `for` in, the bounds, the step and the kind of the loop out."""
+"""Reads the bounds, the step and the kind of a loop from the head of a `for`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A C function of ctypes in, its address in this process out."""
+"""Finds the address in this process of a C function of ctypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An operator and its operands in, the IR expression out; of bare literals, the number that Python computes."""
+"""Makes the IR expression of an operator and its operands; of bare literals, the number that Python computes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The type of a parameter in, its variable or buffer out. `out` and `buffer` are the words of annotations."""
+"""Makes the variable or buffer of a parameter from its type. `out` and `buffer` are the words of annotations."""
 
 from __future__ import annotations
 

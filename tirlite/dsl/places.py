@@ -1,4 +1,4 @@
-"""A node of Python's syntax tree in, the span of the source that it came from out."""
+"""Finds the span of the source that a node of Python's syntax tree came from."""
 
 from __future__ import annotations
 

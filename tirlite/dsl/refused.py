@@ -1,4 +1,4 @@
-"""A construct of Python that kernels do not have in, what to write instead out."""
+"""Tells what to write instead of a construct of Python that kernels do not have."""
 
 from __future__ import annotations
 

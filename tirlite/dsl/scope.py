@@ -1,4 +1,4 @@
-"""Names bound and read in program order in, what they stand for out, or why they stand for nothing there."""
+"""Tells what names stand for, as they are bound and read in program order, or why they stand for nothing there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parameters of a kernel's syntax tree in, their variables and buffers out."""
+"""Makes the variables and buffers of the parameters of a kernel's syntax tree."""
 
 from __future__ import annotations
 

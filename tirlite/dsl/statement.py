@@ -1,4 +1,4 @@
-"""Statements of Python's syntax tree in, statements of the IR out. One mistake a statement is reported."""
+"""Translates statements of Python's syntax tree to statements of the IR. One mistake a statement is reported."""
 
 from __future__ import annotations
 

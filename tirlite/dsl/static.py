@@ -1,4 +1,4 @@
-"""An expression under `tl.static` in, the value that Python gives it now out."""
+"""Evaluates an expression under `tl.static` now, to the value that Python gives it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Python value from around a kernel in, what it means inside of it out: constants, types, dims, words, `tl`."""
+"""Tells what a Python value from around a kernel means inside of it: constants, types, dims, words, `tl`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words of the kernel language: a name in, what it stands for out. A closed set."""
+"""Defines the words of the kernel language: what each name stands for. A closed set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function's parameters and the values of a call in, arrays of the right types and the values of dims out."""
+"""Binds a function's parameters to the values of a call: as arrays of the right types, with the values of dims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers in, the bits of the bfloat16 next to them out, and back: NumPy has no such type."""
+"""Converts numbers to the bits of the bfloat16 next to them, and back: NumPy has no such type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is given as the function of a graph in, an error that says what to give out, if it is something else."""
+"""Refuses what is given as the function of a graph and is something else, by an error that says what to give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two functions in, whether they compute the same in the same way out, with the first difference named."""
+"""Tells whether two functions compute the same in the same way, with the first difference named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function and NumPy arrays in, what it computes out: the reference meaning of graphs."""
+"""Evaluates a function on NumPy arrays: the reference meaning of graphs."""
 
 from __future__ import annotations
 

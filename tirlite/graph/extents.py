@@ -1,4 +1,4 @@
-"""Extents as users write them in, sizes out: integers, dims, sizes, and expressions of dims."""
+"""Turns extents as users write them into sizes: integers, dims, sizes, and expressions of dims."""
 
 from __future__ import annotations
 

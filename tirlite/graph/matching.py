@@ -1,4 +1,4 @@
-"""The types of a function's parameters and of a call's arguments in, the type of the call out."""
+"""Infers the type of a call from the types of the function's parameters and of the call's arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call of an operator in, its out-variant out: a function that writes the results into arrays it is given."""
+"""Finds the out-variant of an operator's call: a function that writes the results into arrays it is given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frame of a call in, the line of the user's program that led to it out."""
+"""Finds the line of the user's program that led to a call, from the call's frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function in, its text out: A-normal form, one line for each expression, with its type.
+"""Prints a function as text: A-normal form, one line for each expression, with its type.
 
 def net(x: f32[n, 4], c: bool_[()]) -> f32[n, 4]:
     v0: f32[n, 4] = exp(x)

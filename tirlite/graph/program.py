@@ -1,4 +1,4 @@
-"""A function in, its expressions in the order in which they are computed out.
+"""Lists the expressions of a function in the order in which they are computed.
 
 The order is that of a visit depth first, operands from left to right, each expression once. An expression that only
 one branch of an `If` needs is computed in that branch; one that is needed in both, or outside as well, before the `If`.

@@ -1,4 +1,4 @@
-"""Names in, names out of which each is there once."""
+"""Makes names unique: each is there once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function in, nothing out, or an error that says what is wrong with it and where.
+"""Checks a function, and raises an error that says what is wrong with it and where, if anything is.
 
 Types need no check here: each expression infers its own when it is made.
 """

@@ -1,4 +1,4 @@
-"""A type of binary or unary node in, what it does to NumPy values out.
+"""Tells what each type of binary or unary node does to NumPy values.
 
 Values are NumPy scalars, or arrays of lanes, of exactly the node's type. NumPy's integers wrap, its `//` and `%` floor.
 """

@@ -1,4 +1,4 @@
-"""Two types in, the conversion between them out, as `Cast` means it."""
+"""Gives the conversion between two types, as `Cast` means it."""
 
 from __future__ import annotations
 

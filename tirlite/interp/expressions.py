@@ -1,4 +1,4 @@
-"""An expression in, the register of its value out; the steps that compute it go into the program."""
+"""Adds the steps that compute an expression to the program, and gives the register of its value."""
 
 from __future__ import annotations
 

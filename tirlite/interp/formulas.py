@@ -1,4 +1,4 @@
-"""A formula in, the function of NumPy values that it computes out."""
+"""Turns a formula into the function of NumPy values that it computes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A parallel loop, or an access inside one in, what sees that two of its iterations conflict out.
+"""Makes what sees that two iterations of a parallel loop conflict, for the loop or for an access inside it.
 
 Two iterations conflict on a byte if both touch it and one of them writes it. For each byte of memory from outside of
 the loop it is known who wrote it, and two of those who read it, so that a conflict is seen although the iterations run

@@ -1,4 +1,4 @@
-"""A KernelCall in, the steps that enter the function that it calls out, and the function's program, made once.
+"""Makes the steps that enter the function that a KernelCall calls, and once the function's program.
 
 No function calls itself, so each has one frame of registers for all of its calls. Where a call goes on is kept in a
 register of that frame.

@@ -1,4 +1,4 @@
-"""A math operation and a type in, the function on values of that type out."""
+"""Gives the function that computes a math operation on values of a type."""
 
 from __future__ import annotations
 

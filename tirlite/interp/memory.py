@@ -1,4 +1,4 @@
-"""Storage at run time: a buffer in, a Window of typed elements on bytes out, whose shadow knows who wrote each byte.
+"""Gives a buffer its storage at run time: a Window of typed elements on bytes, whose shadow knows who wrote each byte.
 
 Each declaration of storage has a number, its owner. A byte that another owner wrote is as good as never written: so a
 buffer that shares its bytes with others, one after the other, is still seen to be read before it is written.

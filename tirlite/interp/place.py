@@ -1,4 +1,4 @@
-"""Registers of indices and extents in, checked integers out: which element an access means, how large a buffer is."""
+"""Makes checked integers from registers of indices and extents: the element an access means, the size of a buffer."""
 
 from __future__ import annotations
 

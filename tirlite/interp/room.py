@@ -1,4 +1,4 @@
-"""A function and its arguments in, an error for allocations that cannot be had out, before anything is written."""
+"""Raises an error for allocations that a function cannot have with its arguments, before anything is written."""
 
 from __future__ import annotations
 

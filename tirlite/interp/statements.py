@@ -1,4 +1,4 @@
-"""A statement in, the steps and blocks that run it out, at the end of the program so far."""
+"""Adds the steps and blocks that run a statement at the end of the program so far."""
 
 from __future__ import annotations
 

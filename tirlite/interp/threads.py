@@ -1,4 +1,4 @@
-"""A thread-bound loop, a barrier, or an access inside such a loop in, what runs it out."""
+"""Makes what runs a thread-bound loop, a barrier, or an access inside such a loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An Assert that failed and the values at that moment in, the message out; and which values that takes."""
+"""Writes the message of an Assert that failed, from the values at that moment, and tells which values that takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls in program order in, a validated function out: the way to build the IR by hand.
+"""Builds a validated function from calls in program order: the way to build the IR by hand.
 
 b = Builder("scale")
 x, y = b.param("x", f32[n]), b.param("y", f32[n], out=True)

@@ -1,4 +1,4 @@
-"""A function in, the calls in it and the functions that it calls out."""
+"""Finds the calls in a function and the functions that it calls."""
 
 from __future__ import annotations
 

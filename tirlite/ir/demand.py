@@ -1,4 +1,4 @@
-"""A function of PrimFuncs in, the same behind the public boundary out: it tells of anything else that it is given."""
+"""Puts a function of PrimFuncs behind the public boundary: it tells of anything else that it is given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two trees in, whether they mean the same out, with the first difference named; one tree in, a hash of that meaning.
+"""Tells whether two trees mean the same, and names the first difference; makes a hash of a tree's meaning.
 
 Both read a tree as a stream of tokens in program order, in which a variable or a buffer is the number of its
 definition. Trees that are equal up to renaming give equal streams, so that nothing else has to know about names. A

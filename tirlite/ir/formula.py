@@ -1,4 +1,4 @@
-"""Values in, the operations that compute something from them out, in code or in numbers: one formula for both.
+"""Makes the operations that compute something from values, in code or in numbers: one formula for both.
 
 A formula is an ordinary Python function of Terms. What a Term is made of, the text of an instruction or an array, only
 its Machine knows; so the interpreter and the compiled code run the same operations in the same order, and agree to the

@@ -1,4 +1,4 @@
-"""A function in, the same with one variable for all dims of one name out: within a function a dim is its name."""
+"""Gives all dims of one name in a function one variable: within a function a dim is its name."""
 
 from __future__ import annotations
 

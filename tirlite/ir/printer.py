@@ -1,4 +1,4 @@
-"""The IR in, DSL source out, which `tl.parse` reads back: of a statement or an expression; functions: `printer_func`.
+"""Prints a statement or an expression as DSL source, which `tl.parse` reads back; functions: `printer_func`.
 
 Types are explicit, so that reading back promotes nothing. Names are made legal and unique. Python reads no more than
 100 levels of indentation: what is nested deeper than that is printed as an outline, its levels as numbers, and is not

@@ -1,4 +1,4 @@
-"""An expression and the names in force in, its DSL text out: explicit types, no more parentheses than needed.
+"""Prints an expression as DSL text, by the names in force: explicit types, no more parentheses than needed.
 
 Constants of the types that a Python literal has by itself (i64, f64, bool) print bare, all others are called by their
 type: `x[i] * tl.f32(0.5)`. Of an operation on constants alone the first is called by its type in any case, since the

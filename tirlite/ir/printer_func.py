@@ -1,4 +1,4 @@
-"""A function of the IR in, DSL source out, with the declarations of its dims and the functions that it calls."""
+"""Prints a function of the IR as DSL source, with the declarations of its dims and the functions that it calls."""
 
 from __future__ import annotations
 

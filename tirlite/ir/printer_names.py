@@ -1,4 +1,4 @@
-"""Variables and buffers in, the names that they have in printed text out: legal, unique, in order of appearance."""
+"""Gives variables and buffers their names in printed text: legal, unique, in order of appearance."""
 
 from __future__ import annotations
 

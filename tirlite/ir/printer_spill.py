@@ -1,4 +1,4 @@
-"""An expression too deep to be read as text in, lets for its parts and a shallow expression out."""
+"""Splits an expression too deep to be read as text into lets for its parts and a shallow expression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements and the names in force in, lines of DSL text with their levels of indentation out."""
+"""Prints statements as lines of DSL text with their levels of indentation, by the names in force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two types in, the type of their sum out: NumPy 2's promotion, with Python's literals weak."""
+"""Gives the type of the sum of two types: NumPy 2's promotion, with Python's literals weak."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tree in, nothing out, or an error where the same parts stand in it so often that no walk over it would end.
+"""Rejects a tree in which the same parts stand so often that no walk over it would end.
 
 Nodes may be shared: `v = v + v`, sixty times, makes sixty nodes, which a walk through the tree meets 2 ** 60 times.
 """

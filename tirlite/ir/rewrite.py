@@ -1,4 +1,4 @@
-"""A tree and rules in, the rewritten tree out: bottom-up, at any depth, unchanged subtrees as the same objects."""
+"""Rewrites a tree by rules: bottom-up, at any depth, unchanged subtrees as the same objects."""
 
 from __future__ import annotations
 

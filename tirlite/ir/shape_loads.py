@@ -1,4 +1,4 @@
-"""A function, or a buffer, in, the loads in extents out."""
+"""Finds the loads in extents of a function, or of a buffer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tree and replacements for variables and buffers in, the tree with them put in out."""
+"""Puts replacements for variables and buffers into a tree."""
 
 from __future__ import annotations
 

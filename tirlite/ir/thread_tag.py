@@ -1,4 +1,4 @@
-"""A thread-bound loop in, what its tag makes of its iterations out: blocks, threads of a block, or virtual threads."""
+"""Tells what the tag of a thread-bound loop makes of its iterations: blocks, threads of a block, or virtual threads."""
 
 from __future__ import annotations
 

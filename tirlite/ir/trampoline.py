@@ -1,4 +1,4 @@
-"""Generator-coroutine in, its result out: recursion whose depth is bounded by memory alone.
+"""Runs a generator-coroutine to its result: recursion whose depth is bounded by memory alone.
 
 Write the recursion as a generator that yields its recursive calls and returns its result:
 

@@ -1,4 +1,4 @@
-"""An operation on integers in, what its operands must not be out: the message where they are."""
+"""Tells what the operands of an operation on integers must not be: the message where they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function in, nothing out, or an error that names every way in which the function is ill-formed.
+"""Validates a function: raises an error that names every way in which the function is ill-formed.
 
 The rules stand in `validate_types` (operands), `validate_calls`, `validate_statements` (statements, buffers,
 functions) and `validate_names` (definitions and uses). `RULES` lists what they can say.

@@ -1,4 +1,4 @@
-"""A Call in, what is wrong with the number and the types of its arguments out."""
+"""Tells what is wrong with the number and the types of the arguments of a Call."""
 
 from __future__ import annotations
 

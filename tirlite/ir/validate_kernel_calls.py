@@ -1,4 +1,4 @@
-"""A KernelCall in, what is wrong with the arguments that it gives out."""
+"""Tells what is wrong with the arguments that a KernelCall gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions and uses in program order in, those that do not fit together out.
+"""Finds the definitions and uses, in program order, that do not fit together.
 
 A definition holds to the end of its block, and every use stands in such a stretch. One statement object may stand
 several times in a program, even in one block (an unrolled body): then it defines its name afresh each time. Otherwise

@@ -1,4 +1,4 @@
-"""A statement, a buffer or a function in, what is wrong with it by itself out: one small rule for each way."""
+"""Tells what is wrong with a statement, a buffer or a function by itself: one small rule for each way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An expression node in, what is wrong with the types of its operands out: one small rule for each way."""
+"""Tells what is wrong with the types of the operands of an expression node: one small rule for each way."""
 
 from __future__ import annotations
 

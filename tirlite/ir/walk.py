@@ -1,4 +1,4 @@
-"""A node in, the nodes below it out, in program order, at any depth."""
+"""Walks over the nodes below a node, in program order, at any depth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storage planning: a Problem in, a checked Plan out. Knows no IR."""
+"""Storage planning: makes a checked Plan for a Problem. Knows no IR."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""An argument of a public function of the planner in, an error that says what the function takes out, if it is none."""
+"""Checks an argument of a public function of the planner: an error says what the function takes, if it is none."""
 
 from __future__ import annotations
 

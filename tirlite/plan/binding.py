@@ -1,4 +1,4 @@
-"""Values for dims as users give them in, the value of each dim out."""
+"""Finds the value of each dim from values for dims as users give them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lower bound: what lives at one time needs room at that time. A problem in, bytes that no plan can beat out."""
+"""Computes bytes that no plan for a problem can beat, the lower bound: what lives at one time needs room then."""
 
 from __future__ import annotations
 

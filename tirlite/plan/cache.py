@@ -1,4 +1,4 @@
-"""Problems and how they are to be planned in, plans that were made for the same before out."""
+"""Keeps plans, and finds those that were made before for the same problems, planned in the same way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checker: a problem and a layout in, Ok or a counterexample out. It shares no code with strategies and bound.
+"""Checks a layout for a problem: Ok or a counterexample. The checker shares no code with strategies and bound.
 
 Where those in a pool of the plan live one after another, there is nothing to compare. Else time is swept once. The
 requests live at a time stand in a chain ordered by offset, in which each ends, for all values of the dims, where the

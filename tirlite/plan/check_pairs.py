@@ -1,4 +1,4 @@
-"""The checker of pairs in place: a problem and a layout in, counterexamples out. It shares no code with strategies."""
+"""Checks pairs in place in a layout for a problem, for counterexamples. It shares no code with strategies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work to be done in, the same work without Python's cyclic garbage collector meanwhile out."""
+"""Does work without Python's cyclic garbage collector meanwhile."""
 
 from __future__ import annotations
 

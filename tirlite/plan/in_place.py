@@ -1,4 +1,4 @@
-"""In place: a problem's candidate pairs in, those that a plan may take and what they make of lifetimes out.
+"""Finds the candidate pairs of a problem that a plan may take in place, and what they make of lifetimes.
 
 Where a pair is taken, the destination lies at the offset of the source, and both may be live at the handover: the one
 stretch of time that ends the source's life and begins the destination's.

@@ -1,4 +1,4 @@
-"""A Pool: a memory that requests may live in. Values in, a checked form out."""
+"""Defines a Pool, a memory that requests may live in, and checks its values."""
 
 from __future__ import annotations
 

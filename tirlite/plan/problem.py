@@ -1,4 +1,4 @@
-"""A Problem: requests for storage and the memories there are. Values in, a checked and printable problem out."""
+"""Defines a Problem, requests for storage and the memories there are: its values are checked, and it prints."""
 
 from __future__ import annotations
 

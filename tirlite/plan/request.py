@@ -1,4 +1,4 @@
-"""A Request: the bytes that one buffer needs, and when it needs them. Values in, a checked and normal form out."""
+"""Defines a Request: the bytes that one buffer needs, and when it needs them, checked and in a normal form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes in, the size that all are constant multiples of, and how many times each is that, out: a problem in numbers."""
+"""Finds the size that all sizes are constant multiples of, and how many times each is that: a problem in numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storage scopes: the text of a scope in, its rank and tag out."""
+"""Reads the rank and the tag of a storage scope from its text."""
 
 from __future__ import annotations
 

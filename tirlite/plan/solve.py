@@ -1,4 +1,4 @@
-"""The way in: a problem and the name of a strategy in, a checked plan out."""
+"""Makes a checked plan of a problem by the strategy of a given name: the way in."""
 
 from __future__ import annotations
 

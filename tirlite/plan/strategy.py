@@ -1,4 +1,4 @@
-"""The name of a strategy in, what plans by it out, loaded when it is first called."""
+"""Finds what plans by the strategy of a given name, loaded when it is first called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of buffers and of the indices of their accesses in, the rewritten function out."""
+"""Rewrites a function by what becomes of its buffers and of the indices of their accesses."""
 
 from __future__ import annotations
 

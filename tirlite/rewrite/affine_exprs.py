@@ -1,4 +1,4 @@
-"""A sum over loop counters in, the index expression with its value out, written with the loops' own variables."""
+"""Writes a sum over loop counters as the index expression with its value, in the loops' own variables."""
 
 from __future__ import annotations
 

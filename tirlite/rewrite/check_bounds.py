@@ -1,4 +1,4 @@
-"""A function in, the same with a check of each index that is not proved to lie in its axis out."""
+"""Adds to a function a check of each index that is not proved to lie in its axis."""
 
 from __future__ import annotations
 

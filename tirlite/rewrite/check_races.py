@@ -1,4 +1,4 @@
-"""CheckRaces: a function in, the same function out, or the error that two iterations of a parallel loop conflict."""
+"""CheckRaces leaves a function as it is, or raises the error that two iterations of a parallel loop conflict."""
 
 from __future__ import annotations
 

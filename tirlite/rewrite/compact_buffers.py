@@ -1,4 +1,4 @@
-"""A function in, the same with each temporary shrunk to the part that is touched under its allocation out."""
+"""Shrinks each temporary of a function to the part that is touched under its allocation."""
 
 from __future__ import annotations
 

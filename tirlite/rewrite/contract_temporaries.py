@@ -1,4 +1,4 @@
-"""A function in, the same with each temporary of one element turned into a variable, or into a register, out."""
+"""Turns each temporary of one element in a function into a variable, or into a register."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function in, the same with buffers that are marked as double out: filled for the next iteration, read in this."""
+"""Doubles the buffers of a function that are marked as double: filled for the next iteration, read in this."""
 
 from __future__ import annotations
 

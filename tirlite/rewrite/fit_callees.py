@@ -1,4 +1,4 @@
-"""A function in, the same with callees that are right for all extents that they are called with out.
+"""Gives a function callees that are right for all extents that they are called with.
 
 A dim is at least 1 unless declared otherwise, and storage is planned on that ground. Where a caller may give 0 to such
 a dim, it calls a second version, made without that. Other facts of dims are checked at the call.

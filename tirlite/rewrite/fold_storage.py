@@ -1,4 +1,4 @@
-"""A function in, the same with each temporary of which a loop sees a few lines at a time cut down to these out."""
+"""Cuts each temporary of a function of which a loop sees a few lines at a time down to these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function in, the same with loops that fill temporaries fused with the loops that read them out."""
+"""Fuses the loops of a function that fill temporaries with the loops that read them."""
 
 from __future__ import annotations
 

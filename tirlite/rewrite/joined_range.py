@@ -1,4 +1,4 @@
-"""Two loops of step 1 in, the range of one loop for both, and under which conditions each of them runs in it, out."""
+"""Finds the range of one loop for two loops of step 1, and under which conditions each of them runs in it."""
 
 from __future__ import annotations
 

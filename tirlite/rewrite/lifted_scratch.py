@@ -1,4 +1,4 @@
-"""A function and passes in, the same with the passes run on all that it calls out, and scratch allocated by callers.
+"""Runs passes on all that a function calls, and has callers allocate the scratch.
 
 What a callee allocates for a whole run of it, its scratch, becomes a parameter of it. Each caller allocates that right
 before the call: so it is a temporary like any other, alive at one statement, and the plan of the outermost function

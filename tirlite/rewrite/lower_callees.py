@@ -1,4 +1,4 @@
-"""A function in, the same with all that it calls lowered out, and their storage planned by their callers."""
+"""Lowers all that a function calls, the storage of which is planned by the callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function in, its canonical form out: each definition an object of its own, buffers' attributes in their fields.
+"""Makes the canonical form of a function: each definition an object of its own, buffers' attributes in their fields.
 
 A statement object may stand in a program twice; passes that keep a table by buffer want two. What the attributes
 `storage_scope` and `volatile_scope` say is a field of Buffer.

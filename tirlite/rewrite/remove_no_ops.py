@@ -1,4 +1,4 @@
-"""A function in, the same without the statements that nobody sees the effect of out."""
+"""Removes the statements of a function that nobody sees the effect of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function with objects that are defined twice in, the same with an object for each definition out."""
+"""Makes an object for each definition of a function with objects that are defined twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function in, the same with each allocation moved into the innermost body that holds all of its uses out."""
+"""Moves each allocation of a function into the innermost body that holds all of its uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function in, the same with each buffer that serves unrelated values one after the other split into several out."""
+"""Splits each buffer of a function that serves unrelated values one after the other into several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function in, the same with loops that are to be unrolled written out iteration by iteration out."""
+"""Writes out the loops of a function that are to be unrolled, iteration by iteration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function whose dims are at least 1 in, the same function for dims that may be 0 out."""
+"""Makes of a function whose dims are at least 1 the same function for dims that may be 0."""
 
 from __future__ import annotations
 

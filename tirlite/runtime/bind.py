@@ -1,4 +1,4 @@
-"""The arguments of a call in, checked; what the kernel takes and what the caller gets back out."""
+"""Checks the arguments of a call, and makes of them what the kernel takes and what the caller gets back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel knows of its parameters in, how a call of it is written out, as `inspect.Signature`, for editors."""
+"""Tells editors, as `inspect.Signature`, how a call of a kernel is written, from what it knows of its parameters."""
 
 from __future__ import annotations
 

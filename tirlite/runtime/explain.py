@@ -1,4 +1,4 @@
-"""An argument that does not fit its parameter in, the message that says why out: the slow side of binding."""
+"""Makes the message that says why an argument does not fit its parameter: the slow side of binding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The extents of a parameter in, an error for those that the shape of an array cannot be checked against out."""
+"""Raises an error for those extents of a parameter that the shape of an array cannot be checked against."""
 
 from __future__ import annotations
 

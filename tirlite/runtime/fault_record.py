@@ -1,4 +1,4 @@
-"""The address of a record that a kernel left when it stopped in, the message out; the record is freed."""
+"""Makes the message from the record, given by its address, that a kernel left when it stopped, and frees the record."""
 
 from __future__ import annotations
 

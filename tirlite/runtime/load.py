@@ -1,4 +1,4 @@
-"""Object code in, C functions of this process that Python can call out."""
+"""Loads object code into this process, as C functions that Python can call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing in, the address of the function that runs parallel loops out: the process's pool of worker threads."""
+"""Gives the address of the function that runs parallel loops: the process's pool of worker threads."""
 
 from __future__ import annotations
 

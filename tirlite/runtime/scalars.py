@@ -1,4 +1,4 @@
-"""A scalar parameter and what the caller gave for it in, the number that the kernel gets out."""
+"""Makes the number that the kernel gets for a scalar parameter from what the caller gave for it."""
 
 from __future__ import annotations
 

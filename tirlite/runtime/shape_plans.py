@@ -1,4 +1,4 @@
-"""A checked call in, the plan for its shape out: an array of i64 that the kernel takes as its hidden last argument.
+"""Gives the plan for the shape of a checked call: an array of i64 that the kernel takes as its hidden last argument.
 
 Who makes the plans is told at the start. Each is checked against what the compiled function itself demands of it, and
 kept for the next call with the same values.

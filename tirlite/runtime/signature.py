@@ -1,4 +1,4 @@
-"""A function in, what its callers must know of each parameter out."""
+"""Tells what the callers of a function must know of each parameter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function, a parameter or a shape in, how messages and `inspect` show it out."""
+"""Writes a function, a parameter or a shape as messages and `inspect` show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extents and the numbers that they are in, the dims that follow from these out: `h + 2` is 9, so `h` is 7."""
+"""Solves for the dims that follow from extents and the numbers that they are: `h + 2` is 9, so `h` is 7."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A number of bytes in, memory for the temporaries of one call out, which is used again by later calls."""
+"""Gives memory of a number of bytes for the temporaries of one call, which is used again by later calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function in, the parameters that it may write out."""
+"""Tells which parameters a function may write."""
 
 from __future__ import annotations
 

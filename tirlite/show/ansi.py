@@ -1,4 +1,4 @@
-"""Styled text in, text for a terminal out: with colours where the terminal has them and nobody has refused them."""
+"""Writes styled text for a terminal: with colours where the terminal has them and nobody has refused them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines in which stretches are framed in, the lines without frames and a line of carets under each stretch out."""
+"""Takes the frames around stretches out of lines, and puts a line of carets under each stretch instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts of rectangles over time: a chart in, text out. For pictures see `svg`."""
+"""Draws charts of rectangles over time as text. For pictures see `svg`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rectangles on a grid: rectangles in, how much of each cell they cover out. For more of them than the eye divides."""
+"""Tells how much of each cell of a grid rectangles cover. For more of them than the eye divides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The environment variables that tirlite heeds, in one place: what is set in, what it asks for out.
+"""Tells what the environment variables that tirlite heeds ask for, all in one place.
 
 NO_COLOR (https://no-color.org) and FORCE_COLOR (https://force-color.org) count when they are set to anything but
 nothing; of both, NO_COLOR wins. TIRLITE_FULL_TRACEBACK=1 shows the frames inside of tirlite too.

@@ -1,4 +1,4 @@
-"""Styled text in, HTML out that stands alone: escaped, styled in place, for light and dark pages alike."""
+"""Writes styled text as HTML that stands alone: escaped, styled in place, for light and dark pages alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fragments of HTML in, one whole page out that needs nothing else."""
+"""Makes one whole page of fragments of HTML, which needs nothing else."""
 
 from __future__ import annotations
 

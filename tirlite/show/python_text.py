@@ -1,4 +1,4 @@
-"""Python source in, styled text out. Takes fragments and outlines as they are: nothing has to parse."""
+"""Makes styled text of Python source. Takes fragments and outlines as they are: nothing has to parse."""
 
 from __future__ import annotations
 

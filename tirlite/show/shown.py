@@ -1,4 +1,4 @@
-"""Any value in, its text for a message out, also where Python refuses to write it."""
+"""Writes any value as text for a message, also where Python refuses to write it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts as pictures: a chart in, SVG out, of a size that does not grow with the number of rectangles."""
+"""Draws charts as pictures: as SVG of a size that does not grow with the number of rectangles."""
 
 from __future__ import annotations
 

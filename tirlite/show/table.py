@@ -1,4 +1,4 @@
-"""Tables of text: a heading and rows of values in, aligned lines out."""
+"""Writes tables as text: a heading and rows of values in aligned lines."""
 
 from __future__ import annotations
 

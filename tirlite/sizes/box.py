@@ -1,4 +1,4 @@
-"""A sum and the bounds of its factors in, a lower bound of the sum out.
+"""Finds a lower bound of a sum from the bounds of its factors.
 
 Each factor is taken as a variable of its own that may stand anywhere in its bounds. Moved to start at 0, a sum without
 negative coefficients is least at 0; a negative coefficient is made up for from the width of a factor. Mixed signs are

@@ -1,4 +1,4 @@
-"""Two sizes in, a proof that one is at most the other out, by cases: the last resort of checks.
+"""Proves by cases that one size is at most another: the last resort of checks.
 
 A storage is as large as the largest of what it holds, and `b` is at most `max(a, b, c)` whatever maxima stand within
 `b`: each operand is tried by itself. What holds of integers alone, as `n <= 4 * max(2 * n - 1, 0)` from 0 on, no bound

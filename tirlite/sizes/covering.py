@@ -1,4 +1,4 @@
-"""A sum with many unrelated dims in, a lower bound out: each negative term is covered by a positive one of its own.
+"""Bounds a sum with many unrelated dims from below: each negative term is covered by a positive one of its own.
 
 That is how a slot in a row of many ends where the row ends, or before: the slot's term covers it, whatever the others
 are. Each cover is a small proof about few dims, where a search through the whole sum would try all ways to bound all

@@ -1,4 +1,4 @@
-"""Dims: a name and facts in, a symbol that stands for an integer out."""
+"""Makes dims: symbols with a name and facts that stand for integers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes and values for their dims in, numbers or other sizes out."""
+"""Evaluates sizes at values for their dims, to numbers or to other sizes."""
 
 from __future__ import annotations
 

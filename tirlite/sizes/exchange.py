@@ -1,4 +1,4 @@
-"""Sizes in, sympy expressions out, and back. sympy is loaded by the first call that needs it, and nowhere else."""
+"""Converts sizes to sympy expressions and back. sympy is loaded by the first call that needs it, and nowhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes in, their maximum or minimum out, with what is proved not to matter left out."""
+"""Forms the maximum or minimum of sizes, with what is proved not to matter left out."""
 
 from __future__ import annotations
 

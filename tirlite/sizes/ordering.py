@@ -1,4 +1,4 @@
-"""A sum over factors in, a lower bound out that is found by telling apart which of two factors is the greater one.
+"""Finds a lower bound of a sum over factors by telling apart which of two factors is the greater one.
 
 `n*n - 2*n*m + m*m` falls and rises with either factor; with `n = m + d` it is `d*d`.
 """

@@ -1,4 +1,4 @@
-"""Symbolic sizes: ints, atoms and sums in, sums in normal form out.
+"""Makes symbolic sizes of ints, atoms and sums: sums in normal form.
 
 A size is an int, or a `Poly`: a sum of integer multiples of products of atoms. An atom is a dim, or a form that is no
 polynomial (a quotient, a remainder, a maximum). Equal sums have equal normal forms, so sizes are compared by value.

@@ -1,4 +1,4 @@
-"""Sizes in, proofs and bounds out, under the facts of the dims.
+"""Finds proofs about sizes and bounds of them, under the facts of the dims.
 
 An answer holds for all values of the dims at which the sizes are defined (do not divide by 0), or is UNKNOWN.
 """

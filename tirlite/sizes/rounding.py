@@ -1,4 +1,4 @@
-"""Sizes in, the same sizes rounded up to whole pieces out."""
+"""Rounds sizes up to whole pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sum of atoms in, the best lower bound out that a bounded search finds.
+"""Gives the best lower bound of a sum of atoms that a bounded search finds.
 
 Atoms are first taken as independent variables in their bounds (`box`). Where that is not enough they are replaced, one
 at a time, by simpler sizes that bound them, or by each of the sizes that they may equal.

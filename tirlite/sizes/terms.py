@@ -1,4 +1,4 @@
-"""Sums of products as dictionaries: {product: coefficient} in, {product: coefficient} out.
+"""Calculates with sums of products as dictionaries {product: coefficient}.
 
 A product is a tuple of factors in the order of their `ident`, repeated for powers; `()` is the constant term.
 No coefficient is 0.

@@ -1,4 +1,4 @@
-"""Cells of a search in, the same cells some nodes later out: the search compiled to native code."""
+"""Advances the cells of a search by some nodes: the search compiled to native code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A search engine that compiles itself when that pays: cells in, the same cells some nodes later out."""
+"""Advances the cells of a search by some nodes, with an engine that compiles itself when that pays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan with symbolic offsets in, a native function from the values of its dims to all offsets out."""
+"""Makes of a plan with symbolic offsets a native function from the values of its dims to all offsets."""
 
 from __future__ import annotations
 

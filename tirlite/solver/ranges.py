@@ -1,4 +1,4 @@
-"""Straight-line arithmetic and ranges of its names in, the largest number that any step of it can be out."""
+"""Finds the largest number that any step of straight-line arithmetic can be, from the ranges of its names."""
 
 from __future__ import annotations
 

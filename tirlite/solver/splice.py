@@ -1,4 +1,4 @@
-"""Procedures over cells in, the text of one kernel out: every call replaced by the body of what it calls.
+"""Writes procedures over cells as the text of one kernel: every call replaced by the body of what it calls.
 
 The procedures take the cells and integers, return nothing, and use what Python and the kernel language have in common.
 """

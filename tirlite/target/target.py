@@ -1,4 +1,4 @@
-"""A Target: a machine's workers, and its memories beyond the ordinary one. Values in, a frozen description out."""
+"""Describes a Target by frozen values: a machine's workers, and its memories beyond the ordinary one."""
 
 from __future__ import annotations
 

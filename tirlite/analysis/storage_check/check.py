@@ -1,4 +1,4 @@
-"""An original function and its rewritten form in, Ok or what is wrong out.
+"""Checks the rewritten form of a function against the original: gives Ok or what is wrong.
 
 The rewritten program is right if each load reads what the original one would have read. Each buffer of the original is
 traced to the bytes that it takes now, and for each two that may meet on the same bytes, all paths through the program

@@ -1,4 +1,4 @@
-"""Two residents of the same bytes in, the read of one that may give what was written to the other out.
+"""Finds the read of one of two residents of the same bytes that may give what was written to the other.
 
 Along each path through the program the victim is fresh (not written since it was declared), holds what was written to
 it, or is clobbered: the rival was written since. A stretch of the program is a map from the state before it to the

@@ -1,4 +1,4 @@
-"""A proof of a pair in place and what the check saw of the two in, whether the proof may be counted on out.
+"""Tells whether a proof of a pair in place may be counted on, from what the check saw of the two.
 
 A proof is counted on if it spoke of all that happens to the two in the statement at which they meet, in the order in
 which it happens. What it claims, that no access to the source comes after a write of the destination to its bytes, is

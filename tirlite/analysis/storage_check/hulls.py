@@ -1,4 +1,4 @@
-"""A resident in, the stretch of the program during which it may hold something that is still read out."""
+"""Finds the stretch of the program during which a resident may hold something that is still read."""
 
 from __future__ import annotations
 

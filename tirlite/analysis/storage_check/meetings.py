@@ -1,4 +1,4 @@
-"""Residents with bytes and hulls in, the pairs that may meet out: at one time, and not proved to lie apart.
+"""Finds the pairs of residents that may meet, by their bytes and hulls: at one time, and not proved to lie apart.
 
 Where each is gone before the next one comes, there is nothing to compare. Else time is swept once. Those that are there
 stand in a chain by their bytes, each proved to end where the next begins or before, so a newcomer is compared with its

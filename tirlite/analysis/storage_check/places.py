@@ -1,4 +1,4 @@
-"""Roots and their residents in, the bytes of each resident out: inside its root, aligned, in the right memory."""
+"""Finds the bytes of each resident of a root: inside its root, aligned, in the right memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two residents in place of one another in, an access that a proof of them got wrong out, found by trying.
+"""Finds, by trying, an access that a proof of two residents in place of one another got wrong.
 
 At some sizes that the facts of the dims allow, and in some iterations of the loops, it is worked out which bytes are
 written and used, and when: an instance of the destination's writes before one of the source's uses, at the same byte,

@@ -1,4 +1,4 @@
-"""A formula and operands in, its value out: a function of the module, written once and inlined where it is called."""
+"""Emits the value of a formula of operands: a function of the module, written once and inlined where it is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A math operation and its operands in, its value out: by instruction or by a formula of ours."""
+"""Emits the value of a math operation on its operands: by instruction or by a formula of ours."""
 
 from __future__ import annotations
 

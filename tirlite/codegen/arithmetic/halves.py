@@ -1,4 +1,4 @@
-"""float16 and bfloat16, which live in registers as their 16 bits: a value in, its conversion to or from f32 out.
+"""Converts float16 and bfloat16, which live in registers as their 16 bits, to and from f32.
 
 Arithmetic is done in f32 and rounded once more. For + - * / and the square root that is the same as rounding the exact
 result, as 24 digits are more than twice 11 and two. Conversions are formulas of our own: what LLVM emits for `half` and

@@ -1,4 +1,4 @@
-"""An operator or a conversion and the values of its operands in, the value of the result out."""
+"""Emits the result of an operator or a conversion from the values of its operands."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Code that checks itself: a PrimFunc in, instructions that stop at the first thing that is wrong out."""
+"""Makes code that checks itself of a PrimFunc: instructions that stop at the first thing that is wrong."""

@@ -1,4 +1,4 @@
-"""An expression in, its value out, with the checks of it written in front; and its mark, if any.
+"""Emits the value of an expression, with the checks of it written in front; and its mark, if any.
 
 Everything is evaluated in the order of the interpreter, so that the first fault is the same.
 """

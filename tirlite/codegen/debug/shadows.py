@@ -1,4 +1,4 @@
-"""A buffer in, the memory beside it out that knows who wrote each of its bytes.
+"""Makes the memory beside a buffer that knows who wrote each of its bytes.
 
 Each declaration of storage, an Allocate or a fresh View, has a number from 1 to 255, its owner. A byte of the shadow is
 the owner that wrote the byte of the buffer, or 0 for none. What another owner wrote is as good as never written: so a

@@ -1,4 +1,4 @@
-"""Statements in, their instructions with all checks out.
+"""Emits the instructions of statements with all checks.
 
 Loops of all kinds run in order, as in the interpreter. Buffers lie on the stack or on the heap, where they are
 declared, each with its shadow.

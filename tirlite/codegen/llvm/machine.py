@@ -1,4 +1,4 @@
-"""LLVM text in, object code for this machine out. llvmlite is loaded when it is first needed."""
+"""Compiles LLVM text to object code for this machine. llvmlite is loaded when it is first needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A machine's name in, the LLVM text of the pool of worker threads that parallel loops run on out.
+"""Writes the LLVM text of the pool of worker threads that parallel loops run on, for a machine given by name.
 
 `tirlite.fork_join(task, closure, count, workers, chunks)` cuts `count` iterations into `chunks` of almost equal length
 and runs `task(closure, first, end, worker)` on each, in the calling thread, which is worker 0, and in threads that wait

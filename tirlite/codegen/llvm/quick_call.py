@@ -1,4 +1,4 @@
-"""The offsets in an array object in, the LLVM text of the function that checks arrays and calls a kernel out.
+"""Writes the LLVM text of the function that checks arrays and calls a kernel, from the offsets in an array object.
 
 `tirlite_quick(self, args, count)` is what Python calls (METH_FASTCALL): `self` is a bytes object that describes the
 parameters of one kernel, see `runtime.quick`, and `args` are array objects. It looks at their types, flags and shapes

@@ -1,4 +1,4 @@
-"""Typed values and the names of instructions in, the text of LLVM functions out."""
+"""Writes the text of LLVM functions from typed values and the names of instructions."""
 
 from __future__ import annotations
 

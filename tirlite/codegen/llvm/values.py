@@ -1,4 +1,4 @@
-"""A type or a constant of the IR in, its spelling in LLVM's assembly out; and the typed operands of instructions.
+"""Spells types and constants of the IR in LLVM's assembly, and defines the typed operands of instructions.
 
 A bool is `i1` in registers and `i8`, 0 or 1, in memory. A float16 or bfloat16 is an `i16` that holds its bits.
 """

@@ -1,4 +1,4 @@
-"""The storage problem of a lowered graph in, GraphPlanMemory's answer to it out."""
+"""Solves the storage problem of a lowered graph as GraphPlanMemory does."""
 
 from __future__ import annotations
 

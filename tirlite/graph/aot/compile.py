@@ -1,4 +1,4 @@
-"""A function of operators in, a CompiledGraph out: one native function, called on NumPy arrays."""
+"""Compiles a function of operators to a CompiledGraph: one native function, called on NumPy arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program in, the calls whose value is known already out: those of constants alone."""
+"""Computes the calls of a program whose value is known already: those of constants alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program in, the tensors between its operators that can be kept for a look at them out."""
+"""Finds the tensors between the operators of a program that can be kept for a look at them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function of operators in, one function of the IR out: an allocation for each tensor, a call for each operator.
+"""Lowers a function of operators to one of the IR: an allocation for each tensor, a call for each operator.
 
 Results go straight into the outputs; reshapes are views; a parameter or constant that is returned is copied. Source:
 the AOT lowering of TVM's Relay, with branches, symbolic shapes and views beyond it.

@@ -1,4 +1,4 @@
-"""Names of a graph in, names of parameters out: identifiers, each once."""
+"""Makes names of parameters from the names of a graph: identifiers, each once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call of an operator in, the function of the IR that computes it out; equal calls share one function."""
+"""Makes the function of the IR that computes a call of an operator; equal calls share one function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes of an operator's tensors in, the same sizes over dims that each stand alone as an extent somewhere out.
+"""Rewrites the sizes of an operator's tensors over dims that each stand alone as an extent somewhere.
 
 A function binds its dims by the extents of its arguments, and only an extent that is a dim by itself binds it. Where
 `x` is `f32[n + 1]` and no other tensor has the extent n, the operator's function gets a dim for n + 1, and n is that

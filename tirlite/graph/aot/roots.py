@@ -1,4 +1,4 @@
-"""A program in, who computes each tensor of a value out: through Lets, tuples, projections, and views."""
+"""Tells who computes each tensor of a value in a program: through Lets, tuples, projections, and views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs, constants and operators in, a validated function out: the way to build a graph by hand.
+"""Builds a validated function of inputs, constants and operators: the way to build a graph by hand.
 
 g = Builder("net")
 x = g.input("x", tl.f32[n, 64])

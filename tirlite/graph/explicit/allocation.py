@@ -1,4 +1,4 @@
-"""A function in, an executable out in which each tensor has a storage and operators write where they are told."""
+"""Makes a function an executable in which each tensor has a storage and operators write where they are told."""
 
 from __future__ import annotations
 

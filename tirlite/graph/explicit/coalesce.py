@@ -1,4 +1,4 @@
-"""StorageCoalesce: an executable in, the same one with one storage for each scope and element type out.
+"""StorageCoalesce gives an executable one storage for each scope and element type.
 
 Source: the memory planner of TVM's Relay VM. Its author meant to overlap storages within a region later: here any other
 strategy of the planner does that.

@@ -1,4 +1,4 @@
-"""Routines and arrays in, what the last routine computes out: the instructions are carried out one after the other."""
+"""Runs the last of some routines on arrays: the instructions are carried out one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A routine in, its storages out: the scope of each, when it is needed, and its size if that is known at entry.
+"""Finds the storages of a routine: the scope of each, when it is needed, and its size if that is known at entry.
 
 Time counts the instructions that touch tensors, in program order, the then-branch before the other one. A storage lives
 from the first touch of a tensor on it to the last one; those of the results live to the end of the routine.

@@ -1,4 +1,4 @@
-"""LiftConst: an executable in, the same one with the constants of each routine at its top out."""
+"""LiftConst moves the constants of each routine of an executable to its top."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routines in, their text out: one line for each instruction.
+"""Prints routines as text: one line for each instruction.
 
 def net(x: f32[n, 4]) -> tanh:
     storage_0 = alloc_storage(size=16*n, alignment=64, dtype=f32, device=0)

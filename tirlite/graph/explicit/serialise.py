@@ -1,4 +1,4 @@
-"""Routines in, JSON text out, and back."""
+"""Writes routines as JSON text, and reads them back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes, element types and attributes of operators in, values for JSON out, and back."""
+"""Turns sizes, element types and attributes of operators into values for JSON, and back."""
 
 from __future__ import annotations
 

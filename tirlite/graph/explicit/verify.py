@@ -1,4 +1,4 @@
-"""Routines in, nothing out, or an error that names what is used where it has no value."""
+"""Checks routines, and raises an error that names what is used where it has no value."""
 
 from __future__ import annotations
 

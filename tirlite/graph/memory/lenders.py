@@ -1,4 +1,4 @@
-"""A call in, the operands whose place its result may take out, if nobody needs them any more."""
+"""Finds the operands of a call whose place its result may take, if nobody needs them any more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tensors of a program in, the points in time at which each is needed out.
+"""Finds the points in time at which each tensor of a program is needed.
 
 Time counts the calls in program order; an If takes one point for its decision, and each branch one for the copies at
 its end. A tensor lives from where it is written to its last use on each path: what only one branch needs does not live

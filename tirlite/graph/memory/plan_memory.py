@@ -1,4 +1,4 @@
-"""GraphPlanMemory: a function in, the storage of each of its expressions out."""
+"""GraphPlanMemory plans the storage of each expression of a function."""
 
 from __future__ import annotations
 

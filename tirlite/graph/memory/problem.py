@@ -1,4 +1,4 @@
-"""A function in, the problem of placing its tensors out."""
+"""States the problem of placing the tensors of a function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program and its tensors in, a storage for each tensor out: the walk of GraphPlanMemory.
+"""Gives each tensor of a program a storage: the walk of GraphPlanMemory.
 
 Source: Relay, graph_mem_alloca.cc; branches and symbolic sizes are ours.
 """

@@ -1,4 +1,4 @@
-"""A program in, the tensors that need storage out: which expression stands for which of them.
+"""Finds the tensors of a program that need storage: which expression stands for which of them.
 
 A parameter, a constant and a call have tensors of their own. A Let is an alias, a tuple joins the tensors of its
 fields, a projection picks among them. An If has tensors of its own too; where the result of a branch is computed in

@@ -1,4 +1,4 @@
-"""The AttributeProtos of a node in, their values by name out."""
+"""Reads the values of a node's AttributeProtos, by name."""
 
 from __future__ import annotations
 

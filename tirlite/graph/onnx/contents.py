@@ -1,4 +1,4 @@
-"""A value of a graph in, its elements out, where they are known before a run: constants, and integers made of dims."""
+"""Tells the elements of a graph's value where they are known before a run: constants, and integers made of dims."""
 
 from __future__ import annotations
 

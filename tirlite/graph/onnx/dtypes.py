@@ -1,4 +1,4 @@
-"""ONNX's numbers of element types in, element types out."""
+"""Maps ONNX's numbers of element types to element types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An equation of Einsum and its operands in, the product as transpositions, products of matrices and sums out."""
+"""Writes the product of an equation of Einsum as transpositions, products of matrices and sums of its operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extents that an operator demands to be equal in, the dim of a model that must be something else out.
+"""Finds the dim of a model that must be something else, by the extents that an operator demands to be equal.
 
 Exporters name an extent at each input anew, or not at all: `x` of `[batch, 8]` and `state` of `[state_0, 8]`. What
 operators demand of them says more.

@@ -1,4 +1,4 @@
-"""A value of a graph in, the same value with all that is known before a run computed out: constants, and shapes.
+"""Computes all of a graph's value that is known before a run: constants, and shapes.
 
 Operators of constants are computed by their reference meaning. Those of integers that depend on dims are computed on
 sizes: what models do with the results of Shape.

@@ -1,4 +1,4 @@
-"""A way to resample an axis in, the matrix of weights that does it out: for what has no kernel of its own."""
+"""Makes the matrix of weights that resamples an axis in a given way: for what has no kernel of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An operator and operands of sizes in, its results on sizes out: the arithmetic that models do with shapes."""
+"""Computes the results of an operator on operands of sizes: the arithmetic that models do with shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node in, the function by which the standard defines its operator out: for operators without an importer."""
+"""Finds the function by which the standard defines the operator of a node: for operators without an importer."""
 
 from __future__ import annotations
 

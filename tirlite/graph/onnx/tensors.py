@@ -1,4 +1,4 @@
-"""A TensorProto in, its elements as a constant of a graph out: sizes, lengths and places are checked before reading."""
+"""Reads a TensorProto as a constant of a graph: sizes, lengths and places are checked before reading."""
 
 from __future__ import annotations
 

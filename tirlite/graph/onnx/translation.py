@@ -1,4 +1,4 @@
-"""Nodes of a model in, values of a graph out: each node by the importer of its operator, in the model's order."""
+"""Translates nodes of a model to values of a graph: each by the importer of its operator, in the model's order."""
 
 from __future__ import annotations
 

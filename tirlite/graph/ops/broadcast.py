@@ -1,4 +1,4 @@
-"""Shapes in, the shape that they broadcast to out, as NumPy does it; extents may be symbolic."""
+"""Computes the shape that shapes broadcast to, as NumPy does it; extents may be symbolic."""
 
 from __future__ import annotations
 

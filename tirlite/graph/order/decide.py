@@ -1,4 +1,4 @@
-"""Tasks and a number of bytes in, an order that never needs more out, or that there is none.
+"""Finds an order of tasks that never needs more than a number of bytes, or tells that there is none.
 
 Orders are made from both ends. A chain of tasks that can run now within the bound, and leaves no more bytes alive than
 there are, runs at once: in any order that is within the bound it may as well come first, since the more tasks have run,

@@ -1,4 +1,4 @@
-"""A program in, the same with its operators in the order that takes the least memory out."""
+"""Puts the operators of a program in the order that takes the least memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks in, an order of them with the smallest peak out.
+"""Finds an order of tasks with the smallest peak.
 
 A beam search finds a good order of each stretch. Then one is asked for that is better, until there is none.
 """

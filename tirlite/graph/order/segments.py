@@ -1,4 +1,4 @@
-"""Tasks of a stretch in, groups of them out that some best order runs without a break.
+"""Groups the tasks of a stretch that some best order runs without a break.
 
 A chain is a row of tasks in which each is the only one behind the one before it, and that one the only one before it.
 The hill of a group is where it needs most. A group holds together if the chain has no fewer bytes alive between its

@@ -1,4 +1,4 @@
-"""Tasks in, the stretches between those that every order runs at the same place out."""
+"""Splits tasks into the stretches between those that every order runs at the same place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form of a meaning: attributes and arrays in, an array or several out.
+"""Defines the form of a meaning: it takes attributes and arrays, and gives an array or several.
 
 The attributes hold integers, no dims. Elements of half precision come as f32 and are rounded by the caller; all others
 come and leave in their own type.

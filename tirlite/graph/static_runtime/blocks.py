@@ -1,4 +1,4 @@
-"""A node list in, what carries it out: each node in turn, on the memory that the list's planner gives."""
+"""Carries out a node list: each node in turn, on the memory that the list's planner gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What debugging looks at: a node and its tensors in, nothing out, or an error that names the operator."""
+"""Checks a node and its tensors for debugging, and raises an error that names the operator where they are wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function in, a list of nodes out: operators over registers, with the lists of its branches inside."""
+"""Turns a function into a list of nodes: operators over registers, with the lists of its branches inside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory planner of a node list: the sizes that its values had in, one buffer for each run out.
+"""Plans the memory of a node list: one buffer for each run, from the sizes that its values had.
 
 Source: the memory planner of PyTorch's static runtime.
 """

@@ -1,4 +1,4 @@
-"""A node list in, what is known of the memory of its values out: who owns them, and how long they are needed."""
+"""Tells what is known of the memory of a node list's values: who owns them, and how long they are needed."""
 
 from __future__ import annotations
 

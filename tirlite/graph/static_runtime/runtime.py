@@ -1,4 +1,4 @@
-"""A function in, a runtime out that carries out its nodes one after the other, on memory that it learns to need."""
+"""Makes a function's runtime, which carries out its nodes one after the other, on memory that it learns to need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The elementary functions, as formulas of f64: an operation in, its formula out.
+"""Gives the formula of each operation that is an elementary function, as a formula of f64.
 
 The interpreter and the compiled code both carry these out, so that they agree to the last bit, scalar or vector.
 """

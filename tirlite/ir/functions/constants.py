@@ -1,5 +1,5 @@
-"""The names of constants in, their values as exact fractions out, to far more digits than any type holds; and their
-splitting into floats."""
+"""Gives the values of named constants as exact fractions, to far more digits than any type holds, and splits them into
+floats."""
 
 from __future__ import annotations
 

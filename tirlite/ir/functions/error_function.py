@@ -1,4 +1,4 @@
-"""erf: a Term in, a Term of its type out; from 1/2 on by a table and a series."""
+"""Computes erf of a Term, as a Term of its type; from 1/2 on by a table and a series."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""exp and what is made of it: exp2, expm1, sinh, cosh, tanh, sigmoid. An f64 Term in, an f64 Term out."""
+"""Computes exp and what is made of it (exp2, expm1, sinh, cosh, tanh, sigmoid) of an f64 Term, as an f64 Term."""
 
 from __future__ import annotations
 

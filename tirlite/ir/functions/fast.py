@@ -1,4 +1,4 @@
-"""Exponentials, logarithms and erf at up to 4 ULP: a Term of f32 or f64 in, one of its type out, all in that type.
+"""Computes exponentials, logarithms and erf of a Term of f32 or f64 at up to 4 ULP, all in the type of the Term.
 
 What the exact functions do more is to carry the error of each step along, or to go by way of f64. Infinities, nan,
 denormals and signed zeros are as there.

@@ -1,4 +1,4 @@
-"""Trigonometric functions and their inverses at up to 4 ULP: a Term of f32 or f64 in, one of its type out.
+"""Computes trigonometric functions and their inverses at up to 4 ULP, of a Term of f32 or f64, as one of its type.
 
 sin, cos and tan are right for arguments up to `LARGEST` in size, and take larger ones for 0: reducing those exactly is
 most of what the exact functions do. Source of the reduction: W. J. Cody, W. Waite, Software manual for the elementary

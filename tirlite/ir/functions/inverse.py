@@ -1,4 +1,4 @@
-"""asin, acos, atan and atan2. f64 Terms in, an f64 Term out."""
+"""Computes asin, acos, atan and atan2 of f64 Terms, as an f64 Term."""
 
 from __future__ import annotations
 

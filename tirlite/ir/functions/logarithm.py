@@ -1,4 +1,4 @@
-"""log, log2, log10, log1p and pow. f64 Terms in, an f64 Term out."""
+"""Computes log, log2, log10, log1p and pow of f64 Terms, as an f64 Term."""
 
 from __future__ import annotations
 

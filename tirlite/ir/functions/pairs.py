@@ -1,4 +1,4 @@
-"""Sums and products of f64 in, pairs out whose sum is the result to about twice as many digits.
+"""Computes sums and products of f64 as pairs whose sum is the result to about twice as many digits.
 
 Source: T. J. Dekker, A floating-point technique for extending the available precision, 1971.
 """

@@ -1,4 +1,4 @@
-"""rsqrt: an f64 Term in, an f64 Term out."""
+"""Computes rsqrt of an f64 Term, as an f64 Term."""
 
 from __future__ import annotations
 

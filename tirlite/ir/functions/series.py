@@ -1,4 +1,4 @@
-"""The series of a function in, a short polynomial near to it out, by economisation: what it costs stands in no table.
+"""Makes a short polynomial near to a function from its series, by economisation: what it costs stands in no table.
 
 A power series that is cut off errs most at the ends of its interval. Written in Chebyshev polynomials, its last terms
 can be left out at an error that is the least possible but for a few percent.

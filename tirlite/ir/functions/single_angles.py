@@ -1,4 +1,4 @@
-"""sin, cos, tan and their inverses, for f32 alone. An f32 Term in, an f32 Term out; all is computed in f64.
+"""Computes sin, cos, tan and their inverses of an f32 Term, as an f32 Term, for f32 alone; all is computed in f64.
 
 Source of the reduction: M. Payne, R. Hanek, Radian reduction for trigonometric functions, 1983.
 """

@@ -1,4 +1,4 @@
-"""An operation and a type in, the formula that computes it out."""
+"""Gives the formula that computes an operation on a type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sin, cos and tan. An f64 Term in, an f64 Term out.
+"""Computes sin, cos and tan of an f64 Term, as an f64 Term.
 
 Every argument, however large, is reduced in the same way: its product with those digits of 2 / pi that matter to it.
 Source: M. Payne, R. Hanek, Radian reduction for trigonometric functions, 1983.

@@ -1,1 +1,1 @@
-"""Packing: byte offsets for blocks of one memory, by heuristics. Blocks in, offsets out."""
+"""Packing: finds byte offsets for blocks of one memory, by heuristics."""

@@ -1,4 +1,4 @@
-"""Arenas: the requests of one memory in, offsets in one stretch of storage out, pairs in place where that helps."""
+"""Places the requests of one memory in an arena, one stretch of storage, with pairs in place where that helps."""
 
 from __future__ import annotations
 

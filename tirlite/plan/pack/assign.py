@@ -1,4 +1,4 @@
-"""Assignment: a problem in, the memory that each of its requests goes to out."""
+"""Assigns each request of a problem to the memory that it goes to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks: what is placed as one, at one offset. Lifetimes and bytes in, sections of time and what lives in them out."""
+"""Defines blocks, what is placed as one, at one offset, and finds sections of time and what lives in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""First fit: blocks and an order in, offsets out. Each block takes the lowest room between those placed before it."""
+"""Packs blocks by first fit: in an order, each takes the lowest room between those placed before it."""
 
 from __future__ import annotations
 

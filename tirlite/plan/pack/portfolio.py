@@ -1,4 +1,4 @@
-"""The portfolio: blocks and a budget in, the best offsets out that several heuristics and their improvement find."""
+"""Packs blocks within a budget by a portfolio: the best offsets that several heuristics and their improvement find."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Skyline: blocks and their ranks in, offsets out. The lowest place is filled next, by the block that is pressed most.
+"""Packs blocks by skyline and ranks: the lowest place is filled next, by the block that is pressed most.
 
 Each block rests on what was placed before it, or on the ground; what lies below the skyline is not looked at again.
 """

@@ -1,4 +1,4 @@
-"""The sweep: many blocks in, offsets out, in order of time, as an allocator would that knows all lifetimes.
+"""Packs many blocks by a sweep, in order of time, as an allocator would that knows all lifetimes.
 
 Cost: O(n log n). Each block takes one of the tightest holes between those that live when it is born, beside a block
 that dies when it does, so that they leave one large hole behind.

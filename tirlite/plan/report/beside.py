@@ -1,4 +1,4 @@
-"""Two plans in, their charts side by side out: before and after, to one scale."""
+"""Draws the charts of two plans side by side: before and after, to one scale."""
 
 from __future__ import annotations
 

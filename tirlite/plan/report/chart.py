@@ -1,4 +1,4 @@
-"""A layout as rectangles: offsets over time in, a chart out."""
+"""Draws a layout as a chart of rectangles: offsets over time."""
 
 from __future__ import annotations
 

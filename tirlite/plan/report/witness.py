@@ -1,4 +1,4 @@
-"""Proof that no plan fits: a problem in, the time at which too much is live out."""
+"""Proves that no plan fits a problem: finds the time at which too much is live."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search itself, some nodes at a time: cells in, cells out.
+"""Advances the search itself, some nodes at a time, in its cells.
 
 Source: branching on what lies lowest, as in MiniMalloc (Moffitt, ASPLOS 2023), made binary (a buffer rests here, or on
 something placed later), so that decisions far apart in time do not depend on each other; conflict-directed

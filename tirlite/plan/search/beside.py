@@ -1,4 +1,4 @@
-"""Searches beside each other: starts in their order of preference in, the outcomes that one thread would have had out.
+"""Runs searches beside each other, in their order of preference, with the outcomes that one thread would have had.
 
 All are begun as soon as a thread is free. What comes behind the first that ends is given up and counts for nothing, so
 that nobody can tell from the answer how many threads there were.

@@ -1,4 +1,4 @@
-"""A graph in, as rows of bits; its maximal cliques out, as bits, those first that begin with what weighs most.
+"""Lists, as bits, the maximal cliques of a graph of rows of bits, those first that begin with what weighs most.
 
 Source: Bron and Kerbosch (1973), with the pivot of Tomita, Tanaka and Takahashi (2006).
 """

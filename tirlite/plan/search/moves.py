@@ -1,4 +1,4 @@
-"""The moves of the search: choose a buffer, place it, block it, take both back. Cells in, changed cells out."""
+"""Makes the moves of the search in its cells: chooses a buffer, places it, blocks it, takes both back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that say where things lie in, what is wrong with them out: the check of a plan for one shape.
+"""Checks a plan for one shape: tells what is wrong with the numbers that say where things lie.
 
 It shares no code with those who choose the numbers. What may be live together is worked out once, and each new set of
 numbers is looked at in time that grows with the sum of the rows.

@@ -1,4 +1,4 @@
-"""Hands out slots by best fit, in order of time or the largest first: items in, slots out.
+"""Hands out slots to items by best fit, in order of time or the largest first.
 
 Items are what the algorithms place: requests, or the slots of another plan, with a value in bytes.
 """

@@ -1,4 +1,4 @@
-"""Strategy `auto`: a problem in, a plan out that is as good as a fraction of a second of work makes it."""
+"""Strategy `auto` makes a plan as good as a fraction of a second of work makes it."""
 
 from __future__ import annotations
 

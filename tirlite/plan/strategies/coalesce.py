@@ -1,4 +1,4 @@
-"""Strategy `coalesce`: a region for each memory and element type; nothing overlaps. A problem in, a plan out.
+"""Strategy `coalesce` plans a region for each memory and element type; nothing overlaps.
 
 Source: StorageCoalesce of TVM's Relay VM, which sums the sizes of a block's storages, each rounded up to its alignment.
 """

@@ -1,4 +1,4 @@
-"""Strategy `group`: a tensor takes the group that was freed last. A problem in, a plan of groups in one buffer out.
+"""Strategy `group` plans groups in one buffer: a tensor takes the group that was freed last.
 
 Source: the memory planner of PyTorch's static runtime.
 """

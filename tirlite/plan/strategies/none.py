@@ -1,4 +1,4 @@
-"""Strategy `none`: storage of its own for every request. Requests of one memory in, slots out."""
+"""Strategy `none` gives every request of one memory a slot of its own."""
 
 from __future__ import annotations
 

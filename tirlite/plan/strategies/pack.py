@@ -1,4 +1,4 @@
-"""Strategy `pack`: byte offsets in one arena for each memory. A problem in, the best plan that heuristics find out."""
+"""Strategy `pack` plans byte offsets in one arena for each memory, as well as heuristics can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strategy `per_shape` on a problem that has one shape alone. A problem in, a plan for it out."""
+"""Strategy `per_shape` makes a plan for a problem that has one shape alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strategy `share`: whole slots, the best of several ways to share them. Requests of one memory in, slots out."""
+"""Strategy `share` hands out whole slots to requests of one memory, by the best of several ways to share them."""
 
 from __future__ import annotations
 

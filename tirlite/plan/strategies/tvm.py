@@ -1,4 +1,4 @@
-"""Strategy `tvm`: the planner of TVM's StorageRewrite, the baseline. Requests of one memory in, slots out.
+"""Strategy `tvm` hands out slots to requests of one memory as the planner of TVM's StorageRewrite, the baseline.
 
 Source: TVM, storage_rewrite.cc, as it is today: since 2017 slots grow, room is for any kind, and pairs go in place.
 """

@@ -1,4 +1,4 @@
-"""Lifetimes as CSV: a file of one buffer a line in, a Problem out.
+"""Reads lifetimes from CSV: makes a Problem of a file of one buffer a line.
 
 The format is that of MiniMalloc (Moffitt, ASPLOS 2023): columns `id,lower,upper,size` in any order, and optionally
 `alignment`, `gaps` (stretches `lower-upper` in which the buffer is not live, with spaces between) and `offset` (where

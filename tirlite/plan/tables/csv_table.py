@@ -1,4 +1,4 @@
-"""A CSV file as cells: the text in, its cells with their places out, and the same text again, with a column changed."""
+"""Reads a CSV file as cells with their places, and writes the same text again, with a column changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problems and plans as CSV: a problem and a plan in, the file that was read with the offsets in it out."""
+"""Writes problems and plans as CSV: the file that was read, with the offsets of a plan in it."""
 
 from __future__ import annotations
 

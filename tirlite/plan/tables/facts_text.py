@@ -1,4 +1,4 @@
-"""Facts about dims as text, `N<=64, N%8==0`: the text in, what it says of each name out."""
+"""Reads facts about dims from text, `N<=64, N%8==0`: what it says of each name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans as JSON: a layout and its figures in, text out, and back."""
+"""Writes plans as JSON, a layout and its figures, and reads them back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problems as JSON: the parts of a problem in, text out, and back."""
+"""Writes the parts of a problem as JSON, and reads them back."""
 
 from __future__ import annotations
 

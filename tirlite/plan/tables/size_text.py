@@ -1,4 +1,4 @@
-"""Sizes as text: the text of a size over named dims in, the Size out. Reads what `str(size)` writes, and more."""
+"""Reads a Size over named dims from its text: what `str(size)` writes, and more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function in, the same with integers, conditions and loops as short as what is known around them allows out."""
+"""Makes a function's integers, conditions and loops as short as what is known around them allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A size in, the shortest i64 expression with its value at a place out."""
+"""Writes a size as the shortest i64 expression with its value at a place."""
 
 from __future__ import annotations
 

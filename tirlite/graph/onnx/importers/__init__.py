@@ -1,1 +1,1 @@
-"""Importers of the operators of ONNX: nodes in, values of a graph out, one family a file, and the table of all."""
+"""Importers turn the operators of ONNX from nodes into values of a graph: one family a file, and the table of all."""

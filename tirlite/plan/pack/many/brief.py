@@ -1,4 +1,4 @@
-"""Brief searches: an instance and what is to be preferred in, offsets at the least height that some of them reach out.
+"""Packs an instance by brief searches, told what to prefer: offsets at the least height that some of them reach.
 
 A search that has not found its way soon seldom does, so each is brief, and the next one prefers what was left over by
 those before it.

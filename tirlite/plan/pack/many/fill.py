@@ -1,4 +1,4 @@
-"""The fill: the lowest stretch of the skyline is filled next. Terrain in, terrain with offsets for all blocks out.
+"""Fills terrain until all blocks have offsets: the lowest stretch of the skyline is filled next.
 
 Of the blocks that fit into a stretch those go first that live where the most is still to be placed, and of these the
 one of highest rank. Where no block fits that lives there, what lies around is filled up to the lower of its sides: that

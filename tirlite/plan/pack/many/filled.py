@@ -1,4 +1,4 @@
-"""Fillings: very many blocks and an engine in, offsets out, by some runs of the fill with different ranks."""
+"""Packs very many blocks on an engine, by some runs of the fill with different ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hung: blocks and the large ones among them in, how far below the top of an arena all others begin out.
+"""Hangs all blocks but the large ones: finds how far below the top of an arena these others begin.
 
 The others are swept, or packed by the fill, and hang upside down from the top. What hangs lowest where too much does
 may wait instead, and goes to where room is left when all else has its place.

@@ -1,4 +1,4 @@
-"""Lookups in the trees of a terrain: ranges of blocks or sections in, the answer in `state[FOUND]` out.
+"""Looks ranges of blocks or sections up in the trees of a terrain, and puts the answer into `state[FOUND]`.
 
 Each takes a few steps for each level of a tree, and more where many blocks are born in the range and end elsewhere.
 """

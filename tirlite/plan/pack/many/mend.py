@@ -1,4 +1,4 @@
-"""Mending: many blocks with offsets in, offsets out in which less stands out, place by place.
+"""Mends the offsets of many blocks, place by place, so that less stands out.
 
 Among very many blocks that live briefly the most is live at a few places only, and a packing is too high only there.
 What lives at such a place is packed anew by brief searches, as if nothing else were; and then what lives between that

@@ -1,4 +1,4 @@
-"""The split: very many blocks in, offsets out. Few large ones from the ground up, all others upside down above them.
+"""Packs very many blocks by a split: few large ones from the ground up, all others upside down above them.
 
 In large problems a few blocks make up most of what is live, and how these lie decides; the many small ones fill any
 shape, so they are swept, and hang from the top.

@@ -1,4 +1,4 @@
-"""Terrain: blocks in, the arrays of integers that filling from below reads and writes out.
+"""Makes the terrain of blocks: the arrays of integers that filling from below reads and writes.
 
 The rules (`lookup`, `fill`) are written in the part of Python that is also kernel language, as those of
 `plan.search` are: they run as they are, and compiled.

@@ -1,4 +1,4 @@
-"""Under what hangs: very many blocks in, offsets out. The search places the few largest below all others.
+"""Packs very many blocks under what hangs: the search places the few largest below all others.
 
 As in `split` few large blocks decide, and all others are swept and hang from the top. The search of `plan.search` lays
 the large ones below that far better than first fit does: it knows what is still to be placed where, and goes back where

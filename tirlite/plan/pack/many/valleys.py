@@ -1,4 +1,4 @@
-"""Valleys: many blocks in, offsets out. The lowest valley of the skyline is filled next, by the block of best rank.
+"""Packs many blocks by valleys: the lowest one of the skyline is filled next, by the block of best rank.
 
 A block is taken into a valley that is as wide as it lives or wider, and rests on its ground; a valley that no block
 fits into is filled up to the lower of its sides. So each block lies as low as its rank lets it, as with `Skyline`; but

@@ -1,4 +1,4 @@
-"""Packing of symbolic sizes: groups of requests in, offsets that hold for all values of the dims out."""
+"""Packs groups of requests of symbolic sizes at offsets that hold for all values of the dims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stacks of symbolic blocks: blocks and an order in, offsets out that hold for all values of the dims.
+"""Stacks symbolic blocks in an order, at offsets that hold for all values of the dims.
 
 Each block rests on those before it in the order that live when it does: its offset is the largest of their ends. So any
 order makes a safe plan, and only what it costs depends on the dims.
