@@ -37,7 +37,9 @@ runpy.run_module("tirlite", run_name="__main__")
     ],
 )
 def test_ctrl_c_while_modules_are_loaded_prints_nothing(module: str, code: int) -> None:
-    arguments = [sys.executable, "-c", PROGRAM, module, "explain"]
+    # Where the tests run in the background, the shell has the signal ignored.
+    program = f"import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n{PROGRAM}"
+    arguments = [sys.executable, "-c", program, module, "explain"]
     ended = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (code, "", "")
 
