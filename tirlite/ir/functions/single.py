@@ -1,7 +1,7 @@
 """Computes the functions that kernels of f32 use most, for f32 alone: shorter than those of f64, with nothing to make
 good for.
 
-An f32 Term in, an f32 Term out. All but exp compute in f64, where plain arithmetic has digits enough.
+Each takes an f32 Term and gives one. All but exp compute in f64, where plain arithmetic has digits enough.
 """
 
 from __future__ import annotations
