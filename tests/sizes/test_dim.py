@@ -1,8 +1,13 @@
+from itertools import pairwise
+from math import prod
+
 import pytest
 
 from tirlite.diag import KernelError
-from tirlite.sizes import Dim, Scalar, evaluate, lower_bound, upper_bound
+from tirlite.sizes import Dim, Scalar, evaluate, lower_bound, maximum, upper_bound
 from tirlite.sizes.dim import contradiction
+from tirlite.sizes.poly import terms_of
+from tirlite.sizes.terms import Origin
 
 
 def test_a_dim_is_positive_and_unbounded_unless_facts_say_otherwise() -> None:
@@ -33,6 +38,19 @@ def test_a_scalar_is_itself_alone() -> None:
     assert first == first
     assert first != second
     assert evaluate(first - second, {first: 5, second: 3}) == 2
+
+
+def test_what_is_made_of_scalars_has_one_order_whatever_was_made_before() -> None:
+    orders = []
+    for _ in range(8):
+        origin = Origin()
+        scalars = [Scalar(name, min=0, origin=origin) for name in "abcdef"]
+        total = prod(maximum(each - 3, other // 7) for each, other in pairwise(scalars))
+        (product,) = terms_of(total)
+        orders.append([str(factor + 0) for factor in product])
+    assert orders == orders[:1] * 8
+    with pytest.raises(AssertionError, match="two functions"):
+        maximum(scalars[0] - 3, Scalar("a", min=0))
 
 
 def test_the_facts_of_one_name_contradict_each_other_where_they_differ() -> None:

@@ -70,7 +70,7 @@ class Addresses:
     def _address(self, node: Load | Store) -> Address:
         window = self.window(node.buffer)
         lanes = node.indices[-1].dtype.lanes if node.indices else 1
-        lane = Unknown("a lane", 0, lanes - 1, steady=False) if lanes > 1 else None
+        lane = self.space.lane(lanes)
         indices = tuple(self._index(index, node.buffer, axis, lane) for axis, index in enumerate(node.indices))
         return Address(window, indices)
 
@@ -96,7 +96,7 @@ class Addresses:
                 between = ends(offset)
                 # What lies inside of a buffer that exists does not wrap around, however much its dims might be.
                 exact = stays_exact(*between) or stays_exact(*between, self._most_bytes(view.source))
-                start = start + (offset if exact else _unknown())
+                start = start + (offset if exact else self._unknown())
             inner = tuple(self._extent(extent, buffer) for extent in buffer.shape[1:])
             moves = bool(path) and any(map(varies, (start, *inner)))
             self._windows[buffer] = Window(buffer, start, inner, moves)
@@ -105,7 +105,7 @@ class Addresses:
     def _index(self, index: Expr, buffer: Buffer, axis: int, lane: Unknown | None) -> Size:
         size, extent = self.space.size(index, lane), self._extent(buffer.shape[axis], buffer)
         known = None if varies(extent) else extent
-        return size if self.space.is_exact_at(index, size, known) else _unknown()
+        return size if self.space.is_exact_at(index, size, known) else self._unknown()
 
     def _most_bytes(self, buffer: Buffer) -> Size | None:
         is_known = not any(varies(self._extent(extent, buffer)) for extent in buffer.shape)
@@ -114,8 +114,7 @@ class Addresses:
     def _extent(self, extent: Expr, buffer: Buffer) -> Size:
         """An extent of a buffer. That of a view may wrap around, while what is allocated is as large as it says."""
         size = self.space.size(extent)
-        return size if buffer not in self.space.definitions.views or self.space.is_exact(size) else _unknown()
+        return size if buffer not in self.space.definitions.views or self.space.is_exact(size) else self._unknown()
 
-
-def _unknown() -> Size:
-    return Unknown("an index", steady=False) + 0
+    def _unknown(self) -> Size:
+        return self.space.unknown("an index", steady=False) + 0

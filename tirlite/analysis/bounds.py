@@ -6,7 +6,7 @@ from tirlite.analysis.exactness import stays_exact
 from tirlite.analysis.facts import Facts
 from tirlite.ir import Expr
 from tirlite.sizes import Proof, Size, prove_le, prove_lt
-from tirlite.sizes.unknown import Unknown, ends
+from tirlite.sizes.unknown import ends
 
 
 class Bounds:
@@ -28,9 +28,8 @@ class Bounds:
         return self._proofs[key]
 
     def _proved(self, index: Expr, extent: Expr) -> Proof:
-        size, lanes = self._space.extents.size(extent), index.dtype.lanes
-        lane = Unknown("lane", 0, lanes - 1) if lanes > 1 else None
-        low, high = ends(self._space.size(index, lane))
+        size = self._space.extents.size(extent)
+        low, high = ends(self._space.size(index, self._space.lane(index.dtype.lanes)))
         if size is None or low is None or high is None or not stays_exact(low, high, size):
             return Proof.UNKNOWN
         between = (low, high, size)

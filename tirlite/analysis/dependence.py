@@ -182,7 +182,7 @@ class Alignment:
         if varies(behind):
             return None
         high = None if one.high is None or other.high is None else maximum(one.high, other.high - behind)
-        joint = Unknown(first.var.name, minimum(0, -behind), high, first, counts=True)
+        joint = Unknown(space.extents.origin, first.var.name, minimum(0, -behind), high, first, counts=True)
         return cls(first, joint, ({one: joint + 0}, {other: joint + behind}))
 
 

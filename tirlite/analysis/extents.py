@@ -14,10 +14,14 @@ from tirlite.ir import Allocate, AttrStmt, Buffer, Expr, IntImm, Let, PrimFunc, 
 from tirlite.ir.size import Combination, expr_of, size_of_expr
 from tirlite.record import cached_property
 from tirlite.sizes import Dim, Proof, Scalar, Size, maximum, prove_le
+from tirlite.sizes.terms import Origin
 
 
 class Extents:
-    """What each variable that is known on entry stands for, as a size, and back."""
+    """What each variable that is known on entry stands for, as a size, and back.
+
+    `origin` numbers the parameters that are no dims, and what else sizes are made of in this function.
+    """
 
     def __init__(self, func: PrimFunc) -> None:
         self.sizes: dict[Var, Size] = {}
@@ -26,12 +30,13 @@ class Extents:
         self._combined: dict[Combination, Size | None] = {}
         self._bytes: dict[tuple[int, tuple[Size, ...]], Size] = {}
         self._func = func
+        self.origin = Origin()
         for var in func.dims:
             # A shape is never negative; that a dim is positive is known only where its facts say so.
-            self._enter(var, var.dim or Scalar(var.name, min=0))
+            self._enter(var, var.dim or Scalar(var.name, min=0, origin=self.origin))
         for param in func.params:
             if isinstance(param, Var) and param.dtype == i64:
-                self._enter(param, param.dim or Scalar(param.name, min=i64.min, max=i64.max))
+                self._enter(param, param.dim or Scalar(param.name, i64.min, i64.max, origin=self.origin))
         for node in statements_of(func.body, Let):
             if (size := self.size(node.value)) is not None:
                 self.sizes[node.var] = size

@@ -56,7 +56,7 @@ def _reaches(
     if stored not in (1, loaded):
         return False
     # What a lane reads, the same lane of a store has written, or a store of single elements.
-    lane = Unknown("a lane", 0, loaded - 1, steady=False) if loaded > 1 else None
+    lane = space.lane(loaded)
     mine, wanted = indices_of(store, space, lane), indices_of(load, space, lane)
     if mine is None or wanted is None:
         return False

@@ -79,6 +79,23 @@ class IndexSpace:
             self.size(loop.var)
         return self._counters[loop]
 
+    def unknown(
+        self,
+        name: str,
+        low: Size | None = None,
+        high: Size | None = None,
+        owner: Loop | None = None,
+        *,
+        steady: bool = True,
+        divisor: int = 1,
+    ) -> Unknown:
+        """A new unknown of this function."""
+        return Unknown(self.extents.origin, name, low, high, owner, steady=steady, divisor=divisor)
+
+    def lane(self, lanes: int) -> Unknown | None:
+        """Any one of the lanes of a vector; None for a scalar."""
+        return self.unknown("a lane", 0, lanes - 1, steady=False) if lanes > 1 else None
+
     def operands(self, expr: Expr, kind: type[Min | Max]) -> Iterator[Expr]:
         """What an expression, or what is named by it, is the minimum or the maximum of."""
         stack = [expr]
@@ -149,7 +166,7 @@ class IndexSpace:
     def opaque(self, expr: Expr, owner: Definition | None) -> Size:
         """A value of which no more is known: evaluated at each mention, or once where it is part of a definition."""
         loop: Loop | None = None if owner is None else owner.owner
-        return Unknown("a value", *_type_ends(expr), loop, steady=owner is not None and owner.is_statement) + 0
+        return self.unknown("a value", *_type_ends(expr), loop, steady=owner is not None and owner.is_statement) + 0
 
     def _modular(self, expr: Binary, a: Size, b: Size) -> Size | None:
         """What is right modulo 2**64, whether or not operands have wrapped around; None where that is not enough."""
@@ -227,7 +244,7 @@ class IndexSpace:
             return self.extents.sizes[var]
         definition = self.definitions.of(var)
         if definition is None:
-            return Unknown(var.name, *_type_ends(var)) + 0
+            return self.unknown(var.name, *_type_ends(var)) + 0
         if definition.loop is not None:
             counted: Size = yield self._loop_variable(definition.loop, definition)
             return counted
@@ -242,7 +259,7 @@ class IndexSpace:
         if not self.is_exact(start):
             start = self.opaque(loop.start, definition)
         last = yield self._last(loop, definition)
-        self._counters[loop] = Unknown(loop.var.name, 0, last, loop, counts=True)
+        self._counters[loop] = Unknown(self.extents.origin, loop.var.name, 0, last, loop, counts=True)
         return start + loop.step * self._counters[loop]
 
     def _last(self, loop: For, definition: Definition) -> Steps[Size | None]:

@@ -181,7 +181,7 @@ def nest_of(
     if node.buffer is not buffer:
         return None
     lanes = node.indices[-1].dtype.lanes if node.indices else 1
-    lane = Unknown("a lane", 0, lanes - 1, steady=False) if lanes > 1 else None
+    lane = space.lane(lanes)
     indices = indices_of(node, space, lane)
     if indices is None:
         return None

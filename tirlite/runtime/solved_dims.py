@@ -9,6 +9,7 @@ from tirlite.ir.size import size_of_expr
 from tirlite.record import record
 from tirlite.sizes import Scalar, Size
 from tirlite.sizes.poly import Atom, terms_of
+from tirlite.sizes.terms import Origin
 
 
 @record
@@ -22,7 +23,8 @@ def solved(
     extents: Sequence[tuple[Expr, int]], known: Mapping[Var, int], dims: Sequence[Var]
 ) -> dict[Var, int] | NoSolution:
     """Values for those of `dims` that stand in an extent with nothing else unknown, times a number and plus another."""
-    unknown: dict[Atom, Var] = {Scalar(var.name): var for var in dims}
+    origin = Origin()
+    unknown: dict[Atom, Var] = {Scalar(var.name, origin=origin): var for var in dims}
     sizes: dict[Var, Size] = {**{var: each + 0 for each, var in unknown.items()}, **known}
     values: dict[Var, int] = {}
     waiting = list(range(len(extents)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import field
-from itertools import count
 from typing import NoReturn
 
 from tirlite.diag import KernelError, Message
@@ -12,8 +11,8 @@ from tirlite.record import record
 from tirlite.show import shown
 from tirlite.sizes.bounds import Bounds
 from tirlite.sizes.poly import Atom, Size
+from tirlite.sizes.terms import Origin, ident_of
 
-_serials = count()
 # Bits of numbers that have less than 4300 decimal digits, surely.
 _LONG = 14_000
 
@@ -85,7 +84,7 @@ class Dim(Atom):
         # Below zero, where no other atom's is: its text, read as a number.
         most = "" if self.max is None else f"{self.max:x}"
         text = f"{self.name}\0{self.min:x}\0{most}\0{self.multiple_of:x}"
-        return -int.from_bytes(text.encode(errors="surrogatepass"))
+        return ident_of(-int.from_bytes(text.encode(errors="surrogatepass")))
 
     @property
     def low(self) -> int:
@@ -122,13 +121,17 @@ class Dim(Atom):
         return self.low if self.low == self.high else None
 
 
+@record(eq=False, repr=False)
 class Scalar(Dim):
-    """A number that is given by itself, as a scalar parameter is: it equals itself alone, whatever its name."""
+    """A number that is given by itself, as a scalar parameter is: it equals itself alone, whatever its name.
 
-    __slots__ = ()
+    Those that may meet in one size are of one origin.
+    """
+
+    origin: Origin = field(default_factory=Origin)
 
     def _ident(self) -> int:
-        return next(_serials)
+        return self.origin.ident()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"`{self}` is no dim but a number of one function, which alone can tell it from others")

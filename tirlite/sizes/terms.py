@@ -7,6 +7,7 @@ No coefficient is 0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import count
 from operator import attrgetter
 from typing import TypeVar
 
@@ -36,6 +37,31 @@ class SizeTooLong(Message):
     count: int
     parts: str
     most: int
+
+
+# The low bits of an ident tell which origin a factor comes from: 0 is that of dims, which are their names and facts.
+_ORIGIN_BITS = 64
+_ORIGIN_MASK = (1 << _ORIGIN_BITS) - 1
+_origins = count(1)
+
+
+class Origin:
+    """What one function makes its own factors from. It numbers them, so the order of factors is the same in every
+    process, whatever was compiled before; factors of different origins differ.
+    """
+
+    def __init__(self) -> None:
+        self._number = next(_origins)
+        self._serials = count()
+
+    def ident(self) -> int:
+        """A new ident."""
+        return ident_of(next(self._serials), self._number)
+
+
+def ident_of(order: int, origin: int = 0) -> int:
+    """The ident of a factor that stands at `order` among those of its origin."""
+    return (order << _ORIGIN_BITS) + origin
 
 
 class Factor:
@@ -164,21 +190,31 @@ def level_above(sums: Iterable[Mapping[tuple[F, ...], int]]) -> int:
     return highest + 1 if highest else 0
 
 
-def fingerprint(terms: Mapping[tuple[F, ...], int]) -> tuple[tuple[tuple[int, ...], int], ...]:
-    """A value that is equal for equal sums and differs for different ones."""
-    return tuple(sorted((tuple(map(_by_ident, product)), coefficient) for product, coefficient in terms.items()))
+def _fingerprint(terms: Mapping[tuple[F, ...], int], origins: set[int]) -> tuple[tuple[tuple[int, ...], int], ...]:
+    """Equal for equal sums, different for different ones of the same origins, which are added to `origins`."""
+    found = []
+    for product, coefficient in terms.items():
+        idents = [factor.ident for factor in product]
+        origins.update(ident & _ORIGIN_MASK for ident in idents)
+        found.append((tuple(ident >> _ORIGIN_BITS for ident in idents), coefficient))
+    return tuple(sorted(found))
 
 
 def function_ident(kind: str, operands: Iterable[Mapping[tuple[F, ...], int]], *, ordered: bool = True) -> int:
-    """The ident of a factor that is a function of `operands`: a digest, so comparing never walks into deep sums."""
-    prints = [repr(fingerprint(operand)) for operand in operands]
+    """The ident of a factor that is a function of `operands`: a digest, so comparing never walks into deep sums.
+
+    All that `operands` are made of is of one origin, but for dims.
+    """
+    origins = {0}
+    prints = [repr(_fingerprint(operand, origins)) for operand in operands]
+    assert len(origins) <= 2, "a size is made of sizes of two functions"
     if not ordered:
         prints.sort()
     from hashlib import blake2b  # quotients and maxima are rare, and it loads a library
 
     digest = blake2b("\n".join([kind, *prints]).encode(), digest_size=16).digest()
-    # Those of dims are below zero, those of unknowns small: the top bit keeps them apart.
-    return int.from_bytes(digest) | 1 << 128
+    # Dims stand below zero, what an origin numbers is small: the top bit keeps functions of these apart.
+    return ident_of(int.from_bytes(digest) | 1 << 128, max(origins))
 
 
 def spell(terms: Mapping[tuple[F, ...], int], names: Mapping[F, str], loose: Mapping[F, bool]) -> str:

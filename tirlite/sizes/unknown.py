@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
-from itertools import count
 from typing import TypeAlias
 
 from tirlite.record import record
@@ -12,12 +11,9 @@ from tirlite.sizes.bounds import Bounds
 from tirlite.sizes.extrema import Maximum, Minimum, maximum, minimum
 from tirlite.sizes.poly import Atom, Product, Quotient, Relaxation, Remainder, Size, bounds_of, of_terms, terms_of
 from tirlite.sizes.prove import at_most
-from tirlite.sizes.terms import accumulate
+from tirlite.sizes.terms import Origin, accumulate
 
 Ends: TypeAlias = "tuple[Size | None, Size | None]"
-
-# Those of dims are below, those of functions of other atoms above.
-_serials = count(1 << 64)
 
 
 @record(eq=False)
@@ -29,6 +25,7 @@ class Unknown(Atom):
     evaluation to the next at best.
     """
 
+    origin: Origin
     name: str
     low: Size | None = None
     high: Size | None = None
@@ -36,12 +33,13 @@ class Unknown(Atom):
     counts: bool = False
     steady: bool = True
     divisor: int = 1
-    ident: int = field(init=False, repr=False, default_factory=lambda: next(_serials))
+    ident: int = field(init=False, repr=False)
     bounds: Bounds = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         low = None if self.low is None else bounds_of(self.low).low
         high = None if self.high is None else bounds_of(self.high).high
+        object.__setattr__(self, "ident", self.origin.ident())
         object.__setattr__(self, "bounds", Bounds(low, high))
 
     @property

@@ -109,7 +109,7 @@ class Place(IndexSpace):
         value = self.read(loop.var)
         counter = self.counter(loop)
         start = value - loop.step * counter
-        shown = Unknown(loop.var.name, *ends(value), divisor=divisor_of(terms_of(value)) or 1)
+        shown = self.unknown(loop.var.name, *ends(value), divisor=divisor_of(terms_of(value)) or 1)
         self.exprs[shown] = loop.var
         self.starts[loop] = start, shown
         if abs(loop.step) == 1 and varies(stop := self.read(loop.stop)) and self.is_exact(stop):
@@ -217,9 +217,9 @@ class Place(IndexSpace):
         if self.is_exact(value):
             if var not in self._tainted and (isinstance(value, int) or value in self.extents.variables):
                 return value
-            found = Unknown(var.name, *ends(value), divisor=divisor_of(terms_of(value)) or 1)
+            found = self.unknown(var.name, *ends(value), divisor=divisor_of(terms_of(value)) or 1)
         else:
-            found = Unknown(var.name, i64.min, i64.max)
+            found = self.unknown(var.name, i64.min, i64.max)
         self.exprs[found] = var
         return found + 0
 
@@ -230,7 +230,7 @@ class Place(IndexSpace):
         if known is None:
             low, high = (expr.dtype.min, expr.dtype.max) if expr.dtype.is_integer else (None, None)
             is_steady = expr not in self._loading and (expr in self.costs or not any(map(_is_loading, walk(expr))))
-            known = Unknown("a value", low, high, steady=is_steady)
+            known = self.unknown("a value", low, high, steady=is_steady)
             self.exprs[known] = expr
             (self._steady if is_steady else self._passing)[key] = known
         return known + 0
