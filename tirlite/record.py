@@ -158,7 +158,7 @@ def _rebuilt(cls: Any, members: dict[str, Any], new: Parts) -> Any:
 
 
 def _extended(cls: Any, members: dict[str, Any], new: Parts) -> Any:
-    """The class itself with these members; what `field` says of a name is no value for it."""
+    """The class itself with these members; what `field` says of a name is not a value for it."""
     for name in new:
         if isinstance(members.get(name), Field):
             delattr(cls, name)
@@ -207,7 +207,7 @@ def _first_init(made: Any, *, guarded: bool) -> Callable[..., None]:
 
 
 def _filled(parts: Parts, values: tuple[object, ...], named: dict[str, object]) -> dict[str, object] | None:
-    """What goes into each field; None where these are no arguments of `__init__`, which tells then what is wrong."""
+    """What goes into each field; None where these are not arguments of `__init__`, which tells then what is wrong."""
     filled: dict[str, object] = {}
     rest = list(reversed(values))
     taken = 0

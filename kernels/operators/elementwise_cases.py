@@ -93,7 +93,7 @@ def unary_case(name: str, dtype: DType, tolerance: float) -> Case:
     )
 
 
-# By operator: its function in NumPy, where that is no ufunc of its name, or wants other operands.
+# By operator: its function in NumPy, where that is not a ufunc of its name, or wants other operands.
 BINARY_REFERENCES: dict[str, Callable[..., np.ndarray]] = {
     "trunc_divide": lambda x, y: np.trunc(x / y).astype(x.dtype),
     "trunc_mod": np.fmod,

@@ -136,7 +136,7 @@ def test_an_address_handed_on_lasts_to_the_end_of_the_block() -> None:
 
 @pytest.mark.parametrize("mask", ["r", "w", "rw"])
 def test_nobody_has_an_address_that_was_not_yet_taken(mask: str) -> None:
-    """What the callee may do is no word on how long it keeps the address."""
+    """What the callee may do does not say how long it keeps the address."""
     times = live(
         f"""
         t = tl.alloc(tl.f32[4])      # 0

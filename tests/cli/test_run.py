@@ -93,7 +93,7 @@ def test_what_is_no_model_is_told_with_code_2(tmp_path: Path, capsys: pytest.Cap
     (tmp_path / "net.onnx").write_bytes(b"no model")
     for command in (["run"], ["plan"], ["bench", "graphs"]):
         assert main([*command, str(tmp_path / "net.onnx")]) == 2
-        assert "it is no ONNX model" in capsys.readouterr().err
+        assert "it is not an ONNX model" in capsys.readouterr().err
 
 
 def test_the_package_s_cases_are_counted(capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,7 +48,7 @@ def test_a_method_is_told_to_be_none() -> None:
             def scale(self, x: tl.f32[n]):  # type: ignore
                 x[0] = 1
 
-    assert "= help: a kernel is no method" in refusal(define)
+    assert "= help: a kernel is not a method" in refusal(define)
 
 
 def test_a_kernel_goes_under_staticmethod_and_not_above() -> None:

@@ -219,7 +219,7 @@ def test_a_dim_keeps_its_name_where_the_text_needs_that_for_itself() -> None:
 def test_names_are_those_that_python_reads() -> None:
     (ligature,) = tl.dims("ﬁ")
     assert ligature.name == "fi"
-    with pytest.raises(tl.KernelError, match="is no name of a dim"):
+    with pytest.raises(tl.KernelError, match="is not a name of a dim"):
         tl.dim("𝐢𝐟")
     b = tl.ir.Builder("f²")
     x, y = b.param("ﬁ", tl.f32[ligature]), b.param("fi", tl.f32[4])

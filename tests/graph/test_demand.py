@@ -1,4 +1,4 @@
-"""What is no function of a graph is told in one way by all that takes one."""
+"""What is not a function of a graph is told in one way by all that takes one."""
 
 import re
 

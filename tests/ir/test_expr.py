@@ -159,7 +159,7 @@ def test_constants() -> None:
     spread = const(3, i32.with_lanes(4))
     assert isinstance(spread, ir.Broadcast)
     assert spread.dtype == i32.with_lanes(4)
-    with pytest.raises(TypeError, match=r"1\.5 is no constant of type i32"):
+    with pytest.raises(TypeError, match=r"1\.5 is not a constant of type i32"):
         const(1.5, i32)
     with pytest.raises(OverflowError):
         const(2, bool_)

@@ -61,7 +61,7 @@ SAMPLES: list[tuple[ir.Node, dict[str, object]]] = [
     (ir.PrimFunc("f", (x, y), full, (x,)), {"params": (x, x), "body": empty, "outputs": (y,)}),
 ]
 
-# What is no part of the meaning.
+# What is not part of the meaning.
 FREE = {"span", "name"}
 
 

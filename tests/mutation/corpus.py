@@ -322,7 +322,7 @@ BODIES = {
 
 # What the interpreter cannot run, and the bugs that it is for.
 NOT_RUN = {
-    "address": frozenset({"an address taken is no use", "an address is good for one statement"}),
+    "address": frozenset({"an address taken is not a use", "an address is good for one statement"}),
     "large": frozenset({"sizes wrap at 32 bits"}),
 }
 

@@ -169,8 +169,8 @@ def threads_in_step(allocation: Allocation, right: Callable[[Allocation], Live])
 
 
 FINDER_BUGS = (
-    Bug("views are no uses", "2", without_touches(by_view)),
-    Bug("an address taken is no use", "2", without_touches(opaque)),
+    Bug("views are not uses", "2", without_touches(by_view)),
+    Bug("an address taken is not a use", "2", without_touches(opaque)),
     Bug("reads in indices are not seen", "14", without_touches(inside(indices))),
     Bug("reads in bounds of loops are not seen", "14", without_touches(inside(bounds))),
     Bug("reads in conditions are not seen", "14", without_touches(inside(conditions))),

@@ -142,7 +142,7 @@ def aliases_are_no_uses(patch: pytest.MonkeyPatch) -> None:
 
 GRAPH_BUGS = (
     GraphBug("the result of a graph is scratch", "13", results_die, by_tensors),
-    GraphBug("views of a graph are no uses", "2, 13", views_are_no_uses, by_tensors),
+    GraphBug("views of a graph are not uses", "2, 13", views_are_no_uses, by_tensors),
     GraphBug("storage of results is free for others", "13", results_are_free, by_storages, "plan.check"),
     GraphBug("a group dies with the first of its aliases", "13", aliases_are_no_uses, by_runs, "run"),
 )

@@ -34,8 +34,8 @@ def test_without_the_pair_in_the_plan_it_is_an_overlap():
 @pytest.mark.parametrize(
     ("placements", "in_place", "words"),
     [
-        (PLACES, (("d", "c"), ("c", "a"), ("d", "b")), "is no candidate"),
-        (PLACES, (("a", "c"),), "is no candidate"),
+        (PLACES, (("d", "c"), ("c", "a"), ("d", "b")), "is not a candidate"),
+        (PLACES, (("a", "c"),), "is not a candidate"),
         (PLACES, (("c", "a"), ("c", "b")), "shares its place with `a` and `b`"),
         (PLACES | {"c": ("x", 32)}, (("c", "a"),), "different offsets"),
         (PLACES | {"c": ("y", 0), "d": ("y", 0)}, TAKEN, "different offsets"),

@@ -262,7 +262,7 @@ def test_fixed_offsets_that_clash_are_located():
 
 def test_a_long_size_is_shown_in_part():
     told = refused("id,lower,upper,size_expr\na,1,2," + "9" * 5000 + "*N\n")
-    assert f"`{'9' * 60}...` is no size" in told
+    assert f"`{'9' * 60}...` is not a size" in told
 
 
 def test_a_file_is_called_by_its_name(tmp_path):

@@ -81,7 +81,7 @@ def test_a_division_is_exact_where_the_facts_say_so():
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("4*x", "`x` is no dim"),
+        ("4*x", "`x` is not a dim"),
         ("n / 2", "`n` divided by `2` may leave a rest"),
         ("n // 0", "it divides by zero"),
         ("1.5", "`.` has no meaning here"),
@@ -95,7 +95,7 @@ def test_a_division_is_exact_where_the_facts_say_so():
 def test_it_says_what_is_wrong(text, why):
     with pytest.raises(PlanError) as caught:
         parse_size(text, DIMS)
-    assert str(caught.value).splitlines()[0] == f"error[bad-size-text]: `{text}` is no size: {why}"
+    assert str(caught.value).splitlines()[0] == f"error[bad-size-text]: `{text}` is not a size: {why}"
 
 
 def test_the_names_in_a_text():

@@ -199,7 +199,7 @@ def test_what_would_change_the_order_stays(second: str) -> None:
 
 
 def test_a_longer_loop_has_a_variable_with_another_range() -> None:
-    # Beside the second outer loop alone, j goes up to 7: what holds up to 3 is no ground to fuse the loops inside.
+    # Beside the second outer loop alone, j goes up to 7: what holds up to 3 is no reason to fuse the loops inside.
     PASS.rewritten(
         kernel(
             """

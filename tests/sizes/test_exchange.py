@@ -94,7 +94,7 @@ def test_symbols_keep_what_they_are_declared_to_be() -> None:
         (sympy.Symbol("k", negative=True), "`k` is nonpositive"),
         (sympy.Symbol("k", odd=True), "`k` is odd"),
         (sympy.Symbol("k", prime=True), "`k` is prime"),
-        (sympy.Symbol("k", integer=False), "`k` is no integer"),
+        (sympy.Symbol("k", integer=False), "`k` is not an integer"),
         (sympy.Symbol("k", positive=True) + sympy.Symbol("k", nonnegative=True), "another one of that name is not"),
         (sympy.Symbol("s", nonnegative=True), "`s` is nonnegative, and Dim[(]'s', min=-1[)] need not be"),
         (sympy.Symbol("s", even=True), "`s` is even, and Dim[(]'s', min=-1[)] need not be"),

@@ -123,7 +123,7 @@ def test_copies_and_pickles_are_equal() -> None:
     assert copy.deepcopy([n, n // 8 + m]) == [n, n // 8 + m]
     for value in (n, n + 1, n // 8 + m, maximum(n, m) % 3):
         assert pickle.loads(pickle.dumps(value)) == value
-    with pytest.raises(TypeError, match="`n` is no dim"):
+    with pytest.raises(TypeError, match="`n` is not a dim"):
         pickle.dumps(Scalar("n") + 1)
 
 

@@ -75,7 +75,7 @@ class Addresses:
         return Address(window, indices)
 
     def bytes(self, address: Address) -> Size | None:
-        """The first byte of the element, counted from the start of the allocation; None where a stride is no size."""
+        """The first byte of the element, counted from the start of the allocation; None if a stride is not a size."""
         stride: Size = address.window.element
         total = address.window.start
         for axis in reversed(range(len(address.indices))):

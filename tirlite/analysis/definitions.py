@@ -34,8 +34,8 @@ _LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
 class Definition:
     """What a variable is: the variable of `loop`, or bound to `value`.
 
-    `owner` is the innermost loop around the definition. A `let` inside an expression is no statement: it is evaluated
-    wherever that expression is.
+    `owner` is the innermost loop around the definition. A `let` inside an expression is not a statement: it is
+    evaluated wherever that expression is.
     """
 
     owner: Loop | None

@@ -337,7 +337,7 @@ class Pair:
 
 def _is_told(touch: Touch) -> bool:
     """Whether it is known which element an access touches in which iteration of the loops around it."""
-    # Thread-bound loops in others are no loops of their own.
+    # Thread-bound loops in others are not loops of their own.
     attach = touch.region.attach
     return isinstance(touch.node, Load | Store) and not (attach is not None and attach.has_threads)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tirlite.ir import Allocate, AttrStmt, For, ForKind, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt, Store, While
 
-# What most programs are made of, and what is no loop.
+# What most programs are made of, and what is not a loop.
 _LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
 
 

@@ -2,7 +2,7 @@
 
 Each equation is reduced by what its variables' bounds leave: a variable whose multiples are farther apart than all the
 rest can reach has one possible value. That settles indices that are digits of a number in mixed radix, such as
-`i * m + j` with j below m, with constant and with symbolic m. It is no complete decision procedure.
+`i * m + j` with j below m, with constant and with symbolic m. It is not a complete decision procedure.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A size is known on entry to a function if it is made of constants, dims, i64 scalar parameters, and lets of these;
 then its storage can be had before anything runs. It is a value in the integers: where i64 arithmetic would wrap around
-on the way, that storage is refused. What is no extent may wrap around and be right, so `IndexSpace` looks at that.
+on the way, that storage is refused. What is not an extent may wrap around and be right, so `IndexSpace` looks at that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tirlite.sizes.terms import Origin
 class Extents:
     """What each variable that is known on entry stands for, as a size, and back.
 
-    `origin` numbers the parameters that are no dims, and what else sizes are made of in this function.
+    `origin` numbers the parameters that are not dims, and what else sizes are made of in this function.
     """
 
     def __init__(self, func: PrimFunc) -> None:

@@ -167,7 +167,7 @@ class _Meetings:
 
         `first` is the number of the first death behind the statement.
         """
-        # What the extents of declarations read is no part of what statements do: they are left out.
+        # What the extents of declarations read is not part of what statements do: they are left out.
         if isinstance(self.entries[number].stmt, Allocate | View):
             return
         deaths = self.deaths[destination.home, destination.buffer.scope]

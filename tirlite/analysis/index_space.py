@@ -57,7 +57,7 @@ class IndexSpace:
     """What each integer expression of a function in normal form can be, as a size.
 
     A loop has a counter, an unknown from 0 to its last: `for v in range(s, e, k)` makes v equal to s + k * counter.
-    What is no sum, product, quotient, remainder or extremum becomes an unknown of its own, with what is known of it.
+    What is not a sum, product, quotient, remainder or extremum becomes an unknown of its own, with what is known of it.
     The value is equal to the size modulo 2**64, and equal to it where `is_exact` says so.
     """
 

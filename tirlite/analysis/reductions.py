@@ -116,7 +116,7 @@ Obstacle: TypeAlias = "Reading | Mixture | Carried"
 
 
 def update_of(store: Store) -> Update | None:
-    """What a store combines with its own element; None where it is no update."""
+    """What a store combines with its own element; None where it is not an update."""
     value = store.value
     if isinstance(value, Sub) and _is_element(value.a, store):
         assert isinstance(value.a, Load)

@@ -3,7 +3,8 @@
 A destination may replace a source at the statement where the one is born and the other dies, if that is a store, a
 loop or an if; if it mentions neither by its bare name, loads the destination nowhere, and nothing inside an index; and
 if each load of the source stands in the value of a store to the destination, at the same index. The rule asks neither
-how often the loops around come back nor what was stored before, and so is no proof. Source: storage_rewrite.cc (2017).
+how often the loops around come back nor what was stored before, and so proves nothing.
+Source: storage_rewrite.cc (2017).
 """
 
 from __future__ import annotations

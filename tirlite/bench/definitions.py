@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-# Annotations like `tl.f32[n]` are no types to mypy.
+# Annotations like `tl.f32[n]` are not types to mypy.
 """The kernels of `bench kernels`: definitions, with reductions said and permissions given, and no schedule."""
 
 from __future__ import annotations

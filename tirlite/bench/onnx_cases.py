@@ -23,7 +23,7 @@ PASS, UNSUPPORTED, WRONG, FAILED = "pass", "unsupported", "wrong", "failed"
 class Outcome:
     """What became of a case: `state` is "pass", "unsupported", "wrong" (other numbers) or "failed" (an error).
 
-    `is_bound` says that inputs which are no floats, such as a shape, were given when the model was read.
+    `is_bound` says that inputs which are not floats, such as a shape, were given when the model was read.
     """
 
     kind: str

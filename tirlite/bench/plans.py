@@ -113,7 +113,7 @@ def measured(instances: Sequence[Instance], how: How, strategy: str | None = Non
 
 
 def _warm_up(engine: Engine) -> None:
-    """Makes the engine compile what it runs, which is no part of any plan."""
+    """Makes the engine compile what it runs, which is not part of any plan."""
     solve(cut(64), "exact", budget=100, engine=engine)
 
 

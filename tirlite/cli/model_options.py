@@ -64,7 +64,7 @@ def told_values(given: list[str]) -> dict[str, tuple[int, ...]]:
 
 
 def told_constants(given: list[str]) -> dict[str, npt.NDArray[Any]]:
-    """The values of `--constant NAME=VALUE`, by name. Raises CommandError for what is no number and no array."""
+    """The values of `--constant NAME=VALUE`, by name. Raises CommandError for what is neither a number nor an array."""
     import numpy as np
 
     found = {}
@@ -76,7 +76,7 @@ def told_constants(given: list[str]) -> dict[str, npt.NDArray[Any]]:
         try:
             found[name] = np.array(int(text) if text.lstrip("+-").isdecimal() else float(text))
         except ValueError:
-            raise bad_option(option, "the value is no number and no *.npy") from None
+            raise bad_option(option, "the value is neither a number nor an *.npy") from None
     return found
 
 
@@ -106,5 +106,5 @@ def pairs(option: str, given: list[str]) -> list[tuple[str, str]]:
 
 def _count(option: str, name: str, text: str) -> int:
     if not text.isdecimal():
-        raise bad_option(f"{option} {name}={text}", "the value is no whole number")
+        raise bad_option(f"{option} {name}={text}", "the value is not a whole number")
     return int(text)

@@ -27,7 +27,7 @@ class ToldOfModel:
 
 
 def model_problem(path: Path) -> Problem:
-    """The storage problem of a model's tensors. Raises TirliteError for what is no model, or cannot be imported."""
+    """The storage problem of a model's tensors. Raises TirliteError for what is not a model, or cannot be imported."""
     from tirlite.graph import compile, from_onnx  # noqa: A004
 
     return compile(from_onnx(path), strategy="none").plan.problem
@@ -37,7 +37,7 @@ def model_plan(path: Path, told: ToldOfModel, choices: Choices) -> Plan:
     """The plan that `tl.graph.compile` makes, with what the operators need for themselves; no native code is made.
 
     Where sizes are told, the plan for all values of the dims is shown at these, as `plan_at` does. Raises TirliteError
-    for what is no model, or cannot be imported, for names that it does not have, and for dims without a value;
+    for what is not a model, or cannot be imported, for names that it does not have, and for dims without a value;
     CapacityError where the plan does not fit.
     """
     from tirlite.driver.shapes import MissingSize

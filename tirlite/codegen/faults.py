@@ -187,7 +187,7 @@ def as_bits(out: FunctionText, value: Value) -> Value:
 
 
 def checked_bytes(out: FunctionText, buffer: Buffer, extents: list[Value]) -> tuple[Value, Value]:
-    """The bytes of a buffer, and whether they are no size: an extent is negative, or the product above 2^62."""
+    """The bytes of a buffer, and whether they have no size: an extent is negative, or the product above 2^62."""
     flags = []
     size = integer(buffer.dtype.bytes)
     for extent in extents:

@@ -100,7 +100,7 @@ def scatter(out: FunctionText, place: Place, pointers: list[Value], value: Value
 
 def _scalar_element(place: Place) -> DType:
     if place.buffer.dtype.lanes > 1:
-        raise Refused("a vector of vector elements that are no neighbours", "index them one by one")
+        raise Refused("a vector of vector elements that are not neighbours", "index them one by one")
     return place.buffer.dtype
 
 

@@ -30,7 +30,7 @@ Allowed: TypeAlias = str | Iterable[str]
 
 
 class NoKernel(Message):
-    """Something is given to be compiled that is no kernel.
+    """Something is given to be compiled that is not a kernel.
 
     Example: `tl.compile(5)`.
     Fix: Give a Python function, a `PrimFunc` or a `Kernel`.
@@ -66,7 +66,7 @@ class Compiler:
         `Options` says what there is to choose; `allow` names permissions for the whole function, as `tl.allow` does for
         a block. The passes run, and native code is made, when they are first needed.
 
-        Raises KernelError for a function that is no kernel or is ill-formed, PlanError for an unknown strategy.
+        Raises KernelError for a function that is not a kernel or is ill-formed, PlanError for an unknown strategy.
         """
         with boundary:
             options = self.options(choices)

@@ -33,7 +33,7 @@ class UnknownSize(Message):
 
 
 class SizeType(Message):
-    """A plan for one shape is asked for with a value that is no integer.
+    """A plan for one shape is asked for with a value that is not an integer.
 
     Example: `smooth.plan_at(n="4")`.
     Fix: Give the extent as an integer.
@@ -105,8 +105,8 @@ def _is_integer(given: object) -> bool:
 def is_empty_at(signature: Signature, sizes: Mapping[str, int]) -> bool:
     """Whether a dim that was declared to be at least 1 is 0, as in a call with an empty array.
 
-    Raises CallTypeError for a name that the kernel does not have, and for a value that is no integer, CallValueError
-    for a value against the facts.
+    Raises CallTypeError for a name that the kernel does not have, and for a value that is not an integer,
+    CallValueError for a value against the facts.
     """
     known = _names(signature)
     for name, value in sizes.items():

@@ -53,7 +53,7 @@ class MixedName(Message):
 
 
 class SecondName(Message):
-    """Something that is no number is given another name.
+    """Something that is not a number is given another name.
 
     Example: `row = x`, where `x` is a buffer.
     Fix: Use the buffer by its own name, or make a view of it: `row = tl.view(x, tl.f32[m])`.
@@ -69,7 +69,7 @@ class SecondName(Message):
 
 
 class NotAssignable(Message):
-    """Something is assigned that is no element of a buffer.
+    """Something is assigned that is not an element of a buffer.
 
     Example: `x.shape = 4`.
     Fix: Assign to a name, or to an element of a buffer: `x[i, j] = ...`.
@@ -81,7 +81,7 @@ class NotAssignable(Message):
 
 
 class BadLocalType(Message):
-    """The annotation of a local name is no scalar type.
+    """The annotation of a local name is not a scalar type.
 
     Example: `total: "float" = 0`.
     Fix: Write a scalar type, as in `total: tl.f32 = 0`; allocate arrays with `tl.alloc`.

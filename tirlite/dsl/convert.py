@@ -1,7 +1,7 @@
 """Converts values of the kernel language to typed expressions: weak literals, promotion, implicit and explicit casts.
 
 A value is what an expression of the source means: an IR expression, a number of Python (a weak literal), or something
-that is no number at all (a buffer, a type, a word, a text).
+that is not a number at all (a buffer, a type, a word, a text).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class NotANumber(Message):
     """
 
     code = "not-a-number"
-    title = "{given} is no number"
+    title = "{given} is not a number"
     help = "{advice}"
 
     given: str
@@ -39,7 +39,7 @@ class LiteralRange(Message):
     """
 
     code = "literal-range"
-    title = "{value} is no value of tl.{dtype}"
+    title = "{value} is not a value of tl.{dtype}"
     help = "tl.{dtype} holds {range}"
 
     value: str

@@ -31,7 +31,7 @@ from tirlite.record import record
 
 
 class NotCallable(Message):
-    """Something is called that is no function.
+    """Something is called that is not a function.
 
     Example: `x(i)`, where `x` is a buffer.
     Fix: Index buffers with brackets: `x[i]`. A kernel calls `tl.*`, `min`, `max`, `abs` and types.

@@ -30,7 +30,7 @@ class IndexCount(Message):
 
 
 class BadIndex(Message):
-    """An index is no integer, or a vector in the wrong place.
+    """An index is not an integer, or a vector in the wrong place.
 
     Example: `x[0.5 * i]`.
     Fix: Use an integer, as in `x[i // 2]`, or cast with `tl.i64(...)`.

@@ -30,7 +30,7 @@ class BadLoop(Message):
 
 
 class BadStep(Message):
-    """The step of a loop is no constant, or zero.
+    """The step of a loop is not a constant, or zero.
 
     Example: `for i in range(0, n, k):`, where `k` is a parameter.
     Fix: Write a constant other than 0, or loop over the number of steps and multiply.

@@ -18,7 +18,7 @@ from tirlite.sizes import Dim, Poly
 
 
 class BadAnnotation(Message):
-    """A parameter's annotation is no type of the kernel language.
+    """A parameter's annotation is not a type of the kernel language.
 
     Example: `def f(x: float):`.
     Fix: Write `x: tl.f32` for a number, `x: tl.f32[n, m]` for an array, `x: tl.out[tl.f32[n]]` for an output.

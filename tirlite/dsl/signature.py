@@ -130,7 +130,7 @@ def parameter_of(
 
 def _typing(name: str) -> str:
     if name in ("self", "cls"):
-        return "a kernel is no method: write it outside of the class, or under @staticmethod without this parameter"
+        return "a kernel is not a method: write it outside of the class, or under @staticmethod without this parameter"
     return f"write `{name}: tl.f32[n, m]` for an array, `{name}: tl.f32` for a scalar"
 
 
@@ -147,7 +147,7 @@ def _unquoted(annotation: ast.expr, places: Places) -> ast.expr:
         raise KernelError(*(each.replaced(span=span) for each in error.messages if isinstance(each, Message))) from None
     stmt = stmts[0] if len(stmts) == 1 else None
     if not isinstance(stmt, ast.Expr):
-        raise BadText("this annotation is no type", span=span).error()
+        raise BadText("this annotation is not a type", span=span).error()
     for node in ast.walk(stmt.value):
         ast.copy_location(node, annotation)
     return stmt.value

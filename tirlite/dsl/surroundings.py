@@ -53,7 +53,7 @@ class UnknownWord(Message):
 
 
 class ForeignValue(Message):
-    """A value from around the kernel that is no constant.
+    """A value from around the kernel that is not a constant.
 
     Example: `y[i] = table[i]`, where `table` is a NumPy array from around the kernel.
     Fix: Pass it as a parameter; constants are bools, integers and floats.

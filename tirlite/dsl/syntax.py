@@ -42,14 +42,14 @@ class NotAFunction(Message):
 
 
 class BadSyntax(Message):
-    """Text is no Python.
+    """Text is not Python.
 
     Example: `tl.parse("def f(:")`.
     Fix: Mend the text where the caret stands: it has to be Python.
     """
 
     code = "bad-syntax"
-    title = "this is no Python: {reason}"
+    title = "this is not Python: {reason}"
 
     reason: str
 

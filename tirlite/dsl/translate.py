@@ -78,7 +78,7 @@ def parse(text: str, name: str = "<text>") -> PrimFunc:
             func = names[stmt.name] = _kernel(stmt, places, surroundings, {}, read)
             uncalled[func] = stmt
         elif not _is_import_of_tl(stmt):
-            raise BadText("this is no part of a kernel", span=places.span(stmt)).error()
+            raise BadText("this is not part of a kernel", span=places.span(stmt)).error()
     if func is None:
         raise BadText("there is no kernel in the text").error()
     for other, stmt in uncalled.items():

@@ -39,7 +39,7 @@ class NoSuchField(Message):
 
 
 class BadCondition(Message):
-    """The condition of an `If` is no single bool.
+    """The condition of an `If` is not a single bool.
 
     Example: `g.if_(x, a, b)` where `x` is `f32[4]`.
     Fix: Compare, and reduce to one element of type `bool_` without axes.
@@ -93,7 +93,7 @@ class Expr(ABC):
     def tensor(self) -> TensorType:
         """Its type, where it is a tensor."""
         if not isinstance(self.type, TensorType):
-            raise TypeError(f"{self.type} is no tensor")
+            raise TypeError(f"{self.type} is not a tensor")
         return self.type
 
     @property

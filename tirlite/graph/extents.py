@@ -18,7 +18,7 @@ Shape: TypeAlias = "tuple[Size, ...]"
 
 
 class BadGraphExtent(Message):
-    """A graph was given an extent that is no integer of 64 bits and no integer expression of dims.
+    """A graph was given an extent that is neither a 64-bit integer nor an integer expression of dims.
 
     Example: `g.reshape(x, (2.5, 3))`.
     Fix: Give an integer, a dim, or an expression of dims such as `2 * n`.
@@ -26,7 +26,7 @@ class BadGraphExtent(Message):
 
     code = "bad-graph-extent"
     raises = GraphError
-    title = "{given} is no extent"
+    title = "{given} is not an extent"
     help = "an extent is an integer, a dim, or an expression of dims such as `2 * n`"
 
     given: str

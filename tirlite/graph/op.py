@@ -67,7 +67,7 @@ class ShapeUndecided(Message):
 
 
 class OperandType(Message):
-    """An operand has an element type that the operator does not take, or is no tensor.
+    """An operand has an element type that the operator does not take, or is not a tensor.
 
     Example: `g.add(x, y)` of `f32[4]` and `i64[4]`.
     Fix: Convert an operand: `g.cast(y, tl.f32)`.

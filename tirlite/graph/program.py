@@ -19,7 +19,7 @@ from tirlite.record import record
 class UnboundGraphVar(Message):
     """A graph uses a variable where it has no value.
 
-    Example: A function whose body uses a Var that is no parameter of it.
+    Example: A function whose body uses a Var that is not a parameter of it.
     Fix: Make it a parameter, or bind it by a Let around the use.
     """
 

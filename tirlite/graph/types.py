@@ -39,7 +39,7 @@ class NoTensorType(Message):
 
     code = "no-tensor-type"
     raises = CallTypeError
-    title = "{given} is no type of a tensor"
+    title = "{given} is not a type of a tensor"
     help = "write an element type with extents, as in `tl.f32[n, 3]`"
 
     given: str
@@ -93,7 +93,7 @@ Type: TypeAlias = "TensorType | TupleType"
 def tensor_type(given: Annotation | DType | TensorType, name: str = "", span: Span | None = None) -> TensorType:
     """The tensor type that `tl.f32[n, 3]` stands for; `tl.f32` alone has no axis.
 
-    Raises CallTypeError for what is no type of a tensor, GraphError for what is no extent, or is negative.
+    Raises CallTypeError for what is not a type of a tensor, GraphError for what is not an extent, or is negative.
     """
     if not issubclass(type(given), (DType, TensorType, Annotation)):
         text = str(given) if issubclass(type(given), TupleType) else shown(given)

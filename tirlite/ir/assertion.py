@@ -87,7 +87,7 @@ def _compared(condition: Expr) -> list[Expr]:
 
 
 def _is_plain(value: Expr) -> bool:
-    """Whether `value` is no constant, and computing it again has no effect."""
+    """Whether `value` is not a constant, and computing it again has no effect."""
     if isinstance(value, (IntImm, FloatImm, StringImm)) or value.dtype.is_handle:
         return False
     return all(node.op.is_math for node in walk(value) if isinstance(node, Call))

@@ -48,7 +48,7 @@ _TENSOR = "a type such as f32[n]"
 
 
 class NonIntegerExtent(Message):
-    """The builder was given a shape with an extent that is no integer.
+    """The builder was given a shape with an extent that is not an integer.
 
     Example: `b.alloc("t", f32, (2.5,))`.
     Fix: Give an integer, or an integer expression of dims.
@@ -334,7 +334,7 @@ class Builder:
 def buffer_of(
     name: str, tensor: TensorType, *, scope: str = "global", alignment: int = 0, volatile: bool = False
 ) -> Buffer:
-    """A new buffer of a tensor type. Raises KernelError where an extent is no integer expression."""
+    """A new buffer of a tensor type. Raises KernelError where an extent is not an integer expression."""
     shape = tuple(_extent(name, axis, extent) for axis, extent in enumerate(tensor.shape))
     return Buffer(name, tensor.dtype, shape, scope, alignment, volatile)
 

@@ -24,7 +24,7 @@ from tirlite.record import record
 
 
 class NotComparable(Message):
-    """What is to be compared is no tree of the IR.
+    """What is to be compared is not a tree of the IR.
 
     Example: `tl.structural_equal(smooth, smooth.lowered)`, where `smooth` is a kernel.
     Fix: Compare functions of the IR: `tl.structural_equal(smooth.ir, smooth.lowered)`.
@@ -195,7 +195,7 @@ class _Stream:
                 yield self._variable(node, path)
             yield self._mention(node, path)
             return
-        # The name of a function is no part of its meaning.
+        # The name of a function is not part of its meaning.
         fields = () if isinstance(node, Function) else node.DATA
         yield _Token((type(node), *[_comparable(getattr(node, name)) for name in fields]), path, node, fields)
         if node.CHILDREN or node.DEFINES or node.USES or node.CALLS:

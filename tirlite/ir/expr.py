@@ -462,12 +462,12 @@ def as_expr(value: object, partner: DType | None = None, beside: Expr | None = N
 def const(value: bool | int | float, dtype: DType) -> Expr:
     """A constant of type `dtype`, in every lane of it.
 
-    Raises OverflowError for an integer that the type does not hold, TypeError for a float where it is no float type.
+    Raises OverflowError for an integer that the type does not hold, TypeError for a float where it is not a float type.
     """
     if dtype.is_float:
         imm: Expr = FloatImm(dtype.scalar, float(value))
     elif isinstance(value, float):
-        raise TypeError(f"{value!r} is no constant of type {dtype}")
+        raise TypeError(f"{value!r} is not a constant of type {dtype}")
     elif not dtype.min <= value <= dtype.max:
         raise OverflowError(f"{shown(value)} does not fit into {dtype.scalar} ({dtype.min} to {dtype.max})")
     else:

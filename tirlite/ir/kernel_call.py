@@ -1,7 +1,7 @@
 """The statement that calls a function, on buffers and values of the caller, and what a function is to its callers.
 
-The callee works on the caller's memory: where arguments share bytes, so do its parameters. It is no part of the caller,
-who only points to it: calls of one function share one object, and no walk through the caller enters it. See
+The callee works on the caller's memory: where arguments share bytes, so do its parameters. It is not part of the
+caller, which only points to it: calls of one function share one object, and no walk through the caller enters it. See
 `ir.callees` for walks over the functions that call each other.
 """
 

@@ -11,7 +11,7 @@ from tirlite.ir.walk import statements, walk
 
 
 def loads_in_shapes(func: PrimFunc) -> Iterator[Load]:
-    """The loads in extents, which are no children of the statements that declare the buffers."""
+    """The loads in extents, which are not children of the statements that declare the buffers."""
     for stmt in statements(func.body):
         if isinstance(stmt, Allocate | View):
             yield from _loads(stmt.buffer)

@@ -51,7 +51,7 @@ class StoreType(Message):
 
 
 class ConditionType(Message):
-    """A condition is no scalar bool.
+    """A condition is not a scalar bool.
 
     Example: `IfThenElse(count, ...)` of an i64.
     Fix: Compare with something: `NE(count, zero)`.
@@ -66,7 +66,7 @@ class ConditionType(Message):
 
 
 class AssertPlaces(Message):
-    """The message of an Assert has not one place `{}` for each of its values, or a value is no number.
+    """The message of an Assert does not have one place `{}` for each of its values, or a value is not a number.
 
     Example: `Assert(condition, "at {}", (i, j))`.
     Fix: Write a place for each value; double the braces that are none.
@@ -80,7 +80,7 @@ class AssertPlaces(Message):
 
 
 class LoopType(Message):
-    """The variable or a bound of a loop is no i64.
+    """The variable or a bound of a loop is not an i64.
 
     Example: `For(Var("i", i32), ...)`.
     Fix: Make it i64, and cast where another type is needed.
@@ -126,7 +126,7 @@ class ThreadLoop(Message):
 
 
 class ViewOffset(Message):
-    """The byte offset of a view is no scalar i64.
+    """The byte offset of a view is not a scalar i64.
 
     Example: `View(v, x, FloatImm(f64, 8.0))`.
     Fix: Give a scalar i64.
@@ -188,7 +188,7 @@ class AttrPayload(Message):
 
 
 class BodyType(Message):
-    """The body of a loop, branch or function is no SeqStmt.
+    """The body of a loop, branch or function is not a SeqStmt.
 
     Example: `For(i, zero, n, Store(...))`.
     Fix: Wrap it: `seq(Store(...))`.
@@ -218,7 +218,7 @@ class Alignment(Message):
 
 
 class ExtentType(Message):
-    """An extent of a buffer is no scalar i64.
+    """An extent of a buffer is not a scalar i64.
 
     Example: `Buffer("t", f32, (IntImm(i32, 4),))`.
     Fix: Cast it to i64.
@@ -269,7 +269,7 @@ class OutputNotParameter(Message):
     """
 
     code = "output-not-parameter"
-    title = "output `{name}` is no parameter"
+    title = "output `{name}` is not a parameter"
 
     name: str
 
@@ -330,7 +330,7 @@ def loop_step(node: For) -> Message | None:
 def thread_loop(node: For) -> Message | None:
     problem = ""
     if node.kind is not ForKind.THREAD:
-        problem = f"has the tag {node.thread_tag!r} and is no thread loop" if node.thread_tag else ""
+        problem = f"has the tag {node.thread_tag!r} and is not a thread loop" if node.thread_tag else ""
     elif not node.thread_tag:
         problem = "has no tag"
     elif not (isinstance(node.start, IntImm) and node.start.value == 0):

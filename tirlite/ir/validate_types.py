@@ -91,14 +91,14 @@ class ConstantType(Message):
 
 
 class ConstantRange(Message):
-    """A constant is no value of its type.
+    """A constant is not a value of its type.
 
     Example: `IntImm(u8, 300)`.
     Fix: Correct the value, or use a wider type.
     """
 
     code = "constant-range"
-    title = "{value} is no value of {dtype}"
+    title = "{value} is not a value of {dtype}"
     help = "{dtype} holds {least} to {greatest}"
 
     value: int
@@ -153,7 +153,7 @@ class IndexCount(Message):
 
 
 class IndexType(Message):
-    """An index in the IR is no integer.
+    """An index in the IR is not an integer.
 
     Example: `Load(x, (FloatImm(f64, 0.0),))`.
     Fix: Cast the index to i64.

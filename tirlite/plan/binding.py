@@ -47,7 +47,7 @@ def bound(
 
     A dim is its name here. Of what a kernel declares, not all is left in its plan: names that are not among `dims` are
     passed over. 0 is a value of dims that are declared to be at least 1, too: that of empty arrays. Raises PlanError
-    for what is no dim or no integer, and for a value that contradicts the facts.
+    for what is not a dim or not an integer, and for a value that contradicts the facts.
     """
     demand(function, "binding", given, "a dict from dims to integers", fits=given is None or isinstance(given, Mapping))
     by_name: dict[str, list[Dim]] = {}

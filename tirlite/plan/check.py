@@ -89,7 +89,7 @@ def _check_names(_: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counter
             yield Counterexample(Fault.MISSING, f"`{request.id}` is not placed", (request.id,))
     for name in plan.placements:
         if name not in ids:
-            yield Counterexample(Fault.STRANGER, f"`{name}` is placed and is no request of the problem", (name,))
+            yield Counterexample(Fault.STRANGER, f"`{name}` is placed and is not a request of the problem", (name,))
 
 
 def _check_places(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counterexample]:

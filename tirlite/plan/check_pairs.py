@@ -22,7 +22,7 @@ def pair_faults(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
     for pair in plan.in_place:
         dst, src = pair
         if pair not in candidates:
-            yield _fault(pair, "is no candidate for that")
+            yield _fault(pair, "is not a candidate for that")
             return
         if dst in sources:
             yield _three(dst, sources[dst], src)

@@ -28,7 +28,7 @@ class BadCapacity(Message):
 
 
 class BadCopies(Message):
-    """The copies of a pool are no number.
+    """The copies of a pool are not a number.
 
     Example: `Pool("scratch", copies=2.5)`.
     Fix: Give an integer, zero or more, or an expression over dims.

@@ -81,7 +81,7 @@ class NegativeSize(Message):
 
 
 class BadSize(Message):
-    """The size of a request is no number of bytes.
+    """The size of a request is not a number of bytes.
 
     Example: `Request("a", 2.5, (0, 2))`.
     Fix: Give an integer, an expression over dims, or a sympy expression.
@@ -89,7 +89,7 @@ class BadSize(Message):
 
     code = "bad-size"
     raises = PlanError
-    title = "the size of request `{id}` is {size}, which is no number of bytes"
+    title = "the size of request `{id}` is {size}, which is not a number of bytes"
     help = "give an integer, an expression over dims, or a sympy expression"
 
     id: str
@@ -115,7 +115,7 @@ class NotText(Message):
 
 
 class BadAlignment(Message):
-    """An alignment is no power of two.
+    """An alignment is not a power of two.
 
     Example: `Request("a", 4, (0, 2), align=3)`.
     Fix: Give a power of two, in bytes.
@@ -216,7 +216,7 @@ def settle_integers(part: object, *names: str) -> None:
 
 
 def _demand_texts(request: Request) -> None:
-    """Raises PlanError where a name of the request is no text; classes derived from `str` are."""
+    """Raises PlanError where a name of the request is not text; classes derived from `str` are."""
     names: tuple[tuple[str, object], ...] = (("id", request.id), ("scope", request.scope), ("kind", request.kind))
     for what, given in names:
         if not isinstance(given, str):

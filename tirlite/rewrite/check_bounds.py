@@ -58,7 +58,7 @@ def _is_checked(index: Expr) -> TypeGuard[Call]:
 
 
 def _address(node: Call) -> Call:
-    """An address is no access: it may be that of the end of a buffer."""
+    """An address is not an access: it may be that of the end of a buffer."""
     element = node.args[0] if node.op is Op.ADDRESS_OF else None
     if not isinstance(element, Load):
         return node

@@ -16,9 +16,9 @@ from tirlite.rewrite.pipeline import FactsPass
 from tirlite.sizes import Proof, Size, maximum, prove_le, prove_lt
 from tirlite.sizes.unknown import is_nonnegative
 
-# So many elements less are no gain for a symbolic extent.
+# So many elements less gain nothing for a symbolic extent.
 _LITTLE = 64
-# A constant from this on is no tile in place of what is symbolic: it stems from the type of an index.
+# A constant from this on is not a tile in place of what is symbolic: it stems from the type of an index.
 _MUCH = 1 << 15
 
 

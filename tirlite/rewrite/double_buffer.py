@@ -80,7 +80,7 @@ class DoubleBuffer:
     k + 1, and works on its own one: a memory that loads by itself does so while the rest runs. In the body of the loop,
     statements that fill X, or as much of it as is read then, come first: a last block may be shorter, and a halo be cut
     off at the borders. The others read X, and write nothing that the fill touches. Several buffers of a loop may be
-    marked. It costs a second copy of X, and processors with caches gain nothing, so this is no pass of the default
+    marked. It costs a second copy of X, and processors with caches gain nothing, so this is not a pass of the default
     pipeline. For functions in normal form (see `Normalize`), which the result is in too.
 
     Raises KernelError where a marked buffer cannot be filled ahead.

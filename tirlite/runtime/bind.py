@@ -212,7 +212,7 @@ class Binder:
     def _arranged(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
         """The arguments in the order of the parameters.
 
-        Fewer by position than there are parameters are meant for those that are no outputs, as far as these go.
+        Fewer by position than there are parameters are meant for those that are not outputs, as far as these go.
         """
         signature, outputs = self.signature, self._outputs
         inputs = [position for position in self._free if position not in outputs]

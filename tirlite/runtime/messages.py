@@ -24,7 +24,7 @@ class ArgumentCount(Message):
 
 
 class MissingArgument(Message):
-    """A parameter that is no output gets no argument.
+    """A parameter that is not an output gets no argument.
 
     Example: `smooth(x)`, where the kernel has the parameters `x` and `y`.
     Fix: Pass it, or declare it as an output: `y: tl.out[...]`.

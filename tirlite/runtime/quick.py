@@ -45,8 +45,8 @@ class _Method(ctypes.Structure):
 def quick_call(signature: Signature, kernel: int) -> QuickCall | None:
     """What calls the kernel at the address `kernel`, which takes the arrays and the dims of `signature` and no more.
 
-    None where a parameter is no array or has an extent to be computed, where there are too many, and where Python or
-    NumPy keep their objects otherwise than is known here. The code at `kernel` must stay as long as the result is used.
+    None where a parameter is not an array or has an extent to be computed, where there are too many, and where Python
+    or NumPy lay out their objects in unknown ways. The code at `kernel` must stay as long as the result is used.
     """
     count = len(signature.arrays) + len(signature.dims)
     if signature.scalars or not 0 < count <= MOST_OPERANDS or any(array.computed for array in signature.arrays):

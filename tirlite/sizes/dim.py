@@ -134,7 +134,7 @@ class Scalar(Dim):
         return self.origin.ident()
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(f"`{self}` is no dim but a number of one function, which alone can tell it from others")
+        raise TypeError(f"`{self}` is not a dim but a number of one function, which alone can tell it from others")
 
 
 def _spelled(value: int | None) -> str:

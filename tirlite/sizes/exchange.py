@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class NotASize(Message):
-    """A sympy expression is no integer sum of products, quotients, remainders, maxima and minima.
+    """A sympy expression is not an integer sum of products, quotients, remainders, maxima and minima.
 
     Example: `Request("a", sympy.sqrt(n), (0, 2))`.
     Fix: Use integer sums, products, quotients, remainders, `Max` and `Min`.
@@ -194,7 +194,7 @@ def _dim_of(symbol: sympy.Symbol, given: Mapping[str, Dim], made: dict[str, Dim]
         if getattr(symbol, f"is_{word}"):
             raise BadSymbol(name, f"is {word}, which no dim is known to be").error()
     if symbol.is_integer is False:
-        raise BadSymbol(name, "is no integer").error()
+        raise BadSymbol(name, "is not an integer").error()
     is_told = symbol.is_negative is False
     own = Dim(name, min=0 if is_told and not symbol.is_positive else 1, multiple_of=2 if symbol.is_even else 1)
     if name in given:

@@ -1,7 +1,7 @@
 """Makes symbolic sizes of ints, atoms and sums: sums in normal form.
 
-A size is an int, or a `Poly`: a sum of integer multiples of products of atoms. An atom is a dim, or a form that is no
-polynomial (a quotient, a remainder, a maximum). Equal sums have equal normal forms, so sizes are compared by value.
+A size is an int, or a `Poly`: a sum of integer multiples of products of atoms. An atom is a dim, or a form that is not
+a polynomial (a quotient, a remainder, a maximum). Equal sums have equal normal forms, so sizes are compared by value.
 """
 
 from __future__ import annotations
@@ -384,7 +384,7 @@ def is_of_sympy(value: object) -> bool:
 
 
 def terms_of(size: object) -> Terms:
-    """The sum that a size is. Raises TypeError for what is no size."""
+    """The sum that a size is. Raises TypeError for what is not a size."""
     terms = _terms(size)
     if terms is None:
         raise TypeError(f"a size is an int, a dim or a sum of them, not {type(size).__name__}: {size!r}")

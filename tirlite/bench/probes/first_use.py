@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-# Annotations like `tl.f32[n]` are no types to mypy.
+# Annotations like `tl.f32[n]` are not types to mypy.
 """Prints the seconds that it takes, beyond NumPy, to import tirlite and to make a kernel of a function."""
 
 from __future__ import annotations

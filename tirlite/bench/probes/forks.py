@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-# Annotations like `tl.i64[1]` are no types to mypy.
+# Annotations like `tl.i64[1]` are not types to mypy.
 """A kernel that hands loops to workers in which there is nothing to do, so that what is measured is the handing out."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-# Annotations like `tl.f32[n]` are no types to mypy.
+# Annotations like `tl.f32[n]` are not types to mypy.
 """Prints the seconds from the source of a vector add to its first result, in a process that did nothing before.
 
 What tirlite itself loads on the way counts. A second kernel finds all of that loaded.

@@ -12,7 +12,7 @@ from tirlite.graph.types import TensorType
 
 
 class CannotKeep(Message):
-    """A compiled graph is to keep something that is no tensor between its operators.
+    """A compiled graph is to keep something that is not a tensor between its operators.
 
     Example: `tl.graph.compile(f, keep=[a])`, where `a` is computed in a branch of an If, or in another function.
     Fix: Name calls and Ifs that the body of the function computes in any case, with one tensor as their result.

@@ -73,7 +73,7 @@ class Builder(
     def input(self, name: str, of: Annotation | TensorType | DType) -> Var:
         """A parameter: `g.input("x", tl.f32[n, 3])`, or `tl.f32` for a single number. The order is that of calls.
 
-        Raises GraphError for what is no type, and for dims of one name with different facts.
+        Raises GraphError for what is not a type, and for dims of one name with different facts.
         """
         span = self._here()
         made = tensor_type(of, name, span)

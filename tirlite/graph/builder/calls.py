@@ -30,7 +30,7 @@ class BadConstant(Message):
 
     code = "bad-graph-constant"
     raises = GraphError
-    title = "{given} is no constant of a graph{why}"
+    title = "{given} is not a constant of a graph{why}"
     help = "give an array or a number of one of the types {known}"
 
     given: str
@@ -39,7 +39,7 @@ class BadConstant(Message):
 
 
 class NotAnOperand(Message):
-    """A method of a graph's builder was given something that is no value of a graph.
+    """A method of a graph's builder was given something that is not a value of a graph.
 
     Example: `g.relu("x")`.
     Fix: Give what another method returned, an array or a number.
@@ -47,7 +47,7 @@ class NotAnOperand(Message):
 
     code = "not-an-operand"
     raises = GraphError
-    title = "{given} is no operand"
+    title = "{given} is not an operand"
     help = "give what another method of the builder returned, an array or a number"
 
     given: str

@@ -21,7 +21,7 @@ __all__ = ["Dims", "Names", "as_dtype", "as_size", "attrs_json", "read_attrs", "
 def as_size(value: Any, dims: Dims) -> Size:
     """The size that `size_json` wrote."""
     if not isinstance(value, int | str) or isinstance(value, bool):
-        raise TypeError(f"{value!r} is no size")
+        raise TypeError(f"{value!r} is not a size")
     return read_size(value, dims)
 
 
@@ -29,7 +29,7 @@ def as_dtype(name: Any) -> DType:
     """The element type of this name."""
     found = dtype_of(name)
     if found is None:
-        raise ValueError(f"{name!r} is no element type")
+        raise ValueError(f"{name!r} is not an element type")
     return found
 
 

@@ -48,7 +48,7 @@ class NoOnnxPackage(Message):
 
 
 class BadOnnxModel(Message):
-    """A file is no ONNX model, or contradicts itself.
+    """A file is not an ONNX model, or contradicts itself.
 
     Example: `tl.from_onnx("notes.txt")`.
     Fix: Give the path of a model that an exporter wrote.
@@ -92,10 +92,10 @@ def from_onnx(
     `source` is a path, a model's bytes, or an onnx.ModelProto. Named extents become dims, one for each name; unnamed
     ones dims of their own; what operators demand to be equal becomes one dim, or a number. `outputs` picks other values
     than the model's outputs, by their names; `shapes` gives inputs other extents; `constants` gives the values of
-    inputs, which then are no parameters. Constants and what is computed from shapes are folded. `dims` gives named
+    inputs, which then are not parameters. Constants and what is computed from shapes are folded. `dims` gives named
     extents a number, where a model's shapes say too little else.
 
-    Raises GraphError: for a file that is no model, for tensors that contradict themselves or lie outside of the
+    Raises GraphError: for a file that is not a model, for tensors that contradict themselves or lie outside of the
     model's folder, and, naming all of them at once, for nodes that have no counterpart.
     """
     model, name, folder = _loaded(source)
@@ -135,7 +135,7 @@ def _loaded(source: object) -> tuple[Any, str, Path | None]:
         raise BadOnnxModel(name, error.strerror or str(error)).error() from None
     except Exception:
         # What the protobuf library raises, and says, depends on how it was built.
-        raise BadOnnxModel(name, "it is no ONNX model").error() from None
+        raise BadOnnxModel(name, "it is not an ONNX model").error() from None
     return model, name, None if path is None else path.parent
 
 

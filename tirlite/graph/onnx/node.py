@@ -109,7 +109,7 @@ class Node:
         """A graph."""
         found = self.attributes.get(name)
         if not isinstance(found, Body):
-            raise Unsupported(f"attribute `{name}` is no graph")
+            raise Unsupported(f"attribute `{name}` is not a graph")
         return found
 
     def _of(self, name: str, default: Any, kind: type) -> Any:

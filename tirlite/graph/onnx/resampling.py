@@ -32,7 +32,7 @@ def matrix(
     region: tuple[float, float] | None,
     outside: float,
 ) -> Array | None:
-    """`[new, old]` weights; None for ways that are no weighted sums, or are unknown."""
+    """`[new, old]` weights; None for ways that are not weighted sums, or are unknown."""
     ratio = new / old if scale is None else scale
     made = np.zeros((new, old))
     for index in range(new):

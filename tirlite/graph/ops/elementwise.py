@@ -100,7 +100,7 @@ def _clip(site: Site, attrs: Clip) -> TensorType:
     x = _number(site, attrs)
     for limit in (attrs.low, attrs.high):
         if isinstance(limit, float) and x.dtype.is_integer:
-            raise site.bad_attribute(f"{limit} is no limit of {x.dtype}")
+            raise site.bad_attribute(f"{limit} is not a limit of {x.dtype}")
     return x
 
 

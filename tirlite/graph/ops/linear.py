@@ -32,7 +32,7 @@ def _matmul(site: Site, attrs: Attrs) -> TensorType:
     dtype = _numbers(site)
     a, b = (each.shape for each in site.tensors())
     if not a or not b:
-        raise site.mismatch("an operand without axes is no matrix")
+        raise site.mismatch("an operand without axes is not a matrix")
     left = a if len(a) > 1 else (1, *a)
     right = b if len(b) > 1 else (*b, 1)
     contracted(site, left[-1], right[-2])

@@ -74,7 +74,7 @@ def _quantize_linear(site: Site, attrs: Quantize) -> TensorType:
     if not x.dtype.is_float and x.dtype != i32:
         raise site.wrong_type(f"the elements must be of a float type or i32, and are {x.dtype}")
     if not attrs.dtype.is_integer or attrs.dtype.bits > 16:
-        raise site.bad_attribute(f"{attrs.dtype} is no integer type of 8 or 16 bits")
+        raise site.bad_attribute(f"{attrs.dtype} is not an integer type of 8 or 16 bits")
     if len(site.args) > 2 and site.tensor(2).dtype != attrs.dtype:
         raise site.wrong_type(f"the zero point is {site.tensor(2).dtype}, the result {attrs.dtype}")
     return TensorType(x.shape, attrs.dtype)

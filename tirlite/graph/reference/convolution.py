@@ -102,7 +102,7 @@ def _max_pool_indices(attrs: Pool, x: Array) -> tuple[Array, Array]:
     least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     seen, at = _pooled(attrs, x, least, least), _pooled(attrs, places, -1, -1)
     seen, at = (each.reshape(*each.shape[: 2 + axes], -1) for each in (seen, at))
-    # What stands in the padding is no element: it comes last of equals.
+    # What stands in the padding is not an element: it comes last of equals.
     order = np.argsort(at < 0, -1, kind="stable")
     seen = np.take_along_axis(seen, np.broadcast_to(order, seen.shape), -1)
     first = seen.argmax(-1)[..., None]

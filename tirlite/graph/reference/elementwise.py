@@ -81,7 +81,7 @@ def converted(x: Array, dtype: DType) -> Array:
     with_numbers = np.where(np.isnan(x), x.dtype.type(0), np.trunc(x))
     low, high = float(dtype.min), float(dtype.max)
     inside = np.clip(with_numbers.astype(np.float64), low, high)
-    # The greatest 64-bit integers are no floats: what is above them is put in by hand.
+    # The greatest 64-bit integers are not floats: what is above them is put in by hand.
     made = np.where(inside >= high, 0, inside).astype(dtype.numpy)
     return np.where(inside >= high, dtype.numpy.type(dtype.max), made)
 

@@ -64,7 +64,7 @@ class RuntimeOptions:
 class Figures:
     """What a planner cares for: numbers of values, and bytes.
 
-    `unmanaged` counts those with memory of their own that are no results, `scalars` those of them without axes,
+    `unmanaged` counts those with memory of their own that are not results, `scalars` those of them without axes,
     `borrowed` those that belong to another value; `owned` counts results that were borrowed. `repaired` counts
     storages that were found changed at the end of a run.
     """

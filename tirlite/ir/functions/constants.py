@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cache
 from math import isqrt
 
-_ONE = 1 << 400  # of numbers that are no constants
+_ONE = 1 << 400  # of numbers that are not constants
 DIGITS = 1400  # binary digits behind the point; reducing the largest f64 by pi takes about 1200
 
 

@@ -204,9 +204,9 @@ class _Memory:
 
 
 def _item(group: Group, align: int, scale: Scale) -> Item | None:
-    """The group as one item; None where its sizes are no numbers of units.
+    """The group as one item; None where its sizes are not numbers of units.
 
-    A fixed offset is a number of bytes, which is no number of units where these depend on the dims.
+    A fixed offset is a number of bytes, which is not a number of units where these depend on the dims.
     """
     counts = [(span, scale.count(size)) for span, size in group.pieces]
     pieces = tuple([(span, count) for span, count in counts if count is not None])

@@ -229,7 +229,7 @@ def _is_at_most(size: Size, limit: Size) -> bool:
 
 
 def _unused(name: str, problem: Problem) -> str:
-    """A name for an arena that is no name of a request, as slots are called after those."""
+    """A name for an arena that is not a name of a request, as slots are called after those."""
     while name in problem.by_id:
         name += "'"
     return name

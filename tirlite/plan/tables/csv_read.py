@@ -46,7 +46,7 @@ _COLUMN_OF = {
 
 
 class NotUtf8(Message):
-    """A table is no text in UTF-8.
+    """A table is not text in UTF-8.
 
     Example: A spreadsheet's own file in the place of its CSV.
     Fix: Export the table as CSV in UTF-8.
@@ -54,7 +54,7 @@ class NotUtf8(Message):
 
     code = "not-utf-8"
     raises = PlanError
-    title = "`{name}` is no text in UTF-8: line {line} holds the byte {byte:#04x} in column {column}"
+    title = "`{name}` is not text in UTF-8: line {line} holds the byte {byte:#04x} in column {column}"
 
     name: str
     line: int
@@ -103,7 +103,7 @@ class BadNumber(Message):
 
     code = "bad-csv-number"
     raises = PlanError
-    title = "`{text}` is no integer"
+    title = "`{text}` is not an integer"
     label = "the column `{column}` holds integers"
     help = "{hint}"
 
@@ -113,7 +113,7 @@ class BadNumber(Message):
 
 
 class BadGap(Message):
-    """A cell of the column `gaps` is no list of gaps.
+    """A cell of the column `gaps` is not a list of gaps.
 
     Example: `7:9`.
     Fix: Write half-open stretches with spaces between: `7-9 12-14`.
@@ -121,7 +121,7 @@ class BadGap(Message):
 
     code = "bad-gap"
     raises = PlanError
-    title = "`{text}` is no gap in a lifetime"
+    title = "`{text}` is not a gap in a lifetime"
     label = "{why}"
     help = "gaps are half-open stretches `lower-upper` with spaces between, as in `7-9 12-14`"
 

@@ -69,7 +69,7 @@ class BadRow(Message):
 
 
 class BadQuotes(Message):
-    """A cell begins with a double quote and is no quoted cell.
+    """A cell begins with a double quote and is not a quoted cell.
 
     Example: `"a,0,3,64`, or a cell that goes on in the next line.
     Fix: End the cell with a double quote on the same line, and double those inside of it.

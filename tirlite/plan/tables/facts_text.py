@@ -21,7 +21,7 @@ _MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "==": "=="}
 
 
 class BadFact(Message):
-    """A part of the text is no fact about one dim.
+    """A part of the text is not a fact about one dim.
 
     Example: `--facts 'N<'`.
     Fix: Write comparisons with commas between: `N<=64, N%8==0`.
@@ -29,7 +29,7 @@ class BadFact(Message):
 
     code = "bad-fact"
     raises = PlanError
-    title = "`{text}` is no fact about a dim"
+    title = "`{text}` is not a fact about a dim"
     help = "facts stand one behind the other with commas between, as in `N<=64, 2<=M<=9, N%8==0, K==3`"
 
     text: str

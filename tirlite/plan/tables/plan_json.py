@@ -51,13 +51,13 @@ def layout_from_json(text: str) -> Layout:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not text")
     return value
 
 
 def _align(value: int) -> int:
     if not is_alignment(value):
-        raise ValueError(f"{value!r} is no alignment")
+        raise ValueError(f"{value!r} is not an alignment")
     return value
 
 

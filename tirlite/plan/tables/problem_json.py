@@ -142,7 +142,7 @@ def _read_request(data: Mapping[str, Any], dims: Mapping[str, Dim]) -> Request:
 
 
 def names_of(dims: Iterable[Dim]) -> dict[Dim, str]:
-    """A name of its own for each dim that a size can be told with: two may have the same, or one that is no name."""
+    """A name of its own for each dim that a size can be told with: two may have the same, or one that is not a name."""
     names: dict[Dim, str] = {}
     used: set[str] = set()
     for dim in dict.fromkeys(dims):

@@ -19,14 +19,14 @@ _TOKEN = re.compile(r"\s*(\d+|[^\W\d]\w*|//|\*\*|[-+*/%(),])")
 _NEGATE = "negate"
 _SHOWN = 12
 _HIGHEST_POWER = 64
-# Of a text that is no size.
+# Of a text that is not a size.
 _MOST_SHOWN = 60
 # Python prints no integer of more bits than about this.
 _MOST_BITS = 13_000
 
 
 class BadSizeText(Message):
-    """A text is no size.
+    """A text is not a size.
 
     Example: `n +` in the column `size_expr` of a table.
     Fix: Write integers and dims with the operators that the message lists.
@@ -34,7 +34,7 @@ class BadSizeText(Message):
 
     code = "bad-size-text"
     raises = PlanError
-    title = "`{text}` is no size: {why}"
+    title = "`{text}` is not a size: {why}"
     help = (
         "a size is made of integers, the dims {known}, `+ - * // % **`, `max min floor ceil ceildiv`, and of `/` where "
         "the division leaves no rest or stands in `floor` or `ceil`"
@@ -209,7 +209,9 @@ class _Reader:
             self.values.append(_Ratio(as_size(self.dims[token])))
             return False
         else:
-            raise _NoSize(f"`{token}` is no dim" if token.isidentifier() else f"an operand is missing before `{token}`")
+            raise _NoSize(
+                f"`{token}` is not a dim" if token.isidentifier() else f"an operand is missing before `{token}`"
+            )
         return True
 
     def _operator(self, token: str) -> bool:

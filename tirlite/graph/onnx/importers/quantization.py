@@ -19,7 +19,7 @@ def _quantize(t: Translation, node: Node) -> Expr:
     number = node.integer("output_dtype")
     dtype = zero.dtype if zero is not None else DTYPES.get(number, u8) if number else u8
     if not dtype.is_integer or (number and number not in DTYPES):
-        raise Unsupported("its results are no integers of 8 or 16 bits")
+        raise Unsupported("its results are not integers of 8 or 16 bits")
     if not node.integer("block_size"):
         return t.b.quantize_linear(x, scale, zero, axis=_axis(node), dtype=dtype)
     rounded = t.b.round(t.b.divide(t.b.cast(x, f32), t.b.cast(_unfolded(t, node, scale), f32)))
@@ -83,7 +83,7 @@ def _channels(t: Translation, each: Expr, x: Expr, number: int) -> Expr:
     if each.shape[0] == 1:
         return t.b.reshape(each, ())
     if number == 0:
-        raise Unsupported("the zero point of its operand is no single number")
+        raise Unsupported("the zero point of its operand is not a single number")
     return t.b.reshape(each, (each.shape[0], *(1 for _ in x.shape[1:])))
 
 

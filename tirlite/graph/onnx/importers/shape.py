@@ -180,7 +180,7 @@ def _constant(t: Translation, node: Node) -> Expr:
             return t.b.constant(np.array(node.attributes[name], kind))
     found = node.attributes.get("value")
     if not isinstance(found, Constant):
-        raise Unsupported("its value is no tensor of numbers")
+        raise Unsupported("its value is not a tensor of numbers")
     return found
 
 

@@ -13,7 +13,7 @@ from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.ir import f64
 
-# Longer transforms are no products with matrices that one would write down.
+# Longer transforms are not products with matrices that one would write down.
 _LONGEST = 2048
 
 
@@ -83,7 +83,7 @@ def _parts(t: Translation, x: Expr, axis: int) -> list[Expr]:
     """The real and, where there are some, the imaginary parts, in f64, with the axis as their last one."""
     rank, parts = x.tensor.rank, x.shape[-1]
     if axis == rank - 1 or parts not in (1, 2):
-        raise Unsupported("the last axis of its operand is no axis of parts of complex numbers")
+        raise Unsupported("the last axis of its operand is not an axis of parts of complex numbers")
     order = [*(place for place in range(rank - 1) if place != axis), axis, rank - 1]
     turned = t.b.cast(t.b.transpose(x, order), f64)
     return [t.b.reshape(each, turned.shape[:-1]) for each in t.b.split(turned, parts, -1)]

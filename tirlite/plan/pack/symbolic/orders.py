@@ -98,7 +98,7 @@ _BUDGET = 200
 _WEIGHTED = (3, 12, 2000)
 _SINGLE = (2, 8, 700)
 _AGAIN = (2, 6, 900)
-# What columns weigh at first that are no bindings.
+# What columns weigh at first that are not bindings.
 _OTHERS = 0.05
 # How fast a binding gains weight at which an order was bad.
 _RATE = 2.0
