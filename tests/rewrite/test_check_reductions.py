@@ -49,11 +49,13 @@ def check(body: str, header: str = HEADER) -> None:
 @pytest.mark.parametrize(
     "body",
     [
+        pytest.param('total[0] += tl.call_extern("f32", "of", tl.access_ptr(x, i, 1, "r"))', id="an address to read"),
         pytest.param("y[k[i]] += 1", id="a histogram"),
         pytest.param("if x[i] > 0:\n    total[0] = total[0] + x[i]", id="in a branch"),
         pytest.param("total[0] = min(x[i], total[0])", id="on the right"),
         pytest.param("total[0] += x[i]\ntotal[1] *= x[i]", id="elements that are told apart"),
         pytest.param("y[i] = x[i]\ny[i] = y[i] * 2\ntotal[0] += y[i]", id="elements of its own"),
+        pytest.param("y[2 * i + 1] = x[i]\ntotal[0] += y[2 * i]", id="elements that no other iteration writes"),
         pytest.param("for j in tl.reduce(3):\n    total[0] += x[i] * tl.f32(j)", id="two loops"),
     ],
 )

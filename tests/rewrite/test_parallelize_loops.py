@@ -33,6 +33,17 @@ def test_the_outermost_independent_loops() -> None:
 
 
 @pytest.mark.parametrize(
+    "store",
+    [
+        pytest.param("y[n - 1 - i, 0] = tl.exp(x[i, 0])", id="backwards"),
+        pytest.param("y[2 * i + 1, 0] = tl.exp(y[2 * i, 0])", id="odd rows are written, even ones read"),
+    ],
+)
+def test_what_dependences_show_to_be_independent(store: str) -> None:
+    PASS.expect(*(f"for i in {kind}(n // 2):\n    {store}" for kind in ("range", "tl.parallel")))
+
+
+@pytest.mark.parametrize(
     "loop",
     [
         pytest.param("for j in range(m):\n    y[i, j] = x[i, j] + 1", id="little to do"),

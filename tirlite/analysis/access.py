@@ -171,9 +171,9 @@ class Touch:
         """The allocation, or the view of it, that is named at this place."""
         if isinstance(self.node, KernelCall):
             return next(buffer for param, buffer in self.node.buffers() if param is self.param)
-        if isinstance(self.node, Call):  # the address of an element
+        if isinstance(self.node, Call):  # the address of an element, or of several
             operand = self.node.args[0]
-            assert isinstance(operand, Load)
+            assert isinstance(operand, Load | BufferRef)
             return operand.buffer
         assert isinstance(self.node, Load | Store | BufferRef)
         return self.node.buffer
@@ -392,7 +392,10 @@ class _Finder:
                 stack += (node.b, node.a)
                 continue
             stack += node.children()[::-1]
-            if isinstance(node, Load):
+            if isinstance(node, Call) and node.op is Op.ACCESS_PTR:
+                stack.pop()  # its buffer
+                self.record_address(node, region, position)
+            elif isinstance(node, Load):
                 self.record(node.buffer, AccessKind.READ, region, position, node)
             elif isinstance(node, BufferRef):
                 self.record(node.buffer, AccessKind.OPAQUE, region, position, node)
@@ -401,7 +404,7 @@ class _Finder:
 
     def record_address(self, call: Call, region: Region, position: int) -> None:
         operand = call.args[0]
-        if isinstance(operand, Load):
+        if isinstance(operand, Load | BufferRef):
             self.record(operand.buffer, AccessKind.OPAQUE, region, position, call)
 
     def record(

@@ -20,7 +20,7 @@ from tirlite.analysis.equations import solve
 from tirlite.analysis.index_space import IndexSpace
 from tirlite.analysis.instances import Instances
 from tirlite.analysis.regions import path_to, regions_around
-from tirlite.ir import Buffer, For, ForKind, IfThenElse, IntImm, KernelCall, Load, Store, While
+from tirlite.ir import Buffer, Call, For, ForKind, IfThenElse, IntImm, KernelCall, Load, Store, StringImm, While
 from tirlite.record import cached_property, record
 from tirlite.sizes import Dim, Size, dims_of, maximum, minimum, substitute
 from tirlite.sizes.poly import Atom, varies
@@ -110,7 +110,7 @@ def carried_by(loop: Loop, touches: Mapping[Allocation, Sequence[Touch]], addres
 
     Of accesses that are alike, those of one.
     """
-    for first, then in _pairs_in(touches, addresses):
+    for first, then in _pairs_in(loop, touches, addresses):
         body = next(region for region in regions_around(first.region) if region.composite is loop)
         assert body.parent is not None
         yield from Pair(addresses, first, then, body.parent).carried(0)
@@ -118,13 +118,20 @@ def carried_by(loop: Loop, touches: Mapping[Allocation, Sequence[Touch]], addres
 
 def is_independent(loop: Loop, touches: Mapping[Allocation, Sequence[Touch]], addresses: Addresses) -> bool:
     """Whether no iteration is left that may touch what another one writes. Many pairs of accesses are not looked at."""
-    pairs = sum(1 for _ in islice(_pairs_in(touches, addresses), _MOST_PAIRS + 1))
+    pairs = sum(1 for _ in islice(_pairs_in(loop, touches, addresses), _MOST_PAIRS + 1))
     return pairs <= _MOST_PAIRS and next(carried_by(loop, touches, addresses), None) is None
 
 
-def _pairs_in(touches: Mapping[Allocation, Sequence[Touch]], addresses: Addresses) -> Iterator[tuple[Touch, Touch]]:
-    """The pairs of accesses to one buffer of which one writes; of accesses that are alike, those of one."""
-    for each in touches.values():
+def _pairs_in(
+    loop: Loop, touches: Mapping[Allocation, Sequence[Touch]], addresses: Addresses
+) -> Iterator[tuple[Touch, Touch]]:
+    """The pairs of accesses to one buffer of which one writes; of accesses that are alike, those of one.
+
+    Buffers are left out of which each iteration plainly has elements of its own.
+    """
+    for allocation, each in touches.items():
+        if not any(map(writes, each)) or _lie_apart(loop, allocation.buffer, each):
+            continue
         known: dict[object, Touch] = {}
         for touch in each:
             node = touch.node
@@ -132,6 +139,17 @@ def _pairs_in(touches: Mapping[Allocation, Sequence[Touch]], addresses: Addresse
             known.setdefault((touch.kind, touch.region, key), touch)
         alike = [*known.values()]
         yield from ((a, b) for place, a in enumerate(alike) for b in alike[place:] if writes(a) or writes(b))
+
+
+def _lie_apart(loop: Loop, buffer: Buffer, touches: Sequence[Touch]) -> bool:
+    """Whether all accesses to a buffer have the loop's variable as their index along one axis."""
+    axes = {*range(len(buffer.shape))} if isinstance(loop, For) else set()
+    for touch in touches:
+        node = touch.node
+        if not axes or not isinstance(node, Load | Store) or node.buffer is not buffer:
+            return False
+        axes &= {axis for axis, index in enumerate(node.indices) if isinstance(loop, For) and index is loop.var}
+    return bool(axes)
 
 
 def out_of_order(addresses: Addresses, first: Touch, then: Touch, home: Region) -> Dependence | None:
@@ -153,7 +171,10 @@ def may_carry(addresses: Addresses, write: Touch, read: Touch, loop: Region) -> 
 
 
 def writes(touch: Touch) -> bool:
-    """Whether an access may write."""
+    """Whether an access may write: one by an address unless that is for reading."""
+    if touch.kind is AccessKind.OPAQUE and isinstance(touch.node, Call):
+        mask = touch.node.args[-1]
+        return not (isinstance(mask, StringImm) and mask.value == "r")
     return touch.kind is not AccessKind.READ
 
 

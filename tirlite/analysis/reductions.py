@@ -1,8 +1,6 @@
-"""Finds what the iterations of a reduction combine: the stores that update an element, each by one operation.
+"""Tells updates from other stores: those that combine a value into an element by one operation.
 
 An update is `a[i] = a[i] + e`, with `+ - * min max & | ^`, the element on either side where the order does not count.
-Iterations may be regrouped where each buffer from outside of the loop that they write is updated by one operation
-throughout, and read for that alone, or else each iteration has elements of its own in it.
 """
 
 from __future__ import annotations
@@ -12,15 +10,12 @@ from itertools import pairwise
 from math import inf
 from typing import TypeAlias, cast
 
-from tirlite.analysis.definitions import Definitions
-from tirlite.analysis.loop_accesses import Key, LoopAccesses
 from tirlite.ir import (
     Add,
     Binary,
     BitAnd,
     BitOr,
     BitXor,
-    Buffer,
     DType,
     Expr,
     FloatImm,
@@ -33,7 +28,6 @@ from tirlite.ir import (
     Mul,
     Neg,
     Select,
-    Stmt,
     Store,
     Sub,
     Var,
@@ -88,33 +82,6 @@ class PairUpdate:
 AnyUpdate: TypeAlias = Update | PairUpdate
 
 
-@record(eq=False)
-class Reading:
-    """`stmt` reads what `update` combines into."""
-
-    update: AnyUpdate
-    stmt: Stmt
-
-
-@record(eq=False)
-class Mixture:
-    """Two statements write one buffer, and are not both updates by one operation."""
-
-    first: Store
-    second: Stmt
-
-
-@record(eq=False)
-class Carried:
-    """`stmt` writes `buffer`, not by an update, where another iteration may touch the same element."""
-
-    buffer: Buffer
-    stmt: Stmt
-
-
-Obstacle: TypeAlias = "Reading | Mixture | Carried"
-
-
 def update_of(store: Store) -> Update | None:
     """What a store combines with its own element; None where it is not an update."""
     value = store.value
@@ -137,7 +104,7 @@ def _is_element(expr: Expr, store: Store) -> bool:
     return all(a is b or structural_equal(a, b) for a, b in zip(expr.indices, store.indices, strict=True))
 
 
-def _pair_updates(loop: For) -> Iterator[PairUpdate]:
+def pair_updates(loop: For) -> Iterator[PairUpdate]:
     """The pair updates that a loop's body makes itself, each written as the language writes it."""
     lets = {stmt.var: stmt for stmt in loop.body.stmts if isinstance(stmt, Let) and isinstance(stmt.value, Select)}
     stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store) and stmt.value in lets]
@@ -163,32 +130,3 @@ def neutral(operation: Operation, dtype: DType) -> Expr:
         return FloatImm(dtype, {Add: -0.0, Mul: 1.0, Min: inf, Max: -inf}[operation])
     ends = {Min: dtype.max, Max: dtype.min, BitAnd: dtype.max if dtype.min == 0 else -1}
     return IntImm(dtype, ends.get(operation, int(operation is Mul)))
-
-
-def updates_in(loop: For, definitions: Definitions) -> tuple[AnyUpdate, ...] | Obstacle:
-    """The updates of buffers from outside of the loop; else what stands against regrouping its iterations.
-
-    For functions in normal form.
-    """
-    accesses = LoopAccesses(loop, definitions)
-    found: dict[Key, list[AnyUpdate]] = {}
-    pairs = {store: update for update in _pair_updates(loop) for store in update.stores}
-    own_lets = {(let, element.buffer) for pair in pairs.values() for let in pair.values for element in pair.elements}
-    for access in accesses.found:
-        if not access.is_write or accesses.are_apart(access.buffer):
-            continue
-        update = (pairs.get(access.node) or update_of(access.node)) if isinstance(access.node, Store) else None
-        others = found.setdefault(accesses.key(access), [])
-        if update is None:
-            return Mixture(others[0].store, access.stmt) if others else Carried(access.buffer, access.stmt)
-        if others and (type(others[0]), others[0].operation) != (type(update), update.operation):
-            return Mixture(others[0].store, access.stmt)
-        others.append(update)
-    own = {update.element for updates in found.values() for update in updates if isinstance(update, Update)}
-    for access in accesses.found:
-        key = accesses.key(access)
-        if access.node in own:
-            own.remove(access.node)
-        elif not access.is_write and key in found and (access.stmt, access.buffer) not in own_lets:
-            return Reading(found[key][0], access.stmt)
-    return tuple(dict.fromkeys(update for updates in found.values() for update in updates))

@@ -11,7 +11,7 @@ from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
 if TYPE_CHECKING:
-    from tirlite.analysis.reductions import Obstacle
+    from tirlite.analysis.regrouping import Obstacle
 
 
 class ReductionRead(Message):
@@ -80,16 +80,16 @@ class CheckReductions(FactsPass):
         for loop in statements_of(facts.func.body, For):
             if loop.kind is not ForKind.REDUCE:
                 continue
-            from tirlite.analysis.reductions import updates_in
+            from tirlite.analysis.regrouping import updates_in
 
-            found = updates_in(loop, facts.definitions)
+            found = updates_in(loop, facts)
             if not isinstance(found, tuple):
                 raise _message(found, loop.var.name).error()
         return facts.func
 
 
 def _message(found: Obstacle, loop: str) -> Message:
-    from tirlite.analysis.reductions import Mixture, Reading
+    from tirlite.analysis.regrouping import Mixture, Reading
 
     if isinstance(found, Reading):
         store = found.update.store

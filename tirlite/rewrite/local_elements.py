@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from tirlite.analysis.loop_accesses import Access, LoopAccesses, is_same_element
+from tirlite.analysis.access import Allocation, Touch
+from tirlite.analysis.dependence import writes
 from tirlite.ir import (
     Allocate,
     Buffer,
@@ -19,11 +20,12 @@ from tirlite.ir import (
     Store,
     Var,
     rewrite,
+    structural_equal,
     walk,
 )
 
 
-def with_local_elements(loop: For, accesses: LoopAccesses) -> SeqStmt:
+def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> SeqStmt:
     """The body of a loop, in which each element that is written in a loop inside of it stands in a local scalar.
 
     That is done for buffers of which an iteration touches one element, however often loops inside run. What is there
@@ -36,21 +38,22 @@ def with_local_elements(loop: For, accesses: LoopAccesses) -> SeqStmt:
     top = {stmt: place for place, stmt in enumerate(loop.body.stmts)}
     certain = {*_certain(loop.body)}
     defined_inside = {name for stmt in loop.body.stmts for node in walk(stmt) for name in _defined(node)}
-    for root, found in accesses.by_root.items():
-        stores = [access for access in found if access.is_write]
-        if not stores or all(access.stmt in top for access in stores) or root.volatile:
+    for allocation, found in touches.items():
+        root = allocation.buffer
+        stores = [touch for touch in found if writes(touch)]
+        if not stores or all(touch.stmt in top for touch in stores) or root.volatile:
             continue
-        if not any(access.stmt in certain for access in found):
+        if not any(touch.stmt in certain for touch in found):
             # There may be no such element: `y[t - 1]` in a loop up to `t`.
             continue
         first = stores[0].node
-        if not isinstance(first, Store) or not all(is_same_element(first, access) for access in found):
+        if not isinstance(first, Store) or not all(is_same_element(first, touch) for touch in found):
             continue
         if any(node in defined_inside for index in first.indices for node in walk(index)):
             continue
         cell = cells[root] = Buffer(root.name, root.dtype, (), "local")
         before.append(Allocate(cell, span=first.span))
-        if not _is_set_first(found, top):
+        if not (writes(found[0]) and found[0].stmt in top):
             before.append(Store(cell, (), Load(root, first.indices), span=first.span))
         after.append(Store(root, first.indices, Load(cell, ()), span=first.span))
     if not cells:
@@ -79,11 +82,14 @@ def _certain(body: SeqStmt) -> Iterator[Stmt]:
                 yield from _certain(stmt.body)
 
 
-def _is_set_first(found: list[Access], top: dict[Stmt, int]) -> bool:
-    """Whether an iteration stores the element before it reads it, whatever loops inside do."""
-    first = found[0]
-    reads_it = any(not access.is_write for access in found if access.stmt is first.stmt)
-    return first.is_write and first.stmt in top and not reads_it
+def is_same_element(store: Store, touch: Touch) -> bool:
+    """Whether an access touches the element that a store writes, told by equal indices that no memory decides."""
+    node = touch.node
+    if not isinstance(node, Load | Store) or store.buffer is not node.buffer:
+        return False
+    pairs = [*zip(store.indices, node.indices, strict=True)]
+    is_plain = not any(isinstance(node, Load) for index in store.indices for node in walk(index))
+    return is_plain and all(a is b or bool(structural_equal(a, b)) for a, b in pairs)
 
 
 def _defined(node: Node) -> tuple[object, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
+from tirlite.analysis.access import Allocation, Touch
+from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loop_accesses import Access, LoopAccesses, is_same_element
 from tirlite.analysis.work import has_much_to_do
 from tirlite.ir import (
     For,
@@ -28,7 +29,7 @@ from tirlite.ir import (
 from tirlite.rewrite.by_vectors import MOST_LANES, ByVectors
 from tirlite.rewrite.jam import Jam
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
-from tirlite.rewrite.local_elements import with_local_elements
+from tirlite.rewrite.local_elements import is_same_element, with_local_elements
 
 # So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
 _ROWS = 4
@@ -87,16 +88,16 @@ def _nest(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
     """What stands in the place of a chain of loops of which one goes by vectors; None where none can."""
     for place in reversed(range(max(0, len(chain) - _DEEPEST), len(chain))):
         loop = chain[place]
-        accesses = LoopAccesses(loop, facts.definitions) if _may_pay(loop) else None
-        if accesses is None or not (accesses.are_own() and accesses.are_of_parameters(facts.func)):
+        touches = facts.touches_in.get(loop, {})
+        if not (_may_pay(loop) and _writes_parameters(touches, facts) and facts.is_independent(loop)):
             continue
-        body = with_local_elements(loop, accesses)
-        is_repeatable = _is_repeatable(loop, accesses)
+        body = with_local_elements(loop, touches)
+        is_repeatable = _is_repeatable(loop, touches)
         try:
             plain = (*ByVectors(loop, body, lambda each: each, is_repeatable=is_repeatable).statements(),)
         except NotVector:
             continue
-        around = _jammed(chain[:place], loop, accesses, facts)
+        around = _jammed(chain[:place], loop, facts)
         if around is None:
             return _within(chain[:place], plain)
         level, outer = around
@@ -109,6 +110,12 @@ def _nest(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
         rows, single = _within(between, together), _within(between, plain)
         return _within(chain[:level], (*_by_rows(outer, rows, single),))
     return None
+
+
+def _writes_parameters(touches: Mapping[Allocation, Sequence[Touch]], facts: Facts) -> bool:
+    """Whether parameters are written, and nothing else."""
+    written = [each.buffer for each, found in touches.items() if any(map(writes, found))]
+    return bool(written) and all(buffer in facts.params for buffer in written)
 
 
 def _jam(loop: For, body: SeqStmt) -> SeqStmt:
@@ -134,11 +141,12 @@ def _by_rows(loop: For, rows: tuple[Stmt, ...], single: tuple[Stmt, ...]) -> Ite
     yield loop.replaced(start=middle, body=SeqStmt(single))
 
 
-def _jammed(around: list[For], loop: For, accesses: LoopAccesses, facts: Facts) -> tuple[int, For] | None:
+def _jammed(around: list[For], loop: For, facts: Facts) -> tuple[int, For] | None:
     """The innermost loop around, of which several iterations share vectors that loops inside of `loop` load."""
     inner = {stmt for stmt in statements(loop.body) if isinstance(stmt, For)}
     within = {stmt for each in inner for stmt in statements(each.body)}
-    loads = [each for each in accesses.found if not each.is_write and each.stmt in within and _mentions(each, loop)]
+    touches = [each for found in facts.touches_in[loop].values() for each in found]
+    loads = [each for each in touches if not writes(each) and each.stmt in within and _mentions(each, loop)]
     for level, outer in reversed([*enumerate(around)]):
         is_plain = outer.kind in _PLAIN and outer.step == 1
         count = iterations(outer)
@@ -147,25 +155,25 @@ def _jammed(around: list[For], loop: For, accesses: LoopAccesses, facts: Facts) 
         bounds = [bound for each in (*around[level + 1 :], loop) for bound in (each.start, each.stop)]
         runs_alike = all(node is not outer.var for bound in bounds for node in walk(bound))
         may_jam = is_plain and is_long and shares and runs_alike
-        if may_jam and LoopAccesses(outer, facts.definitions).are_own():
+        if may_jam and facts.is_independent(outer):
             return level, outer
     return None
 
 
-def _mentions(access: Access, loop: For) -> bool:
-    return any(node is loop.var for index in access.indices or () for node in walk(index))
+def _mentions(touch: Touch, loop: For) -> bool:
+    return any(node is loop.var for node in walk(touch.node))
 
 
-def _is_repeatable(loop: For, accesses: LoopAccesses) -> bool:
+def _is_repeatable(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
     """Whether an iteration that runs again writes the same: it reads what it writes only once that is set anew."""
-    written = {accesses.definitions.root(access.buffer) for access in accesses.found if access.is_write}
     always = {*loop.body.stmts}
-    fresh: list[Store] = []
-    for stmt, group in groupby(accesses.found, lambda access: access.stmt):
-        for access in group:
-            is_own = not access.is_write and accesses.definitions.root(access.buffer) in written
-            if is_own and not any(is_same_element(store, access) for store in fresh):
+    for found in touches.values():
+        if not any(map(writes, found)):
+            continue
+        fresh: list[Store] = []
+        for stmt, group in groupby(found, lambda touch: touch.stmt):
+            if any(not writes(touch) and not any(is_same_element(store, touch) for store in fresh) for touch in group):
                 return False
-        if isinstance(stmt, Store) and stmt in always:
-            fresh.append(stmt)
+            if isinstance(stmt, Store) and stmt in always:
+                fresh.append(stmt)
     return True

@@ -32,7 +32,7 @@ _COMPOSITES: frozenset[type[Stmt]] = frozenset((SeqStmt, For, IfThenElse, AttrSt
 
 @record
 class ParallelizeLoops(FactsPass):
-    """Makes serial loops parallel: the outermost ones whose iterations write elements of their own alone.
+    """Makes serial loops parallel: the outermost ones whose iterations are independent.
 
     That is done for loops that have loops inside or compute elementary functions, and where iterations allocate no
     more than scalars, assert nothing and call nothing. When the kernel runs, loops with little to do run in the
@@ -77,11 +77,9 @@ def _outermost(body: SeqStmt, facts: Facts) -> set[For]:
 
 
 def _is_independent(loop: For, facts: Facts) -> bool:
-    if not has_much_to_do(loop) or not all(_may_run_beside(stmt) for stmt in statements(loop.body)):
-        return False
-    from tirlite.analysis.loop_accesses import LoopAccesses
-
-    return LoopAccesses(loop, facts.definitions).are_own()
+    inside = [*statements(loop.body)]
+    is_worth_it = has_much_to_do(loop) and any(isinstance(stmt, Store) for stmt in inside)
+    return is_worth_it and all(map(_may_run_beside, inside)) and facts.is_independent(loop)
 
 
 def _may_run_beside(stmt: Stmt) -> bool:

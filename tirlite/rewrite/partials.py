@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tirlite.analysis.definitions import Definitions
-from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update, neutral, updates_in
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update, neutral
+from tirlite.analysis.regrouping import updates_in
 from tirlite.ir import (
     GE,
     Allocate,
@@ -130,14 +131,14 @@ def _halves(lanes: int) -> Iterator[tuple[Ramp, Ramp]]:
         yield ramp(0, lanes), ramp(lanes, lanes)
 
 
-def split(loop: For, definitions: Definitions) -> Stmt | tuple[Stmt, ...]:
+def split(loop: For, facts: Facts) -> Stmt | tuple[Stmt, ...]:
     """A reduction as serial loops, those over vectors first where it has a vector form; any other loop as it is."""
     if loop.kind is not ForKind.REDUCE:
         return loop
     serial = loop.replaced(kind=ForKind.SERIAL)
     if loop.step != 1 or not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
         return serial
-    updates = updates_in(loop, definitions)
+    updates = updates_in(loop, facts)
     if not isinstance(updates, tuple) or not updates or any(_moves(update, loop) for update in updates):
         return serial
     try:

@@ -28,7 +28,7 @@ class SplitReductions(FactsPass):
         from tirlite.ir import rewrite
         from tirlite.rewrite.partials import split
 
-        result = rewrite(func, {For: lambda loop: split(loop, facts.definitions)})
+        result = rewrite(func, {For: lambda loop: split(loop, facts)})
         assert isinstance(result, PrimFunc)
         # The statements stand there once for each length of vectors.
         return Normalize()(result)
