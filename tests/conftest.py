@@ -1,6 +1,7 @@
 """Settings that hold for all tests."""
 
 import gc
+import os
 
 import pytest
 from hypothesis import settings
@@ -8,6 +9,9 @@ from hypothesis import settings
 # The same examples in every run and no clock: a test fails for what the code does, not for the draw or a busy machine.
 settings.register_profile("tirlite", deadline=None, derandomize=True)
 settings.load_profile("tirlite")
+
+# Tests try the compiler, not what an earlier run has left. Those of the cache have a folder of their own.
+os.environ["TIRLITE_CACHE"] = "0"
 
 # A twelfth of the time of a run went into looking for garbage, of which there is little.
 gc.set_threshold(20_000, 50, 50)

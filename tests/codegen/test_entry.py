@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import tirlite as tl
-from tirlite.codegen import MOST_PARAMETERS
 from tirlite.ir import Cast, bool_, f64
 from tirlite.ir.builder import Builder
+from tirlite.target.convention import MOST_PARAMETERS
 
 KINDS = (tl.f32, tl.f64, tl.i8, tl.u64, bool_, tl.f16, tl.i16, tl.bf16)
 VALUES = (-1.5, 1e300, -7, 2**64 - 1, True, 0.25, -300, 2.0**100)

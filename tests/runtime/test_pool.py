@@ -110,15 +110,15 @@ def test_the_child_of_a_fork_starts_workers_of_its_own() -> None:
 def test_threads_that_ask_at_the_same_time_have_one_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     from tirlite.runtime import pool
 
-    made: list[str] = []
-    text = pool.pool_text
+    made: list[object] = []
+    compiled = pool._compiled
 
-    def slow(machine: str) -> str:
-        made.append(machine)
+    def slow() -> object:
+        made.append(compiled())
         time.sleep(0.02)
-        return text(machine)
+        return made[-1]
 
-    monkeypatch.setattr(pool, "pool_text", slow)
+    monkeypatch.setattr(pool, "_compiled", slow)
     monkeypatch.setattr(pool, "_loaded", functools.cache(pool._loaded.__wrapped__))
     addresses: list[int] = []
     threads = [threading.Thread(target=lambda: addresses.append(pool.pool_address())) for _ in range(3)]

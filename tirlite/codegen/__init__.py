@@ -6,8 +6,7 @@ from tirlite.late import late_names
 
 if TYPE_CHECKING:
     from tirlite.codegen.llvm.machine import Effort, ObjectCode, Optimised, compile_module, compile_text, optimised
-    from tirlite.codegen.llvm.pool import FORK_JOIN, RESET, pool_text
-    from tirlite.codegen.llvm.text import MOST_PARAMETERS, SLOT_BYTES
+    from tirlite.codegen.llvm.pool import pool_text
     from tirlite.codegen.lower import Lowered, lower
     from tirlite.codegen.reports import Told
     from tirlite.codegen.workspace import Workspace
@@ -16,8 +15,7 @@ else:
         __name__,
         {
             "llvm.machine": "Effort ObjectCode Optimised compile_module compile_text optimised",
-            "llvm.pool": "FORK_JOIN RESET pool_text",
-            "llvm.text": "MOST_PARAMETERS SLOT_BYTES",
+            "llvm.pool": "pool_text",
             "lower": "Lowered lower",
             "reports": "Told",
             "workspace": "Workspace",
@@ -26,13 +24,9 @@ else:
 
 __all__ = [
     "Effort",
-    "FORK_JOIN",
     "Lowered",
-    "MOST_PARAMETERS",
     "ObjectCode",
     "Optimised",
-    "RESET",
-    "SLOT_BYTES",
     "Told",
     "Workspace",
     "compile_module",

@@ -14,13 +14,15 @@ from tirlite.record import cached_property
 
 if TYPE_CHECKING:
     from tirlite.codegen import Lowered, Optimised
+    from tirlite.diag import Message
     from tirlite.ir import PrimFunc
     from tirlite.plan import Plan
     from tirlite.rewrite import Step
     from tirlite.rewrite.options import Options
     from tirlite.rewrite.pipeline import Rewritten
     from tirlite.rewrite.shape_rewrite import ByShape
-    from tirlite.runtime import Executable, ShapePlans, Signature
+    from tirlite.runtime import Binding, Executable, ShapePlans, Signature
+    from tirlite.runtime.artifact.artifact import Artifact
 
 
 class Version:
@@ -65,6 +67,11 @@ class Version:
         return solve(Problem(()), self.options.strategy)
 
     @property
+    def final(self) -> PrimFunc:
+        """The function after all passes, as code is generated from it."""
+        return self.rewritten.func
+
+    @property
     def lowered(self) -> Lowered:
         if self._lowered is None:
             with GATE.inside(self):
@@ -96,24 +103,53 @@ class Version:
         """How many calls found a plan for their shape, and how many had to make one."""
         return (0, 0) if self._executable is None else self._executable.plans_kept
 
-    def _compile(self) -> Executable:
-        from tirlite.codegen import Effort, compile_module
-        from tirlite.runtime import Executable, signature_of
+    def run(self, binding: Binding) -> None:
+        """Runs a checked call, see `Executable.run`."""
+        self.executable.run(binding, self)
 
-        lowered = self.lowered
-        code = compile_module(lowered)
-        self.stages += code.seconds.items()
-        start = perf_counter()
+    def message(self, fault: int) -> Message:
+        """What a fault of this number, which the code has returned, is about."""
+        return self.executable.message(fault, self)
+
+    def _compile(self) -> Executable:
+        from tirlite.driver.content import content_key
+        from tirlite.runtime import Executable, signature_of
+        from tirlite.runtime.cache.entries import find_artifact, folder, keep_artifact
+
         signature = signature_of(self.func)
-        executable = Executable(self.rewritten.func, signature, lowered, code, self._shape_plans(signature))
+        start = perf_counter()
+        key = content_key(self.func, self.options) if folder() is not None else None
+        found = find_artifact(key) if key is not None else None
+        if found is not None:
+            self.stages.append(("cache", perf_counter() - start))
+        data = b"" if found is not None else self._object()
+        start = perf_counter()
+        artifact = found or self._linked(signature, data)
+        plans = self._shape_plans(signature) if artifact.plan_at >= 0 else None
+        executable = Executable(artifact, signature, plans)
         self.stages.append(("link", perf_counter() - start))
+        if key is not None and found is None and _is_repeatable(self.rewritten.plan):
+            keep_artifact(key, artifact)
+        return executable
+
+    def _object(self) -> bytes:
+        """The object file that the function is compiled to."""
+        from tirlite.codegen import Effort, compile_module
+
+        code = compile_module(self.lowered)
+        self.stages += code.seconds.items()
         if code.effort is not Effort.FULL:
-            extent = lowered.extent
+            extent = self.lowered.extent
             self.note = (
                 f"LLVM's effort: {code.effort.name.lower()}, for {extent.lines} lines ({extent.longest} in a function),"
                 f" {extent.loops} loops ({extent.deepest} deep), blocks {extent.nested} deep"
             )
-        return executable
+        return code.data
+
+    def _linked(self, signature: Signature, data: bytes) -> Artifact:
+        from tirlite.runtime.artifact.build import artifact_of
+
+        return artifact_of(self.final, signature, self.lowered, data)
 
     def _shape_plans(self, signature: Signature) -> ShapePlans | None:
         """Who makes a plan for each shape that the function is called with, if it takes one."""
@@ -136,3 +172,12 @@ class Version:
 
         with GATE.inside():
             return optimised(self.lowered)
+
+
+def _is_repeatable(plan: Plan | ByShape | None) -> bool:
+    """Whether the plan is the one that would be found each time; Ctrl-C may have ended its search."""
+    if plan is None:
+        return True
+    from tirlite.plan import Plan
+
+    return not isinstance(plan, Plan) or plan.deterministic

@@ -103,11 +103,11 @@ class Kernel:
                 return None
             if type(fault) is int:
                 with boundary:
-                    raise self._version.executable.message(fault).error()
+                    raise self._version.message(fault).error()
         try:
             binding = self._binder.bind(args, named)
             version = self._version_for_empty() if binding.is_empty else self._version
-            version.executable.run(binding)
+            version.run(binding)
         except TirliteError:
             # A boundary around the whole would cost each call that goes well a good part of its time.
             with boundary:

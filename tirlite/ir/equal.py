@@ -7,6 +7,7 @@ function that is called is one token, a digest of its own stream.
 
 from __future__ import annotations
 
+from _blake2 import blake2b  # the module hashlib loads a library
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from math import isnan
@@ -83,6 +84,18 @@ def structural_hash(a: Node) -> int:
     return int.from_bytes(_digest(_Stream(a), 8), "little")
 
 
+def content_digest(func: Function) -> bytes:
+    """20 bytes, the same in every process for functions that are structurally equal and have the same names."""
+    digest = blake2b(digest_size=20)
+    digests: dict[Function, bytes] = {}
+    for each in closure_of(func):
+        stream = _Stream(each, digests)
+        digests[each] = _digest(stream, 32)
+        digest.update(digests[each])
+        digest.update("\0".join([each.name, *(name.name for name in stream.numbers)]).encode())
+    return digest.digest()
+
+
 def called_digests(func: Function) -> dict[Function, bytes]:
     """For `func` and all functions that it calls 32 bytes each, the same for those that are structurally equal."""
     digests: dict[Function, bytes] = {}
@@ -97,8 +110,6 @@ def _enter_digests(func: Function, digests: dict[Function, bytes]) -> None:
 
 
 def _digest(stream: Iterable[_Token], size: int) -> bytes:
-    from hashlib import blake2b  # it loads a library
-
     digest = blake2b(digest_size=size)
     texts: dict[tuple[object, ...], bytes] = {}
     for token in stream:
@@ -165,7 +176,7 @@ class _Stream:
     def __init__(self, root: Node, digests: dict[Function, bytes] | None = None) -> None:
         """`digests` are those of functions that are known already."""
         self._digests = {} if digests is None else digests
-        self._numbers: dict[Var | Buffer, int] = {}
+        self.numbers: dict[Var | Buffer, int] = {}
         self._count = 0
         self._root = root
         self._tasks: list[_Task] = [_Enter(root, None, False)]
@@ -190,7 +201,7 @@ class _Stream:
     def _enter(self, task: _Enter) -> Iterator[_Token]:
         node, path, in_param = task
         if isinstance(node, Var):
-            if in_param and node not in self._numbers:
+            if in_param and node not in self.numbers:
                 self._number(node)
                 yield self._variable(node, path)
             yield self._mention(node, path)
@@ -225,7 +236,7 @@ class _Stream:
     def _define(self, task: _Define) -> _Token:
         name, path, in_param = task
         # A parameter may have been met as an extent of an earlier one.
-        if not (in_param and name in self._numbers):
+        if not (in_param and name in self.numbers):
             self._number(name)
         if isinstance(name, Var):
             return self._variable(name, path)
@@ -236,13 +247,13 @@ class _Stream:
 
     def _variable(self, var: Var, path: _Path) -> _Token:
         facts = None if var.dim is None else (var.dim.min, var.dim.max, var.dim.multiple_of)
-        return _Token((Var, var.dtype, facts, self._numbers[var]), path, var, ("dtype", "dim"))
+        return _Token((Var, var.dtype, facts, self.numbers[var]), path, var, ("dtype", "dim"))
 
     def _mention(self, name: Var | Buffer, path: _Path) -> _Token:
-        return _Token((self._numbers.get(name, name),), path, name)
+        return _Token((self.numbers.get(name, name),), path, name)
 
     def _number(self, name: Var | Buffer) -> None:
-        self._numbers[name] = self._count
+        self.numbers[name] = self._count
         self._count += 1
 
 

@@ -7,10 +7,15 @@ import os
 import platform
 import sys
 from functools import cache
+from typing import TYPE_CHECKING
 
-from tirlite.codegen import FORK_JOIN, RESET, compile_text, pool_text
 from tirlite.gate import GATE
-from tirlite.runtime.load import Library
+from tirlite.runtime.artifact.artifact import library_of
+from tirlite.runtime.cache.entries import code_called
+from tirlite.target.convention import FORK_JOIN, POOL_RESET
+
+if TYPE_CHECKING:
+    from tirlite.runtime.artifact.artifact import Code
 
 
 def pool_address() -> int:
@@ -25,11 +30,18 @@ def pool_address() -> int:
 
 @cache
 def _loaded() -> int:
-    machine = platform.machine() if sys.platform == "linux" else ""
-    library = Library(compile_text(pool_text(machine)), (FORK_JOIN, RESET), ())
+    library = library_of(code_called("pool", _compiled), {})
     # Threads run in this code until the process ends: nothing that happens at its end may unload it.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
-    reset = library.function(RESET, ())
+    reset = library.function(POOL_RESET, "")
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: reset() and None)
     return library.address(FORK_JOIN)
+
+
+def _compiled() -> Code:
+    from tirlite.codegen import compile_text, pool_text
+    from tirlite.runtime.artifact.build import code_of
+
+    machine = platform.machine() if sys.platform == "linux" else ""
+    return code_of(compile_text(pool_text(machine)), (FORK_JOIN, POOL_RESET))

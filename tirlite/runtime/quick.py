@@ -12,14 +12,17 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from struct import pack
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tirlite.codegen import Effort, compile_text
 from tirlite.codegen.llvm.quick_call import API, MOST_OPERANDS, QUICK_CALL, ArrayOffsets, quick_text
-from tirlite.runtime.load import Library
+from tirlite.runtime.artifact.artifact import library_of
+from tirlite.runtime.cache.entries import code_called
 from tirlite.runtime.signature import ArrayParam, Signature
+
+if TYPE_CHECKING:
+    from tirlite.runtime.artifact.artifact import Code
 
 # Gives None, the number of a fault, or NotImplemented where the arguments have to be looked at otherwise.
 QuickCall: TypeAlias = Callable[..., object]
@@ -85,12 +88,19 @@ def _method() -> _Method | None:
     """The compiled function as Python takes it, for the whole process."""
     if sys.implementation.name != "cpython" or not _are_as_known():
         return None
-    addresses = [(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0) for name in API]
-    # Without effort the code takes 3 ms to make instead of 25, and half as long again for a call: 85 ns instead of 60.
-    library = Library(compile_text(quick_text(_OFFSETS), Effort.NONE), (QUICK_CALL,), (), addresses)
+    addresses = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in API}
+    library = library_of(code_called("quick call", _compiled), addresses)
     # Python may call it until the process ends: nothing that happens at its end may unload it.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
     return _Method(b"kernel", library.address(QUICK_CALL), _METH_FASTCALL, None)
+
+
+def _compiled() -> Code:
+    from tirlite.codegen import Effort, compile_text
+    from tirlite.runtime.artifact.build import code_of
+
+    # Without effort the code takes 3 ms to make instead of 25, and half as long again for a call: 85 ns instead of 60.
+    return code_of(compile_text(quick_text(_OFFSETS), Effort.NONE), (QUICK_CALL,))
 
 
 def _are_as_known() -> bool:

@@ -1,7 +1,8 @@
 """Tells what the environment variables that tirlite heeds ask for, all in one place.
 
 NO_COLOR (https://no-color.org) and FORCE_COLOR (https://force-color.org) count when they are set to anything but
-nothing; of both, NO_COLOR wins. TIRLITE_FULL_TRACEBACK=1 shows the frames inside of tirlite too.
+nothing; of both, NO_COLOR wins. TIRLITE_FULL_TRACEBACK=1 shows the frames inside of tirlite too. TIRLITE_CACHE is the
+folder of the cache on disk, or 0 for none; left out, it is `tirlite` in the folder for caches (XDG_CACHE_HOME).
 """
 
 from __future__ import annotations
@@ -27,3 +28,15 @@ def terminal_is_dumb() -> bool:
 def full_traceback() -> bool:
     """Whether errors show the frames inside of tirlite."""
     return os.environ.get("TIRLITE_FULL_TRACEBACK", "0") not in ("", "0")
+
+
+def cache_folder() -> str:
+    """The path of the folder for what was compiled; empty where there is to be none, or no place for it."""
+    told = os.environ.get("TIRLITE_CACHE", "")
+    if told:
+        return "" if told == "0" else os.path.abspath(told)  # noqa: PTH100
+    caches = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(caches):  # noqa: PTH117
+        home = os.environ.get("HOME", "")
+        caches = f"{home}/.cache" if os.path.isabs(home) else ""  # noqa: PTH117
+    return f"{caches}/tirlite" if caches else ""

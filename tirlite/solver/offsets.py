@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -15,7 +14,8 @@ from tirlite.diag import CallValueError, Message, public
 from tirlite.dsl import parse
 from tirlite.plan import Plan, offset_evaluator
 from tirlite.plan.shape.formulas import Formulas, Values, formulas
-from tirlite.runtime.load import Library
+from tirlite.runtime.artifact.artifact import library_of
+from tirlite.runtime.artifact.build import code_of
 from tirlite.sizes import Dim
 from tirlite.solver.ranges import UnboundedRange, largest
 
@@ -82,8 +82,8 @@ def _compiled(
     made: Formulas, limits: Sequence[tuple[int, int]], offsets: Offsets, slowly: Callable[[Values], Offsets]
 ) -> Callable[[Values], Offsets]:
     lowered = lower(parse(_kernel_text(made), "offsets"), 1)
-    library = Library(compile_module(lowered).data, [lowered.name], [])
-    native = library.function(lowered.name, [*[ctypes.c_int64] * len(made.params), ctypes.c_void_p])
+    library = library_of(code_of(compile_module(lowered).data, [lowered.name]), {})
+    native = library.function(lowered.name, "q" * len(made.params) + "P")
     names = ", ".join(made.params)
     inside = [f"{low} <= {name} <= {high}" for name, (low, high) in zip(made.params, limits, strict=True)]
     # Python itself costs more than what is computed: a function of as many names as there are dims is the fastest.

@@ -13,10 +13,6 @@ that is not woken in time holds nobody up. Threads without work spin for some mi
 
 from __future__ import annotations
 
-# With a dot, which no name of a kernel keeps.
-FORK_JOIN = "tirlite.fork_join"
-RESET = "tirlite.pool_reset"  # to be called in the child of a fork, which has none of the threads
-
 # How often a waiting thread looks before it sleeps: some tens of microseconds.
 _LOOKS = 2000
 # The stack of a worker, which `ulimit` must not decide on: a kernel takes some tens of KiB, a C function may take more.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tirlite.codegen.llvm.values import FALSE, Value, flags_of, integer, register_type, suffix, undefined
 from tirlite.diag import Message, Span
 from tirlite.ir import DType, bool_, handle, i64, u32
+from tirlite.target.convention import MOST_PARAMETERS, SLOT_BYTES
 
 if TYPE_CHECKING:
     from tirlite.codegen.reports import Told
@@ -270,11 +271,6 @@ class FunctionText:
         """The text of the function."""
         signature = f"{head}({', '.join(each.declared for each in self.parameters)}){attributes and f' {attributes}'}"
         return "\n".join([f"define {signature} {{", "entry:", *self.allocas, *self.lines, "}"])
-
-
-# A function with more parameters takes the address of a record instead, in which each has `SLOT_BYTES`.
-MOST_PARAMETERS = 256
-SLOT_BYTES = 8
 
 
 def define_entry(out: FunctionText, name: str) -> None:

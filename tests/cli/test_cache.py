@@ -1,0 +1,42 @@
+"""The command that tells of the cache on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tirlite.cli.main import main
+from tirlite.runtime.cache.folder import Folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "cache"
+    monkeypatch.setenv("TIRLITE_CACHE", str(path))
+    return path
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["cache", *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_it_tells_where_files_are_and_how_many_and_deletes_them(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Folder(str(folder)).write("a", bytes(300))
+    assert told(capsys) == f"{folder}\n300 bytes in 1 files, of at most 1073741824\n"
+    assert told(capsys, "where") == f"{folder}\n"
+    assert told(capsys, "clear") == "1 files deleted\n"
+    assert told(capsys, "size").startswith("0 bytes in 0 files")
+
+
+def test_it_says_why_a_folder_is_not_used(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder.mkdir(mode=0o755)
+    assert told(capsys, "where") == f"{folder}, which is not used: its mode is 755, and has to be 700\n"
+
+
+def test_without_a_cache_nothing_is_kept(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("TIRLITE_CACHE", "0")
+    assert told(capsys).startswith("nothing is kept")

@@ -1,0 +1,282 @@
+"""The cache on disk: what a later process finds there, and what is no more than a miss."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.runtime.cache import entries
+from tirlite.runtime.cache.folder import Folder
+
+n = tl.dim("n")
+KEY = bytes(range(20))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "cache"
+    monkeypatch.setenv("TIRLITE_CACHE", str(path))
+    return path
+
+
+def doubled(factor: int = 2) -> tl.Kernel:
+    @tl.kernel
+    def scale(x: tl.i64[n], y: tl.out[tl.i64[n]]):
+        for i in range(n):
+            y[i] = factor * x[i]
+
+    return scale
+
+
+def was_found(kernel: tl.Kernel) -> bool:
+    """Calls the kernel, which doubles, and tells whether its code was in the cache."""
+    assert kernel(np.arange(5)).tolist() == [0, 2, 4, 6, 8]
+    assert ("cache" in kernel.timing) != ("llvm emit" in kernel.timing)
+    return "cache" in kernel.timing
+
+
+def only_file(folder: Path) -> Path:
+    (file,) = folder.iterdir()
+    return file
+
+
+def test_what_was_compiled_is_found_by_an_equal_kernel(folder: Path) -> None:
+    assert not was_found(doubled())
+    assert was_found(doubled())
+    assert doubled(3)(np.arange(3)).tolist() == [0, 3, 6]
+
+
+def test_each_option_has_entries_of_its_own(folder: Path) -> None:
+    assert not was_found(doubled())
+    assert not was_found(tl.compile(doubled(), debug=True))
+    assert not was_found(tl.compile(doubled(), target=tl.Target.host(workers=7)))
+    assert was_found(tl.compile(doubled(), debug=True))
+
+
+def test_what_another_one_watches_or_plans_is_compiled_each_time(folder: Path) -> None:
+    steps: list[object] = []
+    for _ in range(2):
+        assert not was_found(tl.compile(doubled(), observers=[steps.append]))
+        assert not was_found(tl.compile(doubled(), strategy=lambda problem: tl.plan.solve(problem, "none")))
+        assert not was_found(tl.compile(doubled(), strategy="exact", time_limit=1.0))
+    assert not folder.exists()
+
+
+def test_faults_of_cached_code_tell_all(folder: Path) -> None:
+    def checked() -> tl.Kernel:
+        @tl.kernel
+        def picky(x: tl.i64[n]):
+            for i in range(n):
+                assert x[i] < 3, f"element {i} is {x[i]}"
+
+        return picky
+
+    texts = []
+    for _ in range(2):
+        with pytest.raises(tl.KernelAssertionError) as caught:
+            checked()(np.arange(5))
+        texts.append(str(caught.value))
+    assert "element 3 is 3" in texts[0]
+    assert texts[0] == texts[1]
+
+
+def test_a_kernel_with_a_workspace_is_found_and_tells_of_sizes(folder: Path) -> None:
+    def sums() -> tl.Kernel:
+        @tl.kernel
+        def both(x: tl.f64[n], k: tl.i64, y: tl.out[tl.f64[n]]):
+            t = tl.alloc(tl.f64[n + k])
+            for i in range(n):
+                t[i + k] = x[i] + 1
+            for i in range(n):
+                y[i] = t[i + k] * 2
+
+        return both
+
+    for times in range(2):
+        kernel = sums()
+        assert kernel(np.ones(2000), 5).sum() == 8000
+        assert ("cache" in kernel.timing) == (times == 1)
+        with pytest.raises(tl.CallValueError, match="would allocate `t` with the extent -3"):
+            kernel(np.ones(2), -5)
+
+
+def test_with_a_plan_for_each_shape_the_planner_is_made_anew(folder: Path) -> None:
+    def chain() -> tl.Kernel:
+        @tl.kernel(strategy="per_shape")
+        def steps(x: tl.f64[n], y: tl.out[tl.f64[n]]):
+            a = tl.alloc(tl.f64[n])
+            b = tl.alloc(tl.f64[2 * n])
+            for i in range(n):
+                a[i] = x[i] + 1
+            for i in range(n):
+                b[2 * i] = a[i]
+            for i in range(n):
+                y[i] = b[2 * i]
+
+        return steps
+
+    for times in range(2):
+        kernel = chain()
+        assert kernel(np.ones(100)).sum() == 200
+        assert ("cache" in kernel.timing) == (times == 1)
+
+
+def test_an_array_without_elements_has_an_entry_of_its_own(folder: Path) -> None:
+    for _ in range(2):
+        kernel = doubled()
+        assert kernel(np.arange(0)).shape == (0,)
+        assert was_found(kernel) == (_ == 1)
+    assert len(list(folder.iterdir())) == 2
+
+
+def damaged_by(change: Callable[[bytearray], None]) -> Callable[[Path], None]:
+    def damage(file: Path) -> None:
+        content = bytearray(file.read_bytes())
+        change(content)
+        file.write_bytes(content)
+
+    return damage
+
+
+def flip(at: int) -> Callable[[bytearray], None]:
+    def change(content: bytearray) -> None:
+        content[at] ^= 4
+
+    return change
+
+
+def linked_elsewhere(file: Path) -> None:
+    target = file.parent.parent / "elsewhere"
+    file.rename(target)
+    file.symlink_to(target)
+
+
+def a_folder_instead(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def a_pipe_instead(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(damaged_by(flip(at)) for at in (0, 9, 30, 60, 200, -1)),
+        damaged_by(lambda content: content.clear()),
+        damaged_by(lambda content: content.__delitem__(slice(100, None))),
+        damaged_by(lambda content: content.extend(b"more")),
+        linked_elsewhere,
+        a_folder_instead,
+        a_pipe_instead,
+        lambda file: file.chmod(0o666),
+        lambda file: file.parent.chmod(0o755),
+    ],
+    ids=[
+        *("magic", "sum", "key", "code", "middle", "last"),
+        *("empty", "cut", "longer", "link", "folder", "pipe", "open to all", "open folder"),
+    ],
+)
+def test_damage_is_a_miss(folder: Path, damage: Callable[[Path], None]) -> None:
+    assert not was_found(doubled())
+    damage(only_file(folder))
+    assert not was_found(doubled())
+
+
+def test_an_entry_under_another_key_is_a_miss(folder: Path) -> None:
+    entries.keep(KEY, ("plain",))
+    assert entries.find(KEY) == ("plain",)
+    only_file(folder).rename(folder / KEY[::-1].hex())
+    assert entries.find(KEY[::-1]) is None
+
+
+def test_another_processor_has_other_keys(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tirlite.driver import content
+    from tirlite.runtime.cache import stamp
+
+    kernel = doubled()
+    here = content.content_key(kernel.ir, kernel.options)
+    monkeypatch.setattr(stamp, "processor", lambda: b"flags: none")
+    monkeypatch.setattr(content, "compiler_stamp", stamp.compiler_stamp.__wrapped__)
+    assert content.content_key(kernel.ir, kernel.options) != here
+
+
+def test_a_link_in_the_place_of_the_folder_is_not_followed(folder: Path) -> None:
+    (folder.parent / "real").mkdir(mode=0o700)
+    folder.symlink_to(folder.parent / "real")
+    assert not was_found(doubled())
+    assert not was_found(doubled())
+    assert list((folder.parent / "real").iterdir()) == []
+    assert Folder(str(folder)).refusal == "not a directory"
+
+
+def test_where_nothing_can_be_written_all_else_goes_on(folder: Path) -> None:
+    folder.write_text("a file in the place of the folder")
+    assert not was_found(doubled())
+    assert not was_found(doubled())
+
+
+def test_a_full_disk_leaves_nothing_behind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object, **named: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    assert not was_found(doubled())
+    assert list(folder.iterdir()) == []
+
+
+def test_the_oldest_files_go_first(tmp_path: Path) -> None:
+    place = Folder(str(tmp_path / "new" / "cache"))
+    for number in range(4):
+        place.write(f"{number}", bytes(100))
+        os.utime(tmp_path / "new" / "cache" / f"{number}", (number, number))
+    place.prune(250)
+    assert [each.name for each in place.files()] == ["2", "3"]
+    assert place.clear() == 2
+    assert (tmp_path / "new" / "cache").stat().st_mode & 0o777 == 0o700
+
+
+PROGRAM = """
+import sys
+import numpy as np
+import tirlite as tl
+
+n = tl.dim("n")
+
+@tl.kernel
+def add(x: tl.f32[n], y: tl.f32[n], z: tl.out[tl.f32[n]]):
+    for i in tl.parallel(n):
+        z[i] = x[i] + y[i]
+
+x = np.ones(300, np.float32)
+assert (add(x, x) == 2).all()
+print(*(name for name in sys.modules if name.startswith(("llvmlite", "tirlite.codegen", "tirlite.rewrite."))))
+"""
+
+
+def test_a_later_process_loads_nothing_that_compiles(folder: Path) -> None:
+    file = folder.parent / "program.py"
+    file.write_text(PROGRAM)
+    loaded = [
+        subprocess.run([sys.executable, file], capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(2)
+    ]
+    assert "llvmlite.binding" in loaded[0]
+    assert loaded[1] == ["tirlite.rewrite.options"]
+
+
+def test_several_processes_write_at_once(folder: Path) -> None:
+    file = folder.parent / "program.py"
+    file.write_text(PROGRAM)
+    running = [subprocess.Popen([sys.executable, file], stdout=subprocess.DEVNULL) for _ in range(4)]
+    assert [each.wait() for each in running] == [0] * 4
+    assert not [each for each in folder.iterdir() if each.suffix]

@@ -1,0 +1,35 @@
+"""`python -m tirlite cache`: tells where compiled code is kept on disk and how much there is, and deletes it."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command."""
+    parser = commands.add_parser("cache", help="where compiled code is kept, how much there is; deletes it")
+    parser.add_argument(
+        "what", nargs="?", choices=("where", "size", "clear"), help="one thing alone; left out, where and size"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints what was asked for; always 0."""
+    from tirlite.runtime.cache.entries import folder
+    from tirlite.runtime.cache.folder import MOST_BYTES
+
+    place = folder()
+    if place is None:
+        print("nothing is kept: TIRLITE_CACHE is 0, or there is no place for it")
+        return 0
+    if arguments.what == "clear":
+        print(f"{place.clear()} files deleted")
+        return 0
+    if arguments.what != "size":
+        refusal = place.refusal
+        print(place.path if not refusal else f"{place.path}, which is not used: {refusal}")
+    if arguments.what != "where":
+        files = place.files()
+        print(f"{sum(each.size for each in files)} bytes in {len(files)} files, of at most {MOST_BYTES}")
+    return 0

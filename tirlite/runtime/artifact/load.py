@@ -1,0 +1,124 @@
+"""Loads images into this process, as C functions that Python can call."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from struct import Struct
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tirlite.diag import KernelError, Message
+from tirlite.target.convention import MOST_PARAMETERS, SLOT_BYTES
+
+if TYPE_CHECKING:
+    from tirlite.runtime.artifact.image import Image
+
+Native: TypeAlias = Callable[..., int]
+
+# The types of parameters by the letters of `struct`.
+_TYPES: Mapping[str, type[ctypes._SimpleCData[Any]]] = {
+    "P": ctypes.c_void_p,
+    "b": ctypes.c_int8,
+    "h": ctypes.c_int16,
+    "i": ctypes.c_int32,
+    "q": ctypes.c_int64,
+    "B": ctypes.c_uint8,
+    "H": ctypes.c_uint16,
+    "I": ctypes.c_uint32,
+    "Q": ctypes.c_uint64,
+    "f": ctypes.c_float,
+    "d": ctypes.c_double,
+}
+
+
+class UnknownSymbol(Message):
+    """An extern function is nowhere in this process.
+
+    Example: `tl.call_extern("f64", "cbrtt", x)`.
+    Fix: Correct the name, or load the library first: `ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)`.
+    """
+
+    code = "unknown-symbol"
+    raises = KernelError
+    title = "the extern function `{name}` is not in this process"
+    help = "load its library first: ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)"
+
+    name: str
+
+
+class Library:
+    """Code that has been loaded into the process. It stays there as long as this object."""
+
+    def __init__(self, owner: object, addresses: Mapping[str, int]) -> None:
+        """`owner` keeps the code where it is; `addresses` are those of its functions."""
+        self._owner = owner
+        self._addresses = addresses
+
+    def address(self, symbol: str) -> int:
+        """Where the function `symbol` is."""
+        return self._addresses[symbol]
+
+    def function(self, symbol: str, parameters: str) -> Native:
+        """The function `symbol`, which returns an i64; `parameters` are its types by the letters of `struct`.
+
+        Calls of it let other Python threads run.
+        """
+        address = self._addresses[symbol]
+        if len(parameters) <= MOST_PARAMETERS:
+            return ctypes.CFUNCTYPE(ctypes.c_int64, *(_TYPES[each] for each in parameters))(address)
+        native: Callable[[bytes], int] = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)(address)
+        record = Struct("=" + "".join(map(_slot, parameters)))
+
+        def packed(*operands: int | float) -> int:
+            return native(record.pack(*operands))
+
+        return packed
+
+
+def _slot(letter: str) -> str:
+    """How `struct` packs a value of this type into a slot of its own."""
+    return f"{'Q' if letter == 'P' else letter}{SLOT_BYTES - ctypes.sizeof(_TYPES[letter])}x"
+
+
+def loaded(image: Image, known: Mapping[str, int]) -> Library:
+    """The image in this process; `known` are the addresses of externs that have no name here.
+
+    Raises KernelError for an extern that is missing.
+    """
+    from mmap import MAP_ANONYMOUS, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE, mmap  # not on every system
+
+    externs = {name: known[name] if name in known else address_of(name) for name in image.externs}
+    size = image.code_bytes + image.data_bytes
+    memory = mmap(-1, size, flags=MAP_PRIVATE | MAP_ANONYMOUS, prot=PROT_READ | PROT_WRITE)
+    bytes_of_it = (ctypes.c_char * size).from_buffer(memory)
+    base = ctypes.addressof(bytes_of_it)
+    memory[: len(image.code)] = image.code
+    memory[image.code_bytes : image.code_bytes + len(image.data)] = image.data
+    for slot in image.slots:
+        address = (externs[slot.symbol] if slot.symbol else base) + slot.addend
+        memory[slot.offset : slot.offset + 8] = (address % (1 << 64)).to_bytes(8, "little")
+    # Never writable and executable at once.
+    if _process().mprotect(ctypes.c_void_p(base), ctypes.c_size_t(image.code_bytes), PROT_READ | PROT_EXEC):
+        raise OSError("the system does not let memory be made executable")
+    return Library(bytes_of_it, {symbol.name: base + symbol.offset for symbol in image.symbols})
+
+
+def address_of(name: str) -> int:
+    """The address of a C function of this process. Raises KernelError where there is none."""
+    try:
+        found = ctypes.cast(_process()[name], ctypes.c_void_p).value
+    except AttributeError:
+        # What `llvmlite.binding.add_symbol` was told of is known there alone.
+        binding = sys.modules.get("llvmlite.binding")
+        found = None if binding is None else binding.address_of_symbol(name)
+    if not found:
+        raise UnknownSymbol(name).error()
+    return int(found)
+
+
+@cache
+def _process() -> ctypes.CDLL:
+    """The functions of this process."""
+    return ctypes.CDLL(None)

@@ -1,0 +1,1 @@
+"""What was compiled before, kept on disk for later processes."""

@@ -1,0 +1,60 @@
+"""Says which of a call's temporaries has an impossible size, or more bytes than there are: the slow side of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import NoReturn
+
+from tirlite.analysis.exact_value import is_known, known_values, value_of
+from tirlite.ir import Allocate, Buffer, Load, PrimFunc, Store, Var, View, statements, statements_of, walk
+from tirlite.runtime.bind import Binding
+from tirlite.runtime.messages import NegativeTemporary, NoWorkspace, WorkspaceTooLarge
+from tirlite.runtime.signature import Signature
+from tirlite.show import shown
+
+
+def refuse_workspace(signature: Signature, binding: Binding, func: PrimFunc, size: int) -> NoReturn:
+    """Names the largest of what is to lie there."""
+    values = _numbers(signature, binding, func)
+    stored = [each for stmt in statements_of(func.body, Allocate) for each in _sharers(func, stmt.buffer)]
+    largest = max(stored, key=lambda each: _bytes(each, values))
+    spans = {stmt.buffer: stmt.span for stmt in statements(func.body) if isinstance(stmt, Allocate | View)}
+    raise NoWorkspace(signature.name, size, largest.name, _bytes(largest, values), span=spans[largest]).error()
+
+
+def refuse_size(signature: Signature, binding: Binding, func: PrimFunc, buffer: Buffer) -> NoReturn:
+    """Computes again, in integers that do not wrap, what the size function found impossible."""
+    values = _numbers(signature, binding, func)
+    sizes = ", ".join(f"{var.name} = {shown(value)}" for var, value in values.items())
+    extents = _extents(buffer, values)
+    if min(extents, default=0) < 0:
+        raise NegativeTemporary(signature.name, buffer.name, min(extents), sizes).error()
+    size = str(buffer.dtype.bytes * prod(extents)) if len(extents) == len(buffer.shape) else "too many"
+    largest = max(_sharers(func, buffer), key=lambda each: _bytes(each, values))
+    raise WorkspaceTooLarge(signature.name, size, largest.name, sizes).error()
+
+
+def _numbers(signature: Signature, binding: Binding, func: PrimFunc) -> dict[Var, int]:
+    """The integers that are known on entry, and what arithmetic makes of them."""
+    values = dict(zip(signature.dims, binding.dims, strict=True))
+    for scalar in signature.scalars:
+        if scalar.var.dtype.is_integer:
+            values[scalar.var] = int(binding.operands[scalar.position])
+    return known_values(func, values)
+
+
+def _extents(buffer: Buffer, values: Mapping[Var, int]) -> list[int]:
+    """Those that arithmetic alone tells."""
+    return [value_of(extent, values) for extent in buffer.shape if is_known(extent, values)]
+
+
+def _bytes(buffer: Buffer, values: Mapping[Var, int]) -> int:
+    return buffer.dtype.bytes * prod(_extents(buffer, values))
+
+
+def _sharers(func: PrimFunc, storage: Buffer) -> list[Buffer]:
+    """The buffers that lie in one, which is itself among them unless it was made for them alone."""
+    views = [view.buffer for view in statements_of(func.body, View) if view.source is storage and view.fresh]
+    touched = any(isinstance(node, Load | Store) and node.buffer is storage for node in walk(func.body))
+    return [storage, *views] if touched or not views else views

@@ -1,0 +1,11 @@
+"""How native functions of tirlite are called, as those who make code and those who run it agree."""
+
+from __future__ import annotations
+
+# A function with more parameters takes the address of a record instead, in which each has `SLOT_BYTES`.
+MOST_PARAMETERS = 256
+SLOT_BYTES = 8
+
+# The pool of workers, see `codegen.llvm.pool`. With a dot, which no name of a kernel keeps.
+FORK_JOIN = "tirlite.fork_join"
+POOL_RESET = "tirlite.pool_reset"  # to be called in the child of a fork, which has none of the threads
