@@ -140,7 +140,7 @@ raise k
 try: pass
 import math
 global k
-if k > 0: break
+break
 (k := 3)
 x[0] = (lambda: 1)()
 x[0] = {1: 2}
@@ -151,11 +151,10 @@ x[:3] = 1
 x[0] = x[1] @ x[2]
 x[0] = k is None
 x[0] = k in x
-x[0] = k if k in (1, 2) else 3
+x[0] = k in range(3)
 x[0] = 1j
 x[0] = None
-x[0], x[1] = 1, 2
-a = b = 1
+(a, b), c = 1, 2
 for j in range(3): pass
 else: pass
 for j, l in range(3): pass
@@ -297,7 +296,7 @@ def test_what_cannot_be_asked_for_fast_is_refused(call: str, told: str) -> None:
         tl.parse(f"@tl.kernel\ndef f(x: tl.f32[4]):\n    x[1] = {call}\n")
 
 
-@pytest.mark.parametrize("call", ["len(x)", "print(x[0])", "sum(x)"])
+@pytest.mark.parametrize("call", ["sorted(x)", "zip(x, x)"])
 def test_what_python_has_and_a_kernel_has_not_is_no_misspelling(call: str) -> None:
-    with pytest.raises(tl.KernelError, match="of Python's builtins a kernel has range, min, max"):
+    with pytest.raises(tl.KernelError, match="of Python's builtins a kernel has range, len, min, max"):
         tl.parse(f"@tl.kernel\ndef f(x: tl.f32[4]):\n    x[0] = {call}\n")

@@ -14,6 +14,7 @@ from tirlite import dsl, interp
 f64, i64 = tl.f64, tl.i64
 n = tl.dim("n")
 OFFSET = 3
+POWERS = (1, 2, 4)
 
 
 def clamp(x: f64[n], y: f64[n], k: i64):
@@ -70,7 +71,21 @@ def branches(x: f64[n], y: f64[n], k: i64):
         y[i] += s * t + -7 // 2 + 7 % -4 + 2**3 / 5
 
 
-@pytest.mark.parametrize("function", [clamp, running_sum, backwards, steps, branches], ids=lambda f: f.__name__)
+def several(x: f64[n], y: f64[n], k: i64):
+    low = high = x[0]
+    a, b = 0, 1
+    for i in range(0, len(x), k + 1):
+        low, high = min(low, x[i]), max(high, x[i])
+        a, b = b, a + b
+        y[0], y[i] = y[i], y[0] + b
+        y[i] += i in (1, k, 4) and i not in POWERS
+    y[0] += high - low
+
+
+FUNCTIONS = [clamp, running_sum, backwards, steps, branches, several]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("size", [1, 2, 7])
 @pytest.mark.parametrize("k", [0, 2, 5])
 def test_a_kernel_means_what_python_means(function: Callable[..., None], size: int, k: int) -> None:

@@ -130,38 +130,42 @@ class Assignments:
 
     def assign(self, stmt: ast.Assign) -> None:
         """`target = value`"""
-        span, target = self._span(stmt), stmt.targets[0]
-        if len(stmt.targets) > 1 or isinstance(target, (ast.List, ast.Starred)):
-            raise NotInKernels("an assignment to several targets", "assign one after the other", span=span).error()
-        if isinstance(target, ast.Tuple):
-            self._to_several(target, stmt)
+        target = stmt.targets[0]
+        if len(stmt.targets) > 1 or isinstance(target, (ast.Tuple, ast.List)):
+            self._to_several(stmt)
         elif isinstance(target, ast.Name):
             self._to_name(target.id, stmt, stmt.value, None)
         else:
             value = self._expressions.value(stmt.value, alone=True)
-            self._to_element(target, value, self._span(stmt.value), span)
+            self._to_element(target, value, self._span(stmt.value), self._span(stmt))
 
-    def _to_several(self, target: ast.Tuple, stmt: ast.Assign) -> None:
-        """`a, x[i] = f(...)`: all values are computed before the first is assigned."""
+    def _to_several(self, stmt: ast.Assign) -> None:
+        """`a = b = v`, `a, b = b, a`, `a, x[i] = f(...)`: all values are computed before the first is assigned."""
         span = self._span(stmt.value)
-        if not isinstance(stmt.value, ast.Call):
-            instead = "assign one after the other, with a name of its own for a value that is overwritten"
-            raise NotInKernels("an assignment to several targets", instead, span=self._span(stmt)).error()
-        for name in names_in(target):
+        counts = [len(each.elts) for each in stmt.targets if isinstance(each, (ast.Tuple, ast.List))]
+        for name in (name for each in stmt.targets for name in names_in(each)):
             self.check(name.id, Use.SCALAR, self._span(name))
-        values = self._several(stmt.value, len(target.elts), span)
-        held = [self._held(each) for each in values]
-        for part, value in zip(target.elts, held, strict=True):
-            if isinstance(part, ast.Name):
-                self._bind(part.id, stmt, value, span, self._span(stmt))
-            else:
-                self._to_element(part, value, span, self._span(stmt))
+        values = self._several(stmt.value, counts[0], span) if counts else [self._expressions.value(stmt.value)]
+        held = [self._held(self._typed("...", each, None, span)) for each in values]
+        for target in stmt.targets:
+            parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+            if len(parts) != len(held) or any(isinstance(each, (ast.Tuple, ast.List, ast.Starred)) for each in parts):
+                instead = "write as many names or elements on the left as there are values on the right"
+                raise NotInKernels("this assignment", instead, span=self._span(stmt)).error()
+            for part, value in zip(parts, held, strict=True):
+                if isinstance(part, ast.Name):
+                    self._bind(part.id, stmt, value, span, self._span(stmt))
+                else:
+                    self._to_element(part, value, span, self._span(stmt))
 
-    def _several(self, node: ast.Call, count: int, span: Span) -> Sequence[object]:
-        """The values of a call that has several."""
+    def _several(self, node: ast.expr, count: int, span: Span) -> Sequence[object]:
+        """The values of a tuple, or of a call that has several."""
         from tirlite.dsl.static import unpacked
 
-        if (site := self._expressions.named_call(("argmax", "argmin"), node)) is not None:
+        if isinstance(node, (ast.Tuple, ast.List)):
+            return unpacked(tuple(self._expressions.value(each, alone=True) for each in node.elts), count, span)
+        site = self._expressions.named_call(("argmax", "argmin"), node)
+        if site is not None and isinstance(node, ast.Call):
             from tirlite.dsl.arg_extremum import pair_of
 
             return unpacked(pair_of(node, site, self._expressions), count, span)

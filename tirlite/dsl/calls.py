@@ -9,7 +9,7 @@ from tirlite.dsl.convert import condition, constant, integer, is_literal, number
 from tirlite.dsl.native import is_native, native_address
 from tirlite.dsl.operators import OperandType
 from tirlite.dsl.parameters import described
-from tirlite.dsl.vocabulary import DECLARATIONS, LOOPS, MAX, MIN, Word
+from tirlite.dsl.vocabulary import DECLARATIONS, LEN, LOOPS, MAX, MIN, RANGE, Word
 from tirlite.ir import expr as e
 from tirlite.ir.dtype import DType, bool_, dtype_of, f64, handle, i32, i64
 from tirlite.ir.expr import Buffer, BufferRef, Call, Expr, IntImm, Load, StringImm, widened
@@ -114,7 +114,7 @@ class CallSite:
 
 def called(word: Word) -> str:
     """How a word is spelt."""
-    return word.name if word in (MIN, MAX) or word.name == "range" else f"tl.{word.name}"
+    return word.name if word in (MIN, MAX, LEN, RANGE) else f"tl.{word.name}"
 
 
 def call(site: CallSite) -> object:
@@ -200,6 +200,16 @@ def _extremum(site: CallSite) -> object:
     for value in rest:
         first = kind(first, value)
     return first
+
+
+def _len(site: CallSite) -> object:
+    site.count(1, 1, "one argument")
+    of = site.args[0]
+    if isinstance(of, tuple):
+        return len(of)
+    if not isinstance(of, Buffer) or not of.shape:
+        raise site.wrong(0, "an array with an axis")
+    return of.shape[0]
 
 
 def _trunc(site: CallSite) -> object:
@@ -335,6 +345,7 @@ def _barrier(site: CallSite) -> object:
 _RULES: Mapping[str, Callable[[CallSite], object]] = {
     "min": _extremum,
     "max": _extremum,
+    "len": _len,
     "truncdiv": _trunc,
     "truncmod": _trunc,
     "select": _select,

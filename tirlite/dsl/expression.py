@@ -22,7 +22,7 @@ from tirlite.dsl.places import Places
 from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import Scope
 from tirlite.dsl.surroundings import Surroundings, is_tl, meaning, member
-from tirlite.dsl.vocabulary import DECLARATIONS, Word, named
+from tirlite.dsl.vocabulary import BUILTINS, DECLARATIONS, Word, named
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Buffer, FloatImm, IntImm, LetExpr, Var
 from tirlite.ir.func import PrimFunc
@@ -190,7 +190,40 @@ class Expressions:
             result = logical(node.op, result, condition((yield self._conditional(part)), self.span(part)))
         return result
 
+    def membership(self, node: ast.Compare) -> Steps[object]:
+        """`a in (1, 2)`: `a` is computed once, and compared with one value after the other."""
+        spans = (self.span(node.left), self.span(node.comparators[0]))
+        left, held = (yield self._steps(node.left)), None
+        if not is_literal(left) and not isinstance(left, (Var, IntImm, FloatImm)):
+            held = number(left, spans[0])
+            left = Var("value", held.dtype)
+        result: object = False
+        for place, value in enumerate((yield self._members(node))):
+            test = condition(binary(COMPARE[ast.Eq], left, value, spans), spans[0])
+            result = logical(ast.Or(), condition(result, spans[0]), test) if place else test
+        if isinstance(node.ops[0], ast.NotIn):
+            result = unary(ast.Not(), result, spans[0])
+        return LetExpr(left, held, number(result, spans[0])) if held is not None and isinstance(left, Var) else result
+
+    def _members(self, node: ast.Compare) -> Steps[Sequence[object]]:
+        """The values in `(1, k, x[i])`, or in a tuple from around the kernel."""
+        values = node.comparators[0]
+        if isinstance(values, (ast.Tuple, ast.List, ast.Set)):
+            parts: list[object] = []
+            for part in values.elts:
+                parts.append((yield self._conditional(part) if parts else self._steps(part)))
+            return parts
+        instead = "write a tuple of numbers, as in `x[i] in (1, 2)`; for those in a buffer, a loop"
+        if isinstance(values, ast.Call) and isinstance(values.func, ast.Name) and values.func.id == "range":
+            raise NotInKernels("`in` of a range", "compare: `0 <= k < n`", span=self.span(node)).error()
+        found = yield self._steps(values)
+        if not isinstance(found, tuple):
+            raise NotInKernels(f"`in` {described(found)}", instead, span=self.span(node)).error()
+        return [meaning(each, "an element", self.span(values)) for each in found]
+
     def comparison(self, node: ast.Compare) -> Steps[object]:
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            return (yield self.membership(node))
         values = [(yield self._steps(node.left)), (yield self._steps(node.comparators[0]))]
         for comparator in node.comparators[1:]:
             values.append((yield self._conditional(comparator)))
@@ -295,6 +328,18 @@ class Expressions:
     def is_declaration(self, node: ast.expr) -> bool:
         """Whether `node` is a call of `tl.alloc` or `tl.view`."""
         return self.calls_one_of(DECLARATIONS, node)
+
+    def is_plain(self, node: ast.expr) -> bool:
+        """Whether `node` calls words and types alone, and so comes to no statements."""
+        calls = [each.func for each in ast.walk(node) if isinstance(each, ast.Call)]
+        return all(self._is_word(each) for each in calls)
+
+    def _is_word(self, function: ast.expr) -> bool:
+        if isinstance(function, ast.Name) and function.id not in self.local:
+            found = self.surroundings.find(function.id)
+            return isinstance(found, (Word, DType)) or any(found is each for each in BUILTINS)
+        base = function.value if isinstance(function, ast.Attribute) else None
+        return isinstance(base, ast.Name) and base.id not in self.local and is_tl(self.surroundings.find(base.id))
 
     def calls_one_of(self, words: Sequence[str], node: ast.expr) -> bool:
         """Whether `node` is a call of one of these words."""

@@ -100,12 +100,12 @@ class Invocation:
             raise DeepCall(DEEPEST, span=site.span).error()
         types = CellTypes()
         body = self._body(callee, site, types)
-        stmts = yield body.steps(gives_value=True)
+        stmts = yield body.steps()
         self.types.undecided |= types.undecided
         if not self.types.learning and types.undecided:
             types = CellTypes(learning=False, known=types.known)
             body = self._body(callee, site, types)
-            stmts = yield body.steps(gives_value=True)
+            stmts = yield body.steps()
         if body.statements.mistakes:
             # The call in the kernel itself is what the author looks for.
             found = body.statements.mistakes
@@ -124,8 +124,9 @@ class Invocation:
 
         values = bound(callee.name, [each.arg for each in params], defaults, site)
         body = Body(
-            tree, places, surroundings, types, lambda scope: Invocation(scope, surroundings, types, self.depth + 1)
-        )
+            tree, places, surroundings, types,
+            lambda scope: Invocation(scope, surroundings, types, self.depth + 1), gives_value=True,
+        )  # fmt: skip
         for param in params:
             value, span = values[param.arg]
             made = _argument(param, value, span, body)

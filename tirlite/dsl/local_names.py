@@ -124,9 +124,10 @@ def _mentions(stmt: ast.stmt, block: Block, is_declaration: Callable[[ast.expr],
         for read in _reads(value)
     ]
     if isinstance(stmt, (ast.Assign, ast.AnnAssign)):
-        target = stmt.targets[0] if isinstance(stmt, ast.Assign) else stmt.target
+        targets = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
+        names = [name.id for target in targets for name in names_in(target) if stmt.value is not None]
         use = Use.BUFFER if stmt.value is not None and is_declaration(stmt.value) else Use.SCALAR
-        found += [(name.id, Mention(block, use, stmt)) for name in names_in(target) if stmt.value is not None]
+        found += [(name, Mention(block, use, stmt)) for name in names]
     elif isinstance(stmt, ast.AugAssign) and isinstance(stmt.target, ast.Name):
         found.append((stmt.target.id, Mention(block, Use.UPDATE, stmt)))
     elif isinstance(stmt, ast.For):
@@ -136,7 +137,7 @@ def _mentions(stmt: ast.stmt, block: Block, is_declaration: Callable[[ast.expr],
 
 def names_in(target: ast.expr) -> list[ast.Name]:
     """The names that a target binds: itself, or those of a tuple."""
-    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
     return [part for part in parts if isinstance(part, ast.Name)]
 
 

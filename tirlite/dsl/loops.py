@@ -1,18 +1,21 @@
-"""Reads the bounds, the step and the kind of a loop from the head of a `for`."""
+"""Reads the bounds, the step and the kind of a loop from the head of a `for`, and makes the loop."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
+from dataclasses import replace
 
-from tirlite.diag import Message
+from tirlite.diag import Message, Span
 from tirlite.dsl.calls import CallSite
 from tirlite.dsl.convert import integer
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.parameters import described
 from tirlite.dsl.vocabulary import LOOPS
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import Expr, IntImm
-from tirlite.ir.stmt import ForKind
+from tirlite.ir.expr import GT, LT, NE, Add, And, Buffer, Expr, FloorDiv, IntImm, Load, Mul, Sub, Var
+from tirlite.ir.stmt import Allocate, Assert, For, ForKind, Let, SeqStmt, Stmt, Store, While
+from tirlite.record import record
 
 
 class BadLoop(Message):
@@ -30,42 +33,121 @@ class BadLoop(Message):
 
 
 class BadStep(Message):
-    """The step of a loop is not a constant, or zero.
+    """The step of a loop is zero, or not an integer.
 
-    Example: `for i in range(0, n, k):`, where `k` is a parameter.
-    Fix: Write a constant other than 0, or loop over the number of steps and multiply.
+    Example: `for i in range(0, n, 0):`.
+    Fix: Give an integer other than 0. One that is computed is checked when the kernel runs.
     """
 
     code = "bad-step"
     title = "the step of a loop is {given}"
-    help = "a step is a constant integer of type i64 other than 0"
+    help = "a step is an integer other than 0, of type i64 if it is a constant"
 
     given: str
 
 
-def header(stmt: ast.For, expressions: Expressions) -> tuple[Expr, Expr, int, ForKind, str]:
-    """Start, stop, step, kind and thread tag of a loop."""
+class LeavesLoop(Message):
+    """A `break` or a `return` stands in a loop whose iterations have no order, or are written out.
+
+    Example: `for i in tl.parallel(n):` with `if x[i] < 0: break` in it.
+    Fix: Write the loop over `range`, or let each iteration do its part under an `if`. `continue` may stand anywhere.
+    """
+
+    code = "leaves-loop"
+    title = "`{jump}` cannot leave a loop over {loop}"
+    help = "write a loop over `range`, whose iterations come one after the other; `continue` may stand in any loop"
+
+    jump: str
+    loop: str
+
+
+@record
+class LeftLoop:
+    """A loop that a jump leaves: it runs as long as `flag` is true. `jump` is the first that clears it."""
+
+    flag: str
+    jump: ast.Break | ast.Return
+
+    @property
+    def word(self) -> str:
+        return type(self.jump).__name__.lower()
+
+
+@record
+class Head:
+    """What a loop goes over. A step that is computed is an expression."""
+
+    start: Expr
+    stop: Expr
+    step: int | Expr = 1
+    kind: ForKind = ForKind.SERIAL
+    tag: str = ""
+
+    def loop(self, var: Var, body: SeqStmt, span: Span, going: Expr | None) -> Sequence[Stmt]:
+        """The loop, of `var`. Where a jump leaves it, it goes on while `going` holds."""
+        made: list[Stmt] = []
+        head = self
+        if isinstance(self.step, Expr):
+            start, stop, step = (_held(each, name, made) for each, name in zip(
+                (self.start, self.stop, self.step), ("start", "stop", "step"), strict=True))  # fmt: skip
+            if not (isinstance(step, Var) and step.dim is not None and step.dim.min > 0):
+                made.append(Assert(NE(step, _ZERO), "the step of a loop is not 0", span=span))
+            counter = Var(var.name, i64)
+            body = SeqStmt((Let(var, Add(start, Mul(counter, step)), span=span), *body.stmts))
+            head, var = replace(self, start=_ZERO, stop=Sub(_ZERO, FloorDiv(Sub(start, stop), step)), step=1), counter
+        assert isinstance(head.step, int)
+        if going is None:
+            made.append(For(var, head.start, head.stop, body, head.kind, head.step, head.tag, span=span))
+            return made
+        place, stop = Buffer(var.name, i64, (), "local"), _held(head.stop, "stop", made)
+        test = (LT if head.step > 0 else GT)(Load(place, ()), stop)
+        onward = Store(place, (), Add(var, IntImm(i64, head.step)), span=span)
+        inside = SeqStmt((Let(var, Load(place, ()), span=span), onward, *body.stmts))
+        made += [Allocate(place, span=span), Store(place, (), head.start, span=span)]
+        made.append(While(And(going, test), inside, span=span))
+        return made
+
+
+_ZERO = IntImm(i64, 0)
+
+
+def _held(value: Expr, name: str, stmts: list[Stmt]) -> Expr:
+    """`value`, under a name that `stmts` give it unless nothing can change it."""
+    if isinstance(value, (IntImm, Var)):
+        return value
+    var = Var(name, value.dtype)
+    stmts.append(Let(var, value))
+    return var
+
+
+def header(stmt: ast.For, expressions: Expressions) -> Head:
+    """What the loop `stmt` goes over."""
     site = expressions.word_call(stmt.iter)
     kind = LOOPS.get(site.word.name) if site is not None else None
     if site is None or kind is None:
         given = expressions.places.text(stmt.iter)
         raise BadLoop(f"`{given}`", span=expressions.span(stmt.iter)).error()
     site.only()
-    zero = IntImm(i64, 0)
     if kind is ForKind.THREAD:
         site.count(2, 2, 'a tag and an extent, as in tl.thread("threadIdx.x", 32)')
         if not isinstance(site.args[0], str) or not site.args[0]:
             raise site.wrong(0, 'the tag of a thread, as in "threadIdx.x"')
-        return zero, _bound(site, 1), 1, kind, site.args[0]
+        return Head(_ZERO, _bound(site, 1), 1, kind, site.args[0])
     site.count(1, 3, "one to three arguments")
-    step = site.args[2] if len(site.args) == 3 else 1
+    if len(site.args) == 1:
+        return Head(_ZERO, _bound(site, 0), 1, kind)
+    return Head(_bound(site, 0), _bound(site, 1), _step(site) if len(site.args) == 3 else 1, kind)
+
+
+def _step(site: CallSite) -> int | Expr:
+    step = site.args[2]
     if isinstance(step, IntImm):
         step = step.value
+    if isinstance(step, Expr) and step.dtype.is_integer and step.dtype.lanes == 1:
+        return step.astype(i64)
     if isinstance(step, bool) or not isinstance(step, int) or not i64.min <= step <= i64.max or step == 0:
         raise BadStep(described(step), span=site.spans[2]).error()
-    if len(site.args) == 1:
-        return zero, _bound(site, 0), 1, kind, ""
-    return _bound(site, 0), _bound(site, 1), step, kind, ""
+    return step
 
 
 def _bound(site: CallSite, position: int) -> Expr:

@@ -28,7 +28,7 @@ _REFUSED: Mapping[type[ast.AST], tuple[str, str]] = {
     ast.FunctionDef: ("a nested function", "write its body where it is called, or make it a kernel of its own"),
     ast.AsyncFunctionDef: ("an async function", "kernels are plain functions; loops run in parallel with tl.parallel"),
     ast.ClassDef: ("a class", "a kernel has scalars and buffers only"),
-    ast.Return: ("`return` with a value or inside a block", "store results into parameters; mark those with tl.out"),
+    ast.Return: ("`return` with a value", "store results into parameters; mark those with tl.out"),
     ast.Delete: ("`del`", "leave it out: storage ends by itself, and the planner reuses it"),
     ast.AsyncFor: ("`async for`", "write `for i in tl.parallel(n):`"),
     ast.With: ("`with` of anything but tl.attr", 'write `with tl.attr(buffer, "double_buffer"):`'),
@@ -41,8 +41,8 @@ _REFUSED: Mapping[type[ast.AST], tuple[str, str]] = {
     ast.ImportFrom: ("`import`", "import before the kernel"),
     ast.Global: ("`global`", "pass what changes as a parameter"),
     ast.Nonlocal: ("`nonlocal`", "pass what changes as a parameter"),
-    ast.Break: ("`break`", "write a while loop whose condition says when to stop"),
-    ast.Continue: ("`continue`", "put the rest of the body under an if"),
+    ast.Break: ("`break` outside of a loop", "leave it out, or put it into the loop that it ends"),
+    ast.Continue: ("`continue` outside of a loop", "leave it out, or put it into the loop"),
     ast.NamedExpr: ("`:=`", "assign on a line of its own, before"),
     ast.Lambda: ("a lambda", "write the expression where it is used"),
     ast.Dict: ("a dict", "a kernel has scalars and buffers only"),
@@ -62,8 +62,8 @@ _REFUSED: Mapping[type[ast.AST], tuple[str, str]] = {
     ast.MatMult: ("`@`", "write the three loops"),
     ast.Is: ("`is`", "compare with =="),
     ast.IsNot: ("`is not`", "compare with !="),
-    ast.In: ("`in`", "compare with each value, or loop over them"),
-    ast.NotIn: ("`not in`", "compare with each value, or loop over them"),
+    ast.In: ("`in` in a chain of comparisons", "join the comparisons by `and`"),
+    ast.NotIn: ("`not in` in a chain of comparisons", "join the comparisons by `and`"),
 }
 
 

@@ -89,6 +89,11 @@ class Scope:
         self._places: dict[str, Span] = {}
         self._gone: dict[str, object] = {}
         self._assigned: set[str] = set()
+        self._sure: set[str] = set()
+
+    def vouch(self, names: Iterable[str]) -> None:
+        """These names have a value wherever they are read, though not on every way that there seems to be."""
+        self._sure.update(names)
 
     def open(self, block: Block) -> None:
         """A block begins."""
@@ -156,7 +161,7 @@ class Scope:
         if isinstance(value, Wrong):
             raise AlreadyReported
         if isinstance(value, Cell):
-            if name not in self._assigned:
+            if name not in self._assigned and name not in self._sure:
                 raise self.unassigned(name, span)
             return Load(value.buffer, ()) if value.placeholder is None else value.placeholder
         if value is not None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from tirlite.diag import KernelError, Message, Span
@@ -13,7 +14,7 @@ from tirlite.dsl.calls import CallSite, misplaced
 from tirlite.dsl.convert import condition, is_literal, number
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.local_names import LocalNames, Use, bound_by, names_in
-from tirlite.dsl.loops import header
+from tirlite.dsl.loops import LeavesLoop, LeftLoop, header
 from tirlite.dsl.parameters import described
 from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import AlreadyReported, Scope
@@ -27,7 +28,6 @@ from tirlite.ir.stmt import (
     AttrStmt,
     AttrValue,
     Evaluate,
-    For,
     ForKind,
     IfThenElse,
     SeqStmt,
@@ -58,11 +58,20 @@ class NoEffect(Message):
 class Statements:
     """Translates the bodies of one kernel, and collects what is wrong with them."""
 
-    def __init__(self, expressions: Expressions, scope: Scope, names: LocalNames, assignments: Assignments) -> None:
+    def __init__(
+        self,
+        expressions: Expressions,
+        scope: Scope,
+        names: LocalNames,
+        assignments: Assignments,
+        left: Mapping[ast.For, LeftLoop],
+    ) -> None:
+        """`left` are the loops that end as soon as a flag is cleared."""
         self.expressions = expressions
         self.scope = scope
         self.names = names
         self.assignments = assignments
+        self.left = left
         self.mistakes: list[Message] = []
         self.returns: set[ast.Return] = set()  # those that end the function, where it may give a value
         self.result: object = None
@@ -243,12 +252,15 @@ class Statements:
 
     def _no_else(self, stmt: ast.For | ast.While) -> None:
         if stmt.orelse:
-            instead = "put it after the loop: without `break`, it runs in any case"
+            instead = "put it after the loop: without a `break` in the loop, it runs in any case"
             raise NotInKernels("`else` of a loop", instead, span=self._span(stmt.orelse[0])).error()
 
     def for_(self, stmt: ast.For) -> Steps[None]:
         self._no_else(stmt)
+        left = self.left.get(stmt)
         if self._is_static_loop(stmt):
+            if left is not None:
+                raise LeavesLoop(left.word, "tl.static", span=self._span(left.jump)).error()
             yield self.static_loop(stmt)
             return
         if not isinstance(stmt.target, ast.Name):
@@ -256,6 +268,8 @@ class Statements:
             raise NotInKernels(what, "write `for i in range(n):`", span=self._span(stmt.target)).error()
         var = Var(stmt.target.id, i64)
         head = self._attempt(lambda: header(stmt, self.expressions))
+        if left is not None and head is not None and head.kind is not ForKind.SERIAL:
+            raise LeavesLoop(left.word, head.kind.value, span=self._span(left.jump)).error()
         self.assignments.check(var.name, Use.LOOP, self._span(stmt.target))
         block = self.names.blocks[stmt, "body"]
         self.scope.open(block.parent or block)
@@ -267,10 +281,12 @@ class Statements:
         self.assignments.release(var.name)
         self.scope.close()
         if head is not None:
-            start, stop, step, kind, tag = head
             if bound:
-                kind, tag = ForKind.THREAD, bound
-            self.scope.add(For(var, start, stop, body, kind, step, tag, span=self._span(stmt)))
+                head = replace(head, kind=ForKind.THREAD, tag=bound)
+            span = self._span(stmt)
+            going = None if left is None else condition(self.scope.read(left.flag, span), span)
+            for each in head.loop(var, body, span, going):
+                self.scope.add(each)
 
     def with_(self, stmt: ast.With) -> Steps[None]:
         item = stmt.items[0]
@@ -300,6 +316,19 @@ class Statements:
             raise site.wrong(0, "the variable of a loop around")
         self.tags[var] = tag
         return var
+
+
+def tail_returns(body: Sequence[ast.stmt], is_static: Callable[[ast.expr], bool]) -> set[ast.Return]:
+    """The `return` that ends a body; where an `if tl.static(...)` ends it, those that end its branches."""
+    found: set[ast.Return] = set()
+    work = [body]
+    while work:
+        last = next(iter(work.pop()[-1:]), None)
+        if isinstance(last, ast.Return):
+            found.add(last)
+        elif isinstance(last, ast.If) and is_static(last.test):
+            work += [last.body, last.orelse]
+    return found
 
 
 def _is_same(a: Message, b: Message) -> bool:

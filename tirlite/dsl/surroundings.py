@@ -145,7 +145,7 @@ class Surroundings:
         elif named(name) is not None:
             advice = f"write tl.{name}"
         elif hasattr(builtins, name):
-            advice = "of Python's builtins a kernel has range, min, max, abs, bool, int and float"
+            advice = "of Python's builtins a kernel has range, len, min, max, abs, bool, int and float"
         else:
             advice = f"did you mean {near}?" if near else "define it before the kernel, or in it"
         return UnknownName(name, advice, span=span).error()

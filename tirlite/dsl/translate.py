@@ -97,7 +97,7 @@ def _note_uses(uncalled: dict[PrimFunc, ast.FunctionDef], stmt: ast.FunctionDef,
         del uncalled[each]
 
 
-_BUILTINS = ("range", "min", "max", "abs", "bool", "int", "float")
+_BUILTINS = ("range", "len", "min", "max", "abs", "bool", "int", "float")
 
 
 def _is_import_of_tl(stmt: ast.stmt) -> bool:
@@ -175,7 +175,9 @@ def _attempt(
     types: CellTypes,
 ) -> tuple[PrimFunc, Sequence[Message]]:
     """The function, as far as `types` are known, and what is wrong with it."""
-    body = Body(tree, places, surroundings, types, lambda scope: _invocation(scope, surroundings, types))
+    body = Body(
+        tree, places, surroundings, types, lambda scope: _invocation(scope, surroundings, types), gives_value=False
+    )
     params: list[Var | Buffer] = []
     outputs: list[Buffer] = []
     refuse_hidden_dims(arguments, body.dims, places)
@@ -185,7 +187,7 @@ def _attempt(
             params.append(param)
             outputs += [param] if is_output and isinstance(param, Buffer) else []
             body.declare(arg.arg, param, "an array parameter" if isinstance(param, Buffer) else "a parameter", arg)
-    stmts = run(body.steps(gives_value=False))
+    stmts = run(body.steps())
     func = PrimFunc(tree.name, tuple(params), stmts, tuple(outputs), span=places.span(tree))
     return func, body.statements.mistakes
 

@@ -34,7 +34,7 @@ _CALLS = ("call", "checked", "address_of", "access_ptr", "call_extern", "barrier
 _HEADER = ("dim", "dims", "out", "buffer", "kernel", "inline")
 
 MATH: Mapping[str, Word] = {op.label: Word(op.label, op) for op in Op if op.is_math and not op.is_fast}
-RANGE, MIN, MAX = Word("range"), Word("min"), Word("max")
+RANGE, MIN, MAX, LEN = Word("range"), Word("min"), Word("max"), Word("len")
 WORDS: Mapping[str, Word] = {
     **{name: Word(name) for name in (*LOOPS, *DECLARATIONS, *_FORMS, *_PAIRS, *_CALLS) if name != RANGE.name},
     **MATH,
@@ -54,6 +54,7 @@ BUILTINS: Mapping[object, object] = {
     builtins.range: RANGE,
     builtins.min: MIN,
     builtins.max: MAX,
+    builtins.len: LEN,
     builtins.abs: MATH["abs"],
     builtins.bool: bool_,
     builtins.int: i64,
