@@ -76,8 +76,6 @@ def test_a_kernel_is_pickled_by_name_as_functions_are(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, __name__, SimpleNamespace(smooth=smooth))
     assert pickle.loads(pickle.dumps(smooth)) is smooth
     assert copy.copy(smooth) is copy.deepcopy(smooth) is smooth
-    with pytest.raises(pickle.PicklingError):
-        pickle.dumps(tl.compile(smooth))
 
 
 def test_timing_names_each_stage_in_order() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from _blake2 import blake2b
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.ir import Node
 from tirlite.ir.equal import content_digest
@@ -12,8 +12,12 @@ from tirlite.record import parts_of
 from tirlite.runtime.cache.stamp import compiler_stamp
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tirlite.ir import PrimFunc
     from tirlite.rewrite.options import Options
+
+    Array: TypeAlias = npt.NDArray[Any]
 
 # What the compiled code does not depend on.
 _WITHOUT_EFFECT = ("cache", "engine")
@@ -30,14 +34,31 @@ def content_key(func: PrimFunc, options: Options) -> bytes | None:
     """
     if options.observers or options.time_limit is not None:
         return None
-    try:
-        spelled = _spelled(options)
-    except _Foreign:
+    told = _told(options)
+    if told is None:
         return None
     digest = blake2b(compiler_stamp(), digest_size=20)
-    digest.update(spelled.encode())
+    digest.update(told.encode())
     digest.update(content_digest(func))
     return digest.digest()
+
+
+def content_of(func: PrimFunc, options: Options, fixed: Mapping[str, Array] | None) -> str:
+    """What a kernel is, in 40 letters: the same for equal ones in every process. `fixed` are its constant arrays."""
+    digest = blake2b(content_digest(func), digest_size=20)
+    digest.update((_told(options) or repr(options)).encode())
+    for name, array in (fixed or {}).items():
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(array.data)
+    return digest.hexdigest()
+
+
+def _told(options: Options) -> str | None:
+    """The options as a text that is the same in each process; None where one is a function of the user's."""
+    try:
+        return _spelled(options)
+    except _Foreign:
+        return None
 
 
 def _spelled(value: object) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,6 +15,7 @@ from tirlite.diag.argument import demand_kind
 from tirlite.driver.build import Version
 from tirlite.gate import GATE
 from tirlite.ir.demand import demand_prim_func
+from tirlite.record import parts_of
 from tirlite.runtime import Binder, signature_of
 
 if TYPE_CHECKING:
@@ -41,7 +45,7 @@ class _Call:
             raise AttributeError("__signature__")
         from tirlite.runtime.call_signature import call_signature
 
-        return call_signature(instance.ir, instance._fixed or ())
+        return call_signature(instance.ir, instance.fixed or ())
 
 
 class Kernel:
@@ -89,7 +93,7 @@ class Kernel:
         self.__doc__ = doc
         self._captures = dict(captures or {})
         self._front_end = seconds
-        self._fixed = fixed
+        self.fixed = fixed
         self._binder = Binder(signature_of(func), fixed)
         self._version = Version(func, options)
         self._empty: Version | None = None
@@ -112,7 +116,7 @@ class Kernel:
             # A boundary around the whole would cost each call that goes well a good part of its time.
             with boundary:
                 raise
-        if self._fixed is None and self._calls < _OFTEN:
+        if self.fixed is None and self._calls < _OFTEN:
             self._calls += 1
             if self._calls == _OFTEN:
                 with GATE.inside():
@@ -123,7 +127,7 @@ class Kernel:
         """The same function, or another form of it, compiled anew with other options."""
         made = func or self.ir
         return Kernel(
-            made, options, seconds=self._front_end, doc=self.__doc__, captures=self._captures, fixed=self._fixed
+            made, options, seconds=self._front_end, doc=self.__doc__, captures=self._captures, fixed=self.fixed
         )
 
     def interpret(self, *args: object, **named: object) -> Array | tuple[Array, ...] | None:
@@ -219,9 +223,31 @@ class Kernel:
             return "".join([*parts, block(error.styled())])
         return "".join([*parts, folded(f"storage plan: {plan.total} bytes", plan._repr_html_())])
 
-    def __reduce__(self) -> str:
-        """As functions are pickled: by name, for processes that import the module. A copy is the kernel itself."""
-        return self.__qualname__
+    def __reduce__(self) -> tuple[object, ...]:
+        """By name where importing gives the same kernel in the other process, else as text.
+
+        Text is parsed there and never executed. Places in source files do not travel with it.
+        """
+        # Plans that are kept belong to a process.
+        from tirlite.driver.content import content_of
+
+        choices = {name: getattr(self.options, name) for name in parts_of(type(self.options)) if name != "cache"}
+        home = None
+        if _called(self.__module__, self.__qualname__) is self:
+            home = (self.__module__, self.__qualname__, content_of(self.ir, self.options, self.fixed))
+        return _restored, (home, str(self.ir), choices, self.__doc__, self._captures, self.fixed)
+
+    def __copy__(self) -> Kernel:
+        return self
+
+    def __deepcopy__(self, known: object) -> Kernel:
+        return self
+
+    def __dask_tokenize__(self) -> tuple[str, str]:
+        """What dask takes for the kernel's identity: its content."""
+        from tirlite.driver.content import content_of
+
+        return "tirlite", content_of(self.ir, self.options, self.fixed)
 
     def _version_for_empty(self) -> Version:
         if self._empty is None:
@@ -234,6 +260,38 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<Kernel {self._binder.signature.text}>"
+
+
+def _restored(
+    home: tuple[str, str, str] | None,
+    text: str,
+    choices: Mapping[str, Any],
+    doc: str | None,
+    captures: Mapping[str, object],
+    fixed: Mapping[str, Array] | None,
+) -> Kernel:
+    """The kernel of a module by its name, if its content is the same here; else one made of the text."""
+    if home is not None:
+        from tirlite.driver.content import content_of
+
+        module, name, content = home
+        with suppress(ImportError):
+            import_module(module)
+        found = _called(module, name)
+        if isinstance(found, Kernel) and content_of(found.ir, found.options, found.fixed) == content:
+            return found
+    from tirlite.dsl import parse
+    from tirlite.rewrite.options import Options
+
+    return Kernel(parse(text), Options(**choices), doc=doc, captures=captures, fixed=fixed)
+
+
+def _called(module: str, name: str) -> object:
+    """What has this name in a module that is loaded, or None."""
+    found: object = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def _returned(binding: Binding) -> Array | tuple[Array, ...] | None:

@@ -122,6 +122,10 @@ class Target:
     def __post_init__(self) -> None:
         object.__setattr__(self, "memories", MappingProxyType(dict(self.memories)))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # A proxy cannot be pickled.
+        return Target, (self.name, dict(self.memories), self.workers)
+
     @classmethod
     @public
     def host(cls, workers: int | None = None) -> Target:
