@@ -75,7 +75,7 @@ class Nests:
             if granted:
                 self.add(loops, f"with tl.allow({granted}):")
                 loops = Loops(2)
-            self.random.choice((self.nest, self.nest, self.product))(loops)
+            self.random.choice((self.nest, self.nest, self.product, self.whole))(loops)
         dims = [f'{name} = tl.dim("{name}"{facts and ", "}{facts})' for name, facts in self.dims.items()]
         sizes = [f"d{name}: tl.u8[{name}]" for name in self.dims]
         params = ", ".join([*sizes, *(each.annotation for each in (*self.inputs, *self.outputs)), "s: tl.i64"])
@@ -179,6 +179,44 @@ class Nests:
             loops = loops.inside(var, dim)
         sign = self.random.choice("+++-")
         self.add(loops, f"{element} {sign}= {self.leaf(loops)} * {self.leaf(loops)}")
+
+    def whole(self, loops: Loops) -> None:
+        """What loops over whole arrays combine: one element, elements of an array that an input tells, or a place."""
+        target = self.random.choice(self.outputs)
+        last = ", ".join(f"{axis} - 1" for axis in target.axes)
+        self.add(loops, f"if {' and '.join(f'{axis} > 0' for axis in target.axes)}:")
+        loops = Loops(loops.indent + 1)
+        draw = self.random.random()
+        if draw < 0.3:
+            self.reduction(loops, f"{target.name}[{last}]", self.operation())
+            return
+        if draw < 0.5:
+            self.place(loops, f"{target.name}[{last}]")
+            return
+        name = self.name("c")
+        shape = self.random.choice(((SPARE,), (2, SPARE)))
+        self.add(loops, f"{name} = tl.alloc(tl.{self.dtype}[{', '.join(map(str, shape))}])")
+        each = [self.name("e") for _ in shape]
+        inner = loops
+        for var, extent in zip(each, shape, strict=True):
+            self.add(inner, f"for {var} in range({extent}):")
+            inner = inner.inside(var, "")
+        self.add(inner, f"{name}[{', '.join(each)}] = {self.random.choice((0, 1))}")
+        inner, var = self.loop(loops, self.random.choice("nmk"), "tl.reduce")
+        told = f"tl.i64({self.leaf(inner)}) % {SPARE}"
+        self.update(inner, f"{name}[{told if len(shape) == 1 else f'{var} % 2, {told}'}]", self.operation())
+        self.add(loops, f"{target.name}[{last}] = {name}[{', '.join(str(extent - 1) for extent in shape)}]")
+
+    def place(self, loops: Loops, element: str) -> None:
+        """Where the first or the last of some values stands."""
+        top, at = self.name("t"), self.name("a")
+        self.add(loops, f"{top} = tl.{self.dtype}(0)")
+        self.add(loops, f"{at} = tl.i64(-1)")
+        inner, var = self.loop(loops, self.random.choice("nmk"), "tl.reduce")
+        function = self.random.choice(("tl.argmax", "tl.argmin"))
+        place = self.random.choice((var, var, f"{var} + 1"))
+        self.add(inner, f"{top}, {at} = {function}(({top}, {at}), ({self.value(inner, 2)}, {place}))")
+        self.add(loops, f"{element} = tl.{self.dtype}({at} % 100)")
 
     def operation(self) -> str:
         return self.random.choice(OPERATIONS if self.is_float else OPERATIONS + _BITS)

@@ -361,7 +361,7 @@ class Statements:
         count = trip_count(around, start, stop, stmt.step)
         # Half of the count, which has no sign. An unsigned conversion would cost the module a pass: see `machine`.
         pairs = around.cast("sitofp", around.op("lshr", count, integer(1)), f64)
-        work = around.op("fmul", pairs, work_of(self.values, stmt.body))
+        work = around.op("fmul", pairs, work_of(self.values, stmt))
         chunks = chunk_count(around, count, work, workers)
         self.enter(KernelFunction(self.module, self.storage.line))
         first, end, worker = worker_parameters(self.out)

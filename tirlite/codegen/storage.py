@@ -1,8 +1,8 @@
 """Chooses the home of each buffer that a function allocates: stack, workspace or heap.
 
-Small buffers of constant size lie on the stack. Those whose size is known when the function is entered have a range
-of the workspace each, which the caller provides; where a parallel loop is handed to workers, each worker has its own.
-The rest are allocated where they are declared.
+The smallest buffers of constant size lie on the stack, as many as fit. Those whose size is known when the function is
+entered have a range of the workspace each, which the caller provides; where a parallel loop is handed to workers, each
+worker has its own. The rest are allocated where they are declared.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from tirlite.ir import (
     statements,
     walk,
 )
-from tirlite.plan.scope import Rank, StorageScope
 from tirlite.record import record
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 
 # Along any chain of calls. The stack of a Python thread may be small, and much of it taken.
 STACK_BYTES = 16 * 1024
-SMALL_BYTES = 1024  # the most for a buffer that is not marked as local
 LARGEST_BYTES = 1 << 62
 LINE = 64  # the least alignment of the workspace, of its ranges, and of what lies on the heap
 
@@ -134,9 +132,8 @@ def assign_homes(
         homes[buffer] = Home.WORKSPACE
     line = max([LINE, *(buffer.alignment for buffer in homes)])
     for buffer, size in sorted(sizes.items(), key=lambda each: each[1]):
-        if size <= SMALL_BYTES or StorageScope.parse(buffer.scope).rank is Rank.LOCAL:
-            stack -= padded_bytes(size, line)
-            homes[buffer] = Home.STACK if stack >= 0 else Home.WORKSPACE
+        stack -= padded_bytes(size, line)
+        homes[buffer] = Home.STACK if stack >= 0 else Home.WORKSPACE
     ranges: dict[For | None, list[Buffer]] = {None: [], **{loop: [] for loop in distributed}}
     for buffer, home in sorted(homes.items(), key=lambda each: each[0] not in sizes):
         if home is Home.WORKSPACE:

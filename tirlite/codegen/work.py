@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.llvm.text import FunctionText
-from tirlite.codegen.llvm.values import Value, decimal
+from tirlite.codegen.llvm.values import Value, decimal, integer
 from tirlite.ir import (
     AttrStmt,
     Call,
@@ -14,6 +14,7 @@ from tirlite.ir import (
     IntImm,
     KernelCall,
     Let,
+    LetExpr,
     Load,
     SeqStmt,
     Steps,
@@ -21,6 +22,7 @@ from tirlite.ir import (
     Var,
     While,
     f64,
+    i64,
     run,
     statements,
     walk,
@@ -29,6 +31,7 @@ from tirlite.record import record
 
 # What stands in for the iterations of a loop whose bounds are known inside alone.
 _SOME = 16.0
+_REGISTER = 64
 # What a call costs, such as an elementary function, in operations.
 _CALL = 16.0
 
@@ -41,18 +44,32 @@ class _Work:
     operand: Value | None = None
 
 
-def work_of(values: Expressions, body: SeqStmt) -> Value:
-    """The operations of one run of `body`, a double, of which each takes a part of a nanosecond."""
-    inside = {stmt.var for stmt in statements(body) if isinstance(stmt, For | Let)}
-    work = run(_Estimate(values, inside).block(body))
-    return _operand(values.out, work)
+def work_of(values: Expressions, loop: For) -> Value:
+    """The operations of one iteration in the middle, a double, of which each takes a part of a nanosecond."""
+    return _operand(values.out, run(_Estimate(values).of_loop(loop)))
 
 
 class _Estimate:
-    def __init__(self, values: Expressions, inside: set[Var]) -> None:
+    """Takes for each loop variable inside the middle of its range, and for what is bound to a name what that gives."""
+
+    def __init__(self, values: Expressions) -> None:
         self.values = values
         self.out = values.out
-        self.inside = inside  # what has no value yet
+
+    def of_loop(self, loop: For) -> Steps[_Work]:
+        """The work of one iteration."""
+        variables = self.values.environment.variables
+        is_known = self.is_known(loop.start) and self.is_known(loop.stop)
+        if is_known:
+            start, stop = self.values.value(loop.start), self.values.value(loop.stop)
+            half = self.out.op("ashr", self.out.op("sub", stop, start), integer(1))
+            variables[loop.var] = self.out.op("add", start, half)
+        once: _Work = yield self.block(loop.body)
+        # What stands in for variables is no value of theirs.
+        for stmt in (loop, *statements(loop.body)):
+            if isinstance(stmt, For | Let):
+                variables.pop(stmt.var, None)
+        return once
 
     def block(self, body: SeqStmt) -> Steps[_Work]:
         total = _Work(0.0)
@@ -62,8 +79,9 @@ class _Estimate:
 
     def statement(self, stmt: Stmt) -> Steps[_Work]:
         if isinstance(stmt, For):
-            once = yield self.block(stmt.body)
-            return self.product(self.sum(once, _Work(1.0)), self.trips(stmt))
+            trips = self.trips(stmt)
+            once = yield self.of_loop(stmt)
+            return self.product(self.sum(once, _Work(1.0)), trips)
         if isinstance(stmt, While):
             once = yield self.block(stmt.body)
             return self.product(once, _Work(_SOME))
@@ -75,8 +93,10 @@ class _Estimate:
             return inner
         if isinstance(stmt, KernelCall):
             return self.kernel_call(stmt)
+        if isinstance(stmt, Let) and stmt.var.dtype == i64 and self.is_known(stmt.value):
+            self.values.environment.variables[stmt.var] = self.values.value(stmt.value)
         nodes = (node for node in walk(stmt) if isinstance(node, Expr))
-        return _Work(1.0 + sum(_CALL if isinstance(node, Call) else 1.0 for node in nodes))
+        return _Work(1.0 + sum(_CALL if isinstance(node, Call) else _cost(node) for node in nodes))
 
     def kernel_call(self, call: KernelCall) -> _Work:
         """As much as the callee's arrays have elements: it may do more with each, and seldom does less."""
@@ -108,7 +128,7 @@ class _Estimate:
         """Whether a bound has its value before the loop, and costs little."""
         known = self.values.environment.variables
         return not any(
-            isinstance(node, Load | Call) or (isinstance(node, Var) and (node in self.inside or node not in known))
+            isinstance(node, Load | Call | LetExpr) or (isinstance(node, Var) and node not in known)
             for node in walk(bound)
         )
 
@@ -121,6 +141,11 @@ class _Estimate:
         if a.operand or b.operand:
             return _Work(0.0, self.out.op("fmul", _operand(self.out, a), _operand(self.out, b)))
         return _Work(a.known * b.known)
+
+
+def _cost(node: Expr) -> float:
+    """As many operations as the widest registers that there are take for all lanes."""
+    return max(1.0, node.dtype.bytes / _REGISTER)
 
 
 def _operand(out: FunctionText, work: _Work) -> Value:

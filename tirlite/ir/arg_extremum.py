@@ -13,12 +13,15 @@ def comes_first(kind: type[Max] | type[Min], value: Expr, at: Expr, other: Expr,
     nan is beyond all else, and of equal values the one with the lower place is taken.
     """
     is_beyond: Expr = GT(value, other) if kind is Max else LT(value, other)
-    is_equal: Expr = EQ(value, other)
     if value.dtype.is_float:
-        is_nan, was_nan = _isnan(value), _isnan(other)
-        is_beyond = BitOr(is_beyond, BitAnd(is_nan, Not(was_nan)))
-        is_equal = BitOr(is_equal, BitAnd(is_nan, was_nan))
-    return BitOr(is_beyond, BitAnd(is_equal, LT(at, its)))
+        is_beyond = BitOr(is_beyond, BitAnd(_isnan(value), Not(_isnan(other))))
+    return BitOr(is_beyond, BitAnd(is_same(value, other), LT(at, its)))
+
+
+def is_same(value: Expr, other: Expr) -> Expr:
+    """Whether two values are equal in this order: all nan are."""
+    is_equal: Expr = EQ(value, other)
+    return BitOr(is_equal, BitAnd(_isnan(value), _isnan(other))) if value.dtype.is_float else is_equal
 
 
 def _isnan(value: Expr) -> Expr:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
+    from tirlite.rewrite.block_reductions import BlockReductions
     from tirlite.rewrite.check_bounds import CheckBounds
     from tirlite.rewrite.check_races import CheckRaces
     from tirlite.rewrite.check_reductions import CheckReductions
@@ -37,6 +38,7 @@ else:
     __getattr__ = late_names(
         __name__,
         {
+            "block_reductions": "BlockReductions",
             "check_bounds": "CheckBounds",
             "check_races": "CheckRaces",
             "check_reductions": "CheckReductions",
@@ -70,6 +72,7 @@ else:
 
 __all__ = [
     "CONTRACTION",
+    "BlockReductions",
     "ByShape",
     "CheckBounds",
     "CheckRaces",

@@ -19,6 +19,8 @@ from tirlite.ir import (
     IntImm,
     Let,
     Load,
+    Max,
+    Min,
     Ramp,
     Select,
     SeqStmt,
@@ -93,20 +95,22 @@ class Pair:
         operands = [vectors.spread(vectors.of(each)) for each in self.update.operands]
         names = [Var(name, each.dtype) for name, each in zip(("value", "place"), operands, strict=True)]
         yield from (Let(name, each) for name, each in zip(names, operands, strict=True))
-        yield from self._kept(names, [each[place] for each in self.buffers])
+        yield from kept(self.update.operation, names, [each[place] for each in self.buffers])
 
     def combined(self) -> Iterator[Stmt]:
+        operation = self.update.operation
         for low, high in (*_halves(self.lanes), (const(0, i64), const(1, i64))):
-            yield from self._kept([each[high] for each in self.buffers], [each[low] for each in self.buffers])
-        yield from self._kept([each[const(0, i64)] for each in self.buffers], self.update.elements)
+            yield from kept(operation, [each[high] for each in self.buffers], [each[low] for each in self.buffers])
+        yield from kept(operation, [each[const(0, i64)] for each in self.buffers], self.update.elements)
 
-    def _kept(self, new: Sequence[Expr], old: Sequence[Load]) -> Iterator[Stmt]:
-        """Stores in the places of the old pair the one that comes first."""
-        condition = comes_first(self.update.operation, new[0], new[1], old[0], old[1])
-        takes = Var("takes", condition.dtype)
-        yield Let(takes, condition)
-        for mine, its in zip(new, old, strict=True):
-            yield Store(its.buffer, its.indices, Select(takes, mine, its), span=self.update.store.span)
+
+def kept(operation: type[Max] | type[Min], new: Sequence[Expr], old: Sequence[Load]) -> Iterator[Stmt]:
+    """Stores in the places of the old pair the one that comes first."""
+    condition = comes_first(operation, new[0], new[1], old[0], old[1])
+    takes = Var("takes", condition.dtype)
+    yield Let(takes, condition)
+    for mine, its in zip(new, old, strict=True):
+        yield Store(its.buffer, its.indices, Select(takes, mine, its))
 
 
 def ramp(start: int, lanes: int) -> Ramp:

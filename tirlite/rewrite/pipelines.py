@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tirlite.rewrite.block_reductions import BlockReductions
 from tirlite.rewrite.check_races import CheckRaces
 from tirlite.rewrite.check_reductions import CheckReductions
 from tirlite.rewrite.lower_callees import LowerCallees
@@ -44,7 +45,7 @@ def pipeline(options: Options) -> tuple[Pass, ...]:
         CheckReductions(),
         *options.passes,
     )
-    regroup = (SplitReductions(), UsePermissions())
+    regroup = (BlockReductions(serial=options.debug), SplitReductions(), UsePermissions())
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
     within = "auto" if options.strategy == "per_shape" else options.strategy
     callees = LowerCallees((*prepare, *regroup, StorageRewrite.of(options, strategy=within, capacity=None)))

@@ -1,0 +1,203 @@
+"""BlockReductions, before and after: long reductions by blocks, with the same bits on any number of workers."""
+
+from __future__ import annotations
+
+from math import nan
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.interp import interpret
+from tirlite.rewrite import BlockReductions, CheckReductions, Normalize
+
+n, m = tl.dims("n m")
+
+
+def blocked(source: str) -> tl.PrimFunc:
+    return BlockReductions()(CheckReductions()(Normalize()(tl.parse(source))))
+
+
+def source(body: str, dim: str = 'tl.dim("n")') -> str:
+    return f"""
+n = {dim}
+m = tl.dim("m")
+
+@tl.kernel
+def f(x: tl.f32[n, m], k: tl.u8[n], y: tl.f32[8]):
+    {body}
+"""
+
+
+def expect(before: str, after: str) -> None:
+    found, wanted = blocked(source(before)), Normalize()(tl.parse(source(after)))
+    assert tl.structural_equal(found, wanted), f"{found}\nis not\n{wanted}"
+
+
+def test_a_sum_has_at_most_64_blocks() -> None:
+    expect(
+        """
+    for i in tl.reduce(n):
+        y[0] += x[i, 0]
+        """,
+        """
+    length = (n // 262144 + 1) * 4096
+    number = max(n - 1, 0) // length + 1
+    blocks = tl.alloc(tl.f32[64])
+    for block in tl.parallel(number):
+        first = block * length
+        own = tl.alloc(tl.f32[()], scope="local")
+        own[()] = tl.f32(-0.0)
+        for i in tl.reduce(first, first + min(length, n - first)):
+            own[()] = own[()] + x[i, 0]
+        blocks[block] = own[()]
+    for block in range(number):
+        y[0] = y[0] + blocks[block]
+        """,
+    )
+
+
+def test_of_a_small_array_each_block_has_a_copy() -> None:
+    expect(
+        """
+    for i in tl.reduce(n):
+        y[k[i] % 8] += x[i, 0]
+        """,
+        """
+    length = (n // 32768 + 1) * 4096
+    number = max(n - 1, 0) // length + 1
+    copies = tl.alloc(tl.f32[8, 8])
+    for block in tl.parallel(number):
+        first = block * length
+        for place in range(8):
+            copies[block, place] = tl.f32(-0.0)
+        for i in tl.reduce(first, first + min(length, n - first)):
+            copies[block, k[i] % 8] = copies[block, k[i] % 8] + x[i, 0]
+    for block in range(number):
+        for place in range(8):
+            y[place] = y[place] + copies[block, place]
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "dim"),
+    [
+        pytest.param("for i in tl.reduce(n):\n        y[0] += x[i, 0]", 'tl.dim("n", max=8000)', id="few iterations"),
+        pytest.param("for i in tl.reduce(8000):\n        y[0] += x[0, 0]", 'tl.dim("n")', id="a constant number"),
+        pytest.param("for i in tl.reduce(0, n, 2):\n        y[0] += x[i, 0]", 'tl.dim("n")', id="a step"),
+        pytest.param(
+            "for j in tl.parallel(8):\n        for i in tl.reduce(n):\n            y[j] += x[i, 0]",
+            'tl.dim("n")',
+            id="a parallel loop around",
+        ),
+        pytest.param(
+            "for i in tl.reduce(n):\n        if k[i] > 9:\n            y[8 - m] += x[i, 0]",
+            'tl.dim("n")',
+            id="an element that may not be there",
+        ),
+        pytest.param(
+            "z = tl.view(y, tl.f32[4])\n    for i in tl.reduce(n):\n        y[0] += 1\n        z[1] += 1",
+            'tl.dim("n")',
+            id="two names for one buffer",
+        ),
+    ],
+)
+def test_others_stay_as_they_are(body: str, dim: str) -> None:
+    func = Normalize()(tl.parse(source(body, dim)))
+    assert BlockReductions()(func) is func
+
+
+@tl.kernel
+def all_kinds(x: tl.f32[n], k: tl.u8[n], sums: tl.f32[4], counts: tl.i32[16, 16], places: tl.out[tl.i64[3]]):
+    least = tl.f32(99)
+    at = tl.i64(-1)
+    low = tl.f32(99)
+    low_at = tl.i64(-1)
+    high = tl.f32(-99)
+    high_at = tl.i64(-1)
+    for i in tl.reduce(n):
+        sums[0] += x[i]
+        sums[0] -= x[i] * x[i]
+        sums[1] = max(sums[1], x[i])
+        if x[i] > 0:
+            sums[2] += 1
+            counts[k[i] // 16, k[i] % 16] += 1
+        low, low_at = tl.argmin((low, low_at), (x[i], i))
+    for i in tl.reduce(n):
+        twice = x[i] * 2
+        least, at = tl.argmin((least, at), (twice, i))
+    for i in tl.reduce(n):
+        high, high_at = tl.argmax((high, high_at), (x[i], i))
+    places[0] = at
+    places[1] = low_at
+    places[2] = high_at
+
+
+@pytest.mark.parametrize("size", [1, 4096, 4097, 20_000])
+def test_the_same_bits_on_any_number_of_workers(size: int) -> None:
+    draw = np.random.default_rng(size)
+    x = draw.standard_normal(size, np.float32)
+    x[size // 2 :] = x[: size - size // 2]
+    k = draw.integers(0, 256, size).astype(np.uint8)
+    results = []
+    for workers in (1, 2, 8):
+        kernel = tl.compile(all_kinds, target=tl.Target.host(workers=workers))
+        for _ in range(3):
+            sums, counts = np.zeros(4, np.float32), np.zeros((16, 16), np.int32)
+            places = kernel(x, k, sums, counts)
+            results.append((sums.tobytes(), counts.tobytes(), tuple(places)))
+    assert len(set(results)) == 1
+    wide = x.astype(np.float64)
+    assert abs(sums[0] - (wide - wide**2).sum()) < 1e-6 * size * (abs(wide) + wide**2).sum()
+    assert (sums[1], sums[2]) == (max(0, x.max()), (x > 0).sum())
+    np.testing.assert_array_equal(counts.ravel(), np.bincount(k[x > 0], minlength=256))
+    assert results[0][2] == (x.argmin(), x.argmin(), x.argmax())
+
+
+def test_the_lowered_function_is_what_runs() -> None:
+    x, k = np.linspace(-1, 3, 8200, dtype=np.float32), np.arange(8200).astype(np.uint8)
+    kernel, found = tl.compile(all_kinds, target=tl.Target.host(workers=2)), []
+    for run in (kernel, tl.compile(kernel.lowered).interpret):
+        sums, counts = np.zeros(4, np.float32), np.zeros((16, 16), np.int32)
+        places = run(x, k, sums, counts)
+        found.append((sums.tobytes(), counts.tobytes(), tuple(places)))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("places", [(), (5,), (9000,), (5, 9000), (8191, 8192)])
+def test_nan_comes_first_in_any_block(places: tuple[int, ...]) -> None:
+    @tl.kernel
+    def first(x: tl.f64[n], y: tl.out[tl.i64[1]]):
+        top = tl.f64(-9)
+        at = tl.i64(-1)
+        for i in tl.reduce(n):
+            top, at = tl.argmax((top, at), (x[i], i))
+        y[0] = at
+
+    x = np.zeros(20_000)
+    x[[400, 19_000]] = 1
+    x[[*places]] = nan
+    assert first(x)[0] == x.argmax()
+
+
+def test_nothing_is_touched_where_there_is_no_iteration() -> None:
+    func = source("for i in tl.reduce(n):\n        y[k[0] + 0] += x[i, 0]", 'tl.dim("n", min=0)')
+    after = blocked(func.replace("k[0] + 0", "8 - m"))
+    assert "if n > 0:" in str(after)
+    x, k, y = np.zeros((0, 20), np.float32), np.zeros(0, np.uint8), np.ones(8, np.float32)
+    interpret(after, dict(zip((*after.params, *after.dims), (x, k, y, 0, 20), strict=True)))
+    assert y.tolist() == [1] * 8
+
+
+def test_rows_that_are_summed_together() -> None:
+    @tl.kernel
+    def norm(x: tl.f64[n, m], y: tl.out[tl.f64[1]]):
+        y[0] = 0
+        for i in tl.reduce(n):
+            for j in tl.reduce(m):
+                y[0] += x[i, j] * x[i, j]
+
+    x = np.random.default_rng(0).integers(-9, 9, (300, 70)).astype(float)
+    assert norm(x)[0] == (x * x).sum()
+    assert "tl.parallel" in str(norm.lowered)

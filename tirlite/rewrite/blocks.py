@@ -1,0 +1,381 @@
+"""Writes a reduction as one over blocks of iterations: what each block combines, and then what the blocks give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+
+from tirlite.analysis.definitions import Definitions
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update, neutral
+from tirlite.analysis.regrouping import updates_in
+from tirlite.ir import (
+    GT,
+    Add,
+    Allocate,
+    Buffer,
+    Expr,
+    FloorDiv,
+    For,
+    ForKind,
+    IfThenElse,
+    IntImm,
+    Let,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Node,
+    Rule,
+    Select,
+    SeqStmt,
+    Stmt,
+    Store,
+    Sub,
+    Var,
+    const,
+    i64,
+    rewrite,
+    statements,
+    structural_equal,
+    substitute,
+    walk,
+)
+from tirlite.ir.arg_extremum import is_same
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.lanes import iterations
+from tirlite.rewrite.partials import kept
+
+# So many blocks at most. The copies of an array, one for each block, take so many bytes at most.
+_MOST_BLOCKS = 64
+_COPIES = 8
+_COPIES_BYTES = 1 << 18
+# The fewest iterations of a block, and where these have loops inside. For each element of an array it has so many.
+_LEAST = 4096
+_LEAST_OF_NESTS = 16
+_LEAST_PER_COPY = 16
+_PLAIN = (Store, Let, For, IfThenElse, Allocate, SeqStmt)
+_INSIDE = (ForKind.REDUCE, ForKind.SERIAL, ForKind.UNROLLED)
+
+
+def in_blocks(loop: For, kind: ForKind, facts: Facts) -> tuple[Stmt, ...] | None:
+    """What stands in the place of a reduction; None where it is to stay. The loop over blocks is of this kind."""
+    if loop.step != 1 or not all(map(_is_plain, statements(loop.body))):
+        return None
+    updates = updates_in(loop, facts)
+    if not isinstance(updates, tuple) or not updates:
+        return None
+    if len(updates) == 1 and isinstance(updates[0], PairUpdate) and _is_search(updates[0], loop):
+        blocks: _Blocks = _Search(loop, kind, updates[0])
+    elif results := _results(updates, loop):
+        blocks = _Blocks(loop, kind, results)
+    else:
+        return None
+    stores = [store for update in updates for store in _stores(update)]
+    if not all(_may_move(store.buffer, loop, facts.definitions) for store in stores):
+        return None
+    most = blocks.count.value if isinstance(blocks.count, IntImm) else None
+    if isinstance(blocks.count, Var) and blocks.count.dim is not None:
+        most = blocks.count.dim.high
+    if most is not None and most < 2 * blocks.least:
+        return None
+    return (*blocks.statements(),)
+
+
+def _is_plain(stmt: Stmt) -> bool:
+    return isinstance(stmt, _PLAIN) and (not isinstance(stmt, For) or stmt.kind in _INSIDE)
+
+
+def _stores(update: AnyUpdate) -> tuple[Store, ...]:
+    return update.stores if isinstance(update, PairUpdate) else (update.store,)
+
+
+def _is_search(update: PairUpdate, loop: For) -> bool:
+    """Whether a loop does nothing but look for a value and its place, which is the iteration."""
+    stmts = loop.body.stmts
+    mine = loop.var, *(stmt.var for stmt in stmts if isinstance(stmt, Let))
+    moves = any(node in mine for store in update.stores for index in store.indices for node in walk(index))
+    is_scalar = all(store.value.dtype.lanes == 1 for store in update.stores)
+    is_all = all(isinstance(stmt, Let) or stmt in update.stores for stmt in stmts)
+    return update.operands[1] is loop.var and is_scalar and is_all and not moves
+
+
+def _may_move(buffer: Buffer, loop: For, definitions: Definitions) -> bool:
+    """Whether a loop has no other name for a buffer that it updates."""
+    mentioned = {each for stmt in statements(loop) for node in walk(stmt) for _, each in _mentions(node)}
+    return not buffer.volatile and all(
+        each is buffer for each in mentioned if definitions.root(each) is definitions.root(buffer)
+    )
+
+
+def _mentions(node: Node) -> Iterator[tuple[str, Buffer]]:
+    for name in node.USES:
+        if isinstance(buffer := getattr(node, name), Buffer):
+            yield name, buffer
+
+
+def _results(updates: tuple[AnyUpdate, ...], loop: For) -> list[Total | Best | Copies] | None:
+    """Where blocks keep what they combine: for each element that stays the same throughout, or a copy of an array."""
+    inside = {getattr(stmt, name) for stmt in statements(loop) for name in stmt.DEFINES}
+    found: list[Total | Best | Copies] = []
+    moving: dict[Buffer, Copies] = {}
+    for update in updates:
+        stores = _stores(update)
+        is_vector = any(store.value.dtype.lanes > 1 or store.buffer.dtype.lanes > 1 for store in stores)
+        indices = [node for store in stores for index in store.indices for node in walk(index)]
+        moves = any(node in inside or isinstance(node, Load) for node in indices)
+        if is_vector or any(each.covers(store) for each in found for store in stores):
+            if is_vector or isinstance(update, PairUpdate):
+                return None
+        elif not moves:
+            if not all(store in loop.body.stmts or _is_there(store) for store in stores):
+                return None
+            found.append(Best(update) if isinstance(update, PairUpdate) else Total(update))
+        elif isinstance(update, PairUpdate) or _bytes(update.store.buffer) * _COPIES > _COPIES_BYTES:
+            return None
+        else:
+            moving.setdefault(update.store.buffer, Copies(update))
+    return None if any(each.buffer in moving for each in found) else [*found, *moving.values()]
+
+
+def _is_there(store: Store) -> bool:
+    """Whether constants tell that there is such an element, whatever runs."""
+    pairs = zip(store.indices, store.buffer.shape, strict=True)
+    return all(
+        isinstance(index, IntImm) and isinstance(extent, IntImm) and 0 <= index.value < extent.value
+        for index, extent in pairs
+    )
+
+
+def _bytes(buffer: Buffer) -> int:
+    extents = [extent.value if isinstance(extent, IntImm) else _COPIES_BYTES for extent in buffer.shape]
+    return prod(extents) * buffer.dtype.bytes
+
+
+class _Cell:
+    """What a block combines into one element: a local scalar, and an array of what all blocks have in the end."""
+
+    def __init__(self, store: Store, first: Expr) -> None:
+        self.store = store
+        self.first = first
+        self.own = Buffer(store.buffer.name, store.buffer.dtype, (), "local")
+        self.all = Buffer("blocks", store.buffer.dtype, (const(_MOST_BLOCKS, i64),))
+
+    def covers(self, store: Load | Store) -> bool:
+        """Whether an access is one to the element."""
+        mine = self.store
+        return mine.buffer is store.buffer and all(map(structural_equal, mine.indices, store.indices))
+
+    def begun(self) -> Iterator[Stmt]:
+        yield Allocate(self.own, span=self.store.span)
+        yield Store(self.own, (), self.first)
+
+
+class _Cells:
+    """Elements that stay the same throughout: each block combines into scalars of its own."""
+
+    most = _MOST_BLOCKS
+
+    def __init__(self, *cells: _Cell) -> None:
+        self.cells = cells
+        self.buffer = cells[0].store.buffer
+        # Where there is no iteration, there may be no such element.
+        self.is_certain = all(_is_there(cell.store) for cell in cells)
+
+    @property
+    def least(self) -> int:
+        return 1
+
+    def covers(self, access: Load | Store) -> bool:
+        return any(cell.covers(access) for cell in self.cells)
+
+    def declared(self) -> Iterator[Stmt]:
+        return (Allocate(cell.all, span=cell.store.span) for cell in self.cells)
+
+    def begun(self, _block: Var) -> Iterator[Stmt]:
+        for cell in self.cells:
+            yield from cell.begun()
+
+    def moved(self, access: Load | Store, _block: Var) -> Node:
+        cell = next(cell for cell in self.cells if cell.covers(access))
+        return access.replaced(buffer=cell.own, indices=())
+
+    def ended(self, block: Var) -> Iterator[Stmt]:
+        return (Store(cell.all, (block,), cell.own[()], span=cell.store.span) for cell in self.cells)
+
+
+class Total(_Cells):
+    """An element that is updated by one operation."""
+
+    def __init__(self, update: Update) -> None:
+        self.operation = update.operation
+        super().__init__(_Cell(update.store, neutral(update.operation, update.store.buffer.dtype)))
+
+    def combined(self, block: Var) -> Iterator[Stmt]:
+        """Takes in what a block has found."""
+        (cell,) = self.cells
+        old = Load(cell.store.buffer, cell.store.indices)
+        yield cell.store.replaced(value=self.operation(old, cell.all[block]))
+
+
+class Best(_Cells):
+    """A value and its place that are updated by `tl.argmax` or `tl.argmin`."""
+
+    def __init__(self, update: PairUpdate) -> None:
+        self.update = update
+        best, at = (store.buffer.dtype for store in update.stores)
+        first = neutral(update.operation, best), IntImm(at, at.max)
+        super().__init__(*(_Cell(store, value) for store, value in zip(update.stores, first, strict=True)))
+
+    def combined(self, block: Var) -> Iterator[Stmt]:
+        yield from kept(self.update.operation, [cell.all[block] for cell in self.cells], self.update.elements)
+
+
+class Copies:
+    """An array that is updated by one operation at elements that differ: each block has a copy."""
+
+    most = _COPIES
+
+    def __init__(self, update: Update) -> None:
+        self.update = update
+        self.buffer = update.store.buffer
+        self.is_certain = True
+        self.copies = Buffer("copies", self.buffer.dtype, (const(_COPIES, i64), *self.buffer.shape))
+
+    @property
+    def least(self) -> int:
+        return _LEAST_PER_COPY * _bytes(self.buffer) // self.buffer.dtype.bytes
+
+    def covers(self, access: Load | Store) -> bool:
+        return access.buffer is self.buffer
+
+    def declared(self) -> Iterator[Stmt]:
+        yield Allocate(self.copies, span=self.update.store.span)
+
+    def begun(self, block: Var) -> Iterator[Stmt]:
+        value = neutral(self.update.operation, self.buffer.dtype)
+        yield self._for_each(lambda place: Store(self.copies, (block, *place), value))
+
+    def moved(self, access: Load | Store, block: Var) -> Node:
+        return access.replaced(buffer=self.copies, indices=(block, *access.indices))
+
+    def ended(self, _block: Var) -> Iterator[Stmt]:
+        return iter(())
+
+    def combined(self, block: Var) -> Iterator[Stmt]:
+        def taken(place: tuple[Var, ...]) -> Stmt:
+            value = self.update.operation(Load(self.buffer, place), Load(self.copies, (block, *place)))
+            return Store(self.buffer, place, value, span=self.update.store.span)
+
+        yield self._for_each(taken)
+
+    def _for_each(self, stmt: Callable[[tuple[Var, ...]], Stmt]) -> Stmt:
+        """A statement for each element."""
+        place = tuple(Var("place") for _ in self.buffer.shape)
+        made = stmt(place)
+        for var, extent in zip(reversed(place), reversed(self.buffer.shape), strict=True):
+            made = For(var, const(0, i64), extent, SeqStmt((made,)))
+        return made
+
+
+class _Blocks:
+    """The loop over the blocks, and what comes before and behind."""
+
+    def __init__(self, loop: For, kind: ForKind, results: Sequence[Total | Best | Copies]) -> None:
+        self.loop = loop
+        self.kind = kind
+        self.results = results
+        self.count = iterations(loop)
+        self.most = min(each.most for each in results)
+        nested = any(isinstance(stmt, For) for stmt in statements(loop.body))
+        self.least = max(_LEAST_OF_NESTS if nested else _LEAST, *(each.least for each in results))
+
+    def statements(self) -> Iterator[Stmt]:
+        loop, stop, count = self.loop, self.loop.stop, self.count
+        if not isinstance(stop, IntImm | Var):
+            stop = Var("stop")
+            yield Let(stop, loop.stop, span=loop.span)
+            loop = loop.replaced(stop=stop)
+            count = iterations(loop)
+        if not isinstance(count, IntImm | Var):
+            var = Var("count")
+            yield Let(var, count, span=loop.span)
+            count = var
+        # Cut into at most so many, whose lengths are whole numbers of the least: no sum wraps around.
+        unit = const(self.least, i64)
+        length, number = Var("length"), Var("number")
+        share = Add(FloorDiv(count, const(self.least * self.most, i64)), const(1, i64))
+        yield Let(length, folded(Mul(share, unit)), span=loop.span)
+        yield Let(number, Add(FloorDiv(Max(Sub(count, const(1, i64)), const(0, i64)), length), const(1, i64)))
+        for each in self.results:
+            yield from each.declared()
+        block = Var("block")
+        yield For(block, const(0, i64), number, self.body(loop, block, length), self.kind, span=loop.span)
+        yield from self.together(loop, count, number, length)
+
+    def together(self, loop: For, count: Expr, number: Var, _length: Var) -> Iterator[Stmt]:
+        """What is done with what the blocks have found."""
+        block = Var("block")
+        taken = SeqStmt(tuple(stmt for each in self.results for stmt in each.combined(block)))
+        together = For(block, const(0, i64), number, taken, span=loop.span)
+        is_certain = all(each.is_certain for each in self.results)
+        yield together if is_certain else IfThenElse(GT(count, const(0, i64)), SeqStmt((together,)))
+
+    def body(self, loop: For, block: Var, length: Var) -> SeqStmt:
+        """What is done for one block."""
+        first = Var("first")
+        begin: Expr = Mul(block, length)
+        if not isinstance(loop.start, IntImm) or loop.start.value != 0:
+            begin = Add(loop.start, begin)
+        end = Add(first, Min(length, Sub(loop.stop, first)))
+
+        def moved(access: Load | Store) -> Node:
+            result = next((each for each in self.results if each.covers(access)), None)
+            return access if result is None else result.moved(access, block)
+
+        rules: dict[type[Node], Rule] = {Load: moved, Store: moved}
+        body = rewrite(loop.body, rules)
+        inner = loop.replaced(start=first, stop=end, body=body)
+        begun = (stmt for each in self.results for stmt in each.begun(block))
+        ended = (stmt for each in self.results for stmt in each.ended(block))
+        return SeqStmt((Let(first, begin), *begun, inner, *ended))
+
+
+class _Search(_Blocks):
+    """Blocks find a value alone. Its place is looked up in the first block that has it."""
+
+    def __init__(self, loop: For, kind: ForKind, update: PairUpdate) -> None:
+        self.update = update
+        self.lets = tuple(stmt for stmt in loop.body.stmts if isinstance(stmt, Let) and stmt not in update.values)
+        best = update.stores[0]
+        value = best.replaced(value=update.operation(Load(best.buffer, best.indices), update.operands[0]))
+        self.total = Total(Update(value, update.operation, update.elements[0], update.operands[0]))
+        super().__init__(loop.replaced(body=SeqStmt((*self.lets, value))), kind, [self.total])
+
+    def together(self, loop: For, count: Expr, number: Var, length: Var) -> Iterator[Stmt]:
+        update, (cell,) = self.update, self.total.cells
+        best = Buffer("best", cell.own.dtype, (), "local")
+        found, at = Buffer("found", i64, (), "local"), Buffer("at", i64, (), "local")
+        last, none = IntImm(i64, i64.max), const(0, i64)
+        yield Allocate(best, span=loop.span)
+        yield Store(best, (), cell.first)
+        yield Allocate(found, span=loop.span)
+        yield Store(found, (), last)
+        block = Var("block")
+        taken = kept(update.operation, (cell.all[block], block), (best[()], found[()]))
+        yield For(block, none, number, SeqStmt((*taken,)), span=loop.span)
+        first = Var("first")
+        begin = Add(loop.start, Mul(found[()], length))
+        yield Let(first, begin)
+        yield Allocate(at, span=loop.span)
+        yield Store(at, (), last)
+        place = Var(loop.var.name)
+        value = update.operands[0]
+        here = Select(is_same(value, best[()]), loop.var, last)
+        looked = SeqStmt((*self.lets, Store(at, (), Min(at[()], here))))
+        end = Add(first, Min(length, Sub(loop.stop, first)))
+        yield For(place, first, end, substitute(looked, {loop.var: place}), ForKind.REDUCE, span=loop.span)
+        where = Var("where")
+        again = substitute(SeqStmt(self.lets), {loop.var: where})
+        won = kept(update.operation, (substitute(value, {loop.var: where}), where), update.elements)
+        yield IfThenElse(GT(count, none), SeqStmt((Let(where, at[()]), *again.stmts, *won)))
