@@ -148,7 +148,7 @@ def test_allocations_and_lets_in_between_go_before() -> None:
         b = tl.alloc(tl.f32[n + 1])
         for i in range(n):
             a[i] = 2 * x[i, 0]
-            b[i] = a[i]
+            b[i - half + half] = a[i]
         """,
     )
 

@@ -309,7 +309,7 @@ class Pair:
         signs = {} if inner is None else dict([inner])
         if level is not None:
             signs[level] = sign
-        build = Instances(self.levels, self.inner, same)
+        build = Instances(self.space, self.levels, self.inner, same)
         by_value = {k: value for k, value in self.moved.items() if k > same or level is None}
         for k, counter in self.counters.items():
             if k in signs and k not in by_value:

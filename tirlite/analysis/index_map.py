@@ -47,7 +47,7 @@ def is_injective(index_map: AffineMap, loops: Sequence[For]) -> Proof:
     equal indices.
     """
     space = index_map.space
-    instances = Instances({loop: level for level, loop in enumerate(loops)}, (), 0)
+    instances = Instances(space, {loop: level for level, loop in enumerate(loops)}, (), 0)
     for index in index_map.indices:
         instances.equate(index, index)
     instances.relate()

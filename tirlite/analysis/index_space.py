@@ -39,7 +39,17 @@ from tirlite.ir import (
 from tirlite.sizes import Size, maximum, minimum
 from tirlite.sizes.poly import Poly, terms_of, varies
 from tirlite.sizes.terms import level_above, written
-from tirlite.sizes.unknown import Unknown, ends, is_nonnegative, is_positive, quotient, remainder
+from tirlite.sizes.unknown import (
+    Linear,
+    Unknown,
+    ends,
+    forms_of,
+    is_nonnegative,
+    is_positive,
+    linear,
+    quotient,
+    remainder,
+)
 
 # A sum of more terms than this is taken as one unknown: no index that a proof can use is as long.
 _MOST_TERMS = 32
@@ -66,12 +76,19 @@ class IndexSpace:
         self.definitions = definitions or Definitions(func)
         self._values: dict[Var, Size] = {}
         self._counters: dict[For, Unknown] = {}
+        self._forms: dict[Size, list[Linear]] = {}
 
     def size(self, expr: Expr, lane: Unknown | None = None) -> Size:
         """The value of an integer expression. Of a vector it is the value in lane `lane`."""
         if isinstance(expr, Var) and expr in self._values:
             return self._values[expr]
         return run(self._size(expr, lane, None))
+
+    def forms(self, size: Size) -> list[Linear]:
+        """Sums over unknowns that are all equal to `size` (see `forms_of`); none where two unknowns multiply."""
+        if size not in self._forms:
+            self._forms[size] = [form for each in forms_of(size) if (form := linear(each)) is not None]
+        return self._forms[size]
 
     def counter(self, loop: For) -> Unknown:
         """How many iterations of `loop` lie behind."""

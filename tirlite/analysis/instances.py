@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from tirlite.analysis.equations import Equation, Name, System
+from tirlite.analysis.index_space import IndexSpace
 from tirlite.sizes import Size
 from tirlite.sizes.poly import Atom
-from tirlite.sizes.unknown import Unknown, ends_of, forms_of, linear, relation_of, unknowns_in
+from tirlite.sizes.unknown import Linear, Unknown, ends_of, linear, relation_of, unknowns_in
 
 
 class Instances:
@@ -19,7 +20,8 @@ class Instances:
     unknown that differs is the value that it has in the second instance, and the distance from there to the first.
     """
 
-    def __init__(self, levels: Mapping[Any, int], inner: Collection[object], level: int) -> None:
+    def __init__(self, space: IndexSpace, levels: Mapping[Any, int], inner: Collection[object], level: int) -> None:
+        self.space = space
         self.levels = levels
         self.inner = inner
         self.level = level
@@ -42,14 +44,11 @@ class Instances:
 
     def equate(self, a: Size, b: Size, slack: tuple[int, int] = (0, 0)) -> None:
         """Demand that `a` of the first instance - `b` of the second lies between the ends of `slack`."""
-        for mine in forms_of(a):
-            for other in forms_of(b):
+        for mine in self.space.forms(a):
+            for other in self.space.forms(b):
                 self._equate(mine, other, slack)
 
-    def _equate(self, mine: Size, other: Size, slack: tuple[int, int]) -> None:
-        a, b = linear(mine), linear(other)
-        if a is None or b is None:
-            return  # a product of what differs tells nothing that is looked at here
+    def _equate(self, a: Linear, b: Linear, slack: tuple[int, int]) -> None:
         terms: dict[Name, Size] = {}
         for atom in dict.fromkeys((*a.terms, *b.terms)):
             self.met[atom] = None

@@ -187,7 +187,9 @@ class _Later:
 def _joined(first: For, second: For, joined: JoinedRange) -> For:
     """One loop that does what both do."""
     mine = joined.guarded(first.body.stmts, joined.first)
-    body = simplified(substitute(second.body, {second.var: joined.second_var}))
+    body = substitute(second.body, {second.var: joined.second_var})
+    if not isinstance(joined.second_var, Var):
+        body = simplified(body)  # of `t[i - 1 + 1]`
     others = joined.guarded(body.stmts, joined.second)
     loop = first.replaced(start=joined.start, stop=joined.stop, body=SeqStmt((*mine, *others)))
     if joined.start is not first.start or joined.stop is not first.stop:

@@ -38,6 +38,8 @@ def _lower_bound(terms: Terms, target: int | None) -> int | None:
     found = minimum_in_box(terms)
     if _reached(found, target):
         return found
+    if all(len(product) < 2 and not any(atom.operands for atom in product) for product in terms):
+        return found  # where no two atoms meet, it is the least value itself
     if target is not None and _falls_below(terms, target):
         return found
     if not any(atom.operands for product in terms for atom in product):
