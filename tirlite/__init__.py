@@ -25,6 +25,7 @@ _PUBLIC = {
     "tirlite.graph": "from_onnx",
     "tirlite.ir": "PrimFunc bf16 bool_ f16 f32 f64 i8 i16 i32 i64 structural_equal u8 u16 u32 u64",
     "tirlite.analysis": "allocations",
+    "tirlite.runtime": "set_num_threads",
     "tirlite.target": "MemoryInfo Target",
     "tirlite.diag": (
         "CallError CallTypeError CallValueError CapacityError GraphError InternalError KernelAssertionError"

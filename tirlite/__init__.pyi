@@ -48,6 +48,7 @@ from tirlite.ir import u8 as u8
 from tirlite.ir import u16 as u16
 from tirlite.ir import u32 as u32
 from tirlite.ir import u64 as u64
+from tirlite.runtime import set_num_threads as set_num_threads
 from tirlite.solver import compile as compile
 from tirlite.solver import kernel as kernel
 from tirlite.target import MemoryInfo as MemoryInfo

@@ -157,3 +157,63 @@ def test_a_process_ends_while_workers_wait_and_kernels_run(tmp_path: Path) -> No
     for _ in range(3):
         run = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=60)
         assert (run.returncode, run.stdout, run.stderr) == (0, "done\n", "")
+
+
+THREADS = """
+import ctypes, os, sys, threading, time
+import numpy as np
+import tirlite as tl
+n = tl.dim("n")
+seen = set()
+
+@ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+def here(i):
+    seen.add(threading.get_ident())
+    until = time.monotonic() + 0.2  # so that another thread that may take a part does
+    while len(seen) < 2 and time.monotonic() < until:
+        time.sleep(0.001)
+    return i
+
+@tl.kernel(target=tl.Target.host(workers=4))
+def visit(x: tl.i64[n], y: tl.out[tl.i64[n]]):
+    for i in tl.parallel(n):
+        y[i] = x[i]
+        if i % 100_000 == 0:
+            there = tl.call_extern("i64", here, i)
+            y[i] = there
+
+def count():
+    seen.clear()
+    visit(np.arange(400_000))
+    return "alone" if len(seen) == 1 else "together"
+
+print(count())
+tl.set_num_threads(1)
+print(count())
+tl.set_num_threads(2)
+print(count())
+one = [*os.sched_getaffinity(0)][:1]
+os.sched_setaffinity(0, one)
+print(count() if os.cpu_count() > 1 else "alone")
+"""
+
+
+@pytest.mark.parametrize(("asked", "first"), [("", "together"), ("1", "alone"), ("3", "together")])
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system has no affinity")
+def test_threads_are_as_many_as_is_said_and_as_there_are_processors_for(asked: str, first: str, tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(THREADS)
+    environment = {**os.environ, "TIRLITE_NUM_THREADS": asked}
+    run = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=60, env=environment)
+    assert (run.stdout.split(), run.stderr) == ([first, "alone", "together", "alone"], "")
+
+
+@pytest.mark.parametrize("asked", ["all", "0", "-1", "1025", "\u0662"])
+def test_other_numbers_of_threads_are_refused(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tirlite.runtime import pool
+
+    monkeypatch.setenv("TIRLITE_NUM_THREADS", asked)
+    with pytest.raises(tl.CallValueError, match="TIRLITE_NUM_THREADS cannot be"):
+        pool._loaded.__wrapped__()
+    with pytest.raises(tl.CallValueError, match="the number of threads cannot be"):
+        tl.set_num_threads(int(asked) if asked == "1025" else 0)

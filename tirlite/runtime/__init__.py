@@ -7,6 +7,7 @@ from tirlite.late import late_names
 if TYPE_CHECKING:
     from tirlite.runtime.bind import Binder, Binding
     from tirlite.runtime.executable import Executable
+    from tirlite.runtime.pool import set_num_threads
     from tirlite.runtime.shape_plans import ShapePlans
     from tirlite.runtime.signature import Signature, signature_of
     from tirlite.runtime.workspace import Workspaces, process_workspaces
@@ -16,6 +17,7 @@ else:
         {
             "bind": "Binder Binding",
             "executable": "Executable",
+            "pool": "set_num_threads",
             "shape_plans": "ShapePlans",
             "signature": "Signature signature_of",
             "workspace": "Workspaces process_workspaces",
@@ -30,5 +32,6 @@ __all__ = [
     "Signature",
     "Workspaces",
     "process_workspaces",
+    "set_num_threads",
     "signature_of",
 ]

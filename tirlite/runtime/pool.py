@@ -1,4 +1,4 @@
-"""Gives the address of the function that runs parallel loops: the process's pool of worker threads."""
+"""The process's pool of worker threads: the function that runs parallel loops, and how many threads it may use."""
 
 from __future__ import annotations
 
@@ -6,16 +6,52 @@ import ctypes
 import os
 import platform
 import sys
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
+from tirlite.diag import CallValueError, Message, public
 from tirlite.gate import GATE
+from tirlite.record import record
 from tirlite.runtime.artifact.artifact import library_of
 from tirlite.runtime.cache.entries import code_called
-from tirlite.target.convention import FORK_JOIN, POOL_RESET
+from tirlite.show import shown
+from tirlite.show.environment import threads
+from tirlite.target.convention import FORK_JOIN, POOL_LIMIT, POOL_RESET
+from tirlite.target.target import MOST_WORKERS
 
 if TYPE_CHECKING:
     from tirlite.runtime.artifact.artifact import Code
+
+
+class BadThreads(Message):
+    """Parallel loops were to be run by a number of threads that there cannot be.
+
+    Example: `tl.set_num_threads(0)`, or TIRLITE_NUM_THREADS=all in the environment.
+    Fix: Give 1 to run parallel loops in the calling thread alone, or a larger number.
+    """
+
+    code = "bad-threads"
+    raises = CallValueError
+    title = "{source} cannot be {count}"
+    help = "give a number from 1, for the calling thread alone, to {most}"
+
+    source: str
+    count: str
+    most: int
+
+
+@public
+def set_num_threads(count: int) -> None:
+    """Lets at most so many threads, the calling one included, run a parallel loop, in this process from now on.
+
+    No more do in any case than the target of a kernel has workers, and than there are processors that the caller may
+    use; results do not depend on it. Before the first call, TIRLITE_NUM_THREADS in the environment says how many.
+    Raises CallValueError for less than one.
+    """
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_WORKERS:
+        raise BadThreads("the number of threads", shown(count), MOST_WORKERS).error()
+    _pool().limit(count, os.cpu_count() or 1)
 
 
 def pool_address() -> int:
@@ -23,20 +59,45 @@ def pool_address() -> int:
 
     Its threads are started by the first loop that wants them, and live as long as the process.
     """
+    return _pool().fork_join
+
+
+@record
+class _Pool:
+    """The address of the function that runs parallel loops, and the function that is told how many threads may."""
+
+    fork_join: int
+    limit: Callable[[int, int], int]
+
+
+def _pool() -> _Pool:
     # Threads that ask at the same time would have a pool each.
     with GATE.inside(_loaded):
         return _loaded()
 
 
 @cache
-def _loaded() -> int:
+def _loaded() -> _Pool:
+    most = _asked_for()
     library = library_of(code_called("pool", _compiled), {})
     # Threads run in this code until the process ends: nothing that happens at its end may unload it.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
     reset = library.function(POOL_RESET, "")
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: reset() and None)
-    return library.address(FORK_JOIN)
+    limit = library.function(POOL_LIMIT, "qq")
+    limit(most, os.cpu_count() or 1)
+    return _Pool(library.address(FORK_JOIN), limit)
+
+
+def _asked_for() -> int:
+    """What the environment asks for; the largest number where it says nothing."""
+    told = threads()
+    if not told:
+        return MOST_WORKERS
+    if not (told.isascii() and told.isdigit() and len(told) < 5 and 1 <= int(told) <= MOST_WORKERS):
+        raise BadThreads("TIRLITE_NUM_THREADS", shown(told), MOST_WORKERS).error()
+    return int(told)
 
 
 def _compiled() -> Code:
@@ -44,4 +105,4 @@ def _compiled() -> Code:
     from tirlite.runtime.artifact.build import code_of
 
     machine = platform.machine() if sys.platform == "linux" else ""
-    return code_of(compile_text(pool_text(machine)), (FORK_JOIN, POOL_RESET))
+    return code_of(compile_text(pool_text(machine)), (FORK_JOIN, POOL_LIMIT, POOL_RESET))

@@ -3,6 +3,7 @@
 NO_COLOR (https://no-color.org) and FORCE_COLOR (https://force-color.org) count when they are set to anything but
 nothing; of both, NO_COLOR wins. TIRLITE_FULL_TRACEBACK=1 shows the frames inside of tirlite too. TIRLITE_CACHE is the
 folder of the cache on disk, or 0 for none; left out, it is `tirlite` in the folder for caches (XDG_CACHE_HOME).
+TIRLITE_NUM_THREADS is the most threads that run a parallel loop.
 """
 
 from __future__ import annotations
@@ -40,3 +41,8 @@ def cache_folder() -> str:
         home = os.environ.get("HOME", "")
         caches = f"{home}/.cache" if os.path.isabs(home) else ""  # noqa: PTH117
     return f"{caches}/tirlite" if caches else ""
+
+
+def threads() -> str:
+    """The most threads that are to run a parallel loop; empty where nothing is said."""
+    return os.environ.get("TIRLITE_NUM_THREADS", "")

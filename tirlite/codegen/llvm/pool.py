@@ -5,6 +5,9 @@ and runs `task(closure, first, end, worker)` on each, in the calling thread, whi
 for work. It returns the result of the lowest chunk whose result is not 0; other results below 0 are addresses, negated,
 and are freed. Who finds the pool in use, by another thread or by a task around, runs all chunks as one, by itself.
 
+No more threads work on a job than `tirlite.pool_limit` was told last, and no more than there are processors that the
+calling thread may run on, where these are fewer than the machine has. Workers run on the same processors.
+
 A job is published by one store to `@ticket`: its number in the upper 32 bits, below it the count of its chunks and the
 next one to be taken. Chunks are taken by compare-and-swap, so that a thread that wakes late, or reads a job that is
 being replaced, takes nothing. The caller takes chunks too, and waits for those alone that others have begun: a thread
@@ -18,10 +21,11 @@ _LOOKS = 2000
 # The stack of a worker, which `ulimit` must not decide on: a kernel takes some tens of KiB, a C function may take more.
 _STACK_BYTES = 1 << 20
 
-# For each kind of machine: the number of the futex system call, and what tells the processor that a thread waits.
+# For each kind of machine: the numbers of the system calls futex, sched_setaffinity and sched_getaffinity, and what
+# tells the processor that a thread waits.
 _MACHINES = {
-    "x86_64": (202, "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
-    "aarch64": (98, "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
+    "x86_64": (202, 203, 204, "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
+    "aarch64": (98, 122, 123, "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
 }
 
 _ALONE = """
@@ -31,6 +35,10 @@ define i64 @tirlite.fork_join(ptr %task, ptr %closure, i64 %count, i64 %workers,
 }
 
 define i64 @tirlite.pool_reset() {
+  ret i64 0
+}
+
+define i64 @tirlite.pool_limit(i64 %most, i64 %processors) {
   ret i64 0
 }
 """
@@ -47,6 +55,10 @@ _POOL = """
 @count = internal global i64 0
 @workers = internal global i64 0
 @codes = internal global ptr null
+@most = internal global i64 -1  ; threads that may work on a job
+@processors = internal global i64 0  ; that the machine has
+@places = internal global <16 x i64> zeroinitializer, align 64  ; the processors that workers run on, a bit each
+@moves = internal global i64 0  ; how often these have changed
 
 declare i32 @pthread_attr_init(ptr)
 declare i32 @pthread_attr_setstacksize(ptr, i64)
@@ -57,6 +69,9 @@ declare i64 @syscall(i64, ...)
 declare void @free(ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare i64 @llvm.umin.i64(i64, i64)
+declare <16 x i64> @llvm.ctpop.v16i64(<16 x i64>)
+declare i64 @llvm.vector.reduce.add.v16i64(<16 x i64>)
+declare i1 @llvm.vector.reduce.or.v16i1(<16 x i1>)
 PAUSE_DECLARATION
 
 ; Takes chunks of the job that is current, as long as there are any, and returns the ticket that has none left.
@@ -117,12 +132,20 @@ entry:
   %worker = ptrtoint ptr %argument to i64
   br label %again
 again:
+  %moved = phi i64 [ 0, %entry ], [ %moves, %spin ], [ %moves, %sleep ]
+  %moves = load atomic i64, ptr @moves seq_cst, align 8
+  %same_places = icmp eq i64 %moved, %moves
+  br i1 %same_places, label %some, label %move
+move:
+  call i64 (i64, ...) @syscall(i64 SET_AFFINITY, i64 0, i64 128, ptr @places)
+  br label %some
+some:
   %ticket = call i64 @take(i64 %worker)
   %job64 = lshr i64 %ticket, 32
   %job = trunc i64 %job64 to i32
   br label %spin
 spin:
-  %looks = phi i32 [ 0, %again ], [ %more, %pause ]
+  %looks = phi i32 [ 0, %some ], [ %more, %pause ]
   %now = load atomic i64, ptr @ticket seq_cst, align 8
   %current = lshr i64 %now, 32
   %same = icmp eq i64 %current, %job64
@@ -251,10 +274,56 @@ leave:
   ret i64 %found
 }
 
-define i64 @tirlite.fork_join(ptr %task, ptr %closure, i64 %count, i64 %workers, i64 %chunks) {
+; The processors that the calling thread may run on; none where there are too many to tell.
+define internal <16 x i64> @affinity() {
+  %mask = alloca <16 x i64>, align 64
+  store <16 x i64> zeroinitializer, ptr %mask
+  call i64 (i64, ...) @syscall(i64 GET_AFFINITY, i64 0, i64 128, ptr %mask)
+  %places = load <16 x i64>, ptr %mask
+  ret <16 x i64> %places
+}
+
+; The most threads that may work on a job of a caller with these processors.
+define internal i64 @limit(<16 x i64> %places) {
+  %bits = call <16 x i64> @llvm.ctpop.v16i64(<16 x i64> %places)
+  %own = call i64 @llvm.vector.reduce.add.v16i64(<16 x i64> %bits)
+  %before = sub i64 %own, 1  ; the largest number where none are told
+  %all = load i64, ptr @processors
+  %is_bound = icmp ult i64 %own, %all
+  %told = icmp ult i64 %before, %all
+  %counts = and i1 %is_bound, %told
+  %most = load atomic i64, ptr @most monotonic, align 8
+  %fewer = call i64 @llvm.umin.i64(i64 %own, i64 %most)
+  %limit = select i1 %counts, i64 %fewer, i64 %most
+  ret i64 %limit
+}
+
+; Workers run where the caller may. By who has the pool.
+define internal void @place(<16 x i64> %places) {
+  %known = load <16 x i64>, ptr @places
+  %differ = icmp ne <16 x i64> %known, %places
+  %some = call i1 @llvm.vector.reduce.or.v16i1(<16 x i1> %differ)
+  br i1 %some, label %move, label %leave
+move:
+  store <16 x i64> %places, ptr @places
+  %moves = load i64, ptr @moves
+  %more = add i64 %moves, 1
+  store atomic i64 %more, ptr @moves seq_cst, align 8
+  br label %leave
+leave:
+  ret void
+}
+
+define i64 @tirlite.fork_join(ptr %task, ptr %closure, i64 %count, i64 %wanted, i64 %chunks) {
 entry:
   %one = icmp ult i64 %chunks, 2
-  br i1 %one, label %alone, label %claim
+  br i1 %one, label %alone, label %look
+look:
+  %places = call <16 x i64> @affinity()
+  %limit = call i64 @limit(<16 x i64> %places)
+  %workers = call i64 @llvm.umin.i64(i64 %wanted, i64 %limit)
+  %some = icmp ugt i64 %workers, 1
+  br i1 %some, label %claim, label %alone
 claim:
   %pair = cmpxchg ptr @busy, i32 0, i32 1 seq_cst seq_cst
   %mine = extractvalue { i32, i1 } %pair, 1
@@ -263,6 +332,7 @@ alone:
   %only = call i64 %task(ptr %closure, i64 0, i64 %count, i64 0)
   ret i64 %only
 fork:
+  call void @place(<16 x i64> %places)
   call void @start(i64 %workers)
   %codes = alloca i64, i64 %chunks
   call void @publish(ptr %task, ptr %closure, i64 %count, i64 %workers, i64 %chunks, ptr %codes)
@@ -271,6 +341,12 @@ fork:
   store atomic i32 0, ptr @busy seq_cst, align 4
   %code = call i64 @lowest(ptr %codes, i64 %chunks)
   ret i64 %code
+}
+
+define i64 @tirlite.pool_limit(i64 %most, i64 %processors) {
+  store atomic i64 %most, ptr @most monotonic, align 8
+  store i64 %processors, ptr @processors
+  ret i64 0
 }
 
 define i64 @tirlite.pool_reset() {
@@ -292,6 +368,7 @@ def pool_text(machine: str) -> str:
     """
     if machine not in _MACHINES:
         return _ALONE
-    futex, pause, declaration = _MACHINES[machine]
+    futex, set_affinity, get_affinity, pause, declaration = _MACHINES[machine]
     text = _POOL.replace("PAUSE_DECLARATION", declaration).replace("PAUSE", pause)
+    text = text.replace("SET_AFFINITY", str(set_affinity)).replace("GET_AFFINITY", str(get_affinity))
     return text.replace("FUTEX", str(futex)).replace("LOOKS", str(_LOOKS)).replace("STACK_BYTES", str(_STACK_BYTES))

@@ -1,0 +1,3 @@
+import tirlite as tl
+
+tl.set_num_threads(0)
