@@ -1,6 +1,7 @@
 """The names of tirlite for editors and type checkers; `tirlite/__init__.py` loads each when it is first used."""
 
-# ruff: noqa: A001, A004
+# ruff: noqa: A001, A002, A004, N801, N804
+# mypy: disable-error-code="override, misc"
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -27,34 +28,35 @@ from tirlite.diag import PlanError as PlanError
 from tirlite.diag import TirliteError as TirliteError
 from tirlite.driver import Kernel as Kernel
 from tirlite.dsl import buffer as buffer
-from tirlite.dsl import dim as dim
-from tirlite.dsl import dims as dims
-from tirlite.dsl import out as out
 from tirlite.dsl import parse as parse
+from tirlite.dsl.parameters import ParamType
 from tirlite.graph import from_onnx as from_onnx
-from tirlite.ir import Buffer, DType, Expr, TensorType
+from tirlite.ir import Buffer, DType, Expr, TensorType, Var
 from tirlite.ir import PrimFunc as PrimFunc
-from tirlite.ir import bf16 as bf16
-from tirlite.ir import bool_ as bool_
-from tirlite.ir import f16 as f16
-from tirlite.ir import f32 as f32
-from tirlite.ir import f64 as f64
-from tirlite.ir import i8 as i8
-from tirlite.ir import i16 as i16
-from tirlite.ir import i32 as i32
-from tirlite.ir import i64 as i64
 from tirlite.ir import structural_equal as structural_equal
-from tirlite.ir import u8 as u8
-from tirlite.ir import u16 as u16
-from tirlite.ir import u32 as u32
-from tirlite.ir import u64 as u64
 from tirlite.runtime import set_num_threads as set_num_threads
 from tirlite.solver import compile as compile
-from tirlite.solver import kernel as kernel
+from tirlite.solver import kernel as _kernel
 from tirlite.target import MemoryInfo as MemoryInfo
 from tirlite.target import Target as Target
 
-__all__: list[str]
+__version__: str
+
+# fmt: off
+__all__ = [
+    "CallError", "CallTypeError", "CallValueError", "CapacityError", "GraphError", "InternalError", "Kernel",
+    "KernelAssertionError", "KernelError", "KernelIndexError", "KernelRunError", "MemoryInfo", "PlanError",
+    "PrimFunc", "Target", "TirliteError", "abs", "access_ptr", "acos", "address_of", "alloc", "allocations",
+    "allow", "analysis", "argmax", "argmin", "asin", "atan", "atan2", "attr", "barrier", "bf16", "bool_",
+    "broadcast", "buffer", "call", "call_extern", "ceil", "checked", "compile", "cos", "cosh", "dim", "dims",
+    "erf", "exp", "exp2", "expm1", "f16", "f32", "f64", "floor", "fma", "from_onnx", "graph", "i16", "i32", "i64",
+    "i8", "if_then_else", "inline", "ir", "isnan", "kernel", "let", "log", "log10", "log1p", "log2", "out",
+    "parallel", "parse", "passes", "plan", "pow", "ramp", "reduce", "round", "rsqrt", "select",
+    "set_num_threads", "sigmoid", "sin", "sinh",
+    "solver", "sqrt", "static", "structural_equal", "tan", "tanh", "thread", "trunc", "truncdiv",
+    "truncmod", "u16", "u32", "u64", "u8", "unroll", "vectorized", "view",
+]
+# fmt: on
 
 passes = rewrite
 
@@ -62,178 +64,302 @@ Number: TypeAlias = Expr | bool | int | float
 _F = TypeVar("_F", bound=Callable[..., object])
 _T = TypeVar("_T")
 
-def inline(function: _F) -> _F:
-    """Lets kernels call a Python function, whose body is translated at each call. From Python, it runs as Python."""
+class _Number(Var):
+    """A number in a kernel, or a dim. Only type checkers see this class."""
+
+    def __add__(self, other: Number, /) -> _Number: ...
+    def __radd__(self, other: Number, /) -> _Number: ...
+    def __sub__(self, other: Number, /) -> _Number: ...
+    def __rsub__(self, other: Number, /) -> _Number: ...
+    def __mul__(self, other: Number, /) -> _Number: ...
+    def __rmul__(self, other: Number, /) -> _Number: ...
+    def __truediv__(self, other: Number, /) -> _Number: ...
+    def __rtruediv__(self, other: Number, /) -> _Number: ...
+    def __floordiv__(self, other: Number, /) -> _Number: ...
+    def __rfloordiv__(self, other: Number, /) -> _Number: ...
+    def __mod__(self, other: Number, /) -> _Number: ...
+    def __rmod__(self, other: Number, /) -> _Number: ...
+    def __pow__(self, other: Number, /) -> _Number: ...
+    def __rpow__(self, other: Number, /) -> _Number: ...
+    def __and__(self, other: Number, /) -> _Number: ...
+    def __rand__(self, other: Number, /) -> _Number: ...
+    def __or__(self, other: Number, /) -> _Number: ...
+    def __ror__(self, other: Number, /) -> _Number: ...
+    def __xor__(self, other: Number, /) -> _Number: ...
+    def __rxor__(self, other: Number, /) -> _Number: ...
+    def __lshift__(self, other: Number, /) -> _Number: ...
+    def __rlshift__(self, other: Number, /) -> _Number: ...
+    def __rshift__(self, other: Number, /) -> _Number: ...
+    def __rrshift__(self, other: Number, /) -> _Number: ...
+    def __neg__(self) -> _Number: ...
+    def __pos__(self) -> _Number: ...
+    def __invert__(self) -> _Number: ...
+    def __abs__(self) -> _Number: ...
+    def __lt__(self, other: Number, /) -> bool: ...
+    def __le__(self, other: Number, /) -> bool: ...
+    def __gt__(self, other: Number, /) -> bool: ...
+    def __ge__(self, other: Number, /) -> bool: ...
+    def __index__(self) -> int: ...
+    def __int__(self) -> int: ...
+    def __float__(self) -> float: ...
+
+class _Array(_Number):
+    """An array in a kernel: its elements are numbers, and so is one without axes."""
+
+    @property
+    def shape(self) -> tuple[_Number, ...]: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: Any, /) -> _Number: ...
+    def __setitem__(self, index: Any, value: Number, /) -> None: ...
+
+class _Type(DType, type):
+    """The type of the types of elements: `tl.f32[n, m]` is a type of arrays, and `tl.f32(x)` a cast."""
+
+    def __call__(self, value: Number | str, /) -> _Array: ...
+
+class _Value(_Array, metaclass=_Type):
+    """What a parameter with such a type is in a kernel: an array or a number."""
+
+    def __class_getitem__(cls, shape: Any, /) -> Any: ...
+
+class bool_(_Value):
+    """True or False, one byte."""
+
+class i8(_Value):
+    """Integers from -128 to 127."""
+
+class i16(_Value):
+    """Integers of 16 bits."""
+
+class i32(_Value):
+    """Integers of 32 bits."""
+
+class i64(_Value):
+    """Integers of 64 bits, the type of indices."""
+
+class u8(_Value):
+    """Integers from 0 to 255."""
+
+class u16(_Value):
+    """Integers from 0 to 65535."""
+
+class u32(_Value):
+    """Integers from 0 on, of 32 bits."""
+
+class u64(_Value):
+    """Integers from 0 on, of 64 bits."""
+
+class f16(_Value):
+    """Floats of 16 bits."""
+
+class bf16(_Value):
+    """Floats of 16 bits with the exponents of f32."""
+
+class f32(_Value):
+    """Floats of 32 bits."""
+
+class f64(_Value):
+    """Floats of 64 bits."""
+
+class out(_Array):
+    """An array that the caller may leave out: `y: tl.out[tl.f32[n]]`. It is then allocated, and returned."""
+
+    def __new__(cls, kind: TensorType | ParamType, /) -> ParamType: ...
+    def __class_getitem__(cls, kind: TensorType | ParamType, /) -> Any: ...
+
+def dim(name: str, *, min: int = 1, max: int | None = None, multiple_of: int = 1) -> _Number:
+    """A symbolic extent called `name`: an integer that is known when the kernel is called.
+
+    Facts that hold at every call help the planner: `min` (inclusive), `max` (inclusive), `multiple_of`.
+    Raises KernelError for facts that no integer obeys.
+    """
+
+def dims(names: str) -> tuple[_Number, ...]:
+    """A dim for each of the names, which are separated by blanks or commas: `n, m = tl.dims("n m")`."""
+
+# mypy is to leave functions under @tl.inline and a plain @tl.kernel alone: it finds no type in `tl.f32[n, m]`.
+MYPY = False
+if MYPY:
+    from typing import no_type_check as inline
+    from typing import no_type_check as kernel
+else:
+    kernel = _kernel
+
+    def inline(function: _F) -> _F:
+        """Lets kernels call a Python function: its body is translated at each call. From Python, it runs as Python."""
+
+def allow(*permissions: str) -> Any:
+    """What passes may do in a block, `with tl.allow("contract"):`, or in a kernel, as a decorator under its own."""
 
 def static(value: _T) -> _T:
     """`value`, evaluated by Python before the kernel runs; loops over it are written out, branches on it decided."""
 
-def alloc(of: TensorType, *, scope: str = "global", alignment: int = 0, volatile: bool = False) -> Buffer:
+def alloc(of: TensorType, *, scope: str = "global", alignment: int = 0, volatile: bool = False) -> _Array:
     """A temporary: `t = tl.alloc(tl.f32[n, m])`. `alignment` is in bytes. Its elements have no value yet."""
 
 def view(
-    source: Buffer,
+    source: Buffer | _Array,
     of: TensorType,
     byte_offset: Number = 0,
     *,
     alignment: int = 0,
     volatile: bool = False,
     fresh: bool = False,
-) -> Buffer:
+) -> _Array:
     """Another window on the bytes of `source`: `v = tl.view(t, tl.u8[4 * n])`.
 
     A fresh one stands for an allocation in these bytes: what was written before is not to be read through it.
     """
 
-def parallel(start: Number, stop: Number = ..., step: int = 1, /) -> Iterator[Expr]:
+def parallel(start: Number, stop: Number = ..., step: int = 1, /) -> Iterator[_Number]:
     """A range whose iterations may run at the same time, and may not conflict."""
 
-def vectorized(start: Number, stop: Number = ..., step: int = 1, /) -> Iterator[Expr]:
+def vectorized(start: Number, stop: Number = ..., step: int = 1, /) -> Iterator[_Number]:
     """A range whose iterations are one vector operation, where that is possible."""
 
-def unroll(start: Number, stop: Number = ..., step: int = 1, /) -> Iterator[Expr]:
+def unroll(start: Number, stop: Number = ..., step: int = 1, /) -> Iterator[_Number]:
     """A range that the compiler writes out."""
 
-def reduce(start: Number, stop: Number = ..., step: int = 1, /) -> Iterator[Expr]:
+def reduce(start: Number, stop: Number = ..., step: int = 1, /) -> Iterator[_Number]:
     """A range whose iterations combine values, and may be regrouped: `for i in tl.reduce(n): total += x[i]`."""
 
-def argmax(best: tuple[Number, Number], other: tuple[Number, Number], /) -> tuple[Expr, Expr]:
+def argmax(best: tuple[Number, Number], other: tuple[Number, Number], /) -> tuple[_Number, _Number]:
     """The pair of a value and its place that has the larger value: `top, at = tl.argmax((top, at), (x[i], i))`.
 
     nan is larger than all else, and of equal values the one at the lower place is taken.
     """
 
-def argmin(best: tuple[Number, Number], other: tuple[Number, Number], /) -> tuple[Expr, Expr]:
+def argmin(best: tuple[Number, Number], other: tuple[Number, Number], /) -> tuple[_Number, _Number]:
     """The pair of a value and its place that has the smaller value; nan is smaller than all else."""
 
-def thread(tag: str, extent: Number) -> Iterator[Expr]:
+def thread(tag: str, extent: Number) -> Iterator[_Number]:
     """The iterations from 0 to below `extent`, bound to a thread axis: `tl.thread("threadIdx.x", 32)`."""
 
-def barrier(memory: str) -> Expr:
+def barrier(memory: str) -> _Number:
     """All threads wait here: `tl.barrier("shared")`."""
 
-def attr(*about: Buffer | str | int) -> AbstractContextManager[None]:
+def attr(*about: Buffer | Number | str) -> AbstractContextManager[None]:
     """Says something about a buffer or a block: `with tl.attr(x, "double_buffer"):`."""
 
-def let(name: Number, value: Number, body: Number) -> Expr:
+def let(name: Number, value: Number, body: Number) -> _Number:
     """`body` with `name` for `value`, which is computed once."""
 
-def select(condition: Number, if_true: Number, if_false: Number) -> Expr:
+def select(condition: Number, if_true: Number, if_false: Number) -> _Number:
     """One of two values, both of which are computed; takes vectors."""
 
-def if_then_else(condition: Number, if_true: Number, if_false: Number) -> Expr:
+def if_then_else(condition: Number, if_true: Number, if_false: Number) -> _Number:
     """One of two values, the other is not computed: `if_true if condition else if_false`."""
 
-def ramp(base: Number, stride: Number, lanes: int) -> Expr:
+def ramp(base: Number, stride: Number, lanes: int) -> _Number:
     """The vector base, base + stride, ..."""
 
-def broadcast(value: Number, lanes: int) -> Expr:
+def broadcast(value: Number, lanes: int) -> _Number:
     """The vector with `value` in each lane."""
 
-def truncdiv(a: Number, b: Number) -> Expr:
+def truncdiv(a: Number, b: Number) -> _Number:
     """The quotient of integers, rounded to 0."""
 
-def truncmod(a: Number, b: Number) -> Expr:
+def truncmod(a: Number, b: Number) -> _Number:
     """The remainder of `truncdiv`, with the sign of `a`."""
 
-def checked(index: Number) -> Expr:
+def checked(index: Number) -> _Number:
     """An index that the kernel checks against its axis where it is used: `x[tl.checked(k)]`."""
 
-def address_of(element: Number) -> Expr:
+def address_of(element: Number) -> _Number:
     """The address of an element: `tl.address_of(x[i])`."""
 
-def access_ptr(of: Buffer, offset: Number, extent: Number, mask: str) -> Expr:
+def access_ptr(of: Buffer | _Array, offset: Number, extent: Number, mask: str) -> _Number:
     """The address of `extent` elements from `offset` on, which are read or written: "r", "w" or "rw"."""
 
 def call(kernel: Kernel | PrimFunc, *args: Number | Buffer, **named: Number | Buffer) -> None:
     """Calls a kernel that stays a function of its own: `tl.call(smooth, x, y)`. Plain `smooth(x, y)` splices it in."""
 
-def call_extern(dtype: str | DType, function: str | int | Callable[..., Any], *args: Number | Buffer | str) -> Expr:
+def call_extern(dtype: str | DType, function: str | int | Callable[..., Any], *args: Number | Buffer | str) -> _Number:
     """A call of a C function, by name, by address or as a function of ctypes."""
 
-def abs(x: Number) -> Expr:
+def abs(x: Number) -> _Number:
     """The size of a number, of its type."""
 
-def sqrt(x: Number) -> Expr:
+def sqrt(x: Number) -> _Number:
     """The square root, correctly rounded."""
 
-def rsqrt(x: Number, *, fast: bool = False) -> Expr:
+def rsqrt(x: Number, *, fast: bool = False) -> _Number:
     """1 / sqrt(x)."""
 
-def exp(x: Number, *, fast: bool = False) -> Expr:
+def exp(x: Number, *, fast: bool = False) -> _Number:
     """e to the power x."""
 
-def exp2(x: Number, *, fast: bool = False) -> Expr:
+def exp2(x: Number, *, fast: bool = False) -> _Number:
     """2 to the power x."""
 
-def expm1(x: Number, *, fast: bool = False) -> Expr:
+def expm1(x: Number, *, fast: bool = False) -> _Number:
     """e to the power x, less 1; exact near 0."""
 
-def log(x: Number, *, fast: bool = False) -> Expr:
+def log(x: Number, *, fast: bool = False) -> _Number:
     """The natural logarithm."""
 
-def log2(x: Number, *, fast: bool = False) -> Expr:
+def log2(x: Number, *, fast: bool = False) -> _Number:
     """The logarithm to base 2."""
 
-def log10(x: Number, *, fast: bool = False) -> Expr:
+def log10(x: Number, *, fast: bool = False) -> _Number:
     """The logarithm to base 10."""
 
-def log1p(x: Number, *, fast: bool = False) -> Expr:
+def log1p(x: Number, *, fast: bool = False) -> _Number:
     """The natural logarithm of 1 + x; exact near 0."""
 
-def sin(x: Number, *, fast: bool = False) -> Expr:
+def sin(x: Number, *, fast: bool = False) -> _Number:
     """The sine of radians."""
 
-def cos(x: Number, *, fast: bool = False) -> Expr:
+def cos(x: Number, *, fast: bool = False) -> _Number:
     """The cosine of radians."""
 
-def tan(x: Number, *, fast: bool = False) -> Expr:
+def tan(x: Number, *, fast: bool = False) -> _Number:
     """The tangent of radians."""
 
-def asin(x: Number, *, fast: bool = False) -> Expr:
+def asin(x: Number, *, fast: bool = False) -> _Number:
     """The arc sine, in radians."""
 
-def acos(x: Number, *, fast: bool = False) -> Expr:
+def acos(x: Number, *, fast: bool = False) -> _Number:
     """The arc cosine, in radians."""
 
-def atan(x: Number, *, fast: bool = False) -> Expr:
+def atan(x: Number, *, fast: bool = False) -> _Number:
     """The arc tangent, in radians."""
 
-def atan2(y: Number, x: Number, *, fast: bool = False) -> Expr:
+def atan2(y: Number, x: Number, *, fast: bool = False) -> _Number:
     """The angle of the point (x, y), in radians."""
 
-def sinh(x: Number, *, fast: bool = False) -> Expr:
+def sinh(x: Number, *, fast: bool = False) -> _Number:
     """The hyperbolic sine."""
 
-def cosh(x: Number, *, fast: bool = False) -> Expr:
+def cosh(x: Number, *, fast: bool = False) -> _Number:
     """The hyperbolic cosine."""
 
-def tanh(x: Number, *, fast: bool = False) -> Expr:
+def tanh(x: Number, *, fast: bool = False) -> _Number:
     """The hyperbolic tangent."""
 
-def erf(x: Number, *, fast: bool = False) -> Expr:
+def erf(x: Number, *, fast: bool = False) -> _Number:
     """The error function."""
 
-def sigmoid(x: Number, *, fast: bool = False) -> Expr:
+def sigmoid(x: Number, *, fast: bool = False) -> _Number:
     """1 / (1 + exp(-x))."""
 
-def pow(x: Number, y: Number, *, fast: bool = False) -> Expr:
+def pow(x: Number, y: Number, *, fast: bool = False) -> _Number:
     """x to the power y."""
 
-def floor(x: Number) -> Expr:
+def floor(x: Number) -> _Number:
     """The greatest whole number up to x."""
 
-def ceil(x: Number) -> Expr:
+def ceil(x: Number) -> _Number:
     """The least whole number from x on."""
 
-def round(x: Number) -> Expr:
+def round(x: Number) -> _Number:
     """The nearest whole number, halves to even."""
 
-def trunc(x: Number) -> Expr:
+def trunc(x: Number) -> _Number:
     """The whole number towards 0."""
 
-def fma(x: Number, y: Number, z: Number) -> Expr:
+def fma(x: Number, y: Number, z: Number) -> _Number:
     """x * y + z, rounded once."""
 
-def isnan(x: Number) -> Expr:
+def isnan(x: Number) -> _Number:
     """Whether x is not a number."""

@@ -152,3 +152,10 @@ def test_what_is_advised_can_be_written(value: str, line: str, advice: str) -> N
     )
     assert text.splitlines()[0].endswith(f": {line}")
     assert text.endswith(f"= help: {advice}")
+
+
+def test_the_second_part_of_annotated_is_the_type_as_an_object_and_as_a_text() -> None:
+    source = "def f(x: Annotated[object, tl.f32[n]], y: 'typing.Annotated[int, tl.i32]'):\n    x[0] = y\n"
+    plain = "def f(x: tl.f32[n], y: tl.i32):\n    x[0] = y\n"
+    header = 'n = tl.dim("n")\n@tl.kernel\n'
+    assert tl.structural_equal(tl.parse(header + source), tl.parse(header + plain))

@@ -63,8 +63,20 @@ class Compiler:
     def compile(self, func: PrimFunc | Kernel | Function, *, allow: Allowed = (), **choices: Unpack[Choices]) -> Kernel:
         """A kernel made of `func`, with options of its own: `tl.compile(f, strategy="exact", in_place=False)`.
 
-        `Options` says what there is to choose; `allow` names permissions for the whole function, as `tl.allow` does for
-        a block. The passes run, and native code is made, when they are first needed.
+        The passes run, and native code is made, when they are first needed. `allow` names permissions for the whole
+        function, as `tl.allow` does for a block. These are the options, which `rewrite.options.Options` tells more of:
+
+        - `strategy`: how storage is planned, by name ("auto", "share", "pack", "exact", "none" and others) or by a
+          function of your own from a `plan.Problem` to a `plan.Plan`;
+        - `in_place`: whether a buffer may take over the bytes of one that dies where it is born;
+        - `target`: the machine, as in `tl.Target.host(workers=2)`;
+        - `debug`: whether the code checks itself as it runs;
+        - `passes`: what runs before storage is planned, as in `passes=tl.passes.CONTRACTION`;
+        - `observers`: functions that are called with each pass's `Step`;
+        - `exact_dtype`: whether only buffers of one element type share storage;
+        - `match_range`: for "share", up to how many times larger or smaller a shared slot may be;
+        - `capacity`: the most bytes that an ordinary memory may take;
+        - `budget`, `time_limit`: how many search nodes, or seconds, "exact" may take.
 
         Raises KernelError for a function that is not a kernel or is ill-formed, PlanError for an unknown strategy.
         """
@@ -92,7 +104,8 @@ class Compiler:
         """The decorator that makes a kernel of a Python function: `@tl.kernel` or `@tl.kernel(strategy="none")`.
 
         The function is translated here and now, so that its mistakes are reported where it stands; it is never run. The
-        options are those of `compile`. Raises KernelError.
+        options are those of `tl.compile`: `strategy`, `in_place`, `target`, `debug`, `passes`, `observers`,
+        `exact_dtype`, `match_range`, `capacity`, `budget`, `time_limit`, and `allow`. Raises KernelError.
         """
         with boundary:
             options, granted = self.options(choices), _permissions(allow)

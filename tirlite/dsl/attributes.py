@@ -7,7 +7,7 @@ import ast
 from tirlite.diag import Message, nearest
 from tirlite.dsl.calls import CallSite
 from tirlite.ir.expr import Buffer, Var
-from tirlite.ir.stmt import PAYLOADS, AttrKey, AttrValue, Permission, Rows
+from tirlite.ir.stmt import PAYLOADS, AttrKey, AttrValue, Rows
 
 
 class UnknownAttribute(Message):
@@ -62,17 +62,6 @@ def literal_rows(node: ast.expr) -> Rows | None:
             return None
         rows.append(tuple(entries))
     return tuple(rows)
-
-
-def permissions(site: CallSite) -> tuple[Permission, ...]:
-    """What `tl.allow("contract", "approximate")` grants, in the order of the names."""
-    site.only()
-    site.count(1, len(Permission), 'the names of permissions, as in tl.allow("contract")')
-    known = {each.value: each for each in Permission}
-    for place, given in enumerate(site.args):
-        if not isinstance(given, str) or given not in known:
-            raise site.wrong(place, "one of " + ", ".join(f'"{name}"' for name in known))
-    return tuple(each for name, each in known.items() if name in site.args)
 
 
 def attribute_of(site: CallSite | None) -> tuple[AttrKey, Buffer | None, AttrValue]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tirlite.diag import KernelError, Message, Span
 from tirlite.dsl.body import Body
-from tirlite.dsl.calls import CallSite
+from tirlite.dsl.calls import CallSite, MisplacedWord
 from tirlite.dsl.cell_types import CellTypes
 from tirlite.dsl.convert import stored
 from tirlite.dsl.expression import AsFunction, Callee, Position
@@ -23,6 +23,7 @@ from tirlite.ir.walk import walk
 
 # No chain of calls is deeper: each level costs frames of Python's stack.
 DEEPEST = 40
+_GRANTS = "a function under @tl.inline has what its caller is granted: write `with tl.allow(...):` in the kernel"
 
 
 class DeepCall(Message):
@@ -115,6 +116,8 @@ class Invocation:
     def _body(self, callee: Inline, site: CallSite, types: CellTypes) -> Body:
         """The body of a function with its parameters declared, not yet translated."""
         tree, places = callee.syntax
+        if (granted := next((each for each in tree.decorator_list if isinstance(each, ast.Call)), None)) is not None:
+            raise MisplacedWord("a permission", _GRANTS, span=places.span(granted)).error()
         around = self.surroundings
         prefix = f"{around.prefix}{callee.name}."
         surroundings = surroundings_of(callee.function, callee.frame_locals, around.captures, prefix)

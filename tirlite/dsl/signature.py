@@ -122,10 +122,21 @@ def parameter_of(
     expressions.note_names(arg.annotation)
     kind = annotations.get(arg.arg)
     if kind is None or isinstance(kind, str):
-        kind = expressions.value(_unquoted(arg.annotation, places))
+        kind = expressions.value(_of_annotated(_unquoted(arg.annotation, places)))
+    elif hasattr(kind, "__metadata__"):
+        kind = kind.__metadata__[0]
     else:
         kind = BUILTINS.get(kind, kind) if isinstance(kind, type) else kind
     return parameter(arg.arg, kind, span)
+
+
+def _of_annotated(annotation: ast.expr) -> ast.expr:
+    """What is meant for tirlite in an annotation: of `Annotated[Array, tl.f32[n]]` the second part."""
+    base = annotation.value if isinstance(annotation, ast.Subscript) else None
+    name = base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else ""
+    if name == "Annotated" and isinstance(annotation, ast.Subscript) and isinstance(annotation.slice, ast.Tuple):
+        return annotation.slice.elts[1]
+    return annotation
 
 
 def _typing(name: str) -> str:

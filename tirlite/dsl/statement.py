@@ -304,7 +304,8 @@ class Statements:
 
     def _attribute(self, site: CallSite | None) -> Var | tuple[AttrKey, Buffer | None, AttrValue]:
         """What an attribute says; the variable where it binds a loop to a thread."""
-        from tirlite.dsl.attributes import attribute_of, permissions, thread_attribute
+        from tirlite.dsl.attributes import attribute_of, thread_attribute
+        from tirlite.dsl.permissions import permissions
 
         if site is not None and site.word.name == "allow":
             return AttrKey.ALLOW, None, permissions(site)

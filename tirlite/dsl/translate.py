@@ -23,6 +23,7 @@ from tirlite.dsl.vocabulary import TL, Word
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.one_dim import with_one_dim_each
+from tirlite.ir.stmt import AttrKey, AttrStmt, Permission, SeqStmt
 from tirlite.ir.trampoline import run
 from tirlite.ir.validate import validate
 from tirlite.record import record
@@ -106,9 +107,16 @@ def _is_import_of_tl(stmt: ast.stmt) -> bool:
 
 
 def _check_decorator(stmt: ast.FunctionDef, expressions: Expressions) -> None:
-    words = [expressions.value(decorator) for decorator in stmt.decorator_list]
-    if [word.name for word in words if isinstance(word, Word)] != ["kernel"] or len(words) != 1:
-        raise BadText("the function is not decorated with a plain @tl.kernel", span=expressions.span(stmt)).error()
+    if not stmt.decorator_list or not all(
+        expressions.named_call(("kernel", "allow")[:place + 1], each) or (place == 0 and _is_kernel(each, expressions))
+        for place, each in enumerate(stmt.decorator_list)
+    ):  # fmt: skip
+        raise BadText("the function is not decorated with @tl.kernel", span=expressions.span(stmt)).error()
+
+
+def _is_kernel(decorator: ast.expr, expressions: Expressions) -> bool:
+    word = None if isinstance(decorator, ast.Call) else expressions.value(decorator)
+    return isinstance(word, Word) and word.name == "kernel"
 
 
 def _dims(stmt: ast.Assign, expressions: Expressions) -> Mapping[str, object]:
@@ -187,9 +195,22 @@ def _attempt(
             params.append(param)
             outputs += [param] if is_output and isinstance(param, Buffer) else []
             body.declare(arg.arg, param, "an array parameter" if isinstance(param, Buffer) else "a parameter", arg)
+    granted = _granted(tree, body) if any(isinstance(each, ast.Call) for each in tree.decorator_list) else ()
     stmts = run(body.steps())
+    if granted:
+        stmts = SeqStmt((AttrStmt(AttrKey.ALLOW, stmts, None, granted),))
     func = PrimFunc(tree.name, tuple(params), stmts, tuple(outputs), span=places.span(tree))
     return func, body.statements.mistakes
+
+
+def _granted(tree: ast.FunctionDef, body: Body) -> tuple[Permission, ...]:
+    """What the decorators of the kernel grant."""
+    from tirlite.dsl.permissions import granted
+
+    found: list[Permission] = []
+    with body.statements.reporting(tree.name, tree):
+        found += granted(tree, body.expressions)
+    return tuple(found)
 
 
 def _invocation(scope: Scope, surroundings: Surroundings, types: CellTypes) -> Invoke:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import NoReturn
 
+from tirlite.diag import CallTypeError, Message, boundary
 from tirlite.ir.dtype import SCALARS, OutsideKernel, bool_, dtype_of, f64, i64
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import ForKind
@@ -19,11 +21,48 @@ class Word:
     name: str
     op: Op | None = None
 
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """How it is written and what it means, as editors show it."""
+        from tirlite.dsl.word_help import help_on
+
+        return help_on(self.name)
+
     def __call__(self, *args: object, **keywords: object) -> NoReturn:
         raise OutsideKernel(self.name).error()
 
     def __repr__(self) -> str:
         return f"tl.{self.name}"
+
+
+class MisplacedGrant(Message):
+    """`@tl.allow(...)` stands above another decorator, where it changes nothing.
+
+    Example: `@tl.allow("contract")` above `@tl.kernel`.
+    Fix: Write it under `@tl.kernel`, next to the `def`; in a function under `@tl.inline`, use `with tl.allow(...):`.
+    """
+
+    code = "misplaced-grant"
+    raises = CallTypeError
+    title = "tl.allow decorates the function of a kernel, and is given a {kind}"
+    help = "write it under @tl.kernel, next to the `def`"
+
+    kind: str
+
+
+@record
+class Grant(Word):
+    """The word `allow`, which is a decorator of kernels as well: `@tl.allow("contract")` under `@tl.kernel`."""
+
+    def __call__(self, *args: object, **keywords: object) -> Callable[[FunctionType], FunctionType]:  # type: ignore[override]
+        """What leaves a function as it is: what is granted is read from the source of the kernel."""
+        return self._decorated
+
+    def _decorated(self, function: FunctionType) -> FunctionType:
+        with boundary:
+            if not isinstance(function, FunctionType):
+                raise MisplacedGrant(type(function).__name__).error()
+        return function
 
 
 LOOPS: Mapping[str, ForKind] = {kind.value.removeprefix("tl."): kind for kind in ForKind}
@@ -38,6 +77,7 @@ RANGE, MIN, MAX, LEN = Word("range"), Word("min"), Word("max"), Word("len")
 WORDS: Mapping[str, Word] = {
     **{name: Word(name) for name in (*LOOPS, *DECLARATIONS, *_FORMS, *_PAIRS, *_CALLS) if name != RANGE.name},
     **MATH,
+    "allow": Grant("allow"),
 }
 TYPES = {dtype.name: dtype for dtype in SCALARS}
 
