@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from tirlite.cli import cache, checkout, demo, explain, plan, run, show
+from tirlite.cli import cache, checkout, demo, explain, export, plan, run, show
 from tirlite.cli.command_error import CommandError
 from tirlite.cli.output_file import CannotWrite
 from tirlite.diag import CapacityError, Message, TirliteError
@@ -22,7 +22,7 @@ from tirlite.show import write
 # What standard output fails with; of other files, commands tell which they are.
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
-_COMMANDS = (demo, show, explain, plan, run, cache)
+_COMMANDS = (demo, show, explain, plan, run, export, cache)
 
 
 class LongFileName(Message):

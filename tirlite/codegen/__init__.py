@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.codegen.llvm.machine import Effort, ObjectCode, Optimised, compile_module, compile_text, optimised
+    from tirlite.codegen.llvm.machine import (
+        MACHINES,
+        Effort,
+        ObjectCode,
+        Optimised,
+        compile_exported,
+        compile_module,
+        compile_text,
+        optimised,
+    )
     from tirlite.codegen.llvm.pool import pool_text
     from tirlite.codegen.lower import Lowered, lower
     from tirlite.codegen.reports import Told
@@ -14,7 +23,9 @@ else:
     __getattr__ = late_names(
         __name__,
         {
-            "llvm.machine": "Effort ObjectCode Optimised compile_module compile_text optimised",
+            "llvm.machine": (
+                "Effort MACHINES ObjectCode Optimised compile_exported compile_module compile_text optimised"
+            ),
             "llvm.pool": "pool_text",
             "lower": "Lowered lower",
             "reports": "Told",
@@ -25,10 +36,12 @@ else:
 __all__ = [
     "Effort",
     "Lowered",
+    "MACHINES",
     "ObjectCode",
     "Optimised",
     "Told",
     "Workspace",
+    "compile_exported",
     "compile_module",
     "compile_text",
     "lower",

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 from tirlite.codegen.memory import Place
 from tirlite.ir import Call, Expr, IntImm, Op, Var, walk
+from tirlite.target.convention import GIVE, TAKE
 
 
 class NoMemory(Message):
@@ -86,7 +87,7 @@ class KernelFunction(FunctionText):
         if name not in module.inlined:
             body = FunctionText(module)
             numbers = [body.parameter(i64, f"%x{place}") for place in range(count)]
-            record = body.call(handle, "malloc", integer(8 * count))
+            record = body.call(handle, "malloc", integer(8 * count)) if not module.exported else NULL
             missing, filled = body.label("missing"), body.label("filled")
             body.branch_if(body.compare("icmp eq", record, NULL), missing, filled)
             body.start(missing)
@@ -153,13 +154,17 @@ class KernelFunction(FunctionText):
 
     def fresh(self, size: Value) -> Value:
         """So many bytes on the heap, or null."""
-        return self.call(handle, "aligned_alloc", integer(self.line), size)
+        return self.call(handle, TAKE if self.module.exported else "aligned_alloc", integer(self.line), size)
+
+    @property
+    def _free(self) -> str:
+        return GIVE if self.module.exported else "free"
 
     def hold(self, pointer: Value) -> None:
         """Says that memory on the heap is to be freed, by `release_to` or a fault."""
         label = self.label("cleanup")
-        self._tail += [f"{label}:", f"  call void @free({pointer.typed})", f"  br label %{self.cleanup}"]
-        self.declare("void", "free", (pointer,))
+        self._tail += [f"{label}:", f"  call void @{self._free}({pointer.typed})", f"  br label %{self.cleanup}"]
+        self.declare("void", self._free, (pointer,))
         self._held[label] = (pointer, self.cleanup)
         self.cleanup = label
 
@@ -167,7 +172,7 @@ class KernelFunction(FunctionText):
         """Frees what has been allocated since `cleanup` was the block to leave through."""
         while self.cleanup != cleanup:
             pointer, self.cleanup = self._held[self.cleanup]
-            self.run("free", pointer)
+            self.run(self._free, pointer)
 
     def finish(self) -> None:
         """Ends the function: 0 where control arrived here, else the number of the fault."""

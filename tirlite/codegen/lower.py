@@ -19,10 +19,10 @@ from tirlite.codegen.memory import Environment, Place, alignment_of, natural_ali
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Statements
-from tirlite.codegen.storage import Home, Storage, assign_homes, stack_shares
+from tirlite.codegen.storage import HeapNeed, Home, Storage, assign_homes, heap_need, stack_shares
 from tirlite.codegen.workspace import Workspace
 from tirlite.diag import Message
-from tirlite.ir import Buffer, DType, PrimFunc, Var, f32, handle, u8
+from tirlite.ir import Buffer, DType, Function, PrimFunc, Var, f32, handle, u8
 from tirlite.record import record
 
 if TYPE_CHECKING:
@@ -55,13 +55,15 @@ class Lowered:
     extent: Extent
     keeps_scalars: bool  # LLVM must not join scalars into vectors
     needs_pool: bool  # the module calls the pool of workers, see `codegen.llvm.pool`
+    heap: HeapNeed
 
 
-def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
+def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False, exported: bool = False) -> Lowered:
     """The module of one function, whose parallel loops are run by so many workers at most.
 
-    With `debug` the code checks itself, and parallel loops run in order. Raises KernelError for what native code cannot
-    do.
+    With `debug` the code checks itself, and parallel loops run in order. If it is `exported`, a fault is a number
+    alone, and memory comes from what surrounds the module, see `runtime.export.wrapper`. Raises KernelError for what
+    native code cannot do.
     """
     facts = Facts(func)
     shares, runners = stack_shares(func), 1 if debug else workers
@@ -69,12 +71,13 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
     storage = assign_homes(func, runners, shares[func], on_entry)
     storage = storage.on_heap() if debug else storage
     workspace = Workspace.of(storage, () if debug else doubtful_buffers(facts, on_entry))
-    module = ModuleText()
+    module = ModuleText(exported=exported)
     module.span = func.span
     name = "tirlite_" + _legal(func.name)
     versions = Versions(facts, name)
     statements_of = _checked_statements(func, versions, module) if debug else _plain_statements(versions, module)
     statements = statements_of(func, name, storage)
+    storages: dict[Function, Storage] = {func: storage}
     try:
         _write_kernel(func, statements, workspace)
         kernel = statements.out
@@ -82,6 +85,7 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
             version = versions.pending.popleft()
             # A function may run several times at once: its temporaries lie on the stack or on the heap.
             its_storage = assign_homes(version.func, runners, shares[version.func]).on_heap()
+            storages[version.func] = its_storage
             statements = statements_of(version.func, versions.name(version), its_storage)
             module.span = version.func.span
             statements.receive(version)
@@ -106,6 +110,7 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False) -> Lowered:
         extent=module.extent,
         keeps_scalars=module.keeps_scalars,
         needs_pool=module.tasks > 0,
+        heap=heap_need(func, storages),
     )
 
 

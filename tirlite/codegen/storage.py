@@ -82,6 +82,36 @@ class Storage:
         return tuple(buffer for buffer, place in self.homes.items() if place is home)
 
 
+@record
+class HeapNeed:
+    """What a function and all that it calls take from the heap at a time, in one thread, with some bytes to spare.
+
+    `unbounded` are the names of buffers whose size is known only as it runs.
+    """
+
+    bytes: int
+    unbounded: tuple[str, ...]
+
+
+def heap_need(func: PrimFunc, storages: Mapping[Function, Storage]) -> HeapNeed:
+    """The need of `func`; `storages` are those of the functions of which code was made."""
+    needs: dict[Function, int] = {}
+    unbounded: dict[str, None] = {}
+    for each in (*callees(func), func):
+        if each not in storages:
+            continue
+        storage = storages[each]
+        own = 0
+        for buffer in storage.of(Home.HEAP):
+            if buffer in storage.sizes:
+                # Rounded up, with a line more, and a line to begin at a multiple of one.
+                own += padded_bytes(storage.sizes[buffer], storage.line) + 2 * storage.line
+            else:
+                unbounded.setdefault(buffer.name)
+        needs[each] = own + max((needs.get(call.callee, 0) for call in calls_in(each.body)), default=0)
+    return HeapNeed(needs[func], tuple(unbounded))
+
+
 def stack_shares(func: PrimFunc) -> Mapping[Function, int]:
     """How many bytes on the stack `func` may take, and each function that it calls.
 

@@ -6,13 +6,18 @@ Each stage loads what it needs itself: a program may define many kernels and com
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.gate import GATE
 from tirlite.plan.collection import collection_paused
 from tirlite.record import cached_property
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import numpy.typing as npt
+
     from tirlite.codegen import Lowered, Optimised
     from tirlite.diag import Message
     from tirlite.ir import PrimFunc
@@ -23,6 +28,8 @@ if TYPE_CHECKING:
     from tirlite.rewrite.shape_rewrite import ByShape
     from tirlite.runtime import Binding, Executable, ShapePlans, Signature
     from tirlite.runtime.artifact.artifact import Artifact
+
+    Array: TypeAlias = npt.NDArray[Any]
 
 
 class Version:
@@ -165,6 +172,25 @@ class Version:
         from tirlite.runtime import ShapePlans
 
         return ShapePlans(chosen.plans, chosen.variables, demands, signature)
+
+    def export(
+        self, folder: Path, name: str, machine: str, constants: Mapping[str, Array], *, embed: bool
+    ) -> tuple[Path, ...]:
+        """Writes what a program in C links, see `runtime.export.write`."""
+        from tirlite.runtime import signature_of
+        from tirlite.runtime.export.write import export
+
+        with GATE.inside():
+            return export(
+                self.final,
+                signature_of(self.func),
+                folder,
+                name,
+                workers=self.options.target.workers,
+                machine=machine,
+                constants=constants,
+                embed=embed,
+            )
 
     @cached_property
     def optimised(self) -> Optimised:

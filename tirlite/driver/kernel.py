@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tirlite.diag import TirliteError, boundary
 from tirlite.diag.argument import demand_kind
@@ -20,6 +20,8 @@ from tirlite.runtime import Binder, signature_of
 
 if TYPE_CHECKING:
     from inspect import Signature
+    from os import PathLike
+    from pathlib import Path
 
     import numpy.typing as npt
 
@@ -206,6 +208,32 @@ class Kernel:
         from tirlite.driver.timing import Timing
 
         return Timing([("front end", self._front_end), *self._version.stages], self._version.note)
+
+    def export(
+        self,
+        folder: str | PathLike[str],
+        *,
+        name: str | None = None,
+        target: str = "host",
+        weights: Literal["object", "file"] = "object",
+    ) -> tuple[Path, ...]:
+        """The paths of an object file, a C header and a CMake snippet, for programs without Python.
+
+        They are called `name` in C, and by it all that the object defines. `target` is "host", or a machine such as
+        "x86-64-v3" or "aarch64". A network's constants go into the object, or into a file that the caller maps.
+
+        Raises KernelError for a kernel that takes memory as it runs, is planned for each shape, or calls a C function
+        by its address; CallValueError for a name that C does not take, and for an unknown target.
+        """
+        from pathlib import Path
+
+        with boundary:
+            if self.options.debug:
+                return self.with_options(replace(self.options, debug=False)).export(
+                    folder, name=name, target=target, weights=weights
+                )
+            embed = weights == "object"
+            return self._version.export(Path(folder), name or self.name, target, self.fixed or {}, embed=embed)
 
     def show(self, mark: Node | Buffer | None = None) -> None:
         """Prints the function as it was written, a node of `kernel.ir` marked in it; see `PrimFunc.show`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import Enum
 from functools import cache
 from time import perf_counter
@@ -77,6 +78,48 @@ def compile_module(lowered: Lowered) -> ObjectCode:
     data = machine.emit_object(module)
     _lap(seconds, "llvm emit", start)
     return ObjectCode(data, effort, seconds)
+
+
+# Machines that code is exported for, by the names that users give: LLVM's triple and processor.
+MACHINES = {
+    "x86-64": ("x86_64-unknown-linux-gnu", "x86-64"),
+    "x86-64-v2": ("x86_64-unknown-linux-gnu", "x86-64-v2"),
+    "x86-64-v3": ("x86_64-unknown-linux-gnu", "x86-64-v3"),
+    "x86-64-v4": ("x86_64-unknown-linux-gnu", "x86-64-v4"),
+    "aarch64": ("aarch64-unknown-linux-gnu", "generic"),
+}
+
+
+def compile_exported(lowered: Lowered, wrapper: str, names: Collection[str], machine: str = "host") -> bytes:
+    """The object code of a module and of another one that calls it; outside, `names` are known alone.
+
+    `machine` is one of `MACHINES`, or the host. What the wrapper tells the assembler is for the host alone.
+    """
+    from llvmlite import binding
+
+    effort = effort_for(lowered.extent)
+    target = _machine(effort) if machine == "host" else _named_machine(machine, effort)
+    binding.initialize_native_asmparser()
+    module = _parsed(lowered.text, target)
+    for function in module.functions:
+        if not function.is_declaration:
+            function.linkage = "external"  # so that the other module finds it
+    module.link_in(_parsed(wrapper, target))
+    for function in module.functions:
+        if not function.is_declaration and function.name not in names:
+            function.linkage = "internal"
+    _optimise(module, target, effort, keeps_scalars=lowered.keeps_scalars)
+    return bytes(target.emit_object(module))
+
+
+def _named_machine(name: str, effort: Effort) -> TargetMachine:
+    from llvmlite import binding
+
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    triple, cpu = MACHINES[name]
+    target = binding.Target.from_triple(triple)
+    return target.create_target_machine(cpu=cpu, opt=effort.value[1], reloc="pic", codemodel="default")
 
 
 def compile_text(text: str, effort: Effort = Effort.SOME) -> bytes:

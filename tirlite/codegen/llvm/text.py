@@ -33,7 +33,9 @@ class Extent(NamedTuple):
 class ModuleText:
     """What the functions of a module share: declarations, metadata, the numbers of values and blocks, and faults."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, exported: bool = False) -> None:
+        """`exported` is what goes into programs without Python, and without a heap."""
+        self.exported = exported
         self.declarations: dict[str, str] = {}  # name -> its `declare` line
         self.functions: list[str] = []
         self.inlined: dict[str, str] = {}  # name -> a function of a formula, which others call

@@ -27,6 +27,9 @@ from tirlite.rewrite.options import Options
 from tirlite.solver import options as default_options
 
 if TYPE_CHECKING:
+    from os import PathLike
+    from pathlib import Path
+
     from tirlite.rewrite.options import Choices
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -112,6 +115,17 @@ class CompiledGraph:
     def timing(self) -> Timing:
         """Seconds of each stage of compilation that has run."""
         return self.kernel.timing
+
+    def export(
+        self,
+        folder: str | PathLike[str],
+        *,
+        name: str | None = None,
+        target: str = "host",
+        weights: Literal["object", "file"] = "object",
+    ) -> tuple[Path, ...]:
+        """Files for programs without Python, see `Kernel.export`; called as the graph's function unless told."""
+        return self.kernel.export(folder, name=name or self.kernel.name, target=target, weights=weights)
 
     def _inputs(self, arrays: Sequence[Argument]) -> list[Array]:
         if len(arrays) != len(self.function.params):

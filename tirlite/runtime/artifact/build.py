@@ -24,9 +24,9 @@ def artifact_of(func: PrimFunc, signature: Signature, lowered: Lowered, data: by
     return Artifact(
         code=code_of(data, symbols, externs),
         entry=lowered.name,
-        parameters="".join(map(_letter, func.params)) + dims + "P" * has_workspace,
+        parameters=letters_of(func) + dims + "P" * has_workspace,
         size_entry=lowered.size_name,
-        size_parameters="".join(_letter(each.var) for each in signature.scalars) + "P" * has_plan + dims,
+        size_parameters="".join(letter_of(each.var.dtype) for each in signature.scalars) + "P" * has_plan + dims,
         has_workspace=has_workspace,
         workspace_bytes=lowered.workspace.bytes,
         alignment=lowered.alignment,
@@ -41,6 +41,11 @@ def code_of(data: bytes, symbols: Sequence[str], externs: Sequence[str] = ()) ->
         return linked(data)
     except Unlinkable:
         return ObjectFile(data, tuple(symbols), tuple(externs))
+
+
+def letters_of(func: PrimFunc) -> str:
+    """The letters of `struct` for what the parameters are passed as."""
+    return "".join(map(_letter, func.params))
 
 
 def _letter(param: Var | Buffer) -> str:

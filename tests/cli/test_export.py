@@ -1,0 +1,34 @@
+"""The command that exports kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tirlite.cli.main import main
+
+SOURCE = """
+import tirlite as tl
+
+n = tl.dim("n")
+
+@tl.kernel
+def doubled(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+    for i in range(n):
+        y[i] = 2 * x[i]
+"""
+
+
+def test_it_writes_the_files_and_prints_their_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "k.py").write_text(SOURCE)
+    assert main(["export", f"{tmp_path / 'k.py'}:doubled", "--out", str(tmp_path / "out"), "--name", "twice"]) == 0
+    paths = capsys.readouterr().out.split()
+    assert [Path(each).name for each in paths] == ["twice.o", "twice.h", "twice.cmake"]
+    assert "int32_t twice(" in Path(paths[1]).read_text()
+
+
+def test_an_unknown_target_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "k.py").write_text(SOURCE)
+    assert main(["export", str(tmp_path / "k.py"), "--out", str(tmp_path / "out"), "--target", "z80"]) == 2
+    assert "the target cannot be 'z80'" in capsys.readouterr().err

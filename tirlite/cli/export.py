@@ -1,0 +1,57 @@
+"""`tirlite export FILE.py:NAME | MODEL.onnx`: a kernel or a network as files for programs without Python."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tirlite.cli.command_error import input_at_fault
+from tirlite.cli.model_options import add_constant, told_constants, told_dims
+
+_DESCRIPTION = """\
+Compiles a kernel or an ONNX model, and writes an object file, a C header and a snippet for CMake. Prints their paths.
+"""
+_EPILOG = """\
+examples:
+  tirlite export blur.py:blur --out build
+  tirlite export resnet50.onnx --out build --name resnet --bind batch=1 --weights file
+"""
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command to those of the program."""
+    parser = commands.add_parser(
+        "export",
+        help="write a kernel or a network as an object file and a C header",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("source", metavar="FILE.py:NAME|MODEL.onnx", help="a kernel in a Python file, or a model")
+    parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder, made if it is not there")
+    parser.add_argument("--name", metavar="NAME", help="what the function is called in C")
+    parser.add_argument("--target", metavar="T", default="host", help="host, x86-64, -v2, -v3, -v4 or aarch64")
+    parser.add_argument("--weights", choices=("object", "file"), default="object", help="where constants go")
+    parser.add_argument(
+        "--bind", metavar="NAME=N", action="append", default=[], help="a number for a dim before the model is read"
+    )
+    add_constant(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Writes the files and prints their paths."""
+    with input_at_fault():
+        told = {"name": arguments.name, "target": arguments.target, "weights": arguments.weights}
+        if arguments.source.endswith(".onnx"):
+            from tirlite.graph import compile, from_onnx  # noqa: A004
+
+            bound, constants = told_dims(arguments.bind, "--bind"), told_constants(arguments.constant)
+            paths = compile(from_onnx(arguments.source, dims=bound, constants=constants)).export(arguments.out, **told)
+        else:
+            from tirlite.cli.kernel_file import load_kernel
+
+            paths = load_kernel(arguments.source).export(arguments.out, **told)
+    for path in paths:
+        print(path)
+    return 0
