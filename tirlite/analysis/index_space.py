@@ -37,7 +37,7 @@ from tirlite.ir import (
     run,
 )
 from tirlite.sizes import Size, maximum, minimum
-from tirlite.sizes.poly import Poly, terms_of, varies
+from tirlite.sizes.poly import Composite, bare, terms_of, varies
 from tirlite.sizes.terms import level_above, written
 from tirlite.sizes.unknown import (
     Linear,
@@ -132,11 +132,10 @@ class IndexSpace:
         """Whether the i64 arithmetic that gave the value cannot have wrapped around."""
         if not varies(value):
             return is_exact_size(value, self.extents.arrays)
-        assert isinstance(value, Poly)
-        if len(value.terms) == 1:
-            ((product, coefficient),) = value.terms.items()
-            if coefficient == 1 and len(product) == 1 and isinstance(product[0], Unknown):
-                return True
+        atom = bare(value)
+        # What divides 64-bit integers, takes remainders or picks one gives such an integer.
+        if atom is not None and (not isinstance(atom, Composite) or all(map(self.is_exact, atom.operands))):
+            return True
         return stays_exact(*ends(value))
 
     def is_exact_at(self, index: Expr, value: Size, extent: Size | None) -> bool:

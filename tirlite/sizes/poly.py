@@ -471,13 +471,18 @@ def _remainder_atom(x: Size, y: Size) -> Size:
 A = TypeVar("A", bound=Atom)
 
 
-def atom_of(size: Size, kind: type[A]) -> tuple[A, ...]:
-    """The atom of this kind that `size` is, if it is one."""
+def bare(size: Size) -> Atom | None:
+    """The atom that `size` is, if it is one."""
     if isinstance(size, Poly) and len(size.terms) == 1:
         ((product, coefficient),) = size.terms.items()
-        if coefficient == 1 and len(product) == 1 and isinstance(product[0], kind):
-            return (product[0],)
-    return ()
+        if coefficient == 1 and len(product) == 1:
+            return product[0]
+    return None
+
+
+def atom_of(size: Size, kind: type[A]) -> tuple[A, ...]:
+    """The atom of this kind that `size` is, if it is one."""
+    return (atom,) if isinstance(atom := bare(size), kind) else ()
 
 
 def inside_out(size: SizeLike) -> list[Atom]:
