@@ -29,6 +29,9 @@ class ArrayMachine:
     def call(self, op: Op, dtype: DType, item: Any) -> Any:
         return _CALLS[op](item)
 
+    def fused(self, a: Any, b: Any, c: Any) -> Any:
+        return fused_singles(a, b, c)
+
     def select(self, dtype: DType, condition: Any, yes: Any, no: Any) -> Any:
         return np.where(condition, yes, no)
 
@@ -40,6 +43,18 @@ class ArrayMachine:
 
     def lookup(self, table: tuple[float, ...], item: Any) -> Any:
         return _array(table)[item]
+
+
+def fused_singles(a: Any, b: Any, c: Any) -> Any:
+    """`a * b + c` of f32, rounded once: in f64, where the product is exact, with the sum rounded to odd."""
+    product, addend = np.multiply(a, b, dtype=np.float64), np.asarray(c, np.float64)
+    near = np.asarray(product + addend)
+    moved = near - product
+    rest = (product - (near - moved)) + (addend - moved)
+    bits = near.view(np.int64)
+    is_even = np.isfinite(near) & (rest != 0) & (bits & 1 == 0)
+    away = np.where((rest > 0) == (near > 0), 1, -1)
+    return (bits + np.where(is_even, away, 0)).view(np.float64).astype(np.float32)
 
 
 def _array(table: tuple[float, ...]) -> npt.NDArray[np.float64]:

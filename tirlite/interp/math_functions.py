@@ -10,7 +10,7 @@ import numpy as np
 
 from tirlite.interp.arithmetic import Function, lanewise
 from tirlite.interp.bfloat import in_bfloat, is_bfloat, nearest
-from tirlite.interp.formulas import apply_formula
+from tirlite.interp.formulas import apply_formula, fused_singles
 from tirlite.ir import DType, Op, bf16, f16, f32
 from tirlite.ir.functions import formula_of
 
@@ -31,7 +31,7 @@ def math_function(op: Op, dtype: DType) -> Function:
     if is_bfloat(dtype):
         return _of_bfloat(op)
     if op is Op.FMA:
-        return lanewise(lambda a, b, c: fused(a, b, c, narrow=dtype.bits < 64), dtype)
+        return fused_singles if scalar == f32 else lanewise(lambda *each: fused(*each, narrow=dtype.bits < 64), dtype)
     if scalar == f16:
         return _of_f16(op)
     formula = formula_of(op, scalar)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypeAlias
 
-from tirlite.ir.dtype import DType, TypeCode, bool_, f64, rounded
+from tirlite.ir.dtype import DType, TypeCode, bool_, f32, f64, rounded
 from tirlite.ir.expr import (
     EQ,
     GE,
@@ -46,6 +46,9 @@ class Machine(Protocol):
 
     def call(self, op: Op, dtype: DType, item: object) -> object:
         """A rounding, a square root or an absolute value."""
+
+    def fused(self, a: object, b: object, c: object) -> object:
+        """`a * b + c` of f32, rounded once."""
 
     def select(self, dtype: DType, condition: object, yes: object, no: object) -> object: ...
 
@@ -152,6 +155,13 @@ class Term:
 
     def sqrt(self) -> Term:
         return self._call(Op.SQRT)
+
+    def times_plus(self, factor: Operand, addend: Operand) -> Term:
+        """`self * factor + addend`: of f32 rounded once, else a product and a sum."""
+        if self.dtype != f32:
+            return self * factor + addend
+        items = [each.item if isinstance(each, Term) else self.like(each).item for each in (self, factor, addend)]
+        return Term(self.machine, f32, self.machine.fused(*items))
 
     def _call(self, op: Op) -> Term:
         return Term(self.machine, self.dtype, self.machine.call(op, self.dtype, self.item))

@@ -35,6 +35,7 @@ class Op(Enum):
     SIGMOID = ("sigmoid", 1)
     POW = ("pow", 2)
     FAST_RSQRT = ("rsqrt", 1, True)
+    FAST_EXP = ("exp", 1, True)
     FAST_EXP2 = ("exp2", 1, True)
     FAST_EXPM1 = ("expm1", 1, True)
     FAST_LOG = ("log", 1, True)
@@ -79,7 +80,7 @@ class Op(Enum):
     @property
     def takes_fast(self) -> bool:
         """Whether `fast=True` may be asked for: of the elementary functions."""
-        return self.fast is not self or self.is_fast or self in (Op.EXP, Op.POW)
+        return self.fast is not self or self.is_fast or self is Op.POW
 
     @property
     def fast(self) -> Op:

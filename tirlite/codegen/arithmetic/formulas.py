@@ -82,6 +82,9 @@ class TextMachine:
     def call(self, op: Op, dtype: DType, item: object) -> Value:
         return self.out.intrinsic(_INTRINSICS[op], *_values(item))
 
+    def fused(self, a: object, b: object, c: object) -> Value:
+        return self.out.intrinsic("fma", *_values(a, b, c))
+
     def select(self, dtype: DType, condition: object, yes: object, no: object) -> Value:
         return self.out.select(*_values(condition, yes, no))
 

@@ -16,7 +16,7 @@ from tirlite.ir.formula import Term
 from tirlite.ir.functions.constants import ln2, ln10, parts
 from tirlite.ir.functions.exponential import clamped
 from tirlite.ir.functions.logarithm import at_edges
-from tirlite.ir.functions.series import economised, polynomial
+from tirlite.ir.functions.series import economised, fused_polynomial
 
 
 class Format(NamedTuple):
@@ -78,10 +78,11 @@ def _grown(x: Term) -> _Grown:
     """Of an x whose exponential is a number."""
     form = format_of(x)
     first, second = parts(ln2(), 2, form.short)
-    shifted = x * float(1 / ln2()) + form.rounder
+    shifted = x.times_plus(float(1 / ln2()), form.rounder)
     count = shifted - form.rounder
-    r = (x - count * first) - count * second
-    return _Grown(shifted.bits - form.rounder_bits, r + r * r * polynomial(_exponential(form.exponential), r))
+    r = count.times_plus(-second, count.times_plus(-first, x))
+    more = (r * r).times_plus(fused_polynomial(_exponential(form.exponential), r), r)
+    return _Grown(shifted.bits - form.rounder_bits, more)
 
 
 def _scaled(value: Term, n: Term) -> Term:
@@ -90,12 +91,28 @@ def _scaled(value: Term, n: Term) -> Term:
     return value * form.power_of_two(half) * form.power_of_two(n - half)
 
 
+def single_exp(x: Term) -> Term:
+    """Of f32: as `(2 + 2 more) 2^(n - 1)`, each part a normal number, and 2^-32 of that where the result is tiny."""
+    x = clamped(x, -105.0, 89.0)
+    rounder = _F32.rounder + (_F32.bias - 1)
+    shifted = x.times_plus(float(1 / ln2()), rounder)
+    count = shifted - rounder
+    first, second = parts(ln2(), 2, _F32.short)
+    r = count.times_plus(-second, count.times_plus(-first, x))
+    more = (r * r).times_plus(fused_polynomial(_exponential(_F32.exponential), r), r)
+    # All digits of the rounder but those of the exponent leave by the shift.
+    power = shifted.bits << _F32.digits
+    is_tiny = x < -86.0
+    power = is_tiny.where(power + (32 << _F32.digits), power)
+    return more.times_plus(2.0, 2.0) * power.as_type(f32) * is_tiny.where(x.like(2.0**-32), 1.0)
+
+
 def exp2(x: Term) -> Term:
     form = format_of(x)
     x = clamped(x, form.below * 1.45, form.above * 1.45)
     shifted = x + form.rounder
     r = (x - (shifted - form.rounder)) * float(ln2())
-    more = r + r * r * polynomial(_exponential(form.exponential), r)
+    more = (r * r).times_plus(fused_polynomial(_exponential(form.exponential), r), r)
     return _scaled(1.0 + more, shifted.bits - form.rounder_bits)
 
 
@@ -106,7 +123,7 @@ def expm1(x: Term) -> Term:
     rest = e.n - half
     power = form.power_of_two(half)
     less = power - form.power_of_two(half - e.n)
-    return x.equals(0.0).where(x, (less + power * e.more) * form.power_of_two(rest))
+    return x.equals(0.0).where(x, power.times_plus(e.more, less) * form.power_of_two(rest))
 
 
 def _half_of_exp(size: Term) -> Term:
@@ -118,7 +135,7 @@ def _half_of_exp(size: Term) -> Term:
 def sinh(x: Term) -> Term:
     size, z = abs(x), x * x
     half = _half_of_exp(size)
-    near = x + x * z * polynomial(_hyperbolic(format_of(x).odd), z)
+    near = (x * z).times_plus(fused_polynomial(_hyperbolic(format_of(x).odd), z), x)
     far = half - 0.25 / half
     return (size < 1.0).where(near, (x < 0.0).where(-far, far))
 
@@ -132,7 +149,7 @@ def tanh(x: Term) -> Term:
     form, size = format_of(x), abs(x)
     e = _grown(2.0 * (size > 20.0).where(20.0, size))
     power = form.power_of_two(e.n)
-    less = (power - 1.0) + power * e.more
+    less = power.times_plus(e.more, power - 1.0)
     result = less / (less + 2.0)
     return x.equals(0.0).where(x, (x < 0.0).where(-result, result))
 
@@ -163,14 +180,14 @@ def _parted(x: Term, *, tiny: bool = True) -> _Parted:
     if tiny:
         k = is_tiny.where(k - float(up), k)
     # 2 s is f - s f, so that f, which is exact, comes last.
-    return _Parted(k, f - s * (f - z * polynomial(_arctangent(form.logarithm), z)))
+    return _Parted(k, (-s).times_plus((-z).times_plus(fused_polynomial(_arctangent(form.logarithm), z), f), f))
 
 
 def _sum(x: _Parted, k: Fraction, rest: Fraction) -> Term:
     """`k` times the number of doublings, and `rest` times the logarithm of the rest."""
     first, second = parts(k, 2, format_of(x.k).short)
     scaled = x.rest if rest == 1 else x.rest * float(rest)
-    return x.k * first + (x.k * second + scaled) if second else x.k * first + scaled
+    return x.k.times_plus(first, x.k.times_plus(second, scaled) if second else scaled)
 
 
 def log(x: Term) -> Term:

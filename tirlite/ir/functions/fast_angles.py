@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tirlite.ir.dtype import f32, f64, i32
 from tirlite.ir.formula import Term
 from tirlite.ir.functions.constants import parts, pi
-from tirlite.ir.functions.series import economised, polynomial
+from tirlite.ir.functions.series import economised, fused_polynomial
 
 LARGEST = 1e8
 _ROUNDER = 1.5 * 2.0**52
@@ -88,11 +88,11 @@ def _reduced(x: Term) -> _Angle:
 
 
 def _sin_of(y: Term, z: Term) -> Term:
-    return y + y * z * polynomial(_sine(_terms(y).sine), z)
+    return (y * z).times_plus(fused_polynomial(_sine(_terms(y).sine), z), y)
 
 
 def _cos_of(z: Term) -> Term:
-    return 1.0 - (0.5 * z - z * z * polynomial(_cosine(_terms(z).sine), z))
+    return 1.0 - (z * z).times_plus(-fused_polynomial(_cosine(_terms(z).sine), z), 0.5 * z)
 
 
 def _turned(x: Term, turn: int) -> Term:
@@ -131,7 +131,7 @@ def _angle_of(height: Term, width: Term) -> Term:
     z = t * t
     half = float(pi() / 2)
     start = is_steep.where(t.like(half), is_middle.where(t.like(half / 2), 0.0))
-    return start + (t + t * z * polynomial(_arctangent(_terms(t).arctangent), z))
+    return start + (t * z).times_plus(fused_polynomial(_arctangent(_terms(t).arctangent), z), t)
 
 
 def _with_sign(size: Term, x: Term) -> Term:
@@ -168,7 +168,7 @@ def asin(x: Term) -> Term:
     is_large = size > 0.5
     z = is_large.where(0.5 * (1.0 - size), size * size)
     root = is_large.where(z.sqrt(), size)
-    part = root + root * z * polynomial(_arcsine(_terms(x).arcsine), z)
+    part = (root * z).times_plus(fused_polynomial(_arcsine(_terms(x).arcsine), z), root)
     result = is_large.where(float(pi() / 2) - 2.0 * part, part)
     return (size <= 1.0).where(_with_sign(result, x), nan)
 
@@ -178,6 +178,6 @@ def acos(x: Term) -> Term:
     is_large = size > 0.5
     z = is_large.where(0.5 * (1.0 - size), size * size)
     root = is_large.where(z.sqrt(), x)
-    part = root + root * z * polynomial(_arcsine(_terms(x).arcsine), z)
+    part = (root * z).times_plus(fused_polynomial(_arcsine(_terms(x).arcsine), z), root)
     near_end = (x < 0.0).where(float(pi()) - 2.0 * part, 2.0 * part)
     return (size <= 1.0).where(is_large.where(near_end, float(pi() / 2) - part), nan)

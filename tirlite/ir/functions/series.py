@@ -89,3 +89,11 @@ def polynomial(coefficients: Sequence[float], x: Term) -> Term:
     for coefficient in coefficients[-3::-1]:
         result = result * x + coefficient
     return result
+
+
+def fused_polynomial(coefficients: Sequence[float], x: Term) -> Term:
+    """The same by fused products, of f32."""
+    result = x.like(coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        result = result.times_plus(x, coefficient)
+    return result

@@ -86,6 +86,7 @@ _FAST: dict[Op, Formula] = {
 }
 _FAST_OF_F32: dict[Op, Formula] = {
     **_FAST,
+    Op.FAST_EXP: fast.single_exp,
     Op.FAST_EXP2: fast.exp2,
     Op.FAST_LOG: fast.log,
     Op.FAST_LOG2: fast.log2,
