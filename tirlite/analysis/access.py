@@ -383,10 +383,14 @@ class _Finder:
 
     def touch(self, exprs: Sequence[Node], region: Region, position: int) -> None:
         """Record the reads and opaque uses in expressions, in order."""
-        stack = [*exprs[::-1]]
+        stack = [each for each in exprs[::-1] if type(each) not in _ATOMS]
         while stack:
             node = stack.pop()
             if type(node) in _ATOMS:
+                continue
+            if isinstance(node, Load):
+                stack += node.indices[::-1]
+                self.record(node.buffer, AccessKind.READ, region, position, node)
                 continue
             if isinstance(node, Binary):
                 stack += (node.b, node.a)
@@ -395,8 +399,6 @@ class _Finder:
             if isinstance(node, Call) and node.op is Op.ACCESS_PTR:
                 stack.pop()  # its buffer
                 self.record_address(node, region, position)
-            elif isinstance(node, Load):
-                self.record(node.buffer, AccessKind.READ, region, position, node)
             elif isinstance(node, BufferRef):
                 self.record(node.buffer, AccessKind.OPAQUE, region, position, node)
             elif isinstance(node, Call) and node.op is Op.ADDRESS_OF:

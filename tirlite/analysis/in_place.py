@@ -168,7 +168,7 @@ class _Meetings:
         `first` is the number of the first death behind the statement.
         """
         # What the extents of declarations read is not part of what statements do: they are left out.
-        if isinstance(self.entries[number].stmt, Allocate | View):
+        if isinstance(self.entries[number].stmt, (Allocate, View)):
             return
         deaths = self.deaths[destination.home, destination.buffer.scope]
         born, dies = live
@@ -181,7 +181,7 @@ class _Meetings:
             until = self.entries[last].stmt
             if self.ranks[last] - self.ranks[number] > _MOST_TOGETHER:
                 return
-            if isinstance(until, Allocate | View):
+            if isinstance(until, (Allocate, View)):
                 continue
             group = deaths.at.get(after, ())
             for _, source in group if len(group) <= _NEAREST else group[-_NEAREST:]:

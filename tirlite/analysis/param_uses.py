@@ -34,6 +34,9 @@ class Use(Flag):
 
 _ANY = Use.READ | Use.WRITE | Use.OPAQUE
 
+# The nodes that may mention a buffer.
+_MENTIONS: frozenset[type[Node]] = frozenset((Store, Load, BufferRef, KernelCall, Call))
+
 
 class ParamUses:
     """The uses of parameters, each function looked at once."""
@@ -64,7 +67,7 @@ class ParamUses:
         """Each use of a buffer below a node, how it is used, and the node that mentions it, as often as it stands."""
         told: set[Node] = set()  # mentions of buffers that a node around them has accounted for
         for node in walk(root):
-            if node not in told:
+            if type(node) in _MENTIONS and node not in told:
                 for buffer, use, mention in self._touched(node):
                     if mention is not node:
                         told.add(mention)

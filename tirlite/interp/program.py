@@ -94,7 +94,7 @@ def advance(block: Block | None, values: Values, marks: Marks) -> Fork | Meeting
     while block is not None:
         for step in block.steps:
             step(values, marks)
-        if isinstance(block, Fork | Meeting):
+        if isinstance(block, (Fork, Meeting)):
             return block
         block = block.exit(values, marks)
     return None

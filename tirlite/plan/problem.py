@@ -231,10 +231,12 @@ def _parts(what: str, given: Iterable[Part], kind: type[Part]) -> tuple[Part, ..
 def pairs_in_place(given: object) -> tuple[tuple[str, str], ...]:
     """Pairs (destination id, source id). Raises PlanError for anything else."""
     pairs = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
-    for pair in pairs:
-        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
-            raise ProblemPart("pairs in place", shown(given)[:60], "(destination id, source id)").error()
-    return tuple((dst, src) for dst, src in pairs)
+    if [pair for pair in pairs if type(pair) is not tuple or len(pair) != 2]:
+        for pair in pairs:
+            if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+                raise ProblemPart("pairs in place", shown(given)[:60], "(destination id, source id)").error()
+        return tuple((dst, src) for dst, src in pairs)
+    return pairs  # in normal form already, as most are
 
 
 def _with_sizes(requests: tuple[Request, ...], facts: Mapping[str, Dim]) -> tuple[Request, ...]:
@@ -334,6 +336,8 @@ def _check_requests(requests: tuple[Request, ...], memories: Mapping[str, Pool])
 
 def _check_pairs(pairs: tuple[tuple[str, str], ...], by_id: Mapping[str, Request]) -> None:
     for dst, src in pairs:
+        if type(dst) is type(src) is str and dst in by_id and src in by_id and dst != src:  # the usual case, at once
+            continue
         missing = [name for name in (dst, src) if not isinstance(name, str) or name not in by_id]
         if missing or dst == src:
             near = nearest(str(missing[0]), by_id) if missing else ""

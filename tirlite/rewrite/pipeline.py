@@ -95,11 +95,12 @@ def run_pipeline(func: PrimFunc, passes: Iterable[Pass], observers: Iterable[Obs
         start = perf_counter()
         with collection_paused():
             made = _made(each, facts)
-        step = Step(number, each.name, facts.func, made.func, perf_counter() - start, made.plan)
+            step = Step(number, each.name, facts.func, made.func, perf_counter() - start, made.plan)
+            # What was known of the function before is freed here, not walked over by the collector first.
+            facts = made.facts_after(facts)
         with GATE.outside():
             for observer in watching:
                 observer(step)
-        facts = made.facts_after(facts)
     return facts.func
 
 

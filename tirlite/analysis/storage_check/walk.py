@@ -7,7 +7,7 @@ become a view, or stand further out; a new declaration may mention only what is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias
 
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.shape_plan import ShapePlan, shape_plan
@@ -96,8 +96,7 @@ class Walk:
             while before < old_end and type(olds[before]) in _DECLARATIONS:
                 before += 1
             if after > start or before > begin:
-                declared = cast(Sequence[_Declaration], olds[begin:before])
-                self._declarations(declared, cast(Sequence[_Declaration], rest[start:after]), region, buffers)
+                self._declarations(olds[begin:before], rest[start:after], region, buffers)
             if before == old_end or after == new_end:
                 break
             stmt, new_stmt = olds[before], rest[after]
@@ -133,30 +132,32 @@ class Walk:
 
     def _declarations(
         self,
-        olds: Sequence[_Declaration],
-        news: Sequence[_Declaration],
+        olds: Sequence[Any],
+        news: Sequence[Any],
         region: Region,
         outside: dict[Buffer, tuple[Window | None, Resident | None]],
     ) -> None:
         """Declarations that stand between two statements. `outside` keeps what their names meant before."""
+        stmt: _Declaration
+        windows, residents = self._windows, self._residents
         here = {stmt.buffer: stmt for stmt in olds}
         for stmt in news:
             buffer = stmt.buffer
             before = here.get(buffer)
             if before is not stmt:
                 self._demand_known(stmt, is_moved=before is None)
-            if before is None and buffer in self._windows:
+            if before is None and buffer in windows:
                 raise Wrong(f"`{buffer.name}` is declared again where it was not", [buffer], stmt)
             if buffer not in outside:
-                outside[buffer] = self._windows.get(buffer), self._residents.get(buffer)
-            self._windows[buffer] = self._window(stmt, region)
+                outside[buffer] = windows.get(buffer), residents.get(buffer)
+            windows[buffer] = self._window(stmt, region)
         for stmt in olds:
             buffer = stmt.buffer
             if buffer not in outside:
-                outside[buffer] = self._windows.get(buffer), self._residents.get(buffer)
+                outside[buffer] = windows.get(buffer), residents.get(buffer)
             self._touch(buffer.shape, region, stmt)
             if isinstance(stmt, Allocate):
-                self._residents[buffer] = self._begin(stmt, region)
+                residents[buffer] = self._begin(stmt, region)
             else:
                 self._view(stmt, region)
 
@@ -166,7 +167,7 @@ class Walk:
         The extents of one that has not moved are computed as before.
         """
         exprs = list(stmt.buffer.shape) if is_moved else []
-        if isinstance(stmt, View) and type(stmt.byte_offset) is not IntImm:
+        if type(stmt) is View and type(stmt.byte_offset) is not IntImm:
             exprs.append(stmt.byte_offset)
         while exprs:
             expr = exprs.pop()
@@ -194,10 +195,10 @@ class Walk:
         window = self._windows.get(stmt.buffer)
         if window is None:
             return None
-        root = self._root_of.get(window.outermost)
+        root = self._root_of.get(window if window.source is None else window.outermost)
         if root is None:
             raise Wrong(f"`{stmt.buffer.name}` lies in an array of the caller", [stmt.buffer], stmt)
-        position = self._tick()
+        self._clock = position = self._clock + 1
         declared = Happening(position, Event.DECLARE, region, stmt, stmt)
         resident = Resident(stmt, region, position, window, [declared], thread=self._thread, block=self._block)
         root.residents.append(resident)
@@ -298,17 +299,17 @@ class Walk:
 
     def _touch(self, exprs: Sequence[Node], region: Region, stmt: Stmt) -> None:
         """Note the loads and the opaque uses in expressions."""
-        stack = [*exprs[::-1]]
+        stack = [each for each in exprs[::-1] if type(each) not in _ATOMS]
         while stack:
             each = stack.pop()
             if type(each) in _ATOMS:
                 continue
-            if isinstance(each, Binary):
-                stack += (each.a, each.b)
-                continue
             if isinstance(each, Load):
                 self._happens(each.buffer, Event.LOAD, region, stmt, each)
                 stack += each.indices
+                continue
+            if isinstance(each, Binary):
+                stack += (each.a, each.b)
                 continue
             if isinstance(each, BufferRef):
                 self._opaque(each.buffer, region, stmt, each)
