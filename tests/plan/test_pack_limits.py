@@ -16,7 +16,9 @@ from tirlite.plan.strategies.pack import pack
 def many() -> Problem:
     draw = Random(3)
     begins = [draw.randrange(6000) for _ in range(5200)]
-    return Problem([Request(f"r{i}", draw.randint(1, 900), (low, low + 9)) for i, low in enumerate(begins)])
+    return Problem(
+        [Request(f"r{i}", draw.randint(1, 900), (low, low + draw.randint(2, 90))) for i, low in enumerate(begins)]
+    )
 
 
 @pytest.mark.parametrize("strategy", ["auto", "exact"])

@@ -2,55 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from operator import add
 from random import Random
 
 from tirlite.plan.pack.blocks import Block, Sections, sections_of, top_of
-from tirlite.plan.pack.first_fit import first_fit, meetings
+from tirlite.plan.pack.first_fit import Meeting, first_fit, meetings
 from tirlite.plan.pack.many.filled import fillings
 from tirlite.plan.pack.many.mend import mended
-from tirlite.plan.pack.many.split import part_of_largest, split
-from tirlite.plan.pack.many.under import under
-from tirlite.plan.pack.many.valleys import valleys
+from tirlite.plan.pack.many.under import stands_out, under
 from tirlite.plan.pack.skyline import Skyline, Work
 from tirlite.plan.pack.sweep import sweep
-from tirlite.plan.search.engine import Engine
+from tirlite.plan.search.engine import Engine, PythonEngine
 from tirlite.plan.search.limits import Limits
 
 # Looks at blocks, all heuristics and their improvement together. About a microsecond each.
 BUDGET = 60_000
-# First fit needs all pairs that meet, and the skyline looks at those that live together; beyond these the sweep alone.
+# First fit needs all pairs that meet, and the skyline looks at those that live together: too many for more than these.
 _PAIRS = 300_000
 _SKYLINE = 2_000_000
-# Of more blocks than this the skyline looks at too many again and again, and its valleys are filled instead.
+# Where they live in more sections than this, all together, one run of the fill comes before all else.
+_CROWDED = 100_000
+# Of more blocks than this the skyline looks at too many again and again.
 _LARGE = 5_000
-# Tightness and direction of sweeps, and how many blocks are swept, all sweeps together; two are made in any case.
-_SWEEPS = ((0, False), (0.1, True), (1, False), (0.1, False), (0, True), (1, True))
-_SWEPT = 150_000
-# Of more blocks than this an engine fills as well: to compile that takes as long as to try other ways for fewer.
+# Of more blocks than this an engine fills: to compile that takes as long as to run it in Python for fewer.
 _SOME = 1_000
-# Of more blocks than this the valleys are filled once before all else, which takes a fraction of the skyline's time.
-_FEW = 300
-# Runs that fill valleys: the least, the most, and how many blocks are placed in all of them together.
-_VALLEYS, _FILLED = (2, 8), 150_000
-# Where there is time for fewer runs than this, large blocks are told apart only if they make up this part of the floor.
-_SEVERAL, _OUTSTANDING = 3, 0.75
-# Where blocks live in fewer sections than this on average, the skyline does well also among many.
-_BRIEF = 30
-# Where each size stands for so many blocks, a sweep does well also among many.
-_ALIKE = 50
-# Sections that blocks live in, all together, beyond which large and small blocks are not told apart.
-_SPLIT = 40_000_000
 # Of more blocks than this, plans that are over the floor by less than this part of it are good enough.
 _MANY, _GOOD = 10_000, 0.002
-# What a search of very many blocks leaves over the floor, as a part of it, where nothing else is tried, or little.
-_NEAR, _CLOSE = 0.01, 0.03
-# Runs of the fill that are made beside such a search.
-_BEFORE = 3
+# Runs of the fill by an engine: the least and the most, and how many blocks are placed in all. By Python: the most,
+# and how many looks by block are to be spent for each.
+_RUNS, _PLACED = (2, 10), 500_000
+_SLOW_RUNS, _LOOKS_PER_RUN = 4, 10
+# Where the few largest leave so little over the floor, as a part of it, nothing else is tried.
+_NEAR = 0.03
+# Runs of the fill that are made before the few largest are searched for, of so many blocks and of more.
+_BEFORE, _AFTER, _MOST_BEFORE = 3, 1, 50_000
 # Nodes times blocks to pack anew what stands out of many: by block, and at most, about a second of compiled code.
 _MENDING, _MENDED = 4_000, 100_000_000
+# Tightness and direction of sweeps, and how many blocks are swept in all; two are made in any case.
+_SWEPT = 150_000
+_SWEEPS = ((0, False), (0.1, True), (1, False), (0.1, False), (0, True), (1, True))
 # Of more blocks than this only fillings are made; one sweep without an engine.
 _HUGE = 200_000
 # Where the floor cannot be reached, small problems give up early.
@@ -97,14 +89,14 @@ def pack_blocks(
         if limits is None or any(block.fixed is not None for block in blocks):
             raise
         limits.interrupt()
-        best = best or sweep(blocks, _SWEEPS[0][0])
+        best = best or sweep(blocks, 0)
     return best
 
 
 def _huge(blocks: Sequence[Block], engine: Engine | None, limits: Limits | None) -> list[int]:
     best: list[int] = []
     try:
-        for offsets in fillings(blocks, engine) if engine is not None else ():
+        for offsets in fillings(blocks, engine, _RUNS[0]) if engine is not None else ():
             if not best or top_of(blocks, offsets) < top_of(blocks, best):
                 best = offsets
             if limits is not None and limits.is_late():
@@ -113,7 +105,7 @@ def _huge(blocks: Sequence[Block], engine: Engine | None, limits: Limits | None)
         if limits is None:
             raise
         limits.interrupt()
-    return best or sweep(blocks, _SWEEPS[0][0])
+    return best or sweep(blocks, 0)
 
 
 def _is_over(limits: Limits, least: int, floor: int) -> bool:
@@ -125,100 +117,58 @@ def _attempts(blocks: Sequence[Block], sections: Sections, work: Work, engine: E
     """Offsets, by one heuristic after the other, the most promising first."""
     count = len(blocks)
     aligns = [block.align for block in blocks]
-    none = [0.0] * count
     is_free = all(block.fixed is None for block in blocks)
     crowd = sum(high - low for rows in sections.spans for low, high, _ in rows)
+    runs = min(_SLOW_RUNS, work.left // (_LOOKS_PER_RUN * max(count, 1)))
     is_small = crowd <= _SKYLINE and count <= _LARGE
-    pressed = none
-    if is_small:
-        if is_free and count > _FEW:
-            yield from valleys(blocks, sections, 1)
-        offsets = Skyline(sections, aligns).fill(none, work)
-        is_small = len(offsets) == count
-        if is_small:
-            pressed = [float(offset) for offset in offsets]
-        if is_small and is_free:
-            yield offsets
-    wheel = _squeaky_wheel(blocks, sections, aligns, pressed, work) if is_small and is_free else iter(())
-    yield from islice(wheel, _EARLY)
+    if is_free and is_small and crowd > _CROWDED:
+        yield from fillings(blocks, PythonEngine(), 1)
+    skyline = Skyline(sections, aligns).fill([0.0] * count, work) if is_small else []
+    wheel: Iterator[list[int]] = iter(())
+    if skyline and is_free:
+        yield skyline
+        wheel = _squeaky_wheel(blocks, sections, aligns, skyline, work)
+        yield from islice(wheel, _EARLY)
     near = meetings(sections, _PAIRS if is_free else sum(map(len, sections.spans)) ** 2)
     if near is not None:
-        yield from _by_orders(blocks, sections, near, pressed, work)
-    if engine is not None and is_free and _SOME < count <= _LARGE:
-        yield from fillings(blocks, engine)
-    has_time = _FILLED // count >= _SEVERAL if count else True
-    is_run = engine is not None and is_free and count > _LARGE
-    stands_out = (is_run or not has_time) and near is None and part_of_largest(blocks, sections) >= _OUTSTANDING
-    if engine is not None and is_run:
-        is_near = yield from _compiled(blocks, sections, engine, has_time=has_time, stands_out=stands_out)
-        if is_near:
-            return
-        # The fill sees neither gaps nor sizes that change.
-        if all(len(block.pieces) == 1 for block in blocks):
-            if crowd < _BRIEF * count:
-                yield from _skylines(sections, aligns, work)
-            return
-    if is_free and not is_small:
-        yield from _low_places(blocks, sections, aligns, work, is_brief=not has_time and crowd < _BRIEF * count)
-    if is_free and count > 1:
-        sweeps = (sweep(blocks, tightness, backward=backward) for tightness, backward in _SWEEPS)
-        is_alike = len({block.size for block in blocks}) * _ALIKE <= count
-        yield from islice(sweeps, 2 if is_small or is_alike or not (has_time or stands_out) else 0)
-        if near is None and crowd <= _SPLIT and (has_time or stands_out):
-            yield from split(blocks, sections)
-        if near is None or work.left > 0:
-            yield from islice(sweeps, max(0, _SWEPT // count - 2))
-        yield from wheel
+        yield from _by_orders(blocks, sections, near, skyline or [0] * count, work)
+    if not is_free:
+        return
+    sweeps = (sweep(blocks, tightness, backward=backward) for tightness, backward in _SWEEPS)
+    if engine is not None and count > _SOME:
+        yield from _compiled(blocks, sections, engine)
+    else:
+        yield from islice(sweeps, 2)
+        if runs or not skyline:
+            yield from fillings(blocks, PythonEngine(), max(runs, 1))
+            yield from islice(sweeps, max(0, _SWEPT // max(count, 1) - 2))
+    yield from wheel
 
 
-def _compiled(
-    blocks: Sequence[Block], sections: Sections, engine: Engine, *, has_time: bool, stands_out: bool
-) -> Generator[list[int], None, bool]:
-    """Many blocks are filled in, and where few large ones stand out, those are searched; whether that came near."""
-    runs = fillings(blocks, engine)
-    first = islice(runs, _BEFORE if stands_out else None)
-    yield from islice(first, None if has_time else 1)
-    found = under(blocks, sections, engine) if stands_out else None
-    if found is not None:
-        yield found
-        over = top_of(blocks, found) / max(sections.floor, 1) - 1
-        if over <= _CLOSE:
-            return over <= _NEAR
+def _compiled(blocks: Sequence[Block], sections: Sections, engine: Engine) -> Iterator[list[int]]:
+    """Many blocks are filled in, and where few large ones stand out among very many, those are searched."""
+    least, most = _RUNS
+    runs = fillings(blocks, engine, max(least, min(most, _PLACED // len(blocks))))
+    if len(blocks) > _LARGE and stands_out(blocks, sections):
+        yield from islice(runs, _BEFORE if len(blocks) <= _MOST_BEFORE else _AFTER)
+        found = under(blocks, sections, engine)
+        if found is not None:
+            yield found
+            if top_of(blocks, found) <= sections.floor * (1 + _NEAR):
+                return
     yield from runs
-    return False
-
-
-def _low_places(
-    blocks: Sequence[Block], sections: Sections, aligns: Sequence[int], work: Work, *, is_brief: bool
-) -> Iterator[list[int]]:
-    """The valleys of many blocks are filled; where these live briefly, the last time as the skyline of few is."""
-    least, most = _VALLEYS
-    runs = min(max(least, _FILLED // len(blocks)), most)
-    yield from valleys(blocks, sections, runs - is_brief)
-    if is_brief:
-        yield from _skylines(sections, aligns, work)
-
-
-def _skylines(sections: Sections, aligns: Sequence[int], work: Work) -> Iterator[list[int]]:
-    """The offsets of the skyline of small problems, if it is not given up."""
-    offsets = Skyline(sections, aligns).fill([0.0] * len(aligns), work)
-    if offsets:
-        yield offsets
 
 
 def _by_orders(
-    blocks: Sequence[Block],
-    sections: Sections,
-    near: Sequence[Sequence[tuple[int, int, int]]],
-    heights: Sequence[float],
-    work: Work,
+    blocks: Sequence[Block], sections: Sections, near: Sequence[Sequence[Meeting]], heights: Sequence[int], work: Work
 ) -> Iterator[list[int]]:
+    """First fit by heights, which fixed offsets need, by birth, and where the most is live."""
     area = [sum((high - low) * size for low, high, size in rows) for rows in sections.spans]
     load = [max(max(sections.load[low:high]) for low, high, _ in rows) for rows in sections.spans]
     orders: tuple[Callable[[int], tuple[float, float]], ...] = (
         lambda i: (heights[i], -blocks[i].size),
-        lambda i: (-load[i], -area[i]),
         lambda i: (blocks[i].low, -blocks[i].high),
+        lambda i: (-load[i], -area[i]),
     )
     for place, order in enumerate(orders):
         yield first_fit(blocks, near, sorted(range(len(blocks)), key=order), best=place > 0)
@@ -228,26 +178,27 @@ def _by_orders(
 
 
 def _squeaky_wheel(
-    blocks: Sequence[Block], sections: Sections, aligns: Sequence[int], offsets: Sequence[float], work: Work
+    blocks: Sequence[Block], sections: Sections, aligns: Sequence[int], offsets: Sequence[int], work: Work
 ) -> Iterator[list[int]]:
     """The skyline again and again, from these offsets on; each time, what stood out above the floor goes up in rank.
 
     Source: Joslin and Clements, Squeaky Wheel Optimization (1999).
     """
     noise = Random(_SEED)
-    widths = [-float(sum(high - low for low, high, _ in rows)) for rows in sections.spans]
-    filled = Skyline(sections, aligns).fill(widths, work, pressed=False) if work.left > 0 else []
+    floor = sections.floor
+    # At first by width alone: the bytes that are still to be placed are less than the floor.
+    wide = [-(floor + 1.0) * sum(high - low for low, high, _ in rows) for rows in sections.spans]
+    filled = Skyline(sections, aligns).fill(wide, work) if work.left > 0 else []
     if filled:
         yield filled
     ranks = [0.0] * len(blocks)
-    floor = sections.floor
     while work.left > 0:
         for number, block in enumerate(blocks):
             if offsets[number] + block.size > floor:
                 ranks[number] -= floor * _STEP * (1 + noise.random())
             else:
                 ranks[number] *= _KEPT
-        offsets = filled = Skyline(sections, aligns).fill(ranks, work)
-        if not filled:
+        offsets = Skyline(sections, aligns).fill(ranks, work)
+        if not offsets:
             return
-        yield filled
+        yield offsets

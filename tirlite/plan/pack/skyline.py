@@ -40,17 +40,17 @@ class Skyline:
         self.height = [0] * len(self.sections.load)
         self.left = list(self.sections.load)
 
-    def fill(self, ranks: Sequence[float], work: Work, *, pressed: bool = True) -> list[int]:
-        """Offsets of all blocks; at equal height the least rank goes first. None if it is given up.
+    def fill(self, ranks: Sequence[float], work: Work) -> list[int]:
+        """Offsets of all blocks; at equal height the least rank goes first. Empty if it is given up.
 
         Where hundreds of blocks live to one end, each that is placed lifts all that wait: the cost grows like the cube.
-        If `pressed`, the bytes still to be placed where the block lives, at most, are taken off its rank. Heights only
-        grow, and those bytes only shrink, so what is out of date in the heap is too good, and it is enough to look
-        again at the best.
+        The bytes still to be placed where the block lives, at most, are taken off its rank. Heights only grow, and
+        those bytes only shrink, so what is out of date in the heap is too good, and it is enough to look again at the
+        best.
         """
         spans, aligns, height, left = self.sections.spans, self.aligns, self.height, self.left
         offsets = [0] * len(spans)
-        lines, waits_in = self._lines(ranks, pressed=pressed)
+        lines, waits_in = self._lines(ranks)
         heap = [line.pop() for line in lines]
         heapify(heap)
         patience = max(_PATIENCE, _PATIENCE_PER_BLOCK * len(spans))
@@ -66,9 +66,7 @@ class Skyline:
             lowest = max(height[low:high]) if len(rows) == 1 else self.lowest(rows)
             if aligns[number] > 1:
                 lowest = -(-lowest // aligns[number]) * aligns[number]
-            current = rank
-            if pressed:
-                current = ranks[number] - (max(left[low:high]) if len(rows) == 1 else self.pressure(rows))
+            current = ranks[number] - (max(left[low:high]) if len(rows) == 1 else self.pressure(rows))
             if lowest != offset or current != rank:
                 heapreplace(heap, (lowest, current, area, number))
                 continue
@@ -81,7 +79,7 @@ class Skyline:
         work.left -= looks
         return offsets
 
-    def _lines(self, ranks: Sequence[float], *, pressed: bool) -> tuple[list[list[_Entry]], list[list[_Entry]]]:
+    def _lines(self, ranks: Sequence[float]) -> tuple[list[list[_Entry]], list[list[_Entry]]]:
         """The lines that blocks wait in, the best at the end, and the line of each block; all lie on the ground.
 
         Blocks of one lifetime and alignment always have one offset and one pressure, so that only the best of them
@@ -92,11 +90,11 @@ class Skyline:
         waits_in = []
         for number, rows in enumerate(self.sections.spans):
             key = (rows[0].low, rows[0].high, self.aligns[number]) if len(rows) == 1 else number
-            if pressed and key not in pressure:
+            if key not in pressure:
                 pressure[key] = self.pressure(rows)
             area = -sum(size * (high - low) for low, high, size in rows)
             line = lines.setdefault(key, [])
-            line.append((0, ranks[number] - pressure.get(key, 0), area, number))
+            line.append((0, ranks[number] - pressure[key], area, number))
             waits_in.append(line)
         for line in lines.values():
             line.sort(reverse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Protocol
 
 from tirlite.plan.search.advance import advance
@@ -58,4 +59,7 @@ class PythonEngine:
         advance(cells, nodes)
 
     def run(self, procedure: Callable[..., None], cells: DataclassInstance, /, *numbers: int) -> None:
+        """Calls it on lists, which Python reads and writes in a fraction of the time that arrays take."""
+        for each in fields(cells):
+            setattr(cells, each.name, list(getattr(cells, each.name).tolist()))
         procedure(cells, *numbers)

@@ -21,8 +21,6 @@ _POWERS = (0.25, 0.0, 1.0, 0.5)
 _NOISE, _SEED = 0.8, 6_121
 # What may be over the floor, as parts of it: runs take them in turn.
 _OVER = (0.005, 0.02, 0.01)
-# How many blocks may be placed in all runs, and the least and the most runs.
-_PLACED, _RUNS = 500_000, (2, 10)
 # Blocks that are looked at beside what they would leave unfilled, before one is placed.
 _CHOICES = 8
 # Nodes of trees that may be looked at, by block.
@@ -31,17 +29,19 @@ _WORK = 20_000
 _SCATTER = 2_654_435_761
 
 
-def fillings(blocks: Sequence[Block], engine: Engine) -> Iterator[list[int]]:
-    """Offsets of blocks without fixed ones, by several runs."""
+def fillings(blocks: Sequence[Block], engine: Engine, runs: int) -> Iterator[list[int]]:
+    """Offsets of blocks without fixed ones, by so many runs; none where numbers are too large."""
     import numpy as np
 
+    most = max((max(-block.low, block.high) for block in blocks), default=0)
+    if max(most, 2 * sum(block.size + block.align for block in blocks)) > FAR:
+        return
     times = Times.of(blocks)
     count, floor = len(times.order), int(times.load.max(initial=0))
-    least, most = _RUNS
     noise = np.random.default_rng(_SEED)
     best: npt.NDArray[np.float64] | None = None
     lowest = FAR
-    for run in range(max(least, min(most, _PLACED // max(count, 1)))):
+    for run in range(runs):
         if best is None or run < len(_POWERS):
             score = times.life * times.size.astype(np.float64) ** _POWERS[run]
         else:
@@ -71,4 +71,4 @@ def filled(times: Times, score: npt.NDArray[np.float64], load: Row, capacity: in
     ranks[np.lexsort((np.arange(count) * _SCATTER % (1 << 32), score))] = np.arange(count)
     terrain = Terrain.of(times, ranks, load, _WORK * count)
     engine.run(fill, terrain, capacity, _CHOICES)
-    return None if terrain.state[LEFT] else terrain.offset
+    return None if terrain.state[LEFT] else np.array(terrain.offset)

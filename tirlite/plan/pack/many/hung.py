@@ -54,7 +54,7 @@ class Hung:
     @property
     def heights(self) -> list[int]:
         """For each section the bytes of the large blocks there, and of what is taken above them."""
-        return [live + taken for live, taken in zip(_live(self.sections, self.large), self.taken, strict=True)]
+        return [live + taken for live, taken in zip(live_bytes(self.sections, self.large), self.taken, strict=True)]
 
     def shortened(self, most: int) -> Hung:
         """With those waiting that hang lowest in sections that need more than `most` bytes.
@@ -78,7 +78,7 @@ class Hung:
             return self
         kept = [number for number in self.numbers if number not in out]
         left = [drops[number] for number in kept]
-        depth, waits, taken = _depth(self.sections, kept, left), list(_live(self.sections, out)), list(self.depth)
+        depth, waits, taken = _depth(self.sections, kept, left), list(live_bytes(self.sections, out)), list(self.depth)
         for section in crowded:
             taken[section] = depth[section] + waits[section]
         return replace(self, numbers=kept, drops=left, depth=depth, taken=taken, waiting=sorted(out))
@@ -103,7 +103,7 @@ def _rounded(block: Block) -> Block:
     return Block(tuple(pieces), block.align)
 
 
-def _live(sections: Sections, numbers: Iterable[int]) -> Iterator[int]:
+def live_bytes(sections: Sections, numbers: Iterable[int]) -> Iterator[int]:
     """The bytes of some blocks in each section."""
     change = [0] * (len(sections.load) + 1)
     for number in numbers:

@@ -1,9 +1,9 @@
 """Packs very many blocks under what hangs: the search places the few largest below all others.
 
-As in `split` few large blocks decide, and all others are swept and hang from the top. The search of `plan.search` lays
-the large ones below that far better than first fit does: it knows what is still to be placed where, and goes back where
-that does not fit. A search that has not found its way soon seldom does, so each is brief, and the next one prefers what
-was left over by those before it.
+In large problems a few blocks make up most of what is live, and how these lie decides; the many small ones fill any
+shape, so they are swept, or filled in, and hang from the top. The search of `plan.search` lays the large ones below
+that: it knows what is still to be placed where, and goes back where that does not fit. A search that has not found its
+way soon seldom does, so each is brief, and the next one prefers what was left over by those before it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tirlite.plan.pack.blocks import Block, Piece, Sections, top_of
 from tirlite.plan.pack.many.brief import Brief
-from tirlite.plan.pack.many.hung import Hung
+from tirlite.plan.pack.many.hung import Hung, live_bytes
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.instance import Instance, overlaps, whole
 from tirlite.plan.search.item import Item
@@ -21,6 +21,8 @@ from tirlite.record import record
 
 # Of so many blocks one is large, up to so many, unless these meet more often than this.
 _PART, _LARGE, _PAIRS = 20, 3_000, 1_000_000
+# Large blocks stand out that make up this part of the most that is live.
+_OUTSTANDING = 0.75
 # Where large blocks and what hangs above them need more than this part over the floor, some of that waits.
 _HOLES = 0.006
 # Where large blocks and what hangs above them come no closer to the floor than by this part of it, nothing is tried.
@@ -33,6 +35,12 @@ _DONE = 0.001
 _DEPTH, _WORK = 1.5, 320_000_000
 # The first capacity is this part above the least that can be reached; after so many failures another is tried.
 _FIRST, _PATIENCE = 0.014, 6
+
+
+def stands_out(blocks: Sequence[Block], sections: Sections) -> bool:
+    """Whether few large blocks that are live together make up most of what is live."""
+    ranked = sorted(range(len(blocks)), key=lambda i: (-blocks[i].size, i))
+    return max(live_bytes(sections, ranked[: len(blocks) // _PART]), default=0) >= sections.floor * _OUTSTANDING
 
 
 def under(blocks: Sequence[Block], sections: Sections, engine: Engine) -> list[int] | None:
