@@ -61,6 +61,8 @@ def _similar(name: str) -> str:
     """What a misspelt name of an annotation may have meant; nothing for those that Python itself looks for."""
     if name.startswith("_"):
         return ""
+    if advice := import_module("tirlite.dsl.foreign_names").advice_on(name):
+        return f": {advice}"
     near = import_module("tirlite.diag.nearest").nearest(name, __all__)
     return f"; did you mean {near}?" if near else ""
 

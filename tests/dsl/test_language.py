@@ -296,7 +296,7 @@ def test_what_cannot_be_asked_for_fast_is_refused(call: str, told: str) -> None:
         tl.parse(f"@tl.kernel\ndef f(x: tl.f32[4]):\n    x[1] = {call}\n")
 
 
-@pytest.mark.parametrize("call", ["sorted(x)", "zip(x, x)"])
+@pytest.mark.parametrize("call", ["repr(x)", "hash(x)"])
 def test_what_python_has_and_a_kernel_has_not_is_no_misspelling(call: str) -> None:
     with pytest.raises(tl.KernelError, match="of Python's builtins a kernel has range, len, min, max"):
         tl.parse(f"@tl.kernel\ndef f(x: tl.f32[4]):\n    x[0] = {call}\n")

@@ -262,6 +262,16 @@ class Expressions:
         return conditional(tuple(values), tuple(self.span(part) for part in parts))
 
     def call(self, node: ast.Call) -> Steps[object]:
+        pure = self._pure_function(node.func) if isinstance(node.func, ast.Attribute | ast.Name) else None
+        if pure is not None and not node.keywords:
+            from tirlite.dsl.pure_calls import of_constants
+
+            args = []
+            for arg in node.args:
+                args.append((yield self._steps(arg)))
+            value = of_constants(pure, args, self.span(node))
+            if value is not None:
+                return value
         function = yield self._steps(node.func)
         if isinstance(function, Word) and function.name == "let":
             return (yield self._let(function, node))
@@ -285,6 +295,17 @@ class Expressions:
 
             return promised(site)
         return call(site)
+
+    def _pure_function(self, node: ast.Attribute | ast.Name) -> Callable[..., object] | None:
+        """The function of `math`, or the ufunc of NumPy, that `node` names."""
+        base = node.value if isinstance(node, ast.Attribute) else node
+        if not isinstance(base, ast.Name) or base.id in self.local:
+            return None
+        found = self.surroundings.find(base.id)
+        if isinstance(node, ast.Attribute):
+            found = getattr(found, node.attr, None) if isinstance(found, ModuleType) else None
+        is_pure = getattr(found, "__module__", None) == "math" or type(found).__name__ == "ufunc"
+        return found if is_pure and callable(found) else None
 
     def _invocation(self, function: Callee, node: ast.Call, args: Sequence[ast.expr]) -> Steps[object]:
         alone = Position.ALONE if node is self._alone else Position.INSIDE

@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING
 
 from tirlite.diag import KernelError, Message, Span, nearest
 from tirlite.dsl.inline import Inline
@@ -15,9 +16,15 @@ from tirlite.dsl.vocabulary import BUILTINS, MATH, NAMES, TL, Namespace, Word, n
 from tirlite.ir.dtype import DType, TensorType, bool_, dtype_of
 from tirlite.ir.expr import Expr, FloatImm, IntImm, Var
 from tirlite.ir.func import PrimFunc
+from tirlite.late import LateModule
 from tirlite.record import record
 from tirlite.sizes import Dim, Poly
 from tirlite.sizes.poly import is_of_sympy
+
+if TYPE_CHECKING:
+    from tirlite.dsl import foreign_names
+else:
+    foreign_names = LateModule("tirlite.dsl.foreign_names")
 
 
 class UnknownName(Message):
@@ -145,9 +152,13 @@ class Surroundings:
         elif named(name) is not None:
             advice = f"write tl.{name}"
         elif hasattr(builtins, name):
-            advice = "of Python's builtins a kernel has range, len, min, max, abs, bool, int and float"
+            advice = (
+                foreign_names.advice_on(name)
+                or "of Python's builtins a kernel has range, len, min, max, abs, bool, int and float"
+            )
         else:
-            advice = f"did you mean {near}?" if near else "define it before the kernel, or in it"
+            advice = f"did you mean {near}?" if near else foreign_names.advice_on(name)
+            advice = advice or "define it before the kernel, or in it"
         return UnknownName(name, advice, span=span).error()
 
 
@@ -179,13 +190,16 @@ def member(base: object, base_name: str, name: str, span: Span) -> object:
         if not hasattr(base, name):
             raise NoAttribute(base_name, name, "the module does not define it", span=span).error()
         return meaning(getattr(base, name), f"{base_name}.{name}", span)
-    advice = "buffers have `.shape[i]` with a constant i; all else is written as in `tl.sqrt(x)`"
+    advice = foreign_names.advice_on(name)
+    advice = advice or "buffers have `.shape[i]` with a constant i; all else is written as in `tl.sqrt(x)`"
     raise NoAttribute(base_name, name, advice, span=span).error()
 
 
 def _near_word(name: str) -> str:
     if name in ("min", "max", "range"):
         return f"write {name}(...), as in Python"
+    if advice := foreign_names.advice_on(name):
+        return advice
     near = nearest(name, NAMES)
     return (
         f"did you mean {near.replace('`', '`tl.', 1)}?"
@@ -306,8 +320,10 @@ def _described(value: object) -> str:
 
 def _advice(value: object, name: str) -> str:
     last = name.rpartition(".")[2]
-    if last in MATH or last in ("fabs", "absolute"):
-        return f"write tl.{last if last in MATH else 'abs'}"
+    if last in MATH:
+        return f"write tl.{last}; math.{last} and np.{last} may be called with constants alone"
+    if callable(value) and (advice := foreign_names.advice_on(last)):
+        return advice
     if callable(value):
         return "put @tl.inline above its `def`, and kernels can call it; or write the computation in the kernel"
     if isinstance(value, (list, dict, range)):
