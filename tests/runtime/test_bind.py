@@ -220,3 +220,27 @@ def test_an_output_that_cannot_be_allocated() -> None:
     for rows, columns in ((2**31, 2**31), (2**32 + 2, 2**32), (2**61 + 129, 8)):
         text = refusal(partial(kernel, rows, columns), ValueError)
         assert f"would allocate {4 * (rows - 1) * columns} bytes for `y`" in text
+
+
+def test_a_dim_that_no_array_has_may_be_given_by_name() -> None:
+    rows = tl.dim("rows", max=4)
+
+    @tl.kernel
+    def repeated(x: tl.f32[n], y: tl.out[tl.f32[rows, n]]):
+        for i in range(rows):
+            for j in range(n):
+                y[i, j] = x[j] + i
+
+    x = np.float32([1, 2])
+    np.testing.assert_array_equal(repeated(x, rows=2), [[1, 2], [2, 3]])
+    np.testing.assert_array_equal(repeated.interpret(x=x, rows=np.int64(2)), [[1, 2], [2, 3]])
+    assert repeated(x, rows=1, n=2).shape == (1, 2)
+    assert repeated(x, rows=0).shape == (0, 2)
+    with pytest.raises(tl.CallValueError, match="`n` cannot be 3: it is 2 by axis 0 of `x`"):
+        repeated(x, rows=1, n=3)
+    with pytest.raises(tl.CallValueError, match="`rows` is 5, and was declared to be at most 4"):
+        repeated(x, rows=5)
+    with pytest.raises(tl.CallValueError, match="`rows` cannot be 2.5"):
+        repeated(x, rows=2.5)
+    with pytest.raises(tl.CallTypeError, match="no parameter `row`"):
+        repeated(x, row=2)

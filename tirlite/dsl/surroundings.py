@@ -146,7 +146,8 @@ class Surroundings:
     def unknown(self, name: str, span: Span, known: Iterable[str]) -> Exception:
         """The error that there is no `name`."""
         usable = [each for layer in self.layers for each, value in layer.items() if _is_usable(each, value, span)]
-        near = nearest(name, [*known, *usable])
+        # What the kernel itself calls alike is meant first, then what others call so.
+        near = nearest(name, [*known]) or (not foreign_names.advice_on(name) and nearest(name, [*known, *usable]))
         if name == self.own:
             advice = "a kernel cannot call itself: write a loop, or a function under @tl.inline that tl.static ends"
         elif named(name) is not None:

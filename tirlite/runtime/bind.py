@@ -64,6 +64,7 @@ class Binder:
         self.signature = signature
         self._count = len(signature.names)
         self._unbound = [-1] * len(signature.dims)
+        self._slots = {dim.name: slot for slot, dim in enumerate(signature.dims) if dim.name not in signature.names}
         self._fix(fixed or {})
         self._outputs = {array.position for array in signature.arrays if array.is_output}
         self._has_computed = any(array.computed for array in signature.arrays)
@@ -93,6 +94,10 @@ class Binder:
     def bind(self, args: Sequence[object], named: Mapping[str, object]) -> Binding:
         """Raises CallTypeError or CallValueError; nothing has been written then."""
         whole = len(args) == self._count and not named and not self._fixed_extents
+        by_name: Mapping[str, object] = {}
+        if named:
+            by_name = {name: value for name, value in named.items() if name in self._slots}
+            named = {name: value for name, value in named.items() if name not in by_name}
         given = list(args) if whole else self._arranged(args, named)
         dims = self._unbound.copy()
         operands = self._operands.copy()
@@ -109,6 +114,9 @@ class Binder:
         for scalar in self.signature.scalars:
             number = scalars.scalar_value(scalar.name, scalar.var.dtype, given[scalar.position])
             operands[scalar.position] = given[scalar.position] = number
+        for name, value in by_name.items():
+            slot = self._slots[name]
+            dims[slot] = explain.dim_by_name(self.signature, slot, value, dims[slot])
         if omitted and -1 in dims and self._has_computed:
             self._solve(given, operands, dims)
         is_empty = self._check_facts(dims, omitted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from operator import index
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ from tirlite.runtime.messages import (
     ArgumentRank,
     ArgumentShape,
     ArgumentType,
+    DimByName,
     DimFact,
     MissingArgument,
     NegativeOutput,
@@ -27,6 +29,7 @@ from tirlite.runtime.messages import (
 )
 from tirlite.runtime.signature import ArrayParam, Signature
 from tirlite.runtime.signature_text import shape_text
+from tirlite.show import shown
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -82,6 +85,18 @@ def refuse_dim(signature: Signature, param: ArrayParam, axis: int, given: int, w
     dim = signature.dims[slot].name
     why = f"`{dim}` is {wanted} by axis {source_axis} of `{source}`"
     raise ArgumentShape(param.name, axis, f"`{dim}` = {wanted}", given, why).error()
+
+
+def dim_by_name(signature: Signature, slot: int, given: object, known: int) -> int:
+    """The value of a dim that a call gives by name; `known` is what the arrays say, or below 0."""
+    name = signature.dims[slot].name
+    value = -1 if isinstance(given, (bool, np.bool)) or not hasattr(given, "__index__") else index(given)
+    if not 0 <= value < 1 << 63:
+        raise DimByName(name, shown(given), "an extent is an integer of at least 0").error()
+    if known not in (-1, value):
+        source, axis = _source(signature, slot)
+        raise DimByName(name, str(value), f"it is {known} by axis {axis} of `{source}`").error()
+    return value
 
 
 def refuse_extent(param: ArrayParam, axis: int, given: int, wanted: int) -> NoReturn:

@@ -151,16 +151,32 @@ class UnboundDim(Message):
     """An output is left out whose shape cannot be known.
 
     Example: `f(2.0)` of `def f(a: tl.f32, y: tl.out[tl.f32[n]]):`.
-    Fix: Pass an array for the output.
+    Fix: Pass an array for the output, or the extent by its name: `f(2.0, n=8)`.
     """
 
     code = "unbound-dim"
     raises = CallTypeError
     title = "the argument `{name}` was left out, and `{dim}` in its shape is known from no other"
-    help = "pass an array for `{name}`"
+    help = "pass an array for `{name}`, or the extent: `{dim}=8`"
 
     name: str
     dim: str
+
+
+class DimByName(Message):
+    """A call gives the value of a dim by name, and it is not an extent, or not that of the arrays.
+
+    Example: `resize(x, rows=-1)`.
+    Fix: Give an integer of at least 0, and none that contradicts the arrays.
+    """
+
+    code = "dim-by-name"
+    raises = CallValueError
+    title = "`{name}` cannot be {given}: {reason}"
+
+    name: str
+    given: str
+    reason: str
 
 
 class ArgumentLayout(Message):
