@@ -40,7 +40,7 @@ def f(x: tl.f32[n, m], at: tl.i32[n], byte: tl.u8[n], table: tl.f32[256], k: tl.
 )
 def test_an_access(access: str, expected: tuple[Proof, ...]) -> None:
     func = Normalize()(tl.parse(SOURCE.format(access)))
-    bounds = Bounds(Facts(func))
+    bounds = Bounds(Facts(func).space)
     name = access[: access.index("[")]
     load = next(each for each in walk(func) if isinstance(each, Load) and each.buffer.name == name)
     assert tuple(map(bounds.proof, load.indices, load.buffer.shape)) == expected
@@ -48,7 +48,7 @@ def test_an_access(access: str, expected: tuple[Proof, ...]) -> None:
 
 def test_the_lanes_of_a_vector_count() -> None:
     func = tl.parse(SOURCE.format("1").replace("y[i] = 1", "table[tl.ramp(i, 1, 4)] = table[tl.ramp(252, 1, 4)]"))
-    bounds = Bounds(Facts(func))
+    bounds = Bounds(Facts(func).space)
     load = next(each for each in walk(func) if isinstance(each, Load))
     store = func.body.stmts[0].body.stmts[0]  # type: ignore[attr-defined]
     assert bounds.proof(load.indices[0], load.buffer.shape[0]) is Proof.YES

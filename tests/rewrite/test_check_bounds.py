@@ -24,33 +24,105 @@ def test_what_a_loop_bounds_stays_as_it_is() -> None:
     )
 
 
-def test_a_test_around_an_access_does_not_count() -> None:
+def test_tests_around_an_access_count() -> None:
+    PASS.expect_unchanged(
+        """
+        for i in range(n):
+            if i < m and x[i, i] > 0:
+                y[i, i] = x[i, i + 1] if not (i + 1 >= m) else x[i, 0]
+        """
+    )
+
+
+def test_the_end_of_a_loop_counts_for_what_moves_with_it() -> None:
+    PASS.expect_unchanged(
+        """
+        for i0 in range(0, n, 4):
+            for i in range(i0, min(i0 + 4, n)):
+                for j in range(i, m):
+                    y[i, j] = x[i, j - i]
+        """
+    )
+
+
+def test_what_an_assert_says_counts_behind_it() -> None:
     PASS.expect(
         """
-        for i in range(n):
-            if i < m:
-                y[i, i] = x[i, i - i // 2]
+        if n == 3 and m == 2:
+            for j in range(m):
+                y[j + 0 * n, j] = 1
+        if n > 9 and x[0, 0] > 0:
+            y[m + 9, 0] = 1
+            assert m + 9 < n, "wide"
+            y[m + 9, 0] = 2
         """,
         """
-        for i in range(n):
-            if i < m:
-                y[i, tl.checked(i)] = x[i, tl.checked(i - i // 2)]
+        if n == 3 and m == 2:
+            for j in range(m):
+                y[j + 0 * n, j] = 1
+        if n > 9 and x[0, 0] > 0:
+            y[tl.checked(m + 9), 0] = 1
+            assert m + 9 < n, "wide"
+            y[m + 9, 0] = 2
         """,
     )
 
 
-def test_callees_are_checked_too_and_marks_stay_single() -> None:
+def test_the_author_may_leave_checks_out() -> None:
+    PASS.expect_unchanged(
+        """
+        with tl.unchecked():
+            for j in range(m):
+                y[j, j] = 1
+        """
+    )
+
+
+def test_a_view_that_may_reach_too_far_is_marked() -> None:
+    PASS.expect(
+        """
+        if n > 1:
+            a = tl.view(x, tl.f32[m], byte_offset=4 * m * (n - 1))
+            y[0, 0] = a[0]
+        if n != 0 and n != 1:
+            b = tl.view(x, tl.f32[m], byte_offset=4 * m)
+            y[0, 0] = b[0]
+        """,
+        """
+        if n > 1:
+            a = tl.view(x, tl.f32[m], byte_offset=4 * m * (n - 1))
+            y[0, 0] = a[0]
+        if n != 0 and n != 1:
+            b = tl.view(x, tl.f32[m], byte_offset=tl.checked(4 * m))
+            y[0, 0] = b[0]
+        """,
+    )
+
+
+def test_an_extent_that_is_read_from_memory_is_marked() -> None:
+    PASS.expect(
+        """
+        if m * m < n * n:
+            t = tl.alloc(tl.f32[1 + tl.i64(x[m, 0]) % 4])
+            t[0] = 1
+            y[0, 0] = t[0]
+        """,
+        """
+        if m * m < n * n:
+            t = tl.alloc(tl.f32[1 + tl.i64(x[tl.checked(m), 0]) % 4])
+            t[0] = 1
+            y[tl.checked(0), 0] = t[0]
+        """,
+    )
+
+
+def test_marks_stay_single() -> None:
     source = """
     n = tl.dim("n")
 
     @tl.kernel
     def first(x: tl.f32[n], k: tl.i64, y: tl.f32[1]):
         y[0] = x[k]
-
-    @tl.kernel
-    def f(x: tl.f32[n], y: tl.f32[1]):
-        tl.call(first, x, 0, y)
-        tl.call(first, x, n - 1, y)
     """
     once = CheckBounds()(tl.parse(dedent(source)))
     assert str(once).count("x[tl.checked(k)]") == 1

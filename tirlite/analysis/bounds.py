@@ -1,35 +1,77 @@
-"""Tells whether an index is proved to lie inside the extent of its axis always, or never."""
+"""Tells of an access whether it is proved to lie in its buffer, and what must hold on entry for it to do so."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from math import prod
+
 from tirlite.analysis.exactness import stays_exact
-from tirlite.analysis.facts import Facts
-from tirlite.ir import Expr
-from tirlite.sizes import Proof, Size, prove_le, prove_lt
-from tirlite.sizes.unknown import ends
+from tirlite.analysis.guarded import Access, Around
+from tirlite.analysis.index_space import IndexSpace
+from tirlite.ir import Buffer, Expr, View
+from tirlite.record import record
+from tirlite.sizes import Proof, Size, prove_le, prove_lt, substitute
+from tirlite.sizes.narrow import narrowed
+from tirlite.sizes.poly import Atom, varies
+from tirlite.sizes.unknown import ends, follows, forms_of, is_nonnegative, scales
+
+# So many facts about a place, one on top of another, go into a proof.
+_STEPS = 2
+
+
+@record(eq=False)
+class Goal:
+    """What must be 0 or more for an access to lie in bounds along one axis; of a view, for all of it to do so.
+
+    None where it is no size: where the arithmetic may wrap around, or an extent is not known.
+    """
+
+    axis: int
+    sizes: tuple[Size, ...] | None
 
 
 class Bounds:
-    """The indices of one function, each proof tried once.
+    """The indices of one function, each proof tried once."""
 
-    What a test around an access says of its indices does not count.
-    """
-
-    def __init__(self, facts: Facts) -> None:
-        self._space = facts.space
+    def __init__(self, space: IndexSpace) -> None:
+        self.space = space
         self._proofs: dict[tuple[Expr, Expr], Proof] = {}
+        self._known: dict[Around, tuple[dict[Atom, Size], list[Size]]] = {}
         self._between: dict[tuple[Size, Size, Size], Proof] = {}
 
     def proof(self, index: Expr, extent: Expr) -> Proof:
-        """YES: in bounds for all values, of a vector all lanes. NO: out of bounds for all. UNKNOWN: a check decides."""
+        """YES: in bounds for all values, of a vector all lanes. NO: out of bounds for all. UNKNOWN: neither is seen.
+
+        What a test around an access says of its indices does not count.
+        """
         key = (index, extent)
         if key not in self._proofs:
             self._proofs[key] = self._proved(index, extent)
         return self._proofs[key]
 
+    def open_goals(self, access: Access) -> Iterator[Goal]:
+        """What is not proved of an access, with all that is known where it stands."""
+        for goal in self._goals(access):
+            if goal.sizes is None or not all(self._holds(size, access.around) for size in goal.sizes):
+                yield goal
+
+    def demands(self, goal: Goal, access: Access) -> tuple[Size, ...] | None:
+        """Sizes without unknowns that make a goal true where all are 0 or more; None where none are found."""
+        if goal.sizes is None:
+            return None
+        open_sizes = [size for size in goal.sizes if not self._holds(size, access.around)]
+        found = [_greatest(_lower_ends(size, access.around.known)) for size in open_sizes]
+        return None if any(each is None for each in found) else tuple(each for each in found if each is not None)
+
+    def _holds(self, size: Size, around: Around) -> bool:
+        if around not in self._known:
+            self._known[around] = narrowed(around.known)
+        changes, facts = self._known[around]
+        return follows(substitute(size, changes) if changes else size, facts, _STEPS)
+
     def _proved(self, index: Expr, extent: Expr) -> Proof:
-        size = self._space.extents.size(extent)
-        low, high = ends(self._space.size(index, self._space.lane(index.dtype.lanes)))
+        size = self.space.extents.size(extent)
+        low, high = ends(self.space.size(index, self.space.lane(index.dtype.lanes)))
         if size is None or low is None or high is None or not stays_exact(low, high, size):
             return Proof.UNKNOWN
         between = (low, high, size)
@@ -37,9 +79,66 @@ class Bounds:
             self._between[between] = _between(*between)
         return self._between[between]
 
+    def _goals(self, access: Access) -> Iterator[Goal]:
+        node = access.node
+        if isinstance(node, View):
+            yield self._of_view(node)
+            return
+        for axis, (index, extent) in enumerate(zip(node.indices, node.buffer.shape, strict=True)):
+            if self.proof(index, extent) is not Proof.YES:
+                yield Goal(axis, self._of_index(index, extent))
+
+    def _of_index(self, index: Expr, extent: Expr) -> tuple[Size, ...] | None:
+        value = self.space.size(index, self.space.lane(index.dtype.lanes))
+        size = self._extent(extent)
+        exact = self.space.is_exact(value) or (size is not None and stays_exact(*ends(value), size))
+        return (value, size - 1 - value) if size is not None and exact else None
+
+    def _of_view(self, view: View) -> Goal:
+        offset = self.space.size(view.byte_offset)
+        own, whole = self._bytes(view.buffer), self._bytes(view.source)
+        if own is None or whole is None or not (self.space.is_exact(offset) or stays_exact(*ends(offset), whole[1])):
+            return Goal(0, None)
+        extents = [each for each in own[0] if not isinstance(each, int) or each < 0]
+        return Goal(0, (offset, whole[1] - offset - own[1], *extents))
+
+    def _extent(self, extent: Expr) -> Size | None:
+        known = self.space.extents.size(extent)
+        if known is not None:
+            return known
+        size = self.space.size(extent)
+        return size if self.space.is_exact(size) else None
+
+    def _bytes(self, buffer: Buffer) -> tuple[list[Size], Size] | None:
+        """The extents of a buffer and its bytes."""
+        extents = [self._extent(extent) for extent in buffer.shape]
+        known = [each for each in extents if each is not None]
+        return None if len(known) < len(extents) else (known, prod(known, start=buffer.dtype.bytes))
+
 
 def _between(low: Size, high: Size, extent: Size) -> Proof:
     if prove_le(0, low) is Proof.YES and prove_lt(high, extent) is Proof.YES:
         return Proof.YES
     is_outside = prove_lt(high, 0) is Proof.YES or prove_le(extent, low) is Proof.YES
     return Proof.NO if is_outside else Proof.UNKNOWN
+
+
+def _lower_ends(size: Size, known: Sequence[Size], steps: int = 1) -> Iterator[Size]:
+    """Sizes without unknowns that `size` never falls below."""
+    for form in forms_of(size):
+        low = ends(form)[0]
+        if low is not None and not varies(low):
+            yield low
+        if steps:
+            for fact in known:
+                for scale in scales(form, fact):
+                    yield from _lower_ends(form - scale * fact, known, steps - 1)
+
+
+def _greatest(sizes: Iterator[Size]) -> Size | None:
+    """One of some sizes that none of the others is proved to be above."""
+    best: Size | None = None
+    for size in sizes:
+        if best is None or (size != best and is_nonnegative(size - best)):
+            best = size
+    return best

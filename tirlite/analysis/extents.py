@@ -31,15 +31,19 @@ class Extents:
         self._bytes: dict[tuple[int, tuple[Size, ...]], Size] = {}
         self._func = func
         self.origin = Origin()
-        for var in func.dims:
-            # A shape is never negative; that a dim is positive is known only where its facts say so.
-            self._enter(var, var.dim or Scalar(var.name, min=0, origin=self.origin))
-        for param in func.params:
-            if isinstance(param, Var) and param.dtype == i64:
-                self._enter(param, param.dim or Scalar(param.name, i64.min, i64.max, origin=self.origin))
+        self._enter_all()
         for node in statements_of(func.body, Let):
             if (size := self.size(node.value)) is not None:
                 self.sizes[node.var] = size
+
+    def _enter_all(self) -> None:
+        """Enter what the caller gives."""
+        for var in self._func.dims:
+            # A shape is never negative; that a dim is positive is known only where its facts say so.
+            self._enter(var, var.dim or Scalar(var.name, min=0, origin=self.origin))
+        for param in self._func.params:
+            if isinstance(param, Var) and param.dtype == i64:
+                self._enter(param, param.dim or Scalar(param.name, i64.min, i64.max, origin=self.origin))
 
     def _enter(self, var: Var, dim: Dim) -> None:
         self.sizes[var] = dim + 0

@@ -8,12 +8,20 @@ from tirlite.analysis.definitions import Definition, Definitions, Loop
 from tirlite.analysis.exactness import is_exact_index, is_exact_size, stays_exact
 from tirlite.analysis.extents import Extents
 from tirlite.ir import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
     Add,
+    And,
     Binary,
     BitAnd,
     Broadcast,
     Call,
     Cast,
+    Compare,
     Expr,
     FloorDiv,
     FloorMod,
@@ -23,7 +31,9 @@ from tirlite.ir import (
     Min,
     Mul,
     Neg,
+    Not,
     Op,
+    Or,
     PrimFunc,
     Ramp,
     ShiftLeft,
@@ -49,6 +59,7 @@ from tirlite.sizes.unknown import (
     linear,
     quotient,
     remainder,
+    unknowns_in,
 )
 
 # A sum of more terms than this is taken as one unknown: no index that a proof can use is as long.
@@ -61,6 +72,8 @@ _MOST_LEVELS = 8
 _BITS = 62
 # So many operands of one extremum are told apart.
 _MOST_OPERANDS = 8
+# The comparison that holds where another one does not.
+FLIPPED: dict[type[Compare], type[Compare]] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
 
 
 class IndexSpace:
@@ -127,6 +140,30 @@ class IndexSpace:
             else:
                 yield top
         yield from stack
+
+    def told(self, condition: Expr, *, holds: bool = True) -> Iterator[Size]:
+        """Sizes that are 0 or more where a condition holds, or does not, and what it compares stays as it is."""
+        todo = [(condition, holds)]
+        while todo:
+            each, is_so = todo.pop()
+            if isinstance(each, Not):
+                todo.append((each.a, not is_so))
+            elif isinstance(each, And if is_so else Or):
+                todo += [(each.b, is_so), (each.a, is_so)]
+            elif isinstance(each, Compare) and each.a.dtype.is_integer and each.a.dtype.lanes == 1:
+                yield from self._compared(type(each) if is_so else FLIPPED[type(each)], each.a, each.b)
+
+    def _compared(self, kind: type[Compare], first: Expr, second: Expr) -> list[Size]:
+        a, b = self.size(first), self.size(second)
+        if not (self.is_exact(a) and self.is_exact(b)):
+            return []
+        if any(not unknown.steady for size in (a, b) for unknown in unknowns_in(size)):
+            return []
+        if kind is EQ:
+            return [b - a, a - b]
+        if kind is NE:
+            return [gap - 1 for gap in (a - b, b - a) if (low := ends(gap)[0]) is not None and is_nonnegative(low)]
+        return [(b - a if kind in (LT, LE) else a - b) - int(kind in (LT, GT))]
 
     def is_exact(self, value: Size) -> bool:
         """Whether the i64 arithmetic that gave the value cannot have wrapped around."""

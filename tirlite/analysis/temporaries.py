@@ -8,6 +8,7 @@ from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import is_plain, path_to
 from tirlite.ir import Load, Store
+from tirlite.ir.checked import is_checked
 from tirlite.ir.shape_loads import loads_in_shapes
 
 
@@ -15,7 +16,8 @@ def temporaries(facts: Facts) -> list[Allocation]:
     """The allocations that a pass may move and reshape.
 
     Not among them: what is volatile, has views, has its address handed on or an attribute about it, is touched by
-    threads or in an extern scope, or is loaded in the shape of another buffer; and what nothing touches.
+    threads or in an extern scope, or is loaded in the shape of another buffer; what nothing touches; and what is
+    accessed at an index that is to be checked, as that is one of the shape that is written.
     """
     if not facts.sequence.allocations:
         return []
@@ -36,6 +38,7 @@ def _is_plain_touch(touch: Touch, allocation: Allocation) -> bool:
     return (
         isinstance(touch.node, Load | Store)
         and touch.node.buffer is allocation.buffer
+        and not any(map(is_checked, touch.node.indices))
         and touch.kind is not AccessKind.OPAQUE
         and is_plain(touch.region, allocation.home)
     )

@@ -41,6 +41,7 @@ from tirlite.ir import (
     Var,
     run,
 )
+from tirlite.ir.checked import bare, is_checked
 from tirlite.record import record
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -97,6 +98,9 @@ def _value(expr: Expr, values: Environment) -> Steps[Array | None]:
         return None
     if isinstance(expr, IntImm):
         return constant(expr.value, expr.dtype.numpy.type)
+    if is_checked(expr):
+        found: Array | None = yield _value(bare(expr), values)
+        return found
     function = _FUNCTIONS.get(type(expr))
     if function is None and not isinstance(expr, Cast | Ramp | Broadcast):
         return None

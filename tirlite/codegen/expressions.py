@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from tirlite.codegen import memory
 from tirlite.codegen.arithmetic.operators import binary, compare, convert, to_index, unary
-from tirlite.codegen.faults import any_of, bare, is_checked, require_inside
+from tirlite.codegen.faults import any_of, require_inside
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import FALSE, TRUE, Value, constant, integer, is_half, register_type
 from tirlite.codegen.memory import Environment, Place
@@ -46,6 +46,7 @@ from tirlite.ir import (
     i64,
     run,
 )
+from tirlite.ir.checked import bare, is_checked
 
 _CHECKED: dict[type[Expr], str] = {Add: "sadd", Sub: "ssub", Mul: "smul"}
 
@@ -248,7 +249,9 @@ class Expressions:
         for axis, index in enumerate(indices):
             if type(index) is Call and index.op is Op.CHECKED:
                 axes.append(axis)
-                index = index.args[0]
+                value = self._leaf(index.args[0]) or (yield self.steps(index.args[0]))
+                given.append(settled(self.out, value))
+                continue
             given.append(self._leaf(index) or (yield self.steps(index)))
         values = [each if each.dtype is i64 else to_index(self.out, each) for each in given]
         if axes:
@@ -260,6 +263,7 @@ class Expressions:
         start = yield self.address(place, (*row, IntImm(i64, 0)))
         index = bare(last)
         given = self._leaf(index) or (yield self.steps(index))
+        given = settled(self.out, given) if is_checked(last) else given
         vector = to_index(self.out, given)
         if is_checked(last):
             require_inside(self.out, place, [len(row)], [vector], [given])
@@ -279,6 +283,11 @@ class Expressions:
     def let(self, expr: LetExpr) -> Steps[Value]:
         self.environment.variables[expr.var] = self._leaf(expr.value) or (yield self.steps(expr.value))
         return self._leaf(expr.body) or (yield self.steps(expr.body))
+
+
+def settled(out: FunctionText, index: Value) -> Value:
+    """An index to be checked: to LLVM, memory that was never written may hold another number at each look."""
+    return index if index.number is not None else out.unary("freeze", index)
 
 
 def is_unit_ramp(index: Expr) -> bool:

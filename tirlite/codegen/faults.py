@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 from collections.abc import Sequence
 
 from tirlite.codegen.memory import Place
-from tirlite.ir import Call, Expr, IntImm, Op, Var, walk
 from tirlite.target.convention import GIVE, TAKE
 
 
@@ -210,18 +209,28 @@ def any_of(out: FunctionText, flags: list[Value]) -> Value:
     return result
 
 
-def is_checked(index: object) -> bool:
-    return type(index) is Call and index.op is Op.CHECKED
+def require_view(out: FunctionText, buffer: Buffer, source: Place, offset: Value, extents: list[Value]) -> Value:
+    """The bytes of a view. Stops where an extent is negative, and where it reaches beyond its source."""
+    from tirlite.codegen.reports import ExtentReport, ViewReport
 
-
-def has_check(index: Expr) -> bool:
-    """Whether an index, or one inside of it, is marked."""
-    return type(index) is not Var and type(index) is not IntImm and any(map(is_checked, walk(index)))
-
-
-def bare(index: Expr) -> Expr:
-    """An index without its mark."""
-    return index.args[0] if type(index) is Call and index.op is Op.CHECKED else index
+    assert isinstance(out, KernelFunction)
+    span, whole = out.module.span, source.extents
+    flags = [out.compare("icmp slt", each, integer(0)) for each in extents if each.number is None or each.number < 0]
+    if flags:
+        out.stop_if(any_of(out, flags), ExtentReport(span, buffer), lambda: extents)
+    size, bad = checked_bytes(out, buffer, extents)
+    available = integer(source.buffer.dtype.bytes)
+    for extent in whole:
+        available = out.product(available, extent)
+    last = out.op("add", offset, size)
+    beyond = [
+        out.compare("icmp slt", offset, integer(0)),
+        out.compare("icmp ugt", offset, available),
+        out.compare("icmp ugt", last, available),
+    ]
+    report = ViewReport(span, buffer, source.buffer)
+    out.stop_if(any_of(out, [bad, *beyond]), report, lambda: [offset, *extents, *whole])
+    return size
 
 
 def require_inside(

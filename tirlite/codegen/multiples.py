@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tirlite.ir import Add, Expr, IntImm, Mul, Sub, Var
+from tirlite.ir.checked import bare, is_checked
 
 _LARGEST = 1 << 12
 _BUDGET = 64
@@ -19,6 +20,8 @@ def largest_divisor(expr: Expr) -> int:
             return 1
         if isinstance(node, (Add, Sub)):
             stack += [node.a, node.b]
+        elif is_checked(node):
+            stack.append(bare(node))
         else:
             divisor = min(divisor, _of_product(node))
     return divisor

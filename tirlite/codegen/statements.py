@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tirlite.codegen import memory
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.expressions import Expressions
-from tirlite.codegen.faults import KernelFunction, any_of, as_bits, bare, has_check, is_checked
+from tirlite.codegen.faults import KernelFunction, any_of, as_bits, require_view
 from tirlite.codegen.kernel_calls import Calls, Version, dim_parameters
 from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.memory import Place, alignment_of
@@ -47,6 +47,7 @@ from tirlite.ir import (
     statements_of,
     walk,
 )
+from tirlite.ir.checked import bare, has_check, is_checked
 
 if TYPE_CHECKING:
     from tirlite.codegen.workspace_layout import WorkerPart
@@ -226,9 +227,11 @@ class Statements:
 
     def view(self, stmt: View) -> None:
         source = self.environment.places[stmt.source]
-        offset = self.values.value(stmt.byte_offset)
-        pointer = source.pointer if offset.number == 0 else self.out.move(source.pointer, offset)
         extents = [self.values.value(extent) for extent in stmt.buffer.shape]
+        offset = self.values.value(stmt.byte_offset)
+        if is_checked(stmt.byte_offset):
+            require_view(self.out, stmt.buffer, source, offset, extents)
+        pointer = source.pointer if offset.number == 0 else self.out.move(source.pointer, offset)
         from tirlite.codegen.multiples import largest_divisor
 
         align = gcd(source.align, self.aliases.alignment(stmt) or largest_divisor(stmt.byte_offset))

@@ -5,6 +5,7 @@ Each stage loads what it needs itself: a program may define many kernels and com
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -38,9 +39,11 @@ class Version:
     `stages` are the seconds of those that have run, in order, and `note` says where LLVM was held back.
     """
 
-    def __init__(self, func: PrimFunc, options: Options) -> None:
+    def __init__(self, func: PrimFunc, options: Options, *, in_order: bool = False) -> None:
+        """With `in_order` all loops run as they are written, in one thread."""
         self.func = func
         self.options = options
+        self.in_order = in_order
         self.stages: list[tuple[str, float]] = []
         self.note = ""
         self._rewritten: Rewritten | None = None
@@ -60,7 +63,9 @@ class Version:
         from tirlite.rewrite.pipelines import pipeline
 
         steps: list[Step] = []
-        func = run_pipeline(self.func, pipeline(self.options), (steps.append, *self.options.observers))
+        func = run_pipeline(
+            self.func, pipeline(self.options, in_order=self.in_order), (steps.append, *self.options.observers)
+        )
         self.stages += [(step.name, step.seconds) for step in steps]
         return Rewritten(func, next((step.plan for step in reversed(steps) if step.plan is not None), None))
 
@@ -92,7 +97,8 @@ class Version:
         func = self.rewritten.func
         start = perf_counter()
         with collection_paused():
-            lowered = lower(func, self.options.target.workers, debug=self.options.debug)
+            workers = 1 if self.in_order else self.options.target.workers
+            lowered = lower(func, workers, debug=self.options.debug)
         self.stages.append(("codegen", perf_counter() - start))
         return lowered
 
@@ -110,9 +116,9 @@ class Version:
         """How many calls found a plan for their shape, and how many had to make one."""
         return (0, 0) if self._executable is None else self._executable.plans_kept
 
-    def run(self, binding: Binding) -> None:
+    def run(self, binding: Binding) -> bool:
         """Runs a checked call, see `Executable.run`."""
-        self.executable.run(binding, self)
+        return self.executable.run(binding, self)
 
     def message(self, fault: int) -> Message:
         """What a fault of this number, which the code has returned, is about."""
@@ -125,7 +131,7 @@ class Version:
 
         signature = signature_of(self.func)
         start = perf_counter()
-        key = content_key(self.func, self.options) if folder() is not None else None
+        key = content_key(self.func, self.options, in_order=self.in_order) if folder() is not None else None
         found = find_artifact(key) if key is not None else None
         if found is not None:
             self.stages.append(("cache", perf_counter() - start))
@@ -207,3 +213,20 @@ def _is_repeatable(plan: Plan | ByShape | None) -> bool:
     from tirlite.plan import Plan
 
     return not isinstance(plan, Plan) or plan.deterministic
+
+
+def version_of(func: PrimFunc, options: Options, *, is_empty: bool, in_order: bool) -> Version:
+    """Another version than the usual one, which nobody observes.
+
+    With `is_empty` dims may be 0 that are declared to be at least 1; with `in_order` loops run as they are written,
+    each access checked that is not proved. What takes storage away may need loops in another order, so no capacity
+    holds then.
+    """
+    options = replace(options, observers=())
+    if in_order:
+        options = replace(options, capacity=None)
+    if is_empty:
+        from tirlite.rewrite.weaken import allowing_zero
+
+        func = allowing_zero(func)
+    return Version(func, options, in_order=in_order)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tirlite.diag import TirliteError, boundary
 from tirlite.diag.argument import demand_kind
-from tirlite.driver.build import Version
+from tirlite.driver.build import Version, version_of
 from tirlite.gate import GATE
+from tirlite.ir.checked import asks_for_order
 from tirlite.ir.demand import demand_prim_func
 from tirlite.record import parts_of
 from tirlite.runtime import Binder, signature_of
@@ -63,6 +63,9 @@ class Kernel:
     is made without it. Any other fact of a dim that a call breaks is refused. Kernels may be called from several
     threads at a time, and let other Python threads run.
 
+    No access leaves its array: what is not proved is checked, see docs/safety.md. Where conditions on dims and numbers
+    decide that, a call that breaks them is run by a version in which loops go in order, with checks.
+
     Raises CallTypeError and CallValueError for arguments that do not fit, KernelAssertionError for an assert that does
     not hold, KernelError at the first call for what cannot be compiled.
     """
@@ -98,7 +101,7 @@ class Kernel:
         self.fixed = fixed
         self._binder = Binder(signature_of(func), fixed)
         self._version = Version(func, options)
-        self._empty: Version | None = None
+        self._others: dict[tuple[bool, bool], Version] = {}
         self._calls = 0
         self._quick: QuickCall | None = None
 
@@ -108,12 +111,14 @@ class Kernel:
             if fault is None:
                 return None
             if type(fault) is int:
-                with boundary:
-                    raise self._version.message(fault).error()
+                message = self._version.message(fault)
+                if not asks_for_order(message):
+                    with boundary:
+                        raise message.error()
         try:
             binding = self._binder.bind(args, named)
-            version = self._version_for_empty() if binding.is_empty else self._version
-            version.run(binding)
+            if not self._in_form(binding.is_empty, False).run(binding):
+                self._in_form(binding.is_empty, True).run(binding)
         except TirliteError:
             # A boundary around the whole would cost each call that goes well a good part of its time.
             with boundary:
@@ -175,13 +180,12 @@ class Kernel:
 
         with boundary:
             signature = self._binder.signature
-            version = self._version_for_empty() if is_empty_at(signature, sizes) else self._version
-            return plan_at(signature, version.plan, sizes)
+            return plan_at(signature, self._in_form(is_empty_at(signature, sizes), False).plan, sizes)
 
     @property
     def plans_made(self) -> tuple[int, int]:
         """With strategy `per_shape`: how many calls found a plan for their shape, and how many had to make one."""
-        versions = [self._version] if self._empty is None else [self._version, self._empty]
+        versions = [self._version, *self._others.values()]
         return sum(each.plans_kept[0] for each in versions), sum(each.plans_kept[1] for each in versions)
 
     @property
@@ -277,14 +281,19 @@ class Kernel:
 
         return "tirlite", content_of(self.ir, self.options, self.fixed)
 
-    def _version_for_empty(self) -> Version:
-        if self._empty is None:
-            with GATE.inside(self):
-                if self._empty is None:
-                    from tirlite.rewrite.weaken import allowing_zero
+    def _in_form(self, is_empty: bool, in_order: bool) -> Version:
+        """The version for arrays that may be empty, or the one whose loops run in order, or that which is both.
 
-                    self._empty = Version(allowing_zero(self.ir), replace(self.options, observers=()))
-        return self._empty
+        All but the usual one are made when they are first needed.
+        """
+        if not is_empty and not in_order:
+            return self._version
+        form = is_empty, in_order
+        if form not in self._others:
+            with GATE.inside(self):
+                if form not in self._others:
+                    self._others[form] = version_of(self.ir, self.options, is_empty=is_empty, in_order=in_order)
+        return self._others[form]
 
     def __repr__(self) -> str:
         return f"<Kernel {self._binder.signature.text}>"

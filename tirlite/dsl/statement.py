@@ -290,7 +290,7 @@ class Statements:
 
     def with_(self, stmt: ast.With) -> Steps[None]:
         item = stmt.items[0]
-        is_attribute = self.expressions.calls_one_of(("attr", "allow"), item.context_expr)
+        is_attribute = self.expressions.calls_one_of(("attr", "allow", "unchecked"), item.context_expr)
         if len(stmt.items) > 1 or item.optional_vars is not None or not is_attribute:
             raise refusal(stmt, self._span(item.context_expr))
         attribute = self._attempt(lambda: self._attribute(self.expressions.word_call(item.context_expr)))
@@ -309,6 +309,9 @@ class Statements:
 
         if site is not None and site.word.name == "allow":
             return AttrKey.ALLOW, None, permissions(site)
+        if site is not None and site.word.name == "unchecked":
+            site.count(0, 0, "nothing")
+            return AttrKey.UNCHECKED, None, None
         bound = thread_attribute(site)
         if bound is None:
             return attribute_of(site)

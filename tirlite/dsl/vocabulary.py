@@ -67,7 +67,19 @@ class Grant(Word):
 
 LOOPS: Mapping[str, ForKind] = {kind.value.removeprefix("tl."): kind for kind in ForKind}
 DECLARATIONS = ("alloc", "view")
-_FORMS = ("attr", "allow", "static", "let", "select", "if_then_else", "ramp", "broadcast", "truncdiv", "truncmod")
+_FORMS = (
+    "attr",
+    "allow",
+    "unchecked",
+    "static",
+    "let",
+    "select",
+    "if_then_else",
+    "ramp",
+    "broadcast",
+    "truncdiv",
+    "truncmod",
+)
 _PAIRS = ("argmax", "argmin")
 _CALLS = ("call", "checked", "address_of", "access_ptr", "call_extern", "barrier")
 _HEADER = ("dim", "dims", "out", "buffer", "kernel", "inline")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tirlite.diag import Message
+from tirlite.ir.checked import bare, has_check, unchecked
 from tirlite.ir.dtype import DType, f32, rounded
 from tirlite.ir.expr import (
     And,
@@ -54,12 +55,17 @@ def shown(stmt: Assert) -> Shown:
     found: dict[str, Expr] = {}
     for operand in _compared(stmt.condition):
         if isinstance(operand, Load):
-            found.setdefault(text(operand), operand)
-            found.update((text(index), index) for index in operand.indices if isinstance(index, Var))
+            found.setdefault(_label(operand), operand)
+            found.update((text(index), index) for index in map(bare, operand.indices) if isinstance(index, Var))
         elif _is_plain(operand):
-            found.setdefault(text(operand), operand)
+            found.setdefault(_label(operand), operand)
     kept = dict(list(found.items())[:MOST_SHOWN])
     return Shown((*stmt.values, *kept.values()), tuple(kept))
+
+
+def _label(operand: Expr) -> str:
+    """The text of an operand as its author wrote it."""
+    return text(unchecked(operand) if has_check(operand) else operand)
 
 
 def _compared(condition: Expr) -> list[Expr]:

@@ -188,6 +188,9 @@ class StatementPrinter:
             granted = [quoted(each.value) for each in stmt.value if isinstance(each, Permission)]
             self._line(level, f"with tl.allow({', '.join(granted)}):")
             return self._body(stmt.body.stmts, level + 1)
+        if stmt.key is AttrKey.UNCHECKED:
+            self._line(level, "with tl.unchecked():")
+            return self._body(stmt.body.stmts, level + 1)
         args = [self.names.of(stmt.buffer)] if stmt.buffer is not None else []
         args.append(quoted(stmt.key.value))
         if stmt.value is not None:

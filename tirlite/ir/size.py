@@ -32,7 +32,7 @@ from tirlite.sizes.poly import Atom, Quotient, Remainder, Terms, inside_out, is_
 Combination: TypeAlias = tuple[type[Expr], Size, Size]
 
 
-def expr_of(size: Size, variables: Mapping[Dim, Var]) -> Expr:
+def expr_of(size: Size, variables: Mapping[Dim, Expr]) -> Expr:
     """The i64 expression with the value of `size`, where `variables` stand for its dims."""
     if isinstance(size, int):
         return const(size, i64)

@@ -184,6 +184,7 @@ class AttrKey(Enum):
     PRAGMA = "pragma"
     DISJOINT = "disjoint"
     ALLOW = "allow"
+    UNCHECKED = "unchecked"
 
 
 class Permission(Enum):
@@ -215,6 +216,7 @@ PAYLOADS: dict[AttrKey, tuple[bool, type]] = {
     AttrKey.PRAGMA: (False, str),
     AttrKey.DISJOINT: (True, tuple),
     AttrKey.ALLOW: (False, tuple),
+    AttrKey.UNCHECKED: (False, type(None)),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tirlite.analysis.facts import Facts
 from tirlite.ir import AttrStmt, For, ForKind, IfThenElse, PrimFunc, SeqStmt, Stmt, While
+from tirlite.ir.checked import has_check
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import FactsPass
@@ -57,7 +58,7 @@ def _outermost(body: SeqStmt) -> list[For]:
         elif isinstance(stmt, AttrStmt | While):
             stack.append(stmt.body)
         elif isinstance(stmt, For) and stmt.kind is ForKind.REDUCE:
-            found.append(stmt)
+            found += () if has_check(stmt) else (stmt,)
         elif isinstance(stmt, For) and stmt.kind is ForKind.SERIAL:
             stack.append(stmt.body)
     return found

@@ -1,60 +1,134 @@
-"""Adds to a function a check of each index that is not proved to lie in its axis."""
+"""Adds to a function a check of each access that is not proved to lie in its buffer."""
 
 from __future__ import annotations
 
-from operator import is_
-from typing import TypeGuard, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
+from typing import TypeVar
 
-from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.facts import Facts
-from tirlite.ir import Call, Expr, Function, KernelCall, Load, Op, PrimFunc, Store, rewrite
-from tirlite.ir.callees import closure_of
+from tirlite.analysis.safety import ORDINARY, Demand, Judged, Safety, Verdict, safety_of
+from tirlite.ir import (
+    GT,
+    LE,
+    And,
+    Assert,
+    Buffer,
+    BufferRef,
+    Call,
+    Expr,
+    Load,
+    Node,
+    Op,
+    Or,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Store,
+    Substitution,
+    Var,
+    View,
+    const,
+    i64,
+    rewrite,
+)
+from tirlite.ir.checked import ELSE_IN_ORDER, bare, checked, is_checked
+from tirlite.ir.stmt import AttrStmt
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
-from tirlite.sizes import Proof
+from tirlite.sizes import Size
+from tirlite.sizes.poly import of_terms, terms_of
 
-Access = TypeVar("Access", Load, Store)
+N = TypeVar("N", bound=Node)
 
 
 @record
 class CheckBounds(FactsPass):
-    """Marks indices with `tl.checked`, also in what the function calls: compiled code stops there with the fault that
-    the interpreter would tell.
+    """Marks with `tl.checked` what is not proved: indices, and the byte offsets of views, which must lie in their
+    sources. Compiled code stops there with the fault that the interpreter would tell.
 
-    Runs behind everything that moves accesses, as a check stays with its access. For functions in normal form.
+    What the tests around an access say counts. Nothing is marked under `tl.unchecked`, nor in what the function calls.
+    With `at_entry` no mark is put where conditions on dims and scalar parameters decide: an assert at the top says
+    these, and a call that breaks it is for a function without `at_entry`. For functions in normal form.
     """
 
+    at_entry: bool = False
     name: str = "check-bounds"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        checked: dict[Function, PrimFunc] = {}
-        for func in closure_of(facts.func):
-            checked[func] = _checked(facts.of(func), checked)
-        return checked[facts.func]
+        safety = safety_of(facts, at_entry=self.at_entry)
+        func = _marked(facts.func, safety.judged)
+        if not safety.demands and not safety.scalars:
+            return func
+        condition = reduce(And, [*_ordinary(safety.scalars), *(_met(each, safety) for each in safety.demands)])
+        return func.replaced(body=SeqStmt((Assert(condition, ELSE_IN_ORDER), *func.body.stmts), span=func.body.span))
 
 
-def _checked(facts: Facts, known: dict[Function, PrimFunc]) -> PrimFunc:
-    bounds = Bounds(facts)
-
-    def index(given: Expr, extent: Expr) -> Expr:
-        is_safe = _is_checked(given) or bounds.proof(given, extent) is Proof.YES
-        return given if is_safe else Call(given.dtype, Op.CHECKED, (given,))
-
-    def access(node: Access) -> Access:
-        indices = tuple(map(index, node.indices, node.buffer.shape))
-        return node if all(map(is_, indices, node.indices)) else node.replaced(indices=indices)
-
-    def kernel_call(node: KernelCall) -> KernelCall:
-        callee = known[node.callee]
-        return node if callee is node.callee else node.replaced(callee=callee)
-
-    result = rewrite(facts.func, {Load: access, Store: access, Call: _address, KernelCall: kernel_call})
-    assert isinstance(result, PrimFunc)
-    return result
+def _ordinary(scalars: Iterable[Var]) -> Iterator[Expr]:
+    for each in scalars:
+        yield And(LE(const(-ORDINARY, i64), each), LE(each, const(ORDINARY, i64)))
 
 
-def _is_checked(index: Expr) -> TypeGuard[Call]:
-    return isinstance(index, Call) and index.op is Op.CHECKED
+def _met(demand: Demand, safety: Safety) -> Expr:
+    """That a demand is met, or that nothing asks for it."""
+    sizes: list[Expr] = [LE(*_sides(size, safety)) for size in demand.sizes]
+    unless: list[Expr] = [GT(*_sides(size, safety)) for size in demand.reached]
+    return reduce(Or, unless, reduce(And, sizes))
+
+
+def _sides(size: Size, safety: Safety) -> tuple[Expr, Expr]:
+    """Two sums, of which the second one is no less where a size is 0 or more."""
+    less = {product: -factor for product, factor in terms_of(size).items() if factor < 0}
+    more = {product: factor for product, factor in terms_of(size).items() if factor > 0}
+    return safety.expr(of_terms(less)), safety.expr(of_terms(more))
+
+
+def _marked(func: PrimFunc, judged: Iterable[Judged]) -> PrimFunc:
+    """`func` with a mark on all that is to be checked where it stands."""
+    axes: dict[Node, set[int]] = {}
+    for each in judged:
+        if each.verdict is Verdict.CHECKED and not _is_marked(each):
+            axes.setdefault(each.access.node, set()).add(each.axis)
+    return _Marks(axes).applied(func) if axes else func
+
+
+def _is_marked(judged: Judged) -> bool:
+    node = judged.access.node
+    return is_checked(node.byte_offset if isinstance(node, View) else node.indices[judged.axis])
+
+
+class _Marks(Substitution):
+    """Puts marks on some axes of accesses, also in the extents of buffers."""
+
+    def __init__(self, axes: Mapping[Node, set[int]]) -> None:
+        super().__init__({}, {})
+        self._axes = axes
+        self._met: list[Node] = []  # for each access on the way down, what it was
+
+    def applied(self, root: N) -> N:
+        note = self._met.append
+        result = rewrite(root, {**self.rules(), Call: _address}, enter={Load: note, Store: note, View: note})
+        assert isinstance(result, type(root))
+        return result
+
+    def shape(self, buffer: Buffer) -> tuple[Expr, ...]:
+        return tuple(map(self.applied, buffer.shape))
+
+    def use(self, node: Load | Store | BufferRef | AttrStmt) -> Node:
+        if not isinstance(node, Load | Store):
+            return super().use(node)
+        axes = self._axes.get(self._met.pop(), ())
+        used = super().use(node)
+        assert isinstance(used, Load | Store)
+        if not axes:
+            return used
+        return used.replaced(indices=tuple(checked(i) if axis in axes else i for axis, i in enumerate(used.indices)))
+
+    def view(self, node: View) -> Stmt:
+        is_open = self._met.pop() in self._axes
+        view = super().view(node)
+        assert isinstance(view, View)
+        return view.replaced(byte_offset=checked(view.byte_offset)) if is_open else view
 
 
 def _address(node: Call) -> Call:
@@ -62,5 +136,5 @@ def _address(node: Call) -> Call:
     element = node.args[0] if node.op is Op.ADDRESS_OF else None
     if not isinstance(element, Load):
         return node
-    bare = tuple(index.args[0] if _is_checked(index) else index for index in element.indices)
-    return node.replaced(args=(element.replaced(indices=bare),))
+    indices = tuple(map(bare, element.indices))
+    return node if indices == element.indices else node.replaced(args=(element.replaced(indices=indices),))

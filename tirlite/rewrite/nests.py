@@ -26,6 +26,7 @@ from tirlite.ir import (
     statements_of,
     walk,
 )
+from tirlite.ir.checked import has_check
 from tirlite.rewrite.by_vectors import MOST_LANES, ByVectors
 from tirlite.rewrite.jam import Jam
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
@@ -73,7 +74,7 @@ def _as_vectors(loop: For) -> tuple[Stmt, ...] | None:
 
 def _may_pay(loop: For) -> bool:
     """Whether vectors may serve a loop more than LLVM does by itself: it does not look around loops."""
-    return loop.kind in _PLAIN and loop.step == 1 and has_much_to_do(loop)
+    return loop.kind in _PLAIN and loop.step == 1 and has_much_to_do(loop) and not has_check(loop)
 
 
 def _chain(loop: For) -> list[For]:

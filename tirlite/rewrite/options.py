@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         match_range: int | None
         capacity: int | None
         debug: bool
+        unchecked: bool
         target: Target
         budget: int | None
         time_limit: float | None
@@ -143,12 +144,14 @@ class StorageOptions:
 class Options(StorageOptions):
     """How a kernel is compiled: how its storage is planned, and what else is done with it.
 
-    With `debug` the code checks itself as it runs, see docs/debugging.md. `passes` run before storage is planned, as in
+    With `debug` the code checks itself as it runs, see docs/debugging.md. With `unchecked` it does not even make sure
+    that it stays in its arrays, see docs/safety.md. `passes` run before storage is planned, as in
     `tl.compile(f, passes=tl.passes.CONTRACTION)`. Each of `observers` is called with every pass's `Step`.
     Raises PlanError for an unknown strategy, and a match range without `share`.
     """
 
     debug: bool = field(default=False, kw_only=True)
+    unchecked: bool = field(default=False, kw_only=True)
     observers: tuple[Observer, ...] = field(default=(), kw_only=True)
     passes: tuple[Pass, ...] = field(default=(), kw_only=True)
 

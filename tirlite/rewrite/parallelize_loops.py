@@ -20,6 +20,7 @@ from tirlite.ir import (
     Store,
     statements,
 )
+from tirlite.ir.checked import has_check
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
@@ -79,7 +80,9 @@ def _outermost(body: SeqStmt, facts: Facts) -> set[For]:
 def _is_independent(loop: For, facts: Facts) -> bool:
     inside = [*statements(loop.body)]
     is_worth_it = has_much_to_do(loop) and any(isinstance(stmt, Store) for stmt in inside)
-    return is_worth_it and all(map(_may_run_beside, inside)) and facts.is_independent(loop)
+    # The stores before a fault are those that the loop makes in order.
+    may_move = is_worth_it and all(map(_may_run_beside, inside)) and not has_check(loop)
+    return may_move and facts.is_independent(loop)
 
 
 def _may_run_beside(stmt: Stmt) -> bool:

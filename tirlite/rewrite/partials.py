@@ -32,6 +32,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.arg_extremum import comes_first
+from tirlite.ir.checked import has_check
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
 
 # The partial results of one sum fill four vectors of 512 bits, or more that are narrower, on every machine alike: the
@@ -140,7 +141,7 @@ def split(loop: For, facts: Facts) -> Stmt | tuple[Stmt, ...]:
     if loop.kind is not ForKind.REDUCE:
         return loop
     serial = loop.replaced(kind=ForKind.SERIAL)
-    if loop.step != 1 or not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
+    if loop.step != 1 or has_check(loop) or not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
         return serial
     updates = updates_in(loop, facts)
     if not isinstance(updates, tuple) or not updates or any(_moves(update, loop) for update in updates):

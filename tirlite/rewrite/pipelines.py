@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tirlite.rewrite.block_reductions import BlockReductions
+from tirlite.rewrite.check_bounds import CheckBounds
 from tirlite.rewrite.check_races import CheckRaces
 from tirlite.rewrite.check_reductions import CheckReductions
 from tirlite.rewrite.lower_callees import LowerCallees
@@ -31,28 +32,38 @@ def default_pipeline(strategy: str | Strategy = "auto", **choices: Unpack[Beside
     return pipeline(Options.of({**choices, "strategy": strategy}))
 
 
-def pipeline(options: Options) -> tuple[Pass, ...]:
+def pipeline(options: Options, *, in_order: bool = False) -> tuple[Pass, ...]:
     """The passes of a compilation. The options' own run before storage is planned, on what the function calls too.
 
-    With `debug`, buffers keep the axes that errors name them by, and indices are checked. The outermost function plans
-    the scratch of all that it calls, so the capacity is for that one alone.
+    With `debug`, buffers keep the axes that errors name them by, and indices are checked last. Else they are checked
+    before anything moves; with `in_order` loops stay as they are written, so that faults come in that order. The
+    outermost function plans the scratch of all that it calls, so the capacity is for that one alone.
     """
+    first, last = _checks(options)
     prepare: tuple[Pass, ...] = (
-        Normalize(),
         InjectVirtualThreads(),
         SplitThreads(windows=options.debug),
         CheckRaces(),
         CheckReductions(),
-        *options.passes,
+        *(() if in_order else options.passes),
     )
-    regroup = (BlockReductions(serial=options.debug), SplitReductions(), UsePermissions())
+    split = () if in_order else (BlockReductions(serial=options.debug), SplitReductions())
+    regroup = (*split, UsePermissions())
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
     within = "auto" if options.strategy == "per_shape" else options.strategy
-    callees = LowerCallees((*prepare, *regroup, StorageRewrite.of(options, strategy=within, capacity=None)))
     storage = StorageRewrite.of(options)
-    if options.debug:
-        from tirlite.rewrite.check_bounds import CheckBounds
-
-        return (*prepare, *regroup, callees, storage, CheckBounds())
+    of_callees = StorageRewrite.of(options, strategy=within, capacity=None)
+    callees = LowerCallees((Normalize(), *first, *prepare, *regroup, of_callees, *last))
+    if options.debug or in_order:
+        return (Normalize(), *first, *prepare, *regroup, callees, storage, *last)
     # Callees may be given one array twice, in place. Debug code tells the fault that comes first in written order.
-    return (*prepare, ParallelizeLoops(), VectorizeLoops(), *regroup, callees, storage)
+    chosen = (CheckBounds(at_entry=True),) if first else ()
+    schedule = (ParallelizeLoops(), VectorizeLoops())
+    return (Normalize(), *chosen, *prepare, *schedule, *regroup, callees, storage)
+
+
+def _checks(options: Options) -> tuple[tuple[Pass, ...], tuple[Pass, ...]]:
+    """What checks accesses before anything moves, and with `debug` in its place when all is done."""
+    if options.debug:
+        return (), (CheckBounds(),)
+    return (() if options.unchecked else (CheckBounds(),)), ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from tirlite.ir.checked import asks_for_order
 from tirlite.target.convention import FORK_JOIN
 
 if TYPE_CHECKING:
@@ -65,8 +66,11 @@ class Executable:
 
         return quick_call(self._signature, self._library.address(self._artifact.entry))
 
-    def run(self, binding: Binding, made: Made) -> None:
-        """Raises the error of an assert that does not hold, and CallValueError where the temporaries have no room."""
+    def run(self, binding: Binding, made: Made) -> bool:
+        """False where the call is for the version that runs in order, and nothing has been done.
+
+        Raises the error of what stopped the kernel, and CallValueError where the temporaries have no room.
+        """
         operands = binding.operands
         # Named, so that it outlives the call.
         planned = self._plans.of(binding) if self._plans is not None else None
@@ -77,8 +81,12 @@ class Executable:
             fault = self._kernel(*operands)
         else:
             fault = self._run_with_workspace(binding, operands, made)
-        if fault:
-            raise self.message(fault, made).error()
+        if not fault:
+            return True
+        message = self.message(fault, made)
+        if asks_for_order(message):
+            return False
+        raise message.error()
 
     def message(self, fault: int, made: Made) -> Message:
         """What a fault of this number, which the kernel has returned, is about."""

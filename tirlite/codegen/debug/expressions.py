@@ -15,7 +15,7 @@ from tirlite.codegen.debug import shadows
 from tirlite.codegen.debug.poison import Checks, Mark, Read, chosen, filled, joined, settled, spread_mark
 from tirlite.codegen.debug.shadows import ShadowEnvironment, Window
 from tirlite.codegen.expressions import Expressions, is_unit_ramp, ramp
-from tirlite.codegen.faults import bare, is_checked, require_inside
+from tirlite.codegen.faults import require_inside
 from tirlite.codegen.llvm.values import FALSE, TRUE, Value, flags_of, integer, zero
 from tirlite.codegen.memory import Place
 from tirlite.ir import (
@@ -46,6 +46,7 @@ from tirlite.ir import (
     bool_,
     i64,
 )
+from tirlite.ir.checked import bare, is_checked
 from tirlite.ir.traps import SHIFTS
 
 _TRAPPING = (*SHIFTS, FloorDiv, FloorMod, TruncDiv, TruncMod)

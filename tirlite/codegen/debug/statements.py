@@ -18,13 +18,13 @@ from tirlite.codegen.debug.expressions import CheckedExpressions
 from tirlite.codegen.debug.poison import Checks, Mark, Read, settled
 from tirlite.codegen.debug.shadows import ShadowEnvironment, Shadows, Window
 from tirlite.codegen.expressions import Expressions, is_unit_ramp
-from tirlite.codegen.faults import KernelFunction, any_of, as_bits, bare, checked_bytes
+from tirlite.codegen.faults import KernelFunction, any_of, as_bits, checked_bytes, require_view
 from tirlite.codegen.kernel_calls import Calls, Version
 from tirlite.codegen.llvm.values import NULL, Value, constant, integer
 from tirlite.codegen.memory import Place
 from tirlite.codegen.multiples import largest_divisor
 from tirlite.codegen.pieces import Weights
-from tirlite.codegen.reports import AssertReport, ExtentReport, MemoryReport, ViewReport
+from tirlite.codegen.reports import AssertReport, ExtentReport, MemoryReport
 from tirlite.codegen.statements import RULES as PLAIN
 from tirlite.codegen.statements import Rule, Statements
 from tirlite.codegen.storage import Home, Storage, padded_bytes
@@ -49,6 +49,7 @@ from tirlite.ir import (
     shown,
     walk,
 )
+from tirlite.ir.checked import bare
 from tirlite.record import record
 
 
@@ -235,24 +236,10 @@ class CheckedStatements(Statements):
 
     def view(self, stmt: View) -> None:
         buffer, source, out = stmt.buffer, stmt.source, self.out
-        whole = self.environment.places[source].extents
         extents = self._extents(buffer)
         offset = self.values.value(stmt.byte_offset)
         self.checks.good(self.values.marks.get(offset), f"the byte offset of `{buffer.name}`")
-        size, bad = checked_bytes(out, buffer, extents)
-        available = self.bytes_of(source)
-        last = out.op("add", offset, size)
-        wrong = any_of(
-            out,
-            [
-                bad,
-                out.compare("icmp slt", offset, integer(0)),
-                out.compare("icmp ugt", offset, available),
-                out.compare("icmp ugt", last, available),
-            ],
-        )
-        report = ViewReport(self.checks.span, buffer, source)
-        self.out.stop_if(wrong, report, lambda: [offset, *extents, *whole])
+        size = require_view(out, buffer, self.environment.places[source], offset, extents)
         self._place_view(stmt, offset, extents, size)
 
     def _place_view(self, stmt: View, offset: Value, extents: list[Value], size: Value) -> None:

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from tirlite.analysis.definitions import Definition
 from tirlite.analysis.index_space import IndexSpace
-from tirlite.diag import KernelError
 from tirlite.ir import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
-    And,
     Binary,
     Buffer,
     Call,
-    Compare,
     Expr,
     For,
     IntImm,
@@ -29,9 +19,7 @@ from tirlite.ir import (
     Max,
     Min,
     Node,
-    Not,
     Op,
-    Or,
     PrimFunc,
     ShiftLeft,
     ShiftRight,
@@ -43,12 +31,12 @@ from tirlite.ir import (
 )
 from tirlite.ir.traps import trap_of
 from tirlite.record import record
-from tirlite.sizes import Dim, Size, ceildiv, maximum, minimum, substitute
+from tirlite.sizes import Size, maximum, minimum, substitute
 from tirlite.sizes.division import divisor_of
-from tirlite.sizes.poly import Atom, Terms, terms_of, varies
-from tirlite.sizes.unknown import Unknown, ends, follows, is_nonnegative, linear, unknowns_in
+from tirlite.sizes.narrow import narrower
+from tirlite.sizes.poly import Atom, terms_of, varies
+from tirlite.sizes.unknown import Unknown, ends, follows, is_nonnegative, unknowns_in
 
-FLIPPED: dict[type[Compare], type[Compare]] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
 # Facts that are kept in mind, the innermost ones.
 _MOST_FACTS = 16
 
@@ -90,9 +78,9 @@ class Place(IndexSpace):
         """Comes to another statement: what is loaded there is not what was loaded before."""
         self._passing, self._memo, self.written = {}, {}, {}
 
-    def read(self, expr: Expr) -> Size:
-        """The value of an i64 expression: equal modulo 2**64, and equal where `is_exact` says so."""
-        return run(self._size(expr, None, None))
+    def size(self, expr: Expr, lane: Unknown | None = None) -> Size:
+        """The value of an integer expression here, with what is assumed."""
+        return run(self._size(expr, lane, None))
 
     def proves(self, goal: Size) -> bool:
         """Whether a size is 0 or more wherever the place is reached."""
@@ -102,17 +90,17 @@ class Place(IndexSpace):
         """Comes behind the definition of a variable."""
         if self.risks[value]:
             self._tainted.add(var)
-        self.read(var)
+        self.size(var)
 
     def enter(self, loop: For) -> None:
         """Comes to the body of a loop, whose bounds were noted."""
-        value = self.read(loop.var)
+        value = self.size(loop.var)
         counter = self.counter(loop)
         start = value - loop.step * counter
         shown = self.unknown(loop.var.name, *ends(value), divisor=divisor_of(terms_of(value)) or 1)
         self.exprs[shown] = loop.var
         self.starts[loop] = start, shown
-        if abs(loop.step) == 1 and varies(stop := self.read(loop.stop)) and self.is_exact(stop):
+        if abs(loop.step) == 1 and varies(stop := self.size(loop.stop)) and self.is_exact(stop):
             self._facts = [*self._facts, loop.step * (stop - value) - 1][-_MOST_FACTS:]
 
     def note(self, node: Expr) -> None:
@@ -148,35 +136,16 @@ class Place(IndexSpace):
 
     def assume(self, condition: Expr, *, holds: bool = True) -> None:
         """Takes for granted that a condition holds, or that it does not."""
-        todo = [(condition, holds)]
-        while todo:
-            each, is_so = todo.pop()
-            if isinstance(each, Not):
-                todo.append((each.a, not is_so))
-            elif isinstance(each, And if is_so else Or):
-                todo += [(each.b, is_so), (each.a, is_so)]
-            elif isinstance(each, Compare) and each.a.dtype == i64:
-                for fact in self._compared(type(each) if is_so else FLIPPED[type(each)], each.a, each.b):
-                    self._learn(fact)
-
-    def _compared(self, kind: type[Compare], first: Expr, second: Expr) -> list[Size]:
-        """Sizes that are 0 or more where two values compare so."""
-        a, b = self.read(first), self.read(second)
-        if kind is NE or not (self.is_exact(a) and self.is_exact(b)):
-            return []
-        if any(not unknown.steady for size in (a, b) for unknown in unknowns_in(size)):
-            return []
-        if kind is EQ:
-            return [b - a, a - b]
-        return [(b - a if kind in (LT, LE) else a - b) - int(kind in (LT, GT))]
+        for fact in self.told(condition, holds=holds):
+            self._learn(fact)
 
     def _learn(self, fact: Size) -> None:
         if isinstance(fact, int):
             return
         fact = substitute(fact, self._narrowed) if self._narrowed else fact
-        narrower = _narrower(fact)
-        if narrower is not None:
-            atom, new = narrower
+        found = narrower(fact)
+        if found is not None:
+            atom, new = found
             if atom in self.exprs:
                 self.exprs[new] = self.exprs[atom]
             change: dict[Atom, Size] = {atom: new + 0}
@@ -265,40 +234,9 @@ class Place(IndexSpace):
             return trap(node.dtype.scalar.min, node.b.value, None) is not None
         if node.dtype != i64 or isinstance(node, ShiftLeft | ShiftRight):
             return True
-        size = self.read(node.b)
+        size = self.size(node.b)
         return not (self.is_exact(size) and self.proves(size - 1))
 
 
 def _is_loading(node: Node) -> bool:
     return isinstance(node, Load | Call)
-
-
-def _narrower(fact: Size) -> tuple[Atom, Atom] | None:
-    """The one dim or unknown that a fact is about, and another one in the bounds that it then has."""
-    parts = linear(fact)
-    if parts is None or isinstance(fact, int):
-        return None
-    if not parts.terms:
-        return _narrower_dim(fact.terms)
-    ((atom, factor), *more) = parts.terms.items()
-    if more or not isinstance(factor, int) or not isinstance(atom, Unknown):
-        return None
-    if factor > 0:
-        low = ceildiv(-parts.constant, factor)
-        return atom, replace(atom, low=low if atom.low is None else maximum(atom.low, low))
-    high = parts.constant // -factor
-    return atom, replace(atom, high=high if atom.high is None else minimum(atom.high, high))
-
-
-def _narrower_dim(terms: Terms) -> tuple[Atom, Atom] | None:
-    products = [product for product in terms if product]
-    if len(products) != 1 or len(products[0]) != 1 or not isinstance(dim := products[0][0], Dim):
-        return None
-    factor, constant = terms[products[0]], terms.get((), 0)
-    try:
-        if factor > 0:
-            return dim, replace(dim, min=max(dim.low, -(constant // factor)))
-        high = constant // -factor
-        return dim, replace(dim, max=high if dim.high is None else min(dim.high, high))
-    except KernelError:  # no value is left: what stands here is never reached
-        return None

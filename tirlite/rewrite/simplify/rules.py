@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import gcd
 
+from tirlite.analysis.index_space import FLIPPED
 from tirlite.ir import (
     EQ,
     GE,
@@ -39,7 +40,7 @@ from tirlite.ir import (
     const,
     i64,
 )
-from tirlite.rewrite.simplify.place import FLIPPED, Place, Written
+from tirlite.rewrite.simplify.place import Place, Written
 from tirlite.rewrite.simplify.writer import wrapped, written
 from tirlite.sizes import Size
 from tirlite.sizes.poly import of_terms, terms_of
@@ -81,7 +82,7 @@ def converted(node: Expr, place: Place) -> Expr:
 def _rewritten(node: Expr, place: Place) -> Expr:
     if node.dtype != i64:
         return node
-    size = wrapped(place.read(node))
+    size = wrapped(place.size(node))
     if not place.covers(size, place.risks[node]):
         return node
     found = written(size, place)
@@ -93,7 +94,7 @@ def compared(node: Expr, place: Place) -> Expr:
     assert isinstance(node, Compare)
     if node.a.dtype != i64:
         return node
-    a, b = place.read(node.a), place.read(node.b)
+    a, b = place.size(node.a), place.size(node.b)
     if not (place.is_exact(a) and place.is_exact(b)):
         return node
     gap = b - a
@@ -210,7 +211,7 @@ def chosen(node: Expr, place: Place) -> Expr:
     if isinstance(condition, IntImm):
         kept, dropped = (if_true, if_false) if condition.value else (if_false, if_true)
         return kept if isinstance(node, Call) or not place.risks[dropped] else node
-    is_same = if_true.dtype == i64 and place.read(if_true) == place.read(if_false)
+    is_same = if_true.dtype == i64 and place.size(if_true) == place.size(if_false)
     return if_true if is_same and not place.risks[node] else node
 
 

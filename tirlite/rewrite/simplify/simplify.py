@@ -153,7 +153,7 @@ class _Walk:
         start: Expr = yield self._expr(stmt.start)
         stop: Expr = yield self._expr(stmt.stop)
         is_plain = stmt.kind is not ForKind.THREAD and not (place.risks[start] or place.risks[stop])
-        first, last = place.read(start), place.read(stop)
+        first, last = place.size(start), place.size(stop)
         if is_plain and place.is_exact(first) and place.is_exact(last):
             length = last - first if stmt.step > 0 else first - last
             if place.proves(-length):

@@ -43,6 +43,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.callees import closure_of
+from tirlite.ir.checked import bare, checked, is_checked
 from tirlite.ir.thread_tag import ThreadRole, is_barrier, thread_role
 from tirlite.record import record
 
@@ -323,8 +324,9 @@ def _with_plain_offset(stmt: Stmt) -> tuple[Stmt, ...]:
     """A view whose offset is read from memory keeps it in a variable, so that the view can be declared once more."""
     if not isinstance(stmt, View) or is_plain(stmt.byte_offset):
         return (stmt,)
-    offset = Let(Var(f"{stmt.buffer.name}_offset", i64), stmt.byte_offset, span=stmt.span)
-    return offset, stmt.replaced(byte_offset=offset.var)
+    given, var = stmt.byte_offset, Var(f"{stmt.buffer.name}_offset", i64)
+    let = Let(var, bare(given), span=stmt.span)
+    return let, stmt.replaced(byte_offset=checked(var) if is_checked(given) else var)
 
 
 def _refuse(barrier: Stmt, obstacle: _Obstacle | None) -> None:

@@ -8,6 +8,7 @@ SPMD-threaded Programs for Multicore CPUs" (Stratton et al., 2010).
 from __future__ import annotations
 
 from tirlite.ir import Evaluate, For, ForKind, Node, PrimFunc, Stmt, statements_of
+from tirlite.ir.checked import has_check
 from tirlite.ir.demand import pass_call
 from tirlite.ir.thread_tag import ThreadRole, is_barrier, thread_role
 from tirlite.record import record
@@ -40,7 +41,8 @@ class SplitThreads:
 
         check_thread_nesting(func)
         demand_injected(func, self.name)
-        return _Splitter(windows=self.windows).split(func)
+        is_checked = has_check(func.body)
+        return _Splitter(windows=self.windows or is_checked).split(func)
 
 
 class _Splitter:

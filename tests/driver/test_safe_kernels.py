@@ -1,0 +1,127 @@
+"""Kernels with a slip: nothing is written outside of an array, and the fault and the stores are the interpreter's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.diag import TirliteError
+
+n, m = tl.dims("n m")
+
+
+def outcome(run: Callable[..., object], *arguments: object) -> tuple[str, list[object]]:
+    """What a run says, and what it leaves in its arguments."""
+    own = [np.array(each) if isinstance(each, np.ndarray) else each for each in arguments]
+    said = ""
+    try:
+        run(*own)
+    except TirliteError as error:
+        said = str(error)
+    return said, [each.tolist() if isinstance(each, np.ndarray) else each for each in own]
+
+
+def assert_as_interpreted(kernel: tl.Kernel, *arguments: object, workers: int = 4) -> str:
+    told, left = outcome(tl.compile(kernel, target=tl.Target.host(workers=workers)), *arguments)
+    assert (told, left) == outcome(kernel.interpret, *arguments)
+    return told
+
+
+@tl.kernel
+def shifted(x: tl.f32[n], k: tl.i64, y: tl.f32[n]):
+    for i in range(n):
+        y[i] = x[i + k]
+
+
+@pytest.mark.parametrize("k", [0, 1, -1, 5, 2**63 - 1, -(2**63)])
+def test_an_index_by_a_scalar(k: int) -> None:
+    told = assert_as_interpreted(shifted, np.arange(4, dtype=np.float32), k, np.zeros(4, np.float32))
+    assert ("is out of bounds for axis 0 of `x` with extent 4" in told) == (k != 0)
+
+
+@tl.kernel
+def gathered(x: tl.f32[n], at: tl.i32[m], y: tl.f32[m]):
+    for i in range(m):
+        y[i] = tl.exp(x[at[i]])
+
+
+def test_a_loop_with_checks_keeps_its_order() -> None:
+    at = np.zeros(10_000, np.int32)
+    at[7000] = 5
+    told = assert_as_interpreted(gathered, np.float32([0, 1, 2]), at, np.full(10_000, 7, np.float32))
+    assert "index 5 is out of bounds for axis 0 of `x` with extent 3" in told
+
+
+@tl.kernel
+def neighbours(x: tl.f32[n], at: tl.i64[1], y: tl.f32[n]):
+    first = tl.alloc(tl.f32[n])
+    second = tl.alloc(tl.f32[n])
+    for i in range(n):
+        first[i] = x[i]
+        second[i] = 2 * x[i]
+    first[at[0]] = -1
+    for i in range(n):
+        y[i] = first[i] + second[i]
+
+
+def test_a_slip_in_the_arena_reaches_no_neighbour() -> None:
+    arguments = np.arange(16, dtype=np.float32), np.int64([16]), np.zeros(16, np.float32)
+    assert "index 16 is out of bounds for axis 0 of `first`" in assert_as_interpreted(neighbours, *arguments)
+
+
+@tl.kernel
+def viewed(x: tl.f32[n], k: tl.i64, y: tl.f32[4]):
+    window = tl.view(x, tl.f32[4], byte_offset=4 * k)
+    for i in range(4):
+        y[i] = window[i]
+
+
+@pytest.mark.parametrize(("k", "fits"), [(0, True), (4, True), (5, False), (-1, False), (1 << 62, True)])
+def test_a_view_that_starts_at_a_scalar(k: int, fits: bool) -> None:
+    told = assert_as_interpreted(viewed, np.arange(8, dtype=np.float32), k, np.zeros(4, np.float32))
+    assert (told == "") == fits
+    assert fits or "of `x`, which has 32" in told
+
+
+def test_what_lies_behind_an_array_stays_as_it_is() -> None:
+    @tl.kernel
+    def overrun(k: tl.i64, x: tl.f32[n]):
+        for i in range(n + k):
+            x[i] = 1
+
+    whole = np.full(32, 9, np.float32)
+    with pytest.raises(IndexError, match="index 16 is out of bounds"):
+        overrun(3, whole[:16])
+    assert whole.tolist() == [1] * 16 + [9] * 16
+
+
+def test_a_callee_and_its_short_circuits() -> None:
+    @tl.kernel
+    def first_positive(x: tl.f32[n], k: tl.i64, y: tl.f32[1]):
+        if k < n and x[k] > 0:
+            y[0] = x[k]
+
+    @tl.kernel
+    def outer(x: tl.f32[n], k: tl.i64, y: tl.f32[1]):
+        tl.call(first_positive, x, k, y)
+
+    for k in (0, 3, 4, -1):
+        assert_as_interpreted(outer, np.ones(4, np.float32), k, np.zeros(1, np.float32))
+
+
+def test_threads() -> None:
+    @tl.kernel
+    def blocks(x: tl.f32[n], k: tl.i64, y: tl.f32[n]):
+        for b in tl.thread("blockIdx.x", (n + 7) // 8):
+            for t in tl.thread("threadIdx.x", 8):
+                own = tl.alloc(tl.f32[2], scope="local")
+                own[0] = 1
+                own[k] = 2
+                if b * 8 + t < n:
+                    y[b * 8 + t] = own[0] + x[b * 8 + t]
+
+    for k in (0, 1, 2):
+        assert_as_interpreted(blocks, np.ones(12, np.float32), k, np.zeros(12, np.float32), workers=1)

@@ -1,0 +1,153 @@
+"""Finds the accesses of a function, each with the loops around it and what the tests around it tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TypeAlias
+
+from tirlite.analysis.index_space import IndexSpace
+from tirlite.ir import (
+    Allocate,
+    And,
+    Assert,
+    AttrKey,
+    AttrStmt,
+    Call,
+    Expr,
+    For,
+    IfThenElse,
+    Load,
+    Max,
+    Min,
+    Node,
+    Op,
+    Or,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Store,
+    View,
+    While,
+)
+from tirlite.record import record
+from tirlite.sizes import Size
+
+Accessing: TypeAlias = Load | Store | View
+
+_COMPOSITES: frozenset[type[Stmt]] = frozenset((For, While, IfThenElse, AttrStmt))
+
+
+@record(eq=False)
+class Around:
+    """What stands around a place: the loops, the outermost first, and sizes that are 0 or more there.
+
+    `is_tested` says that a test inside of a loop may keep the place from being reached.
+    """
+
+    loops: tuple[For, ...] = ()
+    known: tuple[Size, ...] = ()
+    is_tested: bool = False
+    is_unchecked: bool = False
+
+
+@record(eq=False)
+class Access:
+    """A load, a store, or a view that an author declares, where it stands."""
+
+    node: Accessing
+    stmt: Stmt
+    around: Around
+
+
+def guarded_accesses(func: PrimFunc, space: IndexSpace) -> Iterator[Access]:
+    """The accesses of a function in normal form, in program order. What takes an address is none."""
+    return _Walk(space).accesses(func.body)
+
+
+class _Walk:
+    def __init__(self, space: IndexSpace) -> None:
+        self.space = space
+
+    def accesses(self, body: SeqStmt) -> Iterator[Access]:
+        stack: list[tuple[Stmt, Around]] = [(body, Around())]
+        while stack:
+            stmt, around = stack.pop()
+            if isinstance(stmt, SeqStmt):
+                stack += reversed([*self._sequence(stmt, around)])
+                continue
+            for expr in _evaluated(stmt):
+                yield from self._expression(expr, stmt, around)
+            if type(stmt) is Store or (type(stmt) is View and not stmt.fresh):
+                yield Access(stmt, stmt, around)
+            if type(stmt) in _COMPOSITES:
+                stack += reversed([*self._bodies(stmt, around)])
+
+    def _sequence(self, stmt: SeqStmt, around: Around) -> Iterator[tuple[Stmt, Around]]:
+        """The statements of a block: those behind an assert run where it holds."""
+        for each in stmt.stmts:
+            yield each, around
+            if type(each) is Assert:
+                around = replace(around, known=(*around.known, *self.space.told(each.condition)))
+
+    def _bodies(self, stmt: Stmt, around: Around) -> Iterator[tuple[Stmt, Around]]:
+        if isinstance(stmt, For):
+            known = (*around.known, *self._running(stmt))
+            yield stmt.body, replace(around, loops=(*around.loops, stmt), known=known)
+        elif isinstance(stmt, While):
+            yield stmt.body, replace(self._where(around, stmt.condition, holds=True), is_tested=True)
+        elif isinstance(stmt, IfThenElse):
+            yield stmt.then_body, self._where(around, stmt.condition, holds=True)
+            yield stmt.else_body, self._where(around, stmt.condition, holds=False)
+        elif isinstance(stmt, AttrStmt):
+            yield stmt.body, replace(around, is_unchecked=around.is_unchecked or stmt.key is AttrKey.UNCHECKED)
+
+    def _running(self, loop: For) -> Iterator[Size]:
+        """What holds in an iteration of a loop: its variable lies before the end, and before each part of it."""
+        value = self.space.size(loop.var)
+        for end in self.space.operands(loop.stop, Min if loop.step > 0 else Max):
+            size = self.space.size(end)
+            if self.space.is_exact(size):
+                gap = size - value if loop.step > 0 else value - size
+                yield gap - 1
+
+    def _where(self, around: Around, condition: Expr, *, holds: bool) -> Around:
+        """Where a test decides that a place is reached. What else it may depend on than sizes is not known."""
+        told = tuple(self.space.told(condition, holds=holds))
+        is_tested = around.is_tested or bool(around.loops) or not told
+        return replace(around, known=(*around.known, *told), is_tested=is_tested)
+
+    def _expression(self, expr: Node, stmt: Stmt, around: Around) -> Iterator[Access]:
+        """The loads in an expression: those behind a test are made only where it holds."""
+        stack: list[tuple[Node, Around, bool]] = [(expr, around, False)]
+        while stack:
+            node, where, is_ready = stack.pop()
+            if is_ready:
+                assert isinstance(node, Load)
+                yield Access(node, stmt, where)
+            elif isinstance(node, Load):
+                stack.append((node, where, True))
+                stack += [(index, where, False) for index in reversed(node.indices)]
+            elif isinstance(node, And | Or):
+                stack.append((node.b, self._where(where, node.a, holds=isinstance(node, And)), False))
+                stack.append((node.a, where, False))
+            elif isinstance(node, Call) and node.op is Op.IF_THEN_ELSE:
+                condition, yes, no = node.args
+                stack.append((no, self._where(where, condition, holds=False), False))
+                stack.append((yes, self._where(where, condition, holds=True), False))
+                stack.append((condition, where, False))
+            elif isinstance(node, Call) and node.op is Op.ADDRESS_OF:
+                stack += [(each, where, False) for each in reversed(node.args[0].children())]
+            else:
+                stack += [(each, where, False) for each in reversed(node.children())]
+
+
+def _evaluated(stmt: Stmt) -> tuple[Node, ...]:
+    """The expressions that a statement evaluates itself, in order."""
+    if isinstance(stmt, For):
+        return stmt.start, stmt.stop
+    if isinstance(stmt, While | IfThenElse):
+        return (stmt.condition,)
+    if isinstance(stmt, Allocate | View):
+        return (*stmt.buffer.shape, *stmt.children())
+    return () if isinstance(stmt, AttrStmt) else tuple(stmt.children())

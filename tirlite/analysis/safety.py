@@ -1,0 +1,219 @@
+"""Judges the accesses of a function: which are proved to lie in their buffers, and what decides about the others.
+
+Where an access is not proved, what it demands may be a condition on dims and scalar parameters: then that decides, at
+entry, for all of its executions. Scalars are taken to be of ordinary size there, which is part of the condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+
+from tirlite.analysis.bounds import Bounds, Goal
+from tirlite.analysis.exactness import is_exact_size
+from tirlite.analysis.extents import Extents
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.guarded import Access, guarded_accesses
+from tirlite.analysis.index_space import IndexSpace
+from tirlite.ir import (
+    Allocate,
+    Assert,
+    Cast,
+    Expr,
+    For,
+    IfThenElse,
+    Let,
+    Load,
+    Node,
+    PrimFunc,
+    Store,
+    Var,
+    View,
+    While,
+    i64,
+    statements,
+    statements_of,
+    walk,
+)
+from tirlite.ir.size import expr_of
+from tirlite.record import record
+from tirlite.sizes import Dim, Proof, Scalar, Size, dims_of
+from tirlite.sizes.poly import varies
+from tirlite.sizes.unknown import is_nonnegative
+
+# What decides at entry takes scalars below this, and above its negative: then no arithmetic on them wraps around.
+ORDINARY = 1 << 46
+# So many conditions are tested at entry: what is left is checked where it stands.
+_MOST_DEMANDS = 32
+
+
+class Verdict(Enum):
+    """How it is made sure that an access lies in its buffer; the value is the word for it in tables."""
+
+    PROVED = "proved"
+    DECIDED = "decided"
+    CHECKED = "checked"
+    UNCHECKED = "unchecked"
+
+
+@record
+class Demand:
+    """Sizes that must all be 0 or more, where all are that say whether the access is reached at all."""
+
+    sizes: tuple[Size, ...]
+    reached: tuple[Size, ...] = ()
+
+
+@record(eq=False)
+class Judged:
+    """An access along one axis, or a view as a whole; where it is decided at entry, by what."""
+
+    access: Access
+    axis: int
+    verdict: Verdict
+    demand: Demand | None = None
+
+
+@record(eq=False)
+class Safety:
+    """What is not proved of a function, and what is tested on entry: demands, and the scalars that are ordinary."""
+
+    judged: tuple[Judged, ...]
+    demands: tuple[Demand, ...] = ()
+    scalars: tuple[Var, ...] = ()
+    images: dict[Dim, Expr] | None = None
+
+    def expr(self, size: Size) -> Expr:
+        """A size over what is known on entry."""
+        return expr_of(size, self.images or {})
+
+
+def safety_of(facts: Facts, *, at_entry: bool = False) -> Safety:
+    """What is not proved of a function in normal form, in program order, each axis of an access by itself.
+
+    With `at_entry` accesses are decided there where they can be.
+    """
+    bounds = Bounds(facts.space)
+    if _is_plainly_proved(facts, bounds):
+        return Safety(())
+    judged: dict[tuple[int, int], Judged] = {}
+    for number, access in enumerate(guarded_accesses(facts.func, facts.space)):
+        for goal in bounds.open_goals(access):
+            verdict = Verdict.UNCHECKED if access.around.is_unchecked else Verdict.CHECKED
+            judged[number, goal.axis] = Judged(access, goal.axis, verdict)
+    if at_entry and any(each.verdict is Verdict.CHECKED for each in judged.values()):
+        return _Entry(facts).decided(judged)
+    return Safety(tuple(judged.values()))
+
+
+def _is_plainly_proved(facts: Facts, bounds: Bounds) -> bool:
+    """Whether all accesses are proved without a look at the tests around them."""
+    if any(not view.fresh for view in statements_of(facts.func.body, View)):
+        return False
+    sequence = facts.sequence
+    return all(
+        bounds.proof(index, extent) is Proof.YES
+        for allocation in (*sequence.params, *sequence.allocations)
+        for touch in allocation.touches
+        if isinstance(node := touch.node, Load | Store)
+        for index, extent in zip(node.indices, node.buffer.shape, strict=True)
+    )
+
+
+class _OrdinaryExtents(Extents):
+    """The extents of a function whose integer parameters are ordinary numbers.
+
+    `images` are the expressions for what is known on entry, `limited` the parameters that may be no such numbers.
+    """
+
+    def __init__(self, func: PrimFunc) -> None:
+        self.images: dict[Dim, Expr] = {}
+        self.limited: list[Var] = []
+        super().__init__(func)
+
+    def _enter(self, var: Var, dim: Dim) -> None:
+        is_scalar = isinstance(dim, Scalar) and var not in self._func.dims
+        if is_scalar and (dim.low < -ORDINARY or dim.high is None or dim.high > ORDINARY):
+            self.limited.append(var)
+            dim = Scalar(var.name, max(dim.low, -ORDINARY), ORDINARY, origin=self.origin)
+        super()._enter(var, dim)
+        self.images[dim] = var
+
+    def _enter_all(self) -> None:
+        super()._enter_all()
+        for param in self._func.params:
+            if isinstance(param, Var) and param.dtype.is_integer and param.dtype.bits < 64:
+                scalar = Scalar(param.name, param.dtype.min, param.dtype.max, origin=self.origin)
+                super()._enter(param, scalar)
+                self.images[scalar] = Cast(i64, param)
+
+
+class _Entry:
+    """What can be decided at the entry to one function."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.func = facts.func
+        self.extents = _OrdinaryExtents(facts.func)
+        self.space = IndexSpace(facts.func, self.extents, facts.definitions)
+        self.bounds = Bounds(self.space)
+        self.demands: dict[Demand, None] = {}
+
+    def decided(self, judged: Mapping[tuple[int, int], Judged]) -> Safety:
+        """The same accesses, by their number and axis, decided where that can be."""
+        found: list[Judged] = []
+        for number, access in enumerate(guarded_accesses(self.func, self.space)):
+            own = {axis: each for (place, axis), each in judged.items() if place == number}
+            goals = {goal.axis: goal for goal in self.bounds.open_goals(access)} if own else {}
+            for axis, each in own.items():
+                demand = self._demand(access, goals.get(axis)) if each.verdict is Verdict.CHECKED else None
+                if demand is None or len(self.demands) == _MOST_DEMANDS:
+                    found.append(each)
+                    continue
+                self.demands[demand] = None
+                found.append(Judged(each.access, axis, Verdict.DECIDED, demand))
+        images = self.extents.images
+        scalars = self._scalars() if self.demands else ()
+        return Safety(tuple(found), tuple(each for each in self.demands if each.sizes), scalars, images)
+
+    def _demand(self, access: Access, goal: Goal | None) -> Demand | None:
+        """None where it depends on what the function computes, or where a test in a loop may keep it from happening."""
+        if goal is None:
+            return Demand(())
+        if access.around.is_tested:
+            return None
+        sizes = self.bounds.demands(goal, access)
+        if sizes is None or not all(map(self._is_known, sizes)) or any(map(_is_negative, sizes)):
+            return None
+        return Demand(sizes, tuple(dict.fromkeys(self._reached(access))))
+
+    def _reached(self, access: Access) -> Iterator[Size]:
+        for fact in (*access.around.known, *map(self._last, access.around.loops)):
+            if fact is not None and not varies(fact) and self._is_known(fact) and not is_nonnegative(fact):
+                yield fact
+
+    def _last(self, loop: For) -> Size | None:
+        """How many iterations follow the first one; below 0 where there is none."""
+        start, stop = self.extents.size(loop.start), self.extents.size(loop.stop)
+        if start is None or stop is None:
+            return None
+        return stop - start - 1 if loop.step > 0 else start - stop - 1
+
+    def _is_known(self, size: Size) -> bool:
+        """Whether a size can be computed at entry: then i64 arithmetic gives it."""
+        return all(dim in self.extents.images for dim in dims_of(size)) and is_exact_size(size, self.extents.arrays)
+
+    def _scalars(self) -> tuple[Var, ...]:
+        """Those parameters that must be ordinary for what is proved here: what control and indices are made of."""
+        todo: list[Node] = []
+        for stmt in statements(self.func.body):
+            if isinstance(stmt, For | While | IfThenElse | Assert | Let):
+                todo += [child for child in stmt.children() if isinstance(child, Expr)]
+            elif isinstance(stmt, Allocate | View):
+                todo += (*stmt.buffer.shape, *stmt.children())
+        todo += [index for node in walk(self.func.body) if isinstance(node, Load | Store) for index in node.indices]
+        met = {node for root in todo for node in walk(root) if isinstance(node, Var)}
+        return tuple(var for var in self.extents.limited if var in met)
+
+
+def _is_negative(size: Size) -> bool:
+    return is_nonnegative(-1 - size)

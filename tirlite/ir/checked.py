@@ -1,0 +1,47 @@
+"""Marks of indices: `tl.checked(i)` is i, and must lie in bounds; and the assert that makes up for some of them."""
+
+from __future__ import annotations
+
+from tirlite.diag import Message
+from tirlite.ir.expr import Call, Expr, IntImm, Var
+from tirlite.ir.faults import AssertFailed
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import rewrite
+from tirlite.ir.walk import walk
+
+# What an assert says at the top of a function. A call that breaks it is run by another version of the function, in
+# which loops run in order and the accesses that the assert speaks for are checked where they stand.
+ELSE_IN_ORDER = "else in order, with checks"
+
+
+def asks_for_order(message: Message) -> bool:
+    """Whether a fault is that of such an assert."""
+    return isinstance(message, AssertFailed) and message.message == ELSE_IN_ORDER
+
+
+def is_checked(index: object) -> bool:
+    """Whether an index is marked."""
+    return type(index) is Call and index.op is Op.CHECKED
+
+
+def bare(index: Expr) -> Expr:
+    """An index without its mark."""
+    return index.args[0] if type(index) is Call and index.op is Op.CHECKED else index
+
+
+def checked(index: Expr) -> Expr:
+    """An index with a mark."""
+    return index if is_checked(index) else Call(index.dtype, Op.CHECKED, (index,))
+
+
+def has_check(node: Node) -> bool:
+    """Whether a node is marked, or one below it."""
+    return type(node) is not Var and type(node) is not IntImm and any(map(is_checked, walk(node)))
+
+
+def unchecked(expr: Expr) -> Expr:
+    """An expression without any marks."""
+    result = rewrite(expr, {Call: bare})
+    assert isinstance(result, Expr)
+    return result
