@@ -21,7 +21,7 @@ def kernel(body: str) -> tl.PrimFunc:
 
 
 def rewritten(func: tl.PrimFunc, strategy: str = "share") -> tl.PrimFunc:
-    return run_pipeline(func, default_pipeline(strategy, in_place=False), [verify_after])
+    return run_pipeline(func, default_pipeline(strategy, in_place=False, unchecked=True), [verify_after])
 
 
 def expect_rewrite(before: str, after: str, strategy: str = "share") -> None:
