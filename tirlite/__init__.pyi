@@ -54,7 +54,7 @@ __all__ = [
     "parallel", "parse", "passes", "plan", "pow", "ramp", "reduce", "round", "rsqrt", "select",
     "set_num_threads", "sigmoid", "sin", "sinh",
     "solver", "sqrt", "static", "structural_equal", "tan", "tanh", "thread", "trunc", "truncdiv",
-    "truncmod", "u16", "u32", "u64", "u8", "unroll", "vectorized", "view",
+    "truncmod", "u16", "u32", "u64", "u8", "unchecked", "unroll", "vectorized", "view",
 ]
 # fmt: on
 
@@ -190,6 +190,9 @@ else:
 
 def allow(*permissions: str) -> Any:
     """What passes may do in a block, `with tl.allow("contract"):`, or in a kernel, as a decorator under its own."""
+
+def unchecked() -> AbstractContextManager[None]:
+    """A block in which no access is checked, which the author answers for: `with tl.unchecked():`."""
 
 def static(value: _T) -> _T:
     """`value`, evaluated by Python before the kernel runs; loops over it are written out, branches on it decided."""
