@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tirlite.gate import GATE
 from tirlite.plan.collection import collection_paused
 from tirlite.record import cached_property
+from tirlite.rewrite.options import Form
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,11 +40,10 @@ class Version:
     `stages` are the seconds of those that have run, in order, and `note` says where LLVM was held back.
     """
 
-    def __init__(self, func: PrimFunc, options: Options, *, in_order: bool = False) -> None:
-        """With `in_order` all loops run as they are written, in one thread."""
+    def __init__(self, func: PrimFunc, options: Options, form: Form = Form.USUAL) -> None:
         self.func = func
         self.options = options
-        self.in_order = in_order
+        self.form = form
         self.stages: list[tuple[str, float]] = []
         self.note = ""
         self._rewritten: Rewritten | None = None
@@ -63,9 +63,7 @@ class Version:
         from tirlite.rewrite.pipelines import pipeline
 
         steps: list[Step] = []
-        func = run_pipeline(
-            self.func, pipeline(self.options, in_order=self.in_order), (steps.append, *self.options.observers)
-        )
+        func = run_pipeline(self.func, pipeline(self.options, self.form), (steps.append, *self.options.observers))
         self.stages += [(step.name, step.seconds) for step in steps]
         return Rewritten(func, next((step.plan for step in reversed(steps) if step.plan is not None), None))
 
@@ -97,7 +95,7 @@ class Version:
         func = self.rewritten.func
         start = perf_counter()
         with collection_paused():
-            workers = 1 if self.in_order else self.options.target.workers
+            workers = 1 if self.form is Form.IN_ORDER else self.options.target.workers
             lowered = lower(func, workers, debug=self.options.debug)
         self.stages.append(("codegen", perf_counter() - start))
         return lowered
@@ -131,7 +129,7 @@ class Version:
 
         signature = signature_of(self.func)
         start = perf_counter()
-        key = content_key(self.func, self.options, in_order=self.in_order) if folder() is not None else None
+        key = content_key(self.func, self.options, self.form.value) if folder() is not None else None
         found = find_artifact(key) if key is not None else None
         if found is not None:
             self.stages.append(("cache", perf_counter() - start))
@@ -215,18 +213,17 @@ def _is_repeatable(plan: Plan | ByShape | None) -> bool:
     return not isinstance(plan, Plan) or plan.deterministic
 
 
-def version_of(func: PrimFunc, options: Options, *, is_empty: bool, in_order: bool) -> Version:
+def version_of(func: PrimFunc, options: Options, *, is_empty: bool, form: Form) -> Version:
     """Another version than the usual one, which nobody observes.
 
-    With `is_empty` dims may be 0 that are declared to be at least 1; with `in_order` loops run as they are written,
-    each access checked that is not proved. What takes storage away may need loops in another order, so no capacity
-    holds then.
+    With `is_empty` dims may be 0 that are declared to be at least 1. What takes storage away may need loops in another
+    order than they are written, so no capacity holds for these.
     """
     options = replace(options, observers=())
-    if in_order:
+    if form is Form.IN_ORDER:
         options = replace(options, capacity=None)
     if is_empty:
         from tirlite.rewrite.weaken import allowing_zero
 
         func = allowing_zero(func)
-    return Version(func, options, in_order=in_order)
+    return Version(func, options, form)

@@ -71,6 +71,7 @@ class Compiler:
         - `in_place`: whether a buffer may take over the bytes of one that dies where it is born;
         - `target`: the machine, as in `tl.Target.host(workers=2)`;
         - `debug`: whether the code checks itself as it runs;
+        - `unchecked`: whether accesses that are not proved go unchecked;
         - `passes`: what runs before storage is planned, as in `passes=tl.passes.CONTRACTION`;
         - `observers`: functions that are called with each pass's `Step`;
         - `exact_dtype`: whether only buffers of one element type share storage;
@@ -104,8 +105,8 @@ class Compiler:
         """The decorator that makes a kernel of a Python function: `@tl.kernel` or `@tl.kernel(strategy="none")`.
 
         The function is translated here and now, so that its mistakes are reported where it stands; it is never run. The
-        options are those of `tl.compile`: `strategy`, `in_place`, `target`, `debug`, `passes`, `observers`,
-        `exact_dtype`, `match_range`, `capacity`, `budget`, `time_limit`, and `allow`. Raises KernelError.
+        options are those of `tl.compile`: `strategy`, `in_place`, `target`, `debug`, `unchecked`, `passes`,
+        `observers`, `exact_dtype`, `match_range`, `capacity`, `budget`, `time_limit`, and `allow`. Raises KernelError.
         """
         with boundary:
             options, granted = self.options(choices), _permissions(allow)

@@ -27,8 +27,8 @@ class _Foreign(Exception):
     """An option is something that has no text which says all."""
 
 
-def content_key(func: PrimFunc, options: Options, *, in_order: bool = False) -> bytes | None:
-    """The key of a function with these options, or of its version that runs in order; None where each time compiles.
+def content_key(func: PrimFunc, options: Options, form: str) -> bytes | None:
+    """The key of a version of a function with these options; None where it has to be compiled each time.
 
     That is so where others watch it, where a clock ends it, and where an option is a function of the user's.
     """
@@ -39,7 +39,7 @@ def content_key(func: PrimFunc, options: Options, *, in_order: bool = False) -> 
         return None
     digest = blake2b(compiler_stamp(), digest_size=20)
     digest.update(told.encode())
-    digest.update(b"in order" if in_order else b"")
+    digest.update(form.encode())
     digest.update(content_digest(func))
     return digest.digest()
 

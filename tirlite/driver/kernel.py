@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -16,6 +17,7 @@ from tirlite.gate import GATE
 from tirlite.ir.checked import asks_for_order
 from tirlite.ir.demand import demand_prim_func
 from tirlite.record import parts_of
+from tirlite.rewrite.options import Form
 from tirlite.runtime import Binder, signature_of
 
 if TYPE_CHECKING:
@@ -101,7 +103,7 @@ class Kernel:
         self.fixed = fixed
         self._binder = Binder(signature_of(func), fixed)
         self._version = Version(func, options)
-        self._others: dict[tuple[bool, bool], Version] = {}
+        self._others: dict[tuple[bool, Form], Version] = {}
         self._calls = 0
         self._quick: QuickCall | None = None
 
@@ -117,8 +119,8 @@ class Kernel:
                         raise message.error()
         try:
             binding = self._binder.bind(args, named)
-            if not self._in_form(binding.is_empty, False).run(binding):
-                self._in_form(binding.is_empty, True).run(binding)
+            if not self._in_form(binding.is_empty, Form.USUAL).run(binding):
+                self._in_form(binding.is_empty, Form.IN_ORDER).run(binding)
         except TirliteError:
             # A boundary around the whole would cost each call that goes well a good part of its time.
             with boundary:
@@ -180,7 +182,7 @@ class Kernel:
 
         with boundary:
             signature = self._binder.signature
-            return plan_at(signature, self._in_form(is_empty_at(signature, sizes), False).plan, sizes)
+            return plan_at(signature, self._in_form(is_empty_at(signature, sizes), Form.USUAL).plan, sizes)
 
     @property
     def plans_made(self) -> tuple[int, int]:
@@ -232,12 +234,9 @@ class Kernel:
         from pathlib import Path
 
         with boundary:
-            if self.options.debug:
-                return self.with_options(replace(self.options, debug=False)).export(
-                    folder, name=name, target=target, weights=weights
-                )
             embed = weights == "object"
-            return self._version.export(Path(folder), name or self.name, target, self.fixed or {}, embed=embed)
+            version = version_of(self.ir, replace(self.options, debug=False), is_empty=False, form=Form.ALONE)
+            return version.export(Path(folder), name or self.name, target, self.fixed or {}, embed=embed)
 
     def show(self, mark: Node | Buffer | None = None) -> None:
         """Prints the function as it was written, a node of `kernel.ir` marked in it; see `PrimFunc.show`."""
@@ -281,19 +280,16 @@ class Kernel:
 
         return "tirlite", content_of(self.ir, self.options, self.fixed)
 
-    def _in_form(self, is_empty: bool, in_order: bool) -> Version:
-        """The version for arrays that may be empty, or the one whose loops run in order, or that which is both.
-
-        All but the usual one are made when they are first needed.
-        """
-        if not is_empty and not in_order:
+    def _in_form(self, is_empty: bool, form: Form) -> Version:
+        """The version of a form, for arrays that may be empty or not: made when it is first needed."""
+        if not is_empty and form is Form.USUAL:
             return self._version
-        form = is_empty, in_order
-        if form not in self._others:
+        key = is_empty, form
+        if key not in self._others:
             with GATE.inside(self):
-                if form not in self._others:
-                    self._others[form] = version_of(self.ir, self.options, is_empty=is_empty, in_order=in_order)
-        return self._others[form]
+                if key not in self._others:
+                    self._others[key] = version_of(self.ir, self.options, is_empty=is_empty, form=form)
+        return self._others[key]
 
     def __repr__(self) -> str:
         return f"<Kernel {self._binder.signature.text}>"

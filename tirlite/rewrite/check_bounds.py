@@ -1,45 +1,12 @@
-"""Adds to a function a check of each access that is not proved to lie in its buffer."""
+"""CheckBounds adds to a function a check of each access that is not proved to lie in its buffer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import reduce
-from typing import TypeVar
-
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.safety import ORDINARY, Demand, Judged, Safety, Verdict, safety_of
-from tirlite.ir import (
-    GT,
-    LE,
-    And,
-    Assert,
-    Buffer,
-    BufferRef,
-    Call,
-    Expr,
-    Load,
-    Node,
-    Op,
-    Or,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    Substitution,
-    Var,
-    View,
-    const,
-    i64,
-    rewrite,
-)
-from tirlite.ir.checked import ELSE_IN_ORDER, bare, checked, is_checked
-from tirlite.ir.stmt import AttrStmt
+from tirlite.analysis.plain_bounds import is_plainly_inside
+from tirlite.ir import PrimFunc
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
-from tirlite.sizes import Size
-from tirlite.sizes.poly import of_terms, terms_of
-
-N = TypeVar("N", bound=Node)
 
 
 @record
@@ -56,85 +23,8 @@ class CheckBounds(FactsPass):
     name: str = "check-bounds"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        safety = safety_of(facts, at_entry=self.at_entry)
-        func = _marked(facts.func, safety.judged)
-        if not safety.demands and not safety.scalars:
-            return func
-        condition = reduce(And, [*_ordinary(safety.scalars), *(_met(each, safety) for each in safety.demands)])
-        return func.replaced(body=SeqStmt((Assert(condition, ELSE_IN_ORDER), *func.body.stmts), span=func.body.span))
+        if is_plainly_inside(facts.func):
+            return facts.func
+        from tirlite.rewrite.checks import with_checks
 
-
-def _ordinary(scalars: Iterable[Var]) -> Iterator[Expr]:
-    for each in scalars:
-        yield And(LE(const(-ORDINARY, i64), each), LE(each, const(ORDINARY, i64)))
-
-
-def _met(demand: Demand, safety: Safety) -> Expr:
-    """That a demand is met, or that nothing asks for it."""
-    sizes: list[Expr] = [LE(*_sides(size, safety)) for size in demand.sizes]
-    unless: list[Expr] = [GT(*_sides(size, safety)) for size in demand.reached]
-    return reduce(Or, unless, reduce(And, sizes))
-
-
-def _sides(size: Size, safety: Safety) -> tuple[Expr, Expr]:
-    """Two sums, of which the second one is no less where a size is 0 or more."""
-    less = {product: -factor for product, factor in terms_of(size).items() if factor < 0}
-    more = {product: factor for product, factor in terms_of(size).items() if factor > 0}
-    return safety.expr(of_terms(less)), safety.expr(of_terms(more))
-
-
-def _marked(func: PrimFunc, judged: Iterable[Judged]) -> PrimFunc:
-    """`func` with a mark on all that is to be checked where it stands."""
-    axes: dict[Node, set[int]] = {}
-    for each in judged:
-        if each.verdict is Verdict.CHECKED and not _is_marked(each):
-            axes.setdefault(each.access.node, set()).add(each.axis)
-    return _Marks(axes).applied(func) if axes else func
-
-
-def _is_marked(judged: Judged) -> bool:
-    node = judged.access.node
-    return is_checked(node.byte_offset if isinstance(node, View) else node.indices[judged.axis])
-
-
-class _Marks(Substitution):
-    """Puts marks on some axes of accesses, also in the extents of buffers."""
-
-    def __init__(self, axes: Mapping[Node, set[int]]) -> None:
-        super().__init__({}, {})
-        self._axes = axes
-        self._met: list[Node] = []  # for each access on the way down, what it was
-
-    def applied(self, root: N) -> N:
-        note = self._met.append
-        result = rewrite(root, {**self.rules(), Call: _address}, enter={Load: note, Store: note, View: note})
-        assert isinstance(result, type(root))
-        return result
-
-    def shape(self, buffer: Buffer) -> tuple[Expr, ...]:
-        return tuple(map(self.applied, buffer.shape))
-
-    def use(self, node: Load | Store | BufferRef | AttrStmt) -> Node:
-        if not isinstance(node, Load | Store):
-            return super().use(node)
-        axes = self._axes.get(self._met.pop(), ())
-        used = super().use(node)
-        assert isinstance(used, Load | Store)
-        if not axes:
-            return used
-        return used.replaced(indices=tuple(checked(i) if axis in axes else i for axis, i in enumerate(used.indices)))
-
-    def view(self, node: View) -> Stmt:
-        is_open = self._met.pop() in self._axes
-        view = super().view(node)
-        assert isinstance(view, View)
-        return view.replaced(byte_offset=checked(view.byte_offset)) if is_open else view
-
-
-def _address(node: Call) -> Call:
-    """An address is not an access: it may be that of the end of a buffer."""
-    element = node.args[0] if node.op is Op.ADDRESS_OF else None
-    if not isinstance(element, Load):
-        return node
-    indices = tuple(map(bare, element.indices))
-    return node if indices == element.indices else node.replaced(args=(element.replaced(indices=indices),))
+        return with_checks(facts, at_entry=self.at_entry)

@@ -10,7 +10,7 @@ from tirlite.rewrite.check_races import CheckRaces
 from tirlite.rewrite.check_reductions import CheckReductions
 from tirlite.rewrite.lower_callees import LowerCallees
 from tirlite.rewrite.normalize import Normalize
-from tirlite.rewrite.options import Options
+from tirlite.rewrite.options import Form, Options
 from tirlite.rewrite.parallelize_loops import ParallelizeLoops
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.split_reductions import SplitReductions
@@ -32,13 +32,14 @@ def default_pipeline(strategy: str | Strategy = "auto", **choices: Unpack[Beside
     return pipeline(Options.of({**choices, "strategy": strategy}))
 
 
-def pipeline(options: Options, *, in_order: bool = False) -> tuple[Pass, ...]:
+def pipeline(options: Options, form: Form = Form.USUAL) -> tuple[Pass, ...]:
     """The passes of a compilation. The options' own run before storage is planned, on what the function calls too.
 
     With `debug`, buffers keep the axes that errors name them by, and indices are checked last. Else they are checked
-    before anything moves; with `in_order` loops stay as they are written, so that faults come in that order. The
-    outermost function plans the scratch of all that it calls, so the capacity is for that one alone.
+    before anything moves. The outermost function plans the scratch of all that it calls, so the capacity is for that
+    one alone.
     """
+    in_order = form is Form.IN_ORDER
     first, last = _checks(options)
     prepare: tuple[Pass, ...] = (
         InjectVirtualThreads(),
@@ -57,7 +58,7 @@ def pipeline(options: Options, *, in_order: bool = False) -> tuple[Pass, ...]:
     if options.debug or in_order:
         return (Normalize(), *first, *prepare, *regroup, callees, storage, *last)
     # Callees may be given one array twice, in place. Debug code tells the fault that comes first in written order.
-    chosen = (CheckBounds(at_entry=True),) if first else ()
+    chosen = (CheckBounds(at_entry=form is Form.USUAL),) if first else ()
     schedule = (ParallelizeLoops(), VectorizeLoops())
     return (Normalize(), *chosen, *prepare, *schedule, *regroup, callees, storage)
 

@@ -1,0 +1,40 @@
+"""Tells of most functions at a glance that all their accesses lie in bounds: at constants and variables of loops."""
+
+from __future__ import annotations
+
+from tirlite.ir import AttrKey, AttrStmt, Expr, For, IntImm, Load, Node, PrimFunc, Store, Var, View, walk
+
+
+def is_plainly_inside(func: PrimFunc) -> bool:
+    """Whether each index of a function in normal form is a constant below a constant, or counts up to its extent.
+
+    False where it takes more than a look, and where an author makes a view or leaves checks out.
+    """
+    ends: dict[Var, tuple[Expr, ...]] = {}
+    for node in walk(func.body):
+        kind = type(node)
+        if kind is Load or kind is Store:
+            for index, extent in zip(node.indices, node.buffer.shape, strict=True):  # type: ignore[attr-defined]
+                if not _is_inside(index, extent, ends):
+                    return False
+        elif isinstance(node, For):
+            if node.step > 0 and isinstance(node.start, IntImm) and node.start.value >= 0:
+                ends[node.var] = (node.stop,)
+        elif (isinstance(node, View) and not node.fresh) or _says_unchecked(node):
+            return False
+    return True
+
+
+def _says_unchecked(node: Node) -> bool:
+    return isinstance(node, AttrStmt) and node.key is AttrKey.UNCHECKED
+
+
+def _is_inside(index: Expr, extent: Expr, ends: dict[Var, tuple[Expr, ...]]) -> bool:
+    if type(index) is IntImm:
+        if type(extent) is IntImm:
+            return 0 <= index.value < extent.value
+        return type(extent) is Var and extent.dim is not None and 0 <= index.value < extent.dim.min
+    for stop in ends.get(index, ()) if type(index) is Var else ():
+        if stop is extent or (type(stop) is IntImm and type(extent) is IntImm and stop.value <= extent.value):
+            return True
+    return False
