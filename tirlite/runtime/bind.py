@@ -108,9 +108,11 @@ class Binder:
             if array is OMITTED:
                 omitted.append(param)
                 continue
+            if type(array) is not np.ndarray:
+                array = given[param.position] = explain.require_array(param, array)
             start = self._bound(param, array, dims)
             operands[param.position] = start
-            extents.append((start, start + array.nbytes, param.is_written, param.buffer.name))  # type: ignore[attr-defined]
+            extents.append((start, start + array.nbytes, param.is_written, param.buffer.name))
         for scalar in self.signature.scalars:
             number = scalars.scalar_value(scalar.name, scalar.var.dtype, given[scalar.position])
             operands[scalar.position] = given[scalar.position] = number

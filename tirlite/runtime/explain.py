@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tirlite.diag import nearest
 from tirlite.ir import TypeCode
 from tirlite.ir.printer import text
+from tirlite.runtime.foreign import as_array
 from tirlite.runtime.messages import (
     ArgumentCount,
     ArgumentLayout,
@@ -37,13 +38,17 @@ Array: TypeAlias = npt.NDArray[Any]
 def require_array(param: ArrayParam, given: object) -> Array:
     """Passes an array of the right type whose class is another than ndarray, and its elements stored as usual.
 
-    bfloat16, which NumPy has not, comes as uint16, or as another library's type of that name.
+    Arrays of other libraries are seen as NumPy's where they are. bfloat16, which NumPy has not, comes as uint16, or as
+    another library's type of that name.
     """
     is_bfloat = param.buffer.dtype.code is TypeCode.BFLOAT
     wanted = "an array of uint16, the bits of bfloat16" if is_bfloat else f"an array of {param.dtype}"
     # By its type: a class may say anything of `__class__`.
     if not issubclass(type(given), np.ndarray) or not isinstance(given, np.ndarray):
-        raise ArgumentType(param.name, wanted, _kind(given), _array_hint(param, given)).error()
+        seen = as_array(given, is_written=param.is_written)
+        if seen is None:
+            raise ArgumentType(param.name, wanted, _kind(given), _array_hint(param, given)).error()
+        given = seen
     if isinstance(given, (np.ma.MaskedArray, np.matrix)):
         raise ArgumentType(param.name, wanted, _kind(given), f"pass np.asarray({param.name})").error()
     if given.dtype == param.dtype:
