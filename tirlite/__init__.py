@@ -26,6 +26,7 @@ _PUBLIC = {
     "tirlite.ir": "PrimFunc bf16 bool_ f16 f32 f64 i8 i16 i32 i64 structural_equal u8 u16 u32 u64",
     "tirlite.analysis": "allocations",
     "tirlite.runtime": "set_num_threads",
+    "tirlite.schedules": "Schedule schedule",
     "tirlite.target": "MemoryInfo Target",
     "tirlite.diag": (
         "CallError CallTypeError CallValueError CapacityError GraphError InternalError KernelAssertionError"
@@ -38,6 +39,7 @@ _MODULES = {
     "ir": "tirlite.ir",
     "passes": "tirlite.rewrite",
     "plan": "tirlite.plan",
+    "schedules": "tirlite.schedules",
     "solver": "tirlite.solver",
 }
 _HOMES = {name: module for module, names in _PUBLIC.items() for name in names.split()}

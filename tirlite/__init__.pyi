@@ -12,6 +12,7 @@ from tirlite import graph as graph
 from tirlite import ir as ir
 from tirlite import plan as plan
 from tirlite import rewrite
+from tirlite import schedules as schedules
 from tirlite import solver as solver
 from tirlite.analysis import allocations as allocations
 from tirlite.diag import CallError as CallError
@@ -35,6 +36,8 @@ from tirlite.ir import Buffer, DType, Expr, TensorType, Var
 from tirlite.ir import PrimFunc as PrimFunc
 from tirlite.ir import structural_equal as structural_equal
 from tirlite.runtime import set_num_threads as set_num_threads
+from tirlite.schedules import Schedule as Schedule
+from tirlite.schedules import schedule as schedule
 from tirlite.solver import compile as compile
 from tirlite.solver import kernel as _kernel
 from tirlite.target import MemoryInfo as MemoryInfo
@@ -46,12 +49,12 @@ __version__: str
 __all__ = [
     "CallError", "CallTypeError", "CallValueError", "CapacityError", "GraphError", "InternalError", "Kernel",
     "KernelAssertionError", "KernelError", "KernelIndexError", "KernelRunError", "MemoryInfo", "PlanError",
-    "PrimFunc", "Target", "TirliteError", "abs", "access_ptr", "acos", "address_of", "alloc", "allocations",
+    "PrimFunc", "Schedule", "Target", "TirliteError", "abs", "access_ptr", "acos", "address_of", "alloc", "allocations",
     "allow", "analysis", "argmax", "argmin", "asin", "atan", "atan2", "attr", "barrier", "bf16", "bool_",
     "broadcast", "buffer", "call", "call_extern", "ceil", "checked", "compile", "cos", "cosh", "dim", "dims",
     "erf", "exp", "exp2", "expm1", "f16", "f32", "f64", "floor", "fma", "from_onnx", "graph", "i16", "i32", "i64",
     "i8", "if_then_else", "inline", "ir", "isnan", "kernel", "let", "log", "log10", "log1p", "log2", "out",
-    "parallel", "parse", "passes", "plan", "pow", "ramp", "reduce", "round", "rsqrt", "select",
+    "parallel", "parse", "passes", "plan", "pow", "ramp", "reduce", "round", "rsqrt", "schedule", "schedules", "select",
     "set_num_threads", "sigmoid", "sin", "sinh",
     "solver", "sqrt", "static", "structural_equal", "tan", "tanh", "thread", "trunc", "truncdiv",
     "truncmod", "u16", "u32", "u64", "u8", "unchecked", "unroll", "vectorized", "view",

@@ -17,6 +17,7 @@ import tirlite as tl
 from tirlite.diag import TirliteError
 from tirlite.ir import PrimFunc, structural_equal
 from tirlite.rewrite import default_pipeline, run_pipeline
+from tirlite.schedules.auto import AUTO
 
 # What a trial may take, in seconds; most take a tenth of one.
 PATIENCE = 120
@@ -65,7 +66,9 @@ def trial(program: Program, setup: Setup) -> Failure | None:
 def _rewritten(func: PrimFunc, setup: Setup) -> PrimFunc:
     """The function after all passes."""
     target = target_of(setup.workers)
-    passes = default_pipeline(setup.strategy, target=target, in_place=setup.in_place, passes=setup.passes)
+    passes = default_pipeline(
+        setup.strategy, target=target, in_place=setup.in_place, passes=setup.passes, schedule=AUTO
+    )
     return run_pipeline(func, passes)
 
 

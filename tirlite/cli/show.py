@@ -91,9 +91,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _passes(kernel: Kernel) -> list[str]:
     """The names of the passes that a kernel goes through, in order."""
-    from tirlite.rewrite import default_pipeline
+    from tirlite.rewrite.pipelines import pipeline
+    from tirlite.schedules.auto import AUTO
 
-    return [each.name for each in default_pipeline(passes=kernel.options.passes)]
+    return [each.name for each in pipeline(kernel.options, auto=AUTO)]
 
 
 def _sections(kernel: Kernel, arguments: argparse.Namespace) -> Iterator[tuple[str, Styled]]:

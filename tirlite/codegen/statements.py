@@ -17,6 +17,7 @@ from tirlite.codegen.memory import Place, alignment_of
 from tirlite.codegen.pieces import LARGEST, Weights, cut
 from tirlite.codegen.storage import Home, Storage
 from tirlite.ir import (
+    Add,
     Allocate,
     Assert,
     AttrStmt,
@@ -30,6 +31,7 @@ from tirlite.ir import (
     IntImm,
     KernelCall,
     Let,
+    Min,
     Node,
     Op,
     Ramp,
@@ -55,6 +57,9 @@ if TYPE_CHECKING:
 # A loop that is to be unrolled is written out up to so many times.
 _MOST_COPIES = 64
 _UNROLLED = '!{!"llvm.loop.unroll.full"}'
+_AS_WRITTEN = '!{!"llvm.loop.unroll.disable"}', '!{!"llvm.loop.vectorize.width", i32 1}'
+# A loop of so few iterations gains nothing by vectors, which take LLVM's time.
+_FEW = 16
 
 
 class Statements:
@@ -344,7 +349,11 @@ class Statements:
         out.start(latch)
         flag, amount = step.split()
         out.define_later(following, f"add {flag} {counter.typed}, {amount}", counter)
-        note = out.loop_metadata(_UNROLLED) if _can_be_unrolled(stmt) else ""
+        note = ""
+        if _can_be_unrolled(stmt):
+            note = out.loop_metadata(_UNROLLED)
+        elif _goes_by_vectors(stmt) or _is_short(stmt):
+            note = out.loop_metadata(*_AS_WRITTEN)
         out.branch_if(out.compare(f"icmp {compare}", following, stop), body, done, note)
         out.start(done)
 
@@ -397,6 +406,17 @@ def _can_be_unrolled(stmt: For) -> bool:
     if stmt.kind is not ForKind.UNROLLED or not (isinstance(stmt.start, IntImm) and isinstance(stmt.stop, IntImm)):
         return False
     return len(range(stmt.start.value, stmt.stop.value, stmt.step)) <= _MOST_COPIES
+
+
+def _goes_by_vectors(stmt: For) -> bool:
+    """Whether a loop stores vectors: enough for an iteration, so that copies of it would take LLVM's time alone."""
+    return any(isinstance(each, Store) and each.value.dtype.lanes > 1 for each in stmt.body.stmts)
+
+
+def _is_short(stmt: For) -> bool:
+    """Whether a loop goes through a part of what is left, as in `range(j, min(j + 16, m))`."""
+    stop = stmt.stop.a if isinstance(stmt.stop, Min) else stmt.stop
+    return isinstance(stop, Add) and stop.a is stmt.start and isinstance(stop.b, IntImm) and stop.b.value <= _FEW
 
 
 Rule: TypeAlias = Callable[[Any, Any], "Steps[None] | None"]

@@ -61,9 +61,16 @@ class Version:
     def _rewrite(self) -> Rewritten:
         from tirlite.rewrite.pipeline import Rewritten, run_pipeline
         from tirlite.rewrite.pipelines import pipeline
+        from tirlite.schedules.auto import AUTO
 
+        auto = AUTO
+        if callable(self.options.schedule):
+            from tirlite.schedules import Schedule
+
+            auto = Schedule.by(self.options.schedule, self.func).steps
         steps: list[Step] = []
-        func = run_pipeline(self.func, pipeline(self.options, self.form), (steps.append, *self.options.observers))
+        passes = pipeline(self.options, self.form, auto)
+        func = run_pipeline(self.func, passes, (steps.append, *self.options.observers))
         self.stages += [(step.name, step.seconds) for step in steps]
         return Rewritten(func, next((step.plan for step in reversed(steps) if step.plan is not None), None))
 

@@ -73,6 +73,8 @@ class Compiler:
         - `debug`: whether the code checks itself as it runs;
         - `unchecked`: whether accesses that are not proved go unchecked;
         - `passes`: what runs before storage is planned, as in `passes=tl.passes.CONTRACTION`;
+        - `schedule`: what becomes of loops: a `tl.schedule`, its steps, or a function that applies them; "auto" leaves
+          it to tirlite, None runs loops as they are written;
         - `observers`: functions that are called with each pass's `Step`;
         - `exact_dtype`: whether only buffers of one element type share storage;
         - `match_range`: for "share", up to how many times larger or smaller a shared slot may be;
@@ -105,7 +107,7 @@ class Compiler:
         """The decorator that makes a kernel of a Python function: `@tl.kernel` or `@tl.kernel(strategy="none")`.
 
         The function is translated here and now, so that its mistakes are reported where it stands; it is never run. The
-        options are those of `tl.compile`: `strategy`, `in_place`, `target`, `debug`, `unchecked`, `passes`,
+        options are those of `tl.compile`: `strategy`, `in_place`, `target`, `debug`, `unchecked`, `passes`, `schedule`,
         `observers`, `exact_dtype`, `match_range`, `capacity`, `budget`, `time_limit`, and `allow`. Raises KernelError.
         """
         with boundary:

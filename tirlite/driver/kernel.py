@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tirlite.rewrite.options import Options
     from tirlite.runtime import Binding
     from tirlite.runtime.quick import QuickCall
+    from tirlite.schedules import Schedule
 
     Array: TypeAlias = npt.NDArray[Any]
 
@@ -163,6 +164,14 @@ class Kernel:
         """The function after all passes, as code is generated from it."""
         with boundary:
             return self._version.rewritten.func
+
+    @property
+    def schedule(self) -> Schedule:
+        """What becomes of the loops: the steps that were given, or else those that tirlite chose."""
+        from tirlite.schedules.auto import schedule_of
+
+        with boundary:
+            return schedule_of(self.ir, self.options.schedule)
 
     @property
     def plan(self) -> Plan:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         time_limit: float | None
         observers: Iterable[Observer]
         passes: Iterable[Pass]
+        schedule: Iterable[Pass] | Callable[[Any], object] | str | None
         engine: Callable[[], Engine] | None
         cache: PlanCache | None
 
@@ -159,7 +160,9 @@ class Options(StorageOptions):
 
     With `debug` the code checks itself as it runs, see docs/debugging.md. With `unchecked` it does not even make sure
     that it stays in its arrays, see docs/safety.md. `passes` run before storage is planned, as in
-    `tl.compile(f, passes=tl.passes.CONTRACTION)`. Each of `observers` is called with every pass's `Step`.
+    `tl.compile(f, passes=tl.passes.CONTRACTION)`. `schedule` says what becomes of loops: "auto", a `tl.schedule`, its
+    steps alone, or a function that is given a schedule and applies them; None runs loops as they are written. Each of
+    `observers` is called with every pass's `Step`.
     Raises PlanError for an unknown strategy, and a match range without `share`.
     """
 
@@ -167,12 +170,16 @@ class Options(StorageOptions):
     unchecked: bool = field(default=False, kw_only=True)
     observers: tuple[Observer, ...] = field(default=(), kw_only=True)
     passes: tuple[Pass, ...] = field(default=(), kw_only=True)
+    schedule: tuple[Pass, ...] | Callable[[Any], object] | str | None = field(default="auto", kw_only=True)
 
     def __post_init__(self) -> None:
         StorageOptions.__post_init__(self)
         self.demand_strategy()
         object.__setattr__(self, "observers", _callables("observers", self.observers))
         object.__setattr__(self, "passes", _callables("passes", self.passes))
+        given = getattr(self.schedule, "steps", self.schedule)
+        if given not in (None, "auto") and not callable(given):
+            object.__setattr__(self, "schedule", _callables("schedule", given))
 
     @classmethod
     def of(cls, choices: Choices) -> Options:

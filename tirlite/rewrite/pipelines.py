@@ -26,18 +26,21 @@ if TYPE_CHECKING:
     from tirlite.plan import Strategy
     from tirlite.rewrite.options import BesideStrategy
 
+# What becomes of loops where no schedule says it, and what is known of them here is all there is to go by.
+LOOPS: tuple[Pass, ...] = (ParallelizeLoops(), VectorizeLoops())
+
 
 def default_pipeline(strategy: str | Strategy = "auto", **choices: Unpack[BesideStrategy]) -> tuple[Pass, ...]:
-    """What `tl.compile` with these options runs before code is generated."""
+    """What runs with these options before code is generated; that of a kernel starts with rules of `tl.schedules`."""
     return pipeline(Options.of({**choices, "strategy": strategy}))
 
 
-def pipeline(options: Options, form: Form = Form.USUAL) -> tuple[Pass, ...]:
+def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] = LOOPS) -> tuple[Pass, ...]:
     """The passes of a compilation. The options' own run before storage is planned, on what the function calls too.
 
-    With `debug`, buffers keep the axes that errors name them by, and indices are checked last. Else they are checked
-    before anything moves. The outermost function plans the scratch of all that it calls, so the capacity is for that
-    one alone.
+    `auto` are those that stand where the options do not list the steps of a schedule. With `debug`, buffers keep the
+    axes that errors name them by, and indices are checked last. Else they are checked before anything moves. The
+    outermost function plans the scratch of all that it calls, so the capacity is for that one alone.
     """
     in_order = form is Form.IN_ORDER
     first, last = _checks(options)
@@ -59,8 +62,9 @@ def pipeline(options: Options, form: Form = Form.USUAL) -> tuple[Pass, ...]:
         return (Normalize(), *first, *prepare, *regroup, callees, storage, *last)
     # Callees may be given one array twice, in place. Debug code tells the fault that comes first in written order.
     chosen = (CheckBounds(at_entry=form is Form.USUAL),) if first else ()
-    schedule = (ParallelizeLoops(), VectorizeLoops())
-    return (Normalize(), *chosen, *prepare, *schedule, *regroup, callees, storage)
+    given = options.schedule
+    loops = given if isinstance(given, tuple) else () if given is None else auto
+    return (Normalize(), *chosen, *prepare, *loops, *regroup, callees, storage)
 
 
 def _checks(options: Options) -> tuple[tuple[Pass, ...], tuple[Pass, ...]]:

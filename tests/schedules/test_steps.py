@@ -1,0 +1,245 @@
+"""Each step of a schedule: the loops before and after, and what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.schedules import Pack, Split
+
+n, m, k = tl.dims("n m k")
+
+
+@tl.kernel
+def product(a: tl.f32[n, k], b: tl.f32[k, m], y: tl.out[tl.f32[n, m]]):
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = 0
+            for p in tl.reduce(k):
+                y[i, j] += a[i, p] * b[p, j]
+
+
+@tl.kernel
+def running(x: tl.f32[n, m], y: tl.f32[n, m]):
+    for i in range(1, n):
+        for j in range(m - 1):
+            y[i, j] = y[i - 1, j + 1] + x[i, j]
+
+
+def body_of(schedule: tl.Schedule) -> str:
+    """The printed body, without the head and its indentation."""
+    lines = str(schedule.func).splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("def ")) + 1
+    return "\n".join(line[4:] for line in lines[start:])
+
+
+def tiled() -> tl.Schedule:
+    s = tl.schedule(product)
+    s.split("j", 8)
+    s.reorder("j.outer", "i", "j.inner")
+    s.distribute("p", out_of="i")
+    s.split("p", 16)
+    s.reorder("p.outer", "i", "j.inner")
+    return s
+
+
+def test_split() -> None:
+    s = tl.schedule(running)
+    s.split("j", 8)
+    assert body_of(s) == (
+        "for i in range(1, n):\n"
+        "    for j_outer in range(0, m - 1, 8):\n"
+        "        for j_inner in range(j_outer, min(j_outer + 8, m - 1)):\n"
+        "            y[i, j_inner] = y[i - 1, j_inner + 1] + x[i, j_inner]"
+    )
+
+
+def test_blocks_and_a_nest_for_what_begins_sums() -> None:
+    assert body_of(tiled()) == (
+        "for j_outer in range(0, m, 8):\n"
+        "    for i_before in range(n):\n"
+        "        for j_inner_before in range(j_outer, min(j_outer + 8, m)):\n"
+        "            y[i_before, j_inner_before] = tl.f32(0.0)\n"
+        "    for p_outer in tl.reduce(0, k, 16):\n"
+        "        for i in range(n):\n"
+        "            for j_inner in range(j_outer, min(j_outer + 8, m)):\n"
+        "                for p_inner in tl.reduce(p_outer, min(p_outer + 16, k)):\n"
+        "                    y[i, j_inner] = y[i, j_inner] + a[i, p_inner] * b[p_inner, j_inner]"
+    )
+
+
+def test_a_packed_panel_is_an_allocation_and_a_copy() -> None:
+    s = tiled()
+    s.pack("b", at="p.outer", axes=["p.inner", "j.inner"])
+    assert (
+        "    for p_outer in tl.reduce(0, k, 16):\n"
+        "        b_packed = tl.alloc(tl.f32[16, 8])\n"
+        "        for b_p_inner in range(p_outer, min(p_outer + 16, k)):\n"
+        "            for b_j_inner in range(j_outer, min(j_outer + 8, m)):\n"
+        "                b_packed[b_p_inner - p_outer, b_j_inner - j_outer] = b[b_p_inner, b_j_inner]\n"
+    ) in body_of(s)
+    assert "a[i, p_inner] * b_packed[p_inner - p_outer, j_inner - j_outer]" in body_of(s)
+    kernel = tl.compile(product, schedule=s)
+    assert kernel.plan.total == 4 * 16 * 8
+
+
+def test_vectors_and_rows_together() -> None:
+    s = tl.schedule(product)
+    s.cache_write("y", at="j")
+    s.vectorize("j", 8)
+    s.unroll_jam("i", 2)
+    assert (
+        "for i in range(0, n // 2 * 2, 2):\n"
+        "    for j in range(0, m // 8 * 8, 8):\n"
+        '        y_1 = tl.alloc(tl.f32[8], scope="local")\n'
+        '        y_2 = tl.alloc(tl.f32[8], scope="local")\n'
+        "        y_1[tl.ramp(0, 1, 8)] = tl.broadcast(tl.f32(0.0), 8)\n"
+        "        y_2[tl.ramp(0, 1, 8)] = tl.broadcast(tl.f32(0.0), 8)\n"
+        "        for p in tl.reduce(k):\n"
+    ) in body_of(s)
+
+
+def test_specialize() -> None:
+    s = tl.schedule(product)
+    s.specialize("i", {"i": 4, "p * j": 64})
+    assert body_of(s).startswith("if n >= 4 and k * m >= 64:\n    for i in range(n):\n")
+    assert "else:\n    for i_else in range(n):\n        for j_else in range(m):\n" in body_of(s)
+
+
+def everything(s: tl.Schedule) -> None:
+    s.specialize("i", {"i": 3})
+    s.split("j", 8)
+    s.reorder("j.outer", "i", "j.inner")
+    s.distribute("p", out_of="i")
+    s.parallel("j.outer")
+    s.split("p", 16)
+    s.reorder("p.outer", "i", "j.inner")
+    s.pack("b", at="p.outer", axes=["p.inner", "j.inner"], whole=4)
+    s.cache_write("y", at="j.inner")
+    s.vectorize("j.inner", 8, 4, padded=True)
+    s.unroll_jam("i", 3)
+
+
+@pytest.mark.parametrize(("rows", "terms", "columns"), [(1, 1, 1), (3, 16, 8), (7, 35, 23), (8, 1, 12), (2, 3, 4)])
+def test_results_stay_the_same_to_the_bit(rows: int, terms: int, columns: int) -> None:
+    numbers = np.random.default_rng(0)
+    a, b = numbers.normal(size=(rows, terms)).astype("f"), numbers.normal(size=(terms, columns)).astype("f")
+    kernel = tl.compile(product, schedule=everything)
+    wanted = product.interpret(a, b)
+    np.testing.assert_array_equal(kernel(a, b), wanted)
+    np.testing.assert_array_equal(tl.compile(kernel.lowered, schedule=None).interpret(a, b), wanted)
+
+
+def test_a_schedule_prints_as_python_and_replays() -> None:
+    s = tl.schedule(product)
+    everything(s)
+    assert str(s).splitlines()[:3] == ["s = tl.schedule(product)", "s.specialize('i', {'i': 3})", "s.split('j', 8)"]
+    names: dict[str, object] = {"tl": tl, "product": product}
+    exec(str(s), names)
+    again = names["s"]
+    assert isinstance(again, tl.Schedule)
+    assert again.steps == s.steps
+    assert tl.structural_equal(again.func, s.func)
+
+
+def test_a_kernel_tells_its_schedule() -> None:
+    given = tl.compile(product, schedule=[Split("j", 8)])
+    assert given.schedule.steps == (Split("j", 8),)
+    assert tl.compile(product, schedule=None).schedule.steps == ()
+    chosen = product.schedule
+    assert any(isinstance(step, Pack) for step in chosen.steps)
+    assert str(chosen).endswith("s.apply(tl.passes.ParallelizeLoops())\ns.apply(tl.passes.VectorizeLoops())")
+    assert tl.structural_equal(tl.compile(product, schedule=chosen).lowered, product.lowered)
+
+
+def test_what_would_change_results_is_refused_with_the_accesses() -> None:
+    s = tl.schedule(running)
+    with pytest.raises(tl.KernelError) as error:
+        s.reorder("j", "i")
+    assert error.value.code == "step-breaks-order"
+    assert "y[i - 1, j + 1] (line" in str(error.value)
+    with pytest.raises(tl.KernelError, match="must come after"):
+        s.parallel("i")
+    s.parallel("j")
+    assert [str(step) for step in s.steps] == ["s.parallel('j')"]
+
+
+def test_a_reduction_may_be_regrouped_and_a_sum_in_order_may_not() -> None:
+    @tl.kernel
+    def sums(x: tl.f32[n, m], y: tl.f32[1]):
+        for i in tl.reduce(n):
+            for j in tl.reduce(m):
+                y[0] += x[i, j]
+
+    s = tl.schedule(sums)
+    s.reorder("j", "i")
+
+    @tl.kernel
+    def in_order(x: tl.f32[n, m], y: tl.f32[1]):
+        for i in range(n):
+            for j in range(m):
+                y[0] += x[i, j]
+
+    with pytest.raises(tl.KernelError, match="must come after"):
+        tl.schedule(in_order).reorder("j", "i")
+
+
+def test_what_stands_before_a_loop_stays_where_the_loop_feeds_it() -> None:
+    @tl.kernel
+    def feeding(x: tl.f32[n], y: tl.f32[n], z: tl.f32[n]):
+        for i in range(1, n):
+            z[i] = y[i - 1]
+            for j in range(2):
+                y[i] = x[i] + j
+
+    with pytest.raises(tl.KernelError) as error:
+        tl.schedule(feeding).distribute("j", out_of="i")
+    assert error.value.code == "step-breaks-order"
+
+
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        (lambda s: s.split("q", 8), "no-loop"),
+        (lambda s: s.split("i", 0), "step-does-not-fit"),
+        (lambda s: s.loop("i", 2), "no-loop"),
+        (lambda s: s.buffer("c"), "no-buffer"),
+        (lambda s: s.reorder("p", "j"), "step-does-not-fit"),
+        (lambda s: s.distribute("i", out_of="p"), "step-does-not-fit"),
+        (lambda s: s.pack("y", at="i", axes=["j"]), "step-does-not-fit"),
+        (lambda s: s.pack("b", at="i", axes=["i"]), "step-does-not-fit"),
+        (lambda s: s.pack("b", at="j", axes=["p", "j"]), "step-does-not-fit"),
+        (lambda s: s.cache_write("y", at="i"), "step-does-not-fit"),
+        (lambda s: s.vectorize("j", 8, padded=True), "step-does-not-fit"),
+        (lambda s: s.vectorize("i", 8), "step-does-not-fit"),
+        (lambda s: s.unroll_jam("p", 4), "step-does-not-fit"),
+        (lambda s: s.parallel("p"), "step-does-not-fit"),
+        (lambda s: s.specialize("i", {"q": 8}), "step-does-not-fit"),
+    ],
+)
+def test_what_does_not_fit_is_told(step: object, code: str) -> None:
+    s = tl.schedule(product)
+    with pytest.raises(tl.KernelError) as error:
+        step(s)  # type: ignore[operator]
+    assert error.value.code == code
+    assert s.steps == ()
+
+
+def test_loops_of_one_name_are_told_apart_by_place_or_by_what_is_around() -> None:
+    @tl.kernel
+    def twice(x: tl.f32[n, m], y: tl.f32[n, m]):
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = x[i, j]
+        for t in range(n):
+            for j in range(m):
+                y[t, j] = y[t, j] + 1
+
+    s = tl.schedule(twice)
+    with pytest.raises(tl.KernelError) as error:
+        s.split("j", 4)
+    assert error.value.code == "several-loops"
+    s.split(s.loop("t/j"), 4)
+    s.split(s.loop("j", 0), 8)
+    assert str(s).endswith("s.split('t/j', 4)\ns.split(s.loop('j', 0), 8)")

@@ -1,0 +1,50 @@
+"""Schedules: loop transformations that an author applies step by step, each refused where it would change results."""
+
+from typing import TYPE_CHECKING
+
+from tirlite.late import late_names
+
+if TYPE_CHECKING:
+    from tirlite.schedules.cache_write import CacheWrite
+    from tirlite.schedules.distribute import Distribute
+    from tirlite.schedules.handle import LoopHandle
+    from tirlite.schedules.pack import Pack
+    from tirlite.schedules.parallel import Parallel
+    from tirlite.schedules.reorder import Reorder
+    from tirlite.schedules.schedule import Schedule, schedule
+    from tirlite.schedules.specialize import Specialize
+    from tirlite.schedules.split import Split
+    from tirlite.schedules.unroll_jam import UnrollJam
+    from tirlite.schedules.vectorize import Vectorize
+else:
+    __getattr__ = late_names(
+        __name__,
+        {
+            "cache_write": "CacheWrite",
+            "distribute": "Distribute",
+            "handle": "LoopHandle",
+            "pack": "Pack",
+            "parallel": "Parallel",
+            "reorder": "Reorder",
+            "schedule": "Schedule schedule",
+            "specialize": "Specialize",
+            "split": "Split",
+            "unroll_jam": "UnrollJam",
+            "vectorize": "Vectorize",
+        },
+    )
+
+__all__ = [
+    "CacheWrite",
+    "Distribute",
+    "LoopHandle",
+    "Pack",
+    "Parallel",
+    "Reorder",
+    "Schedule",
+    "Specialize",
+    "Split",
+    "UnrollJam",
+    "Vectorize",
+    "schedule",
+]

@@ -1,0 +1,204 @@
+"""Schedules contractions: `y[i, j] += a[i, p] * b[p, j]` and the like, with any order of operands, batches and axes.
+
+A tile of six rows of four vectors is combined in registers. What its columns read is packed together, for 64 columns
+and so many terms that it stays in the second cache; rows go past it. Source of the order of loops: Goto and van de
+Geijn, Anatomy of High-Performance Matrix Multiplication (2008), without a panel of the left operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.reductions import update_of
+from tirlite.diag import KernelError
+from tirlite.ir import For, ForKind, IntImm, Load, PrimFunc, Stmt, Store, Var, structural_equal, walk
+from tirlite.record import record
+from tirlite.rewrite.pipeline import Pass, after
+from tirlite.schedules.cache_write import CacheWrite
+from tirlite.schedules.distribute import Distribute
+from tirlite.schedules.handle import LoopHandle, LoopName, loops_around
+from tirlite.schedules.pack import Pack
+from tirlite.schedules.parallel import Parallel
+from tirlite.schedules.reorder import Reorder
+from tirlite.schedules.specialize import Specialize
+from tirlite.schedules.split import Split
+from tirlite.schedules.unroll_jam import UnrollJam
+from tirlite.schedules.vectorize import Vectorize
+
+# A tile of registers: rows, and the bytes of their vectors, four registers of 512 bits or more that are narrower.
+_ROWS = 6
+_TILE_BYTES = 256
+# Of narrower vectors, for what is left of the columns.
+_NARROW_BYTES = 64
+# A panel of so many bytes stays in the second cache beside what goes past it.
+_PANEL_BYTES = 256 * 1024
+# A panel pays where so many rows read it, of an operand with more elements than the second cache holds.
+_LEAST_ROWS = 48
+_LEAST_ELEMENTS = 256 * 1024
+
+
+@record(eq=False)
+class Contraction:
+    """A nest of loops around a reduction: the outer ones, those over rows and columns of a tile, and the reduction's.
+
+    `spatial` are all loops around, in their order. `packed` is what varies with columns, and not with rows.
+    """
+
+    spatial: tuple[For, ...]
+    rows: For
+    columns: For
+    terms: tuple[For, ...]
+    store: Store
+    packed: Load
+
+    @property
+    def batches(self) -> tuple[For, ...]:
+        return tuple(each for each in self.spatial if each not in (self.rows, self.columns))
+
+
+def scheduled(facts: Facts) -> tuple[PrimFunc, tuple[Pass, ...]]:
+    """The function with its contractions scheduled, and the steps that did it: the last nest first."""
+    taken: list[Pass] = []
+    for found in reversed([*contractions(facts)]):
+        made, attempt = facts, list[Pass]()
+        try:
+            for step in steps(found, facts):
+                made = after(step, made)
+                attempt.append(step)
+        except KernelError:  # a step does not fit: the nest stays as it is
+            continue
+        facts = made
+        taken += attempt
+    return facts.func, tuple(taken)
+
+
+def contractions(facts: Facts) -> Iterator[Contraction]:
+    """The contractions of a function, in program order."""
+    for loop, around in loops_around(facts.func):
+        if around and (isinstance(around[-1].body.stmts, tuple) and around[-1].body.stmts == (loop,)):
+            continue  # looked at from the outermost loop of its chain
+        if (found := _contraction(loop)) is not None:
+            yield found
+
+
+def _contraction(loop: For) -> Contraction | None:
+    spatial = [loop]
+    while len(spatial[-1].body.stmts) == 1 and _is_plain(inner := spatial[-1].body.stmts[0]):
+        assert isinstance(inner, For)
+        spatial.append(inner)
+    *before, last = spatial[-1].body.stmts or (None,)
+    terms = [*_reduction(last)]
+    if not all(map(_is_plain, spatial)) or not terms or len(spatial) < 2:
+        return None
+    body = terms[-1].body.stmts
+    update = update_of(body[0]) if len(body) == 1 and isinstance(body[0], Store) else None
+    if update is None or not all(_is_start(stmt, update.store) for stmt in before):
+        return None
+    store = update.store
+    columns = next((each for each in spatial if store.indices and store.indices[-1] is each.var), None)
+    loads = [node for node in walk(update.operand) if isinstance(node, Load)]
+    if columns is None or any(node.buffer is store.buffer for node in loads):
+        return None
+    across = [load for load in loads if _names(load, columns.var)]
+    if not across or any(not structural_equal(load, across[0]) for load in across):
+        return None
+    written = [node for index in store.indices for node in walk(index)]
+    rows = [each for each in spatial if each.var in written and not _names(across[0], each.var)]
+    if not rows or not all(any(each.var is node for node in written) for each in spatial):
+        return None
+    return Contraction(tuple(spatial), rows[-1], columns, tuple(terms), store, across[0])
+
+
+def _is_plain(stmt: Stmt) -> bool:
+    return isinstance(stmt, For) and stmt.kind in (ForKind.SERIAL, ForKind.PARALLEL) and stmt.step == 1
+
+
+def _reduction(stmt: Stmt | None) -> Iterator[For]:
+    """The loops of a reduction, one inside of the other."""
+    while isinstance(stmt, For) and stmt.kind is ForKind.REDUCE and stmt.step == 1:
+        yield stmt
+        stmt = stmt.body.stmts[0] if len(stmt.body.stmts) == 1 else None
+
+
+def _is_start(stmt: Stmt, update: Store) -> bool:
+    """Whether a statement sets the element that is updated then, to what no memory decides."""
+    return (
+        isinstance(stmt, Store)
+        and stmt.buffer is update.buffer
+        and all(structural_equal(a, b) for a, b in zip(stmt.indices, update.indices, strict=True))
+        and not any(isinstance(node, Load) for node in walk(stmt.value))
+    )
+
+
+def _names(load: Load, var: Var) -> bool:
+    return any(node is var for index in load.indices for node in walk(index))
+
+
+def steps(nest: Contraction, facts: Facts) -> Iterator[Pass]:
+    """What is done with a contraction, step by step. Handles name its loops, whatever others are called."""
+    named = _Names(nest, facts)
+    element = max(nest.store.buffer.dtype.bytes, nest.packed.buffer.dtype.bytes)
+    lanes, narrow = _TILE_BYTES // element, _NARROW_BYTES // element
+    rows, columns = named(nest.rows.var.name), nest.columns.var.name
+    terms = [each.var.name for each in nest.terms]
+    inner = prod(_count(each) for each in nest.terms[1:])
+    block = max(1, _PANEL_BYTES // (_TILE_BYTES * inner))
+    block = 1 << block.bit_length() - 1
+    whole = _count(nest.terms[0]) if isinstance(nest.terms[0].stop, IntImm) else None
+    is_blocked = whole is None or whole > block
+    if isinstance(nest.spatial[0].start, IntImm) and (least := _least(nest)):
+        yield Specialize(named(nest.spatial[0].var.name), least)
+    yield Split(named(columns), lanes)
+    batches = [named(each.var.name) for each in nest.batches]
+    outer, within = named(f"{columns}.outer"), named(f"{columns}.inner")
+    yield Reorder((*batches, outer, rows, within))
+    first = terms[0]
+    if is_blocked:
+        if len(nest.spatial[-1].body.stmts) > 1:
+            yield Distribute(named(first), rows)
+        yield Parallel((*batches, outer)[0])
+        yield Split(named(first), block)
+        first = f"{first}.inner"
+        blocks = named(f"{terms[0]}.outer")
+        yield Reorder((blocks, rows, within))
+    else:
+        yield Parallel((*batches, outer)[0])
+    at = blocks if is_blocked else outer
+    axes = [named(each) for each in (first, *terms[1:])]
+    yield Pack(nest.packed.buffer.name, at, (*axes, within), narrow)
+    yield CacheWrite(nest.store.buffer.name, within)
+    yield Vectorize(within, (lanes, narrow), padded=True)
+    yield UnrollJam(rows, _ROWS)
+
+
+def _count(loop: For) -> int:
+    """How often a loop runs, where constants tell it; else once, for want of better."""
+    if isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm):
+        return max(1, loop.stop.value - loop.start.value)
+    return 1
+
+
+def _least(nest: Contraction) -> tuple[tuple[str, int], ...]:
+    """What must run how often for packing to pay, where sizes are not constants."""
+    is_known = {each: isinstance(each.stop, IntImm) for each in (nest.rows, nest.columns, *nest.terms)}
+    if all(is_known.values()):
+        return ()
+    names = " * ".join(each.var.name for each in (*nest.terms, nest.columns))
+    return ((nest.rows.var.name, _LEAST_ROWS), (names, _LEAST_ELEMENTS + 1))
+
+
+class _Names:
+    """Handles of the loops of a nest, in which each name stands once, in a function where others may have it too."""
+
+    def __init__(self, nest: Contraction, facts: Facts) -> None:
+        every = [loop for loop, _ in loops_around(facts.func)]
+        self._before = [loop.var.name for loop in every[: every.index(nest.spatial[0])]]
+        own = [each.var.name for each in (*nest.spatial, *nest.terms)]
+        self._others = {each.var.name for each in every} if len({*own}) == len(own) else None
+        self._after = [loop.var.name for loop in every[every.index(nest.spatial[0]) + len(own) :]]
+
+    def __call__(self, name: str) -> LoopName:
+        place = self._before.count(name)
+        return LoopHandle(name, place) if place or name in self._after else name

@@ -1,0 +1,67 @@
+"""Distribute makes two nests of one: first what stands before a loop, for all iterations, then the rest."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from tirlite.analysis.facts import Facts
+from tirlite.ir import Allocate, For, Let, PrimFunc, SeqStmt, Stmt, Var, View, statements, substitute
+from tirlite.record import record
+from tirlite.rewrite.pipeline import FactsPass
+from tirlite.schedules.handle import LoopName, chain_to, handle_of
+from tirlite.schedules.step import breaks_order, carried, demand_plain, does_not_fit, with_loop
+
+
+@record
+class Distribute(FactsPass):
+    """What stands before `loop`, in the innermost of the loops around it up to `out_of`, in a nest of its own.
+
+    The first nest has the loops `i.before`; those of the second one keep their names. Refused where what comes to run
+    later must run before, and where what stands before the loop declares what it uses.
+    """
+
+    loop: LoopName
+    out_of: LoopName
+    name: str = "distribute"
+
+    def __str__(self) -> str:
+        return f"s.distribute({handle_of(self.loop)}, out_of={handle_of(self.out_of)})"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        chain = chain_to(facts.func, self.loop)
+        outermost = chain_to(facts.func, self.out_of)
+        loop, nest = chain[-1], [*chain[len(outermost) - 1 : -1]]
+        if not nest or chain[: len(outermost)] != outermost:
+            raise does_not_fit(self, "the first loop does not stand inside of the other one")
+        for outer, inner in pairwise(nest):
+            if outer.body.stmts != (inner,):
+                raise does_not_fit(self, f"the loop over `{outer.var.name}` has more in it than `{inner.var.name}`")
+        stmts = nest[-1].body.stmts
+        if loop not in stmts:
+            raise does_not_fit(self, f"`{loop.var.name}` stands in a branch")
+        cut = stmts.index(loop)
+        before, after = stmts[:cut], stmts[cut:]
+        if not before:
+            return facts.func
+        for each in nest:
+            demand_plain(self, each)
+        if any(isinstance(stmt, Allocate | Let | View) for stmt in before):
+            raise does_not_fit(self, "what stands before the loop declares names")
+        first = {each for stmt in before for each in statements(stmt)}
+        then = {each for stmt in after for each in statements(stmt)}
+        for found in (dependence for around in nest for dependence in carried(facts, around)):
+            if found.source.stmt in then and found.sink.stmt in first:
+                raise breaks_order(self, found)
+        return with_loop(facts, nest[0], (*_nest(nest, before, ".before"), *_nest(nest, after, "")))
+
+
+def _nest(loops: list[For], stmts: tuple[Stmt, ...], suffix: str) -> tuple[Stmt, ...]:
+    """The statements inside of these loops, whose variables are new, by other names."""
+    body = SeqStmt(stmts)
+    for loop in reversed(loops):
+        made = loop.replaced(body=body)
+        if suffix:
+            var = Var(loop.var.name + suffix)
+            made = substitute(made, {loop.var: var}).replaced(var=var)
+        body = SeqStmt((made,))
+    return body.stmts

@@ -1,0 +1,141 @@
+"""Finds the loops and buffers of a function that the steps of a schedule name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tirlite.diag import KernelError, Message, nearest
+from tirlite.ir import Allocate, Buffer, For, IfThenElse, PrimFunc, SeqStmt, Stmt, statements_of
+from tirlite.ir.printer_names import identifier
+from tirlite.record import record
+
+
+class NoLoop(Message):
+    """A step of a schedule names a loop that the function does not have.
+
+    Example: `s.split("k", 64)`, where the loop is called `p`.
+    Fix: Take one of the names that the message lists; steps name what they make, as `p.outer` and `p.inner`.
+    """
+
+    code = "no-loop"
+    raises = KernelError
+    title = "there is no loop `{name}`{hint}"
+    help = "the loops are {known}"
+
+    name: str
+    hint: str
+    known: str
+
+
+class SeveralLoops(Message):
+    """A step of a schedule names a loop by a name that several loops have.
+
+    Example: `s.split("i", 64)` of a function with two nests over `i`.
+    Fix: Give its place among them, as in `s.loop("i", 1)`, or a loop around it, as in `s.loop("t/i")`.
+    """
+
+    code = "several-loops"
+    raises = KernelError
+    title = "there are {count} loops `{name}`"
+    help = 'give a place, from s.loop("{name}", 0) on, or a loop around it, as in "{name}/j"'
+
+    name: str
+    count: int
+
+
+class NoBuffer(Message):
+    """A step of a schedule names a buffer that the function does not have.
+
+    Example: `s.pack("bb", at="i", axes=["j"])`, where the buffer is called `b`.
+    Fix: Take one of the names that the message lists.
+    """
+
+    code = "no-buffer"
+    raises = KernelError
+    title = "there is no buffer `{name}`"
+    help = "the buffers are {known}"
+
+    name: str
+    known: str
+
+
+@record
+class LoopHandle:
+    """A loop by its name, or by a path of names of loops around it and its own, as `i/j`.
+
+    `place` tells several apart, in the order of the program; None where there is to be one alone.
+    """
+
+    path: str
+    place: int | None = None
+
+    def __str__(self) -> str:
+        return repr(self.path) if self.place is None else f"s.loop({self.path!r}, {self.place})"
+
+
+# A loop by name, or by a handle.
+LoopName = str | LoopHandle
+
+
+def handle_of(name: LoopName) -> LoopHandle:
+    """The handle that a name stands for."""
+    return LoopHandle(name) if isinstance(name, str) else name
+
+
+def loops_around(func: PrimFunc) -> Iterator[tuple[For, tuple[For, ...]]]:
+    """Each loop with those around it, the outermost first, in program order."""
+    stack: list[tuple[Stmt, tuple[For, ...]]] = [(func.body, ())]
+    while stack:
+        stmt, around = stack.pop()
+        if isinstance(stmt, SeqStmt):
+            stack += ((each, around) for each in reversed(stmt.stmts))
+        elif isinstance(stmt, IfThenElse):
+            stack += ((stmt.else_body, around), (stmt.then_body, around))
+        elif isinstance(stmt, For):
+            yield stmt, around
+            stack.append((stmt.body, (*around, stmt)))
+        elif isinstance(body := getattr(stmt, "body", None), SeqStmt):
+            stack.append((body, around))
+
+
+def loop_named(func: PrimFunc, name: LoopName) -> For:
+    """The loop that a handle stands for. Raises KernelError where there is none, or several."""
+    return chain_to(func, name)[-1]
+
+
+def chain_to(func: PrimFunc, name: LoopName) -> tuple[For, ...]:
+    """The loops around the one that a handle stands for, and that loop. Raises KernelError, too."""
+    handle = handle_of(name)
+    *outer, last = map(identifier, handle.path.split("/"))
+    every = [*loops_around(func)]
+    found = [
+        (*around, loop)
+        for loop, around in every
+        if identifier(loop.var.name) == last and _are_within(outer, [identifier(each.var.name) for each in around])
+    ]
+    if handle.place is None and len(found) > 1:
+        raise SeveralLoops(handle.path, len(found)).error()
+    place = handle.place or 0
+    if not 0 <= place < len(found):
+        names = [*dict.fromkeys(loop.var.name for loop, _ in every)]
+        near = nearest(handle.path, names)
+        hint = f" at place {place}" if found else f"; did you mean {near}?" if near else ""
+        raise NoLoop(handle.path, hint, ", ".join(f"`{each}`" for each in names) or "none").error()
+    return found[place]
+
+
+def _are_within(path: list[str], names: list[str]) -> bool:
+    """Whether the names of a path stand among others in this order."""
+    rest = iter(names)
+    return all(name in rest for name in path)
+
+
+def buffer_named(func: PrimFunc, name: str) -> Buffer:
+    """The parameter or allocation of this name, the first one. Raises KernelError where there is none."""
+    buffers = [param for param in func.params if isinstance(param, Buffer)]
+    buffers += [stmt.buffer for stmt in statements_of(func.body, Allocate)]
+    for buffer in buffers:
+        if identifier(buffer.name) == identifier(name):
+            return buffer
+    known = ", ".join(f"`{each.name}`" for each in buffers)
+    raise NoBuffer(name, known or "none").error()

@@ -1,0 +1,145 @@
+"""Pack copies what a loop's body reads of a buffer together, in the order in which loops inside read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tirlite.analysis.dependence import writes
+from tirlite.analysis.facts import Facts
+from tirlite.ir import (
+    Allocate,
+    Buffer,
+    Expr,
+    For,
+    IfThenElse,
+    IntImm,
+    Load,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Store,
+    Sub,
+    Var,
+    const,
+    i64,
+    rewrite,
+    statements,
+    structural_equal,
+    substitute,
+    walk,
+)
+from tirlite.record import record
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.pipeline import FactsPass
+from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of
+from tirlite.schedules.step import demand_plain, does_not_fit, is_in_bounds, is_steady, mentions, trips, with_loop
+
+
+@record
+class Pack(FactsPass):
+    """A copy of what the body of `at` reads of a buffer, made as it begins, with an axis for each of `axes`.
+
+    `axes` are loops inside of `at`, the last one for neighbours in memory; element `(p, j)` of the copy is what is read
+    in the p-th and j-th iteration of theirs. The copy is an allocation as any other, `b.packed`, which the storage
+    planner places, once for each worker where `at` stands in a parallel loop. Elements that no iteration reads, to the
+    next multiple of `whole` along the last axis, are 0. The loops that copy are `b.p` and `b.j`.
+
+    Refused where the body writes the buffer, reads it by several indices or by others than these loops decide, and
+    where an index is not proved to be in bounds: the copy reads all elements, whatever the body does.
+    """
+
+    buffer: str
+    at: LoopName
+    axes: tuple[LoopName, ...]
+    whole: int = 1
+    name: str = "pack"
+
+    def __str__(self) -> str:
+        axes = ", ".join(str(handle_of(each)) for each in self.axes)
+        whole = "" if self.whole == 1 else f", whole={self.whole}"
+        return f"s.pack({self.buffer!r}, at={handle_of(self.at)}, axes=[{axes}]{whole})"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        func = facts.func
+        buffer = buffer_named(func, self.buffer)
+        around = chain_to(func, self.at)
+        at = around[-1]
+        loops = [chain_to(func, each)[-1] for each in self.axes]
+        load = self._one_load(facts, buffer, at)
+        self._demand_axes(at, loops, load)
+        if not is_in_bounds(func, (*around, *loops), load):
+            raise does_not_fit(self, f"an index of `{buffer.name}` is not proved to be in bounds")
+        extents: list[Expr] = []
+        for loop in loops:
+            most = trips(facts, loop)
+            if most is None:
+                raise does_not_fit(self, f"how often the loop over `{loop.var.name}` runs at most is not known")
+            extents.append(most)
+        if isinstance(last := extents[-1], IntImm):
+            extents[-1] = const(-(-last.value // self.whole) * self.whole, i64)
+        packed = Buffer(f"{buffer.name}.packed", buffer.dtype, tuple(extents))
+        places = [folded(Sub(loop.var, loop.start)) for loop in loops]
+
+        def moved(node: Load) -> Load:
+            return Load(packed, tuple(places)) if node.buffer is buffer else node
+
+        body = rewrite(at.body, {Load: moved})
+        assert isinstance(body, SeqStmt)
+        stmts = (Allocate(packed, span=at.span), *_copy(load, packed, loops, last), *body.stmts)
+        return with_loop(facts, at, (at.replaced(body=SeqStmt(stmts)),))
+
+    def _one_load(self, facts: Facts, buffer: Buffer, at: For) -> Load:
+        """The one element that the body reads of a buffer at a time."""
+        inside = [*statements(at.body)]
+        loads = [node for node in walk(at.body) if isinstance(node, Load) and node.buffer is buffer]
+        root = facts.definitions.root(buffer)
+        for allocation, touches in facts.touches_in.get(at, {}).items():
+            if allocation.buffer is root:
+                for touch in touches:
+                    if writes(touch) or touch.buffer is not buffer:
+                        raise does_not_fit(self, f"{touch} may write `{buffer.name}`, or reads it by another name")
+        if not loads or buffer.volatile or buffer.dtype.lanes > 1:
+            raise does_not_fit(self, f"the loop over `{at.var.name}` does not read `{buffer.name}`, element by element")
+        first = loads[0]
+        for other in loads[1:]:
+            if not structural_equal(Load(buffer, first.indices), Load(buffer, other.indices)):
+                raise does_not_fit(self, f"`{buffer.name}` is read by several indices")
+        if any(isinstance(stmt, IfThenElse) and any(node in loads for node in walk(stmt)) for stmt in inside):
+            raise does_not_fit(self, f"whether `{buffer.name}` is read is decided by a branch")
+        return first
+
+    def _demand_axes(self, at: For, loops: list[For], load: Load) -> None:
+        inside = {stmt for stmt in statements(at.body) if isinstance(stmt, For)}
+        defined = {each.var for each in inside}
+        own = {loop.var for loop in loops}
+        if not loops or any(loop not in inside for loop in loops) or len(own) < len(loops):
+            raise does_not_fit(self, f"the axes are not loops inside of the one over `{at.var.name}`")
+        for place, loop in enumerate(loops):
+            demand_plain(self, loop)
+            for bound in (loop.start, loop.stop):
+                if mentions(bound, defined - {each.var for each in loops[:place]}):
+                    raise does_not_fit(self, f"the bounds of the loop over `{loop.var.name}` depend on others inside")
+        for index in load.indices:
+            if not is_steady(index) or index.dtype.lanes > 1 or mentions(index, defined - own):
+                raise does_not_fit(self, f"`{load.buffer.name}` is read where other loops or memory decide")
+
+
+def _copy(load: Load, packed: Buffer, loops: list[For], last: Expr) -> Iterator[Stmt]:
+    """The loops that fill the copy."""
+    variables = {loop.var: Var(f"{load.buffer.name}.{loop.var.name}") for loop in loops}
+    starts = [substitute(loop.start, variables) for loop in loops]
+    stops = [substitute(loop.stop, variables) for loop in loops]
+    names = [*variables.values()]
+    places = tuple(folded(Sub(var, start)) for var, start in zip(names, starts, strict=True))
+    value = substitute(load, variables)
+    copy = For(names[-1], starts[-1], stops[-1], SeqStmt((Store(packed, places, value),)))
+    body = SeqStmt((copy,))
+    width = packed.shape[-1]
+    if isinstance(width, IntImm):
+        rest = Var(f"{load.buffer.name}.rest")
+        zero = const(0, packed.dtype)
+        filled = Store(packed, (*places[:-1], rest), zero)
+        body = SeqStmt((copy, For(rest, folded(Sub(stops[-1], starts[-1])), width, SeqStmt((filled,)))))
+    for var, start, stop in reversed([*zip(names[:-1], starts[:-1], stops[:-1], strict=True)]):
+        body = SeqStmt((For(var, start, stop, body),))
+    yield from body.stmts

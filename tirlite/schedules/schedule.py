@@ -1,0 +1,155 @@
+"""Schedule: a function, and the steps that made it of a kernel's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from tirlite.diag import boundary
+from tirlite.ir import PrimFunc
+from tirlite.ir.demand import demand_prim_func
+from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.simplify.simplify import Simplify
+from tirlite.schedules.cache_write import CacheWrite
+from tirlite.schedules.distribute import Distribute
+from tirlite.schedules.handle import LoopHandle, LoopName, buffer_named, loop_named
+from tirlite.schedules.pack import Pack
+from tirlite.schedules.parallel import Parallel
+from tirlite.schedules.reorder import Reorder
+from tirlite.schedules.specialize import Specialize
+from tirlite.schedules.split import Split
+from tirlite.schedules.unroll_jam import UnrollJam
+from tirlite.schedules.vectorize import Vectorize
+
+if TYPE_CHECKING:
+    from tirlite.ir import Buffer
+    from tirlite.rewrite.pipeline import Pass
+
+
+class HasIr(Protocol):
+    """A kernel: what has a function."""
+
+    ir: PrimFunc
+
+
+class Schedule:
+    """What becomes of a function, step by step. Made by `tl.schedule(kernel)`.
+
+    Each method applies a step to `func`, or raises KernelError and leaves it as it is: where the result might change,
+    with the accesses that forbid it. Loops and buffers go by their names; steps name the loops that they make.
+    `steps` are those applied, and `str` of a schedule is the Python that applies them.
+
+    >>> import tirlite as tl
+    >>> n, m = tl.dims("n m")
+    >>> @tl.kernel
+    ... def turned(x: tl.f32[n, m], y: tl.f32[m, n]):
+    ...     for i in range(n):
+    ...         for j in range(m):
+    ...             y[j, i] = x[i, j]
+    >>> s = tl.schedule(turned)
+    >>> s.split("i", 16)
+    >>> s.reorder("i.outer", "j", "i.inner")
+    >>> print(s)
+    s = tl.schedule(turned)
+    s.split('i', 16)
+    s.reorder('i.outer', 'j', 'i.inner')
+    """
+
+    def __init__(self, func: PrimFunc, steps: Iterable[Pass] = ()) -> None:
+        demand_prim_func(func, "schedule()")
+        self.steps: tuple[Pass, ...] = ()
+        self._func = Normalize()(func)
+        for each in steps:
+            self.apply(each)
+
+    @classmethod
+    def by(cls, author: Callable[[Schedule], object], func: PrimFunc) -> Schedule:
+        """The schedule of a function after `author` has applied its steps."""
+        made = cls(func)
+        author(made)
+        return made
+
+    @property
+    def func(self) -> PrimFunc:
+        """The function after all steps, in its shortest form."""
+        return Simplify()(self._func)
+
+    def apply(self, step: Pass) -> None:
+        """Applies a step, or any other pass."""
+        with boundary:
+            self._func = step(self._func)
+        self.steps = (*self.steps, step)
+
+    def loop(self, path: str, place: int | None = None) -> LoopHandle:
+        """The loop of this name, or of these names one inside of the other, as `i/j`.
+
+        Of several, the one at `place` in the order of the program. Raises KernelError where there is none, or, without
+        a place, several.
+        """
+        handle = LoopHandle(path, place)
+        with boundary:
+            loop_named(self._func, handle)
+        return handle
+
+    def buffer(self, name: str) -> Buffer:
+        """The parameter or allocation of this name. Raises KernelError where there is none."""
+        with boundary:
+            return buffer_named(self._func, name)
+
+    def split(self, loop: LoopName, by: int) -> None:
+        """Makes two loops of one: `i.outer` by blocks of so many iterations, `i.inner` through one."""
+        self.apply(Split(loop, by))
+
+    def reorder(self, *loops: LoopName) -> None:
+        """Puts loops that hold nothing but each other into this order, from the outside in."""
+        self.apply(Reorder(loops))
+
+    def specialize(self, loop: LoopName, least: Mapping[str, int]) -> None:
+        """Makes a copy of a loop, `i.else`, for calls where loops, or products of them, run less often than that."""
+        self.apply(Specialize(loop, tuple(least.items())))
+
+    def distribute(self, loop: LoopName, *, out_of: LoopName) -> None:
+        """Puts what stands before `loop` into a nest of its own, out of the loops around it up to `out_of`."""
+        self.apply(Distribute(loop, out_of))
+
+    def pack(self, buffer: Buffer | str, *, at: LoopName, axes: Iterable[LoopName], whole: int = 1) -> None:
+        """Copies what the body of `at` reads of a buffer together, in the order in which the loops `axes` read it."""
+        self.apply(Pack(buffer if isinstance(buffer, str) else buffer.name, at, tuple(axes), whole))
+
+    def cache_write(self, buffer: Buffer | str, *, at: LoopName) -> None:
+        """Keeps the element of a buffer that the body of `at` updates in a local scalar meanwhile."""
+        self.apply(CacheWrite(buffer if isinstance(buffer, str) else buffer.name, at))
+
+    def vectorize(self, loop: LoopName, *lanes: int, padded: bool = False) -> None:
+        """Writes a loop by vectors of so many lanes, and what is left of these by narrower ones."""
+        self.apply(Vectorize(loop, lanes, padded))
+
+    def unroll_jam(self, loop: LoopName, by: int) -> None:
+        """Writes so many iterations of a loop as one, so that loops inside serve all of them."""
+        self.apply(UnrollJam(loop, by))
+
+    def parallel(self, loop: LoopName) -> None:
+        """Hands the iterations of a loop to workers."""
+        self.apply(Parallel(loop))
+
+    def __str__(self) -> str:
+        return "\n".join([f"s = tl.schedule({self._func.name})", *map(_text, self.steps)])
+
+    def __repr__(self) -> str:
+        return f"<Schedule of {self._func.name}: {len(self.steps)} steps>"
+
+
+def _text(step: Pass) -> str:
+    """The Python that applies a step."""
+    if type(step).__module__.startswith(__name__.rpartition(".")[0]):
+        return str(step)
+    return f"s.apply(tl.passes.{type(step).__name__}())"
+
+
+def schedule(kernel: PrimFunc | HasIr) -> Schedule:
+    """A schedule of a kernel, or of a PrimFunc, without steps. Raises CallTypeError for anything else."""
+    with boundary:
+        ir = getattr(kernel, "ir", kernel)
+        demand_prim_func(ir, "schedule()")
+        assert isinstance(ir, PrimFunc)
+        return Schedule(ir)

@@ -1,0 +1,77 @@
+"""Specialize makes two forms of a nest, of which the sizes of a call choose one."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from tirlite.analysis.facts import Facts
+from tirlite.ir import (
+    GE,
+    And,
+    Expr,
+    For,
+    IfThenElse,
+    Mul,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Var,
+    const,
+    i64,
+    rewrite,
+    statements_of,
+    substitute,
+)
+from tirlite.record import record
+from tirlite.rewrite.lanes import iterations
+from tirlite.rewrite.pipeline import FactsPass
+from tirlite.schedules.handle import LoopName, chain_to, handle_of
+from tirlite.schedules.step import demand_plain, does_not_fit, mentions, with_loop
+
+
+@record
+class Specialize(FactsPass):
+    """A loop where it and those inside run often enough; else a copy of it, whose loops are called `i.else`.
+
+    `least` are names of loops, one or several of which the counts are multiplied (`p * j`), with the least number that
+    is enough. It never changes results: both forms are the loop as it is, and the steps that follow tell them apart.
+    """
+
+    loop: LoopName
+    least: tuple[tuple[str, int], ...]
+    name: str = "specialize"
+
+    def __str__(self) -> str:
+        return f"s.specialize({handle_of(self.loop)}, {dict(self.least)})"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        loop = chain_to(facts.func, self.loop)[-1]
+        inside = [*statements_of(loop, For)]
+        conditions = [GE(self._count(product, inside), const(number, i64)) for product, number in self.least]
+        if not conditions:
+            raise does_not_fit(self, "it takes at least one condition")
+        otherwise = rewrite(loop, {For: _renamed})
+        assert isinstance(otherwise, Stmt)
+        condition: Expr = conditions[0]
+        for each in conditions[1:]:
+            condition = And(condition, each)
+        form = IfThenElse(condition, SeqStmt((loop,)), SeqStmt((otherwise,)), span=loop.span)
+        return with_loop(facts, loop, (form,))
+
+    def _count(self, product: str, inside: list[For]) -> Expr:
+        """How often the loops of a product run, one inside of the other."""
+        counts: list[Expr] = []
+        for name in (each.strip() for each in product.split("*")):
+            found = next((each for each in inside if each.var.name == name), None)
+            if found is None:
+                raise does_not_fit(self, f"there is no loop `{name}` in `{inside[0].var.name}`")
+            demand_plain(self, found)
+            if any(mentions(bound, (each.var for each in inside)) for bound in (found.start, found.stop)):
+                raise does_not_fit(self, f"how often the loop over `{name}` runs is decided inside")
+            counts.append(iterations(found))
+        return reduce(Mul, counts)
+
+
+def _renamed(loop: For) -> For:
+    var = Var(f"{loop.var.name}.else")
+    return substitute(loop, {loop.var: var}).replaced(var=var)

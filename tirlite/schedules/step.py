@@ -1,0 +1,198 @@
+"""What the steps of a schedule have in common: how they are refused, and how a loop is put in another's place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tirlite.analysis.dependence import writes
+from tirlite.analysis.facts import Facts
+from tirlite.diag import KernelError, Message
+from tirlite.ir import (
+    GE,
+    LT,
+    And,
+    Assert,
+    Buffer,
+    Expr,
+    For,
+    IntImm,
+    Load,
+    Min,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Store,
+    Var,
+    const,
+    i64,
+    rewrite,
+    statements_of,
+    walk,
+)
+from tirlite.rewrite.normalize import Normalize
+
+if TYPE_CHECKING:
+    from tirlite.analysis.access import Touch
+    from tirlite.analysis.dependence import Dependence
+
+
+class StepBreaksOrder(Message):
+    """A step of a schedule would run two accesses to one element in another order, or at once.
+
+    Example: `s.parallel("i")` of a loop with `y[i] = y[i - 1] + x[i]`.
+    Fix: Leave the loops in their order, or write the kernel so that iterations do not depend on each other; where they
+    combine values, say it by `tl.reduce`.
+    """
+
+    code = "step-breaks-order"
+    raises = KernelError
+    title = "`{step}` would change results: {later} must come after {earlier}{distance}"
+    label = "this one comes later"
+    related_label = "this one comes first"
+
+    step: str
+    earlier: str
+    later: str
+    distance: str
+
+
+class StepDoesNotFit(Message):
+    """A step of a schedule is asked for where the loops have not the form that it takes.
+
+    Example: `s.reorder("j", "i")`, where the loop over `i` has statements beside the loop over `j`.
+    Fix: See what the message asks for; print the schedule's function to see the loops as they are.
+    """
+
+    code = "step-does-not-fit"
+    raises = KernelError
+    title = "`{step}` does not fit: {reason}"
+
+    step: str
+    reason: str
+
+
+def does_not_fit(step: object, reason: str) -> KernelError:
+    """The error that tells why a step is not possible."""
+    error = StepDoesNotFit(str(step), reason).error()
+    assert isinstance(error, KernelError)
+    return error
+
+
+def breaks_order(step: object, dependence: Dependence) -> KernelError:
+    """The error that names the accesses which forbid a step."""
+    steps = ", ".join(map(str, dependence.steps))
+    earlier, later = dependence.source, dependence.sink
+    error = StepBreaksOrder(
+        str(step),
+        str(earlier),
+        str(later),
+        f" ({steps})" if steps else "",
+        span=later.stmt.span,
+        related=earlier.stmt.span,
+    ).error()
+    assert isinstance(error, KernelError)
+    return error
+
+
+def with_loop(facts: Facts, loop: For, made: Iterable[Stmt]) -> PrimFunc:
+    """The function with these statements in the place of a loop, in normal form."""
+    stmts = tuple(made)
+    result = rewrite(facts.func, {For: lambda each: stmts if each is loop else each})
+    assert isinstance(result, PrimFunc)
+    return Normalize()(result)
+
+
+def carried(facts: Facts, loop: For) -> Iterator[Dependence]:
+    """The dependences that a loop carries; none, without a proof, where accesses have its variable along one axis."""
+    touched = facts.touches_in.get(loop, {}).values()
+    if not all(_has_own_axis(each, loop) for each in touched if any(map(writes, each))):
+        yield from facts.carried_by(loop)
+
+
+def demand_independent(step: object, facts: Facts, loop: For) -> None:
+    """Raises KernelError, with the accesses, where an iteration of a loop may touch what another one writes."""
+    for each in carried(facts, loop):
+        raise breaks_order(step, each)
+
+
+def _has_own_axis(touches: Iterable[Touch], loop: For) -> bool:
+    """Whether all accesses have the loop's variable as their index along one axis: that is quickly seen."""
+    axes: set[tuple[Buffer, int]] | None = None
+    for touch in touches:
+        node = touch.node
+        if not isinstance(node, Load | Store):
+            return False
+        mine = {(node.buffer, axis) for axis, index in enumerate(node.indices) if index is loop.var}
+        axes = mine if axes is None else axes & mine
+    return bool(axes)
+
+
+def mentions(expr: Expr, variables: Iterable[Var]) -> bool:
+    """Whether an expression depends on one of these variables."""
+    wanted = {*variables}
+    return any(node in wanted for node in walk(expr))
+
+
+def is_steady(expr: Expr) -> bool:
+    """Whether an expression has one value wherever its variables have theirs: no memory decides."""
+    return not any(isinstance(node, Load) for node in walk(expr))
+
+
+def demand_plain(step: object, loop: For) -> None:
+    """Raises KernelError for a loop of another step than 1, or with bounds that memory decides."""
+    if loop.step != 1:
+        raise does_not_fit(step, f"the loop over `{loop.var.name}` has step {loop.step}")
+    if not (is_steady(loop.start) and is_steady(loop.stop)):
+        raise does_not_fit(step, f"the bounds of the loop over `{loop.var.name}` are read from memory")
+
+
+def is_in_bounds(func: PrimFunc, around: Sequence[For], access: Load | Store) -> bool:
+    """Whether all indices of an access are proved to be in bounds inside of these loops, wherever it stands."""
+    pairs = [*zip(access.indices, access.buffer.shape, strict=True)]
+    known = {loop.var: loop for loop in around}
+    open_pairs = [pair for pair in pairs if not _is_range_of(*pair, known)]
+    if not open_pairs:
+        return True
+    from tirlite.rewrite.simplify.simplify import Simplify
+
+    conditions = [And(GE(index, const(0, i64)), LT(index, extent)) for index, extent in open_pairs]
+    body = SeqStmt(tuple(Assert(condition, "") for condition in conditions))
+    for loop in reversed(around):
+        body = SeqStmt((loop.replaced(body=body),))
+    return next(statements_of(Simplify()(func.replaced(body=body)).body, Assert), None) is None
+
+
+def _is_range_of(index: Expr, extent: Expr, known: Mapping[Var, For]) -> bool:
+    """Whether an index is the variable of a loop over an axis, or over a block of it: that is quickly seen."""
+    loop = known.get(index) if isinstance(index, Var) else None
+    if loop is None or loop.step < 1:
+        return False
+    stops = [loop.stop.a, loop.stop.b] if isinstance(loop.stop, Min) else [loop.stop]
+    ends = any(each is extent or _is_less(each, extent) for each in stops)
+    start = loop.start
+    while isinstance(start, Var) and start in known and known[start].step > 0:
+        start = known[start].start
+    return ends and isinstance(start, IntImm) and start.value >= 0
+
+
+def _is_less(one: Expr, other: Expr) -> bool:
+    return isinstance(one, IntImm) and isinstance(other, IntImm) and one.value <= other.value
+
+
+def trips(facts: Facts, loop: For) -> Expr | None:
+    """The most iterations that a loop has, as an expression that no loop decides; None where it is not known."""
+    from tirlite.sizes.poly import varies
+
+    space = facts.space
+    start = space.size(loop.start)
+    known = [
+        count
+        for stop in space.operands(loop.stop, Min)
+        if not varies(count := space.size(stop) - start) and space.is_exact(count)
+    ]
+    exact = [count for count in known if isinstance(count, int)]
+    if not known:
+        return None
+    most = space.extents.expr(min(exact) if exact else known[0])
+    return most if isinstance(most, IntImm) or is_steady(most) else None

@@ -1,0 +1,52 @@
+"""UnrollJam writes several iterations of a loop as one, so that loops inside serve all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tirlite.analysis.facts import Facts
+from tirlite.ir import For, ForKind, IntImm, Let, PrimFunc, Stmt, Var
+from tirlite.record import record
+from tirlite.rewrite.jam import Jam
+from tirlite.rewrite.lanes import NotVector, iterations, last_whole
+from tirlite.rewrite.pipeline import FactsPass
+from tirlite.schedules.handle import LoopName, handle_of, loop_named
+from tirlite.schedules.step import demand_independent, demand_plain, does_not_fit, with_loop
+
+
+@record
+class UnrollJam(FactsPass):
+    """So many iterations of a loop at once, each statement for all of them before the next; the rest one by one.
+
+    Loops inside stay one loop each, and what they load serves all of these iterations. Refused where one iteration may
+    touch what another one writes, and where loops inside do not run alike in all of them.
+    """
+
+    loop: LoopName
+    by: int
+    name: str = "unroll-jam"
+
+    def __str__(self) -> str:
+        return f"s.unroll_jam({handle_of(self.loop)}, {self.by})"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        loop = loop_named(facts.func, self.loop)
+        demand_plain(self, loop)
+        if loop.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or not 2 <= self.by <= 64:
+            raise does_not_fit(self, "it takes 2 to 64 iterations of a `range`")
+        demand_independent(self, facts, loop)
+        try:
+            return with_loop(facts, loop, (*self._together(loop),))
+        except NotVector:
+            reason = f"loops inside of the one over `{loop.var.name}` differ between iterations, or branch"
+            raise does_not_fit(self, reason) from None
+
+    def _together(self, loop: For) -> Iterator[Stmt]:
+        count = iterations(loop)
+        if not isinstance(count, IntImm | Var):
+            var = Var("count")
+            yield Let(var, count, span=loop.span)
+            count = var
+        middle = last_whole(loop, count, self.by)
+        yield loop.replaced(stop=middle, step=self.by, body=Jam(loop.var, self.by).block(loop.body))
+        yield loop.replaced(start=middle)

@@ -1,0 +1,175 @@
+"""Vectorize writes the iterations of a loop as lanes of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tirlite.analysis.facts import Facts
+from tirlite.ir import (
+    Add,
+    Allocate,
+    Buffer,
+    Expr,
+    For,
+    ForKind,
+    IntImm,
+    Load,
+    Min,
+    PrimFunc,
+    Ramp,
+    SeqStmt,
+    Stmt,
+    Store,
+    Sub,
+    Var,
+    const,
+    i64,
+    statements_of,
+    structural_equal,
+    substitute,
+    walk,
+)
+from tirlite.record import record
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
+from tirlite.rewrite.pipeline import FactsPass
+from tirlite.schedules.handle import LoopName, handle_of, loop_named
+from tirlite.schedules.step import demand_independent, demand_plain, does_not_fit, mentions, trips, with_loop
+
+
+@record
+class Vectorize(FactsPass):
+    """A loop by vectors of so many `lanes`, the widest first: what is left of one width goes by the next.
+
+    What the body allocates has an element for each lane. With `padded` the last vector of the least width may reach
+    beyond the end: it reads there what is left over in copies that `pack` has made whole, and leaves alone what lies
+    beyond. Else the last iterations follow one by one.
+
+    Refused where one iteration may touch what another one writes, and for what has no vector form: lanes that access
+    memory away from each other, branches, calls.
+    """
+
+    loop: LoopName
+    lanes: tuple[int, ...]
+    padded: bool = False
+    name: str = "vectorize"
+
+    def __str__(self) -> str:
+        widths = ", ".join(map(str, self.lanes))
+        padded = ", padded=True" if self.padded else ""
+        return f"s.vectorize({handle_of(self.loop)}, {widths}{padded})"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        loop = loop_named(facts.func, self.loop)
+        demand_plain(self, loop)
+        if loop.kind is not ForKind.SERIAL or any(n < 2 or n & (n - 1) for n in self.lanes) or not self.lanes:
+            raise does_not_fit(self, "it takes a `range`, and widths of 2, 4, 8 lanes and so on, the widest first")
+        demand_independent(self, facts, loop)
+        try:
+            return with_loop(facts, loop, (*self._vectors(facts, loop),))
+        except NotVector:
+            raise does_not_fit(self, f"the loop over `{loop.var.name}` has a statement without a vector form") from None
+
+    def _vectors(self, facts: Facts, loop: For) -> Iterator[Stmt]:
+        body = loop.body
+        count = iterations(loop)
+        begin = loop.start
+        for lanes in self.lanes:
+            is_last = self.padded and lanes == self.lanes[-1]
+            end = loop.stop if is_last else last_whole(loop, count, lanes)
+            at = Var(loop.var.name)
+            if is_last:
+                made = _Padded(facts, loop, body, at, lanes).body(self)
+            else:
+                made = _lanes(loop, at, lanes).block(body)
+            yield For(at, begin, end, made, step=lanes, span=loop.span)
+            begin = end
+        if not self.padded:
+            yield loop.replaced(start=begin, body=body)
+
+
+def _lanes(loop: For, at: Var, lanes: int) -> Lanes:
+    return Lanes(lanes, {loop.var: Ramp(at, const(1, i64), lanes)}, neighbours=True)
+
+
+class _Padded:
+    """One vector of iterations from `at` on, of which some may lie beyond the end of a loop."""
+
+    def __init__(self, facts: Facts, loop: For, body: SeqStmt, at: Var, lanes: int) -> None:
+        self.loop = loop
+        self.inside = body
+        self.at = at
+        self.vectors = _lanes(loop, at, lanes)
+        self.end = Min(Add(at, const(lanes, i64)), loop.stop)
+        self.place = Ramp(const(0, i64), const(1, i64), lanes)
+        self.lanes = lanes
+        self.own = {stmt.buffer for stmt in statements_of(body, Allocate)}
+        self.made = {stmt.buffer for stmt in statements_of(facts.func.body, Allocate)}
+        most = trips(facts, loop)
+        self.room = -(-most.value // lanes) * lanes if isinstance(most, IntImm) else None
+
+    def body(self, step: Vectorize) -> SeqStmt:
+        """The statements, those that reach out of copies with room for one lane after the other. Raises NotVector."""
+        stmts: list[Stmt] = []
+        for stmt in self.inside.stmts:
+            if isinstance(stmt, Store) and not self._reads_within(stmt.value):
+                stmts += self._one_by_one(stmt)
+            elif isinstance(stmt, Store) and stmt.buffer not in self.own:
+                stmts += self._stored(stmt)
+            elif self._reads_within(stmt) and self._writes_within(stmt):
+                stmts.append(self.vectors.statement(stmt))
+            else:
+                raise does_not_fit(step, "beyond the end, loops inside touch more than copies that were made whole")
+        return SeqStmt(tuple(stmts))
+
+    def _reads_within(self, root: Stmt | Expr) -> bool:
+        """Whether lanes beyond the end read nothing but what is there for them."""
+        return all(self._has_room(node) for node in walk(root) if isinstance(node, Load))
+
+    def _writes_within(self, stmt: Stmt) -> bool:
+        return all(store.buffer in self.own for store in statements_of(stmt, Store))
+
+    def _has_room(self, load: Load) -> bool:
+        if load.buffer in self.own or not any(mentions(index, (self.loop.var,)) for index in load.indices):
+            return True
+        width, last = load.buffer.shape[-1], load.indices[-1]
+        wanted = folded(Sub(self.loop.var, self.loop.start))
+        return (
+            load.buffer in self.made
+            and not any(mentions(index, (self.loop.var,)) for index in load.indices[:-1])
+            and bool(structural_equal(last, wanted))
+            and isinstance(width, IntImm)
+            and self.room is not None
+            and width.value >= self.room
+        )
+
+    def _staged(self, store: Store) -> tuple[Buffer, Var, Expr]:
+        """A buffer with an element for each lane that memory is reached by, one by one, and such a lane."""
+        stage = Buffer(f"{store.buffer.name}.lanes", store.buffer.dtype, (const(self.lanes, i64),), "local")
+        lane = Var(f"{self.loop.var.name}.lane")
+        return stage, lane, folded(Sub(lane, self.at))
+
+    def _one_by_one(self, store: Store) -> Iterator[Stmt]:
+        """A local element set to what memory holds, for the lanes that are there; 0 in the others."""
+        if store.buffer not in self.own or any(
+            isinstance(node, Load) and node.buffer in self.own for node in walk(store.value)
+        ):
+            raise NotVector
+        stage, lane, number = self._staged(store)
+        value = substitute(store.value, {self.loop.var: lane})
+        yield Allocate(stage, span=store.span)
+        zero = Lanes(self.lanes, {}).spread(const(0, stage.dtype))
+        yield Store(stage, (self.place,), zero, span=store.span)
+        yield For(lane, self.at, self.end, SeqStmt((Store(stage, (number,), value, span=store.span),)))
+        wide = self.vectors.wide[store.buffer]
+        yield Store(wide, (*store.indices, self.place), Load(stage, (self.place,)), span=store.span)
+
+    def _stored(self, store: Store) -> Iterator[Stmt]:
+        """An element of memory set, for the lanes that are there."""
+        stage, lane, number = self._staged(store)
+        value = self.vectors.spread(self.vectors.of(store.value))
+        indices = tuple(substitute(index, {self.loop.var: lane}) for index in store.indices)
+        yield Allocate(stage, span=store.span)
+        yield Store(stage, (self.place,), value, span=store.span)
+        kept = Store(store.buffer, indices, Load(stage, (number,)), span=store.span)
+        yield For(lane, self.at, self.end, SeqStmt((kept,)))
