@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.analysis.exact_value import value_of
 from tirlite.ir import Cast, IntImm, Max, Min, Neg, Select, TruncDiv, TruncMod, Var, f32, i8, i32, i64, u8, u64
 from tirlite.ir.builder import Builder
+from tirlite.ir.size import value_of
 
 n = Var("n")
 

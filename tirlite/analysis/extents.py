@@ -7,11 +7,12 @@ on the way, that storage is refused. What is not an extent may wrap around and b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 from tirlite.analysis.array_bounds import ArrayBounds, array_bounds
 from tirlite.ir import Allocate, AttrStmt, Buffer, Expr, IntImm, Let, PrimFunc, SeqStmt, Stmt, Var, i64, statements_of
-from tirlite.ir.size import Combination, expr_of, size_of_expr
+from tirlite.ir.size import Combination, expr_of, size_of_expr, value_of
 from tirlite.record import cached_property
 from tirlite.sizes import Dim, Proof, Scalar, Size, maximum, prove_le
 from tirlite.sizes.terms import Origin
@@ -100,6 +101,16 @@ def constant_bytes(buffer: Buffer) -> int | None:
             return None
         total *= max(extent.value, 0)
     return total
+
+
+def known_values(func: PrimFunc, given: Mapping[Var, int]) -> dict[Var, int]:
+    """What is given on entry to a function, and what arithmetic makes of it in the lets of the function."""
+    values = dict(given)
+    for let in statements_of(func.body, Let):
+        value = value_of(let.value, values)
+        if value is not None:
+            values[let.var] = value
+    return values
 
 
 def _at_least_zero(size: Size) -> Size:

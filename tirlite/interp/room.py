@@ -7,9 +7,10 @@ from math import prod
 
 import numpy as np
 
-from tirlite.analysis.exact_value import is_known, known_values, value_of
+from tirlite.analysis.extents import known_values
 from tirlite.ir import Allocate, PrimFunc, Var, statements_of
 from tirlite.ir.faults import NegativeExtent, OutOfMemory
+from tirlite.ir.size import value_of
 
 # Beyond, sizes are refused without asking for memory; below the other one, memory is taken for granted.
 _LARGEST = 1 << 62
@@ -26,9 +27,9 @@ def demand_room(func: PrimFunc, given: Mapping[Var, int]) -> None:
     values = known_values(func, given) if allocations else given
     for stmt in allocations:
         buffer, shape = stmt.buffer, stmt.buffer.shape
-        if not all(is_known(extent, values) for extent in shape):
+        extents = [value for extent in shape if (value := value_of(extent, values)) is not None]
+        if len(extents) < len(shape):
             continue
-        extents = [value_of(extent, values) for extent in shape]
         for axis, extent in enumerate(extents):
             if extent < 0:
                 raise NegativeExtent(buffer.name, axis, extent, span=stmt.span).error()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TypeAlias
 
@@ -11,6 +11,7 @@ from tirlite.ir.dtype import i64
 from tirlite.ir.expr import (
     Add,
     Binary,
+    Cast,
     Expr,
     FloorDiv,
     FloorMod,
@@ -19,17 +20,42 @@ from tirlite.ir.expr import (
     Min,
     Mul,
     Neg,
+    ShiftLeft,
     Sub,
+    TruncDiv,
+    TruncMod,
     Var,
     const,
 )
 from tirlite.ir.walk import walk
 from tirlite.sizes import Dim, Proof, Size, SizeLike, as_size, dims_of, maximum, minimum, prove_le
 from tirlite.sizes.extrema import Maximum, Minimum
-from tirlite.sizes.poly import Atom, Quotient, Remainder, Terms, inside_out, is_of_sympy, terms_of
+from tirlite.sizes.poly import Atom, Poly, Quotient, Remainder, Terms, inside_out, is_of_sympy, terms_of
 
-# An operation, and its operands; the second one of a negation is 0.
+# An operation, and its operands; the second one of a negation and of a cast is 0.
 Combination: TypeAlias = tuple[type[Expr], Size, Size]
+
+
+def _truncated(a: int, b: int) -> int:
+    quotient = abs(a) // abs(b) if b else 0
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+# What operations on numbers give, before the result is made to fit its type.
+ARITHMETIC: Mapping[type[Expr], Callable[[int, int], int]] = {
+    Cast: lambda a, _: a,
+    Neg: lambda a, _: -a,
+    Add: lambda a, b: a + b,
+    Sub: lambda a, b: a - b,
+    Mul: lambda a, b: a * b,
+    FloorDiv: lambda a, b: a // b if b else 0,
+    FloorMod: lambda a, b: a % b if b else 0,
+    TruncDiv: _truncated,
+    TruncMod: lambda a, b: a - b * _truncated(a, b) if b else 0,
+    Min: min,
+    Max: max,
+    ShiftLeft: lambda a, b: a << b if 0 <= b < i64.bits else 0,
+}
 
 
 def expr_of(size: Size, variables: Mapping[Dim, Expr]) -> Expr:
@@ -70,6 +96,17 @@ def size_over_dims(expr: Expr) -> Size | None:
     return size_of_expr(expr, known, {})
 
 
+def value_of(expr: Expr, values: Mapping[Var, int]) -> int | None:
+    """The value of an integer expression; None where it is made of more than arithmetic on variables with `values`.
+
+    Sums in i64 do not wrap, unlike in the kernel: a shape that would need it fits no array. Casts do, and narrower
+    types: `tl.i64(tl.u8(n))` is 44 where n is 300.
+    """
+    found = size_of_expr(expr, values, {})
+    assert not isinstance(found, Poly)
+    return found
+
+
 def size_of_expr(expr: Expr, known: Mapping[Var, Size], combined: dict[Combination, Size | None]) -> Size | None:
     """The value of an i64 expression over `known` variables as a size; None where it is made of more than these.
 
@@ -82,25 +119,29 @@ def size_of_expr(expr: Expr, known: Mapping[Var, Size], combined: dict[Combinati
         size: Size | None = None
         if isinstance(node, tuple):
             operation = node[0]
-            b = 0 if isinstance(operation, Neg) else sizes.pop()
-            key = type(operation), sizes.pop(), b
-            if key not in combined:
-                try:
-                    combined[key] = _combined(operation, *key[1:])
-                except KernelError:  # it would be too long
-                    combined[key] = None
-            size = combined[key]
+            b = sizes.pop() if isinstance(operation, Binary) else 0
+            a = sizes.pop()
+            if isinstance(a, int) and isinstance(b, int):
+                size = _number(operation, a, b)
+            elif operation.dtype == i64:
+                key = type(operation), a, b
+                if key not in combined:
+                    try:
+                        combined[key] = _combined(operation, a, b)
+                    except KernelError:  # it would be too long
+                        combined[key] = None
+                size = combined[key]
         elif isinstance(node, Var):
             size = known.get(node)
-        elif node.dtype is not i64 and node.dtype != i64:
+        elif not (node.dtype is i64 or node.dtype.is_integer):
             return None
         elif isinstance(node, IntImm):
             size = node.value
-        elif isinstance(node, Neg):
-            todo += ((node,), node.a)
-            continue
         elif isinstance(node, Binary):
             todo += ((node,), node.b, node.a)
+            continue
+        elif isinstance(node, Neg | Cast):
+            todo += ((node,), node.a if isinstance(node, Neg) else node.value)
             continue
         if size is None:
             return None
@@ -129,6 +170,15 @@ def _combined(expr: Expr, a: Size, b: Size) -> Size | None:
         case FloorMod() if prove_le(1, b) is Proof.YES:
             return a % b
     return None
+
+
+def _number(expr: Expr, a: int, b: int) -> int | None:
+    compute = ARITHMETIC.get(type(expr))
+    if compute is None:
+        return None
+    value, dtype = compute(a, b), expr.dtype
+    is_whole = dtype == i64 and not isinstance(expr, Cast)
+    return value if is_whole else (value - dtype.min) % (1 << dtype.bits) + dtype.min
 
 
 def _apply(atom: Atom, operands: list[Expr]) -> Expr:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tirlite.analysis.exact_value import value_of
 from tirlite.diag import TirliteError
 from tirlite.ir import Var
 from tirlite.late import LateModule
 from tirlite.record import record
+from tirlite.runtime.extents import extent_at
 from tirlite.runtime.signature import ArrayParam, Signature
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ class Binder:
             array = given[param.position]
             if isinstance(array, np.ndarray):
                 for axis, extent in param.computed:
-                    wanted = value_of(extent, values)
+                    wanted = extent_at(extent, values)
                     if array.shape[axis] != wanted:
                         explain.refuse_extent(param, axis, array.shape[axis], wanted)
 
@@ -212,7 +212,7 @@ class Binder:
         values = self.values(operands, dims)
         results = []
         for param in omitted:
-            shape = tuple(e if isinstance(e, int) else value_of(e, values) for e in param.extents)
+            shape = tuple(e if isinstance(e, int) else extent_at(e, values) for e in param.extents)
             array = explain.fresh_array(self.signature, param, shape)
             given[param.position] = array
             operands[param.position] = int(array.ctypes.data)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from tirlite.analysis.exact_value import stranger_in
+from collections.abc import Mapping
+
 from tirlite.diag import KernelError, Message, Span
-from tirlite.ir import Expr
+from tirlite.ir import Expr, IntImm, Var, walk
+from tirlite.ir.size import ARITHMETIC, value_of
 
 
 class ExtentForm(Message):
@@ -24,8 +26,16 @@ class ExtentForm(Message):
     kind: str
 
 
+def extent_at(extent: Expr, values: Mapping[Var, int]) -> int:
+    """The value of an extent that `check_extent` has let pass, where dims and scalars have these."""
+    value = value_of(extent, values)
+    assert value is not None
+    return value
+
+
 def check_extent(extent: Expr, buffer: str, span: Span | None) -> None:
-    """Raises KernelError for an extent that `value_of` cannot take."""
-    stranger = stranger_in(extent)
-    if stranger is not None:
-        raise ExtentForm(buffer, type(stranger).__name__, span=span).error()
+    """Raises KernelError for an extent that `extent_at` cannot take."""
+    for node in walk(extent):
+        is_known = type(node) in ARITHMETIC or isinstance(node, Var | IntImm)
+        if not (is_known and isinstance(node, Expr) and node.dtype.is_integer):
+            raise ExtentForm(buffer, type(node).__name__, span=span).error()

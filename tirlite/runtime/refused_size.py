@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from math import prod
 from typing import NoReturn
 
-from tirlite.analysis.exact_value import is_known, known_values, value_of
+from tirlite.analysis.extents import known_values
 from tirlite.ir import Allocate, Buffer, Load, PrimFunc, Store, Var, View, statements, statements_of, walk
+from tirlite.ir.size import value_of
 from tirlite.runtime.bind import Binding
 from tirlite.runtime.messages import NegativeTemporary, NoWorkspace, WorkspaceTooLarge
 from tirlite.runtime.signature import Signature
@@ -46,7 +47,7 @@ def _numbers(signature: Signature, binding: Binding, func: PrimFunc) -> dict[Var
 
 def _extents(buffer: Buffer, values: Mapping[Var, int]) -> list[int]:
     """Those that arithmetic alone tells."""
-    return [value_of(extent, values) for extent in buffer.shape if is_known(extent, values)]
+    return [value for extent in buffer.shape if (value := value_of(extent, values)) is not None]
 
 
 def _bytes(buffer: Buffer, values: Mapping[Var, int]) -> int:
