@@ -137,10 +137,10 @@ def test_on_random_symbolic_problems_it_is_so_at_every_binding(seed):
     n, m, k = Dim("n"), Dim("m", max=64), Dim("k", multiple_of=8)
     problem = random_problem(seed, [4 * n, 8 * n, 4 * m, 4 * n * m, 64, 1000, 4 * k, k * m, 4 * n + 4 * k, n // 4 + 1])
     plans = [solve(problem, name) for name in ("pack", "share", "tvm")]
-    random = Random(seed)
+    random, sizes = Random(seed), [lower_bound(problem), *(plan.total for plan in plans)]
     for _ in range(20):
         binding = {n: 2 ** random.randrange(9), m: random.randrange(1, 65), k: 8 * random.randrange(1, 40)}
-        bound, *totals = [evaluate(size, binding) for size in (lower_bound(problem), *(plan.total for plan in plans))]
+        bound, *totals = [evaluate(size, binding) for size in sizes]
         assert bound <= totals[0] <= totals[1] <= totals[2]
 
 

@@ -138,10 +138,10 @@ def test_on_random_symbolic_problems_they_are_in_order_at_every_binding(seed):
     sizes = [4 * n, 8 * n, 4 * m, 4 * n * m, n * m + 4, 64, 1000, 4 * k, k * m, 4 * n + 4 * k, n * n, n // 4 + 1]
     problem = random_problem(seed, sizes)
     plans = [solve(problem, name) for name in ("share", "tvm", "none")]
-    random = Random(seed)
+    random, sizes = Random(seed), [lower_bound(problem), *(plan.total for plan in plans)]
     for _ in range(40):
         binding = {n: 2 ** random.randrange(9), m: random.randrange(1, 65), k: 8 * random.randrange(1, 40)}
-        bound, *totals = [evaluate(size, binding) for size in (lower_bound(problem), *(plan.total for plan in plans))]
+        bound, *totals = [evaluate(size, binding) for size in sizes]
         assert bound <= totals[0] <= totals[1] <= totals[2]
         assert lower_bound(problem.at(binding)) >= bound
 

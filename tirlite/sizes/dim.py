@@ -63,6 +63,7 @@ class Dim(Atom):
     max: int | None = None
     multiple_of: int = 1
     ident: int = field(init=False, repr=False)
+    _hash: int = field(init=False, repr=False)
     divisor: int = field(init=False, repr=False)
     bounds: Bounds = field(init=False, repr=False)
 
@@ -76,7 +77,7 @@ class Dim(Atom):
         if high is not None and high < low:
             least, most, step = shown(self.min), shown(self.max), shown(self.multiple_of)
             raise BadFacts(self.name, f"no multiple of {step} lies between min={least} and max={most}").error()
-        object.__setattr__(self, "ident", self._ident())
+        self._be(self._ident())
         object.__setattr__(self, "divisor", self.multiple_of)
         object.__setattr__(self, "bounds", Bounds(low, high))
 

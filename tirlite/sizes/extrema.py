@@ -108,6 +108,7 @@ class _Extremum(Composite):
     bounds: Bounds = field(init=False)
     written: int = field(init=False)
     ident: int = field(init=False)
+    _hash: int = field(init=False)
     level: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -116,7 +117,7 @@ class _Extremum(Composite):
         object.__setattr__(self, "bounds", self.bound([bounds_of(size) for size in self.sizes]))
         object.__setattr__(self, "divisor", gcd(*(divisor_of(terms_of(size)) for size in self.sizes)))
         # Sorted by their idents, so that the order of the arguments does not matter.
-        object.__setattr__(self, "ident", function_ident(type(self).__name__, map(terms_of, self.sizes), ordered=False))
+        self._be(function_ident(type(self).__name__, map(terms_of, self.sizes), ordered=False))
 
     @property
     def operands(self) -> tuple[Size, ...]:

@@ -6,7 +6,7 @@ a polynomial (a quotient, a remainder, a maximum). Equal sums have equal normal 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from importlib import import_module
@@ -109,16 +109,16 @@ class Relaxation:
     by: Product = ()
 
 
-class Atom(Arithmetic, Factor, ABC):
+class Atom(Arithmetic, Factor):
     """What a size is made of, and what is known of it: a dim, or a function of other sizes."""
 
-    __slots__ = ()
+    __slots__ = ()  # and not an `ABC`: to ask whether a value is an instance of one takes several times as long
 
     def __eq__(self, other: object) -> bool:
         return self.ident == other.ident if isinstance(other, Atom) else of_terms({(self,): 1}) == other
 
     def __hash__(self) -> int:
-        return hash(self.ident)
+        return self._hash
 
     @property
     def operands(self) -> tuple[Size, ...]:
@@ -216,11 +216,12 @@ class _Division(Composite):
     bounds: Bounds
     written: int = field(init=False)
     ident: int = field(init=False)
+    _hash: int = field(init=False)
     level: int = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "written", written(map(terms_of, self.operands)))
-        object.__setattr__(self, "ident", function_ident(type(self).__name__, map(terms_of, self.operands)))
+        self._be(function_ident(type(self).__name__, map(terms_of, self.operands)))
         object.__setattr__(self, "level", level_above(map(terms_of, self.operands)))
 
     @property
@@ -362,8 +363,7 @@ def _terms(value: object) -> Terms | None:
     if isinstance(value, Atom):
         return {(value,): 1}
     if isinstance(value, SupportsIndex):
-        number = index(value)
-        return {(): number} if number else {}
+        return _terms(index(value))
     return _terms_of_expression(value)
 
 

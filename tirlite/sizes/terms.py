@@ -72,8 +72,14 @@ class Factor:
 
     __slots__ = ()
     ident: int
+    _hash: int  # that of the ident: products are the keys of sums
     divisor: int
     bounds: Bounds
+
+    def _be(self, ident: int) -> None:
+        """Take on what it is told apart by."""
+        object.__setattr__(self, "ident", ident)
+        object.__setattr__(self, "_hash", hash(ident))
 
     @property
     def written(self) -> int:

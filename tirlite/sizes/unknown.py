@@ -34,12 +34,13 @@ class Unknown(Atom):
     steady: bool = True
     divisor: int = 1
     ident: int = field(init=False, repr=False)
+    _hash: int = field(init=False, repr=False)
     bounds: Bounds = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         low = None if self.low is None else bounds_of(self.low).low
         high = None if self.high is None else bounds_of(self.high).high
-        object.__setattr__(self, "ident", self.origin.ident())
+        self._be(self.origin.ident())
         object.__setattr__(self, "bounds", Bounds(low, high))
 
     @property
