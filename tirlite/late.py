@@ -4,7 +4,7 @@ Most programs need few of the names that a package shows, and Python pays for ea
 package's `__init__.py`, beside the imports for the type checker:
 
     if TYPE_CHECKING:
-        from tirlite.plan.tables.csv_read import read_csv
+        from tirlite.plan.tables.csv import read_csv
     else:
         __getattr__ = late_names(__name__, {"csv_read": "read_csv"})
 """

@@ -18,8 +18,7 @@ from tirlite.bench.plan_instances import Instance, cut, generated, instances_in,
 from tirlite.bench.plans import Failure, How, Row, SymbolicRow, measured
 from tirlite.bench.symbolic_quality import Quality, Replanned, bindings, quality, replanned
 from tirlite.plan import Plan, Problem, Request, lower_bound
-from tirlite.plan.search.engine import PythonEngine
-from tirlite.plan.search.limits import Progress
+from tirlite.plan.search.engine import Progress, PythonEngine
 from tirlite.sizes import Dim
 
 Shown = pytest.CaptureFixture[str]

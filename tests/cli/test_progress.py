@@ -8,7 +8,7 @@ import pytest
 
 from tirlite.cli import progress
 from tirlite.cli.progress import showing, told
-from tirlite.plan.search.limits import Progress
+from tirlite.plan.search.engine import Progress
 
 STEP = Progress(nodes=34_000, seconds=1.25, total=1_100_000, bound=1_000_000)
 

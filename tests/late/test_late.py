@@ -69,7 +69,7 @@ def test_all_names_of_a_package_can_be_had(package: ModuleType) -> None:
 def test_a_name_is_that_of_its_module_and_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     package = ModuleType("tirlite.plan_stand_in")
     monkeypatch.setitem(sys.modules, "tirlite.plan", package)
-    find = late_names("tirlite.plan", {"tables.csv_read": "read_csv", "shape.conditions": "Conditions"})
+    find = late_names("tirlite.plan", {"tables.csv": "read_csv", "shape.conditions": "Conditions"})
     assert find("read_csv") is package.read_csv
     assert find("Conditions").__module__ == "tirlite.plan.shape.conditions"
 
@@ -136,9 +136,9 @@ def test_a_call_loads_neither_searches_nor_proofs_nor_tables(tmp_path: Path) -> 
         "tirlite.codegen.workspace_layout",
         "tirlite.plan.problem",
         "tirlite.plan.plan",
-        "tirlite.plan.search.advance",
-        "tirlite.plan.pack.arena",
-        "tirlite.plan.tables.csv_read",
+        "tirlite.plan.search.rules",
+        "tirlite.plan.strategies.pack",
+        "tirlite.plan.tables.csv",
         "tirlite.plan.report.words",
         "tirlite.plan.shape.per_shape",
         "tirlite.ir.functions.table",

@@ -14,10 +14,9 @@ from tirlite.analysis import Extents
 from tirlite.ir import Allocate, Buffer, For, PrimFunc, SeqStmt, Stmt, View, statements, walk
 from tirlite.plan import Plan, in_place
 from tirlite.plan.layout import Placement
-from tirlite.plan.slots import slots
-from tirlite.plan.slots.fit import Occupancy
-from tirlite.plan.slots.slots import Slot
-from tirlite.plan.strategies import tvm
+from tirlite.plan.strategies import slots, tvm
+from tirlite.plan.strategies.fit import Occupancy
+from tirlite.plan.strategies.slots import Slot
 from tirlite.rewrite import planned_storage, storage_rewrite
 from tirlite.rewrite.storage_problem import StorageProblem
 from tirlite.sizes import Dim, Size, lower_bound, minimum

@@ -6,10 +6,9 @@ from random import Random
 import pytest
 
 from tirlite.plan import Plan, Pool, Problem, Request, solve
-from tirlite.plan.search.engine import PythonEngine
-from tirlite.plan.search.item import Item
-from tirlite.plan.search.limits import Limits
-from tirlite.plan.search.minimise import minimise
+from tirlite.plan.search.descent import minimise
+from tirlite.plan.search.engine import Limits, PythonEngine
+from tirlite.plan.search.sections import Item
 from tirlite.sizes import Dim
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tirlite.diag import PlanError
-from tirlite.plan.tables.facts_text import parse_facts
+from tirlite.plan.tables.text import parse_facts
 
 
 def told(text):

@@ -9,8 +9,7 @@ from blocks_apart import overlapping
 
 from tirlite.plan.pack import portfolio
 from tirlite.plan.pack.blocks import Block, Piece, sections_of, top_of
-from tirlite.plan.pack.many.fill import fill
-from tirlite.plan.pack.many.filled import filled, fillings
+from tirlite.plan.pack.many.fill import fill, filled, fillings
 from tirlite.plan.pack.many.terrain import LEFT, Terrain, Times
 from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.pack.sweep import sweep

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from tirlite.plan import Problem, Request, check, solve
-from tirlite.plan.search.limits import Limits, Progress
+from tirlite.plan.search.engine import Limits, Progress
 from tirlite.plan.strategies.pack import pack
 
 

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from tirlite.diag import PlanError
-from tirlite.plan.tables.size_text import names_in, parse_size
+from tirlite.plan.tables.text import names_in, parse_size
 from tirlite.sizes import Dim, ceildiv, evaluate
 
 N, M = Dim("n"), Dim("m")

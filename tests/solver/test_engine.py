@@ -6,11 +6,10 @@ from random import Random
 import pytest
 
 from tirlite.plan import Problem, Request, solve
-from tirlite.plan.search.cells import NAMES, NODES, RUNNING, STATUS
+from tirlite.plan.search.cells import NAMES, NODES, RUNNING, STATUS, load, restart
 from tirlite.plan.search.engine import PythonEngine
 from tirlite.plan.search.instance import instances
-from tirlite.plan.search.item import Item
-from tirlite.plan.search.load import load, restart
+from tirlite.plan.search.sections import Item
 from tirlite.solver import CompiledEngine
 
 

@@ -8,7 +8,7 @@ import pytest
 import tirlite as tl
 from tirlite.plan import Problem, Request, offset_evaluator, parse_facts, solve
 from tirlite.plan.shape.formulas import formulas
-from tirlite.plan.tables.size_text import parse_size
+from tirlite.plan.tables.text import parse_size
 from tirlite.sizes import Dim, ceildiv, maximum, minimum
 from tirlite.solver import compiled_offsets
 from tirlite.solver.offsets import safe_limits

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from time import perf_counter
 
-from tirlite.plan.search.limits import Progress
+from tirlite.plan.search.engine import Progress
 from tirlite.record import record
 
 

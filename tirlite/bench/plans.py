@@ -13,8 +13,7 @@ from tirlite.bench.plan_instances import Instance, cut
 from tirlite.bench.symbolic_quality import Quality, Replanned, bindings, quality, replanned
 from tirlite.diag import TirliteError
 from tirlite.plan import Plan, Problem, solve
-from tirlite.plan.search.engine import Engine
-from tirlite.plan.search.limits import Listener
+from tirlite.plan.search.engine import Engine, Listener
 from tirlite.record import record
 from tirlite.sizes import Size
 

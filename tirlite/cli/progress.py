@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from tirlite.plan import Plan
-    from tirlite.plan.search.limits import Listener, Progress
+    from tirlite.plan.search.engine import Listener, Progress
 
 # A search that is over sooner shows nothing, and seconds between two lines.
 _QUIET, _EVERY = 0.5, 0.2

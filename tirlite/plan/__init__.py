@@ -8,22 +8,19 @@ if TYPE_CHECKING:
     from tirlite.plan.bound import lower_bound
     from tirlite.plan.cache import PlanCache, Repeatable
     from tirlite.plan.check import check
-    from tirlite.plan.decision import Choice, Decision
-    from tirlite.plan.layout import Layout, Placement, Region
+    from tirlite.plan.layout import Choice, Decision, Layout, Placement, Region
     from tirlite.plan.plan import Plan
-    from tirlite.plan.pool import Pool
     from tirlite.plan.problem import Problem
     from tirlite.plan.report.beside import Comparison, beside
-    from tirlite.plan.request import Request
+    from tirlite.plan.request import Pool, Request
     from tirlite.plan.scope import Rank, StorageScope
     from tirlite.plan.shape.conditions import Conditions
     from tirlite.plan.shape.formulas import offset_evaluator
     from tirlite.plan.shape.per_shape import PerShape
     from tirlite.plan.solve import solve
     from tirlite.plan.strategy import STRATEGIES, Strategy
-    from tirlite.plan.tables.csv_read import read_csv
-    from tirlite.plan.tables.csv_write import write_csv
-    from tirlite.plan.tables.facts_text import parse_facts
+    from tirlite.plan.tables.csv import read_csv, write_csv
+    from tirlite.plan.tables.text import parse_facts
     from tirlite.plan.verdict import Counterexample, Fault, Ok
 else:
     __getattr__ = late_names(
@@ -33,15 +30,12 @@ else:
             "bound": "lower_bound",
             "cache": "PlanCache Repeatable",
             "check": "check",
-            "tables.csv_read": "read_csv",
-            "tables.csv_write": "write_csv",
-            "decision": "Choice Decision",
-            "tables.facts_text": "parse_facts",
-            "layout": "Layout Placement Region",
+            "tables.csv": "read_csv write_csv",
+            "tables.text": "parse_facts",
+            "layout": "Choice Decision Layout Placement Region",
             "plan": "Plan",
-            "pool": "Pool",
             "problem": "Problem",
-            "request": "Request",
+            "request": "Pool Request",
             "scope": "Rank StorageScope",
             "shape.conditions": "Conditions",
             "shape.formulas": "offset_evaluator",

@@ -1,11 +1,16 @@
-"""Checks an argument of a public function of the planner: an error says what the function takes, if it is none."""
+"""Checks arguments of public functions: an error says what the function takes; and finds the value of each dim."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from operator import index
 from os import PathLike
+from typing import SupportsIndex, TypeVar
 
 from tirlite.diag import Message, PlanError
 from tirlite.show import shown
+from tirlite.sizes import Dim, as_size
+from tirlite.sizes.poly import atom_of
 
 
 class PlanArgument(Message):
@@ -45,3 +50,72 @@ def demand_extents(function: str, **extents: object) -> None:
     for name, given in extents.items():
         fits = issubclass(type(given), int) and isinstance(given, int) and 1 <= given <= _LARGEST_CHART
         demand(function, name, given, f"an integer from 1 to {_LARGEST_CHART}", fits=fits)
+
+
+K = TypeVar("K")
+
+
+class BadBinding(Message):
+    """A dim is bound to a value that contradicts its facts.
+
+    Example: `--facts 'N%8==0' --bind N=4`.
+    Fix: Bind it to a value that the facts allow, or drop the fact.
+    """
+
+    code = "bad-binding"
+    raises = PlanError
+    title = "`{name}` cannot be {value}"
+    help = "it is {told}"
+
+    name: str
+    value: int
+    told: str
+
+
+def refuse_contrary(dim: Dim, value: int) -> None:
+    """Raises PlanError for a value that the facts of the dim do not allow."""
+    if value < dim.low or (dim.high is not None and value > dim.high) or value % dim.multiple_of:
+        told = f"at least {dim.low}" + ("" if dim.high is None else f" and at most {dim.high}")
+        told += f", a multiple of {dim.multiple_of}" if dim.multiple_of > 1 else ""
+        raise BadBinding(dim.name, value, told).error()
+
+
+def bound(
+    function: str, dims: Iterable[Dim], given: Mapping[K, SupportsIndex] | None, named: Mapping[str, SupportsIndex]
+) -> dict[Dim, int]:
+    """The values of those of `dims` that are given: by a dim, by its symbol in sympy, or by its name.
+
+    A dim is its name here. Of what a kernel declares, not all is left in its plan: names that are not among `dims` are
+    passed over. 0 is a value of dims that are declared to be at least 1, too: that of empty arrays. Raises PlanError
+    for what is not a dim or not an integer, and for a value that contradicts the facts.
+    """
+    demand(function, "binding", given, "a dict from dims to integers", fits=given is None or isinstance(given, Mapping))
+    by_name: dict[str, list[Dim]] = {}
+    for dim in dims:
+        by_name.setdefault(dim.name, []).append(dim)
+    values: dict[Dim, int] = {}
+    for key, value in (*(given or {}).items(), *named.items()):
+        name = _name(function, key)
+        if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+            raise PlanArgument(function, name, "an integer", shown(value)[:60]).error()
+        for dim in by_name.get(name, ()):
+            if index(value) or dim.min != 1:
+                refuse_contrary(dim, index(value))
+            values[dim] = index(value)
+    return values
+
+
+def _name(function: str, key: object) -> str:
+    if isinstance(key, str):
+        return key
+    if (dim := dim_of(key)) is None:
+        raise PlanArgument(function, "binding", "dims, or their names, as keys", shown(key)[:60]).error()
+    return dim.name
+
+
+def dim_of(given: object) -> Dim | None:
+    """The dim that is given: by itself, by the variable of `tl.dim`, or by a symbol of sympy; None for all else."""
+    try:
+        return next(iter(atom_of(as_size(given), Dim)), None)
+    except TypeError:
+        return None

@@ -13,8 +13,7 @@ from hashlib import blake2b
 
 from tirlite.diag import TirliteError
 from tirlite.plan.check import check
-from tirlite.plan.decision import Decision
-from tirlite.plan.layout import Placement, Region
+from tirlite.plan.layout import Decision, Placement, Region
 from tirlite.plan.order import Order, drawn, samples
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 
 from tirlite.diag import public
 from tirlite.plan import layout
-from tirlite.plan.arguments import demand, demand_extents
-from tirlite.plan.binding import bound
+from tirlite.plan.arguments import bound, demand, demand_extents
 from tirlite.plan.bound import lower_bound, open_bound
 from tirlite.plan.layout import Layout, demand_whole
 from tirlite.plan.problem import Problem

@@ -8,10 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 
 from tirlite.diag import Message, PlanError, Span, nearest, public
-from tirlite.plan.arguments import demand
-from tirlite.plan.binding import bound, dim_of
-from tirlite.plan.pool import Pool
-from tirlite.plan.request import BadFixed, NegativeSize, Request
+from tirlite.plan.arguments import bound, demand, dim_of
+from tirlite.plan.request import BadFixed, NegativeSize, Pool, Request
 from tirlite.plan.scope import StorageScope
 from tirlite.record import cached_property, record
 from tirlite.show import shown
@@ -21,6 +19,7 @@ from tirlite.sizes.poly import inside_out, is_of_sympy, terms_of
 
 if TYPE_CHECKING:
     from tirlite.plan.tables.csv_table import CsvTable
+
 
 Part = TypeVar("Part", Request, Pool)
 K = TypeVar("K")

@@ -1,15 +1,20 @@
-"""Makes a checked plan of a problem by the strategy of a given name: the way in."""
+"""Makes a checked plan of a problem by the strategy of a given name: the way in.
+
+Which of two symbolic sizes is larger may be beyond the prover, and a plan that rests on it good. Its problem is still
+planned, by a weaker strategy: `share` needs few proofs, as all its offsets are 0, and `none` needs none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from time import perf_counter
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeVar
 
-from tirlite.diag import CapacityError, InternalError, Message, PlanError, Span, public
+from tirlite.diag import CapacityError, InternalError, KernelError, Message, PlanError, Span, public
 from tirlite.gate import GATE
 from tirlite.plan.arguments import PlanArgument, demand
 from tirlite.plan.bound import peaks
@@ -18,12 +23,49 @@ from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.strategy import Named, Strategy, demand_match_range, is_count, strategy_called
 from tirlite.plan.verdict import Counterexample, Fault
-from tirlite.plan.weaker import Doubt, is_doubt, without_doubt
+from tirlite.record import record
+from tirlite.sizes.evaluate import sample_bindings
 
 if TYPE_CHECKING:
     from tirlite.plan.cache import PlanCache
-    from tirlite.plan.search.engine import Engine
-    from tirlite.plan.search.limits import Listener
+    from tirlite.plan.search.engine import Engine, Listener
+
+T = TypeVar("T")
+
+_WEAKER: Mapping[str, str] = MappingProxyType(
+    {"auto": "share", "exact": "share", "pack": "share", "group": "share", "coalesce": "share", "share": "none"}
+)
+
+
+@record
+class Doubt:
+    """What is said against a plan of which only the proof is missing that it is safe."""
+
+    message: Message
+
+
+def without_doubt(strategy: str | Strategy, attempt: Callable[[str | Strategy], T | Doubt]) -> T:
+    """What `attempt` makes by `strategy`, or by the first weaker one that leaves no doubt.
+
+    Raises the error of the last doubt where there is no weaker one, as for a strategy of the user's own.
+    """
+    while isinstance(made := attempt(strategy), Doubt):
+        if not isinstance(strategy, str) or strategy not in _WEAKER:
+            raise made.message.error()
+        strategy = _WEAKER[strategy]
+    return made
+
+
+def is_doubt(problem: Problem, plan: Plan, fault: Counterexample) -> bool:
+    """Whether the plan fits, and is safe for a few values of the dims; False where there are no dims."""
+    if fault.fault is Fault.CAPACITY:
+        return False
+    try:
+        bindings = sample_bindings(problem.dims) if problem.dims else ()
+        return bool(bindings) and all(check(problem.at(each), plan.at(each)) for each in bindings)
+    except KernelError:  # a division by zero
+        return False
+
 
 # Those that are as fast as looking into a cache.
 _SWIFT = ("none", "tvm", "share", "group", "coalesce")

@@ -18,21 +18,32 @@ if TYPE_CHECKING:
 
 Strategy: TypeAlias = "Callable[[Problem], Plan]"
 
-_NAMES = ("auto", "coalesce", "exact", "group", "none", "pack", "per_shape", "share", "tvm")
+# The module of each strategy, which is a function of its name there.
+_MODULES = {
+    "auto": "strategies.auto",
+    "coalesce": "strategies.simple",
+    "exact": "strategies.exact",
+    "group": "strategies.simple",
+    "none": "strategies.simple",
+    "pack": "strategies.pack",
+    "per_shape": "shape.per_shape",
+    "share": "strategies.share",
+    "tvm": "strategies.tvm",
+}
 
 
 @record
 class Named:
-    """The strategy of this name, in the module of this name, which is loaded when it is first used."""
+    """The strategy of this name, whose module is loaded when it is first used."""
 
     name: str
 
     def __call__(self, problem: Problem, **searching: object) -> Plan:
-        strategy: Callable[..., Plan] = getattr(import_module(f"tirlite.plan.strategies.{self.name}"), self.name)
+        strategy: Callable[..., Plan] = getattr(import_module(f"tirlite.plan.{_MODULES[self.name]}"), self.name)
         return strategy(problem, **searching)
 
 
-STRATEGIES: Mapping[str, Strategy] = MappingProxyType({name: Named(name) for name in _NAMES})
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType({name: Named(name) for name in _MODULES})
 
 
 class UnknownStrategy(Message):

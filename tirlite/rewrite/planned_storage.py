@@ -38,8 +38,8 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.plan import Plan, StorageScope, solve
+from tirlite.plan.solve import Doubt, without_doubt
 from tirlite.plan.strategy import Strategy
-from tirlite.plan.weaker import Doubt, without_doubt
 from tirlite.record import cached_property
 from tirlite.rewrite.options import StorageOptions
 from tirlite.rewrite.pipeline import Rewritten, after

@@ -10,8 +10,8 @@ import numpy as np
 
 from tirlite import driver
 from tirlite.dsl import parse
-from tirlite.plan.search.advance import advance
 from tirlite.plan.search.cells import NAMES, Array, Cells
+from tirlite.plan.search.rules import advance
 from tirlite.solver.reach import LARGEST, SLICE
 from tirlite.solver.splice import kernel_text
 

@@ -7,9 +7,9 @@ from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tirlite.plan.search.advance import advance
 from tirlite.plan.search.cells import COUNT, Array, Cells
 from tirlite.plan.search.engine import PythonEngine
+from tirlite.plan.search.rules import advance
 from tirlite.solver.reach import LARGEST, SLICE
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from tirlite.plan.search.cliques import cliques
+from tirlite.plan.search.sections import cliques
 
 
 def graph(seed, count):

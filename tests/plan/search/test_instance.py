@@ -1,7 +1,7 @@
 """What a search is told of a problem: few sections, small numbers, equal buffers in a row, a bound."""
 
 from tirlite.plan.search.instance import instances, overlaps
-from tirlite.plan.search.item import Item
+from tirlite.plan.search.sections import Item
 
 
 def one(*rows):

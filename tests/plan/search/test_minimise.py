@@ -5,10 +5,9 @@ from random import Random
 
 import pytest
 
-from tirlite.plan.search.engine import PythonEngine
-from tirlite.plan.search.item import Item
-from tirlite.plan.search.limits import Limits
-from tirlite.plan.search.minimise import minimise
+from tirlite.plan.search.descent import minimise
+from tirlite.plan.search.engine import Limits, PythonEngine
+from tirlite.plan.search.sections import Item
 
 ENOUGH = 100_000
 

@@ -7,8 +7,7 @@ import pytest
 
 from tirlite.plan import Problem, Request
 from tirlite.plan.in_place import possible
-from tirlite.plan.search.engine import PythonEngine
-from tirlite.plan.search.limits import Limits
+from tirlite.plan.search.engine import Limits, PythonEngine
 from tirlite.plan.search.pairing import least_arena
 
 FAR = 1 << 40

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from tirlite.plan.search.item import Item
-from tirlite.plan.search.savings import Saving, greedily_saved, least_live, most_saved
+from tirlite.plan.search.pairing import Saving, greedily_saved, least_live, most_saved
+from tirlite.plan.search.sections import Item
 
 
 def drawn(seed, nodes, count):

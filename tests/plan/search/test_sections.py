@@ -3,8 +3,7 @@
 from itertools import combinations
 
 from tirlite.plan.search.instance import instances
-from tirlite.plan.search.item import Item
-from tirlite.plan.search.sections import meetings
+from tirlite.plan.search.sections import Item, meetings
 
 
 def item(size, *live, align=1):

@@ -13,7 +13,7 @@ from tirlite.graph.static_runtime.ranges import Ranges
 from tirlite.graph.static_runtime.storage import ALIGN, Array, Storage, Tensor, aligned, span
 from tirlite.graph.types import TensorType
 from tirlite.plan import Plan, Problem, Request, solve
-from tirlite.plan.strategies.group import groups
+from tirlite.plan.strategies.simple import groups
 
 
 class MemoryPlanner:

@@ -7,8 +7,7 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from tirlite.diag import public
-from tirlite.plan.arguments import demand, demand_extents
-from tirlite.plan.binding import bound
+from tirlite.plan.arguments import bound, demand, demand_extents
 from tirlite.plan.plan import Plan
 from tirlite.plan.solve import solve
 from tirlite.record import record

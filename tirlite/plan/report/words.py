@@ -6,8 +6,7 @@ from itertools import combinations
 
 from tirlite.diag import Message, PlanError, nearest
 from tirlite.plan.bound import peaks
-from tirlite.plan.decision import Choice
-from tirlite.plan.layout import Layout, Region
+from tirlite.plan.layout import Choice, Layout, Region
 from tirlite.plan.request import Request
 from tirlite.show import Piece, Role, Styled, table
 from tirlite.sizes import Size

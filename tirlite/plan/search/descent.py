@@ -1,17 +1,91 @@
-"""An instance, an engine and limits in; ever lower packings of the instance, and ever higher bounds, out."""
+"""Finds ever lower packings of items, and ever higher bounds, within limits.
+
+Searches for one answer may run beside each other in several threads, in their order of preference. What comes behind
+the first that ends is given up and counts for nothing, so that nobody can tell from the answer how many threads there
+were.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import field
 from functools import partial
+from queue import SimpleQueue
 from random import Random
 
-from tirlite.plan.search.beside import Race
-from tirlite.plan.search.cells import FOUND, IMPOSSIBLE, NODES, RUNNING, STATUS, Cells
-from tirlite.plan.search.engine import Engine
-from tirlite.plan.search.instance import Instance
-from tirlite.plan.search.limits import Limits
-from tirlite.plan.search.load import load, offsets, restart
+from tirlite.plan.search.cells import FOUND, IMPOSSIBLE, NODES, RUNNING, STATUS, Cells, load, offsets, restart
+from tirlite.plan.search.engine import Engine, Limits
+from tirlite.plan.search.instance import Instance, instances
+from tirlite.plan.search.sections import NONE_LOOSE, Item, Loose
+from tirlite.record import record
+
+Start = Callable[[Cells], None]
+# What settles the question that all searches ask.
+ENDS = (FOUND, IMPOSSIBLE)
+
+
+@record
+class Outcome:
+    """The status after a search, the nodes that it took, and where the buffers lie if it has found that."""
+
+    status: int
+    nodes: int
+    offsets: list[int] | None = None
+
+
+@record(frozen=False)
+class Race:
+    """Searches for one answer: as many at once as there are `cells`. `is_over` is asked whether all must stop."""
+
+    engine: Engine
+    cells: Sequence[Cells]
+    is_over: Callable[[], bool]
+    _last: int = field(default=0, init=False)
+    _is_stopped: bool = field(default=False, init=False)
+
+    def run(self, starts: Sequence[Start], nodes: int) -> list[Outcome]:
+        """The outcome of each start, after so many nodes at most, up to the first that settles it."""
+        free: SimpleQueue[Cells] = SimpleQueue()
+        for cells in self.cells:
+            free.put(cells)
+        self._last = len(starts)
+
+        def search(number: int) -> Outcome:
+            cells = free.get()
+            try:
+                starts[number](cells)
+                return self._searched(number, cells, nodes)
+            finally:
+                free.put(cells)
+
+        outcomes = []
+        with ThreadPoolExecutor(len(self.cells)) as pool:
+            try:
+                for future in [pool.submit(search, number) for number in range(len(starts))]:
+                    outcomes.append(future.result())
+                    if outcomes[-1].status in ENDS:
+                        break
+            finally:
+                # Also where the user interrupts, as the pool waits for its threads.
+                self._is_stopped = True
+        return outcomes
+
+    def _searched(self, number: int, cells: Cells, nodes: int) -> Outcome:
+        used = 0
+        while cells.state[STATUS] == RUNNING and used < nodes and not self._is_idle(number):
+            before = int(cells.state[NODES])
+            self.engine.advance(cells, min(nodes - used, self.engine.slice))
+            used += int(cells.state[NODES]) - before
+        status = int(cells.state[STATUS])
+        if status in ENDS:
+            self._last = min(self._last, number)
+        return Outcome(status, used, offsets(cells) if status == FOUND else None)
+
+    def _is_idle(self, number: int) -> bool:
+        """Whether nobody waits for the search of this number any more."""
+        return self._is_stopped or number > self._last or self.is_over()
+
 
 # Nodes of the first round for each order and capacity; each round has twice as many as the one before.
 _FIRST = 250
@@ -206,3 +280,79 @@ def _keys(instance: Instance) -> Sequence[Callable[[int], tuple[float, ...]]]:
 
 def _sorted(instance: Instance, key: Callable[[int], tuple[float, ...]]) -> list[int]:
     return sorted(range(len(instance.sizes)), key=lambda c: (*(-part for part in key(c)), c))
+
+
+@record
+class Packing:
+    """The offset of each item in bytes, the bytes in all, and bytes that every packing needs.
+
+    There are no offsets where packings of fewer bytes were asked for, and none was found. `is_flat` says that
+    alignments never cost a byte, so that this holds also for packings in several arenas.
+    """
+
+    offsets: tuple[int, ...]
+    total: int
+    bound: int
+    is_flat: bool
+
+
+def minimise(
+    items: Sequence[Item],
+    engine: Engine,
+    limits: Limits,
+    start: Sequence[int] | None = None,
+    wanted: int | None = None,
+    enough: int = 0,
+    below: int | None = None,
+    loose: Loose = NONE_LOOSE,
+) -> Packing | None:
+    """The packing that reaches least high, as far as the limits go; None where none is found at all.
+
+    `start` is a packing to begin with. Parts of the problem that do not overlap in time are searched by turns, always
+    the one whose packing is highest. A plan of at most `wanted` bytes is looked for early, and none of less than
+    `enough` bytes, nor of `below` bytes or more. Items that are `loose` of each other may lie over each other.
+    """
+    needed = max([item.fixed + item.size for item in items if item.fixed is not None], default=0)
+
+    def total() -> int:
+        return max([needed, *(descent.total for descent in descents)])
+
+    def bound() -> int:
+        return max([needed, *(descent.bound for descent in descents)])
+
+    def report() -> None:
+        limits.report(total(), bound())
+
+    descents = [Descent(instance, engine, limits, report, below) for instance in instances(items, loose)]
+    try:
+        for descent in descents:
+            descent.begin(start)
+        _descend(descents, limits, max(needed, enough), wanted)
+    except KeyboardInterrupt:
+        limits.interrupt()
+    is_flat = all(descent.instance.is_flat for descent in descents)
+    if below is not None and (needed >= below or any(descent.best is None for descent in descents)):
+        return Packing((), below, bound(), is_flat)
+    if any(descent.best is None for descent in descents):
+        return None
+    return Packing(_offsets(items, descents), total(), bound(), is_flat)
+
+
+def _descend(descents: Sequence[Descent], limits: Limits, bound: int, wanted: int | None) -> None:
+    """Searches until the highest part is as low as its bound, or as that of another."""
+    while descents and not limits.is_over and not any(descent.is_lost for descent in descents):
+        bound = max([bound, *(descent.bound for descent in descents)])
+        worst = max(descents, key=lambda descent: descent.total)
+        enough = max(bound, wanted) if limits.stop_at_fit and wanted is not None else bound
+        if worst.total <= enough:
+            return
+        lower = [descent.total for descent in descents if descent.total < worst.total]
+        worst.round(bound, max([enough, *lower]), wanted)
+
+
+def _offsets(items: Sequence[Item], descents: Sequence[Descent]) -> tuple[int, ...]:
+    placed = [0 if item.fixed is None else item.fixed for item in items]
+    for descent in descents:
+        for number, offset in zip(descent.instance.numbers, descent.best or (), strict=True):
+            placed[number] = offset * descent.instance.unit
+    return tuple(placed)

@@ -8,10 +8,8 @@ from math import gcd
 
 from tirlite.plan.bound import Stretch, padded_peak
 from tirlite.plan.in_place import Handover
-from tirlite.plan.pool import Pool
-from tirlite.plan.request import Request
-from tirlite.plan.search.engine import Engine
-from tirlite.plan.search.limits import Limits
+from tirlite.plan.request import Pool, Request
+from tirlite.plan.search.engine import Engine, Limits
 from tirlite.plan.search.pairing import Joint, Lowest, arena_floor, least_arena
 from tirlite.record import record
 

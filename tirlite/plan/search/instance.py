@@ -6,8 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import gcd
 
 from tirlite.plan.request import Interval
-from tirlite.plan.search.item import Item, up
-from tirlite.plan.search.sections import NONE_LOOSE, Loose, Near, Section, Together, meetings, rounded_up, sections
+from tirlite.plan.search.sections import (
+    NONE_LOOSE,
+    Item,
+    Loose,
+    Near,
+    Section,
+    Together,
+    meetings,
+    rounded_up,
+    sections,
+    up,
+)
 from tirlite.record import record
 
 

@@ -10,9 +10,68 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
-from tirlite.plan.search.cliques import cliques
-from tirlite.plan.search.item import Item, up
+from tirlite.plan.request import Interval
 from tirlite.record import record
+
+
+@record
+class Item:
+    """A buffer: bytes, a power of two that divides its offset, its offset if that is given, and when it lives.
+
+    Where it does not fill its `size` all the time, `pieces` are what it fills in each stretch of its life.
+    """
+
+    size: int
+    align: int
+    fixed: int | None
+    live: tuple[Interval, ...]
+    pieces: tuple[tuple[Interval, int], ...] = ()
+
+    @property
+    def stretches(self) -> tuple[tuple[Interval, int], ...]:
+        """What it fills in each stretch of its life."""
+        return self.pieces or tuple([(span, self.size) for span in self.live])
+
+    def beside(self, other: Item) -> int:
+        """The most that it fills while the other one lives and fills anything."""
+        if not self.pieces:
+            return self.size
+        return max(
+            size
+            for (low, high), size in self.stretches
+            if any(low < end and begin < high for (begin, end), filled in other.stretches if filled)
+        )
+
+
+def up(size: int, step: int) -> int:
+    """The least multiple of `step` that is no less."""
+    return -(-size // step) * step
+
+
+def cliques(rows: Sequence[int], weights: Sequence[int], within: int, steps: int) -> Iterator[int]:
+    """The sets among `within` of which any two are neighbours, and to which nothing can be added; `steps` at most."""
+    stack = [(0, within, 0)]
+    while stack and steps:
+        steps -= 1
+        chosen, left, met = stack.pop()
+        if not left:
+            if not met:
+                yield chosen
+            continue
+        pivot = max(_bits(left | met), key=lambda v: (rows[v] & left).bit_count())
+        following = []
+        for v in sorted(_bits(left & ~rows[pivot]), key=lambda v: -weights[v]):
+            following.append((chosen | 1 << v, left & rows[v], met & rows[v]))
+            left, met = left & ~(1 << v), met | 1 << v
+        stack += reversed(following)
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
 
 # For each item those that live at some time when it does. A set of items, and what each of them fills then.
 Near = dict[int, dict[int, int]]

@@ -13,10 +13,9 @@ from tirlite.gate import GATE
 from tirlite.plan.pack.blocks import Block, Piece, sections_of
 from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.request import Interval
-from tirlite.plan.search.engine import Engine, PythonEngine
-from tirlite.plan.search.item import Item
-from tirlite.plan.search.limits import Limits
-from tirlite.plan.search.minimise import minimise
+from tirlite.plan.search.descent import minimise
+from tirlite.plan.search.engine import Engine, Limits, PythonEngine
+from tirlite.plan.search.sections import Item
 from tirlite.record import record
 
 # Looks at places while an order is sought, and while sizes are packed by themselves.

@@ -8,9 +8,8 @@ from functools import lru_cache, partial
 
 from tirlite.diag import InternalError, Message, PlanError, public
 from tirlite.plan.arguments import demand
-from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.in_place import Handover, chosen, grouped, handovers
-from tirlite.plan.layout import Placement, Region
+from tirlite.plan.layout import Choice, Decision, Placement, Region
 from tirlite.plan.order import Order, samples
 from tirlite.plan.pack.assign import assigned
 from tirlite.plan.plan import Plan
@@ -21,6 +20,7 @@ from tirlite.plan.shape.arena import Place, ShapeArena
 from tirlite.plan.shape.conditions import Conditions, rows_of
 from tirlite.plan.shape.formulas import Values, evaluator
 from tirlite.plan.solve import solve
+from tirlite.plan.strategies.auto import auto
 from tirlite.record import cached_property, record
 from tirlite.sizes import Dim, Proof, Size, evaluate, prove_eq
 
@@ -234,3 +234,25 @@ def _constant(
     pairs = tuple(pair for pair in problem.in_place if inside.issuperset(pair))
     pools = tuple(pool for pool in problem.memories.values() if pool.name not in moving)
     return solve(Problem(requests, pools, pairs), "auto", budget, engine=engine)
+
+
+class ManyShapes(Message):
+    """Strategy `per_shape` plans for one shape at a time, and sizes depend on dims without a value.
+
+    Example: `plan.solve(problem, "per_shape")` of a problem with sizes over `n`.
+    Fix: Ask `plan.PerShape(problem).plan_at({n: 4})`, or on the command line give values, `--bind n=4`.
+    """
+
+    code = "many-shapes"
+    raises = PlanError
+    title = "strategy `per_shape` makes a plan for each value of {dims}, and is given none"
+    help = "ask `plan.PerShape(problem).plan_at(...)`, or give values with `--bind`"
+
+    dims: str
+
+
+def per_shape(problem: Problem) -> Plan:
+    """The plan of `auto` for constant sizes. Raises PlanError where sizes depend on dims: see `plan.PerShape`."""
+    if problem.dims:
+        raise ManyShapes(", ".join(f"`{dim.name}`" for dim in problem.dims)).error()
+    return replace(auto(problem), strategy="per_shape")

@@ -14,8 +14,7 @@ from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
 
 if TYPE_CHECKING:
-    from tirlite.plan.search.engine import Engine
-    from tirlite.plan.search.limits import Listener
+    from tirlite.plan.search.engine import Engine, Listener
 
 # Of more requests than this whole slots are not tried first.
 _MANY = 256
@@ -63,9 +62,8 @@ def auto(
         return slots
     # Most kernels come no further, and need not load these.
     from tirlite.plan.pack.portfolio import BUDGET
-    from tirlite.plan.search.limits import Limits
-    from tirlite.plan.strategies.choices import Choices, stands
-    from tirlite.plan.strategies.exact import improved
+    from tirlite.plan.search.engine import Limits
+    from tirlite.plan.strategies.exact import Choices, improved, stands
     from tirlite.plan.strategies.pack import pack
 
     looks = BUDGET if time_limit is None else int(min(time_limit * _LOOKS_PER_SECOND, BUDGET))

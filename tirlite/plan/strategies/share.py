@@ -13,8 +13,8 @@ from tirlite.plan.order import Order, samples
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
-from tirlite.plan.slots.fit import Item, best_fit, by_size, items_of, items_of_groups, items_of_slots
-from tirlite.plan.slots.slots import Slot, slot_plan
+from tirlite.plan.strategies.fit import Item, best_fit, by_size, items_of, items_of_groups, items_of_slots
+from tirlite.plan.strategies.slots import Slot, slot_plan
 from tirlite.plan.strategies.tvm import MATCH_RANGE, tvm, tvm_slots
 from tirlite.sizes import Proof, Size, prove_le, prove_lt
 

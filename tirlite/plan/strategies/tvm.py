@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import TypeAlias
 
-from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.in_place import Handover, among, handovers
+from tirlite.plan.layout import Choice, Decision
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Interval, Request
 from tirlite.plan.scope import Rank, StorageScope
-from tirlite.plan.slots.slots import Slot, slot_plan
+from tirlite.plan.strategies.slots import Slot, slot_plan
 from tirlite.record import record
 
 _Free: TypeAlias = tuple[int, int, int, str]  # bits, when it became free, slot, kind

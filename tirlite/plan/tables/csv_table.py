@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from tirlite.diag import Message, PlanError, Source, Span, nearest
-from tirlite.plan.binding import dim_of, refuse_contrary
-from tirlite.plan.tables.facts_text import parse_facts
-from tirlite.plan.tables.size_text import names_in
+from tirlite.plan.arguments import dim_of, refuse_contrary
+from tirlite.plan.tables.text import names_in, parse_facts
 from tirlite.record import cached_property, record
 from tirlite.sizes import Dim, Size
 

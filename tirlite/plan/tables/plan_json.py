@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tirlite.plan.decision import Choice, Decision
-from tirlite.plan.layout import Layout, Placement, Region
+from tirlite.plan.layout import Choice, Decision, Layout, Placement, Region
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import is_alignment
 from tirlite.plan.tables.problem_json import Parts, as_json, from_json, names_of, read_size, reading, size_json

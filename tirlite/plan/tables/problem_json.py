@@ -9,9 +9,8 @@ from operator import index
 from typing import Any, NamedTuple, TypeVar
 
 from tirlite.diag import KernelError, Message, PlanError
-from tirlite.plan.pool import Pool
-from tirlite.plan.request import Request
-from tirlite.plan.tables.size_text import is_dim_name, parse_size
+from tirlite.plan.request import Pool, Request
+from tirlite.plan.tables.text import is_dim_name, parse_size
 from tirlite.sizes import Dim, Size, dims_of, substitute
 
 Names = Mapping[Dim, str]

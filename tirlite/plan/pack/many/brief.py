@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import field
 from random import Random
 
-from tirlite.plan.search.cells import FOUND, NODES, RUNNING, STATUS, Cells
+from tirlite.plan.search.cells import FOUND, NODES, RUNNING, STATUS, Cells, load, offsets, restart
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.instance import Instance
-from tirlite.plan.search.load import load, offsets, restart
 from tirlite.record import record
 
 # The most searches.

@@ -7,8 +7,152 @@ much is lost. A block beside which too much would be lost lets others go first.
 
 from __future__ import annotations
 
-from tirlite.plan.pack.many.lookup import find_block, find_first_birth, find_last_end, find_most
-from tirlite.plan.pack.many.terrain import FAR, FIRST, FOUND, LAST, LEAVES, LEFT, MOST, SECTIONS, WORK, Terrain
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tirlite.plan.pack.blocks import Block
+from tirlite.plan.pack.many.terrain import (
+    COUNT,
+    FAR,
+    FIRST,
+    FOUND,
+    LAST,
+    LEAVES,
+    LEFT,
+    MOST,
+    SECTIONS,
+    WORK,
+    Terrain,
+    Times,
+)
+from tirlite.plan.search.engine import Engine
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from tirlite.plan.pack.many.terrain import Row
+
+
+def find_block(s: Terrain, start: int, section: int, high: int, below: int) -> None:
+    """Finds the block of highest rank below `below` that lives in `section` and ends by `high`; -1 if there is none.
+
+    It is among those from `start` on, born in `section` or before.
+    """
+    best, nearest, farthest, stack, state = s.best, s.nearest, s.farthest, s.stack, s.state
+    leaves = state[LEAVES]
+    found = -1
+    rank = -1
+    cover(s, start + leaves, s.first[section + 1] + leaves)
+    count = state[COUNT]
+    while count > 0:
+        count = count - 1
+        state[WORK] = state[WORK] - 1
+        node = stack[count]
+        if best[node] > rank and nearest[node] <= high and farthest[node] > section:
+            if node < leaves:
+                better = 2 * node
+                if best[better + 1] > best[better]:
+                    better = better + 1
+                stack[count] = 4 * node + 1 - better
+                stack[count + 1] = better
+                count = count + 2
+            elif best[node] < below:
+                rank = best[node]
+                found = node - leaves
+    state[FOUND] = found
+
+
+def find_last_end(s: Terrain, low: int, section: int) -> None:
+    """Finds the last section in which blocks that are born in or after `low` have all ended that end by `section`.
+
+    That is `low` if there are none.
+    """
+    nearest, farthest, stack, state = s.nearest, s.farthest, s.stack, s.state
+    leaves = state[LEAVES]
+    last = low
+    cover(s, s.first[low] + leaves, s.first[section] + leaves)
+    count = state[COUNT]
+    while count > 0:
+        count = count - 1
+        state[WORK] = state[WORK] - 1
+        node = stack[count]
+        if nearest[node] <= section and farthest[node] > last:
+            if farthest[node] <= section:
+                last = farthest[node]
+            elif node < leaves:
+                stack[count] = 2 * node
+                stack[count + 1] = 2 * node + 1
+                count = count + 2
+    state[FOUND] = last
+
+
+def find_first_birth(s: Terrain, low: int, high: int) -> None:
+    """Finds the first section from `low` on in which a block is born that ends by `high`; `high` if there is none."""
+    nearest, state = s.nearest, s.state
+    leaves = state[LEAVES]
+    found = high
+    if s.first[low] < leaves:
+        node = s.first[low] + leaves
+        # Up from what is a right child, and on to the next subtree; none is left above the root.
+        while node > 0 and nearest[node] > high:
+            state[WORK] = state[WORK] - 1
+            while node % 2 == 1:
+                node = node // 2
+            if node > 0:
+                node = node + 1
+        if node > 0:
+            while node < leaves:
+                node = 2 * node
+                if nearest[node] > high:
+                    node = node + 1
+            found = s.low[node - leaves]
+    state[FOUND] = found
+
+
+def find_most(s: Terrain, low: int, high: int) -> None:
+    """Finds a section from `low` to `high` where the most bytes are not placed yet, and puts these into MOST."""
+    rest, more, stack, state = s.rest, s.more, s.stack, s.state
+    leaves = state[SECTIONS]
+    most = -1
+    best = 0
+    cover(s, low + leaves, high + leaves)
+    for k in range(state[COUNT]):
+        node = stack[k]
+        amount = rest[node]
+        above = node // 2
+        while above > 0:
+            amount = amount + more[above]
+            above = above // 2
+        if amount > most:
+            most = amount
+            best = node
+    while best < leaves:
+        best = 2 * best
+        if rest[best + 1] > rest[best]:
+            best = best + 1
+    state[MOST] = most
+    state[FOUND] = best - leaves
+
+
+def cover(s: Terrain, start: int, stop: int) -> None:
+    """Puts on the stack the fewest nodes of a tree that have the leaves from `start` to `stop` below them."""
+    stack = s.stack
+    left = start
+    right = stop
+    count = 0
+    while left < right:
+        if left % 2 == 1:
+            stack[count] = left
+            count = count + 1
+            left = left + 1
+        if right % 2 == 1:
+            right = right - 1
+            stack[count] = right
+            count = count + 1
+        left = left // 2
+        right = right // 2
+    s.state[COUNT] = count
 
 
 def fill(s: Terrain, capacity: int, choices: int) -> None:
@@ -181,3 +325,61 @@ def mark(s: Terrain, section: int, level: int) -> None:
     while node > 0:
         lowest[node] = min(lowest[2 * node], lowest[2 * node + 1])
         node = node // 2
+
+
+# Ranks are lives times sizes to these powers; further runs disturb the best of them by up to this factor.
+_POWERS = (0.25, 0.0, 1.0, 0.5)
+_NOISE, _SEED = 0.8, 6_121
+# What may be over the floor, as parts of it: runs take them in turn.
+_OVER = (0.005, 0.02, 0.01)
+# Blocks that are looked at beside what they would leave unfilled, before one is placed.
+_CHOICES = 8
+# Nodes of trees that may be looked at, by block.
+_WORK = 20_000
+# Ranks that are equal are told apart in an order that has nothing to do with time, so that stretches are halved.
+_SCATTER = 2_654_435_761
+
+
+def fillings(blocks: Sequence[Block], engine: Engine, runs: int) -> Iterator[list[int]]:
+    """Offsets of blocks without fixed ones, by so many runs; none where numbers are too large."""
+    import numpy as np
+
+    most = max((max(-block.low, block.high) for block in blocks), default=0)
+    if max(most, 2 * sum(block.size + block.align for block in blocks)) > FAR:
+        return
+    times = Times.of(blocks)
+    count, floor = len(times.order), int(times.load.max(initial=0))
+    noise = np.random.default_rng(_SEED)
+    best: npt.NDArray[np.float64] | None = None
+    lowest = FAR
+    for run in range(runs):
+        if best is None or run < len(_POWERS):
+            score = times.life * times.size.astype(np.float64) ** _POWERS[run]
+        else:
+            score = best * noise.uniform(_NOISE, 1, count)
+        found = filled(times, score, times.load, floor + int(floor * _OVER[run % len(_OVER)]), engine)
+        if found is None:
+            return
+        top = int((found + times.size).max(initial=0))
+        if top < lowest:
+            lowest, best = top, score
+        offsets = np.zeros(len(blocks), np.int64)
+        offsets[times.order] = found
+        yield offsets.tolist()
+
+
+def filled(times: Times, score: npt.NDArray[np.float64], load: Row, capacity: int, engine: Engine) -> Row | None:
+    """The offsets of one run, in which the highest scores go first; None where it takes too long.
+
+    `load` are bytes in each section, those of the blocks or more, that show where the most is to be placed.
+    """
+    import numpy as np
+
+    count = len(score)
+    if 2 * int(times.size.sum() + times.align.sum()) > engine.largest:
+        return None
+    ranks = np.empty(count, np.int64)
+    ranks[np.lexsort((np.arange(count) * _SCATTER % (1 << 32), score))] = np.arange(count)
+    terrain = Terrain.of(times, ranks, load, _WORK * count)
+    engine.run(fill, terrain, capacity, _CHOICES)
+    return None if terrain.state[LEFT] else np.array(terrain.offset)

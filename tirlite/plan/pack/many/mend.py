@@ -14,7 +14,7 @@ from tirlite.plan.pack.blocks import Block
 from tirlite.plan.pack.many.brief import Brief
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.instance import Instance, overlaps, whole
-from tirlite.plan.search.item import Item
+from tirlite.plan.search.sections import Item
 from tirlite.record import record
 
 if TYPE_CHECKING:

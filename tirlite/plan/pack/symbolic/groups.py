@@ -4,22 +4,89 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tirlite.plan.in_place import Group, handover
 from tirlite.plan.order import Binding, Order, drawn
 from tirlite.plan.pack.blocks import Block, Piece, Sections, sections_of, top_of
 from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.pack.symbolic.orders import Trials, robust_orders
-from tirlite.plan.pack.symbolic.stack import Bytes, Stack, Tower, stack
 from tirlite.plan.pack.symbolic.vectors import Cover, Fronts, Products, fronts_of
 from tirlite.plan.scale import Scale
 from tirlite.record import record
-from tirlite.sizes import Dim, Proof, Size, alternatives, dims_of, prove_divides
+from tirlite.sizes import Dim, Proof, Size, alternatives, dims_of, maximum, prove_divides, round_up
 from tirlite.sizes.extrema import maximum_of_all
 
 if TYPE_CHECKING:
     from tirlite.plan.pack.symbolic.vectors import Values, Vectors
+
+# Sizes of which an offset is the maximum; an order that needs more is given up.
+_WIDEST = 12
+
+# The maximum of some sizes, none of which is proved to be at most another.
+Height = tuple[Size, ...]
+
+
+class Bytes(NamedTuple):
+    """A stretch of sections [low, high) in which a block fills so many bytes."""
+
+    low: int
+    high: int
+    size: Size
+
+
+@record
+class Tower:
+    """A block of symbolic sizes, over sections."""
+
+    spans: tuple[Bytes, ...]
+    align: int
+
+
+@record
+class Stack:
+    """The offset of each tower, and the bytes of all."""
+
+    offsets: tuple[Size, ...]
+    total: Size
+
+
+def stack(towers: Sequence[Tower], count: int, order: Iterable[int], compare: Order) -> Stack | None:
+    """The towers over `count` sections, stacked in an order; None where some offset depends on too many sizes."""
+    tops: list[tuple[int, Size] | None] = [None] * count
+    ends: dict[tuple[int, Size], Height] = {}
+    offsets: list[Height] = [(0,)] * len(towers)
+    for number in order:
+        tower = towers[number]
+        below = dict.fromkeys(top for low, high, _ in tower.spans for top in tops[low:high] if top is not None)
+        height = _highest((size for top in below for size in ends[top]), compare)
+        if tower.align > 1:
+            height = _highest((round_up(size, tower.align) for size in height), compare)
+        if len(height) > _WIDEST:
+            return None
+        offsets[number] = height or (0,)
+        for low, high, size in tower.spans:
+            ends[number, size] = tuple(offset + size for offset in offsets[number])
+            tops[low:high] = [(number, size)] * (high - low)
+    total = _highest((size for top in dict.fromkeys(tops) if top is not None for size in ends[top]), compare)
+    if len(total) > _WIDEST:
+        return None
+    return Stack(tuple(_size(height) for height in offsets), _size(total or (0,)))
+
+
+def _size(height: Height) -> Size:
+    return height[0] if len(height) == 1 else maximum(*height)
+
+
+def _highest(sizes: Iterable[Size], compare: Order) -> Height:
+    """The sizes that are not proved to be at most another one, the largest at middling values first."""
+    kept: list[Size] = []
+    for size in sorted(dict.fromkeys(sizes), key=compare.values, reverse=True):
+        if not any(compare.fits(size, other) for other in kept):
+            kept = [other for other in kept if not compare.fits(other, size)]
+            kept.append(size)
+    return tuple(kept)
+
 
 # Groups, and sections that they live in, beyond which only multiples of one size are packed.
 _MANY = 3000

@@ -1,18 +1,34 @@
-"""Strategy `group` plans groups in one buffer: a tensor takes the group that was freed last.
+"""Strategies that take one look at each request: `none`, `coalesce` and `group`.
 
-Source: the memory planner of PyTorch's static runtime.
+Sources: `coalesce` is StorageCoalesce of TVM's Relay VM, which sums the sizes of a block's storages, each rounded up to
+its alignment; `group` is the memory planner of PyTorch's static runtime.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tirlite.plan.decision import Choice, Decision
+from tirlite.plan.layout import Choice, Decision
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
-from tirlite.plan.slots.slots import Slot, stacked_plan
+from tirlite.plan.strategies.slots import Slot, slot_plan, stacked_plan
 from tirlite.sizes import Proof, Size, maximum, prove_le
+
+
+def none(problem: Problem) -> Plan:
+    """A plan that shares nothing: what the program needs as it is written."""
+    return slot_plan(problem, "none", _own_slots)
+
+
+def _own_slots(requests: Sequence[Request]) -> list[Slot]:
+    return [Slot([request], [Decision(Choice.ALONE)]) for request in requests]
+
+
+def coalesce(problem: Problem) -> Plan:
+    """A plan that shares nothing and allocates once for each region."""
+    return stacked_plan(problem, "coalesce", _own_slots, align=1, kind=lambda request: request.kind)
+
 
 _ALIGN = 64
 

@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from operator import attrgetter
 
-from tirlite.plan.decision import Choice, Decision
-from tirlite.plan.layout import Placement, Region
+from tirlite.plan.layout import Choice, Decision, Placement, Region
 from tirlite.plan.plan import Plan
-from tirlite.plan.pool import Pool
 from tirlite.plan.problem import Problem
-from tirlite.plan.request import Request
+from tirlite.plan.request import Pool, Request
 from tirlite.record import record
 from tirlite.sizes import Size, maximum, round_up
 

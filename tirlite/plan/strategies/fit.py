@@ -11,11 +11,11 @@ from dataclasses import field
 from heapq import heappop, heappush
 from itertools import islice, pairwise
 
-from tirlite.plan.decision import Choice, Decision
 from tirlite.plan.in_place import Group
+from tirlite.plan.layout import Choice, Decision
 from tirlite.plan.order import Order
 from tirlite.plan.request import Interval, Request, joined
-from tirlite.plan.slots.slots import Slot
+from tirlite.plan.strategies.slots import Slot
 from tirlite.record import record
 from tirlite.sizes import Size, maximum
 

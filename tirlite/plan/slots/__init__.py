@@ -1,1 +1,0 @@
-"""Whole slots: what shares one, and how they are handed out."""
