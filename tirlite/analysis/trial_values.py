@@ -5,42 +5,14 @@ Arrays have an axis for the points and one for the lanes; either has length 1 wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.ir import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
-    Add,
-    And,
-    Broadcast,
-    Buffer,
-    Cast,
-    Expr,
-    FloorDiv,
-    FloorMod,
-    IntImm,
-    Load,
-    Max,
-    Min,
-    Mul,
-    Neg,
-    Not,
-    Or,
-    Ramp,
-    Select,
-    Steps,
-    Sub,
-    Var,
-    run,
-)
+from tirlite.ir import And, Broadcast, Buffer, Cast, Expr, IntImm, Load, Or, Ramp, Select, Steps, Var, run
+from tirlite.ir.arithmetic import FUNCTIONS, Function
 from tirlite.ir.checked import bare, is_checked
 from tirlite.record import record
 
@@ -57,26 +29,7 @@ class Cell:
 # Variables and cells by their values, and views by the bytes where they begin in their allocations.
 Environment: TypeAlias = "Mapping[Var | Buffer | Cell, Array]"
 
-_FUNCTIONS: dict[type[Expr], Callable[..., Array]] = {
-    Add: np.add,
-    Sub: np.subtract,
-    Mul: np.multiply,
-    FloorDiv: np.floor_divide,
-    FloorMod: np.mod,
-    Min: np.minimum,
-    Max: np.maximum,
-    Neg: np.negative,
-    Not: np.logical_not,
-    And: np.logical_and,
-    Or: np.logical_or,
-    EQ: np.equal,
-    NE: np.not_equal,
-    LT: np.less,
-    LE: np.less_equal,
-    GT: np.greater,
-    GE: np.greater_equal,
-    Select: np.where,
-}
+_FUNCTIONS: Mapping[type[Expr], Function] = {**FUNCTIONS, And: np.logical_and, Or: np.logical_or, Select: np.where}
 
 
 def constant(value: int, kind: type[np.generic] = np.int64) -> Array:
@@ -112,7 +65,8 @@ def _value(expr: Expr, values: Environment) -> Steps[Array | None]:
             return None
         operands.append(operand)
     if function is not None:
-        return function(*operands)
+        result: Array = function(*operands)
+        return result
     if isinstance(expr, Ramp):
         steps: Array = operands[0] + operands[1] * np.arange(expr.lanes, dtype=operands[0].dtype)
         return steps

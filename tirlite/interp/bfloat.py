@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tirlite.ir import DType, TypeCode, bf16, rounded
+from tirlite.ir.arithmetic import Function
 
 _DIGITS = 16  # bits of an f32 that a bfloat16 lacks
 
@@ -52,5 +53,18 @@ def in_bfloat(function: Callable[..., Any]) -> Callable[..., Any]:
     def apply(*values: Any) -> Any:
         result = function(*values)
         return to_bfloat(result) if result.dtype == np.float32 else result
+
+    return apply
+
+
+def lanewise(function: Function, dtype: DType) -> Function:
+    """A function of Python numbers, made to take and give values; its result is converted to `dtype`."""
+    item = item_type(dtype)
+    scalar = item.type
+
+    def apply(*values: Any) -> Any:
+        if not values[0].ndim:
+            return scalar(function(*(value.item() for value in values)))
+        return np.array([function(*lanes) for lanes in zip(*(v.tolist() for v in values), strict=True)], item)
 
     return apply

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import isinf, isnan
 from typing import Any
 
-from tirlite.interp.arithmetic import Function, lanewise
-from tirlite.interp.bfloat import is_bfloat, to_bfloat
+from tirlite.interp.bfloat import is_bfloat, lanewise, to_bfloat
 from tirlite.ir import DType
+from tirlite.ir.arithmetic import Function
 
 
 def conversion(source: DType, target: DType) -> Function:

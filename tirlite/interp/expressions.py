@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from tirlite.diag import Span
-from tirlite.interp.arithmetic import FUNCTIONS, operation
-from tirlite.interp.bfloat import item_type
+from tirlite.interp.bfloat import in_bfloat, is_bfloat, item_type
 from tirlite.interp.code import Code, Rule
 from tirlite.interp.convert import conversion
 from tirlite.interp.iterations import watch_iterations
@@ -42,6 +41,7 @@ from tirlite.ir import (
     Unary,
     Var,
 )
+from tirlite.ir.arithmetic import FUNCTIONS, Function
 from tirlite.ir.traps import Trap, trap_of
 
 
@@ -102,7 +102,7 @@ def _cast(code: Code, node: Cast) -> Steps[int]:
 
 def _unary(code: Code, node: Unary) -> Steps[int]:
     a = yield expression(code, node.a)
-    return _apply(code, operation(type(node), node.dtype), a)
+    return _apply(code, _operation(type(node), node.dtype), a)
 
 
 def _binary(code: Code, node: Binary | Compare) -> Steps[int]:
@@ -112,7 +112,12 @@ def _binary(code: Code, node: Binary | Compare) -> Steps[int]:
         trap = trap_of(type(node), node.dtype)
         if trap is not None:
             _check(code, trap, a, b)
-    return _apply(code, operation(type(node), node.a.dtype), a, b)
+    return _apply(code, _operation(type(node), node.a.dtype), a, b)
+
+
+def _operation(kind: type[Unary] | type[Binary] | type[Compare], dtype: DType) -> Function:
+    """What `kind` does to operands of type `dtype`."""
+    return in_bfloat(FUNCTIONS[kind]) if is_bfloat(dtype) else FUNCTIONS[kind]
 
 
 def _check(code: Code, trap: Trap, a: int, b: int) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.interp.arithmetic import FUNCTIONS, Function
 from tirlite.ir import DType, Op
+from tirlite.ir.arithmetic import FUNCTIONS, Function
 from tirlite.ir.formula import Kind, Term
 from tirlite.ir.functions.table import Formula
 from tirlite.record import record

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tirlite.interp.arithmetic import Function, lanewise
-from tirlite.interp.bfloat import in_bfloat, is_bfloat, nearest
+from tirlite.interp.bfloat import in_bfloat, is_bfloat, lanewise, nearest
 from tirlite.interp.formulas import apply_formula, fused_singles
 from tirlite.ir import DType, Op, bf16, f16, f32
+from tirlite.ir.arithmetic import Function
 from tirlite.ir.functions import formula_of
 
 _NUMPY: dict[Op, Function] = {

@@ -5,13 +5,12 @@ Values are NumPy scalars, or arrays of lanes, of exactly the node's type. NumPy'
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from tirlite.interp.bfloat import in_bfloat, is_bfloat, item_type
-from tirlite.ir import (
+from tirlite.ir.expr import (
     EQ,
     GE,
     GT,
@@ -19,14 +18,12 @@ from tirlite.ir import (
     LT,
     NE,
     Add,
-    Binary,
     BitAnd,
     BitNot,
     BitOr,
     BitXor,
-    Compare,
     Div,
-    DType,
+    Expr,
     FloorDiv,
     FloorMod,
     Max,
@@ -39,24 +36,10 @@ from tirlite.ir import (
     Sub,
     TruncDiv,
     TruncMod,
-    Unary,
 )
 
 # Takes and gives NumPy scalars or arrays of lanes.
 Function: TypeAlias = Callable[..., Any]
-
-
-def lanewise(function: Function, dtype: DType) -> Function:
-    """A function of Python numbers, made to take and give values; its result is converted to `dtype`."""
-    item = item_type(dtype)
-    scalar = item.type
-
-    def apply(*values: Any) -> Any:
-        if not values[0].ndim:
-            return scalar(function(*(value.item() for value in values)))
-        return np.array([function(*lanes) for lanes in zip(*(v.tolist() for v in values), strict=True)], item)
-
-    return apply
 
 
 def least(a: Any, b: Any) -> Any:
@@ -79,8 +62,8 @@ def _truncated_remainder(a: Any, b: Any) -> Any:
     return a - b * _truncated_quotient(a, b)
 
 
-# What each type of node does to its operands; see `operation`.
-FUNCTIONS: dict[type[Unary] | type[Binary] | type[Compare], Function] = {
+# What each type of node does to its operands; but for those of bfloat16.
+FUNCTIONS: Mapping[type[Expr], Function] = {
     Neg: np.negative,
     BitNot: np.invert,
     Not: np.logical_not,
@@ -106,8 +89,3 @@ FUNCTIONS: dict[type[Unary] | type[Binary] | type[Compare], Function] = {
     GT: np.greater,
     GE: np.greater_equal,
 }
-
-
-def operation(kind: type[Unary] | type[Binary] | type[Compare], dtype: DType) -> Function:
-    """What `kind` does to operands of type `dtype`."""
-    return in_bfloat(FUNCTIONS[kind]) if is_bfloat(dtype) else FUNCTIONS[kind]
