@@ -3,6 +3,7 @@
 NO_COLOR (https://no-color.org) and FORCE_COLOR (https://force-color.org) count when they are set to anything but
 nothing; of both, NO_COLOR wins. TIRLITE_FULL_TRACEBACK=1 shows the frames inside of tirlite too. TIRLITE_CACHE is the
 folder of the cache on disk, or 0 for none; left out, it is `tirlite` in the folder for caches (XDG_CACHE_HOME).
+TIRLITE_PERF=1 tells the profiler perf the names of compiled functions.
 TIRLITE_NUM_THREADS is the most threads that run a parallel loop.
 """
 
@@ -46,3 +47,8 @@ def cache_folder() -> str:
 def threads() -> str:
     """The most threads that are to run a parallel loop; empty where nothing is said."""
     return os.environ.get("TIRLITE_NUM_THREADS", "")
+
+
+def perf_is_wanted() -> bool:
+    """Whether the names of compiled functions are to be told to the profiler perf."""
+    return os.environ.get("TIRLITE_PERF", "0") not in ("", "0")

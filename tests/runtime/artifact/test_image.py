@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import os
+from pathlib import Path
 
 import pytest
 
@@ -137,3 +139,14 @@ def test_symbols_are_the_functions_and_lie_in_the_code(image: Image) -> None:
     assert {"next", "word", "first"} <= {symbol.name for symbol in image.symbols}
     assert all(isinstance(symbol, Symbol) and 0 < symbol.size for symbol in image.symbols)
     assert image.offset("word") % 16 == 0
+
+
+def test_perf_is_told_where_functions_lie(image: Image, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Path(f"/tmp/perf-{os.getpid()}.map")
+    monkeypatch.setenv("TIRLITE_PERF", "1")
+    library = loaded(image, {})
+    lines = [line.split() for line in told.read_text().splitlines()]
+    told.unlink()
+    (word,) = ([int(at, 16), int(size, 16)] for at, size, name in lines if name == "word")
+    assert word[0] == library.address("word")
+    assert word[1] > 0

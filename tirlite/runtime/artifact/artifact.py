@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.record import record
 from tirlite.runtime.artifact.image import Damaged, Image, Plain
 from tirlite.runtime.artifact.load import Library, loaded
-from tirlite.runtime.artifact.object_file import ObjectFile, jit_loaded
 
-Code: TypeAlias = Image | ObjectFile
+if TYPE_CHECKING:
+    from tirlite.runtime.artifact.object_file import ObjectFile
+
+Code: TypeAlias = "Image | ObjectFile"
 
 
 @record
@@ -68,4 +70,8 @@ class Artifact:
 
 def library_of(code: Code, known: Mapping[str, int]) -> Library:
     """The code in this process. Raises KernelError for an extern that is missing."""
-    return loaded(code, known) if isinstance(code, Image) else jit_loaded(code, known)
+    if isinstance(code, Image):
+        return loaded(code, known)
+    from tirlite.runtime.artifact.object_file import jit_loaded
+
+    return jit_loaded(code, known)

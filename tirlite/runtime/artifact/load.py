@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from struct import Struct
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.diag import KernelError, Message
+from tirlite.show.environment import perf_is_wanted
 from tirlite.target.convention import MOST_PARAMETERS, SLOT_BYTES
 
 if TYPE_CHECKING:
@@ -102,7 +105,19 @@ def loaded(image: Image, known: Mapping[str, int]) -> Library:
     # Never writable and executable at once.
     if _process().mprotect(ctypes.c_void_p(base), ctypes.c_size_t(image.code_bytes), PROT_READ | PROT_EXEC):
         raise OSError("the system does not let memory be made executable")
+    if perf_is_wanted():
+        _tell_perf(image, base)
     return Library(bytes_of_it, {symbol.name: base + symbol.offset for symbol in image.symbols})
+
+
+def _tell_perf(image: Image, base: int) -> None:
+    """Adds the functions to the file in which perf looks for names of code that no file on disk holds."""
+    lines = [f"{base + each.offset:x} {each.size:x} {each.name}\n" for each in image.symbols]
+    with suppress(OSError):
+        # A link that another user has put there is not followed.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        with os.fdopen(os.open(f"/tmp/perf-{os.getpid()}.map", flags, 0o600), "w") as file:
+            file.write("".join(lines))
 
 
 def address_of(name: str) -> int:

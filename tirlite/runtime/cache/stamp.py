@@ -9,7 +9,7 @@ from functools import cache
 from importlib.machinery import PathFinder
 
 # What neither makes code nor what code is made of.
-_APART = frozenset({"__pycache__", "bench", "cli", "graph", "interp", "kernels", "show"})
+_APART = frozenset({"__pycache__", "bench", "cli", "diag", "dsl", "graph", "interp", "kernels", "show", "solver"})
 _OF_GRAPHS = frozenset({"__pycache__", "bench", "cli", "show"})
 _CPU_LINES = (b"vendor_id", b"cpu family", b"model", b"stepping", b"flags", b"Features", b"CPU ")
 
