@@ -204,10 +204,10 @@ def test_another_processor_has_other_keys(folder: Path, monkeypatch: pytest.Monk
     from tirlite.runtime.cache import stamp
 
     kernel = doubled()
-    here = content.content_key(kernel.ir, kernel.options)
+    here = content.content_key(kernel.ir, kernel.options, "all")
     monkeypatch.setattr(stamp, "processor", lambda: b"flags: none")
     monkeypatch.setattr(content, "compiler_stamp", stamp.compiler_stamp.__wrapped__)
-    assert content.content_key(kernel.ir, kernel.options) != here
+    assert content.content_key(kernel.ir, kernel.options, "all") != here
 
 
 def test_a_link_in_the_place_of_the_folder_is_not_followed(folder: Path) -> None:
