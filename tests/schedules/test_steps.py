@@ -226,6 +226,33 @@ def test_what_does_not_fit_is_told(step: object, code: str) -> None:
     assert s.steps == ()
 
 
+def test_what_each_iteration_allocates_is_neither_cached_nor_packed() -> None:
+    @tl.kernel
+    def own(x: tl.f32[n, m], y: tl.f32[n]):
+        for i in range(n):
+            t = tl.alloc(tl.f32[8])
+            for j in range(8):
+                t[j] = j
+            for p in range(8):
+                y[i] = t[p]
+
+    for step in (lambda s: s.cache_write("t", at="i"), lambda s: s.pack("t", at="i", axes=["p"])):
+        with pytest.raises(tl.KernelError, match="each iteration's own|may write"):
+            step(tl.schedule(own))
+
+
+def test_calls_with_empty_arrays_need_no_schedule() -> None:
+    @tl.kernel(schedule=lambda s: s.cache_write("y", at="i"))
+    def last(x: tl.f32[n], y: tl.f32[m]):
+        for i in range(n):
+            y[m - 1] = x[i]
+
+    y = np.zeros(2, "f")
+    last(np.ones(3, "f"), y)
+    assert y.tolist() == [0, 1]
+    last(np.ones(0, "f"), y)
+
+
 def test_loops_of_one_name_are_told_apart_by_place_or_by_what_is_around() -> None:
     @tl.kernel
     def twice(x: tl.f32[n, m], y: tl.f32[n, m]):

@@ -224,7 +224,7 @@ def version_of(func: PrimFunc, options: Options, *, is_empty: bool, form: Form) 
     """Another version than the usual one, which nobody observes.
 
     With `is_empty` dims may be 0 that are declared to be at least 1. What takes storage away may need loops in another
-    order than they are written, so no capacity holds for these.
+    order than they are written, so no capacity holds for these; a schedule's steps may need that axes are not empty.
     """
     options = replace(options, observers=())
     if form is Form.IN_ORDER:
@@ -233,4 +233,5 @@ def version_of(func: PrimFunc, options: Options, *, is_empty: bool, form: Form) 
         from tirlite.rewrite.weaken import allowing_zero
 
         func = allowing_zero(func)
+        options = options if options.schedule == "auto" else replace(options, schedule=None)
     return Version(func, options, form)

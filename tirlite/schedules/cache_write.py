@@ -21,7 +21,7 @@ from tirlite.ir import (
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of
-from tirlite.schedules.step import does_not_fit, is_in_bounds, is_steady, with_loop
+from tirlite.schedules.step import defined_in, does_not_fit, is_in_bounds, is_steady, with_loop
 
 
 @record
@@ -66,7 +66,9 @@ class CacheWrite(FactsPass):
         if not stores or buffer.volatile or buffer.dtype.lanes > 1:
             raise does_not_fit(self, f"the body does not write `{buffer.name}`, element by element")
         first = stores[0]
-        defined = {name for node in walk(body) for name in (getattr(node, each) for each in node.DEFINES)}
+        defined = defined_in(body)
+        if buffer in defined:
+            raise does_not_fit(self, f"`{buffer.name}` is each iteration's own")
         if any(not is_steady(index) or any(node in defined for node in walk(index)) for index in first.indices):
             raise does_not_fit(self, f"which element of `{buffer.name}` is written is decided inside")
         wanted = Load(buffer, first.indices)

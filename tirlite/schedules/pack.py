@@ -32,7 +32,16 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of
-from tirlite.schedules.step import demand_plain, does_not_fit, is_in_bounds, is_steady, mentions, trips, with_loop
+from tirlite.schedules.step import (
+    defined_in,
+    demand_plain,
+    does_not_fit,
+    is_in_bounds,
+    is_steady,
+    mentions,
+    trips,
+    with_loop,
+)
 
 
 @record
@@ -110,7 +119,9 @@ class Pack(FactsPass):
 
     def _demand_axes(self, at: For, loops: list[For], load: Load) -> None:
         inside = {stmt for stmt in statements(at.body) if isinstance(stmt, For)}
-        defined = {each.var for each in inside}
+        defined = defined_in(at.body)
+        if load.buffer in defined:
+            raise does_not_fit(self, f"`{load.buffer.name}` is each iteration's own")
         own = {loop.var for loop in loops}
         if not loops or any(loop not in inside for loop in loops) or len(own) < len(loops):
             raise does_not_fit(self, f"the axes are not loops inside of the one over `{at.var.name}`")

@@ -128,10 +128,15 @@ def _has_own_axis(touches: Iterable[Touch], loop: For) -> bool:
     return bool(axes)
 
 
-def mentions(expr: Expr, variables: Iterable[Var]) -> bool:
+def mentions(expr: Expr, variables: Iterable[object]) -> bool:
     """Whether an expression depends on one of these variables."""
     wanted = {*variables}
     return any(node in wanted for node in walk(expr))
+
+
+def defined_in(body: SeqStmt) -> set[object]:
+    """The variables and buffers that a body defines."""
+    return {getattr(node, name) for node in walk(body) for name in node.DEFINES}
 
 
 def is_steady(expr: Expr) -> bool:

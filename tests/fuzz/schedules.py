@@ -1,0 +1,142 @@
+"""Draws steps for random nests of loops, applies those that are not refused, and checks what comes out.
+
+`PYTHONPATH=tests:. python -m fuzz.schedules 10000` draws so many pairs of a kernel and steps, and tells how many
+steps of each kind were accepted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from contextlib import ExitStack
+from random import Random
+from unittest.mock import patch
+
+import numpy as np
+from effort import effort
+from fuzz.nests import Nests
+from fuzz.test_random_nests import MOST_ITERATIONS, SIZES, arguments, called, interpreted
+
+import tirlite as tl
+from tirlite.codegen import Effort
+from tirlite.ir import Load, Store, Var, statements_of, walk
+from tirlite.schedules import LoopHandle
+from tirlite.schedules.auto import AUTO, contraction
+from tirlite.schedules.handle import loop_named, loops_around
+
+STEPS = ("split", "reorder", "pack", "cache_write") * 2 + ("distribute", "specialize")
+LAST = ("vectorize", "vectorize", "unroll_jam", "unroll_jam", "parallel")
+# Tiles so small that arrays of some dozens of elements have several.
+SMALL = {"_ROWS": 2, "_TILE_BYTES": 16, "_NARROW_BYTES": 8, "_PANEL_BYTES": 64, "_LEAST_ROWS": 2, "_LEAST_ELEMENTS": 8}
+
+
+class Steps:
+    """Applies random steps to a function; `accepted` and `refused` count them by name."""
+
+    def __init__(self, seed: int, func: tl.PrimFunc) -> None:
+        self.random = Random(f"steps {seed}")
+        self.schedule = tl.schedule(func)
+        self.accepted: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        for name in (*self.random.choices(STEPS, k=self.random.randint(1, 8)), *self.random.choices(LAST, k=3)):
+            self.draw(name)
+
+    def draw(self, name: str) -> None:
+        chains = [(*around, loop) for loop, around in loops_around(self.schedule._func)]
+        if not chains:
+            return
+        names = [chain[-1].var.name for chain in chains]
+        handles = {chain[-1]: LoopHandle(names[at], names[:at].count(names[at])) for at, chain in enumerate(chains)}
+        try:
+            self.apply(name, [handles[each] for each in self.random.choice(chains)])
+        except tl.KernelError as error:
+            if error.code not in ("step-does-not-fit", "step-breaks-order"):
+                raise
+            self.refused[name] += 1
+        else:
+            self.accepted[name] += 1
+
+    def apply(self, name: str, chain: list[LoopHandle]) -> None:
+        """A step on loops out of a chain, the outermost first."""
+        s, draw = self.schedule, self.random
+        some = sorted(draw.sample(range(len(chain)), min(len(chain), draw.choice((1, 2, 2, 3)))))
+        outer, inner = chain[some[0]], chain[some[-1]]
+        if name == "split":
+            s.split(inner, draw.choice((1, 2, 3, 4, 8, 16)))
+        elif name == "reorder":
+            within = chain[some[0] : some[-1] + 1]
+            s.reorder(*draw.sample(within, len(within)))
+        elif name == "distribute":
+            s.distribute(inner, out_of=outer)
+        elif name == "specialize":
+            s.specialize(outer, {inner.path: draw.randint(1, 8)})
+        elif name == "pack":
+            self.pack(chain[some[0] :])
+        elif name == "cache_write":
+            stores = [*statements_of(loop_named(s._func, inner), Store)]
+            s.cache_write(draw.choice([each.buffer.name for each in stores] or ["x0"]), at=inner)
+        elif name == "vectorize":
+            s.vectorize(inner, *draw.choice(((4,), (8, 2), (16, 4))), padded=draw.random() < 0.5)
+        elif name == "unroll_jam":
+            s.unroll_jam(outer, draw.choice((2, 3, 4)))
+        else:
+            s.parallel(outer)
+
+    def pack(self, chain: list[LoopHandle]) -> None:
+        """Packs what is read inside of the first loop of a chain, in some order of the loops that decide where."""
+        loads = [node for node in walk(loop_named(self.schedule._func, chain[-1])) if isinstance(node, Load)]
+        name, deciding = "x0", set()
+        if loads:
+            load = self.random.choice(loads)
+            name = load.buffer.name
+            deciding = {node.name for index in load.indices for node in walk(index) if isinstance(node, Var)}
+        axes = [each for each in chain[1:] if each.path in deciding]
+        self.random.shuffle(axes)
+        self.schedule.pack(name, at=chain[0], axes=axes, whole=self.random.choice((1, 4)))
+
+
+def trial(seed: int) -> Steps:
+    """The steps of a pair that does what is written; fails with its text. Every third one is scheduled by rules."""
+    nests = Nests(seed)
+    func = tl.parse(nests.text())
+    steps = Steps(seed, func)
+    draw = Random(f"pair {seed}")
+    by_rules = seed % 3 == 0
+    with ExitStack() as stack:
+        stack.enter_context(effort(Effort.NONE))
+        for name, value in SMALL.items():
+            stack.enter_context(patch.object(contraction, name, value))
+        after = AUTO if by_rules else draw.choice(((), AUTO[1:]))
+        chosen = (*(() if by_rules else steps.schedule.steps), *after)
+        kernel = tl.compile(func, schedule=chosen, target=tl.Target.host(workers=2))
+        for numbers in SIZES[seed % 3 :: 3]:
+            sizes = dict(zip("nmk", numbers, strict=True))
+            if nests.iterations(sizes) > MOST_ITERATIONS:
+                continue
+            given = arguments(nests, seed, sizes)
+            told = f"seed {seed} at {sizes}:\n{func}\n{steps.schedule}\n{kernel.lowered}"
+            code, written = called(kernel, given), interpreted(func, given, sizes)
+            lowered = interpreted(kernel.lowered, given, sizes) if 0 not in numbers else {}
+            for name, array in lowered.items():
+                np.testing.assert_array_equal(code[name], array, told, strict=True)
+            for name, array in written.items():
+                if nests.has_functions:
+                    np.testing.assert_allclose(code[name], array, 1e-3, 1e-3, err_msg=told)
+                else:
+                    np.testing.assert_array_equal(code[name], array, told, strict=True)
+    return steps
+
+
+def main(count: int) -> None:
+    """Runs so many pairs and prints what was accepted and refused."""
+    accepted, refused = Counter[str](), Counter[str]()
+    for seed in range(count):
+        steps = trial(seed)
+        accepted += steps.accepted
+        refused += steps.refused
+    for name in sorted(accepted | refused):
+        print(f"{name:12} {accepted[name]:7} accepted {refused[name]:7} refused")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
