@@ -190,3 +190,22 @@ def test_a_capacity_holds_for_all_values_of_the_dims_or_for_each_shape() -> None
     for call in (lambda: by_shape(np.append(x, x)), lambda: by_shape.plan_at(n=2048)):
         with pytest.raises(tl.CapacityError, match="holds 4096 bytes, and the plan needs 8192"):
             call()
+
+
+def test_a_class_of_a_pass_is_told_with_its_call() -> None:
+    with pytest.raises(tl.CallTypeError, match=r"takes a list of passes, made by a call: FuseLoops\(\)"):
+        tl.compile(chain, passes=[tl.passes.FuseLoops])
+
+
+class Evasive:
+    """What raises an error where its class is asked for."""
+
+    @property
+    def __class__(self) -> type:
+        raise ValueError("no class")
+
+
+@pytest.mark.parametrize("take", [tl.compile, tl.kernel, tl.inline, tl.parse])
+def test_what_does_not_tell_its_class_is_told_of(take) -> None:
+    with pytest.raises(tl.TirliteError, match="Evasive"):
+        take(Evasive())

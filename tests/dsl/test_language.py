@@ -300,3 +300,13 @@ def test_what_cannot_be_asked_for_fast_is_refused(call: str, told: str) -> None:
 def test_what_python_has_and_a_kernel_has_not_is_no_misspelling(call: str) -> None:
     with pytest.raises(tl.KernelError, match="of Python's builtins a kernel has range, len, min, max"):
         tl.parse(f"@tl.kernel\ndef f(x: tl.f32[4]):\n    x[0] = {call}\n")
+
+
+def test_a_shape_alone_is_no_type_of_a_temporary() -> None:
+    with pytest.raises(tl.KernelError, match="a type with its shape, as in `tl.alloc.*not a shape alone"):
+        tl.parse("@tl.kernel\ndef f(x: tl.f32[4]):\n    t = tl.alloc((4,), dtype=tl.f32)\n")
+
+
+def test_a_lambda_is_no_inline_function() -> None:
+    with pytest.raises(tl.KernelError, match="a lambda cannot be an inline function"):
+        tl.inline(lambda v: v * 2)

@@ -151,7 +151,7 @@ def test_a_promised_alignment_is_checked_and_kept_by_what_is_allocated() -> None
 def test_shapes() -> None:
     y = np.zeros_like(X)
     assert refusal(lambda: scale(X[0], 2, y), ValueError) == (
-        "error[argument-rank]: `x` must have the shape (n, m), and has the shape (3,)\n  = help: it has 2 axes"
+        "error[argument-rank]: `x` must have the shape (n, m), and has the shape (3,)\n  = help: `x` has 2 axes"
     )
     assert refusal(lambda: scale(X, 2, np.zeros((2, 4), np.float32)), ValueError) == (
         "error[argument-shape]: axis 1 of `y` must be `m` = 3, and is 4\n  = help: `m` is 3 by axis 1 of `x`"
@@ -244,3 +244,13 @@ def test_a_dim_that_no_array_has_may_be_given_by_name() -> None:
         repeated(x, rows=2.5)
     with pytest.raises(tl.CallTypeError, match="no parameter `row`"):
         repeated(x, row=2)
+
+
+@pytest.mark.parametrize("given", [memoryview(np.ones(2, np.float32)), type("Disguised", (), {"__array__": None})()])
+def test_an_array_in_disguise_is_told_to_be_made_one(given) -> None:
+    @tl.kernel
+    def f(x: tl.f32[n]):
+        x[0] = 1
+
+    with pytest.raises(tl.CallTypeError, match=r"pass np\.asarray\(x\)"):
+        f(given)

@@ -136,3 +136,11 @@ to_sympy(n)
 assert "sympy" in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_symbol_beside_a_size_is_the_dim_of_its_name_there() -> None:
+    n = Dim("n", multiple_of=8)
+    symbol = sympy.Symbol("n", integer=True, positive=True)
+    assert 4 * n + symbol == 5 * n
+    assert (4 * n - symbol) // symbol == 3
+    assert (n + symbol) % 8 == 0

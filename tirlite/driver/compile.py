@@ -86,12 +86,13 @@ class Compiler:
         with boundary:
             options = self.options(choices)
             granted = _permissions(allow)
+            if not issubclass(type(func), (Kernel, FunctionType, PrimFunc)):  # whatever its `__class__` says
+                raise _no_function(func).error()
             if isinstance(func, Kernel):
                 return func.with_options(options, _allowing(func.ir, granted))
             if isinstance(func, FunctionType):
                 return _translated(func, sys._getframe(1).f_locals, options, granted)
-            if not issubclass(type(func), PrimFunc) or not isinstance(func, PrimFunc):  # whatever its `__class__` says
-                raise NoKernel(type(func).__name__).error()
+            assert isinstance(func, PrimFunc)
             validate(func)
             return Kernel(_allowing(func, granted), options)
 
@@ -137,7 +138,7 @@ def _allowing(func: PrimFunc, granted: tuple[Permission, ...]) -> PrimFunc:
 def _translated(
     function: Function, names: Mapping[str, object], options: Options, granted: tuple[Permission, ...]
 ) -> Kernel:
-    if not isinstance(function, FunctionType):
+    if not issubclass(type(function), FunctionType) or not isinstance(function, FunctionType):
         raise _no_function(function).error()
     # The modules that the first kernel loads stay, and so does what a kernel is made of.
     with GATE.inside(), collection_paused():
@@ -153,12 +154,13 @@ def _translated(
 
 
 def _no_function(given: object) -> NoKernel:
-    kind = type(given).__name__
-    if isinstance(given, Kernel):
+    of = type(given)
+    kind = of.__name__
+    if issubclass(of, Kernel):
         return NoKernel(kind, "it is one already; `tl.compile(kernel, ...)` makes one with other options")
-    if isinstance(given, (staticmethod, classmethod)):
+    if issubclass(of, (staticmethod, classmethod)):
         return NoKernel(kind, "write @staticmethod above @tl.kernel, which stands next to the `def`")
-    if hasattr(given, "__wrapped__") or isinstance(given, partial):
+    if hasattr(given, "__wrapped__") or issubclass(of, partial):
         return NoKernel(kind, "write @tl.kernel next to a `def`, below other decorators")
     return NoKernel(kind)
 

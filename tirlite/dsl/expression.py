@@ -392,6 +392,9 @@ class Expressions:
     def _site(self, function: Word | DType, node: ast.Call, given: Sequence[ast.expr] | None = None) -> Steps[CallSite]:
         args, given = [], node.args if given is None else given
         for arg in given:
+            if isinstance(arg, (ast.Tuple, ast.List)) and function.name == "alloc":
+                wanted = "a type with its shape, as in `tl.alloc(tl.f32[n, m])`,"
+                raise WrongArgument("tl.alloc", wanted, "a shape alone", span=self.span(arg)).error()
             rows = _rows(arg) if function.name == "attr" else None
             args.append(rows if rows is not None else (yield self._steps(arg)))
         keywords = {}

@@ -67,6 +67,9 @@ def inline(function: object) -> Inline:
     is that of one `return` at the end: a number, a tuple of numbers, or nothing. Raises KernelError.
     """
     with boundary:
-        if not isinstance(function, FunctionType):
-            raise NotAFunction(f"a value of type {type(function).__name__}").error()
+        kind = type(function)
+        if not issubclass(kind, FunctionType) or not isinstance(function, FunctionType):
+            raise NotAFunction(f"a value of type {kind.__name__}", "an inline function", "inline").error()
+        if function.__name__ == "<lambda>":
+            raise NotAFunction("a lambda", "an inline function", "inline").error()
         return Inline(function, sys._getframe(1).f_locals)

@@ -35,10 +35,12 @@ class NotAFunction(Message):
     """
 
     code = "not-a-function"
-    title = "{given} cannot be a kernel"
-    help = "write @tl.kernel above a `def`"
+    title = "{given} cannot be {role}"
+    help = "write @tl.{decorator} above a `def`"
 
     given: str
+    role: str = "a kernel"
+    decorator: str = "kernel"
 
 
 class BadSyntax(Message):
@@ -68,7 +70,7 @@ class TooDeep(Message):
 
 def function_syntax(function: FunctionType) -> tuple[ast.FunctionDef, Places]:
     """The syntax tree of a function and its places in the file that it comes from."""
-    if not isinstance(function, FunctionType):
+    if not issubclass(type(function), FunctionType):
         raise NotAFunction(f"a value of type {type(function).__name__}").error()
     if function.__name__ == "<lambda>":
         raise NotAFunction("a lambda").error()

@@ -61,7 +61,7 @@ def parse(text: str, name: str = "<text>") -> PrimFunc:
     Kernels that it calls, by `tl.call` or plainly, stand before it. `name` stands for the file in messages. Raises
     KernelError with all independent mistakes, at most 20.
     """
-    if not isinstance(text, str):
+    if not issubclass(type(text), str):
         raise BadText(f"a kernel is parsed from a text, not from a {type(text).__name__}").error()
     module, places = text_syntax(text, name)
     names: dict[str, object] = {"tl": TL}

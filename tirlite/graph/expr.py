@@ -112,6 +112,11 @@ class Expr(ABC):
     def _put_type(self, found: Type) -> None:
         object.__setattr__(self, "type", found)
 
+    def _demand(self, *parts: object) -> None:
+        """Returns if all of them are expressions."""
+        for part in parts:
+            demand_kind(type(self).__name__, part, Expr)
+
 
 @record(eq=False, repr=False)
 class Var(Expr):
@@ -137,6 +142,8 @@ class Constant(Expr):
     name: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
+        demand_kind("Constant", self.value, np.ndarray)
+        demand_kind("Constant", self.given, DType)
         self._put_type(TensorType(self.value.shape, self.given))
 
     @property
@@ -166,6 +173,10 @@ class Call(Expr):
     name: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
+        demand_kind("Call", self.args, tuple)
+        self._demand(*self.args)
+        if not isinstance(self.op, Op):
+            demand_kind("Call", self.op, FunctionNode)
         site = Site(self.op.name, tuple(arg.type for arg in self.args), self.attrs, self.name, self.span)
         if isinstance(self.op, Op):
             self._put_type(self.op.infer(site))
@@ -189,6 +200,8 @@ class Tuple(Expr):
     fields: tuple[Expr, ...]
 
     def __post_init__(self) -> None:
+        demand_kind("Tuple", self.fields, tuple)
+        self._demand(*self.fields)
         self._put_type(TupleType(tuple(each.type for each in self.fields)))
 
     @property
@@ -204,6 +217,8 @@ class TupleGetItem(Expr):
     index: int
 
     def __post_init__(self) -> None:
+        self._demand(self.value)
+        demand_kind("TupleGetItem", self.index, int)
         of = self.value.type
         if not isinstance(of, TupleType) or not 0 <= self.index < len(of.fields):
             raise NoSuchField(self.index, str(of), span=self.span).error()
@@ -230,6 +245,8 @@ class Let(Expr):
     body: Expr
 
     def __post_init__(self) -> None:
+        demand_kind("Let", self.var, Var)
+        self._demand(self.value, self.body)
         self._put_type(self.body.type)
 
     @property
@@ -247,6 +264,7 @@ class If(Expr):
     name: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
+        self._demand(self.condition, self.then, self.other)
         of = self.condition.type
         if not (isinstance(of, TensorType) and of.rank == 0 and of.dtype.is_bool):
             raise BadCondition(str(of), span=self.span).error()
@@ -272,6 +290,12 @@ class FunctionNode:
     primitive: bool = field(default=False, kw_only=True)
     outputs: tuple[str, ...] = field(default=(), kw_only=True)
     span: Span | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        demand_kind("Function", self.params, tuple)
+        for param in self.params:
+            demand_kind("Function", param, Var)
+        demand_kind("Function", self.body, Expr)
 
     @property
     def result(self) -> Type:

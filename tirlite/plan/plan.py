@@ -118,6 +118,13 @@ class Plan(Layout):
         values = bound("Plan.to_svg", self.problem.dims, binding, {})
         return chart_svg(chart_of(demand_whole(self), self.lower_bound, values))
 
+    @public
+    def to_html(self, title: str = "Storage plan") -> str:
+        """A page for browsers, which needs nothing else: the figures, the chart, and the reasons."""
+        from tirlite.show import page
+
+        return page(title, [(f"{self.total} bytes", self._repr_html_())])
+
     def to_json(self) -> str:
         """The plan as JSON, with its problem and its figures."""
         from tirlite.plan.tables.plan_json import layout_to_json

@@ -204,5 +204,7 @@ def _demand(name: str, given: object, fits: bool, wanted: str) -> None:
 def _callables(name: str, given: object) -> tuple[Any, ...]:
     """What is given, as a tuple."""
     listed = tuple(given) if isinstance(given, Iterable) else (given,)
-    _demand(name, given, isinstance(given, Iterable) and all(map(callable, listed)), f"a list of {name}")
+    made = next((each.__name__ for each in listed if isinstance(each, type)), "")
+    wanted = f"a list of {name}" + (f", made by a call: {made}()" if made else "")
+    _demand(name, given, isinstance(given, Iterable) and not made and all(map(callable, listed)), wanted)
     return listed

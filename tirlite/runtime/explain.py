@@ -80,7 +80,8 @@ def refuse_alignment(param: ArrayParam) -> NoReturn:
 
 
 def refuse_rank(param: ArrayParam, given: Array) -> NoReturn:
-    raise ArgumentRank(param.name, shape_text(param.extents), str(given.shape), param.rank).error()
+    axes = "1 axis" if param.rank == 1 else f"{param.rank} axes"
+    raise ArgumentRank(param.name, shape_text(param.extents), str(given.shape), axes).error()
 
 
 def refuse_dim(signature: Signature, param: ArrayParam, axis: int, given: int, wanted: int) -> NoReturn:
@@ -114,7 +115,8 @@ def refuse_extent(param: ArrayParam, axis: int, given: int, wanted: int) -> NoRe
 
 def refuse_unsolved(param: ArrayParam, axis: int, given: int) -> NoReturn:
     """No value of a dim that is to be found out makes this axis what it is."""
-    spelled, why = text(dict(param.computed)[axis]), "no integer from 0 on makes it that"
+    spelled = text(dict(param.computed)[axis])
+    why = f"`{spelled}` is {given} for no integer from 0 on"
     raise ArgumentShape(param.name, axis, f"`{spelled}`", given, why).error()
 
 
@@ -187,4 +189,6 @@ def _kind(given: object) -> str:
 def _array_hint(param: ArrayParam, given: object) -> str:
     if isinstance(given, (list, tuple, int, float)):
         return f"pass np.asarray({param.name}, np.{param.dtype})"
+    if hasattr(given, "__array__") or hasattr(given, "__dlpack__") or isinstance(given, (memoryview, bytearray)):
+        return f"pass np.asarray({param.name})"
     return ""

@@ -101,12 +101,12 @@ class ArgumentRank(Message):
     code = "argument-rank"
     raises = CallValueError
     title = "`{name}` must have the shape {wanted}, and has the shape {given}"
-    help = "it has {axes} axes"
+    help = "`{name}` has {axes}"
 
     name: str
     wanted: str
     given: str
-    axes: int
+    axes: str
 
 
 class ArgumentShape(Message):

@@ -57,21 +57,21 @@ class Arithmetic:
         return import_module("tirlite.sizes.exchange").to_sympy(self)
 
     def __add__(self, other: _Operand) -> Size:
-        terms = _terms(other)
+        terms = _terms(other, self)
         return NotImplemented if terms is None else of_terms(add(terms_of(self), terms))
 
     def __sub__(self, other: _Operand) -> Size:
-        terms = _terms(other)
+        terms = _terms(other, self)
         return NotImplemented if terms is None else of_terms(add(terms_of(self), terms, -1))
 
     def __rsub__(self, other: _Operand) -> Size:
-        terms = _terms(other)
+        terms = _terms(other, self)
         return NotImplemented if terms is None else of_terms(add(terms, terms_of(self), -1))
 
     def __mul__(self, other: _Operand) -> Size:
         if type(other) is int:
             return of_terms(scaled(terms_of(self), other))
-        terms = _terms(other)
+        terms = _terms(other, self)
         return NotImplemented if terms is None else of_terms(multiply(terms_of(self), terms))
 
     __radd__ = __add__
@@ -84,19 +84,19 @@ class Arithmetic:
         return of_terms(terms_of(self))
 
     def __floordiv__(self, other: _Operand) -> Size:
-        terms = _terms(other)
+        terms = _terms(other, self)
         return NotImplemented if terms is None else quotient(self + 0, of_terms(terms))
 
     def __rfloordiv__(self, other: _Operand) -> Size:
-        terms = _terms(other)
+        terms = _terms(other, self)
         return NotImplemented if terms is None else quotient(of_terms(terms), self + 0)
 
     def __mod__(self, other: _Operand) -> Size:
-        terms = _terms(other)
+        terms = _terms(other, self)
         return NotImplemented if terms is None else remainder(self + 0, of_terms(terms))
 
     def __rmod__(self, other: _Operand) -> Size:
-        terms = _terms(other)
+        terms = _terms(other, self)
         return NotImplemented if terms is None else remainder(of_terms(terms), self + 0)
 
 
@@ -355,7 +355,7 @@ def of_terms(terms: Terms) -> Size:
     return Poly(terms)
 
 
-def _terms(value: object) -> Terms | None:
+def _terms(value: object, beside: object = 0) -> Terms | None:
     if type(value) is int:  # the usual case, and SupportsIndex is slow to ask for
         return {(): value} if value else {}
     if isinstance(value, Poly):
@@ -364,10 +364,10 @@ def _terms(value: object) -> Terms | None:
         return {(value,): 1}
     if isinstance(value, SupportsIndex):
         return _terms(index(value))
-    return _terms_of_expression(value)
+    return _terms_of_expression(value, beside)
 
 
-def _terms_of_expression(value: object, beside: SizeLike = 0) -> Terms | None:
+def _terms_of_expression(value: object, beside: object = 0) -> Terms | None:
     """The sum that an expression of the IR, by its `__size__`, or one of sympy stands for `beside` another one."""
     size: Size | None = None
     if is_of_sympy(value):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy.typing as npt
 
 from tirlite.diag import CallValueError, Message, public
+from tirlite.diag.argument import demand_kind
 from tirlite.graph.arguments import bind
 from tirlite.graph.expr import Call, FunctionNode
 from tirlite.graph.op import Op
@@ -118,6 +119,9 @@ class StaticRuntime:
 
         Raises GraphError for a variable without a value.
         """
+        if options is not None:
+            demand_kind("StaticRuntime", options, RuntimeOptions)
+        demand_kind("StaticRuntime", library, Library)
         self.function = function
         self.options = options or RuntimeOptions()
         self.graph = graph_of(function, self.options.kind_of)
