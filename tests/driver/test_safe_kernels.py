@@ -125,3 +125,42 @@ def test_threads() -> None:
 
     for k in (0, 1, 2):
         assert_as_interpreted(blocks, np.ones(12, np.float32), k, np.zeros(12, np.float32), workers=1)
+
+
+@tl.kernel
+def rows_of(starts: tl.i32[n], at: tl.i64[m], x: tl.f32[4], y: tl.f32[n]):
+    for i in range(n - 1):
+        for k in range(starts[i], starts[i + 1]):
+            y[i] += x[at[k]]
+
+
+@pytest.mark.parametrize(
+    ("starts", "at", "says"),
+    [
+        ([0, 2, 3], [3, 0, 1], ""),
+        ([0, 2, 4], [3, 0, 1], "index 3 is out of bounds for axis 0 of `at`"),
+        ([0, 2, 3], [3, 4, 1], "index 4 is out of bounds for axis 0 of `x`"),
+        ([0, 1, 1], [3, 4, 2**63 - 1], ""),  # what is wrong is never read
+        ([-1, 1, 1], [3, 4, 9], "index -1 is out of bounds for axis 0 of `at`"),
+    ],
+)
+def test_rows_of_a_sparse_matrix(starts: list[int], at: list[int], says: str) -> None:
+    told = assert_as_interpreted(
+        rows_of, np.int32(starts), np.int64(at), np.ones(4, np.float32), np.zeros(3, np.float32)
+    )
+    assert says in told
+    assert bool(says) == bool(told)
+
+
+@tl.kernel
+def histogram(at: tl.u16[m], y: tl.i64[n]):
+    for i in tl.reduce(m):
+        y[at[i]] += 1
+
+
+@pytest.mark.parametrize("last", [3, 4])
+def test_a_histogram(last: int) -> None:
+    at = np.zeros(50_000, np.uint16)
+    at[40_000] = last
+    told = assert_as_interpreted(histogram, at, np.zeros(4, np.int64))
+    assert (told != "") == (last == 4)

@@ -5,7 +5,8 @@ from textwrap import dedent
 from rewrite.before_after import BeforeAfter
 
 import tirlite as tl
-from tirlite.rewrite import CheckBounds
+from tirlite.ir import Assert, text
+from tirlite.rewrite import CheckBounds, Normalize
 
 PASS = BeforeAfter((CheckBounds(),))
 
@@ -131,3 +132,63 @@ def test_marks_stay_single() -> None:
     once = CheckBounds()(tl.parse(dedent(source)))
     assert str(once).count("x[tl.checked(k)]") == 1
     assert CheckBounds()(once) is once
+
+
+def decided(source: str) -> str:
+    """The conditions at entry of a kernel, one a line, without those that keep numbers ordinary."""
+    func = CheckBounds(at_entry=True)(Normalize()(tl.parse(dedent(source))))
+    assert "tl.checked" not in str(func)
+    asserted = next(stmt for stmt in func.body.stmts if isinstance(stmt, Assert))
+    return text(asserted.condition).replace("-70368744177664 <= k and k <= 70368744177664 and ", "")
+
+
+def test_conditions_on_dims_and_scalars_decide_at_entry() -> None:
+    source = """
+    n, m = tl.dims("n m")
+
+    @tl.kernel
+    def f(x: tl.f32[n], k: tl.i64, h: tl.i32, y: tl.f32[m]):
+        for i in range({}):
+            y[{}] = x[{}]
+    """
+    assert decided(source.format("m", "i", "i")) == "m <= n"
+    assert decided(source.format("k", "i", "i")) == "(k <= n or 1 > k) and (k <= m or 1 > k)"
+    assert (
+        decided(source.format("min(n, m)", "i", "n - 1 - i + h"))
+        == "min(n - 1, m - 1) + 1 <= n + tl.i64(h) and tl.i64(h) <= 0"
+    )
+    assert decided(source.format("1", "2", "0")) == "3 <= m"
+
+
+def test_what_is_read_as_an_index_is_looked_at_as_a_whole() -> None:
+    source = """
+    n, m, e = tl.dims("n m e")
+
+    @tl.kernel
+    def rows(starts: tl.i32[n], at: tl.i32[e], x: tl.f32[m], y: tl.f32[n]):
+        for i in range(n - 1):
+            for k in range(starts[i], starts[i + 1]):
+                y[i] += x[at[k]]
+    """
+    assert decided(source) == (
+        "(0 <= least_starts and greatest_starts <= e or 2 > n) and (0 <= least_at and greatest_at + 1 <= m or 2 > n)"
+    )
+
+
+def test_what_a_test_in_a_loop_may_rule_out_is_checked_where_it_stands() -> None:
+    source = """
+    n, m = tl.dims("n m")
+
+    @tl.kernel
+    def f(x: tl.f32[n], at: tl.i32[m], y: tl.f32[m]):
+        for i in range(m):
+            if at[i] >= 0:
+                y[i] = x[at[i]]
+        for i in range(m):
+            if x[0] > 0:
+                y[i + 1] = 0
+    """
+    func = CheckBounds(at_entry=True)(Normalize()(tl.parse(dedent(source))))
+    assert "x[tl.checked(at[i])]" in str(func)
+    assert "y[tl.checked(i + 1)]" in str(func)
+    assert "assert" not in str(func)

@@ -12,11 +12,13 @@ from tirlite.ir import Buffer, Expr, View
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_le, prove_lt, substitute
 from tirlite.sizes.narrow import narrowed
-from tirlite.sizes.poly import Atom, varies
-from tirlite.sizes.unknown import ends, follows, forms_of, is_nonnegative, scales
+from tirlite.sizes.poly import Atom, terms_of, varies
+from tirlite.sizes.unknown import ends, forms_of, is_nonnegative, scales
 
 # So many facts about a place, one on top of another, go into a proof.
 _STEPS = 2
+# No more of them are looked at, of the sums that come of it in one step, of all sums of a function, and of terms.
+_MOST_FACTS, _MOST_FORMS, _MOST_FORMS_IN_ALL, _MOST_TERMS = 12, 8, 4000, 16
 
 
 @record(eq=False)
@@ -37,6 +39,7 @@ class Bounds:
         self.space = space
         self._proofs: dict[tuple[Expr, Expr], Proof] = {}
         self._known: dict[Around, tuple[dict[Atom, Size], list[Size]]] = {}
+        self._lows: dict[Size, Size | None] = {}
         self._between: dict[tuple[Size, Size, Size], Proof] = {}
 
     def proof(self, index: Expr, extent: Expr) -> Proof:
@@ -60,14 +63,25 @@ class Bounds:
         if goal.sizes is None:
             return None
         open_sizes = [size for size in goal.sizes if not self._holds(size, access.around)]
-        found = [_greatest(_lower_ends(size, access.around.known)) for size in open_sizes]
+        facts = access.around.known[-_MOST_FACTS:]
+        found = [_greatest(self._low(form) for form in _forms(size, facts, 1)) for size in open_sizes]
         return None if any(each is None for each in found) else tuple(each for each in found if each is not None)
 
     def _holds(self, size: Size, around: Around) -> bool:
+        """Whether a size is 0 or more at a place: as it is no less than multiples of a few facts about it."""
         if around not in self._known:
-            self._known[around] = narrowed(around.known)
+            self._known[around] = narrowed(around.known[-_MOST_FACTS:])
         changes, facts = self._known[around]
-        return follows(substitute(size, changes) if changes else size, facts, _STEPS)
+        forms = _forms(substitute(size, changes) if changes else size, facts, _STEPS)
+        return any((low := self._low(form)) is not None and is_nonnegative(low) for form in forms)
+
+    def _low(self, size: Size) -> Size | None:
+        """A size without unknowns that `size` never falls below; None where none is found, or too much was asked."""
+        if size not in self._lows:
+            is_too_much = len(self._lows) > _MOST_FORMS_IN_ALL or _is_long(size)
+            low = None if is_too_much else ends(size)[0]
+            self._lows[size] = None if low is None or varies(low) else low
+        return self._lows[size]
 
     def _proved(self, index: Expr, extent: Expr) -> Proof:
         size = self.space.extents.size(extent)
@@ -123,22 +137,37 @@ def _between(low: Size, high: Size, extent: Size) -> Proof:
     return Proof.NO if is_outside else Proof.UNKNOWN
 
 
-def _lower_ends(size: Size, known: Sequence[Size], steps: int = 1) -> Iterator[Size]:
-    """Sizes without unknowns that `size` never falls below."""
-    for form in forms_of(size):
-        low = ends(form)[0]
-        if low is not None and not varies(low):
-            yield low
-        if steps:
-            for fact in known:
-                for scale in scales(form, fact):
-                    yield from _lower_ends(form - scale * fact, known, steps - 1)
+def _forms(size: Size, facts: Sequence[Size], steps: int) -> Iterator[Size]:
+    """Sums that `size` is equal to, or no less than: multiples of facts are taken away, so that less terms are left."""
+    forms = forms_of(size)
+    met = {*forms}
+    for step in range(1 + steps):
+        yield from forms
+        if step < steps:
+            rests = dict.fromkeys(form - scale * f for form in forms for f in facts for scale in scales(form, f))
+            shortest = sorted((rest for rest in rests if rest not in met), key=lambda rest: len(terms_of(rest)))
+            forms = shortest[:_MOST_FORMS]
+            met.update(forms)
 
 
-def _greatest(sizes: Iterator[Size]) -> Size | None:
-    """One of some sizes that none of the others is proved to be above."""
+def _is_long(size: Size) -> bool:
+    return len(terms_of(size)) > _MOST_TERMS
+
+
+def _greatest(sizes: Iterator[Size | None]) -> Size | None:
+    """One of some sizes that none of the others is proved to be above; the shortest, where nothing is proved."""
     best: Size | None = None
     for size in sizes:
-        if best is None or (size != best and is_nonnegative(size - best)):
+        if size is None or size == best:
+            continue
+        if (
+            best is None
+            or is_nonnegative(size - best)
+            or (_weight(size) < _weight(best) and not is_nonnegative(best - size))
+        ):
             best = size
     return best
+
+
+def _weight(size: Size) -> int:
+    return sum(map(abs, terms_of(size).values()))

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import Enum
 
+from tirlite.analysis.access import AccessKind, Allocation
 from tirlite.analysis.bounds import Bounds, Goal
+from tirlite.analysis.definitions import Definition
 from tirlite.analysis.exactness import is_exact_size
 from tirlite.analysis.extents import Extents
 from tirlite.analysis.facts import Facts
@@ -18,10 +20,12 @@ from tirlite.analysis.index_space import IndexSpace
 from tirlite.ir import (
     Allocate,
     Assert,
+    Buffer,
     Cast,
     Expr,
     For,
     IfThenElse,
+    IntImm,
     Let,
     Load,
     Node,
@@ -43,6 +47,8 @@ from tirlite.sizes.unknown import is_nonnegative
 
 # What decides at entry takes scalars below this, and above its negative: then no arithmetic on them wraps around.
 ORDINARY = 1 << 46
+# An axis of so few elements is looked at as a whole, however few of them are read.
+_FEW = 64
 # So many conditions are tested at entry: what is left is checked where it stands.
 _MOST_DEMANDS = 32
 
@@ -75,12 +81,22 @@ class Judged:
 
 
 @record(eq=False)
+class Scan:
+    """A look at all elements of a parameter, before anything else is done: the least and the greatest, as i64."""
+
+    buffer: Buffer
+    least: Var
+    greatest: Var
+
+
+@record(eq=False)
 class Safety:
-    """What is not proved of a function, and what is tested on entry: demands, and the scalars that are ordinary."""
+    """What is not proved of a function, and what is tested on entry: demands, and the numbers that are ordinary."""
 
     judged: tuple[Judged, ...]
     demands: tuple[Demand, ...] = ()
     scalars: tuple[Var, ...] = ()
+    scans: tuple[Scan, ...] = ()
     images: dict[Dim, Expr] | None = None
 
     def expr(self, size: Size) -> Expr:
@@ -148,13 +164,62 @@ class _OrdinaryExtents(Extents):
                 self.images[scalar] = Cast(i64, param)
 
 
+class _EntrySpace(IndexSpace):
+    """What integer expressions can be, where what is loaded from some parameters lies between their ends."""
+
+    extents: _OrdinaryExtents
+
+    def __init__(self, facts: Facts, extents: _OrdinaryExtents) -> None:
+        super().__init__(facts.func, extents, facts.definitions)
+        self._ends: dict[Buffer, tuple[Dim, Dim]] = {}
+        self.scans: dict[Dim, Scan] = {}
+        self._scanned = {param for param, each in facts.params.items() if _is_index_array(param, each)}
+
+    def opaque(self, expr: Expr, owner: Definition | None) -> Size:
+        source = owner.value if isinstance(expr, Var) and owner is not None else expr
+        while isinstance(source, Cast) and source.value.dtype.bits < source.dtype.bits:
+            source = source.value
+        if not isinstance(source, Load) or source.buffer not in self._scanned or not self._sweeps(source):
+            return super().opaque(expr, owner)
+        least, greatest = self._ends_of(source.buffer)
+        loop = None if owner is None else owner.owner
+        is_steady = owner is not None and owner.is_statement
+        return self.unknown("a value", least + 0, greatest + 0, loop, steady=is_steady) + 0
+
+    def _ends_of(self, buffer: Buffer) -> tuple[Dim, Dim]:
+        if buffer not in self._ends:
+            low, high = max(buffer.dtype.min, -ORDINARY), min(buffer.dtype.max, ORDINARY)
+            scan = Scan(buffer, Var(f"least_{buffer.name}", i64), Var(f"greatest_{buffer.name}", i64))
+            found = [Scalar(var.name, low, high, origin=self.extents.origin) for var in (scan.least, scan.greatest)]
+            for dim, var in zip(found, (scan.least, scan.greatest), strict=True):
+                self.extents.images[dim] = var
+                self.scans[dim] = scan
+            self._ends[buffer] = found[0], found[1]
+        return self._ends[buffer]
+
+    def _sweeps(self, load: Load) -> bool:
+        """Whether loops go along the axes, so that all elements may be met anyway."""
+        given = {*self.extents.given}
+        return all(
+            (isinstance(extent, IntImm) and extent.value <= _FEW)
+            or any(isinstance(node, Var) and node not in given for node in walk(index))
+            for index, extent in zip(load.indices, load.buffer.shape, strict=True)
+        )
+
+
+def _is_index_array(param: Buffer, touched: Allocation) -> bool:
+    """Whether a parameter has integers that stay as they are, and that something is read at by itself."""
+    is_narrow = param.dtype.is_integer and param.dtype.lanes == 1 and (param.dtype.bits < 64 or param.dtype.is_signed)
+    return is_narrow and not param.volatile and all(each.kind is AccessKind.READ for each in touched.touches)
+
+
 class _Entry:
     """What can be decided at the entry to one function."""
 
     def __init__(self, facts: Facts) -> None:
         self.func = facts.func
         self.extents = _OrdinaryExtents(facts.func)
-        self.space = IndexSpace(facts.func, self.extents, facts.definitions)
+        self.space = _EntrySpace(facts, self.extents)
         self.bounds = Bounds(self.space)
         self.demands: dict[Demand, None] = {}
 
@@ -173,7 +238,9 @@ class _Entry:
                 found.append(Judged(each.access, axis, Verdict.DECIDED, demand))
         images = self.extents.images
         scalars = self._scalars() if self.demands else ()
-        return Safety(tuple(found), tuple(each for each in self.demands if each.sizes), scalars, images)
+        used = {dim for each in self.demands for size in (*each.sizes, *each.reached) for dim in dims_of(size)}
+        scans = tuple(dict.fromkeys(scan for dim, scan in self.space.scans.items() if dim in used))
+        return Safety(tuple(found), tuple(each for each in self.demands if each.sizes), scalars, scans, images)
 
     def _demand(self, access: Access, goal: Goal | None) -> Demand | None:
         """None where it depends on what the function computes, or where a test in a loop may keep it from happening."""

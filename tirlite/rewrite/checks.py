@@ -7,10 +7,11 @@ from functools import reduce
 from typing import TypeVar
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.safety import ORDINARY, Demand, Judged, Safety, Verdict, safety_of
+from tirlite.analysis.safety import ORDINARY, Demand, Judged, Safety, Scan, Verdict, safety_of
 from tirlite.ir import (
     GT,
     LE,
+    Allocate,
     And,
     Assert,
     AttrKey,
@@ -18,8 +19,13 @@ from tirlite.ir import (
     Buffer,
     BufferRef,
     Call,
+    Cast,
     Expr,
+    For,
+    Let,
     Load,
+    Max,
+    Min,
     Node,
     Op,
     Or,
@@ -48,8 +54,32 @@ def with_checks(facts: Facts, *, at_entry: bool) -> PrimFunc:
     func = _marked(facts.func, safety.judged)
     if not safety.demands and not safety.scalars:
         return func
-    condition = reduce(And, [*_ordinary(safety.scalars), *(_met(each, safety) for each in safety.demands)])
-    return func.replaced(body=SeqStmt((Assert(condition, ELSE_IN_ORDER), *func.body.stmts), span=func.body.span))
+    wide = [var for each in safety.scans if each.buffer.dtype == i64 for var in (each.least, each.greatest)]
+    numbers = [*safety.scalars, *wide]
+    condition = reduce(And, [*_ordinary(numbers), *(_met(each, safety) for each in safety.demands)])
+    looks = [stmt for each in safety.scans for stmt in _look(each)]
+    stmts = (*looks, Assert(condition, ELSE_IN_ORDER), *func.body.stmts)
+    return func.replaced(body=SeqStmt(stmts, span=func.body.span))
+
+
+def _look(scan: Scan) -> Iterator[Stmt]:
+    """What finds the least and the greatest element of a parameter."""
+    buffer, dtype = scan.buffer, scan.buffer.dtype
+    indices = tuple(Var(f"i{axis}", i64) for axis in range(len(buffer.shape)))
+    updates: list[Stmt] = []
+    for var, pick, start in ((scan.least, Min, dtype.max), (scan.greatest, Max, dtype.min)):
+        cell = Buffer(var.name, dtype, (), scope="local")
+        yield Allocate(cell)
+        yield Store(cell, (), const(start, dtype))
+        updates.append(Store(cell, (), pick(Load(cell, ()), Load(buffer, indices))))
+    body = SeqStmt(tuple(updates))
+    for index, extent in reversed([*zip(indices, buffer.shape, strict=True)]):
+        body = SeqStmt((For(index, const(0, i64), extent, body),))
+    yield from body.stmts
+    for var, update in zip((scan.least, scan.greatest), updates, strict=True):
+        assert isinstance(update, Store)
+        value = Load(update.buffer, ())
+        yield Let(var, value if dtype == i64 else Cast(i64, value))
 
 
 def _ordinary(scalars: Iterable[Var]) -> Iterator[Expr]:

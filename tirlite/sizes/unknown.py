@@ -281,15 +281,12 @@ def _seen_from(operand: Size, atom: Maximum | Minimum) -> Size:
     return operand - maximum(*(operand - each for each in atom.sizes))
 
 
-def follows(goal: Size, facts: Sequence[Size], steps: int = 1) -> bool:
-    """Whether a sum is 0 or more where each of `facts` is: as it is no less than multiples of up to `steps` facts."""
-    forms = forms_of(goal)
-    if any(map(_starts_at_zero, forms)):
-        return True
-    if steps == 0:
-        return False
-    rests = (form - scale * fact for form in forms for fact in facts for scale in scales(form, fact))
-    return any(follows(rest, facts, steps - 1) for rest in rests)
+def follows(goal: Size, facts: Sequence[Size]) -> bool:
+    """Whether a sum is 0 or more where each of `facts` is: by itself, or as it is no less than a multiple of a fact."""
+    return any(
+        _starts_at_zero(form) or any(_starts_at_zero(form - scale * f) for f in facts for scale in scales(form, f))
+        for form in forms_of(goal)
+    )
 
 
 def scales(goal: Size, fact: Size) -> Iterator[int]:
