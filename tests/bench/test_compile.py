@@ -22,6 +22,7 @@ def test_quick_figures_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     for expected in (
         "import tirlite, beyond NumPy",
         "vector add with symbolic n, source to first result",
+        "first call of a kernel that the cache on disk has",
         "call with three arrays, all checks, of a new kernel",
         "call with three arrays, all checks, after some hundreds",
         "passes, chain, 400 temporaries",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tirlite.cli.model_options import add_constant
 from tirlite.cli.numbers import seconds, whole
+from tirlite.show.environment import without_cache
 
 if TYPE_CHECKING:
     from tirlite.bench.figures import Figure
@@ -116,7 +117,12 @@ def _finish(bench: argparse.ArgumentParser, run: Callable[[argparse.Namespace], 
     """Adds what all benches have: `quick` says what is less when they only show that they work."""
     bench.add_argument("--json", action="store_true", help="print one object for machines")
     bench.add_argument("--quick", action="store_true", help=f"{quick}, to see that it works")
-    bench.set_defaults(run=run)
+
+    def run_without_cache(arguments: argparse.Namespace) -> int:
+        without_cache()
+        return run(arguments)
+
+    bench.set_defaults(run=run_without_cache)
 
 
 def run_compile(arguments: argparse.Namespace) -> int:

@@ -31,6 +31,7 @@ Fresh: TypeAlias = Callable[..., str]
 # Bars in milliseconds, microseconds and seconds; sizes in temporaries, terms, statements and loops.
 _IMPORT_BAR, _FIRST_RESULT_BAR = 60, 35
 _CALL_BAR = 10
+_CACHED_BAR = 5
 _PASS_BARS = {"chain": 1, "all live": 2, "symbolic": 5}
 _GROWTH_BAR = 1.2
 _EXTREMES = {
@@ -49,6 +50,7 @@ def compiler_figures(*, quick: bool = False) -> Iterator[Figure]:
         fresh = partial(_fresh, {} if quick else {"PYTHONPYCACHEPREFIX": compiled, "PYTHONDONTWRITEBYTECODE": ""})
         yield from _imports(fresh, runs)
         yield from _first_result(fresh, runs)
+        yield from _from_cache(fresh, runs)
         yield from _calls(runs)
         yield from _passes([size // scale for size in (1_000, 4_000, 16_000, 20_000)], 1 if quick else 3)
         yield from _extremes(fresh, scale)
@@ -84,6 +86,19 @@ def _first_result(fresh: Fresh, runs: int) -> Iterator[Figure]:
     total = median(each["imports"]["tirlite"] + each["kernels"]["first"] for each in found)
     yield Figure("the same with the import of tirlite", 1e3 * total, "ms")
     yield Figure("the same of a second kernel, with everything loaded", kernels["second"], "ms", _FIRST_RESULT_BAR)
+
+
+def _from_cache(fresh: Fresh, runs: int) -> Iterator[Figure]:
+    """A process that finds the kernel on disk."""
+    with TemporaryDirectory() as folder:
+        settings = {"TIRLITE_CACHE": f"{folder}/cache"}
+        for _ in range(2):
+            fresh("-m", "tirlite.bench.probes.from_cache", more=settings)
+        found = [json.loads(fresh("-m", "tirlite.bench.probes.from_cache", more=settings)) for _ in range(runs)]
+    first, whole = (1e3 * median(each[part] for each in found) for part in ("call", "whole"))
+    loaded = ", ".join(found[0]["loaded"])
+    yield Figure("first call of a kernel that the cache on disk has", first, "ms", _CACHED_BAR, loaded)
+    yield Figure("the same with import and decoration, beyond NumPy", whole, "ms", _IMPORT_BAR)
 
 
 def _calls(runs: int) -> Iterator[Figure]:
@@ -139,11 +154,11 @@ def _vector_add() -> PrimFunc:
     return b.build()
 
 
-def _fresh(settings: Mapping[str, str], *arguments: str) -> str:
+def _fresh(settings: Mapping[str, str], *arguments: str, more: Mapping[str, str] | None = None) -> str:
     """What a new Python process that sees this tirlite prints, with these variables in its environment."""
     home = str(Path(tirlite.__file__).parent.parent)
     paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **settings}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **settings, **(more or {})}
     command = [sys.executable, *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 

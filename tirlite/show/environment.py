@@ -52,3 +52,8 @@ def threads() -> str:
 def perf_is_wanted() -> bool:
     """Whether the names of compiled functions are to be told to the profiler perf."""
     return os.environ.get("TIRLITE_PERF", "0") not in ("", "0")
+
+
+def without_cache() -> None:
+    """Lets this process, and those that it starts, compile anew what it compiles: for who measures the compiler."""
+    os.environ["TIRLITE_CACHE"] = "0"

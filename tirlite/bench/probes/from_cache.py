@@ -1,0 +1,36 @@
+# mypy: ignore-errors
+# Annotations like `tl.f32[n]` are not types to mypy.
+"""Prints the seconds of the first call of a kernel, alone and with all before it, and what compiles that was loaded."""
+
+from __future__ import annotations
+
+import json
+import sys
+from time import perf_counter
+
+import numpy as np
+
+start = perf_counter()
+
+import tirlite as tl  # noqa: E402
+
+n = tl.dim("n")
+
+
+@tl.kernel
+def add(x: tl.f32[n], y: tl.f32[n], z: tl.f32[n]):
+    """What is called."""
+    for i in range(n):
+        z[i] = x[i] + y[i]
+
+
+if __name__ == "__main__":
+    made = perf_counter()
+    x, y = np.arange(1000, dtype=np.float32), np.ones(1000, np.float32)
+    z = np.empty_like(x)
+    before = perf_counter()
+    add(x, y, z)
+    end = perf_counter()
+    assert (z == x + y).all()
+    loaded = [name for name in ("llvmlite", "tirlite.codegen", "tirlite.rewrite.pipelines") if name in sys.modules]
+    print(json.dumps({"call": end - before, "whole": made - start + end - before, "loaded": loaded}))
