@@ -99,7 +99,7 @@ def constant_bytes(buffer: Buffer) -> int | None:
     for extent in buffer.shape:
         if type(extent) is not IntImm or extent.dtype is not i64:
             return None
-        total *= max(extent.value, 0)
+        total *= extent.value if extent.value > 0 else 0
     return total
 
 

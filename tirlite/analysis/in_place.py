@@ -146,8 +146,10 @@ class _Meetings:
                     continue
                 at = self.entries[number].stmt
                 end = self._end(number)
-                group = deaths.at.get(end)
-                for _, source in _near(group, destination, born) if group else ():
+                group: Sequence[tuple[int, Allocation]] | None = deaths.at.get(end)
+                if group is not None and len(group) > 2 * _NEAREST:
+                    group = _near(group, destination, born)
+                for _, source in group or ():
                     if source is not destination and _is_overlap((born, end), live, self.live[source]):
                         yield destination, source, (at, at), (born, end)
                 first = bisect_right(deaths.ends, end)
@@ -214,13 +216,11 @@ class _Meetings:
 def _near(
     group: Sequence[tuple[int, Allocation]], destination: Allocation, born: int
 ) -> Sequence[tuple[int, Allocation]]:
-    """Those of a group, each with its last use; of too many those whose last use is near to the first write."""
-    if len(group) > 2 * _NEAREST:
-        touches = destination.touches
-        written = next((t.position for t in touches if t.position >= born and t.kind is AccessKind.WRITE), born)
-        place = bisect_right(group, written, key=_first)
-        group = group[max(0, place - _NEAREST) : place + _NEAREST]
-    return group
+    """Those of a group, each with its last use, whose last use is near to the first write."""
+    touches = destination.touches
+    written = next((t.position for t in touches if t.position >= born and t.kind is AccessKind.WRITE), born)
+    place = bisect_right(group, written, key=_first)
+    return group[max(0, place - _NEAREST) : place + _NEAREST]
 
 
 def _last_before(touches: Sequence[Touch], end: int) -> int | None:

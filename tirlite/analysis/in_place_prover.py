@@ -108,8 +108,9 @@ class Prover:
     def _among(self, destination: Allocation, source: Allocation, uses: _Uses) -> Obstacle | None:
         """What loads and stores stand against it."""
         home, roots = destination.home, (source.buffer, destination.buffer)
-        writes = [t for t in uses[0] if t.kind is AccessKind.WRITE and not isinstance(t.node, KernelCall)]
-        accesses = [t for t in uses[1] if not isinstance(t.node, KernelCall)]
+        writes, accesses = [t for t in uses[0] if t.kind is AccessKind.WRITE], list(uses[1])
+        if self.has_calls:
+            writes, accesses = ([t for t in each if not _is_call(t)] for each in (writes, accesses))
         if _are_plainly_ordered(accesses, writes, home, roots):
             return None
         writes, accesses = self._distinct(writes, latest=False), self._distinct(accesses, latest=True)
@@ -172,9 +173,10 @@ class Prover:
             return IsVolatile(buffer)
         if buffer in self.remarked:
             return IsRemarked(buffer)
+        home = allocation.home
         for touch in touches:
             region: Region | None = touch.region
-            while region is not None and region is not allocation.home:
+            while region is not None and region is not home:
                 if isinstance(region.composite, AttrStmt) and region.composite.key is AttrKey.EXTERN_SCOPE:
                     return ExternCode(buffer)
                 if region.is_thread and region.has_threads:

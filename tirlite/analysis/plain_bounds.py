@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tirlite.ir import AttrKey, AttrStmt, Expr, For, IntImm, Load, Node, PrimFunc, Store, Var, View, walk
+from tirlite.ir import Allocate, AttrKey, AttrStmt, Expr, FloatImm, For, IntImm, Load, Node, PrimFunc, Store, Var, View
+
+# What most programs are made of, and what no access stands below.
+_ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var, Allocate))
 
 
 def is_plainly_inside(func: PrimFunc) -> bool:
@@ -11,13 +14,19 @@ def is_plainly_inside(func: PrimFunc) -> bool:
     False where it takes more than a look, and where an author makes a view or leaves checks out.
     """
     ends: dict[Var, tuple[Expr, ...]] = {}
-    for node in walk(func.body):
-        kind = type(node)
-        if kind is Load or kind is Store:
-            for index, extent in zip(node.indices, node.buffer.shape, strict=True):  # type: ignore[attr-defined]
-                if not _is_inside(index, extent, ends):
+    stack: list[Node] = [func.body]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (Load, Store)):
+            shape = node.buffer.shape
+            for axis, index in enumerate(node.indices):
+                if not _is_inside(index, shape[axis], ends):
                     return False
-        elif isinstance(node, For):
+            if isinstance(node, Store) and type(node.value) not in _ATOMS:
+                stack.append(node.value)
+            continue
+        stack += [each for each in node.children() if type(each) not in _ATOMS]
+        if isinstance(node, For):
             if node.step > 0 and isinstance(node.start, IntImm) and node.start.value >= 0:
                 ends[node.var] = (node.stop,)
         elif (isinstance(node, View) and not node.fresh) or _says_unchecked(node):

@@ -117,7 +117,7 @@ def chosen(candidates: Iterable[Handover], value: Callable[[Size], int]) -> list
             continue
         if (before is None or before.at[1] <= each.at[0]) and (after is None or each.at[1] <= after.at[0]):
             as_source[src] = as_destination[dst] = each
-    return [each for each in ranked if as_source.get(each.source.id) is each]
+    return list(as_source.values())
 
 
 def grouped(requests: Sequence[Request], taken: Sequence[Handover]) -> list[Group]:

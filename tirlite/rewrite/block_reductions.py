@@ -9,6 +9,8 @@ from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import FactsPass
 
+_COMPOSITES: frozenset[type[Stmt]] = frozenset((For, While, IfThenElse, AttrStmt))
+
 
 @record
 class BlockReductions(FactsPass):
@@ -52,7 +54,8 @@ def _outermost(body: SeqStmt) -> list[For]:
     while stack:
         stmt = stack.pop()
         if isinstance(stmt, SeqStmt):
-            stack += stmt.stmts[::-1]
+            if not _COMPOSITES.isdisjoint(stmt.kinds):
+                stack += [each for each in stmt.stmts[::-1] if type(each) in _COMPOSITES]
         elif isinstance(stmt, IfThenElse):
             stack += (stmt.else_body, stmt.then_body)
         elif isinstance(stmt, AttrStmt | While):

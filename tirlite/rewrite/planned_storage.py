@@ -230,7 +230,7 @@ def _fault(
 ) -> StorageFault | None:
     buffers = {name: lifetime.buffer for name, lifetime in found.lifetimes.items()}
     taken = {(buffers[destination], buffers[source]) for destination, source in in_place}
-    proofs = [p for p in found.in_place if p.allowed and (p.destination, p.source) in taken]
+    proofs = [p for p in found.in_place if (p.destination, p.source) in taken and p.allowed]
     from tirlite.analysis import StorageFault, check_storage
 
     verdict = check_storage(func, result, proofs)
