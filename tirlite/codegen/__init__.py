@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         optimised,
     )
     from tirlite.codegen.llvm.pool import pool_text
+    from tirlite.codegen.llvm.signals import signals_text
     from tirlite.codegen.lower import Lowered, lower
     from tirlite.codegen.reports import Told
     from tirlite.codegen.workspace import Workspace
@@ -27,6 +28,7 @@ else:
                 "Effort MACHINES ObjectCode Optimised compile_exported compile_module compile_text optimised"
             ),
             "llvm.pool": "pool_text",
+            "llvm.signals": "signals_text",
             "lower": "Lowered lower",
             "reports": "Told",
             "workspace": "Workspace",
@@ -47,4 +49,5 @@ __all__ = [
     "lower",
     "optimised",
     "pool_text",
+    "signals_text",
 ]

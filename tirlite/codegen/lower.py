@@ -55,6 +55,7 @@ class Lowered:
     extent: Extent
     keeps_scalars: bool  # LLVM must not join scalars into vectors
     needs_pool: bool  # the module calls the pool of workers, see `codegen.llvm.pool`
+    asks: bool  # the module asks for signals, see `codegen.llvm.signals`
     heap: HeapNeed
 
 
@@ -110,6 +111,7 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False, exported: bo
         extent=module.extent,
         keeps_scalars=module.keeps_scalars,
         needs_pool=module.tasks > 0,
+        asks=module.asks,
         heap=heap_need(func, storages),
     )
 

@@ -16,6 +16,7 @@ from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.memory import Place, alignment_of
 from tirlite.codegen.pieces import LARGEST, Weights, cut
 from tirlite.codegen.storage import Home, Storage
+from tirlite.codegen.work import asks_between, is_unbound, iterations_between
 from tirlite.ir import (
     Add,
     Allocate,
@@ -50,12 +51,15 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.checked import bare, has_check, is_checked
+from tirlite.target.convention import POLL
 
 if TYPE_CHECKING:
     from tirlite.codegen.workspace_layout import WorkerPart
 
 # A loop that is to be unrolled is written out up to so many times.
 _MOST_COPIES = 64
+# Iterations of a loop that ends by a condition, after which it asks for signals.
+_BETWEEN = 1 << 16
 _UNROLLED = '!{!"llvm.loop.unroll.full"}'
 _AS_WRITTEN = '!{!"llvm.loop.unroll.disable"}', '!{!"llvm.loop.vectorize.width", i32 1}'
 # A loop of so few iterations gains nothing by vectors, which take LLVM's time.
@@ -310,9 +314,27 @@ class Statements:
         out.start(test)
         out.branch_if(self.condition(stmt.condition, "the condition of a `while`"), body, done)
         out.start(body)
+        if not self.module.exported:
+            self._count_to_ask(integer(_BETWEEN))
         yield self.body(stmt.body)
         out.branch(test)
         out.start(done)
+
+    def _count_to_ask(self, between: Value) -> None:
+        """Asks for signals once in so many iterations of a loop, however often it is begun."""
+        out = self.out
+        place = out.alloca(8, 8)
+        out.allocas.append(f"  store i64 0, ptr {place.text}")
+        ask, going = out.label("ask"), out.label("going")
+        # Volatile, so that it takes no register from the loops inside.
+        count = out.op("add", out.value(i64, f"load volatile i64, {place.typed}", place), integer(1))
+        out.effect(f"store volatile {count.typed}, {place.typed}", count, place)
+        out.branch_if(out.compare("icmp sge", count, between), ask, going)
+        out.start(ask)
+        out.effect(f"store volatile i64 0, {place.typed}", place)
+        self._ask()
+        out.branch(going)
+        out.start(going)
 
     def loop(self, stmt: For) -> Steps[None]:
         start, stop = self.bounds(stmt)
@@ -326,12 +348,45 @@ class Statements:
     def _counted(
         self, stmt: For, start: Value, stop: Value, compare: str, step: str, origin: Value | None = None
     ) -> Steps[None]:
+        """A loop by one, as `_stretch` writes it. Of a loop that no array bounds, signals are asked for in between."""
+        if self.module.exported or not is_unbound(stmt):
+            yield self._stretch(stmt, start, stop, compare, step, origin)
+            return
+        out = self.out
+        longest = iterations_between(self.values, stmt)
+        before, stretch, ask, again, done = out.block, *map(out.label, ("stretch", "ask", "again", "done"))
+        out.branch_if(out.compare(f"icmp {compare}", start, stop), stretch, done)
+        out.start(stretch)
+        end = out.later(i64)
+        first = out.phi(i64, (start, before), (end, again))
+        left = out.op("sub", first, stop) if compare == "sgt" else out.op("sub", stop, first)
+        length = out.intrinsic("umin", left, longest)
+        out.define_later(end, f"{'sub' if compare == 'sgt' else 'add'} {first.typed}, {length.text}", first, length)
+        yield self._stretch(stmt, first, end, compare, step, origin)
+        out.branch_if(out.compare(f"icmp {compare}", end, stop), ask, done)
+        out.start(ask)
+        self._ask()
+        out.branch(again)
+        out.start(again)
+        out.branch(stretch)
+        out.start(done)
+
+    def _ask(self) -> None:
+        """Ends the function where the handler of a signal has raised an exception."""
+        self.module.asks = True
+        self.out.check(self.out.call(i64, POLL))
+
+    def _stretch(
+        self, stmt: For, start: Value, stop: Value, compare: str, step: str, origin: Value | None
+    ) -> Steps[None]:
         """A loop whose counter goes from `start` to `stop` by one, and so never runs past the ends of i64.
 
         `step` is the flag and the amount of the counter's sum. With an `origin`, the loop variable is that plus the
         counter times the loop's own step.
         """
         out = self.out
+        asks = not self.module.exported and asks_between(stmt, self._depth)
+        between = iterations_between(self.values, stmt) if asks else None
         before, body, latch, done = out.block, out.label("loop"), out.label("latch"), out.label("done")
         out.branch_if(out.compare(f"icmp {compare}", start, stop), body, done)
         out.start(body)
@@ -344,6 +399,8 @@ class Statements:
             distance = out.op(f"mul{flags}", counter, integer(stmt.step))
             variable = out.op(f"add{flags}", origin, distance)
         self.environment.variables[stmt.var] = variable
+        if between is not None:
+            self._count_to_ask(between)
         yield self.body(stmt.body)
         out.branch(latch)
         out.start(latch)

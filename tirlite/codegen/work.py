@@ -6,19 +6,24 @@ from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, decimal, integer
 from tirlite.ir import (
+    Add,
     AttrStmt,
     Call,
     Expr,
     For,
+    ForKind,
     IfThenElse,
     IntImm,
     KernelCall,
     Let,
     LetExpr,
     Load,
+    Ramp,
     SeqStmt,
     Steps,
     Stmt,
+    Store,
+    Sub,
     Var,
     While,
     f64,
@@ -32,6 +37,11 @@ from tirlite.record import record
 # What stands in for the iterations of a loop whose bounds are known inside alone.
 _SOME = 16.0
 _REGISTER = 64
+# The loops around a loop that asks for signals are no more than these.
+_DEEPEST = 1
+# Iterations in which no kernel takes long, and operations that take some milliseconds.
+_LITTLE = 1e5
+_STRETCH = 2e7
 # What a call costs, such as an elementary function, in operations.
 _CALL = 16.0
 
@@ -47,6 +57,49 @@ class _Work:
 def work_of(values: Expressions, loop: For) -> Value:
     """The operations of one iteration in the middle, a double, of which each takes a part of a nanosecond."""
     return _operand(values.out, run(_Estimate(values).of_loop(loop)))
+
+
+def asks_between(loop: For, depth: int) -> bool:
+    """Whether a loop with so many loops around asks for signals: the outer ones of a nest that may take long."""
+    if loop.kind is ForKind.UNROLLED or depth > _DEEPEST:
+        return False
+    inside = [stmt for stmt in statements(loop.body) if isinstance(stmt, For | While | KernelCall)]
+    product = 1.0
+    for each in (loop, *inside):
+        if not isinstance(each, For) or not (isinstance(each.start, IntImm) and isinstance(each.stop, IntImm)):
+            return bool(inside)
+        product *= max(1, len(range(each.start.value, each.stop.value, each.step)))
+    return bool(inside) and product > _LITTLE
+
+
+def is_unbound(loop: For) -> bool:
+    """Whether a loop without loops inside may have more iterations than any array has elements along an axis."""
+    if isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm):
+        return len(range(loop.start.value, loop.stop.value, loop.step)) > _LITTLE
+    for stmt in statements(loop.body):
+        if isinstance(stmt, For | While | KernelCall):
+            return False
+        for node in walk(stmt):
+            if isinstance(node, Load | Store) and any(_goes_along(index, loop) for index in node.indices):
+                return False
+    return True
+
+
+def _goes_along(index: Expr, loop: For) -> bool:
+    """Whether an index is another one in each iteration: a sum with the variable, or a vector of such."""
+    while isinstance(index, Add | Sub | Ramp):
+        if isinstance(index, Ramp):
+            index = index.base
+        else:
+            index = index.b if any(node is loop.var for node in walk(index.b)) else index.a
+    return index is loop.var
+
+
+def iterations_between(values: Expressions, loop: For) -> Value:
+    """How many iterations of a loop take some milliseconds, an i64: at least one."""
+    out = values.out
+    longest = out.op("fdiv", decimal(_STRETCH), work_of(values, loop))
+    return out.op("add", out.cast("fptosi", longest, i64), integer(1))
 
 
 class _Estimate:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from tirlite.ir.checked import asks_for_order
-from tirlite.target.convention import FORK_JOIN
+from tirlite.target.convention import FORK_JOIN, INTERRUPTED, POLL
 
 if TYPE_CHECKING:
     from tirlite.codegen import Lowered
@@ -39,7 +39,11 @@ class Executable:
         self._artifact = artifact
         self._signature = signature
         self._plans = plans
-        known = {}
+        known: dict[str, int] = {}
+        if POLL in artifact.code.externs:
+            from tirlite.runtime.signals import signal_addresses
+
+            known |= signal_addresses()
         if FORK_JOIN in artifact.code.externs:
             from tirlite.runtime.pool import pool_address
 
@@ -89,7 +93,14 @@ class Executable:
         raise message.error()
 
     def message(self, fault: int, made: Made) -> Message:
-        """What a fault of this number, which the kernel has returned, is about."""
+        """What a fault of this number, which the kernel has returned, is about.
+
+        Raises the exception of the handler of a signal where that ended the kernel.
+        """
+        if fault == INTERRUPTED:
+            from tirlite.runtime.signals import raise_kept
+
+            raise_kept()
         if fault > 0:
             return made.lowered.faults[fault - 1]
         from tirlite.runtime.fault_record import told_by

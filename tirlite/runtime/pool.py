@@ -15,9 +15,10 @@ from tirlite.gate import GATE
 from tirlite.record import record
 from tirlite.runtime.artifact.artifact import library_of
 from tirlite.runtime.cache.entries import code_called
+from tirlite.runtime.signals import signal_addresses
 from tirlite.show import shown
 from tirlite.show.environment import threads
-from tirlite.target.convention import FORK_JOIN, POOL_LIMIT, POOL_RESET
+from tirlite.target.convention import FORK_JOIN, POLL, POOL_LIMIT, POOL_RESET, STOP
 from tirlite.target.target import MOST_WORKERS
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _pool() -> _Pool:
 @cache
 def _loaded() -> _Pool:
     most = _asked_for()
-    library = library_of(code_called("pool", _compiled), {})
+    library = library_of(code_called("pool", _compiled), signal_addresses())
     # Threads run in this code until the process ends: nothing that happens at its end may unload it.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
     reset = library.function(POOL_RESET, "")
@@ -105,4 +106,4 @@ def _compiled() -> Code:
     from tirlite.runtime.artifact.build import code_of
 
     machine = platform.machine() if sys.platform == "linux" else ""
-    return code_of(compile_text(pool_text(machine)), (FORK_JOIN, POOL_LIMIT, POOL_RESET))
+    return code_of(compile_text(pool_text(machine)), (FORK_JOIN, POOL_LIMIT, POOL_RESET), (POLL, STOP))

@@ -14,3 +14,9 @@ POOL_LIMIT = "tirlite.pool_limit"  # to be told how many threads may work on a l
 # What code that is exported takes memory by, and gives it back: the last that was taken comes back first.
 TAKE = "tirlite.take"
 GIVE = "tirlite.give"
+
+# What kernels that run for long ask, see `codegen.llvm.signals`, and the number that they then end with.
+POLL = "tirlite.poll"
+STOP = "tirlite.stop"
+RAISE = "tirlite.raise_kept"
+INTERRUPTED = 1 << 62

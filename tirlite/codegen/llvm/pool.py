@@ -5,6 +5,8 @@ and runs `task(closure, first, end, worker)` on each, in the calling thread, whi
 for work. It returns the result of the lowest chunk whose result is not 0; other results below 0 are addresses, negated,
 and are freed. Who finds the pool in use, by another thread or by a task around, runs all chunks as one, by itself.
 
+The caller asks for signals while it waits, see `signals`; once one interrupts, no chunk is begun any more.
+
 No more threads work on a job than `tirlite.pool_limit` was told last, and no more than there are processors that the
 calling thread may run on, where these are fewer than the machine has. Workers run on the same processors.
 
@@ -15,6 +17,8 @@ that is not woken in time holds nobody up. Threads without work spin for some mi
 """
 
 from __future__ import annotations
+
+from tirlite.target.convention import INTERRUPTED
 
 # How often a waiting thread looks before it sleeps: some tens of microseconds.
 _LOOKS = 2000
@@ -55,6 +59,7 @@ _POOL = """
 @count = internal global i64 0
 @workers = internal global i64 0
 @codes = internal global ptr null
+@patience = internal constant [2 x i64] [i64 0, i64 20000000]  ; seconds and nanoseconds
 @most = internal global i64 -1  ; threads that may work on a job
 @processors = internal global i64 0  ; that the machine has
 @places = internal global <16 x i64> zeroinitializer, align 64  ; the processors that workers run on, a bit each
@@ -69,6 +74,8 @@ declare i64 @syscall(i64, ...)
 declare void @free(ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare i64 @llvm.umin.i64(i64, i64)
+declare i64 @tirlite.poll()
+declare i64 @tirlite.stop(i64)
 declare <16 x i64> @llvm.ctpop.v16i64(<16 x i64>)
 declare i64 @llvm.vector.reduce.add.v16i64(<16 x i64>)
 declare i1 @llvm.vector.reduce.or.v16i1(<16 x i1>)
@@ -108,7 +115,18 @@ run:
   %one = zext i1 %longer to i64
   %length = add i64 %share, %one
   %end = add i64 %first, %length
-  %code = call i64 %task(ptr %closure, i64 %first, i64 %end, i64 %worker)
+  %stopped = call i64 @tirlite.stop(i64 -1)
+  %goes_on = icmp eq i64 %stopped, 0
+  br i1 %goes_on, label %begin, label %finish
+begin:
+  %result = call i64 %task(ptr %closure, i64 %first, i64 %end, i64 %worker)
+  %interrupted = icmp eq i64 %result, INTERRUPTED
+  br i1 %interrupted, label %stop, label %finish
+stop:
+  %t = call i64 @tirlite.stop(i64 1)
+  br label %finish
+finish:
+  %code = phi i64 [ INTERRUPTED, %run ], [ %result, %begin ], [ %result, %stop ]
   %place = getelementptr i64, ptr %codes, i64 %chunk
   store i64 %code, ptr %place
   %before = atomicrmw add ptr @done, i32 1 seq_cst
@@ -198,6 +216,7 @@ define internal void @publish(ptr %task, ptr %closure, i64 %count, i64 %workers,
   store atomic ptr %codes, ptr @codes monotonic, align 8
   store atomic i32 0, ptr @done monotonic, align 4
   store atomic i32 0, ptr @waiting monotonic, align 4
+  %goes_on = call i64 @tirlite.stop(i64 0)
   %old = load atomic i64, ptr @ticket monotonic, align 8
   %job = lshr i64 %old, 32
   %following = add i64 %job, 1
@@ -215,8 +234,8 @@ leave:
   ret void
 }
 
-; Waits until all chunks are done.
-define internal void @join(i64 %chunks) {
+; Waits until all chunks are done, and asks for signals now and then: 0, or that one interrupts.
+define internal i64 @join(i64 %chunks) {
 entry:
   %all = trunc i64 %chunks to i32
   br label %spin
@@ -224,7 +243,9 @@ spin:
   %looks = phi i32 [ 0, %entry ], [ %more, %pause ]
   %done = load atomic i32, ptr @done seq_cst, align 4
   %finished = icmp eq i32 %done, %all
-  br i1 %finished, label %leave, label %pause
+  br i1 %finished, label %ready, label %pause
+ready:
+  ret i64 0
 pause:
   PAUSE
   %more = add i32 %looks, 1
@@ -234,14 +255,20 @@ sleep:
   store atomic i32 1, ptr @waiting seq_cst, align 4
   br label %look
 look:
+  %found = phi i64 [ 0, %sleep ], [ %code, %stop ], [ %found, %wait ]
   %seen = load atomic i32, ptr @done seq_cst, align 4
   %complete = icmp eq i32 %seen, %all
   br i1 %complete, label %leave, label %wait
 wait:
-  call i64 (i64, ...) @syscall(i64 FUTEX, ptr @done, i32 128, i32 %seen, ptr null)
+  call i64 (i64, ...) @syscall(i64 FUTEX, ptr @done, i32 128, i32 %seen, ptr @patience)
+  %code = call i64 @tirlite.poll()
+  %interrupted = icmp ne i64 %code, 0
+  br i1 %interrupted, label %stop, label %look
+stop:
+  %t = call i64 @tirlite.stop(i64 1)
   br label %look
 leave:
-  ret void
+  ret i64 %found
 }
 
 ; The first code that is not 0; what later ones lead to is freed.
@@ -337,9 +364,11 @@ fork:
   %codes = alloca i64, i64 %chunks
   call void @publish(ptr %task, ptr %closure, i64 %count, i64 %workers, i64 %chunks, ptr %codes)
   %t = call i64 @take(i64 0)
-  call void @join(i64 %chunks)
+  %waited = call i64 @join(i64 %chunks)
   store atomic i32 0, ptr @busy seq_cst, align 4
-  %code = call i64 @lowest(ptr %codes, i64 %chunks)
+  %first = call i64 @lowest(ptr %codes, i64 %chunks)
+  %none = icmp eq i64 %first, 0
+  %code = select i1 %none, i64 %waited, i64 %first
   ret i64 %code
 }
 
@@ -371,4 +400,5 @@ def pool_text(machine: str) -> str:
     futex, set_affinity, get_affinity, pause, declaration = _MACHINES[machine]
     text = _POOL.replace("PAUSE_DECLARATION", declaration).replace("PAUSE", pause)
     text = text.replace("SET_AFFINITY", str(set_affinity)).replace("GET_AFFINITY", str(get_affinity))
+    text = text.replace("INTERRUPTED", str(INTERRUPTED))
     return text.replace("FUTEX", str(futex)).replace("LOOKS", str(_LOOKS)).replace("STACK_BYTES", str(_STACK_BYTES))

@@ -11,7 +11,7 @@ from tirlite.runtime.artifact.artifact import Artifact, Code
 from tirlite.runtime.artifact.elf import Unlinkable, linked
 from tirlite.runtime.artifact.object_file import ObjectFile
 from tirlite.runtime.signature import Signature
-from tirlite.target.convention import FORK_JOIN
+from tirlite.target.convention import FORK_JOIN, POLL
 
 
 def artifact_of(func: PrimFunc, signature: Signature, lowered: Lowered, data: bytes) -> Artifact:
@@ -19,7 +19,7 @@ def artifact_of(func: PrimFunc, signature: Signature, lowered: Lowered, data: by
     has_plan = shape_plan(func) is not None
     has_workspace = not lowered.workspace.is_empty
     dims = "q" * len(signature.dims)
-    externs = (*lowered.externs, FORK_JOIN) if lowered.needs_pool else lowered.externs
+    externs = (*lowered.externs, *[FORK_JOIN] * lowered.needs_pool, *[POLL] * lowered.asks)
     symbols = [symbol for symbol in (lowered.name, lowered.size_name) if symbol]
     return Artifact(
         code=code_of(data, symbols, externs),

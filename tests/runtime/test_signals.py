@@ -1,0 +1,116 @@
+"""Signals reach kernels that run for long, and kernels end with what their handlers raise."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+
+n = tl.dim("n")
+FOREVER = 10**11  # iterations, some minutes
+
+
+@tl.kernel(target=tl.Target.host(workers=1))
+def in_order(x: tl.f64[n], y: tl.out[tl.f64[n]], times: tl.i64):
+    for i in range(n):
+        y[i] = x[i]
+        for _ in range(times):
+            y[i] = y[i] * 0.5 + 0.5
+
+
+@tl.kernel(target=tl.Target.host(workers=2))
+def by_workers(x: tl.f64[n], y: tl.out[tl.f64[n]], times: tl.i64):
+    for i in tl.parallel(n):
+        y[i] = x[i]
+        for _ in range(times):
+            y[i] = y[i] * 0.5 + 0.5
+
+
+@tl.kernel
+def backwards(x: tl.f64[n], y: tl.out[tl.f64[n]], times: tl.i64):
+    for i in range(n):
+        y[i] = x[i]
+    for _ in range(times, 0, -1):
+        y[0] = y[0] * 0.5 + 0.5
+
+
+@tl.kernel
+def until(x: tl.f64[n], y: tl.out[tl.f64[n]], times: tl.i64):
+    for i in range(n):
+        y[i] = x[i]
+    left = times
+    while left > 0:
+        left = left - 1
+        y[0] = y[0] * 0.5 + 0.5
+
+
+@tl.kernel
+def nest(x: tl.f64[n], y: tl.out[tl.f64[n]], times: tl.i64):
+    for i in range(n):
+        y[i] = x[i]
+    for _ in range(times):
+        for i in range(n):
+            y[i] = y[i] * 0.5 + 0.5
+
+
+class Rung(Exception):
+    """What a handler raises."""
+
+
+@contextmanager
+def ringing(seconds: float) -> Iterator[None]:
+    """A signal comes in after so long, whose handler raises Rung."""
+
+    def ring(*_: object) -> None:
+        raise Rung
+
+    before = signal.signal(signal.SIGINT, ring)
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        yield
+        timer.join()
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals to oneself")
+@pytest.mark.parametrize("kernel", [in_order, by_workers, backwards, until, nest], ids=lambda each: each.ir.name)
+@pytest.mark.parametrize("size", [1, 3000])
+def test_a_handler_ends_a_kernel(kernel: Callable[..., np.ndarray], size: int) -> None:
+    x = np.ones(size)
+    kernel(x, 1)
+    with pytest.raises(Rung), ringing(0.05):
+        kernel(x, FOREVER)
+    np.testing.assert_array_equal(kernel(3 * x, 1), np.r_[2.0, np.full(size - 1, 2 + (kernel in (backwards, until)))])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals to oneself")
+@pytest.mark.parametrize("kernel", [in_order, by_workers], ids=["in order", "by workers"])
+def test_a_kernel_in_another_thread_goes_on(kernel: Callable[..., np.ndarray]) -> None:
+    x, found = np.full(4, 3.0), []
+    thread = threading.Thread(target=lambda: found.append(kernel(x, 20_000_000)))
+    thread.start()
+    with pytest.raises(Rung), ringing(0.02):
+        in_order(x, FOREVER)
+    thread.join()
+    assert found[0].tolist() == [1.0] * 4
+
+
+def test_short_loops_along_arrays_do_not_ask() -> None:
+    @tl.kernel
+    def add(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        for i in range(n):
+            y[i] = x[i] + 1
+
+    assert "tirlite.poll" not in add.llvm
+    assert "tirlite.poll" in in_order.llvm

@@ -1,0 +1,75 @@
+"""Writes the LLVM text of what kernels that run for long ask Python by: whether a signal is to be handled.
+
+`tirlite.poll()` runs the handlers of signals that have come in, if the calling thread is Python's main one, and returns
+0, or `INTERRUPTED` where a handler raised an exception. That is kept until `tirlite.raise_kept()` raises it. In threads
+that Python does not know, workers of the pool, it returns what `tirlite.stop` was told last for their job.
+`tirlite.stop(flag)` sets that to 0 or 1, and with -1 leaves it as it is; it returns what holds then.
+"""
+
+from __future__ import annotations
+
+from tirlite.target.convention import INTERRUPTED, POLL, RAISE, STOP
+
+_TEXT = """
+@stopped = internal global i64 0
+@type = internal global ptr null
+@value = internal global ptr null
+@trace = internal global ptr null
+
+declare ptr @PyGILState_GetThisThreadState()
+declare i32 @PyGILState_Ensure()
+declare void @PyGILState_Release(i32)
+declare i32 @PyErr_CheckSignals()
+declare void @PyErr_Fetch(ptr, ptr, ptr)
+declare void @PyErr_Restore(ptr, ptr, ptr)
+
+define i64 @POLL() {
+  %own = call ptr @PyGILState_GetThisThreadState()
+  %is_worker = icmp eq ptr %own, null
+  br i1 %is_worker, label %worker, label %ask
+worker:
+  %stopped = load atomic i64, ptr @stopped seq_cst, align 8
+  %stops = mul i64 %stopped, INTERRUPTED
+  ret i64 %stops
+ask:
+  %lock = call i32 @PyGILState_Ensure()
+  %failed = call i32 @PyErr_CheckSignals()
+  %raised = icmp ne i32 %failed, 0
+  br i1 %raised, label %keep, label %leave
+keep:
+  call void @PyErr_Fetch(ptr @type, ptr @value, ptr @trace)
+  br label %leave
+leave:
+  call void @PyGILState_Release(i32 %lock)
+  %code = select i1 %raised, i64 INTERRUPTED, i64 0
+  ret i64 %code
+}
+
+define i64 @RAISE() {
+  %type = load ptr, ptr @type
+  %value = load ptr, ptr @value
+  %trace = load ptr, ptr @trace
+  store ptr null, ptr @type
+  store ptr null, ptr @value
+  store ptr null, ptr @trace
+  call void @PyErr_Restore(ptr %type, ptr %value, ptr %trace)
+  ret i64 0
+}
+
+define i64 @STOP(i64 %flag) {
+  %sets = icmp sge i64 %flag, 0
+  br i1 %sets, label %set, label %leave
+set:
+  store atomic i64 %flag, ptr @stopped seq_cst, align 8
+  br label %leave
+leave:
+  %stopped = load atomic i64, ptr @stopped seq_cst, align 8
+  ret i64 %stopped
+}
+"""
+
+
+def signals_text() -> str:
+    """The module of these functions."""
+    text = _TEXT.replace("@POLL", f"@{POLL}").replace("@RAISE", f"@{RAISE}").replace("@STOP", f"@{STOP}")
+    return text.replace("INTERRUPTED", str(INTERRUPTED))

@@ -1,0 +1,67 @@
+"""What kernels that run for long ask by whether a signal is to be handled, and the exception of a handler."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING
+
+from tirlite.gate import GATE
+from tirlite.record import record
+from tirlite.runtime.artifact.artifact import library_of
+from tirlite.runtime.cache.entries import code_called
+from tirlite.target.convention import POLL, RAISE, STOP
+
+if TYPE_CHECKING:
+    from tirlite.runtime.artifact.artifact import Code
+
+_API = (
+    "PyGILState_GetThisThreadState",
+    "PyGILState_Ensure",
+    "PyGILState_Release",
+    "PyErr_CheckSignals",
+    "PyErr_Fetch",
+    "PyErr_Restore",
+)
+
+
+@record
+class _Signals:
+    """The addresses that kernels and the pool are bound to, and what raises the exception that was kept."""
+
+    addresses: dict[str, int]
+    raise_kept: Callable[[], None]
+
+
+def signal_addresses() -> dict[str, int]:
+    """The addresses of `tirlite.poll` and `tirlite.stop`, see `codegen.llvm.signals`."""
+    return _signals().addresses
+
+
+def raise_kept() -> None:
+    """Raises the exception of the handler that interrupted a kernel."""
+    _signals().raise_kept()
+
+
+def _signals() -> _Signals:
+    with GATE.inside(_loaded):
+        return _loaded()
+
+
+@cache
+def _loaded() -> _Signals:
+    known = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _API}
+    library = library_of(code_called("signals", _compiled), known)
+    # Workers may ask until the process ends: nothing that happens at its end may unload it.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
+    # With the lock held, and what it leaves behind as an error raised.
+    raises = ctypes.PYFUNCTYPE(ctypes.c_int64)(library.address(RAISE))
+    return _Signals({name: library.address(name) for name in (POLL, STOP)}, raises)
+
+
+def _compiled() -> Code:
+    from tirlite.codegen import Effort, compile_text, signals_text
+    from tirlite.runtime.artifact.build import code_of
+
+    return code_of(compile_text(signals_text(), Effort.NONE), (POLL, RAISE, STOP), _API)
