@@ -212,7 +212,6 @@ def test_addresses_of_slots_keep_the_capacity_too(folder: Path, capsys: Shown) -
     ("line", "code"),
     [
         ("nowhere.csv", "no-lifetimes-file"),
-        (".", "no-lifetimes-file"),
         ("bad.csv", "bad-csv-number"),
         ("input.csv --strategy shar", "unknown-strategy"),
         ("input.csv --align 3", "bad-plan-option"),

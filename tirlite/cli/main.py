@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol
 
+import tirlite
 from tirlite.cli import cache, checkout, demo, explain, export, plan, run, show
 from tirlite.cli.command_error import CommandError
 from tirlite.cli.output_file import CannotWrite
@@ -103,6 +104,7 @@ def _parser(more: Sequence[Command]) -> argparse.ArgumentParser:
         prog="tirlite",
         description="A compiler for loop-nest kernels that plans where every temporary lives.",
     )
+    parser.add_argument("--version", action="version", version=f"tirlite {tirlite.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in (*_COMMANDS, *more):
         command.add(commands)

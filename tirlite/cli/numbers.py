@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentTypeError
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import inf
+
+_WHOLE = re.compile(r"[+-]?\d{1,4000}", re.ASCII)
+_BYTES = re.compile(r"(?P<number>-?\d{1,4000})\s*(?P<unit>[A-Za-z]*)", re.ASCII)
+UNITS: Mapping[str, int] = {
+    "": 1,
+    "B": 1,
+    "kB": 1000,
+    **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)},
+    **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)},
+}
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
@@ -12,10 +23,7 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     wanted = f"a whole number from {least} on" if most is None else f"a whole number from {least} to {most}"
 
     def number(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
+        value = int(text) if _WHOLE.fullmatch(text) else least - 1
         if value < least or (most is not None and value > most):
             raise ArgumentTypeError(f"`{text}` is not {wanted}")
         return value
@@ -23,10 +31,25 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     return number
 
 
+def integer(text: str) -> int:
+    """An integer in the digits 0 to 9."""
+    if not _WHOLE.fullmatch(text):
+        raise ArgumentTypeError(f"`{text}` is not an integer")
+    return int(text)
+
+
+def byte_count(text: str) -> int:
+    """A number of bytes: `65536`, `64KiB` of 1024 bytes each, `1MB` of a million."""
+    match = _BYTES.fullmatch(text.strip())
+    if match is None or match["unit"] not in UNITS:
+        raise ArgumentTypeError(f"`{text}` is not a number of bytes, as in 65536, 64KiB or 1MB")
+    return int(match["number"]) * UNITS[match["unit"]]
+
+
 def seconds(text: str) -> float:
     """A type of times, zero or more."""
     try:
-        value = float(text)
+        value = float(text) if text.isascii() else -1.0
     except ValueError:
         value = -1.0
     if not 0 <= value < inf:

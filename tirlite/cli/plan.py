@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tirlite.cli.command_error import CommandError, input_at_fault
 from tirlite.cli.model_options import add_constant
+from tirlite.cli.numbers import byte_count, integer
 from tirlite.cli.output_file import real_path, refuse_unwritable, write_file
 from tirlite.cli.progress import FirstFit
 from tirlite.diag import CapacityError, Message
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Plans storage for buffers with known lifetimes: a CSV file with the columns id, lower, upper, size, and optionally
-alignment, gaps and offset. In place of size there may be size_expr, an expression over names of positive integers;
-then the plan holds for all their values. Every plan is checked before anything is printed or written.
+alignment, gaps and offset; or each such file of a folder. Cells stand between commas, semicolons or tabs, as in the
+first line. In place of size there may be size_expr, an expression over names of positive integers; then the plan holds
+for all their values. Every plan is checked before anything is printed or written.
 
 Of a model, *.onnx, the tensors between its operators are planned, as tl.graph.compile does. --dim shows the plan for
 all values of its dims at one of each, --bind makes them numbers before anything is planned: a capacity is for all
@@ -36,6 +38,8 @@ examples:
   tirlite plan lifetimes.csv --capacity 1048576 --strategy exact --time-limit 60 --out offsets.csv
   tirlite plan lifetimes.csv --facts 'N<=64, N%8==0' --html plan.html
   tirlite plan lifetimes.csv --bind N=4 --json
+  tirlite plan - --capacity 64KiB < lifetimes.csv
+  tirlite plan instances/ --strategy pack
   tirlite plan encoder.onnx --dim batch=4 --html plan.html
   tirlite plan encoder.onnx --bind batch=1 --bind sequence=128 --capacity 65536
 """
@@ -44,7 +48,7 @@ _OF_TABLES = ("facts", "out", "stop_at_fit")
 # Strategies that search, and for how many nodes where nothing is told: some seconds.
 _SEARCHES = ("auto", "exact")
 _BUDGET = 1_000_000
-_VALUE = re.compile(r"(?P<name>[^\W\d]\w*)\s*==?\s*(?P<value>-?\d{1,4000})")
+_VALUE = re.compile(r"(?P<name>[^\W\d]\w*)\s*==?\s*(?P<value>-?[0-9]{1,4000})")
 # Seconds in which there is no time to load and compile an engine.
 _BRIEF = 0.5
 
@@ -90,17 +94,26 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", metavar="FILE", type=Path, help="the CSV file, or a model, *.onnx")
-    parser.add_argument("--capacity", metavar="N", type=int, help="bytes that there are; without it, no limit")
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        type=Path,
+        help="a CSV file, - for standard input, a folder, or a model, *.onnx",
+    )
+    parser.add_argument(
+        "--capacity", metavar="N", type=byte_count, help="bytes that there are, as in 64KiB; without it, no limit"
+    )
     parser.add_argument("--stop-at-fit", action="store_const", const=True, help="search until a plan fits the capacity")
     parser.add_argument("--strategy", metavar="S", default="auto", help="who plans, auto unless told otherwise")
-    parser.add_argument("--match-range", metavar="R", type=int, help="share: storage of 1/R to R times the size alone")
+    parser.add_argument("--match-range", metavar="R", type=integer, help="share: storage of 1/R to R times the size")
     parser.add_argument("--time-limit", metavar="S", type=float, help="seconds to search; Ctrl-C ends it too")
-    parser.add_argument("--budget", metavar="NODES", type=int, help="nodes to search: the same plan on any machine")
+    parser.add_argument("--budget", metavar="NODES", type=integer, help="nodes to search; the same plan anywhere")
     parser.add_argument(
-        "--threads", metavar="T", type=int, default=1, help="how many searches of a table may go on at once"
+        "--threads", metavar="T", type=integer, default=1, help="how many searches of a table may go on at once"
     )
-    parser.add_argument("--align", metavar="A", type=int, default=1, help="a power of two; aligns every buffer to it")
+    parser.add_argument(
+        "--align", metavar="A", type=byte_count, default=1, help="a power of two; aligns every buffer to it"
+    )
     facts = "what is known of the names in sizes: 'N<=64, N%%8==0'"
     parser.add_argument("--facts", metavar="F", action="append", default=[], help=facts)
     values = "values for names in sizes, with commas between"
@@ -120,6 +133,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     _refuse_senseless(arguments)
     _refuse_outputs(arguments)
+    if arguments.file.is_dir():
+        from tirlite.cli.plan_folder import plan_folder
+
+        return plan_folder(arguments, _of_table)
     make = _of_model if arguments.file.suffix.lower() == ".onnx" else _of_table
     fitting = FirstFit(arguments.capacity)
     problem, plan = make(arguments, fitting)
@@ -188,7 +205,8 @@ def _problem(arguments: argparse.Namespace) -> Problem:
     pool = Pool("global", capacity=arguments.capacity, align=arguments.align)
     bind = _binding(arguments.bind)
     try:
-        return read_csv(arguments.file, pools=[pool], facts=", ".join(arguments.facts), bind=bind)
+        source = sys.stdin if str(arguments.file) == "-" else arguments.file
+        return read_csv(source, pools=[pool], facts=", ".join(arguments.facts), bind=bind)
     except OSError as error:
         raise NoSuchFile(str(arguments.file), error.strerror or str(error)).error() from None
 

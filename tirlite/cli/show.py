@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tirlite.cli.command_error import CommandError, input_at_fault
 from tirlite.cli.output_file import CannotWrite, write_file
 from tirlite.diag import Message, nearest
-from tirlite.show import Piece, Role, Styled, python_text, write
+from tirlite.show import Piece, Role, Styled, page, python_text, write
 
 if TYPE_CHECKING:
     from tirlite.driver import Kernel
@@ -63,6 +65,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--plan", action="store_true", help="where each temporary lies and why, with a chart")
     parser.add_argument("--llvm", action="store_true", help="the LLVM IR")
     parser.add_argument("--asm", action="store_true", help="the assembly for this machine")
+    parser.add_argument("--json", action="store_true", help="print one object: the function before and after, the plan")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="write a page with the function and its plan")
     parser.add_argument("--strategy", metavar="S", help="who plans, in place of the strategy that the kernel names")
     parser.set_defaults(run=run)
 
@@ -79,14 +83,33 @@ def run(arguments: argparse.Namespace) -> int:
         _refuse_unknown(arguments.after, _passes(kernel))
     if arguments.dump is not None:
         _dump(kernel, arguments.dump)
+    if arguments.html is not None:
+        write_file(arguments.html, page(f"Kernel {kernel.name}", [("", kernel._repr_html_())]).encode())
+    if arguments.json:
+        print(_json(kernel))
+        return 0
     sections = list(_sections(kernel, arguments))
-    if not sections and arguments.dump is None:
+    if not sections and arguments.dump is None and arguments.html is None:
         sections = [("as written", python_text(str(kernel.ir)))]
     for number, (heading, text) in enumerate(sections):
         if len(sections) > 1:
             write([Piece("\n" * (number > 0)), Piece(f"# {heading}", Role.STRONG)])
         write(text)
     return 0
+
+
+def _json(kernel: Kernel) -> str:
+    """What there is to know of a kernel, for machines; sizes over dims are text."""
+    plan = kernel.plan
+    told = {
+        "name": kernel.name,
+        "signature": str(signature(kernel)),
+        "written": str(kernel.ir),
+        "lowered": str(kernel.lowered),
+        "passes": _passes(kernel),
+        "plan": json.loads(plan.to_json()),
+    }
+    return json.dumps(told, indent=1)
 
 
 def _passes(kernel: Kernel) -> list[str]:

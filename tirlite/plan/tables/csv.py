@@ -33,6 +33,8 @@ _INTEGER = re.compile(r"[+-]?\d{1,4000}", re.ASCII)
 _SHORT = 20
 _SHOWN = 60
 _MOST_DIGITS = 4000
+# No error lists more mistakes than this.
+_MOST_REPORTED = 20
 _GAP = re.compile(r"(-?\d{1,4000})-(-?\d{1,4000})", re.ASCII)
 _VALUE_COLUMN = re.compile(r"size@(\d{1,18})", re.ASCII)
 # The column that a message about a request is about.
@@ -186,7 +188,10 @@ def read_csv(
     else:
         name, text = str(getattr(source, "name", "<stream>")), source.read()
     reader = _Reader.of(read_table(name, text), facts, bind or {})
-    requests = tuple(reader.requests())
+    wrong: list[Message] = []
+    requests = tuple(reader.requests(wrong))
+    if wrong:
+        raise PlanError(*wrong)
     try:
         problem = Problem(requests, pools, contiguous=True)  # type: ignore[arg-type]
     except PlanError as error:
@@ -243,35 +248,45 @@ class _Reader:
         texts = [value_of(row[places["size"]]) for row in table.rows] if "size_expr" in places else []
         return cls(table, places, dims_for(texts, facts, bind), after)
 
-    def requests(self) -> Iterator[Request]:
+    def requests(self, wrong: list[Message]) -> Iterator[Request]:
+        """Those of all lines; what is wrong with the others goes to `wrong`."""
         seen: dict[str, int] = {}
         sizes: dict[str, Size] = {}
         wide = [self.places[column] for column in ("alignment", "gaps", "offset") if column in self.places]
         for number, row in enumerate(self.table.rows, 1):
-            name = value_of(row[self.places["id"]])
-            if not name:
-                column = self.table.header[self.places["id"]].strip()
-                raise NamelessBuffer(column, span=self._span(number, "id")).error()
-            if name in seen:
-                here, there = self._span(number, "id"), self._span(seen[name], "id")
-                raise DuplicateRequest(name, span=here, related=there).error()
-            seen[name] = number
-            text = row[self.places["size"]]
-            if "size_expr" in self.places:
-                if text not in sizes:
-                    sizes[text] = self._size(number, text)
-                self._compare(number, text)
-                size = sizes[text]
-            else:
-                size = self._integer(number, "size")
-            live: Interval = (self._integer(number, "lower"), self._integer(number, "upper") + self.after)
             try:
-                if not any(row[place].strip() for place in wide):
-                    yield Request(name, size, (live,))
-                else:
-                    yield self._wide(number, name, size, live)
+                yield self._request(number, row, seen, sizes, wide)
             except PlanError as error:
-                raise self._located(error, number) from None
+                wrong += [each for each in error.messages if isinstance(each, Message)]
+                if len(wrong) >= _MOST_REPORTED:
+                    return
+
+    def _request(
+        self, number: int, row: Sequence[str], seen: dict[str, int], sizes: dict[str, Size], wide: Sequence[int]
+    ) -> Request:
+        name = value_of(row[self.places["id"]])
+        if not name:
+            column = self.table.header[self.places["id"]].strip()
+            raise NamelessBuffer(column, span=self._span(number, "id")).error()
+        if name in seen:
+            here, there = self._span(number, "id"), self._span(seen[name], "id")
+            raise DuplicateRequest(name, span=here, related=there).error()
+        seen[name] = number
+        text = row[self.places["size"]]
+        if "size_expr" in self.places:
+            if text not in sizes:
+                sizes[text] = self._size(number, text)
+            self._compare(number, text)
+            size = sizes[text]
+        else:
+            size = self._integer(number, "size")
+        live: Interval = (self._integer(number, "lower"), self._integer(number, "upper") + self.after)
+        try:
+            if not any(row[place].strip() for place in wide):
+                return Request(name, size, (live,))
+            return self._wide(number, name, size, live)
+        except PlanError as error:
+            raise self._located(error, number) from None
 
     def _wide(self, number: int, name: str, size: Size, live: Interval) -> Request:
         """A request of which more is told than its size and lifetime."""

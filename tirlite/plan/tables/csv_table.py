@@ -14,7 +14,12 @@ from tirlite.record import cached_property, record
 from tirlite.sizes import Dim, Size
 
 # A quoted cell holds commas, and quotes that are doubled.
-_CELL = re.compile(r'(?P<quoted>\s*"(?:[^"]|"")*"\s*(?=,|$))|[^,]*')
+# Of a table whose first line has none of the first, the next may be meant.
+_SEPARATORS = ",;\t"
+_CELLS = {
+    sign: re.compile(rf'(?P<quoted>[^\S{sign}]*"(?:[^"]|"")*"[^\S{sign}]*(?={sign}|$))|[^{sign}]*')
+    for sign in _SEPARATORS
+}
 _MARK = "\ufeff"
 
 
@@ -60,7 +65,7 @@ class BadRow(Message):
     raises = PlanError
     title = "this line has {cells}, and the table has {columns} columns"
     label = "{what}"
-    help = "a cell that holds a comma stands in double quotes"
+    help = "a cell that holds what cells stand between stands in double quotes"
 
     cells: str
     columns: int
@@ -106,6 +111,7 @@ class CsvTable:
     rows: tuple[tuple[str, ...], ...]
     tail: str
     blank: Mapping[int, str] = MappingProxyType({})
+    separator: str = ","
 
     @cached_property
     def columns(self) -> dict[str, int]:
@@ -136,19 +142,19 @@ class CsvTable:
     def text(self) -> str:
         """The file, as it was read."""
         lines = dict(self.blank)
-        lines.update(zip(self._lines, map(",".join, (self.header, *self.rows)), strict=True))
+        lines.update(zip(self._lines, map(self.separator.join, (self.header, *self.rows)), strict=True))
         return "\n".join(lines[number] for number in range(len(lines))) + self.tail
 
     def with_column(self, name: str, values: Sequence[object]) -> CsvTable:
         """The table with these values in the column `name`, which is the last one if there was none."""
-        cells = [name, *(cell_of(str(value)) for value in values)]
+        cells = [name, *(cell_of(str(value), self.separator) for value in values)]
         old = (self.header, *self.rows)
         if name in self.columns:
             place = self.columns[name]
             new = [_replaced(row, place, cell) for row, cell in zip(old, cells, strict=True)]
         else:
             new = [_appended(row, cell) for row, cell in zip(old, cells, strict=True)]
-        return CsvTable(self.source, new[0], tuple(new[1:]), self.tail, self.blank)
+        return CsvTable(self.source, new[0], tuple(new[1:]), self.tail, self.blank, self.separator)
 
 
 def read_table(name: str, text: str) -> CsvTable:
@@ -165,12 +171,14 @@ def read_table(name: str, text: str) -> CsvTable:
     full = [number for number in range(len(lines)) if number not in blank]
     if not full:
         raise NoHeader(name).error()
-    rows = [_cells(source, number, lines[number]) for number in full]
+    first = lines[full[0]]
+    separator = next((sign for sign in _SEPARATORS if sign in first), ",")
+    rows = [_cells(source, number, lines[number], separator) for number in full]
     header = rows[0]
     for number, cells in zip(full, rows, strict=True):
         if len(cells) != len(header):
             raise _bad_row(source, number, cells, header)
-    return CsvTable(source, header, tuple(rows[1:]), ending, blank)
+    return CsvTable(source, header, tuple(rows[1:]), ending, blank, separator)
 
 
 def _refuse_lone_returns(source: Source) -> None:
@@ -188,20 +196,20 @@ def value_of(cell: str) -> str:
     return value
 
 
-def cell_of(value: str) -> str:
+def cell_of(value: str, separator: str = ",") -> str:
     """The cell that says `value`."""
-    if value != value.strip() or any(sign in value for sign in ',"'):
+    if value != value.strip() or separator in value or '"' in value:
         return '"' + value.replace('"', '""') + '"'
     return value
 
 
-def _cells(source: Source, number: int, line: str) -> tuple[str, ...]:
+def _cells(source: Source, number: int, line: str, separator: str) -> tuple[str, ...]:
     if '"' not in line:
-        return tuple(line.split(","))
+        return tuple(line.split(separator))
     cells = []
     place = 0
     while place <= len(line):
-        match = _CELL.match(line, place)
+        match = _CELLS[separator].match(line, place)
         assert match is not None
         if not match["quoted"] and match[0].lstrip().startswith('"'):
             raise BadQuotes(span=Span(source, number + 1, place, number + 1, match.end())).error()

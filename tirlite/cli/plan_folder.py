@@ -1,0 +1,81 @@
+"""Plans each table of a folder, and prints a line for each as soon as it is planned."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tirlite.cli.command_error import CommandError
+from tirlite.cli.progress import FirstFit
+from tirlite.diag import CapacityError, Message, TirliteError
+
+if TYPE_CHECKING:
+    from tirlite.plan import Plan, Problem
+
+
+class NoTables(Message):
+    """A folder has no tables of lifetimes.
+
+    Example: `tirlite plan instances/`, where the tables have other names than `*.csv`.
+    Fix: Give the folder that the tables are in.
+    """
+
+    code = "no-tables"
+    raises = CommandError
+    title = "there is no table, *.csv, in `{path}`"
+
+    path: str
+
+
+class OnePlanOnly(Message):
+    """An output of one plan is asked for of many.
+
+    Example: `tirlite plan instances/ --html plan.html`.
+    Fix: Leave the option out, or plan one table.
+    """
+
+    code = "one-plan-only"
+    raises = CommandError
+    title = "`{option}` is for one plan, and `{path}` is a folder"
+
+    option: str
+    path: str
+
+
+def plan_folder(
+    arguments: argparse.Namespace, make: Callable[[argparse.Namespace, FirstFit], tuple[Problem, Plan]]
+) -> int:
+    """A line for each table, in the order of their names; the exit code is the largest of those of the tables."""
+    folder: Path = arguments.file
+    for option in ("out", "svg", "html"):
+        if getattr(arguments, option) is not None:
+            raise OnePlanOnly(f"--{option}", str(folder)).error()
+    files = sorted(folder.glob("*.csv"))
+    if not files:
+        raise NoTables(str(folder)).error()
+    width = max(len(file.name) for file in files)
+    if not arguments.json:
+        print(f"{'table':<{width}}  {'bytes':>14}  {'lower bound':>14}  strategy")
+    code = 0
+    for file in files:
+        one = argparse.Namespace(**{**vars(arguments), "file": file, "json": False})
+        try:
+            _, plan = make(one, FirstFit(arguments.capacity))
+        except TirliteError as error:
+            fault = 2 if isinstance(error, CommandError) else 3 if isinstance(error, CapacityError) else 1
+            code = max(code, fault)
+            told = {"table": file.name, "error": error.code}
+            line = f"{file.name:<{width}}  {error.code}"
+        else:
+            told = {
+                "table": file.name,
+                "total": str(plan.total),
+                "lower_bound": str(plan.lower_bound),
+                "strategy": plan.strategy,
+            }
+            line = f"{file.name:<{width}}  {plan.total!s:>14}  {plan.lower_bound!s:>14}  {plan.strategy}"
+        print(json.dumps(told) if arguments.json else line, flush=True)
+    return code
