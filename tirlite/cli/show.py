@@ -63,6 +63,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--dump", metavar="DIR", type=Path, help="write the function after each pass into this folder")
     parser.add_argument("--sequence", action="store_true", help="the linear access sequence of the temporaries")
     parser.add_argument("--plan", action="store_true", help="where each temporary lies and why, with a chart")
+    parser.add_argument("--safety", action="store_true", help="for each access how it stays in its buffer")
     parser.add_argument("--llvm", action="store_true", help="the LLVM IR")
     parser.add_argument("--asm", action="store_true", help="the assembly for this machine")
     parser.add_argument("--json", action="store_true", help="print one object: the function before and after, the plan")
@@ -131,6 +132,8 @@ def _sections(kernel: Kernel, arguments: argparse.Namespace) -> Iterator[tuple[s
     if arguments.plan:
         plan = kernel.plan
         yield "storage plan", (*plan.styled(), Piece(f"\n\n{plan.explain()}\n\n{plan.to_text()}"))
+    if arguments.safety:
+        yield "safety", (Piece(str(kernel.safety)),)
     if arguments.llvm:
         yield "LLVM IR", (Piece(kernel.llvm.rstrip()),)
     if arguments.asm:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from tirlite.driver.safety import SafetyReport
     from tirlite.driver.timing import Timing
     from tirlite.ir import Buffer, Node, PrimFunc, Var
     from tirlite.plan import Plan
@@ -223,6 +224,15 @@ class Kernel:
         from tirlite.driver.timing import Timing
 
         return Timing([("front end", self._front_end), *self._version.stages], self._version.note)
+
+    @property
+    def safety(self) -> SafetyReport:
+        """For each access how it stays in its buffer: proved, decided at entry, or checked where it stands."""
+        from tirlite.driver.safety import safety_report
+
+        with boundary:
+            options = self.options
+            return safety_report(self.ir, at_entry=not options.debug, unchecked=options.unchecked)
 
     def export(
         self,

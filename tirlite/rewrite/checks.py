@@ -56,7 +56,7 @@ def with_checks(facts: Facts, *, at_entry: bool) -> PrimFunc:
         return func
     wide = [var for each in safety.scans if each.buffer.dtype == i64 for var in (each.least, each.greatest)]
     numbers = [*safety.scalars, *wide]
-    condition = reduce(And, [*_ordinary(numbers), *(_met(each, safety) for each in safety.demands)])
+    condition = reduce(And, [*_ordinary(numbers), *(condition_of(each, safety) for each in safety.demands)])
     looks = [stmt for each in safety.scans for stmt in _look(each)]
     stmts = (*looks, Assert(condition, ELSE_IN_ORDER), *func.body.stmts)
     return func.replaced(body=SeqStmt(stmts, span=func.body.span))
@@ -87,7 +87,7 @@ def _ordinary(scalars: Iterable[Var]) -> Iterator[Expr]:
         yield And(LE(const(-ORDINARY, i64), each), LE(each, const(ORDINARY, i64)))
 
 
-def _met(demand: Demand, safety: Safety) -> Expr:
+def condition_of(demand: Demand, safety: Safety) -> Expr:
     """That a demand is met, or that nothing asks for it."""
     sizes: list[Expr] = [LE(*_sides(size, safety)) for size in demand.sizes]
     unless: list[Expr] = [GT(*_sides(size, safety)) for size in demand.reached]

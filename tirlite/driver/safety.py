@@ -1,0 +1,104 @@
+"""Tells of each access of a kernel how it is made sure that it stays in its buffer: `kernel.safety`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.guarded import Access, guarded_accesses
+from tirlite.analysis.safety import Judged, Safety, Verdict, safety_of
+from tirlite.ir import Load, PrimFunc, View, text
+from tirlite.ir.callees import closure_of
+from tirlite.record import record
+from tirlite.rewrite.checks import condition_of
+from tirlite.rewrite.normalize import Normalize
+from tirlite.show import table
+
+# The more of an access comes first; it is told by the one that decides least.
+_ORDER = (Verdict.UNCHECKED, Verdict.CHECKED, Verdict.DECIDED)
+_WHERE = {
+    Verdict.PROVED: "always",
+    Verdict.DECIDED: "at entry",
+    Verdict.CHECKED: "where it stands",
+    Verdict.UNCHECKED: "",
+}
+
+
+@record
+class Assurance:
+    """One access in the source: its line, what it is, how it stays in its buffer, where that is seen, and by what."""
+
+    function: str
+    line: int | None
+    access: str
+    how: str
+    where: str
+    condition: str = ""
+
+
+class SafetyReport(Sequence[Assurance]):
+    """The accesses of a kernel and of what it calls, in program order, each text once a line. `print` shows a table."""
+
+    def __init__(self, rows: Sequence[Assurance]) -> None:
+        self._rows = tuple(dict.fromkeys(rows))
+
+    def __getitem__(self, place: int) -> Assurance:  # type: ignore[override]
+        return self._rows[place]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def count(self, how: object) -> int:
+        """How many accesses are "proved", "decided" at entry, "checked" where they stand, or "unchecked"."""
+        return sum(each.how == how for each in self._rows)
+
+    def __str__(self) -> str:
+        functions = dict.fromkeys(each.function for each in self._rows)
+        head = ["line", "access", "how", "where", "condition"]
+        rows = [[str(e.line or ""), e.access, e.how, e.where, e.condition] for e in self._rows]
+        if len(functions) > 1:
+            head = ["in", *head]
+            rows = [[each.function, *row] for each, row in zip(self._rows, rows, strict=True)]
+        counts = ", ".join(f"{n} {v.value}" for v in Verdict if (n := self.count(v.value)))
+        return f"{table(head, rows)}\n{counts}" if rows else "no accesses"
+
+    def __repr__(self) -> str:
+        return f"SafetyReport({', '.join(f'{v.value}={self.count(v.value)}' for v in Verdict)})"
+
+
+def safety_report(func: PrimFunc, *, at_entry: bool, unchecked: bool) -> SafetyReport:
+    """What is known of the accesses of a function, compiled so, and of those of the functions that it calls."""
+    rows: list[Assurance] = []
+    for each in reversed(closure_of(func)):
+        rows += _rows(each, Facts(Normalize()(each)), at_entry=at_entry and each is func, unchecked=unchecked)
+    return SafetyReport(rows)
+
+
+def _rows(func: PrimFunc, facts: Facts, *, at_entry: bool, unchecked: bool) -> Iterator[Assurance]:
+    safety = safety_of(facts, at_entry=at_entry and not unchecked)
+    judged: dict[object, list[Judged]] = {}
+    for each in safety.judged:
+        judged.setdefault(each.access.node, []).append(each)
+    for access in guarded_accesses(facts.func, facts.space):
+        found = judged.get(access.node, [])
+        verdict = next((kind for kind in _ORDER if any(each.verdict is kind for each in found)), Verdict.PROVED)
+        if unchecked and found:
+            verdict = Verdict.UNCHECKED
+        span = access.stmt.span
+        line = None if span is None else span.line
+        said = _conditions(found, safety) if verdict is Verdict.DECIDED else ""
+        yield Assurance(func.name, line, _text(access), verdict.value, _WHERE[verdict], said)
+
+
+def _text(access: Access) -> str:
+    node = access.node
+    if isinstance(node, View):
+        return f"the view {node.buffer.name} of {node.source.name}"
+    return text(Load(node.buffer, node.indices))
+
+
+def _conditions(judged: Sequence[Judged], safety: Safety) -> str:
+    demands = dict.fromkeys(each.demand for each in judged if each.demand is not None and each.demand.sizes)
+    if not demands:
+        return "numbers below 2**46"
+    return " and ".join(text(condition_of(each, safety)) for each in demands)
