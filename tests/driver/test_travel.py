@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import tirlite as tl
+from tirlite.graph.builder.builder import Builder
+from tirlite.graph.expr import operands_first
 from tirlite.graph.gallery.mlp import mlp
 
 n = tl.dim("n")
@@ -53,6 +55,19 @@ def test_the_constants_of_a_network_travel_with_its_kernel() -> None:
     net = tl.graph.compile(mlp().function)
     x = np.ones((2, 64), np.float32)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(net.kernel))(x), net(x))
+    other = pickle.loads(pickle.dumps(net))
+    np.testing.assert_array_equal(other(x), net(x))
+    assert str(other.function) == str(net.function)
+
+
+def test_a_deep_network_travels_without_a_deep_stack() -> None:
+    g = Builder("deep")
+    y = g.input("x", tl.f32[4])
+    for _ in range(3000):
+        y = g.relu(y)
+    function = pickle.loads(pickle.dumps(g.function({"y": y})))
+    assert len(operands_first(function.body)) == 3001
+    assert function.body.op.name == "relu"
 
 
 def test_the_token_of_a_kernel_is_its_content() -> None:

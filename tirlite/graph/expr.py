@@ -19,7 +19,7 @@ from tirlite.graph.matching import matched
 from tirlite.graph.op import Attrs, Op, Site
 from tirlite.graph.types import TensorType, TupleType, Type, same_type, tensors
 from tirlite.ir import DType
-from tirlite.record import record
+from tirlite.record import parts_of, record
 
 
 class NoSuchField(Message):
@@ -305,3 +305,29 @@ class FunctionNode:
     def replaced(self, **changes: object) -> Self:
         """The same function with some parts changed."""
         return cast(Self, replace(cast(Any, self), **changes))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # What is pickled first is not entered again: in this order, a deep graph takes no deep stack.
+        parts = [getattr(self, name) for name in parts_of(type(self))]
+        return _restored, (type(self), operands_first(self.body), parts)
+
+
+def _restored(kind: type[FunctionNode], _: list[Expr], parts: list[object]) -> FunctionNode:
+    made = object.__new__(kind)
+    for name, value in zip(parts_of(kind), parts, strict=True):
+        object.__setattr__(made, name, value)
+    return made
+
+
+def operands_first(root: Expr) -> list[Expr]:
+    """All expressions below one, and itself, each once and after its operands."""
+    done: dict[Expr, None] = {}
+    stack = [(root, False)]
+    while stack:
+        expr, is_ready = stack.pop()
+        if is_ready:
+            done[expr] = None
+        elif expr not in done:
+            stack.append((expr, True))
+            stack += [(each, False) for each in reversed(expr.operands) if each not in done]
+    return list(done)

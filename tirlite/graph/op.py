@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
+from importlib import import_module
 from typing import Self
 
 from tirlite.diag import GraphError, Message, Span, TirliteError
@@ -273,8 +274,18 @@ class Op:
             return f"at least {self.least}"
         return str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Rules are functions without names of their own.
+        return _called, (self.name,)
+
     def __repr__(self) -> str:
         return f"<operator {self.name}>"
+
+
+def _called(name: str) -> Op:
+    """The operator of this name, in a process that may not have loaded it yet."""
+    found: Op = import_module("tirlite.graph.ops").OPS[name]
+    return found
 
 
 def table(*ops: Op) -> dict[str, Op]:

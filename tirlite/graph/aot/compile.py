@@ -139,8 +139,18 @@ class CompiledGraph:
     def _structured(self, leaves: Iterable[Array]) -> Result:
         return _built(self.function.result, iter(leaves))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (self.function, self.kernel, self._kept)
+
     def __repr__(self) -> str:
         return f"<CompiledGraph {self.kernel!r}>"
+
+
+def _restored(function: FunctionNode, kernel: Kernel, kept: tuple[Expr, ...]) -> CompiledGraph:
+    """A compiled graph that was pickled; what the order of its operators had gained is not told any more."""
+    made = CompiledGraph.__new__(CompiledGraph)
+    made.function, made.kernel, made.order, made._kept = function, kernel, None, kept
+    return made
 
 
 def compile(  # noqa: A001
