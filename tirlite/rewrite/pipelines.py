@@ -51,7 +51,9 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
         CheckReductions(),
         *(() if in_order else options.passes),
     )
-    split = () if in_order else (BlockReductions(serial=options.debug), SplitReductions())
+    # Blocks take storage, which loops as they are written do not.
+    blocks = () if options.schedule is None else (BlockReductions(serial=options.debug),)
+    split = () if in_order else (*blocks, SplitReductions())
     regroup = (*split, UsePermissions())
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
     within = "auto" if options.strategy == "per_shape" else options.strategy

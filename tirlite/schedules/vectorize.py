@@ -24,6 +24,7 @@ from tirlite.ir import (
     Var,
     const,
     i64,
+    rewrite,
     statements_of,
     structural_equal,
     substitute,
@@ -112,10 +113,10 @@ class _Padded:
         """The statements, those that reach out of copies with room for one lane after the other. Raises NotVector."""
         stmts: list[Stmt] = []
         for stmt in self.inside.stmts:
-            if isinstance(stmt, Store) and not self._reads_within(stmt.value):
-                stmts += self._one_by_one(stmt)
-            elif isinstance(stmt, Store) and stmt.buffer not in self.own:
+            if isinstance(stmt, Store) and stmt.buffer not in self.own:
                 stmts += self._stored(stmt)
+            elif isinstance(stmt, Store) and not self._reads_within(stmt.value):
+                stmts += self._one_by_one(stmt)
             elif self._reads_within(stmt) and self._writes_within(stmt):
                 stmts.append(self.vectors.statement(stmt))
             else:
@@ -143,19 +144,16 @@ class _Padded:
             and width.value >= self.room
         )
 
-    def _staged(self, store: Store) -> tuple[Buffer, Var, Expr]:
-        """A buffer with an element for each lane that memory is reached by, one by one, and such a lane."""
-        stage = Buffer(f"{store.buffer.name}.lanes", store.buffer.dtype, (const(self.lanes, i64),), "local")
-        lane = Var(f"{self.loop.var.name}.lane")
-        return stage, lane, folded(Sub(lane, self.at))
+    def _stage(self, buffer: Buffer) -> Buffer:
+        """A buffer with an element for each lane, which memory is reached by one by one."""
+        return Buffer(f"{buffer.name}.lanes", buffer.dtype, (const(self.lanes, i64),), "local")
 
     def _one_by_one(self, store: Store) -> Iterator[Stmt]:
         """A local element set to what memory holds, for the lanes that are there; 0 in the others."""
-        if store.buffer not in self.own or any(
-            isinstance(node, Load) and node.buffer in self.own for node in walk(store.value)
-        ):
+        if any(isinstance(node, Load) and node.buffer in self.own for node in walk(store.value)):
             raise NotVector
-        stage, lane, number = self._staged(store)
+        stage, lane = self._stage(store.buffer), Var(f"{self.loop.var.name}.lane")
+        number = folded(Sub(lane, self.at))
         value = substitute(store.value, {self.loop.var: lane})
         yield Allocate(stage, span=store.span)
         zero = Lanes(self.lanes, {}).spread(const(0, stage.dtype))
@@ -165,11 +163,21 @@ class _Padded:
         yield Store(wide, (*store.indices, self.place), Load(stage, (self.place,)), span=store.span)
 
     def _stored(self, store: Store) -> Iterator[Stmt]:
-        """An element of memory set, for the lanes that are there."""
-        stage, lane, number = self._staged(store)
-        value = self.vectors.spread(self.vectors.of(store.value))
-        indices = tuple(substitute(index, {self.loop.var: lane}) for index in store.indices)
-        yield Allocate(stage, span=store.span)
-        yield Store(stage, (self.place,), value, span=store.span)
-        kept = Store(store.buffer, indices, Load(stage, (number,)), span=store.span)
+        """An element of memory set, for the lanes that are there, each by its own of what the body allocates."""
+        lane, stages = Var(f"{self.loop.var.name}.lane"), dict[Buffer, Buffer]()
+        for node in walk(store.value):
+            if isinstance(node, Load) and node.buffer in self.own and node.buffer not in stages:
+                if node.indices:
+                    raise NotVector
+                stage = stages[node.buffer] = self._stage(node.buffer)
+                yield Allocate(stage, span=store.span)
+                whole = Load(self.vectors.wide[node.buffer], (self.place,))
+                yield Store(stage, (self.place,), whole, span=store.span)
+        number = folded(Sub(lane, self.at))
+
+        def moved(node: Load) -> Load:
+            return Load(stages[node.buffer], (number,)) if node.buffer in stages else node
+
+        kept = rewrite(substitute(store, {self.loop.var: lane}), {Load: moved})
+        assert isinstance(kept, Store)
         yield For(lane, self.at, self.end, SeqStmt((kept,)))

@@ -13,7 +13,7 @@ from math import prod
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import update_of
 from tirlite.diag import KernelError
-from tirlite.ir import For, ForKind, IntImm, Load, PrimFunc, Stmt, Store, Var, structural_equal, walk
+from tirlite.ir import Allocate, For, ForKind, IntImm, Load, PrimFunc, Stmt, Store, Var, structural_equal, walk
 from tirlite.record import record
 from tirlite.rewrite.pipeline import Pass, after
 from tirlite.schedules.cache_write import CacheWrite
@@ -43,7 +43,8 @@ _LEAST_ELEMENTS = 256 * 1024
 class Contraction:
     """A nest of loops around a reduction: the outer ones, those over rows and columns of a tile, and the reduction's.
 
-    `spatial` are all loops around, in their order. `packed` is what varies with columns, and not with rows.
+    `spatial` are all loops around, in their order. `packed` is what varies with columns, and not with rows. `store` is
+    the update, or where an iteration sums up into a scalar of its own (`is_local`), what becomes of that.
     """
 
     spatial: tuple[For, ...]
@@ -52,6 +53,7 @@ class Contraction:
     terms: tuple[For, ...]
     store: Store
     packed: Load
+    is_local: bool
 
     @property
     def batches(self) -> tuple[For, ...]:
@@ -88,15 +90,24 @@ def _contraction(loop: For) -> Contraction | None:
     while len(spatial[-1].body.stmts) == 1 and _is_plain(inner := spatial[-1].body.stmts[0]):
         assert isinstance(inner, For)
         spatial.append(inner)
-    *before, last = spatial[-1].body.stmts or (None,)
-    terms = [*_reduction(last)]
+    stmts = spatial[-1].body.stmts
+    at = next((place for place, stmt in enumerate(stmts) if isinstance(stmt, For)), len(stmts))
+    before, rest = stmts[:at], stmts[at + 1 :]
+    terms = [*_reduction(stmts[at])] if at < len(stmts) else []
     if not all(map(_is_plain, spatial)) or not terms or len(spatial) < 2:
         return None
     body = terms[-1].body.stmts
     update = update_of(body[0]) if len(body) == 1 and isinstance(body[0], Store) else None
-    if update is None or not all(_is_start(stmt, update.store) for stmt in before):
+    if update is None:
         return None
     store = update.store
+    is_local = bool(before) and isinstance(before[0], Allocate) and before[0].buffer is store.buffer
+    if is_local and len(rest) == 1 and isinstance(rest[0], Store):
+        before, store = before[1:], rest[0]
+    elif is_local or rest:
+        return None
+    if not all(_is_start(stmt, update.store) for stmt in before):
+        return None
     columns = next((each for each in spatial if store.indices and store.indices[-1] is each.var), None)
     loads = [node for node in walk(update.operand) if isinstance(node, Load)]
     if columns is None or any(node.buffer is store.buffer for node in loads):
@@ -108,7 +119,7 @@ def _contraction(loop: For) -> Contraction | None:
     rows = [each for each in spatial if each.var in written and not _names(across[0], each.var)]
     if not rows or not all(any(each.var is node for node in written) for each in spatial):
         return None
-    return Contraction(tuple(spatial), rows[-1], columns, tuple(terms), store, across[0])
+    return Contraction(tuple(spatial), rows[-1], columns, tuple(terms), store, across[0], is_local)
 
 
 def _is_plain(stmt: Stmt) -> bool:
@@ -144,11 +155,13 @@ def steps(nest: Contraction, facts: Facts) -> Iterator[Pass]:
     rows, columns = named(nest.rows.var.name), nest.columns.var.name
     terms = [each.var.name for each in nest.terms]
     inner = prod(_count(each) for each in nest.terms[1:])
-    block = max(1, _PANEL_BYTES // (_TILE_BYTES * inner))
+    block = max(1, _PANEL_BYTES // (_TILE_BYTES * max(1, inner)))
     block = 1 << block.bit_length() - 1
-    whole = _count(nest.terms[0]) if isinstance(nest.terms[0].stop, IntImm) else None
-    is_blocked = whole is None or whole > block
-    if isinstance(nest.spatial[0].start, IntImm) and (least := _least(nest)):
+    is_blocked = not nest.is_local and (not _is_known(nest.terms[0]) or _count(nest.terms[0]) > block)
+    least = _least(nest, lanes)
+    if least is None:
+        return
+    if least:
         yield Specialize(named(nest.spatial[0].var.name), least)
     yield Split(named(columns), lanes)
     batches = [named(each.var.name) for each in nest.batches]
@@ -168,25 +181,33 @@ def steps(nest: Contraction, facts: Facts) -> Iterator[Pass]:
     at = blocks if is_blocked else outer
     axes = [named(each) for each in (first, *terms[1:])]
     yield Pack(nest.packed.buffer.name, at, (*axes, within), narrow)
-    yield CacheWrite(nest.store.buffer.name, within)
+    if not nest.is_local:
+        yield CacheWrite(nest.store.buffer.name, within)
     yield Vectorize(within, (lanes, narrow), padded=True)
     yield UnrollJam(rows, _ROWS)
+
+
+def _least(nest: Contraction, lanes: int) -> tuple[tuple[str, int], ...] | None:
+    """What must run how often for packing to pay, where constants do not tell; None where they say that it does not."""
+    found: list[tuple[str, int]] = []
+    wide = (*nest.terms, nest.columns)
+    for loops, least in (((nest.rows,), _LEAST_ROWS), ((nest.columns,), lanes), (wide, _LEAST_ELEMENTS + 1)):
+        if not all(map(_is_known, loops)):
+            found.append((" * ".join(each.var.name for each in loops), least))
+        elif prod(map(_count, loops)) < least:
+            return None
+    return tuple(found)
+
+
+def _is_known(loop: For) -> bool:
+    return isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm)
 
 
 def _count(loop: For) -> int:
     """How often a loop runs, where constants tell it; else once, for want of better."""
     if isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm):
-        return max(1, loop.stop.value - loop.start.value)
+        return max(0, loop.stop.value - loop.start.value)
     return 1
-
-
-def _least(nest: Contraction) -> tuple[tuple[str, int], ...]:
-    """What must run how often for packing to pay, where sizes are not constants."""
-    is_known = {each: isinstance(each.stop, IntImm) for each in (nest.rows, nest.columns, *nest.terms)}
-    if all(is_known.values()):
-        return ()
-    names = " * ".join(each.var.name for each in (*nest.terms, nest.columns))
-    return ((nest.rows.var.name, _LEAST_ROWS), (names, _LEAST_ELEMENTS + 1))
 
 
 class _Names:

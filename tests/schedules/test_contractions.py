@@ -1,0 +1,157 @@
+"""What tirlite does with sums of products by itself: any order of operands and axes, to the bit as it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.schedules import CacheWrite, Pack, Specialize, Split
+from tirlite.schedules.auto import contraction
+
+n, m, k, h = tl.dims("n m k h")
+# Tiles so small that arrays of some elements have several.
+SMALL = {"_ROWS": 2, "_TILE_BYTES": 16, "_NARROW_BYTES": 8, "_PANEL_BYTES": 64, "_LEAST_ROWS": 2, "_LEAST_ELEMENTS": 8}
+
+
+@pytest.fixture(autouse=True)
+def _small_tiles() -> Iterator[None]:
+    with patch.multiple(contraction, **SMALL):
+        yield
+
+
+@tl.kernel
+def transposed(a: tl.f32[k, n], b: tl.f32[m, k], y: tl.out[tl.f32[n, m]]):
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = 0
+            for p in tl.reduce(k):
+                y[i, j] += a[p, i] * b[j, p]
+
+
+@tl.kernel
+def turned(a: tl.f32[n, k], b: tl.f32[k, m], y: tl.out[tl.f32[m, n]]):
+    for i in range(n):
+        for j in range(m):
+            y[j, i] = 0
+            for p in tl.reduce(k):
+                y[j, i] += a[i, p] * b[p, j]
+
+
+@tl.kernel
+def batched(a: tl.f32[h, n, k], b: tl.f32[h, k, m], y: tl.out[tl.f32[h, n, m]]):
+    for g in range(h):
+        for i in range(n):
+            for j in range(m):
+                y[g, i, j] = 0
+                for p in tl.reduce(k):
+                    y[g, i, j] += a[g, i, p] * b[g, p, j]
+
+
+@tl.kernel
+def distances(a: tl.f32[n, k], b: tl.f32[m, k], y: tl.out[tl.f32[n, m]]):
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = 0
+            for p in tl.reduce(k):
+                y[i, j] += (a[i, p] - b[j, p]) * (a[i, p] - b[j, p])
+
+
+@tl.kernel
+def with_a_scalar(a: tl.f32[n, k], b: tl.f32[k, m], c: tl.f32[m], y: tl.out[tl.f32[n, m]]):
+    for i in range(n):
+        for j in range(m):
+            total = tl.f32(0)
+            for p in tl.reduce(k):
+                total += a[i, p] * b[p, j]
+            y[i, j] = max(total + c[j], 0)
+
+
+@tl.kernel
+def over_two_axes(a: tl.f32[n, h, k], b: tl.f32[k, h, m], y: tl.out[tl.f32[n, m]]):
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = 0
+            for g in tl.reduce(h):
+                for p in tl.reduce(k):
+                    y[i, j] += a[i, g, p] * b[p, g, j]
+
+
+@tl.kernel
+def convolution(x: tl.f32[h, n + 2, m + 2], f: tl.f32[k, h, 3, 3], y: tl.out[tl.f32[k, n, m]]):
+    for q in range(k):
+        for i in range(n):
+            for j in range(m):
+                y[q, i, j] = 0
+                for p in tl.reduce(h):
+                    for u in tl.reduce(3):
+                        for v in tl.reduce(3):
+                            y[q, i, j] += f[q, p, u, v] * x[p, i + u, j + v]
+
+
+ALL = (transposed, turned, batched, distances, with_a_scalar, over_two_axes, convolution)
+
+
+@pytest.mark.parametrize("kernel", ALL, ids=lambda kernel: kernel.name)
+def test_it_is_packed_and_means_what_is_written(kernel: tl.Kernel) -> None:
+    tiled = tl.compile(kernel.ir, target=tl.Target.host(workers=2))
+    assert any(isinstance(step, Pack) for step in tiled.schedule.steps)
+    for numbers in ((7, 13, 9, 3), (5, 5, 1, 2)):
+        sizes = dict(zip("nmkh", numbers, strict=True))
+        inputs = [param for param in kernel.ir.params if param.name != "y"]
+        shapes = [[int(np.asarray(extent_at(extent, sizes))) for extent in param.shape] for param in inputs]
+        given = [np.random.default_rng(7).normal(size=shape).astype("f") for shape in shapes]
+        wanted = kernel.interpret(*given)
+        np.testing.assert_array_equal(tiled(*given), wanted)
+
+
+def extent_at(extent: tl.ir.Expr, sizes: dict[str, int]) -> int:
+    if isinstance(extent, tl.ir.Var):
+        return sizes[extent.name]
+    if isinstance(extent, tl.ir.IntImm):
+        return extent.value
+    return extent_at(extent.a, sizes) + extent_at(extent.b, sizes)
+
+
+def sized(rows: int, terms: int, columns: int) -> tl.Kernel:
+    """A product of matrices of these sizes."""
+
+    @tl.kernel
+    def product(a: tl.f32[rows, terms], b: tl.f32[terms, columns], y: tl.out[tl.f32[rows, columns]]):
+        for i in range(rows):
+            for j in range(columns):
+                y[i, j] = 0
+                for p in tl.reduce(terms):
+                    y[i, j] += a[i, p] * b[p, j]
+
+    return product
+
+
+def test_constant_sizes_decide_while_compiling() -> None:
+    assert not any(isinstance(step, Pack) for step in sized(1, 64, 64).schedule.steps)
+    assert not any(isinstance(step, Pack) for step in sized(64, 64, 2).schedule.steps)
+    kinds = [type(step) for step in sized(8, 64, 64).schedule.steps]
+    assert Pack in kinds
+    assert CacheWrite in kinds
+    assert Specialize not in kinds
+    assert kinds.count(Split) == 2
+    assert [type(step) for step in sized(8, 4, 64).schedule.steps].count(Split) == 1
+
+
+def test_a_schedule_adds_a_panel_for_each_worker_and_none_where_loops_run_as_written() -> None:
+    assert tl.compile(batched.ir, target=tl.Target.host(workers=2)).plan.total == 2 * 64
+    assert tl.compile(batched.ir, schedule=None).plan.total == 0
+
+
+def test_a_sum_that_another_loop_reads_is_left_alone() -> None:
+    @tl.kernel
+    def feeding(a: tl.f32[n, k], b: tl.f32[k, m], y: tl.out[tl.f32[n, m]]):
+        for i in range(1, n):
+            for j in range(m):
+                for p in tl.reduce(k):
+                    y[i, j] += a[i, p] * b[p, j] * y[i - 1, j]
+
+    assert len(feeding.schedule.steps) == 2
