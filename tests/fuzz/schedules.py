@@ -27,7 +27,7 @@ from tirlite.schedules.handle import loop_named, loops_around
 STEPS = ("split", "reorder", "pack", "cache_write") * 2 + ("distribute", "specialize")
 LAST = ("vectorize", "vectorize", "unroll_jam", "unroll_jam", "parallel")
 # Tiles so small that arrays of some dozens of elements have several.
-SMALL = {"_ROWS": 2, "_TILE_BYTES": 16, "_NARROW_BYTES": 8, "_PANEL_BYTES": 64, "_LEAST_ROWS": 2, "_LEAST_ELEMENTS": 8}
+SMALL = {"_ROWS": 2, "_TILE_BYTES": 16, "_NARROW_BYTES": 8, "_LEAST_ROWS": 2, "_LEAST_ELEMENTS": 8}
 
 
 class Steps:

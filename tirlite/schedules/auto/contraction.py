@@ -1,8 +1,9 @@
 """Schedules contractions: `y[i, j] += a[i, p] * b[p, j]` and the like, with any order of operands, batches and axes.
 
 A tile of six rows of four vectors is combined in registers. What its columns read is packed together, for 64 columns
-and so many terms that it stays in the second cache; rows go past it. Source of the order of loops: Goto and van de
-Geijn, Anatomy of High-Performance Matrix Multiplication (2008), without a panel of the left operand.
+and all terms; rows go past it. A vector of the panel serves six products, so it may come from the second cache, or the
+third: blocks of terms were slower up to 16384 of them. Source of the tile: Goto and van de Geijn, Anatomy of
+High-Performance Matrix Multiplication (2008).
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from tirlite.ir import Allocate, For, ForKind, IntImm, Load, PrimFunc, Stmt, Sto
 from tirlite.record import record
 from tirlite.rewrite.pipeline import Pass, after
 from tirlite.schedules.cache_write import CacheWrite
-from tirlite.schedules.distribute import Distribute
 from tirlite.schedules.handle import LoopHandle, LoopName, loops_around
 from tirlite.schedules.pack import Pack
 from tirlite.schedules.parallel import Parallel
@@ -32,8 +32,6 @@ _ROWS = 6
 _TILE_BYTES = 256
 # Of narrower vectors, for what is left of the columns.
 _NARROW_BYTES = 64
-# A panel of so many bytes stays in the second cache beside what goes past it.
-_PANEL_BYTES = 256 * 1024
 # A panel pays where so many rows read it, of an operand with more elements than the second cache holds.
 _LEAST_ROWS = 48
 _LEAST_ELEMENTS = 256 * 1024
@@ -152,35 +150,19 @@ def steps(nest: Contraction, facts: Facts) -> Iterator[Pass]:
     named = _Names(nest, facts)
     element = max(nest.store.buffer.dtype.bytes, nest.packed.buffer.dtype.bytes)
     lanes, narrow = _TILE_BYTES // element, _NARROW_BYTES // element
-    rows, columns = named(nest.rows.var.name), nest.columns.var.name
-    terms = [each.var.name for each in nest.terms]
-    inner = prod(_count(each) for each in nest.terms[1:])
-    block = max(1, _PANEL_BYTES // (_TILE_BYTES * max(1, inner)))
-    block = 1 << block.bit_length() - 1
-    is_blocked = not nest.is_local and (not _is_known(nest.terms[0]) or _count(nest.terms[0]) > block)
     least = _least(nest, lanes)
     if least is None:
         return
     if least:
         yield Specialize(named(nest.spatial[0].var.name), least)
+    rows, columns = named(nest.rows.var.name), nest.columns.var.name
     yield Split(named(columns), lanes)
-    batches = [named(each.var.name) for each in nest.batches]
     outer, within = named(f"{columns}.outer"), named(f"{columns}.inner")
-    yield Reorder((*batches, outer, rows, within))
-    first = terms[0]
-    if is_blocked:
-        if len(nest.spatial[-1].body.stmts) > 1:
-            yield Distribute(named(first), rows)
-        yield Parallel((*batches, outer)[0])
-        yield Split(named(first), block)
-        first = f"{first}.inner"
-        blocks = named(f"{terms[0]}.outer")
-        yield Reorder((blocks, rows, within))
-    else:
-        yield Parallel((*batches, outer)[0])
-    at = blocks if is_blocked else outer
-    axes = [named(each) for each in (first, *terms[1:])]
-    yield Pack(nest.packed.buffer.name, at, (*axes, within), narrow)
+    around = (*(named(each.var.name) for each in nest.batches), outer)
+    yield Reorder((*around, rows, within))
+    yield Parallel(around[0])
+    terms = (named(each.var.name) for each in nest.terms)
+    yield Pack(nest.packed.buffer.name, outer, (*terms, within), narrow)
     if not nest.is_local:
         yield CacheWrite(nest.store.buffer.name, within)
     yield Vectorize(within, (lanes, narrow), padded=True)
