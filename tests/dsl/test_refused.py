@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,7 @@ STATEMENTS: dict[type[ast.stmt], str | None] = {
     ast.Continue: "continue",
     **dict.fromkeys((ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.While, ast.If, ast.With, ast.Assert)),
     **dict.fromkeys((ast.Expr, ast.Pass)),
+    **({ast.TypeAlias: "type X = int"} if sys.version_info >= (3, 12) else {}),
 }
 EXPRESSIONS: dict[type[ast.expr], str | None] = {
     ast.NamedExpr: "(a := 3)",
@@ -59,6 +61,7 @@ EXPRESSIONS: dict[type[ast.expr], str | None] = {
     **dict.fromkeys((ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.Call, ast.Constant)),
     **dict.fromkeys((ast.Attribute, ast.Subscript, ast.Name)),
     ast.FormattedValue: None,  # inside of JoinedStr
+    **({ast.TemplateStr: "t'{n}'", ast.Interpolation: None} if sys.version_info >= (3, 14) else {}),
 }
 OTHERS = {
     "MatMult": "x[0] = x @ y",

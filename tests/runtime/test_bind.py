@@ -244,13 +244,3 @@ def test_a_dim_that_no_array_has_may_be_given_by_name() -> None:
         repeated(x, rows=2.5)
     with pytest.raises(tl.CallTypeError, match="no parameter `row`"):
         repeated(x, row=2)
-
-
-@pytest.mark.parametrize("given", [memoryview(np.ones(2, np.float32)), type("Disguised", (), {"__array__": None})()])
-def test_an_array_in_disguise_is_told_to_be_made_one(given) -> None:
-    @tl.kernel
-    def f(x: tl.f32[n]):
-        x[0] = 1
-
-    with pytest.raises(tl.CallTypeError, match=r"pass np\.asarray\(x\)"):
-        f(given)

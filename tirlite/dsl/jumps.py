@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import field
 from enum import Enum
 from typing import TypeAlias, TypeVar
@@ -77,7 +78,8 @@ def without_jumps(tree: ast.FunctionDef, places: Places, expressions: Expression
         if jumps.result:
             value = _several([_read(name, returns[-1]) for name in jumps.result], ast.Load())
             body.append(_placed(ast.Return(value), returns[-1]))
-    made = _placed(ast.FunctionDef(tree.name, tree.args, body, tree.decorator_list), tree)
+    made = copy(tree)
+    made.body = body
     return Rewritten(made, jumps.left, jumps.result)
 
 

@@ -65,9 +65,15 @@ _REFUSED: Mapping[type[ast.AST], tuple[str, str]] = {
     ast.In: ("`in` in a chain of comparisons", "join the comparisons by `and`"),
     ast.NotIn: ("`not in` in a chain of comparisons", "join the comparisons by `and`"),
 }
+# Of later versions of Python: they are looked for by name.
+_LATER = {
+    "TypeAlias": ("a type alias", "write it before the kernel"),
+    "TemplateStr": ("a t-string", "only the message of an assert tells values"),
+}
 
 
 def refusal(node: ast.AST, span: Span) -> TirliteError:
     """The error that `node` cannot stand in a kernel."""
-    what, instead = _REFUSED.get(type(node), (f"this ({type(node).__name__})", "write it with loops and arithmetic"))
+    known = _REFUSED.get(type(node)) or _LATER.get(type(node).__name__)
+    what, instead = known or (f"this ({type(node).__name__})", "write it with loops and arithmetic")
     return NotInKernels(what, instead, span=span).error()

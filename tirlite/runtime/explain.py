@@ -189,6 +189,4 @@ def _kind(given: object) -> str:
 def _array_hint(param: ArrayParam, given: object) -> str:
     if isinstance(given, (list, tuple, int, float)):
         return f"pass np.asarray({param.name}, np.{param.dtype})"
-    if hasattr(given, "__array__") or hasattr(given, "__dlpack__") or isinstance(given, (memoryview, bytearray)):
-        return f"pass np.asarray({param.name})"
     return ""
