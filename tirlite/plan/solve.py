@@ -21,7 +21,7 @@ from tirlite.plan.bound import peaks
 from tirlite.plan.check import check
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
-from tirlite.plan.strategy import Named, Strategy, demand_match_range, is_count, strategy_called
+from tirlite.plan.strategy import Effort, Named, Strategy, demand_match_range, is_count, strategy_called
 from tirlite.plan.verdict import Counterexample, Fault
 from tirlite.record import record
 from tirlite.sizes.evaluate import sample_bindings
@@ -185,10 +185,7 @@ def solve(
     def attempt(strategy: str | Strategy) -> Plan | Doubt:
         make: Callable[..., Plan] = strategy_called(strategy) if isinstance(strategy, str) else strategy
         if isinstance(make, Named) and make.name in _SEARCHES:
-            make = partial(
-                make, budget=budget, time_limit=time_limit, engine=engine, listener=listener, threads=threads
-            )
-            make = partial(make, stop_at_fit=True) if stop_at_fit else make
+            make = partial(make, effort=Effort(budget, time_limit, engine, listener, threads, stop_at_fit))
         elif match_range is not None and strategy == "share":
             make = partial(make, match_range=match_range)
         if not isinstance(strategy, str):

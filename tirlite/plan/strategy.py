@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from numbers import Integral
+from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,6 +17,7 @@ from tirlite.show import shown
 if TYPE_CHECKING:
     from tirlite.plan.plan import Plan
     from tirlite.plan.problem import Problem
+    from tirlite.plan.search.engine import Engine, Listener
 
 Strategy: TypeAlias = "Callable[[Problem], Plan]"
 
@@ -42,6 +45,30 @@ class Named:
         strategy: Callable[..., Plan] = getattr(import_module(f"tirlite.plan.{_MODULES[self.name]}"), self.name)
         return strategy(problem, **searching)
 
+
+@record
+class Effort:
+    """How far a search may go: `budget` nodes or `time_limit` seconds, on `engine`, with as many `threads` at once.
+
+    `listener` hears of progress. With `stop_at_fit` it ends where the plan fits the capacities of its memories.
+    """
+
+    budget: int | None = None
+    time_limit: float | None = None
+    engine: Engine | None = None
+    listener: Listener | None = None
+    threads: int = 1
+    stop_at_fit: bool = False
+
+    def since(self, start: float) -> Effort:
+        """What is left after a start, in seconds of `perf_counter`."""
+        if self.time_limit is None:
+            return self
+        return replace(self, time_limit=max(self.time_limit - (perf_counter() - start), 0.0))
+
+
+# As much as a strategy does by itself.
+DEFAULT = Effort()
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType({name: Named(name) for name in _MODULES})
 

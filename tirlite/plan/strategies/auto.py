@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
-
-if TYPE_CHECKING:
-    from tirlite.plan.search.engine import Engine, Listener
+from tirlite.plan.strategy import DEFAULT, Effort
 
 # Of more requests than this whole slots are not tried first.
 _MANY = 256
@@ -30,23 +28,13 @@ _WORK = 250_000
 _LOOKS_PER_SECOND = 300_000
 
 
-def auto(
-    problem: Problem,
-    budget: int | None = None,
-    time_limit: float | None = None,
-    engine: Engine | None = None,
-    listener: Listener | None = None,
-    threads: int = 1,
-    *,
-    stop_at_fit: bool = False,
-) -> Plan:
+def auto(problem: Problem, effort: Effort = DEFAULT) -> Plan:
     """The plan of `share` where none needs less, or else that of `pack`, or what some search makes of it.
 
     Whole slots come first, as they keep allocations apart, with their element types and shapes; not so where memories
     have capacities, in which the padding between slots counts. They are not tried where no slots can do with as little
-    as `pack` needs. The search has `budget` nodes or `time_limit` seconds; without either as many nodes as take some
-    tenths of a second, and none where these would be next to nothing. With `stop_at_fit` it ends where the plan fits.
-    The plan tells which strategy made it.
+    as `pack` needs. Without limits the search has as many nodes as take some tenths of a second, and none where these
+    would be next to nothing. The plan tells which strategy made it.
     """
     start = perf_counter()
     count = len(problem.requests)
@@ -66,23 +54,22 @@ def auto(
     from tirlite.plan.strategies.exact import Choices, improved, stands
     from tirlite.plan.strategies.pack import pack
 
-    looks = BUDGET if time_limit is None else int(min(time_limit * _LOOKS_PER_SECOND, BUDGET))
-    limits = Limits(0, time_limit, listener)
-    packed = pack(problem, looks, engine, limits)
+    looks = BUDGET if effort.time_limit is None else int(min(effort.time_limit * _LOOKS_PER_SECOND, BUDGET))
+    limits = Limits(0, effort.time_limit, effort.listener)
+    packed = pack(problem, looks, effort.engine, limits)
     if limits.ended_by_clock:
         return packed
     if bound is not None and not is_first and isinstance(packed.total, int) and packed.total >= bound.slots:
         slots = share(problem)
     plan = slots if slots is not None and slots.total == packed.total else packed
-    nodes = _WORK // max(count, 1) if budget is None and time_limit is None else budget
-    if plan.proved_optimal or (nodes is not None and nodes < count // 8) or (stop_at_fit and stands(plan)):
+    nodes = _WORK // count if effort.budget is None and effort.time_limit is None else effort.budget
+    if plan.proved_optimal or (nodes is not None and nodes < count // 8) or (effort.stop_at_fit and stands(plan)):
         return plan
-    left = None if time_limit is None else max(time_limit - (perf_counter() - start), 0.0)
     # Where requests have a choice of memories, those stay that they prefer.
     is_bound = all(len(request.memories) == 1 for request in problem.requests)
     most = None if nodes is None else nodes // _PART
     choices = Choices.of(problem, apart=False, most=most) if is_bound and count <= _FEW else None
-    found = improved(plan, nodes, left, engine, listener, threads, choices=choices, stop_at_fit=stop_at_fit)
+    found = improved(plan, replace(effort.since(start), budget=nodes), choices)
     return found if found.total == plan.total else replace(found, strategy="exact")
 
 

@@ -19,12 +19,13 @@ from tirlite.plan.problem import Problem
 from tirlite.plan.request import Pool, Request
 from tirlite.plan.scale import Scale
 from tirlite.plan.search.descent import Packing, minimise
-from tirlite.plan.search.engine import Engine, Limits, Listener, PythonEngine
+from tirlite.plan.search.engine import Engine, Limits, PythonEngine
 from tirlite.plan.search.homes import Figures, Homes, Settled, is_flat, turned_away
 from tirlite.plan.search.instance import overlaps
 from tirlite.plan.search.pairing import Joint
 from tirlite.plan.search.sections import Item
 from tirlite.plan.strategies.pack import pack
+from tirlite.plan.strategy import DEFAULT, Effort
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, maximum, prove_le
 
@@ -38,17 +39,8 @@ _MOST_PAIRS = 4_000_000
 _BYTES = Scale(1, 1)
 
 
-def exact(
-    problem: Problem,
-    budget: int | None = None,
-    time_limit: float | None = None,
-    engine: Engine | None = None,
-    listener: Listener | None = None,
-    threads: int = 1,
-    *,
-    stop_at_fit: bool = False,
-) -> Plan:
-    """The plan with the fewest bytes, or the best one that the limits allow; with `stop_at_fit` the first that fits.
+def exact(problem: Problem, effort: Effort = DEFAULT) -> Plan:
+    """The plan with the fewest bytes, or the best one that the effort allows; with `stop_at_fit` the first that fits.
 
     `plan.proved_optimal` says which. Never more than `pack`, unless the clock ended it. In small problems pairs in
     place, memories, and whether a memory is one arena or several, are chosen as well; of plans with as few bytes the
@@ -56,14 +48,11 @@ def exact(
     """
     # The search betters a plan faster than the heuristics do; these have their full budget where it ends without proof.
     start = perf_counter()
-    first = pack(problem, _first_look(engine, time_limit))
-    if is_settled(first) or (stop_at_fit and stands(first)):
+    first = pack(problem, _first_look(effort.engine, effort.time_limit))
+    if is_settled(first) or (effort.stop_at_fit and stands(first)):
         return replace(first, strategy="exact")
-    left = None if time_limit is None else max(time_limit - (perf_counter() - start), 0.0)
-    found = improved(
-        *(first, budget, left, engine, listener, threads), choices=Choices.of(problem), stop_at_fit=stop_at_fit
-    )
-    if not found.proved_optimal and found.deterministic and not (stop_at_fit and stands(found)):
+    found = improved(first, effort.since(start), Choices.of(problem))
+    if not found.proved_optimal and found.deterministic and not (effort.stop_at_fit and stands(found)):
         packed = pack(problem)
         if prove_le(found.total, packed.total) is not Proof.YES and stands(packed) >= stands(found):
             found = packed
@@ -77,39 +66,28 @@ def _first_look(engine: Engine | None, time_limit: float | None) -> int:
     return max(_FIRST_LOOK, int(min(time_limit * _LOOKS_PER_SECOND, _LONG_LOOK)))
 
 
-def improved(
-    plan: Plan,
-    budget: int | None = None,
-    time_limit: float | None = None,
-    engine: Engine | None = None,
-    listener: Listener | None = None,
-    threads: int = 1,
-    *,
-    choices: Choices | None = None,
-    stop_at_fit: bool = False,
-) -> Plan:
+def improved(plan: Plan, effort: Effort = DEFAULT, choices: Choices | None = None) -> Plan:
     """A plan with as few bytes as a branch and bound search reaches from `plan`; the same where it finds none better.
 
-    Each memory in which all sizes are constant, or constant multiples of one size, is searched, within `budget` nodes
-    in all, and `time_limit` seconds if that is given; without either, within BUDGET nodes. Requests stay in the
-    memories, and pairs in the places, that `plan` chose, and `plan.proved` is a bound that holds given that; with
-    `choices`, half of both, or what is left, is for making these anew. A search that the clock ended, or the user by
-    Ctrl-C, leaves a plan that says `deterministic=False`; with `stop_at_fit` it ends where the plan fits its memories.
-    `listener` hears of progress. As many `threads` search at
-    once, where the engine lets them; for a number of nodes their plan is that of one.
+    Each memory in which all sizes are constant, or constant multiples of one size, is searched, without limits within
+    BUDGET nodes. Requests stay in the memories, and pairs in the places, that `plan` chose, and `plan.proved` is a
+    bound that holds given that; with `choices`, half of the effort, or what is left, is for making these anew. A search
+    that the clock ended, or the user by Ctrl-C, leaves a plan that says `deterministic=False`. Threads search at once
+    where the engine lets them; for a number of nodes their plan is that of one.
 
-    The rules of the search are told in `plan.search`; `engine` runs them, by default in Python.
+    The rules of the search are told in `plan.search`; the engine runs them, by default in Python.
     """
+    budget, engine = effort.budget, effort.engine or PythonEngine()
     if budget is None:
-        budget = BUDGET if time_limit is None else _ENDLESS
-    limits = Limits(budget, time_limit, listener, threads, stop_at_fit)
+        budget = BUDGET if effort.time_limit is None else _ENDLESS
+    limits = Limits(budget, effort.time_limit, effort.listener, effort.threads, effort.stop_at_fit)
     share = limits if choices is None else limits.part(2)
-    found, bounds = _searched(plan, engine or PythonEngine(), share)
-    if choices is None or is_settled(found) or (stop_at_fit and stands(found)):
+    found, bounds = _searched(plan, engine, share)
+    if choices is None or is_settled(found) or (effort.stop_at_fit and stands(found)):
         return found
     limits.take_back(share)
     try:
-        return choices.settled(found, bounds, engine or PythonEngine(), limits)
+        return choices.settled(found, bounds, engine, limits)
     except KeyboardInterrupt:
         return replace(found, deterministic=False)
 
