@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -14,7 +14,6 @@ from tirlite.record import record
 if TYPE_CHECKING:
     from tirlite.plan.plan import Plan
     from tirlite.plan.problem import Problem
-    from tirlite.sizes import Dim, Size
 
 # Requests in all plans together that are kept unless told otherwise.
 _REQUESTS = 100_000
@@ -45,11 +44,11 @@ class CacheCounts:
 class PlanCache:
     """Keeps plans by problem, so that the same problem is not planned twice: `plan.solve(problem, cache=cache)`.
 
-    Problems are the same where all is but the names of requests and dims: sizes, lifetimes, alignments, scopes, fixed
-    offsets, pools, pairs in place and facts; and they are planned in the same way where strategy and limits are the
-    same. What is found is a plan for the problem that was asked about, with its names, and is checked like any other;
-    `plan.cached` tells it. Plans of the named strategies are kept, and of a strategy of your own that is `Repeatable`;
-    not that of a search that Ctrl-C ended.
+    Problems are the same where all is but the names of requests, and of dims unless the strategy is your own: sizes,
+    lifetimes, alignments, scopes, fixed offsets, pools, pairs in place and facts; and they are planned in the same way
+    where strategy and limits are the same. What is found is a plan for the problem that was asked about, with its
+    names, and is checked like any other; `plan.cached` tells it. Plans of the named strategies are kept, and of a
+    strategy of your own that is `Repeatable`; not that of a search that Ctrl-C ended.
 
     Those found last are kept, of at most so many `requests` together. May be used by several threads.
     """
@@ -118,33 +117,14 @@ def _weight(plan: Plan) -> int:
 
 
 def key_of(problem: Problem, how: Hashable) -> Hashable:
-    """What problems have in common that differ in names alone and are planned in the same way."""
+    """What problems have in common that differ in the names of requests alone and are planned in the same way.
+
+    Named strategies see dims that have numbers for names: see `canonical`.
+    """
     numbers = {request.id: number for number, request in enumerate(problem.requests)}
     pairs = tuple((numbers[dst], numbers[src]) for dst, src in problem.in_place)
-    copies = [pool.copies for pool in problem.pools]
-    spelled, facts = _spelled([*(r.size for r in problem.requests), *copies], problem.dims)
-    requests = tuple(
-        (spelled.get(r.size, r.size), r.live, r.align, r.fixed, r.scope, r.pools, r.kind) for r in problem.requests
-    )
-    pools = tuple((p.name, p.scope, p.capacity, p.align, spelled.get(p.copies, p.copies)) for p in problem.pools)
-    return how, requests, pools, pairs, facts, problem.contiguous
-
-
-def _spelled(sizes: list[Size], dims: tuple[Dim, ...]) -> tuple[Mapping[Size, str], Hashable]:
-    """Each symbolic size in names of ours for the dims; and what is known of these, their order among it.
-
-    What is made of sizes may depend on the order of dims by name and by age.
-    """
-    if not dims:
-        return {}, ()
-    from tirlite.plan.shape.formulas import formulas
-
-    symbolic = list(dict.fromkeys(size for size in sizes if not isinstance(size, int)))
-    made = formulas(symbolic, dims)
-    by_name = sorted(range(len(dims)), key=lambda i: (dims[i].name, dims[i].ident))
-    by_age = sorted(range(len(dims)), key=lambda i: dims[i].ident)
-    facts = tuple((dim.low, dim.high, dim.multiple_of) for dim in dims)
-    return dict(zip(symbolic, made.results, strict=True)), (made.lines, facts, tuple(by_name), tuple(by_age))
+    requests = tuple((r.size, r.live, r.align, r.fixed, r.scope, r.pools, r.kind) for r in problem.requests)
+    return how, requests, problem.pools, pairs, problem.contiguous
 
 
 def _renamed(plan: Plan, problem: Problem) -> Plan:
