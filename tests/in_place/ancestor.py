@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tirlite.analysis import Extents
-from tirlite.analysis.in_place import in_place_candidates
-from tirlite.analysis.tvm_in_place import taken_by_tvm
+from tirlite.analysis.in_place.candidates import in_place_candidates
+from tirlite.analysis.in_place.tvm import taken_by_tvm
 from tirlite.ir import Buffer, PrimFunc
 
 

@@ -12,9 +12,10 @@ from mutation.planner_bugs import both
 from mutation.trial import Plant
 from mutation.whole_trial import WholeBug
 
-from tirlite.analysis import access, in_place_prover
+from tirlite.analysis import access
 from tirlite.analysis.access import LinearSequence
-from tirlite.analysis.in_place_prover import Callees
+from tirlite.analysis.in_place import prover
+from tirlite.analysis.in_place.prover import Callees
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.storage_check import walk as storage_walk
 from tirlite.codegen import outline, workspace_layout
@@ -30,7 +31,7 @@ from tirlite.rewrite.threads.phases import Phases, is_barrier
 byte_ranges = import_module("tirlite.analysis.byte_ranges")
 most_bytes = import_module("tirlite.analysis.most_bytes")
 per_shape = import_module("tirlite.plan.shape.per_shape")
-call_coverage = import_module("tirlite.analysis.call_coverage")
+call_coverage = import_module("tirlite.analysis.coverage.calls")
 
 
 def put(target: object, name: str, value: object) -> Plant:
@@ -384,5 +385,5 @@ PASS_BUGS = (
         sizes=(64, 9),
     ),
     WholeBug("a buffer that moves in keeps what was there", "2", stale_views, UNWRITTEN),
-    WholeBug("no access is ever reversed", "1", put(in_place_prover, "out_of_order", always(None)), TURNED),
+    WholeBug("no access is ever reversed", "1", put(prover, "out_of_order", always(None)), TURNED),
 )

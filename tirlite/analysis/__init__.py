@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from tirlite.analysis.byte_ranges import ByteRange, are_disjoint, byte_ranges
     from tirlite.analysis.call_demands import GIVEN, Demand, demands, demands_of
     from tirlite.analysis.dependence import Dependence, DependenceKind, Step
-    from tirlite.analysis.extents import Extents
     from tirlite.analysis.facts import Facts, dependences
-    from tirlite.analysis.in_place import in_place_candidates
-    from tirlite.analysis.in_place_proof import InPlaceProof
-    from tirlite.analysis.index_map import AffineMap, affine_map, is_injective
-    from tirlite.analysis.index_space import IndexSpace, index_range
+    from tirlite.analysis.in_place.candidates import in_place_candidates
+    from tirlite.analysis.in_place.proof import InPlaceProof
+    from tirlite.analysis.integers.extents import Extents
+    from tirlite.analysis.integers.index_map import AffineMap, affine_map, is_injective
+    from tirlite.analysis.integers.index_space import IndexSpace, index_range
     from tirlite.analysis.lifetimes import Lifetime, lifetimes, lifetimes_of
     from tirlite.analysis.param_uses import ParamUses, Use
     from tirlite.analysis.plan_demands import PlanDemands, plan_demands
@@ -31,12 +31,12 @@ else:
             "byte_ranges": "ByteRange are_disjoint byte_ranges",
             "call_demands": "GIVEN Demand demands demands_of",
             "dependence": "Dependence DependenceKind Step",
-            "extents": "Extents",
+            "integers.extents": "Extents",
             "facts": "Facts dependences",
-            "in_place": "in_place_candidates",
-            "in_place_proof": "InPlaceProof",
-            "index_map": "AffineMap affine_map is_injective",
-            "index_space": "IndexSpace index_range",
+            "in_place.candidates": "in_place_candidates",
+            "in_place.proof": "InPlaceProof",
+            "integers.index_map": "AffineMap affine_map is_injective",
+            "integers.index_space": "IndexSpace index_range",
             "lifetimes": "Lifetime lifetimes lifetimes_of",
             "param_uses": "ParamUses Use",
             "plan_demands": "PlanDemands plan_demands",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tirlite.analysis.exactness import stays_exact
-from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.integers.exactness import stays_exact
+from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import Buffer, Expr, Load, Store
 from tirlite.record import record
 from tirlite.sizes import Size

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from tirlite.analysis.exactness import stays_exact
 from tirlite.analysis.guarded import Access, Around
-from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.integers.exactness import stays_exact
+from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import Buffer, Expr, View
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_le, prove_lt, substitute

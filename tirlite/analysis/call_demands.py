@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tirlite.analysis.extents import Extents
+from tirlite.analysis.integers.extents import Extents
 from tirlite.ir import (
     EQ,
     GE,

@@ -18,10 +18,10 @@ from tirlite.record import cached_property
 if TYPE_CHECKING:
     from tirlite.analysis.access import Allocation, LinearSequence, Touch
     from tirlite.analysis.addresses import Addresses
-    from tirlite.analysis.definitions import Definitions, Loop
     from tirlite.analysis.dependence import Dependence
-    from tirlite.analysis.extents import Extents
-    from tirlite.analysis.index_space import IndexSpace
+    from tirlite.analysis.integers.definitions import Definitions, Loop
+    from tirlite.analysis.integers.extents import Extents
+    from tirlite.analysis.integers.index_space import IndexSpace
     from tirlite.analysis.lifetimes import Lifetime
 
 P = ParamSpec("P")
@@ -57,21 +57,21 @@ class Facts:
     @cached_property
     def definitions(self) -> Definitions:
         """What its variables and views stand for."""
-        from tirlite.analysis.definitions import Definitions
+        from tirlite.analysis.integers.definitions import Definitions
 
         return Definitions(self.func)
 
     @cached_property
     def extents(self) -> Extents:
         """What is known on entry, as sizes."""
-        from tirlite.analysis.extents import Extents
+        from tirlite.analysis.integers.extents import Extents
 
         return Extents(self.func)
 
     @cached_property
     def space(self) -> IndexSpace:
         """What its integer expressions can be."""
-        from tirlite.analysis.index_space import IndexSpace
+        from tirlite.analysis.integers.index_space import IndexSpace
 
         return IndexSpace(self.func, self.extents, self.definitions)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
-from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import (
     Allocate,
     And,

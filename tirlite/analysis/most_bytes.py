@@ -12,7 +12,7 @@ from tirlite.sizes import Proof, Size, maximum, prove_le
 from tirlite.sizes.unknown import ends
 
 if TYPE_CHECKING:
-    from tirlite.analysis.room import Room
+    from tirlite.analysis.integers.room import Room
 
 
 class MostBytes:
@@ -45,8 +45,8 @@ class MostBytes:
             yield most if prove_le(0, most) is Proof.YES else maximum(0, most)
 
     def _bound(self, extent: Expr) -> Size | None:
-        from tirlite.analysis.index_map import is_computed
-        from tirlite.analysis.room import Room
+        from tirlite.analysis.integers.index_map import is_computed
+        from tirlite.analysis.integers.room import Room
 
         if self._room is None:
             self._room = Room(self._facts.func, self._extents)

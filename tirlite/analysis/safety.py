@@ -11,12 +11,12 @@ from enum import Enum
 
 from tirlite.analysis.access import AccessKind, Allocation
 from tirlite.analysis.bounds import Bounds, Goal
-from tirlite.analysis.definitions import Definition
-from tirlite.analysis.exactness import is_exact_size
-from tirlite.analysis.extents import Extents
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.guarded import Access, guarded_accesses
-from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.integers.definitions import Definition
+from tirlite.analysis.integers.exactness import is_exact_size
+from tirlite.analysis.integers.extents import Extents
+from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import (
     Allocate,
     Assert,

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from tirlite.analysis.extents import known_values
+from tirlite.analysis.integers.extents import known_values
 from tirlite.ir import Allocate, PrimFunc, Var, statements_of
 from tirlite.ir.faults import NegativeExtent, OutOfMemory
 from tirlite.ir.size import value_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar, cast
 
-from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import Add, Expr, For, IntImm, Mul, Neg, Node, Sub, Var, const, i64, rewrite
 from tirlite.sizes import Size
 from tirlite.sizes.poly import varies

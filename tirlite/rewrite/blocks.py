@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
-from tirlite.analysis.definitions import Definitions
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.integers.definitions import Definitions
 from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update, neutral
 from tirlite.analysis.regrouping import updates_in
 from tirlite.ir import (

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tirlite.analysis.access import AccessKind, Allocation, Region
-from tirlite.analysis.definitions import Definitions
+from tirlite.analysis.coverage.filled import is_filled
+from tirlite.analysis.coverage.webs import webs_of
 from tirlite.analysis.dependence import may_carry
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.filled import is_filled
 from tirlite.analysis.fusion import can_be_reordered
+from tirlite.analysis.integers.definitions import Definitions
 from tirlite.analysis.regions import is_within
-from tirlite.analysis.webs import webs_of
 from tirlite.diag import KernelError, Message
 from tirlite.ir import (
     GT,

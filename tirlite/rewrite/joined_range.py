@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tirlite.analysis.exactness import stays_exact
-from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.integers.exactness import stays_exact
+from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import LE, LT, And, Call, Expr, For, IfThenElse, Load, Max, Min, SeqStmt, Stmt, Var, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import shifted

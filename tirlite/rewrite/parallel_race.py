@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.races import Race, find_race
+from tirlite.analysis.trials.races import Race, find_race
 from tirlite.diag import KernelError
 from tirlite.ir.faults import IterationConflict
 

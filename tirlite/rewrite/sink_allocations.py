@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
+from tirlite.analysis.coverage.webs import webs_of
 from tirlite.analysis.dependence import may_carry
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import is_within
 from tirlite.analysis.temporaries import common_regions, temporaries
-from tirlite.analysis.webs import webs_of
 from tirlite.ir import (
     Allocate,
     Buffer,

@@ -33,8 +33,8 @@ from tirlite.rewrite.pipeline import FactsPass
 from tirlite.rewrite.storage_problem import left_alone
 
 if TYPE_CHECKING:
-    from tirlite.analysis.definitions import Definitions
-    from tirlite.analysis.webs import Web
+    from tirlite.analysis.coverage.webs import Web
+    from tirlite.analysis.integers.definitions import Definitions
 
 
 @record
@@ -54,8 +54,8 @@ class SplitWebs(FactsPass):
         reused = [each for each in facts.sequence.allocations if _is_reused(each)]
         if not reused:
             return facts.func
-        from tirlite.analysis.call_coverage import CallCoverage
-        from tirlite.analysis.webs import webs_of
+        from tirlite.analysis.coverage.calls import CallCoverage
+        from tirlite.analysis.coverage.webs import webs_of
         from tirlite.ir.shape_loads import loads_in_shapes
 
         calls = CallCoverage(facts)

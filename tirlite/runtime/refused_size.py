@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import prod
 from typing import NoReturn
 
-from tirlite.analysis.extents import known_values
+from tirlite.analysis.integers.extents import known_values
 from tirlite.ir import Allocate, Buffer, Load, PrimFunc, Store, Var, View, statements, statements_of, walk
 from tirlite.ir.size import value_of
 from tirlite.runtime.bind import Binding

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import gcd, prod
 
-from tirlite.analysis.extents import Extents, constant_bytes
-from tirlite.analysis.room import Room
+from tirlite.analysis.integers.extents import Extents, constant_bytes
+from tirlite.analysis.integers.room import Room
 from tirlite.analysis.shape_plan import ShapePlan, alignment_at
 from tirlite.analysis.storage_check.resident import Bytes, Resident, Root, Wrong
 from tirlite.ir import Buffer, Expr, IntImm, PrimFunc, View

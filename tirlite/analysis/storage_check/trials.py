@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tirlite.analysis.meeting import access_at
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.storage_check.resident import Flow, Happening, Region
-from tirlite.analysis.trial_points import Points, one_point
-from tirlite.analysis.trial_values import Array, Cell, constant, trial_value
+from tirlite.analysis.trials.meeting import access_at
+from tirlite.analysis.trials.points import Points, one_point
+from tirlite.analysis.trials.values import Array, Cell, constant, trial_value
 from tirlite.ir import (
     Buffer,
     Expr,

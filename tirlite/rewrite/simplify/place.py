@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tirlite.analysis.definitions import Definition
-from tirlite.analysis.index_space import IndexSpace
+from tirlite.analysis.integers.definitions import Definition
+from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import (
     Binary,
     Buffer,

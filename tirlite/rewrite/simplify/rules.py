@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import gcd
 
-from tirlite.analysis.index_space import FLIPPED
+from tirlite.analysis.integers.index_space import FLIPPED
 from tirlite.ir import (
     EQ,
     GE,

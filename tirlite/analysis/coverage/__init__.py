@@ -1,0 +1,1 @@
+"""Which stores a read sees: what is written before, throughout, and by whom."""

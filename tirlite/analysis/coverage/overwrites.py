@@ -1,0 +1,136 @@
+"""Counts the statements that overwrite all of a buffer before it is read, from its touches by each statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tirlite.analysis.access import Region, Touch
+from tirlite.analysis.coverage.store_nest import StoreNest, Stretch, nest_of
+from tirlite.analysis.integers.index_space import IndexSpace
+from tirlite.ir import Buffer, Store
+from tirlite.record import record
+from tirlite.sizes import Proof, Size, maximum, minimum, prove_le
+
+# Stores of one statement that are tried, the first ones.
+_MOST_STORES = 8
+# Statements that are looked at together.
+MOST_TOGETHER = 5
+
+
+def count_that_overwrite(groups: Sequence[Sequence[Touch]], around: Region, buffer: Buffer, space: IndexSpace) -> int:
+    """How many of the first statements together surely write each element of `buffer`, and read none before; else 0.
+
+    `groups` are the touches of each statement of `around`, in program order. Each store is taken for what it reaches by
+    its own loops, and under its own conditions: all of the buffer, or all but for one axis, and along that one a
+    stretch, or blocks at equal distances. Together these must leave no gap. What is read, a store must have written in
+    the same iteration. All through `buffer` itself, not through views.
+    """
+    shape = _shape(buffer, space)
+    if shape is None:
+        return 0
+    cover = _Cover(shape)
+    for number, touches in enumerate(groups[:MOST_TOGETHER]):
+        stores = [touch for touch in touches if isinstance(touch.node, Store)]
+        others = [touch for touch in touches if not isinstance(touch.node, Store)]
+        found = (nest_of(store, touches, around, buffer, space) for store in stores[:_MOST_STORES])
+        nests = [nest for nest in found if nest is not None]
+        if not nests or not all(any(nest.has_written(other) for nest in nests) for other in others):
+            return 0
+        for nest in nests:
+            cover.add(nest)
+        if cover.is_whole():
+            return number + 1
+    return 0
+
+
+def _shape(buffer: Buffer, space: IndexSpace) -> list[Size] | None:
+    """The extents of a buffer, if all of them are known on entry."""
+    extents = [space.extents.size(extent) for extent in buffer.shape]
+    known = [extent for extent in extents if extent is not None]
+    return known if len(known) == len(extents) else None
+
+
+@record
+class _Part:
+    """The elements from `low` and before `high` along one axis, all of them along the others; none where they cross."""
+
+    axis: int
+    low: Size
+    high: Size
+
+    def joined(self, other: _Part) -> _Part | None:
+        """One part of the elements of both, where each is known to begin no later than the other one ends.
+
+        Where one is empty, its begin does not come before its end, and so before the begin of the other.
+        """
+        if self.axis != other.axis or not (_at_most(other.low, self.high) and _at_most(self.low, other.high)):
+            return None
+        return _Part(self.axis, minimum(self.low, other.low), maximum(self.high, other.high))
+
+
+def _part(axis: int, low: Size, high: Size) -> _Part:
+    """The part between two ends; there are no elements below 0."""
+    return _Part(axis, *(end if _at_most(0, end) else maximum(0, end) for end in (low, high)))
+
+
+class _Cover:
+    """What some stores have written of a buffer of this shape."""
+
+    def __init__(self, shape: Sequence[Size]) -> None:
+        self.shape = shape
+        self.all = False
+        self.parts: list[_Part] = []
+        self.blocks: list[tuple[int, Stretch]] = []
+
+    def add(self, nest: StoreNest) -> None:
+        reached = nest.reached(self.shape)
+        if reached is None:
+            return
+        if not reached:
+            self.all = True
+        for axis, stretch in reached.items():
+            if not stretch.stride or _at_most(1, stretch.count):
+                self._join(_part(axis, stretch.first, stretch.first + stretch.length))
+            if stretch.stride:
+                self.blocks.append((axis, stretch))
+                self._join_blocks(axis, stretch.stride)
+
+    def is_whole(self) -> bool:
+        return self.all or any(_at_most(p.low, 0) and _at_most(self.shape[p.axis], p.high) for p in self.parts)
+
+    def _join(self, part: _Part) -> None:
+        """Puts a part to those that it leaves no gap to."""
+        while True:
+            found = next(((other, both) for other in self.parts if (both := part.joined(other)) is not None), None)
+            if found is None:
+                break
+            self.parts.remove(found[0])
+            part = found[1]
+        self.parts.append(part)
+
+    def _join_blocks(self, axis: int, stride: int) -> None:
+        """Makes a part of blocks that fill the distance between them.
+
+        With blocks at `first + stride * k` for k below `count`, the next ones are those that are missing: what lies
+        before each of these, and not before the first of all, is there.
+        """
+        same = [each for at, each in self.blocks if at == axis and each.stride == stride]
+        for begin in same:
+            ahead = [(each.first - begin.first, each) for each in same]
+            filled = 0
+            used = []
+            for gap, each in sorted(((g, e) for g, e in ahead if isinstance(g, int) and g >= 0), key=_gap):
+                if gap <= filled and isinstance(each.length, int):
+                    filled = max(filled, gap + each.length)
+                    used.append(each.first + stride * each.count)
+            if filled >= stride:
+                self._join(_part(axis, begin.first, minimum(*used)))
+                return
+
+
+def _gap(item: tuple[int, Stretch]) -> int:
+    return item[0]
+
+
+def _at_most(a: Size, b: Size) -> bool:
+    return prove_le(a, b) is Proof.YES

@@ -1,0 +1,1 @@
+"""Which results may take over the places of operands, and why not."""

@@ -1,0 +1,242 @@
+"""Finds the pairs of buffers of a function of which one may take over the bytes of the other, with proofs.
+
+The condition, from first principles: while both live, whenever a write to the destination and an access to the source
+(a read, or a write) touch the same byte, the access to the source comes first. Then each value that is read of either
+is the one that was last written to it, as it was in two places: what the destination overwrites is no longer needed,
+and nothing overwrites the destination. How often an element is written does not matter by itself; but what is written
+in one iteration is written before all that is read in the next, so that all loops count, up to the body in which both
+are allocated. Source of the idea: in-place sharing in TVM's storage_rewrite (2017), which compares the indices in one
+statement, and is wrong where a loop comes back to an element.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch
+from tirlite.analysis.facts import Facts, of_facts
+from tirlite.analysis.in_place.same_elements import PlainMeetings
+from tirlite.analysis.lifetimes import Lifetime
+from tirlite.ir import Allocate, Stmt, View
+
+if TYPE_CHECKING:
+    from tirlite.analysis.in_place.proof import InPlaceProof
+
+Interval = tuple[int, int]
+
+# Where many buffers die in the statement in which one is born, those are looked at whose last use is nearest.
+_NEAREST = 6
+# How many statements in a row two buffers may live together.
+_MOST_TOGETHER = 64
+# How many such pairs are looked at: so many, and one more for a number of allocations.
+_LATER_AT_LEAST = 256
+_ALLOCATIONS_PER_LATER = 2
+# How many pairs of accesses are compared for two buffers, on average over the whole function.
+_COMPARED_ON_AVERAGE = 16
+_COMPARED_AT_LEAST = 10_000
+
+
+@of_facts
+def in_place_candidates(facts: Facts) -> tuple[InPlaceProof, ...]:
+    """A proof for each pair of allocations of which one is born while the other one dies.
+
+    The function is in normal form (see `Normalize`). The two are of one scope and allocated in one body, and live
+    together during one statement alone, or a few in a row: from the first that touches the destination to the last that
+    touches the source. They stand in that body, or in a branch of an `if` there. Left out are pairs of which a
+    statement is plainly seen to overwrite what one after it reads. In order of the destination's allocation.
+    """
+    pairs = list(_Meetings(facts.sequence, facts.lifetimes).pairs())
+    if not pairs:
+        return ()
+    from tirlite.analysis.in_place.prover import Callees, Prover  # most functions have no such pairs
+
+    prover = Prover(facts, Callees(facts), _COMPARED_AT_LEAST + _COMPARED_ON_AVERAGE * len(pairs))
+    return tuple([prover.proof(*pair) for pair in pairs])
+
+
+_Pair = tuple[Allocation, Allocation, tuple[Stmt, Stmt], Interval]
+
+
+class _Deaths:
+    """What dies in one body and scope."""
+
+    def __init__(self) -> None:
+        self.at: dict[int, list[tuple[int, Allocation]]] = {}  # by end, in order of the last use
+        self.ends: list[int] = []  # when something dies, in order
+
+    def add(self, end: int, allocation: Allocation) -> None:
+        self.ends.append(end)
+        last = _last_before(allocation.touches, end)
+        if last is None:  # what threads share may live before its first touch, from the end of an earlier iteration on
+            return
+        group = self.at.get(end)
+        if group is None:
+            self.at[end] = [(last, allocation)]
+        else:
+            group.append((last, allocation))
+
+    def sort(self) -> None:
+        self.ends.sort()
+        for group in self.at.values():
+            if len(group) > 1:
+                group.sort(key=_first)
+
+
+class _Meetings:
+    """Which allocations die where others are born."""
+
+    def __init__(self, sequence: LinearSequence, lifetimes: Sequence[Lifetime]) -> None:
+        self.entries = sequence.entries
+        self.live = {
+            allocation: lifetime.live for allocation, lifetime in zip(sequence.allocations, lifetimes, strict=True)
+        }
+        self.deaths: dict[tuple[Region, str], _Deaths] = {}
+        # The first write from a birth on, and the last use before a death.
+        self.firsts: dict[tuple[Allocation, int], Touch | None] = {}
+        self.plain = PlainMeetings()
+        # By position, the number of the entry of each leaf and each `before`; by the position behind it, of each that
+        # ends there.
+        self.begins: dict[int, int] = {}
+        self.closing: dict[int, int] = {}
+        # Of each entry the number of the one around it, and how many stand before it there.
+        self.bodies: list[int] = []
+        self.ranks: list[int] = []
+        self._rank()
+        # How many pairs may still be looked at that live together for longer than a statement.
+        self.left = _LATER_AT_LEAST + len(self.live) // _ALLOCATIONS_PER_LATER
+        for allocation, live in self.live.items():
+            place = allocation.home, allocation.buffer.scope
+            deaths = self.deaths.get(place)
+            if deaths is None:
+                deaths = self.deaths[place] = _Deaths()
+            for _, end in live:
+                deaths.add(end, allocation)
+        for deaths in self.deaths.values():
+            deaths.sort()
+
+    def _rank(self) -> None:
+        around: list[tuple[int, int]] = []
+        bodies, ranks, begins, closing = self.bodies, self.ranks, self.begins, self.closing
+        body, rank = -1, 0
+        for number, entry in enumerate(self.entries):
+            bodies.append(body)
+            ranks.append(rank)
+            length = entry.scope_pair_offset
+            if length < 0:
+                body, rank = around.pop()
+                continue
+            rank += 1
+            begins[entry.position] = number
+            if length == 0:
+                closing[entry.position + 1] = number
+            else:
+                closing[self._end(number)] = number
+                around.append((body, rank))
+                body, rank = number, 0
+
+    def pairs(self) -> Iterator[_Pair]:
+        """Destination and source, the first and the last statement of those in which they meet, and their positions."""
+        for destination, live in self.live.items():
+            deaths = self.deaths[destination.home, destination.buffer.scope]
+            for born, dies in live:
+                number = self.begins.get(born)
+                if number is None:
+                    continue
+                at = self.entries[number].stmt
+                end = self._end(number)
+                group: Sequence[tuple[int, Allocation]] | None = deaths.at.get(end)
+                if group is not None and len(group) > 2 * _NEAREST:
+                    group = _near(group, destination, born)
+                for _, source in group or ():
+                    if source is not destination and _is_overlap((born, end), live, self.live[source]):
+                        yield destination, source, (at, at), (born, end)
+                first = bisect_right(deaths.ends, end)
+                # One of the ends from there on is its own.
+                if first + 1 < len(deaths.ends) and deaths.ends[first + 1] <= dies:
+                    for source, until, last in self._later_sources(destination, number, (born, dies), first):
+                        yield destination, source, (at, until), (born, last)
+
+    def _end(self, number: int) -> int:
+        """The position behind the statement that begins at an entry."""
+        return self.entries[number + self.entries[number].scope_pair_offset].position + 1
+
+    def _later_sources(
+        self, destination: Allocation, number: int, live: Interval, first: int
+    ) -> Iterator[tuple[Allocation, Stmt, int]]:
+        """What dies in one of the next statements while the destination lives, with that statement and its end.
+
+        `first` is the number of the first death behind the statement.
+        """
+        # What the extents of declarations read is not part of what statements do: they are left out.
+        if isinstance(self.entries[number].stmt, (Allocate, View)):
+            return
+        deaths = self.deaths[destination.home, destination.buffer.scope]
+        born, dies = live
+        for after in dict.fromkeys(deaths.ends[first : first + _NEAREST]):
+            if after > dies:
+                return
+            last = self.closing.get(after)
+            if last is None or self.bodies[last] != self.bodies[number]:
+                continue
+            until = self.entries[last].stmt
+            if self.ranks[last] - self.ranks[number] > _MOST_TOGETHER:
+                return
+            if isinstance(until, (Allocate, View)):
+                continue
+            group = deaths.at.get(after, ())
+            for _, source in group if len(group) <= _NEAREST else group[-_NEAREST:]:
+                spans = self.live[source]
+                if source is destination or spans[-1][0] > born:
+                    continue
+                if not _is_overlap((born, after), self.live[destination], spans):
+                    continue
+                if self.left > 0 and not self._plainly_meet(destination, source, (born, after)):
+                    self.left -= 1
+                    yield source, until, after
+
+    def _plainly_meet(self, destination: Allocation, source: Allocation, during: Interval) -> bool:
+        """Whether the first write of the one plainly overwrites what the last use of the other is still to touch.
+
+        Buffers that are filled and read from end to end are the usual case, and need no proof that this is no good.
+        """
+        low, high = during
+        if (destination, low) not in self.firsts:
+            write = next((t for t in destination.touches if t.position >= low and t.kind is AccessKind.WRITE), None)
+            self.firsts[destination, low] = write
+        if (source, high) not in self.firsts:
+            self.firsts[source, high] = next((t for t in reversed(source.touches) if t.position < high), None)
+        write, use = self.firsts[destination, low], self.firsts[source, high]
+        if write is None or use is None or use.position < write.position:
+            return False
+        return self.plain.meet(write, destination, use, source)
+
+
+def _near(
+    group: Sequence[tuple[int, Allocation]], destination: Allocation, born: int
+) -> Sequence[tuple[int, Allocation]]:
+    """Those of a group, each with its last use, whose last use is near to the first write."""
+    touches = destination.touches
+    written = next((t.position for t in touches if t.position >= born and t.kind is AccessKind.WRITE), born)
+    place = bisect_right(group, written, key=_first)
+    return group[max(0, place - _NEAREST) : place + _NEAREST]
+
+
+def _last_before(touches: Sequence[Touch], end: int) -> int | None:
+    for touch in reversed(touches):
+        if touch.position < end:
+            return touch.position
+    return None
+
+
+def _is_overlap(during: Interval, one: Sequence[Interval], other: Sequence[Interval]) -> bool:
+    """Whether this is the one stretch of time that is in both."""
+    if len(one) == len(other) == 1:  # the usual case
+        (a, b), (c, d) = one[0], other[0]
+        return (a if a > c else c, b if b < d else d) == during
+    return [(max(a, c), min(b, d)) for a, b in one for c, d in other if a < d and c < b] == [during]
+
+
+def _first(pair: tuple[int, Allocation]) -> int:
+    return pair[0]

@@ -1,0 +1,225 @@
+"""Finds what stands against one of two allocations of a function taking over the bytes of the other.
+
+A call is looked at through the parameters that the two are given for: the same question about them, in the callee.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
+from tirlite.analysis.call_demands import may_be_empty
+from tirlite.analysis.dependence import exclude_each_other, out_of_order, plainly_ordered, shared_loops
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.in_place.proof import (
+    AddressTaken,
+    ExternCode,
+    InCallee,
+    InPlaceProof,
+    Interval,
+    InThreads,
+    IsRemarked,
+    IsVolatile,
+    MayBeEmpty,
+    Obstacle,
+    OtherPlaces,
+    RepeatedCall,
+    TooMany,
+    WrittenBefore,
+    WrittenTooEarly,
+)
+from tirlite.ir import (
+    AttrKey,
+    AttrStmt,
+    Buffer,
+    Function,
+    KernelCall,
+    Load,
+    Steps,
+    Stmt,
+    Store,
+    run,
+    statements_of,
+)
+
+# How many pairs of accesses are compared for two buffers at most, and for all those of a callee.
+_MOST_COMPARED = 1024
+_COMPARED_IN_CALLEE = 10_000
+
+# The touches of the destination and those of the source.
+_Uses: TypeAlias = tuple[Sequence[Touch], Sequence[Touch]]
+
+
+class Callees:
+    """Proofs about the parameters of functions that are called, each made once."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._provers: dict[Function, Prover] = {}
+        self._known: dict[tuple[Function, Buffer, Buffer], Obstacle | None] = {}
+
+    def obstacle(self, func: Function, destination: Buffer, source: Buffer) -> Steps[Obstacle | None]:
+        """What stands against two parameters of `func` in one place."""
+        key = (func, destination, source)
+        if key not in self._known:
+            facts = self._facts.of(func)
+            if func not in self._provers:
+                self._provers[func] = Prover(facts, self, _COMPARED_IN_CALLEE)
+            prover = self._provers[func]
+            pair = facts.params[destination], facts.params[source]
+            self._known[key] = yield prover.obstacle(*pair, (pair[0].touches, pair[1].touches))
+        return self._known[key]
+
+
+class Prover:
+    """Looks for what stands against a pair. `budget` bounds how many accesses are compared in all."""
+
+    def __init__(self, facts: Facts, callees: Callees, budget: int) -> None:
+        self.budget = budget
+        self.callees = callees
+        self.addresses = facts.addresses
+        definitions = facts.definitions
+        self.has_views = bool(definitions.views)
+        self.has_calls = next(statements_of(facts.func.body, KernelCall), None) is not None
+        self.remarked = {definitions.root(buffer) for buffer in definitions.remarked}
+
+    def proof(
+        self, destination: Allocation, source: Allocation, span: tuple[Stmt, Stmt], during: Interval
+    ) -> InPlaceProof:
+        """The proof, or what stands against it, for two that live together over the positions `during`.
+
+        `span` are the first and the last of the statements there.
+        """
+        uses = touches_during(destination, during), touches_during(source, during)
+        if self.has_calls:
+            obstacle = run(self.obstacle(destination, source, uses))
+        else:
+            obstacle = self._unfit(destination, source, uses) or self._among(destination, source, uses)
+        return InPlaceProof(destination.buffer, source.buffer, *span, during, obstacle, uses)
+
+    def obstacle(self, destination: Allocation, source: Allocation, uses: _Uses) -> Steps[Obstacle | None]:
+        """What forbids the two in one place while these touches happen; None where they are proved to be safe."""
+        found = self._unfit(destination, source, uses)
+        if found is None:
+            found = yield self._in_calls(destination.home, uses)
+        return found or self._among(destination, source, uses)
+
+    def _among(self, destination: Allocation, source: Allocation, uses: _Uses) -> Obstacle | None:
+        """What loads and stores stand against it."""
+        home, roots = destination.home, (source.buffer, destination.buffer)
+        writes, accesses = [t for t in uses[0] if t.kind is AccessKind.WRITE], list(uses[1])
+        if self.has_calls:
+            writes, accesses = ([t for t in each if not _is_call(t)] for each in (writes, accesses))
+        if _are_plainly_ordered(accesses, writes, home, roots):
+            return None
+        writes, accesses = self._distinct(writes, latest=False), self._distinct(accesses, latest=True)
+        count = len(writes) * len(accesses)
+        if count > min(_MOST_COMPARED, self.budget):
+            return TooMany(count)
+        self.budget -= count
+        for access in accesses:
+            for write in writes:
+                found = out_of_order(self.addresses, access, write, home)
+                if found is not None:
+                    return WrittenTooEarly(write, access, found.carrier)
+        return None
+
+    def _in_calls(self, home: Region, uses: _Uses) -> Steps[Obstacle | None]:
+        """The same for pairs of which one or both are calls."""
+        writes = [touch for touch in uses[0] if touch.kind is AccessKind.WRITE]
+        pairs = [(a, w) for a in uses[1] for w in writes if _is_call(a) or _is_call(w)]
+        if len(pairs) > _MOST_COMPARED:
+            return TooMany(len(pairs))
+        for access, write in pairs:
+            found: Obstacle | None = yield self._in_call(access, write, home)
+            if found is not None:
+                return found
+        return None
+
+    def _in_call(self, access: Touch, write: Touch, home: Region) -> Steps[Obstacle | None]:
+        call = write.node if isinstance(write.node, KernelCall) else access.node
+        assert isinstance(call, KernelCall)
+        loops = shared_loops(access.region, write.region, home)
+        if loops:
+            return RepeatedCall(call.callee.name, loops[-1])
+        if write.node is access.node and write.position == access.position:
+            assert write.param is not None
+            assert access.param is not None
+            mine, other = (self.addresses.window(_buffer(touch)) for touch in (write, access))
+            if mine.moves or other.moves or mine.start != other.start:
+                return OtherPlaces(call.callee.name, _buffer(write), _buffer(access))
+            if may_be_empty(call, self.addresses.space.extents):
+                return MayBeEmpty(call.callee.name)
+            inside: Obstacle | None = yield self.callees.obstacle(call.callee, write.param, access.param)
+            return None if inside is None else InCallee(call.callee.name, inside)
+        if access.position < write.position or exclude_each_other(access.region, write.region, home):
+            return None
+        return WrittenBefore(call.callee.name, _buffer(write), _buffer(access))
+
+    def _unfit(self, destination: Allocation, source: Allocation, uses: _Uses) -> Obstacle | None:
+        """What speaks against one of the two, whatever the other one."""
+        attach = destination.home.attach
+        if attach is not None and attach.is_thread:
+            return InThreads()
+        return self._unfit_alone(destination, uses[0]) or self._unfit_alone(source, uses[1])
+
+    def _unfit_alone(self, allocation: Allocation, touches: Sequence[Touch]) -> Obstacle | None:
+        buffer = allocation.buffer
+        for touch in allocation.touches:
+            if touch.kind is AccessKind.OPAQUE:
+                return AddressTaken(buffer)
+        if buffer.volatile or (self.has_views and any(_buffer(touch).volatile for touch in touches)):
+            return IsVolatile(buffer)
+        if buffer in self.remarked:
+            return IsRemarked(buffer)
+        home = allocation.home
+        for touch in touches:
+            region: Region | None = touch.region
+            while region is not None and region is not home:
+                if isinstance(region.composite, AttrStmt) and region.composite.key is AttrKey.EXTERN_SCOPE:
+                    return ExternCode(buffer)
+                if region.is_thread and region.has_threads:
+                    return InThreads()
+                region = region.parent
+        return None
+
+    def _distinct(self, touches: Sequence[Touch], *, latest: bool) -> list[Touch]:
+        """One of all touches of the same elements in the same body: the latest, or the earliest.
+
+        It is the one for which the order is hardest to prove.
+        """
+        found: dict[object, Touch] = {}
+        for touch in touches if latest else reversed(touches):
+            assert isinstance(touch.node, Load | Store)
+            found[touch.region, self.addresses.of(touch.node).key] = touch
+        return list(found.values())
+
+
+def touches_during(allocation: Allocation, during: Interval) -> tuple[Touch, ...]:
+    """The touches of an allocation at some positions."""
+    low, high = during
+    return tuple([touch for touch in allocation.touches if low <= touch.position < high])
+
+
+def _are_plainly_ordered(
+    accesses: Sequence[Touch], writes: Sequence[Touch], home: Region, roots: tuple[Buffer, Buffer]
+) -> bool:
+    for access in accesses:
+        for write in writes:
+            if not plainly_ordered(access, write, home, roots):
+                return False
+    return True
+
+
+def _is_call(touch: Touch) -> bool:
+    return isinstance(touch.node, KernelCall)
+
+
+def _buffer(touch: Touch) -> Buffer:
+    """The buffer that is accessed, or given to a callee."""
+    node = touch.node
+    if isinstance(node, (Load, Store)):
+        return node.buffer
+    assert isinstance(node, KernelCall)
+    return next(given for param, given in node.buffers() if param is touch.param)

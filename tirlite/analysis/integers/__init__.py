@@ -1,0 +1,1 @@
+"""What the integers of a function can be: as sizes over unknowns, and where two of them can be equal."""

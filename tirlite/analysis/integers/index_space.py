@@ -1,0 +1,368 @@
+"""Turns integer expressions of a function into sizes over loop counters and other unknowns in bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tirlite.analysis.integers.definitions import Definition, Definitions, Loop
+from tirlite.analysis.integers.exactness import is_exact_index, is_exact_size, stays_exact
+from tirlite.analysis.integers.extents import Extents
+from tirlite.ir import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Binary,
+    BitAnd,
+    Broadcast,
+    Call,
+    Cast,
+    Compare,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    For,
+    IntImm,
+    Max,
+    Min,
+    Mul,
+    Neg,
+    Not,
+    Op,
+    Or,
+    PrimFunc,
+    Ramp,
+    ShiftLeft,
+    ShiftRight,
+    Steps,
+    Sub,
+    TruncDiv,
+    TruncMod,
+    Var,
+    i64,
+    run,
+)
+from tirlite.sizes import Size, maximum, minimum
+from tirlite.sizes.poly import Composite, bare, terms_of, varies
+from tirlite.sizes.terms import level_above, written
+from tirlite.sizes.unknown import (
+    Linear,
+    Unknown,
+    ends,
+    forms_of,
+    is_nonnegative,
+    is_positive,
+    linear,
+    quotient,
+    remainder,
+    unknowns_in,
+)
+
+# A sum of more terms than this is taken as one unknown: no index that a proof can use is as long.
+_MOST_TERMS = 32
+# The same of the factors of a term, and of what is named in a size with all that its functions are of.
+_MOST_FACTORS, _MOST_NAMES = 12, 500
+# So many quotients, remainders and extrema are looked through, one inside of another.
+_MOST_LEVELS = 8
+# Shifts and masks of so many bits at most.
+_BITS = 62
+# So many operands of one extremum are told apart.
+_MOST_OPERANDS = 8
+# The comparison that holds where another one does not.
+FLIPPED: dict[type[Compare], type[Compare]] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
+
+
+class IndexSpace:
+    """What each integer expression of a function in normal form can be, as a size.
+
+    A loop has a counter, an unknown from 0 to its last: `for v in range(s, e, k)` makes v equal to s + k * counter.
+    What is not a sum, product, quotient, remainder or extremum becomes an unknown of its own, with what is known of it.
+    The value is equal to the size modulo 2**64, and equal to it where `is_exact` says so.
+    """
+
+    def __init__(self, func: PrimFunc, extents: Extents | None = None, definitions: Definitions | None = None) -> None:
+        self.extents = extents or Extents(func)
+        self.definitions = definitions or Definitions(func)
+        self._values: dict[Var, Size] = {}
+        self._counters: dict[For, Unknown] = {}
+        self._forms: dict[Size, list[Linear]] = {}
+
+    def size(self, expr: Expr, lane: Unknown | None = None) -> Size:
+        """The value of an integer expression. Of a vector it is the value in lane `lane`."""
+        if isinstance(expr, Var) and expr in self._values:
+            return self._values[expr]
+        return run(self._size(expr, lane, None))
+
+    def forms(self, size: Size) -> list[Linear]:
+        """Sums over unknowns that are all equal to `size` (see `forms_of`); none where two unknowns multiply."""
+        if size not in self._forms:
+            self._forms[size] = [form for each in forms_of(size) if (form := linear(each)) is not None]
+        return self._forms[size]
+
+    def counter(self, loop: For) -> Unknown:
+        """How many iterations of `loop` lie behind."""
+        if loop not in self._counters:
+            self.size(loop.var)
+        return self._counters[loop]
+
+    def unknown(
+        self,
+        name: str,
+        low: Size | None = None,
+        high: Size | None = None,
+        owner: Loop | None = None,
+        *,
+        steady: bool = True,
+        divisor: int = 1,
+    ) -> Unknown:
+        """A new unknown of this function."""
+        return Unknown(self.extents.origin, name, low, high, owner, steady=steady, divisor=divisor)
+
+    def lane(self, lanes: int) -> Unknown | None:
+        """Any one of the lanes of a vector; None for a scalar."""
+        return self.unknown("a lane", 0, lanes - 1, steady=False) if lanes > 1 else None
+
+    def operands(self, expr: Expr, kind: type[Min | Max]) -> Iterator[Expr]:
+        """What an expression, or what is named by it, is the minimum or the maximum of."""
+        stack = [expr]
+        for _ in range(_MOST_OPERANDS):
+            if not stack:
+                return
+            top = stack.pop()
+            named = self.definitions.of(top) if isinstance(top, Var) else None
+            value = top if named is None or named.value is None else named.value
+            if isinstance(value, kind):
+                stack += (value.b, value.a)
+            else:
+                yield top
+        yield from stack
+
+    def told(self, condition: Expr, *, holds: bool = True) -> Iterator[Size]:
+        """Sizes that are 0 or more where a condition holds, or does not, and what it compares stays as it is."""
+        todo = [(condition, holds)]
+        while todo:
+            each, is_so = todo.pop()
+            if isinstance(each, Not):
+                todo.append((each.a, not is_so))
+            elif isinstance(each, And if is_so else Or):
+                todo += [(each.b, is_so), (each.a, is_so)]
+            elif isinstance(each, Compare) and each.a.dtype.is_integer and each.a.dtype.lanes == 1:
+                yield from self._compared(type(each) if is_so else FLIPPED[type(each)], each.a, each.b)
+
+    def _compared(self, kind: type[Compare], first: Expr, second: Expr) -> list[Size]:
+        a, b = self.size(first), self.size(second)
+        if not (self.is_exact(a) and self.is_exact(b)):
+            return []
+        if any(not unknown.steady for size in (a, b) for unknown in unknowns_in(size)):
+            return []
+        if kind is EQ:
+            return [b - a, a - b]
+        if kind is NE:
+            return [gap - 1 for gap in (a - b, b - a) if (low := ends(gap)[0]) is not None and is_nonnegative(low)]
+        return [(b - a if kind in (LT, LE) else a - b) - int(kind in (LT, GT))]
+
+    def is_exact(self, value: Size) -> bool:
+        """Whether the i64 arithmetic that gave the value cannot have wrapped around."""
+        if not varies(value):
+            return is_exact_size(value, self.extents.arrays)
+        atom = bare(value)
+        # What divides 64-bit integers, takes remainders or picks one gives such an integer.
+        if atom is not None and (not isinstance(atom, Composite) or all(map(self.is_exact, atom.operands))):
+            return True
+        return stays_exact(*ends(value))
+
+    def is_exact_at(self, index: Expr, value: Size, extent: Size | None) -> bool:
+        """Whether an index is this value wherever it is in bounds of an axis, of this extent if that is known."""
+        if isinstance(index, Var):
+            return True
+        if not varies(value):
+            return is_exact_index(value, self.extents.arrays)
+        return stays_exact(*ends(value), extent)
+
+    def _size(self, expr: Expr, lane: Unknown | None, owner: Definition | None) -> Steps[Size]:
+        """`owner` is the let, if any, whose value the expression belongs to, so that it is evaluated once there."""
+        if isinstance(expr, IntImm):
+            return expr.value
+        if isinstance(expr, Var):
+            known: Size = yield self._variable(expr) if expr.dtype.lanes == 1 else self._vector(expr, lane)
+            return known
+        if isinstance(expr, Cast):
+            cast: Size = yield self._cast(expr, lane, owner)
+            return cast
+        if isinstance(expr, Call) and expr.op is Op.CHECKED:
+            index: Size = yield self._size(expr.args[0], lane, owner)
+            return index
+        if expr.dtype.scalar != i64:
+            return self.opaque(expr, owner)
+        if isinstance(expr, Neg):
+            a: Size = yield self._size(expr.a, lane, owner)
+            return -a
+        if isinstance(expr, Binary):
+            a = yield self._size(expr.a, lane, owner)
+            b: Size = yield self._size(expr.b, lane, owner)
+            found = self._modular(expr, a, b)
+            return self._picked(expr, a, b, owner) if found is None else found
+        if isinstance(expr, Broadcast):
+            scalar: Size = yield self._size(expr.value, lane, owner)
+            return scalar
+        if isinstance(expr, Ramp) and lane is not None:
+            base: Size = yield self._size(expr.base, lane, owner)
+            stride: Size = yield self._size(expr.stride, lane, owner)
+            if not varies(stride):
+                return base + stride * lane
+        return self.opaque(expr, owner)
+
+    def opaque(self, expr: Expr, owner: Definition | None) -> Size:
+        """A value of which no more is known: evaluated at each mention, or once where it is part of a definition."""
+        loop: Loop | None = None if owner is None else owner.owner
+        return self.unknown("a value", *_type_ends(expr), loop, steady=owner is not None and owner.is_statement) + 0
+
+    def _modular(self, expr: Binary, a: Size, b: Size) -> Size | None:
+        """What is right modulo 2**64, whether or not operands have wrapped around; None where that is not enough."""
+        match expr:
+            case Add() | Sub() | Mul():
+                if isinstance(expr, Mul):
+                    fits = _length(a) * _length(b) <= _MOST_TERMS and _degree(a) + _degree(b) <= _MOST_FACTORS
+                    return a * b if fits else None
+                if _length(a) + _length(b) <= _MOST_TERMS or not (varies(a) or varies(b)):
+                    return a + b if isinstance(expr, Add) else a - b
+            case ShiftLeft() if isinstance(b, int) and 0 <= b < _BITS:
+                return a * (1 << b)
+            case FloorMod() if isinstance(b, int) and 0 < b < 1 << _BITS and b & (b - 1) == 0:
+                return remainder(a, b)
+            case BitAnd() if isinstance(b, int) and 0 <= b < (1 << _BITS) - 1 and b & (b + 1) == 0:
+                return remainder(a, b + 1)
+        return None
+
+    def _picked(self, expr: Binary, a: Size, b: Size, owner: Definition | None) -> Size:
+        """The value of an operation that wants its operands as they are: what may have wrapped around is an unknown."""
+        if not isinstance(expr, FloorDiv | FloorMod | Min | Max | TruncDiv | TruncMod | ShiftRight):
+            return self.opaque(expr, owner)
+        a, b = self._exactly(expr.a, a, owner), self._exactly(expr.b, b, owner)
+        if isinstance(expr, Min | Max):
+            return self.extremum(type(expr), a, b)
+        if isinstance(expr, ShiftRight):
+            return a // (1 << b) if isinstance(b, int) and 0 <= b < _BITS else self.opaque(expr, owner)
+        if not is_positive(b) or (isinstance(expr, TruncDiv | TruncMod) and not is_nonnegative(a)):
+            return self.opaque(expr, owner)
+        return (quotient if isinstance(expr, FloorDiv | TruncDiv) else remainder)(a, b)
+
+    def extremum(self, kind: type[Min | Max], a: Size, b: Size) -> Size:
+        """The lesser or the greater of two values."""
+        return minimum(a, b) if kind is Min else maximum(a, b)
+
+    def _exactly(self, expr: Expr, value: Size, owner: Definition | None) -> Size:
+        is_plain = (
+            level_above([terms_of(value)]) <= _MOST_LEVELS
+            and _operands(value) < _MOST_OPERANDS
+            and (not varies(value) or written([terms_of(value)]) < _MOST_NAMES)
+        )
+        return value if is_plain and self.is_exact(value) else self.opaque(expr, owner)
+
+    def _cast(self, expr: Cast, lane: Unknown | None, owner: Definition | None) -> Steps[Size]:
+        source = expr.value.dtype.scalar
+        if expr.dtype.scalar != i64 or not source.is_integer or source.bits >= 64:
+            return self.opaque(expr, owner)
+        inner = expr.value
+        if isinstance(inner, Cast) and inner.value.dtype.scalar == i64:
+            value: Size = yield self._size(inner.value, lane, owner)
+            low, high = ends(value)
+            fits = isinstance(low, int) and isinstance(high, int) and source.min <= low and high <= source.max
+            if fits and self.is_exact(value):
+                return value
+        if isinstance(inner, Var | IntImm):
+            value = yield self._size(inner, lane, owner)
+            return value
+        return self.opaque(inner, owner)
+
+    def _variable(self, var: Var) -> Steps[Size]:
+        if var not in self._values:
+            self._values[var] = yield self._new_variable(var)
+        return self._values[var]
+
+    def _vector(self, var: Var, lane: Unknown | None) -> Steps[Size]:
+        definition = self.definitions.of(var)
+        if lane is not None and definition is not None and definition.value is not None:
+            value: Size = yield self._size(definition.value, lane, definition)
+            if self.is_exact(value):
+                return value
+        return self.opaque(var, None)
+
+    def _new_variable(self, var: Var) -> Steps[Size]:
+        if var in self.extents.given:
+            return self.extents.sizes[var]
+        definition = self.definitions.of(var)
+        if definition is None:
+            return self.unknown(var.name, *_type_ends(var)) + 0
+        if definition.loop is not None:
+            counted: Size = yield self._loop_variable(definition.loop, definition)
+            return counted
+        if var.dtype == i64 and definition.value is not None:
+            value: Size = yield self._size(definition.value, None, definition)
+            if self.is_exact(value):
+                return value
+        return self.opaque(var, definition)
+
+    def _loop_variable(self, loop: For, definition: Definition) -> Steps[Size]:
+        start: Size = yield self._size(loop.start, None, definition)
+        if not self.is_exact(start):
+            start = self.opaque(loop.start, definition)
+        last = yield self._last(loop, definition)
+        self._counters[loop] = Unknown(self.extents.origin, loop.var.name, 0, last, loop, counts=True)
+        return start + loop.step * self._counters[loop]
+
+    def _last(self, loop: For, definition: Definition) -> Steps[Size | None]:
+        """The greatest value of the counter; below 0 where the loop never runs."""
+        upward = loop.step > 0
+        near, far = (loop.start, loop.stop) if upward else (loop.stop, loop.start)
+        lows: list[Size] = yield self._alternatives(near, Max, definition)
+        highs: list[Size] = yield self._alternatives(far, Min, definition)
+        found = []
+        for low in lows:
+            for high in highs:
+                most = ends(high - low)[1]
+                if most is not None:
+                    found.append((most - 1) // abs(loop.step))
+        return minimum(*found) if found else None
+
+    def _alternatives(self, expr: Expr, kind: type[Min] | type[Max], definition: Definition) -> Steps[list[Size]]:
+        """Sizes that bound the value of `expr` from the side that `kind` picks it from."""
+        found: list[Size] = []
+        for operand in [expr] if expr in self.extents.sizes else self.operands(expr, kind):
+            size: Size = yield self._size(operand, None, definition)
+            if self.is_exact(size):
+                found.append(size)
+        return found
+
+
+def index_range(expr: Expr, space: IndexSpace, extent: Size | None = None) -> tuple[Size, Size] | None:
+    """The least and the greatest value that an i64 expression can have, both included; None where they are not known.
+
+    They hold wherever the expression is evaluated, whatever is tested around it; a loop that never runs may make them
+    cross. Where it is an index, the extent of its axis helps to rule out that it wraps around.
+    """
+    low, high = ends(space.size(expr))
+    return None if low is None or high is None or not stays_exact(low, high, extent) else (low, high)
+
+
+def _degree(size: Size) -> int:
+    return max(map(len, terms_of(size)), default=0)
+
+
+def _operands(size: Size) -> int:
+    """How many operands its functions have at most."""
+    return max((len(atom.operands) for product in terms_of(size) for atom in product), default=0)
+
+
+def _length(size: Size) -> int:
+    return 1 if isinstance(size, int) else len(size.terms)
+
+
+def _type_ends(expr: Expr) -> tuple[int | None, int | None]:
+    """The range of a narrow integer type; 64-bit values are bounded by nothing that helps."""
+    narrow = expr.dtype.is_integer and expr.dtype.bits < 64
+    return (expr.dtype.min, expr.dtype.max) if narrow else (None, None)

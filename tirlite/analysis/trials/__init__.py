@@ -1,0 +1,1 @@
+"""What some numbers show: a function tried at a few sizes and iterations, as where parallel loops conflict."""
