@@ -35,7 +35,7 @@ from tirlite.ir import (
     statements,
     walk,
 )
-from tirlite.record import record
+from tirlite.record import cached_property, record
 from tirlite.sizes import Dim
 
 _UNORDERED = (ForKind.PARALLEL, ForKind.THREAD, ForKind.VECTORIZED)
@@ -85,15 +85,22 @@ class Trials:
             return None
         self.left -= 1
         with np.errstate(all="ignore"):
-            for least in _SIZES:
-                start = one_point(_values_for(self._numbers, least))
-                start.values.update((Cell(each), constant(_ELEMENT, each.dtype.numpy.type)) for each in self._read)
+            for start in self._starts:
                 written = [made for each in writes if (made := self._instances(each, home, start)) is not None]
                 for use in uses:
                     used = self._instances(use, home, start) if written else None
                     if used is not None and any(_comes_before(each, used) for each in written):
                         return use.stmt
         return None
+
+    @cached_property
+    def _starts(self) -> tuple[Points, ...]:
+        """Where the function begins, at each of the sizes that are tried. There may be very many arrays."""
+        cells: dict[Var | Buffer | Cell, Array] = {
+            Cell(each): constant(_ELEMENT, each.dtype.numpy.type) for each in self._read
+        }
+        starts = [one_point(_values_for(self._numbers, least)) for least in _SIZES]
+        return tuple(Points(each.count, {**each.values, **cells}, each.context, each.iteration) for each in starts)
 
     def _instances(self, happening: Happening, home: Region, start: Points) -> _Instances | None:
         node = happening.node
