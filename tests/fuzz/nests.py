@@ -75,7 +75,7 @@ class Nests:
             if granted:
                 self.add(loops, f"with tl.allow({granted}):")
                 loops = Loops(2)
-            self.random.choice((self.nest, self.nest, self.product, self.whole))(loops)
+            self.random.choice((self.nest, self.nest, self.product, self.whole, self.vectors))(loops)
         dims = [f'{name} = tl.dim("{name}"{facts and ", "}{facts})' for name, facts in self.dims.items()]
         sizes = [f"d{name}: tl.u8[{name}]" for name in self.dims]
         params = ", ".join([*sizes, *(each.annotation for each in (*self.inputs, *self.outputs)), "s: tl.i64"])
@@ -206,6 +206,25 @@ class Nests:
         told = f"tl.i64({self.leaf(inner)}) % {SPARE}"
         self.update(inner, f"{name}[{told if len(shape) == 1 else f'{var} % 2, {told}'}]", self.operation())
         self.add(loops, f"{target.name}[{last}] = {name}[{', '.join(str(extent - 1) for extent in shape)}]")
+
+    def vectors(self, loops: Loops) -> None:
+        """Loops over the axes of an output but the last, around a vector of the first elements along that."""
+        target = next((each for each in self.outputs if each.padded), None)
+        if target is None:
+            self.nest(loops)
+            return
+        index: list[str] = []
+        for dim in target.axes[:-1]:
+            loops, var = self.loop(loops, dim, "range")
+            index.append(var)
+        lane = self.name("u")
+        self.add(loops, f"for {lane} in tl.vectorized({SPARE}):")
+        loops = loops.inside(lane, "")
+        value = self.value(loops, 2)
+        if self.random.random() < 0.3:
+            self.add(loops, f"{(var := self.name('v'))} = {value}")
+            value = var
+        self.add(loops, f"{target.name}[{', '.join([*index, lane])}] {self.random.choice(('=', '+='))} {value}")
 
     def place(self, loops: Loops, element: str) -> None:
         """Where the first or the last of some values stands."""

@@ -26,6 +26,7 @@ from tirlite.ir import (
     Min,
     Mul,
     Node,
+    Ramp,
     Rule,
     Select,
     SeqStmt,
@@ -43,8 +44,8 @@ from tirlite.ir import (
 )
 from tirlite.ir.arg_extremum import is_same
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import iterations
-from tirlite.rewrite.partials import kept
+from tirlite.rewrite.lanes import Lanes, iterations
+from tirlite.rewrite.partials import kept, vector_lanes
 
 # So many blocks at most. The copies of an array, one for each block, take so many bytes at most.
 _MOST_BLOCKS = 64
@@ -270,10 +271,18 @@ class Copies:
         yield self._for_each(taken)
 
     def _for_each(self, stmt: Callable[[tuple[Var, ...]], Stmt]) -> Stmt:
-        """A statement for each element."""
+        """A statement for each element, by vectors where rows are whole numbers of them."""
         place = tuple(Var("place") for _ in self.buffer.shape)
+        *others, last = self.buffer.shape
+        at, lanes = place[-1], vector_lanes(self.buffer.dtype.bytes)
         made = stmt(place)
-        for var, extent in zip(reversed(place), reversed(self.buffer.shape), strict=True):
+        if isinstance(last, IntImm) and last.value % lanes == 0:
+            at = Var("place")
+            made = Lanes(lanes, {place[-1]: Ramp(at, const(1, i64), lanes)}).statement(made)
+            made = For(at, const(0, i64), last, SeqStmt((made,)), step=lanes)
+        else:
+            made = For(at, const(0, i64), last, SeqStmt((made,)))
+        for var, extent in zip(place[-2::-1], reversed(others), strict=True):
             made = For(var, const(0, i64), extent, SeqStmt((made,)))
         return made
 

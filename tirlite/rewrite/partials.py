@@ -114,6 +114,11 @@ def kept(operation: type[Max] | type[Min], new: Sequence[Expr], old: Sequence[Lo
         yield Store(its.buffer, its.indices, Select(takes, mine, its))
 
 
+def vector_lanes(element: int) -> int:
+    """How many elements of so many bytes go together."""
+    return min(_MOST_LANES, _PARTIAL_BYTES // element)
+
+
 def ramp(start: int, lanes: int) -> Ramp:
     return Ramp(const(start, i64), const(1, i64), lanes)
 
@@ -170,7 +175,7 @@ class _Loops:
     def __init__(self, loop: For, updates: tuple[AnyUpdate, ...]) -> None:
         self.loop = loop
         width = max(stmt.buffer.dtype.bytes for stmt in loop.body.stmts if isinstance(stmt, Store))
-        self.most = min(_MOST_LANES, _PARTIAL_BYTES // width)
+        self.most = vector_lanes(width)
         self.few = self.most // _PER_VECTOR
         self.partials = [partials_of(update, self.most) for update in updates]
         # The first of the stores that make an update is where it is made.
