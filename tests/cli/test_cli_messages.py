@@ -57,6 +57,8 @@ COMMANDS = {
     "no-lifetimes-file": "plan lifetime.csv",
     "no-instances": "bench plans --instances nowhere",
     "no-kernel-named": "show one.py:smoth",
+    "no-tables": "plan empty",
+    "one-plan-only": "plan . --html plan.html",
     "unknown-code": "explain unknwn-name",
     "unknown-format": "demo dot.pgm --out corners",
     "unknown-pass": "show one.py:smooth --after normalise",
@@ -71,6 +73,7 @@ def test_the_message_reads_as_recorded(
 ) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
+    (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "PIL", None)
     run = tirlite.cli.main.main if code == "in-checkout" else main

@@ -101,7 +101,7 @@ def test_each_table_of_a_folder_has_a_line(tmp_path: Path, capsys: pytest.Captur
 
 def test_a_kernel_is_shown_as_json_and_as_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, page = tmp_path / "twice.py", tmp_path / "twice.html"
-    file.write_text(KERNEL, "utf-8")
+    file.write_text(KERNEL + '\n\nprint("the file has run")\n', "utf-8")
     assert main(["show", f"{file}:twice", "--json", "--html", str(page)]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["name"] == "twice"

@@ -6,6 +6,7 @@ import runpy
 import sys
 import traceback
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 
 from tirlite import driver
@@ -117,11 +118,12 @@ def _other_files(path: Path) -> str:
 
 
 def _run(path: Path) -> Mapping[str, object]:
-    """The names that the file defines. Its own folder is where it imports from first."""
+    """The names that the file defines. Its own folder is where it imports from first; it prints to standard error."""
     folder = str(path.resolve().parent)
     sys.path.insert(0, folder)
     try:
-        return runpy.run_path(str(path), run_name=path.stem)
+        with redirect_stdout(sys.stderr):
+            return runpy.run_path(str(path), run_name=path.stem)
     except TirliteError:
         raise
     except (Exception, SystemExit) as error:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tirlite.driver.log import log_compiled
 from tirlite.gate import GATE
 from tirlite.plan.collection import collection_paused
 from tirlite.record import cached_property
@@ -114,6 +115,7 @@ class Version:
             with GATE.inside(self), collection_paused():
                 if self._executable is None:
                     self._executable = self._compile()
+                    log_compiled(self.func.name, self.form.value, self.stages, self.note)
         return self._executable
 
     @property
