@@ -41,14 +41,11 @@ def test_no_two_blocks_share_a_byte_at_one_time() -> None:
 def test_what_waits_for_room_is_placed_as_well() -> None:
     blocks = dominated(300, 6, filling=40)
     sections = sections_of(blocks)
-    hung = Hung.of(
-        blocks, sections, [number for number, block in enumerate(blocks) if block.size >= 1_000], PythonEngine()
-    )
-    assert hung is not None
-    shortened = hung.shortened(max(hung.heights) - 10)
+    hung = Hung.of(blocks, sections, [number for number, block in enumerate(blocks) if block.size >= 1_000])
+    shortened = hung.shortened(max(hung.heights) - 20)
     assert shortened.waiting
     assert sorted([*shortened.large, *shortened.numbers, *shortened.waiting]) == list(range(300))
-    assert max(shortened.heights) <= max(hung.heights) - 10
+    assert max(shortened.heights) <= max(hung.heights) - 20
     stacked = list(accumulate((blocks[number].size for number in hung.large), initial=0))
     offsets = shortened.offsets(stacked[:-1], stacked[-1] + max(shortened.depth))
     assert overlapping(blocks, offsets) == []

@@ -1,10 +1,9 @@
 """Packs very many blocks under what hangs: the search places the few largest below all others.
 
 In large problems a few blocks make up most of what is live, and how these lie decides; the many small ones fill any
-shape, so they are filled in upside down, and hang from the top. The search of `plan.search` lays the large ones below
+shape, so they are swept, or filled in, and hang from the top. The search of `plan.search` lays the large ones below
 that: it knows what is still to be placed where, and goes back where that does not fit. A search that has not found its
-way soon seldom does, so each is brief, and the next one prefers what was left over by those before it. What hangs
-lowest where too much does may wait, and goes to where room is left when all else has its place.
+way soon seldom does, so each is brief, and the next one prefers what was left over by those before it.
 """
 
 from __future__ import annotations
@@ -13,10 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from tirlite.plan.pack.blocks import Block, Piece, Sections
+from tirlite.plan.pack.blocks import Block, Piece, Sections, top_of
 from tirlite.plan.pack.many.brief import Brief
 from tirlite.plan.pack.many.fill import filled
 from tirlite.plan.pack.many.terrain import Times
+from tirlite.plan.pack.sweep import sweep
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.instance import Instance, overlaps, whole
 from tirlite.plan.search.sections import Item
@@ -42,14 +42,16 @@ class Hung:
     waiting: Sequence[int] = ()
 
     @classmethod
-    def of(cls, blocks: Sequence[Block], sections: Sections, large: Iterable[int], engine: Engine) -> Hung | None:
-        """All blocks but the large ones, none of which has a fixed offset; None where filling them takes long."""
+    def of(
+        cls, blocks: Sequence[Block], sections: Sections, large: Iterable[int], engine: Engine | None = None
+    ) -> Hung:
+        """All blocks but the large ones, swept, or filled in if there is an engine. None has a fixed offset."""
         taken = dict.fromkeys(sorted(large))
         small = [number for number in range(len(blocks)) if number not in taken]
         whole = [_rounded(block) for block in blocks]
-        tops = _packed(whole, small, engine)
+        tops = None if engine is None else _packed(whole, small, engine)
         if tops is None:
-            return None
+            tops = sweep([whole[number] for number in small], 0)
         drops = [top + whole[number].size for top, number in zip(tops, small, strict=True)]
         depth = _depth(sections, small, drops)
         return cls(blocks, sections, list(taken), small, drops, depth, depth)
@@ -176,12 +178,12 @@ _OUTSTANDING = 0.75
 _HOLES = 0.006
 # Where large blocks and what hangs above them come no closer to the floor than by this part of it, nothing is tried.
 _CLOSE = 0.02
-# So close to the floor is close enough.
-_GOOD = 0.002
-# So close to the least is close enough, too.
+# So close to the floor is close enough, for the search, and to try no other way of hanging.
+_GOOD, _NEAR = 0.002, 0.01
+# So close to the least that hangs in one way is close enough, too.
 _DONE = 0.001
-# Nodes of one search by block; nodes times blocks of all, about a second of compiled code.
-_DEPTH, _WORK = 1.5, 160_000_000
+# Nodes of one search by block; nodes times blocks of all, some two seconds of compiled code.
+_DEPTH, _WORK = 1.5, 320_000_000
 # The first capacity is this part above the least that can be reached; after so many failures another is tried.
 _FIRST, _PATIENCE = 0.014, 6
 
@@ -198,16 +200,22 @@ def under(blocks: Sequence[Block], sections: Sections, engine: Engine) -> list[i
     large = ranked[: min(len(blocks) // _PART, _LARGE)]
     if not large:
         return None
-    hung = Hung.of(blocks, sections, large, engine)
-    if hung is None:
-        return None
-    hung = hung.shortened(int(sections.floor * (1 + _HOLES)))
-    beneath = _Beneath.of(hung)
-    if beneath is None or beneath.least > sections.floor * (1 + _CLOSE):
-        return None
-    goal = max(int(sections.floor * (1 + _GOOD)), int(beneath.least * (1 + _DONE)))
-    found = beneath.lowest(engine, goal, _WORK)
-    return None if found is None else hung.offsets(*found)
+    best: list[int] | None = None
+    fillers = (None, engine)
+    # What is filled in is lower where most is live, and what is swept is elsewhere; which helps more is seen only then.
+    for filler in fillers:
+        hung = Hung.of(blocks, sections, large, filler).shortened(int(sections.floor * (1 + _HOLES)))
+        beneath = _Beneath.of(hung)
+        if beneath is None or beneath.least > sections.floor * (1 + _CLOSE):
+            return best
+        goal = max(int(sections.floor * (1 + _GOOD)), int(beneath.least * (1 + _DONE)))
+        found = beneath.lowest(engine, goal, _WORK // len(fillers))
+        offsets = None if found is None else hung.offsets(*found)
+        if offsets is not None and (best is None or top_of(blocks, offsets) < top_of(blocks, best)):
+            best = offsets
+        if best is not None and top_of(blocks, best) <= sections.floor * (1 + _NEAR):
+            return best
+    return best
 
 
 @record
