@@ -19,10 +19,10 @@ class VectorizeLoops(FactsPass):
     iterations, with other statements than stores and lets, and with what has no vector form: an index along an axis
     that is not the last, a conditional expression, a call.
 
-    Serial loops go by vectors of up to 64 lanes where they compute elementary functions or have loops inside, if each
-    iteration is seen to have elements of parameters of its own, and lanes access neighbours in memory. What a loop
-    inside combines is combined in the order that is written, in each lane. The last vector of a loop may overlap the
-    one before where that writes the same again; else the last iterations follow one by one. Four iterations of a loop
+    Serial loops go by vectors of up to 64 lanes where they compute elementary functions or have loops inside, if
+    iterations are proved independent, write parameters alone, and lanes access neighbours in memory. What a loop inside
+    combines is combined in the order that is written, in each lane. The last vector of a loop may overlap the one
+    before where that writes the same again; else the last iterations follow one by one. Four iterations of a loop
     around go together where they share what loops inside load.
 
     For functions in normal form (see `Normalize`); the result is in it too.
