@@ -86,11 +86,11 @@ class Bounds:
     def _proved(self, index: Expr, extent: Expr) -> Proof:
         size = self.space.extents.size(extent)
         low, high = ends(self.space.size(index, self.space.lane(index.dtype.lanes)))
-        if size is None or low is None or high is None or not stays_exact(low, high, size):
+        if size is None or low is None or high is None:
             return Proof.UNKNOWN
         between = (low, high, size)
         if between not in self._between:
-            self._between[between] = _between(*between)
+            self._between[between] = _between(*between) if stays_exact(*between) else Proof.UNKNOWN
         return self._between[between]
 
     def _goals(self, access: Access) -> Iterator[Goal]:
