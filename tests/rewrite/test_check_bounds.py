@@ -1,7 +1,8 @@
 """CheckBounds, before and after: what is not proved to be in bounds is marked."""
 
-from textwrap import dedent
+from textwrap import dedent, indent
 
+import pytest
 from rewrite.before_after import BeforeAfter
 
 import tirlite as tl
@@ -42,6 +43,23 @@ def test_the_end_of_a_loop_counts_for_what_moves_with_it() -> None:
             for i in range(i0, min(i0 + 4, n)):
                 for j in range(i, m):
                     y[i, j] = x[i, j - i]
+        """
+    )
+
+
+def test_a_stretch_that_is_halved_counts() -> None:
+    PASS.expect_unchanged(
+        """
+        t = tl.alloc(tl.f32[32])
+        for i in range(32):
+            t[i] = i
+        for step in range(5):
+            half = 32 >> (step + 1)
+            for i in range(32):
+                if i < half:
+                    t[i] += t[i + half]
+        if n > 0:
+            y[0, 0] = t[0]
         """
     )
 
@@ -192,3 +210,59 @@ def test_what_a_test_in_a_loop_may_rule_out_is_checked_where_it_stands() -> None
     assert "x[tl.checked(at[i])]" in str(func)
     assert "y[tl.checked(i + 1)]" in str(func)
     assert "assert" not in str(func)
+
+
+def refused(body: str) -> str:
+    """The code of the error that a kernel with this body is refused with, or ""."""
+    source = "n, m = tl.dims('n m')\n\n@tl.kernel\ndef f(x: tl.f32[n, m], k: tl.i64, y: tl.f32[n, m]):\n"
+    try:
+        CheckBounds(at_entry=True)(Normalize()(tl.parse(source + indent(dedent(body), "    "))))
+    except tl.KernelError as error:
+        return error.code
+    return ""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y[n, 0] = 1",
+        "y[0, 0] = x[0, m + n]",
+        "for i in range(n + 1):\n    for j in range(m):\n        y[i, j] = 0",
+        "for i in range(n):\n    y[i - 1, 0] = 0",
+        "for i in range(0, 2 * n, 2):\n    y[n + i - 2, 0] = x[i // 2, 0]",
+    ],
+)
+def test_what_every_call_would_do_outside_is_refused(body: str) -> None:
+    # A loop by two over one row leaves a single iteration, which is inside.
+    assert refused(body) == ("" if "2 * n" in body else "always-out-of-bounds")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if k > 0:\n    y[n, 0] = 1",
+        "for i in range(k):\n    y[n, 0] = 1",
+        "for i in range(1, n):\n    y[i + 1, 0] = 1",
+        'assert k > 0, "positive"\ny[n, 0] = 1',
+        "y[0, 0] = x[n, 0] if k > 0 else 0",
+        "while k > 0:\n    y[0, 0] = 1\ny[n, 0] = 1",
+        "y[k, 0] = 1",
+        "with tl.unchecked():\n    y[n, 0] = 1",
+    ],
+)
+def test_what_a_call_may_leave_out_is_not_refused(body: str) -> None:
+    assert refused(body) == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("t = tl.alloc(tl.f32[n])\nfor i in range(n):\n    y[i, 0] = 2 * t[i]", "never-written"),
+        ("t = tl.alloc(tl.f32[n])\nfor i in range(n):\n    y[i, 0] = tl.select(k > 0, t[i], 1)", ""),
+        ("t = tl.alloc(tl.f32[n])\nif k > 0:\n    y[0, 0] = t[0]", ""),
+        ("t = tl.alloc(tl.f32[n])\nw = tl.view(t, tl.f32[n], byte_offset=0)\nw[0] = 1\ny[0, 0] = t[0]", ""),
+        ("t = tl.alloc(tl.f32[1])\nu = tl.alloc(tl.f32[1])\nu[0] = t[0]\ny[0, 0] = 1", ""),
+    ],
+)
+def test_a_store_of_what_nothing_writes_is_refused(body: str, code: str) -> None:
+    assert refused(body) == code

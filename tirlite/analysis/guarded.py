@@ -42,12 +42,14 @@ _COMPOSITES: frozenset[type[Stmt]] = frozenset((For, While, IfThenElse, AttrStmt
 class Around:
     """What stands around a place: the loops, the outermost first, and sizes that are 0 or more there.
 
-    `is_tested` says that a test inside of a loop may keep the place from being reached.
+    `is_tested` says that a test inside of a loop may keep the place from being reached, or one that is not understood;
+    `is_certain` that there is no test around.
     """
 
     loops: tuple[For, ...] = ()
     known: tuple[Size, ...] = ()
     is_tested: bool = False
+    is_certain: bool = True
     is_unchecked: bool = False
 
 
@@ -115,7 +117,7 @@ class _Walk:
         """Where a test decides that a place is reached. What else it may depend on than sizes is not known."""
         told = tuple(self.space.told(condition, holds=holds))
         is_tested = around.is_tested or bool(around.loops) or not told
-        return replace(around, known=(*around.known, *told), is_tested=is_tested)
+        return replace(around, known=(*around.known, *told), is_tested=is_tested, is_certain=False)
 
     def _expression(self, expr: Node, stmt: Stmt, around: Around) -> Iterator[Access]:
         """The loads in an expression: those behind a test are made only where it holds."""

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from tirlite.ir import Allocate, AttrKey, AttrStmt, Expr, FloatImm, For, IntImm, Load, Node, PrimFunc, Store, Var, View
+from tirlite.ir import (
+    Allocate,
+    AttrKey,
+    AttrStmt,
+    Buffer,
+    Expr,
+    FloatImm,
+    For,
+    IntImm,
+    Load,
+    Node,
+    PrimFunc,
+    Store,
+    Var,
+    View,
+)
 
 # What most programs are made of, and what no access stands below.
 _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var, Allocate))
@@ -11,9 +26,12 @@ _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var, Allocate))
 def is_plainly_inside(func: PrimFunc) -> bool:
     """Whether each index of a function in normal form is a constant below a constant, or counts up to its extent.
 
-    False where it takes more than a look, and where an author makes a view or leaves checks out.
+    False where it takes more than a look, where an author makes a view or leaves checks out, and where nothing is seen
+    to write an allocation that is read.
     """
     ends: dict[Var, tuple[Expr, ...]] = {}
+    loaded: set[Buffer] = set()
+    stored: set[Buffer | Var] = {*func.params}
     stack: list[Node] = [func.body]
     while stack:
         node = stack.pop()
@@ -22,8 +40,12 @@ def is_plainly_inside(func: PrimFunc) -> bool:
             for axis, index in enumerate(node.indices):
                 if not _is_inside(index, shape[axis], ends):
                     return False
-            if isinstance(node, Store) and type(node.value) not in _ATOMS:
-                stack.append(node.value)
+            if isinstance(node, Load):
+                loaded.add(node.buffer)
+            else:
+                stored.add(node.buffer)
+                if type(node.value) not in _ATOMS:
+                    stack.append(node.value)
             continue
         stack += [each for each in node.children() if type(each) not in _ATOMS]
         if isinstance(node, For):
@@ -31,7 +53,7 @@ def is_plainly_inside(func: PrimFunc) -> bool:
                 ends[node.var] = (node.stop,)
         elif (isinstance(node, View) and not node.fresh) or _says_unchecked(node):
             return False
-    return True
+    return loaded <= stored
 
 
 def _says_unchecked(node: Node) -> bool:

@@ -36,6 +36,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Calls each kernel of the gallery with and without checks in turn, and prints the ratio.",
     )
     _finish(debug, run_debug, "small arrays and few runs")
+    safety = benches.add_parser(
+        "safety",
+        help="the price of safety: how much slower each kernel of the gallery is than with unchecked=True",
+        description="Calls each kernel of the gallery as it is and unchecked in turn; counts accesses, and code.",
+    )
+    _finish(safety, run_safety, "small arrays and few runs, without bars on time")
     math = benches.add_parser(
         "math",
         help="the elementary functions: the worst error against mpmath, and the time of an element beside NumPy",
@@ -130,6 +136,13 @@ def run_compile(arguments: argparse.Namespace) -> int:
     from tirlite.bench.compile import compiler_figures
 
     return _told(compiler_figures(quick=arguments.quick), as_json=arguments.json)
+
+
+def run_safety(arguments: argparse.Namespace) -> int:
+    """Measures and prints."""
+    from tirlite.bench.safety import safety_figures
+
+    return _told(safety_figures(quick=arguments.quick), as_json=arguments.json)
 
 
 def run_debug(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,9 @@ from functools import reduce
 from typing import TypeVar
 
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.refuted import find_outside, find_unwritten
 from tirlite.analysis.safety import ORDINARY, Demand, Judged, Safety, Scan, Verdict, safety_of
+from tirlite.diag import Message
 from tirlite.ir import (
     GT,
     LE,
@@ -40,6 +42,7 @@ from tirlite.ir import (
     i64,
     rewrite,
     statements_of,
+    text,
 )
 from tirlite.ir.checked import ELSE_IN_ORDER, bare, checked, is_checked
 from tirlite.sizes import Size
@@ -48,9 +51,44 @@ from tirlite.sizes.poly import of_terms, terms_of
 N = TypeVar("N", bound=Node)
 
 
+class AlwaysOutside(Message):
+    """An access lies outside of its buffer in every call of the kernel.
+
+    Example: `y[i] = 0` in `for i in range(n + 1):`, where `y` has `n` elements.
+    Fix: Shorten the loop, or bound the index: `y[min(i, n - 1)]`.
+    """
+
+    code = "always-out-of-bounds"
+    title = "index {index} of axis {axis} of `{buffer}` is out of bounds in every call"
+    label = "{example}"
+    help = "an index of this axis is at least 0 and less than {extent}"
+
+    index: str
+    axis: int
+    buffer: str
+    extent: str
+    example: str
+
+
+class NeverWritten(Message):
+    """What a kernel stores for its caller depends on a temporary that nothing writes.
+
+    Example: `t = tl.alloc(tl.f32[n])`, and then `y[i] = t[i]` without any store to `t`.
+    Fix: Write to the temporary before it is read, or take it out.
+    """
+
+    code = "never-written"
+    title = "`{buffer}` is read, and nothing writes it"
+    label = "read here"
+
+    buffer: str
+
+
 def with_checks(facts: Facts, *, at_entry: bool) -> PrimFunc:
     """The function with what is checked where it stands marked, and with an assert of what is decided at entry."""
     safety = safety_of(facts, at_entry=at_entry)
+    if at_entry:
+        _refuse_certain_faults(facts, safety)
     func = _marked(facts.func, safety.judged)
     if not safety.demands and not safety.scalars:
         return func
@@ -80,6 +118,24 @@ def _look(scan: Scan) -> Iterator[Stmt]:
         assert isinstance(update, Store)
         value = Load(update.buffer, ())
         yield Let(var, value if dtype == i64 else Cast(i64, value))
+
+
+def _refuse_certain_faults(facts: Facts, safety: Safety) -> None:
+    """Raises KernelError for an access that is out of bounds in every call, or that reads what nothing writes."""
+    doubtful = (each.access for each in safety.judged if each.verdict is not Verdict.UNCHECKED)
+    outside = find_outside(facts, dict.fromkeys(doubtful))
+    if outside is not None:
+        node = outside.access.node
+        assert not isinstance(node, View)
+        index, extent = text(node.indices[outside.axis]), text(node.buffer.shape[outside.axis])
+        at = ", ".join(f"{name} = {value}" for name, value in outside.sizes)
+        example = f"at {at} it reaches {outside.index}" if at else f"it reaches {outside.index}"
+        span = outside.access.stmt.span
+        raise AlwaysOutside(index, outside.axis, node.buffer.name, extent, example, span=span).error()
+    unwritten = find_unwritten(facts)
+    if unwritten is not None:
+        store, buffer = unwritten
+        raise NeverWritten(buffer.name, span=store.span).error()
 
 
 def _ordinary(scalars: Iterable[Var]) -> Iterator[Expr]:

@@ -246,10 +246,22 @@ class IndexSpace:
         if isinstance(expr, Min | Max):
             return self.extremum(type(expr), a, b)
         if isinstance(expr, ShiftRight):
-            return a // (1 << b) if isinstance(b, int) and 0 <= b < _BITS else self.opaque(expr, owner)
+            return self._shifted(expr, a, b, owner)
         if not is_positive(b) or (isinstance(expr, TruncDiv | TruncMod) and not is_nonnegative(a)):
             return self.opaque(expr, owner)
         return (quotient if isinstance(expr, FloorDiv | TruncDiv) else remainder)(a, b)
+
+    def _shifted(self, expr: ShiftRight, a: Size, b: Size, owner: Definition | None) -> Size:
+        low, high = ends(b)
+        if not isinstance(low, int) or not isinstance(high, int) or not 0 <= low <= high < _BITS:
+            return self.opaque(expr, owner)
+        if low == high:
+            return a // (1 << low)
+        if not isinstance(a, int) or a < 0:
+            return self.opaque(expr, owner)
+        is_steady = owner is not None and owner.is_statement
+        loop = None if owner is None else owner.owner
+        return self.unknown("a value", a >> high, a >> low, loop, steady=is_steady) + 0
 
     def extremum(self, kind: type[Min | Max], a: Size, b: Size) -> Size:
         """The lesser or the greater of two values."""

@@ -1,0 +1,137 @@
+"""Finds accesses that every call reaches, and that lie out of bounds in each: what no version of a kernel can run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tirlite.analysis.access import AccessKind
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.guarded import Access, guarded_accesses
+from tirlite.ir import (
+    Assert,
+    Binary,
+    Buffer,
+    Call,
+    Cast,
+    Evaluate,
+    Expr,
+    For,
+    ForKind,
+    KernelCall,
+    Stmt,
+    Store,
+    Unary,
+    View,
+    While,
+    statements,
+)
+from tirlite.record import record
+from tirlite.sizes import Size, dims_of, evaluate
+from tirlite.sizes.unknown import Unknown, is_nonnegative, is_positive, linear
+
+# What may end a call before an access behind it, or keep it for ever.
+_ENDS: tuple[type[Stmt], ...] = (Assert, While, Evaluate, KernelCall)
+
+
+@record(eq=False)
+class Outside:
+    """An access, one of its axes, and an index and the extent there at some sizes, by name."""
+
+    access: Access
+    axis: int
+    index: int
+    extent: int
+    sizes: tuple[tuple[str, int], ...]
+
+
+def find_outside(facts: Facts, accesses: Iterable[Access]) -> Outside | None:
+    """The first of some accesses that every call reaches out of bounds, if there is one."""
+    return next((found for access in accesses for found in _outside(facts, access)), None)
+
+
+def find_unwritten(facts: Facts) -> tuple[Store, Buffer] | None:
+    """A store that every call makes of what is read from an allocation that nothing writes, if there is one."""
+    never = {
+        allocation.buffer
+        for allocation in facts.sequence.allocations
+        if allocation.touches and all(touch.kind is AccessKind.READ for touch in allocation.touches)
+    }
+    params = set(facts.func.params)
+    for access in guarded_accesses(facts.func, facts.space) if never else ():
+        node, stmt = access.node, access.stmt
+        if isinstance(node, View) or not isinstance(stmt, Store):
+            continue
+        buffer = facts.definitions.root(node.buffer)
+        is_candidate = stmt.buffer in params and _is_reached(facts, access)
+        if buffer in never and is_candidate and any(each is node for each in _used(stmt.value)):
+            return stmt, buffer
+    return None
+
+
+def _used(value: Expr) -> Iterator[Expr]:
+    """The parts of a value without which there is none."""
+    stack = [value]
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, Binary | Unary | Cast) or (isinstance(node, Call) and node.op.is_math):
+            stack += [child for child in node.children() if isinstance(child, Expr)]
+
+
+def _outside(facts: Facts, access: Access) -> Iterator[Outside]:
+    node = access.node
+    if isinstance(node, View) or not _is_reached(facts, access):
+        return
+    for axis, (index, extent) in enumerate(zip(node.indices, node.buffer.shape, strict=True)):
+        size = facts.extents.size(extent)
+        for value in _corners(facts, index) if size is not None and index.dtype.lanes == 1 else ():
+            assert size is not None
+            if is_nonnegative(value - size) or is_nonnegative(-1 - value):
+                least = {dim: dim.low for dim in (*dims_of(value), *dims_of(size))}
+                sizes = tuple(sorted((dim.name, low) for dim, low in least.items()))
+                yield Outside(access, axis, evaluate(value, least), evaluate(size, least), sizes)
+                return
+
+
+def _is_reached(facts: Facts, access: Access) -> bool:
+    """Whether each call comes to an access, or is ended by another one before."""
+    if not access.around.is_certain or not all(_runs(facts, loop) for loop in access.around.loops):
+        return False
+    outermost: Stmt = access.around.loops[0] if access.around.loops else access.stmt
+    for stmt in facts.func.body.stmts:
+        if any(isinstance(each, _ENDS) for each in statements(stmt)):
+            return False
+        if stmt is outermost:
+            return True
+    return False
+
+
+def _runs(facts: Facts, loop: For) -> bool:
+    start, stop = facts.extents.size(loop.start), facts.extents.size(loop.stop)
+    if start is None or stop is None or loop.kind is ForKind.THREAD:
+        return False
+    return is_positive(stop - start if loop.step > 0 else start - stop)
+
+
+def _corners(facts: Facts, index: Expr) -> Iterator[Size]:
+    """The least and the greatest value of an index that counters of loops move, each by itself; else nothing."""
+    value = facts.space.size(index)
+    parts = linear(value)
+    if parts is None or not facts.space.is_exact(value):
+        return
+    low = high = parts.constant
+    for atom, factor in parts.terms.items():
+        loop = atom.owner if isinstance(atom, Unknown) and atom.counts else None
+        if not isinstance(loop, For) or not _runs(facts, loop):
+            return
+        start, stop = facts.extents.size(loop.start), facts.extents.size(loop.stop)
+        assert start is not None
+        assert stop is not None
+        last = ((stop - start if loop.step > 0 else start - stop) - 1) // abs(loop.step)
+        if is_nonnegative(factor):
+            high = high + factor * last
+        elif is_nonnegative(-factor):
+            low = low + factor * last
+        else:
+            return
+    yield from (high, low)
