@@ -46,7 +46,7 @@ def test_the_peak_is_told_with_what_is_live_then_as_a_formula() -> None:
     assert mirrored.plan.explain().splitlines()[-1].endswith(": a, b")
 
 
-@tl.kernel
+@tl.kernel(unchecked=True)
 def unbounded(x: tl.i64[n], y: tl.i64[n]):
     for i in range(n):
         total = tl.i64(0)

@@ -20,7 +20,7 @@ def kernel(body: str) -> tl.PrimFunc:
 
 
 def rewritten(func: tl.PrimFunc, strategy: str = "share") -> tl.PrimFunc:
-    return run_pipeline(func, default_pipeline(strategy, in_place=False), [verify_after])
+    return run_pipeline(func, default_pipeline(strategy, in_place=False, unchecked=True), [verify_after])
 
 
 def test_the_storage_leaves_the_loop_and_the_buffer_keeps_its_shape() -> None:
