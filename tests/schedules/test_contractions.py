@@ -7,8 +7,10 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from effort import effort
 
 import tirlite as tl
+from tirlite.codegen import Effort
 from tirlite.schedules import CacheWrite, Pack, Specialize
 from tirlite.schedules.auto import contraction
 
@@ -19,7 +21,7 @@ SMALL = {"_ROWS": 2, "_TILE_BYTES": 16, "_NARROW_BYTES": 8, "_LEAST_ROWS": 2, "_
 
 @pytest.fixture(autouse=True)
 def _small_tiles() -> Iterator[None]:
-    with patch.multiple(contraction, **SMALL):
+    with patch.multiple(contraction, **SMALL), effort(Effort.NONE):
         yield
 
 

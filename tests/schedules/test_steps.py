@@ -121,11 +121,14 @@ def everything(s: tl.Schedule) -> None:
     s.unroll_jam("i", 3)
 
 
+EVERYTHING = tl.compile(product, schedule=everything)
+
+
 @pytest.mark.parametrize(("rows", "terms", "columns"), [(1, 1, 1), (3, 16, 8), (7, 35, 23), (8, 1, 12), (2, 3, 4)])
 def test_results_stay_the_same_to_the_bit(rows: int, terms: int, columns: int) -> None:
     numbers = np.random.default_rng(0)
     a, b = numbers.normal(size=(rows, terms)).astype("f"), numbers.normal(size=(terms, columns)).astype("f")
-    kernel = tl.compile(product, schedule=everything)
+    kernel = EVERYTHING
     wanted = product.interpret(a, b)
     np.testing.assert_array_equal(kernel(a, b), wanted)
     np.testing.assert_array_equal(tl.compile(kernel.lowered, schedule=None).interpret(a, b), wanted)
@@ -140,6 +143,7 @@ def test_a_schedule_prints_as_python_and_replays() -> None:
     again = names["s"]
     assert isinstance(again, tl.Schedule)
     assert again.steps == s.steps
+    s, again = tiled(), tl.Schedule(product.ir, tiled().steps)
     assert tl.structural_equal(again.func, s.func)
 
 
@@ -239,6 +243,20 @@ def test_what_each_iteration_allocates_is_neither_cached_nor_packed() -> None:
     for step in (lambda s: s.cache_write("t", at="i"), lambda s: s.pack("t", at="i", axes=["p"])):
         with pytest.raises(tl.KernelError, match="each iteration's own|may write"):
             step(tl.schedule(own))
+
+
+def test_a_copy_for_a_loop_that_may_not_run_has_no_extent_below_zero() -> None:
+    @tl.kernel(schedule=lambda s: s.pack("x", at="i", axes=["j"]))
+    def inner(x: tl.f32[n], y: tl.f32[m]):
+        for i in range(m):
+            for j in range(3, n - 1):
+                y[i] += x[j]
+
+    y = np.zeros(2, "f")
+    inner(np.ones(2, "f"), y)
+    assert y.tolist() == [0, 0]
+    inner(np.ones(6, "f"), y)
+    assert y.tolist() == [2, 2]
 
 
 def test_calls_with_empty_arrays_need_no_schedule() -> None:

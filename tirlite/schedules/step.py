@@ -31,6 +31,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.rewrite.normalize import Normalize
+from tirlite.sizes import maximum
 
 if TYPE_CHECKING:
     from tirlite.analysis.access import Touch
@@ -199,5 +200,6 @@ def trips(facts: Facts, loop: For) -> Expr | None:
     exact = [count for count in known if isinstance(count, int)]
     if not known:
         return None
-    most = space.extents.expr(min(exact) if exact else known[0])
+    # Of a loop that never runs the bounds may have crossed.
+    most = space.extents.expr(maximum(0, min(exact) if exact else known[0]))
     return most if isinstance(most, IntImm) or is_steady(most) else None

@@ -33,7 +33,7 @@ _TILE_BYTES = 256
 # Of narrower vectors, for what is left of the columns.
 _NARROW_BYTES = 64
 # A panel pays where so many rows read it, of an operand with more elements than the second cache holds.
-_LEAST_ROWS = 48
+_LEAST_ROWS = 96
 _LEAST_ELEMENTS = 256 * 1024
 
 
