@@ -137,7 +137,9 @@ class _Kernel:
 
     def loop(self, depth: int) -> None:
         name = self.name("i")
-        start = self.random.choice(("", "", "", "1, ", "k, ", *(f"{each}, " for each in self.loops[-1:])))
+        start = self.random.choice(
+            ("", "", "", "1, ", "max(k, -2), ", *(f"max({each}, -2), " for each in self.loops[-1:]))
+        )
         stop = self.shifted(self.random.choice(("n", "n", "m", "m", "k", "4", "at[0]", "far[0]", "min(n, m)")))
         step = ", 2" if start and self.random.random() < 0.2 else ""
         self.write(f"for {name} in range({start}min({stop}, 9){step}):")
