@@ -98,7 +98,9 @@ def _goes_along(index: Expr, loop: For) -> bool:
 def iterations_between(values: Expressions, loop: For) -> Value:
     """How many iterations of a loop take some milliseconds, an i64: at least one."""
     out = values.out
-    longest = out.op("fdiv", decimal(_STRETCH), work_of(values, loop))
+    # Where loops inside have no iterations, the estimate is 0 or below.
+    work = out.intrinsic("maxnum", work_of(values, loop), decimal(1.0))
+    longest = out.op("fdiv", decimal(_STRETCH), work)
     return out.op("add", out.cast("fptosi", longest, i64), integer(1))
 
 
