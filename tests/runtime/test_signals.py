@@ -106,6 +106,18 @@ def test_a_kernel_in_another_thread_goes_on(kernel: Callable[..., np.ndarray]) -
     assert found[0].tolist() == [1.0] * 4
 
 
+def test_iterations_that_do_nothing_are_no_work() -> None:
+    @tl.kernel
+    def idle(x: tl.f64[n], y: tl.out[tl.f64[n]], times: tl.i64):
+        for i in range(n):
+            y[i] = x[i]
+            for t in range(times):
+                for k in range(5, 2):
+                    y[i] = y[i] * 0.5 + 0.5
+
+    assert idle(np.arange(4.0), 1000).tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
 def test_short_loops_along_arrays_do_not_ask() -> None:
     @tl.kernel
     def add(x: tl.f32[n], y: tl.out[tl.f32[n]]):

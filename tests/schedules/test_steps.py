@@ -288,3 +288,21 @@ def test_loops_of_one_name_are_told_apart_by_place_or_by_what_is_around() -> Non
     s.split(s.loop("t/j"), 4)
     s.split(s.loop("j", 0), 8)
     assert str(s).endswith("s.split('t/j', 4)\ns.split(s.loop('j', 0), 8)")
+
+
+@tl.kernel
+def looked_up(x: tl.f32[n], z: tl.f32[m], y: tl.f32[n]):
+    at = tl.alloc(tl.i64[n])
+    for j in range(n):
+        at[j] = tl.i64(x[j])
+    for i in range(n):
+        y[i] = z[at[i]]
+
+
+def test_iterations_with_a_check_stay_in_order() -> None:
+    with pytest.raises(
+        tl.KernelError, match=r"s.parallel\('i'\)` does not fit: an index in the loop over `i` is checked"
+    ):
+        tl.compile(looked_up, schedule=lambda s: s.parallel("i")).lowered
+    assert "in tl.parallel(n)" in str(tl.compile(looked_up, schedule=lambda s: s.parallel("j")).lowered)
+    assert "in tl.parallel(n)" in str(tl.compile(looked_up, schedule=lambda s: s.parallel("i"), unchecked=True).lowered)

@@ -35,6 +35,7 @@ from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of
 from tirlite.schedules.step import (
     defined_in,
     demand_plain,
+    demand_unchecked,
     does_not_fit,
     is_in_bounds,
     is_steady,
@@ -73,6 +74,7 @@ class Pack(FactsPass):
         buffer = buffer_named(func, self.buffer)
         around = chain_to(func, self.at)
         at = around[-1]
+        demand_unchecked(self, at)
         loops = [chain_to(func, each)[-1] for each in self.axes]
         load = self._one_load(facts, buffer, at)
         self._demand_axes(at, loops, load)

@@ -30,6 +30,7 @@ from tirlite.ir import (
     statements_of,
     walk,
 )
+from tirlite.ir.checked import has_check
 from tirlite.rewrite.normalize import Normalize
 from tirlite.sizes import maximum
 
@@ -143,6 +144,15 @@ def defined_in(body: SeqStmt) -> set[object]:
 def is_steady(expr: Expr) -> bool:
     """Whether an expression has one value wherever its variables have theirs: no memory decides."""
     return not any(isinstance(node, Load) for node in walk(expr))
+
+
+def demand_unchecked(step: object, loop: For) -> None:
+    """Raises KernelError for a loop with an index that is checked where it stands: what ran before a fault stays so."""
+    if has_check(loop):
+        reason = (
+            f"an index in the loop over `{loop.var.name}` is checked where it stands, so that iterations run in order"
+        )
+        raise does_not_fit(step, f"{reason}; clamp the index, or promise that it is in bounds by tl.unchecked()")
 
 
 def demand_plain(step: object, loop: For) -> None:
