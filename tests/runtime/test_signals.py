@@ -111,8 +111,8 @@ def test_iterations_that_do_nothing_are_no_work() -> None:
     def idle(x: tl.f64[n], y: tl.out[tl.f64[n]], times: tl.i64):
         for i in range(n):
             y[i] = x[i]
-            for t in range(times):
-                for k in range(5, 2):
+            for _t in range(times):
+                for _k in range(5, 2):
                     y[i] = y[i] * 0.5 + 0.5
 
     assert idle(np.arange(4.0), 1000).tolist() == [0.0, 1.0, 2.0, 3.0]
