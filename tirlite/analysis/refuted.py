@@ -27,6 +27,7 @@ from tirlite.ir import (
 )
 from tirlite.record import record
 from tirlite.sizes import Size, dims_of, evaluate
+from tirlite.sizes.poly import varies
 from tirlite.sizes.unknown import Unknown, is_nonnegative, is_positive, linear
 
 # What may end a call before an access behind it, or keep it for ever.
@@ -107,10 +108,19 @@ def _is_reached(facts: Facts, access: Access) -> bool:
 
 
 def _runs(facts: Facts, loop: For) -> bool:
-    start, stop = facts.extents.size(loop.start), facts.extents.size(loop.stop)
-    if start is None or stop is None or loop.kind is ForKind.THREAD:
-        return False
-    return is_positive(stop - start if loop.step > 0 else start - stop)
+    bounds = _bounds(facts, loop)
+    return bounds is not None and loop.kind is not ForKind.THREAD and is_positive(_distance(loop, *bounds))
+
+
+def _bounds(facts: Facts, loop: For) -> tuple[Size, Size] | None:
+    """Where a loop starts and stops, known on entry and computed without wrapping around; else None."""
+    start, stop = facts.space.size(loop.start), facts.space.size(loop.stop)
+    are_known = not (varies(start) or varies(stop)) and facts.space.is_exact(start) and facts.space.is_exact(stop)
+    return (start, stop) if are_known else None
+
+
+def _distance(loop: For, start: Size, stop: Size) -> Size:
+    return stop - start if loop.step > 0 else start - stop
 
 
 def _corners(facts: Facts, index: Expr) -> Iterator[Size]:
@@ -124,10 +134,9 @@ def _corners(facts: Facts, index: Expr) -> Iterator[Size]:
         loop = atom.owner if isinstance(atom, Unknown) and atom.counts else None
         if not isinstance(loop, For) or not _runs(facts, loop):
             return
-        start, stop = facts.extents.size(loop.start), facts.extents.size(loop.stop)
-        assert start is not None
-        assert stop is not None
-        last = ((stop - start if loop.step > 0 else start - stop) - 1) // abs(loop.step)
+        bounds = _bounds(facts, loop)
+        assert bounds is not None
+        last = (_distance(loop, *bounds) - 1) // abs(loop.step)
         if is_nonnegative(factor):
             high = high + factor * last
         elif is_nonnegative(-factor):

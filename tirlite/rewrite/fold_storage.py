@@ -7,14 +7,31 @@ from dataclasses import replace
 
 from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.integers.exactness import stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.analysis.temporaries import common_regions, temporaries
-from tirlite.ir import Expr, FloorMod, For, ForKind, IfThenElse, IntImm, Load, PrimFunc, Store, const, i64
+from tirlite.ir import (
+    Expr,
+    FloorMod,
+    For,
+    ForKind,
+    IfThenElse,
+    IntImm,
+    Load,
+    Max,
+    Min,
+    PrimFunc,
+    Steps,
+    Store,
+    const,
+    i64,
+    run,
+)
 from tirlite.record import record
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
 from tirlite.rewrite.pipeline import FactsPass
-from tirlite.sizes.poly import bounds_of
-from tirlite.sizes.unknown import ends, forms_of
+from tirlite.sizes import Proof, Size, prove_le
+from tirlite.sizes.unknown import Ends, ends
 
 # A window of more lines is left alone: its lines no longer stay close to the processor.
 _MOST_LINES = 16
@@ -97,11 +114,43 @@ def line_window(touches: Iterable[Touch], axis: int, loop: For, space: IndexSpac
 
 
 def _offset(index: Expr, extent: Expr, loop: For, space: IndexSpace) -> tuple[int | None, int | None]:
-    """The least and the greatest number that an index less the variable of a loop can be."""
-    size = space.size(index)
-    if index.dtype.lanes != 1 or not space.is_exact_at(index, size, space.extents.size(extent)):
+    """The ends of an index less the variable of a loop, where they are integers."""
+    size = space.extents.size(extent)
+    if index.dtype.lanes != 1:
         return None, None
-    found = [ends(form) for form in forms_of(size - space.size(loop.var))]
-    lows = [least for low, _ in found if low is not None and (least := bounds_of(low).low) is not None]
-    highs = [most for _, high in found if high is not None and (most := bounds_of(high).high) is not None]
-    return max(lows, default=None), min(highs, default=None)
+    low, high = run(_ends(index, size, loop, space))
+    return (low if isinstance(low, int) else None), (high if isinstance(high, int) else None)
+
+
+def _ends(index: Expr, extent: Size | None, loop: For, space: IndexSpace) -> Steps[Ends]:
+    """As `_offset`, with symbolic ends. An extremum with what does not move is still bounded on one side."""
+    if isinstance(index, Min | Max):
+        a: Ends = yield _ends(index.a, extent, loop, space)
+        b: Ends = yield _ends(index.b, extent, loop, space)
+        if isinstance(index, Min):
+            return _both(a[0], b[0], least=True), _either(a[1], b[1], least=True)
+        return _either(a[0], b[0], least=False), _both(a[1], b[1], least=False)
+    size = space.size(index)
+    if not stays_exact(*ends(size), extent):
+        return None, None
+    return ends(size - space.size(loop.var))
+
+
+def _both(a: Size | None, b: Size | None, *, least: bool) -> Size | None:
+    """The lesser or the greater of two, where it is known which one that is."""
+    if a is None or b is None:
+        return None
+    if prove_le(a, b) is Proof.YES:
+        return a if least else b
+    if prove_le(b, a) is Proof.YES:
+        return b if least else a
+    return None
+
+
+def _either(a: Size | None, b: Size | None, *, least: bool) -> Size | None:
+    """A bound by both, or by one of them: an integer if there is one."""
+    found = _both(a, b, least=least)
+    if isinstance(found, int):
+        return found
+    integers = [each for each in (a, b) if isinstance(each, int)]
+    return integers[0] if integers else found
