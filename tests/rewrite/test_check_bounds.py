@@ -247,7 +247,7 @@ def test_what_every_call_would_do_outside_is_refused(body: str) -> None:
         "y[0, 0] = x[n, 0] if k > 0 else 0",
         "while k > 0:\n    y[0, 0] = 1\ny[n, 0] = 1",
         "y[k, 0] = 1",
-        "for i in range(tl.i64(1 << 62) * 4):\n    y[n + i, 0] = 1",
+        "t = tl.alloc(tl.f32[8])\nfor i in range(tl.i64(1 << 62) * 4):\n    t[i] = 1",
         "with tl.unchecked():\n    y[n, 0] = 1",
     ],
 )
