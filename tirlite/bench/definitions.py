@@ -165,11 +165,11 @@ def total(x: tl.f32[n], y: tl.out[tl.f32[1]]):
 
 @tl.kernel
 def argmax(x: tl.f32[n], y: tl.out[tl.i64[1]]):
-    best = tl.i64(0)
-    for i in range(n):
-        if x[i] > x[best]:
-            best = i
-    y[0] = best
+    top = tl.f32(-inf)
+    at = tl.i64(0)
+    for i in tl.reduce(n):
+        top, at = tl.argmax((top, at), (x[i], i))
+    y[0] = at
 
 
 @tl.kernel
