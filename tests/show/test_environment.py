@@ -29,6 +29,7 @@ def test_one_file_reads_the_environment() -> None:
         ({"HOME": "/home/a", "XDG_CACHE_HOME": "not/absolute"}, "/home/a/.cache/tirlite"),
         ({"HOME": "/home/a", "TIRLITE_CACHE": "/mine"}, "/mine"),
         ({"HOME": "/home/a", "TIRLITE_CACHE": "0"}, ""),
+        ({"HOME": "/home/a", "TIRLITE_CACHE": "off"}, ""),
         ({}, ""),
         ({"HOME": ""}, ""),
     ],
