@@ -11,7 +11,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.cli.main import main
-from tirlite.cli.numbers import byte_count, integer, whole
+from tirlite.cli.numbers import byte_count, decimal, integer, seconds, whole
 from tirlite.plan import read_csv, write_csv
 
 TABLE = "id,lower,upper,size\na,0,3,64\nb,2,5,128\n"
@@ -44,7 +44,7 @@ def test_what_is_no_number_of_bytes_is_refused(text: str) -> None:
         byte_count(text)
 
 
-@pytest.mark.parametrize("kind", [integer, whole(0)])
+@pytest.mark.parametrize("kind", [integer, whole(0), decimal, seconds])
 def test_digits_of_other_scripts_are_refused(kind) -> None:
     assert kind("12") == 12
     with pytest.raises(ArgumentTypeError):

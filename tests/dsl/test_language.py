@@ -310,3 +310,41 @@ def test_a_shape_alone_is_no_type_of_a_temporary() -> None:
 def test_a_lambda_is_no_inline_function() -> None:
     with pytest.raises(tl.KernelError, match="a lambda cannot be an inline function"):
         tl.inline(lambda v: v * 2)
+
+
+@tl.kernel
+def nested_without_names(x: tl.f32[3, 4], y: tl.out[tl.i64[2]]):
+    y[0] = 0
+    y[1] = 0
+    for _ in range(3):
+        for _ in range(4):
+            for _ in tl.static(range(2)):
+                y[0] += 1
+        for _ in range(9):
+            y[1] += _
+            if _ == 2:
+                break
+    for _ in tl.static(range(2)):
+        for _ in range(3):
+            y[1] += 100 * _
+
+
+def test_a_loop_may_hide_the_variable_of_one_around_that_nothing_reads() -> None:
+    x = np.zeros((3, 4), np.float32)
+    assert [*nested_without_names(x)] == [*nested_without_names.interpret(x)] == [24, 3 * 3 + 2 * 300]
+
+
+@pytest.mark.parametrize(
+    ("inside", "code"),
+    [
+        ("x[i] = 1\n    for i in range(2):\n        pass", "fixed-name"),
+        ("while x[i] > 0:\n        for i in range(2):\n            pass", "fixed-name"),
+        ("for i in range(i):\n        pass", "fixed-name"),
+        ("for i in range(2):\n        i += 1", "fixed-name"),
+        ("for i in tl.static(range(2)):\n        pass\n    x[i] = 0", "fixed-name"),
+    ],
+)
+def test_a_variable_that_is_read_is_not_hidden(inside: str, code: str) -> None:
+    with pytest.raises(tl.KernelError) as caught:
+        body_of(f"for i in range(n):\n    {inside}")
+    assert caught.value.code == code

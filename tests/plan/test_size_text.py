@@ -44,7 +44,7 @@ def test_texts_mean_what_they_mean_in_python(text):
     ["", "n +", "n m", "(n", "n)", "()", "max()", "max(n", "max", "max n", "max + 1", "(n, m)", "n, m", "n ** m",
      "n ** -1", "n ** 65", "n / 2", "n / 0", "n // 0", "n % 0", "n % (m/2)", "max(n/2)", "floor(n, m)",
      "ceildiv(n)", "floor()", "9" * 5000, "x", "1.5", "'n'",
-     "n.max", "n[0]", "n < m", "+", "4n", "max(n,)", "min(, n)", "n(m)"],
+     "n.max", "n[0]", "n < m", "+", "4n", "max(n,)", "min(, n)", "n(m)", "٤*n"],
 )  # fmt: skip
 def test_anything_else_is_refused(text):
     with pytest.raises(PlanError, match="bad-size-text"):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tirlite.cli.command_error import CommandError
+from tirlite.cli.numbers import decimal, integer, is_integer
 from tirlite.diag import Message, TirliteError
 
 if TYPE_CHECKING:
@@ -74,8 +75,8 @@ def told_constants(given: list[str]) -> dict[str, npt.NDArray[Any]]:
             found[name] = loaded(option, text)
             continue
         try:
-            found[name] = np.array(int(text) if text.lstrip("+-").isdecimal() else float(text))
-        except ValueError:
+            found[name] = np.array(integer(text) if is_integer(text) else decimal(text))
+        except argparse.ArgumentTypeError:
             raise bad_option(option, "the value is neither a number nor an *.npy") from None
     return found
 
@@ -105,6 +106,6 @@ def pairs(option: str, given: list[str]) -> list[tuple[str, str]]:
 
 
 def _count(option: str, name: str, text: str) -> int:
-    if not text.isdecimal():
+    if not (text.isascii() and text.isdecimal()):
         raise bad_option(f"{option} {name}={text}", "the value is not a whole number")
     return int(text)

@@ -31,9 +31,14 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     return number
 
 
+def is_integer(text: str) -> bool:
+    """Whether `text` is an integer in the digits 0 to 9."""
+    return _WHOLE.fullmatch(text) is not None
+
+
 def integer(text: str) -> int:
     """An integer in the digits 0 to 9."""
-    if not _WHOLE.fullmatch(text):
+    if not is_integer(text):
         raise ArgumentTypeError(f"`{text}` is not an integer")
     return int(text)
 
@@ -46,11 +51,19 @@ def byte_count(text: str) -> int:
     return int(match["number"]) * UNITS[match["unit"]]
 
 
+def decimal(text: str) -> float:
+    """A number as Python writes it, in the digits 0 to 9, without `_` between them."""
+    try:
+        return float(text if text.isascii() and "_" not in text else "")
+    except ValueError:
+        raise ArgumentTypeError(f"`{text}` is not a number") from None
+
+
 def seconds(text: str) -> float:
     """A type of times, zero or more."""
     try:
-        value = float(text) if text.isascii() else -1.0
-    except ValueError:
+        value = decimal(text)
+    except ArgumentTypeError:
         value = -1.0
     if not 0 <= value < inf:
         raise ArgumentTypeError(f"`{text}` is not a number of seconds, zero or more")

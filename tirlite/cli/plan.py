@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tirlite.cli.command_error import CommandError, input_at_fault
 from tirlite.cli.model_options import add_constant
-from tirlite.cli.numbers import byte_count, integer
+from tirlite.cli.numbers import byte_count, decimal, integer
 from tirlite.cli.output_file import real_path, refuse_unwritable, write_file
 from tirlite.cli.progress import FirstFit
 from tirlite.diag import CapacityError, Message
@@ -106,7 +106,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--stop-at-fit", action="store_const", const=True, help="search until a plan fits the capacity")
     parser.add_argument("--strategy", metavar="S", default="auto", help="who plans, auto unless told otherwise")
     parser.add_argument("--match-range", metavar="R", type=integer, help="share: storage of 1/R to R times the size")
-    parser.add_argument("--time-limit", metavar="S", type=float, help="seconds to search; Ctrl-C ends it too")
+    parser.add_argument("--time-limit", metavar="S", type=decimal, help="seconds to search; Ctrl-C ends it too")
     parser.add_argument("--budget", metavar="NODES", type=integer, help="nodes to search; the same plan anywhere")
     parser.add_argument(
         "--threads", metavar="T", type=integer, default=1, help="how many searches of a table may go on at once"

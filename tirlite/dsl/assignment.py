@@ -19,6 +19,9 @@ from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, Load, Var
 from tirlite.ir.stmt import Allocate, Let, Store
 
+# What the variable of an open loop is called in messages.
+LOOP_VARIABLE = "the variable of this loop"
+
 
 class FixedName(Message):
     """A name is assigned that has one meaning throughout: a parameter, a dim, the variable of an open loop.

@@ -58,6 +58,24 @@ class IntegerPower(Message):
     help = "write the product, as in `i * i`, or cast the base to a float, as in `tl.f64(i) ** 2`"
 
 
+class ShiftTooFar(Message):
+    """A value is shifted by a constant that is negative, or as large as the type is wide.
+
+    Example: `x[i] << 40`, where `x` holds tl.i32.
+    Fix: Shift by less, or a wider value: `tl.i64(x[i]) << 40`.
+    """
+
+    code = "shift-too-far"
+    title = "`{sign}` shifts tl.{dtype} by {count} bits"
+    help = "a shift of tl.{dtype} is by 0 to {most} bits{advice}"
+
+    sign: str
+    dtype: DType
+    count: int
+    most: int
+    advice: str
+
+
 @record
 class Operator:
     """An operator: its sign, its node, what Python does on literals, and the types that it takes."""
@@ -137,6 +155,9 @@ def binary(op: Operator, a: object, b: object, spans: tuple[Span, Span]) -> obje
         if not dtype.is_float:
             raise IntegerPower(span=spans[0]).error()
         return Call(dtype, Op.POW, (left, right))
+    if op.sign in ("<<", ">>") and isinstance(b, int) and not 0 <= b < dtype.bits:
+        wide = f"; cast first: tl.{'i' if dtype.is_signed else 'u'}64(...)" if dtype.bits <= b < 64 else ""
+        raise ShiftTooFar(op.sign, dtype, b, dtype.bits - 1, wide, span=spans[1]).error()
     if op.kind is e.Div and not dtype.is_float:
         real = f64.with_lanes(dtype.lanes)
         return e.Div(left.astype(real), right.astype(real))

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tirlite.diag import KernelError, Message, Span
-from tirlite.dsl.assignment import Assignments
+from tirlite.diag import KernelError, Message, Span, TirliteError
+from tirlite.dsl.assignment import LOOP_VARIABLE, Assignments
 from tirlite.dsl.calls import CallSite, misplaced
 from tirlite.dsl.convert import condition, is_literal, number
 from tirlite.dsl.expression import Expressions
@@ -75,6 +75,7 @@ class Statements:
         self.mistakes: list[Message] = []
         self.returns: set[ast.Return] = set()  # those that end the function, where it may give a value
         self.result: object = None
+        self.loops: dict[str, ast.For] = {}  # those that are open, by the names of their variables
         self.tags: dict[Var, str] = {}  # of the loops that are open: the thread that an attribute binds them to, or ""
 
     def body(self, owner: ast.AST, field: str) -> Steps[tuple[SeqStmt, list[str]]]:
@@ -204,8 +205,7 @@ class Statements:
         targets, span = names_in(stmt.target), self._span(stmt.target)
         if not targets or (isinstance(stmt.target, ast.Tuple) and len(targets) != len(stmt.target.elts)):
             raise NotInKernels("this variable of a loop", "write a name, or names", span=span).error()
-        for target in targets:
-            self.assignments.check(target.id, Use.LOOP, self._span(target))
+        hidden = [self._hidden(stmt, target) for target in targets]
         from tirlite.dsl.static import rounds, unpacked
 
         for value in rounds(self.expressions.value(stmt.iter), self._span(stmt.iter)):
@@ -213,10 +213,11 @@ class Statements:
             self.scope.open(self.names.blocks[stmt, "body"])
             for target, each in zip(targets, values, strict=True):
                 self.scope.bind(target.id, meaning(each, target.id, span), span)
-                self.assignments.fix(target.id, "the variable of this loop")
+                self.assignments.fix(target.id, LOOP_VARIABLE)
+                self.loops[target.id] = stmt
             yield self._written_out(stmt, "body")
-            for target in targets:
-                self.assignments.release(target.id)
+            for target, outer in zip(targets, hidden, strict=True):
+                self._leave(target.id, outer)
             stmts, assigned = self.scope.close()
             for each in stmts:
                 self.scope.add(each)
@@ -264,21 +265,21 @@ class Statements:
             yield self.static_loop(stmt)
             return
         if not isinstance(stmt.target, ast.Name):
-            what = "a loop over several variables"
-            raise NotInKernels(what, "write `for i in range(n):`", span=self._span(stmt.target)).error()
+            raise _several_variables(stmt, self._span(stmt.target))
         var = Var(stmt.target.id, i64)
         head = self._attempt(lambda: header(stmt, self.expressions))
         if left is not None and head is not None and head.kind is not ForKind.SERIAL:
             raise LeavesLoop(left.word, head.kind.value, span=self._span(left.jump)).error()
-        self.assignments.check(var.name, Use.LOOP, self._span(stmt.target))
+        hidden = self._hidden(stmt, stmt.target)
         block = self.names.blocks[stmt, "body"]
         self.scope.open(block.parent or block)
         self.scope.bind(var.name, var, self._span(stmt.target))
-        self.assignments.fix(var.name, "the variable of this loop")
+        self.assignments.fix(var.name, LOOP_VARIABLE)
+        self.loops[var.name] = stmt
         self.tags[var] = ""
         body, _ = yield self.body(stmt, "body")
         bound = self.tags.pop(var)
-        self.assignments.release(var.name)
+        self._leave(var.name, hidden)
         self.scope.close()
         if head is not None:
             if bound:
@@ -287,6 +288,21 @@ class Statements:
             going = None if left is None else condition(self.scope.read(left.flag, span), span)
             for each in head.loop(var, body, span, going):
                 self.scope.add(each)
+
+    def _hidden(self, stmt: ast.For, target: ast.Name) -> ast.For | None:
+        """The open loop whose variable the one of `stmt` hides, if that may be, as it is where nothing reads it."""
+        outer = self.loops.get(target.id)
+        if outer is None or _reads_variable(outer, target.id):
+            self.assignments.check(target.id, Use.LOOP, self._span(target))
+        return outer
+
+    def _leave(self, name: str, hidden: ast.For | None) -> None:
+        """The loop over `name` ends; it may have hidden the variable of one around."""
+        if hidden is None:
+            self.assignments.release(name)
+            self.loops.pop(name, None)
+        else:
+            self.loops[name] = hidden
 
     def with_(self, stmt: ast.With) -> Steps[None]:
         item = stmt.items[0]
@@ -333,6 +349,28 @@ def tail_returns(body: Sequence[ast.stmt], is_static: Callable[[ast.expr], bool]
         elif isinstance(last, ast.If) and is_static(last.test):
             work += [last.body, last.orelse]
     return found
+
+
+def _several_variables(stmt: ast.For, span: Span) -> TirliteError:
+    from tirlite.dsl.foreign_names import advice_on
+
+    called = stmt.iter.func if isinstance(stmt.iter, ast.Call) else None
+    advice = advice_on(called.id) if isinstance(called, ast.Name) else ""
+    return NotInKernels("a loop over several variables", advice or "write `for i in range(n):`", span=span).error()
+
+
+def _reads_variable(loop: ast.For, name: str) -> bool:
+    """Whether the body of `loop` reads its variable `name` outside of loops inside that are over the same name."""
+    work: list[ast.AST] = list(loop.body)
+    while work:
+        node = work.pop()
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+            return True
+        if isinstance(node, ast.For) and name in (each.id for each in names_in(node.target)):
+            work += [node.iter, *node.orelse]
+        else:
+            work += ast.iter_child_nodes(node)
+    return False
 
 
 def _is_same(a: Message, b: Message) -> bool:

@@ -155,6 +155,21 @@ class Problem:
     outside: tuple[tuple[str, str], ...] = field(default=(), kw_only=True, compare=False, repr=False)
     spans: Mapping[str, Span | None] = field(default_factory=dict, kw_only=True, compare=False, repr=False)
 
+    if TYPE_CHECKING:
+        # What is accepted is more than what the fields hold afterwards.
+        def __init__(
+            self,
+            requests: Iterable[Request],
+            pools: Iterable[Pool] = (),
+            in_place: Iterable[Sequence[str]] = (),
+            facts: Mapping[str, object] = ...,
+            contiguous: bool = False,
+            *,
+            refusals: Mapping[tuple[str, str], object] = ...,
+            outside: tuple[tuple[str, str], ...] = (),
+            spans: Mapping[str, Span | None] = ...,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         put = object.__setattr__
         facts = {name: dim_of(dim) for name, dim in self.facts.items()} if isinstance(self.facts, Mapping) else None

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import TypeGuard
+from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeGuard
 
 from tirlite.diag import Message, PlanError
 from tirlite.record import record
 from tirlite.show import shown
 from tirlite.sizes import Poly, Size, as_size
-from tirlite.sizes.poly import is_of_sympy
+from tirlite.sizes.poly import SizeLike, is_of_sympy
 
 Interval = tuple[int, int]
+
+
+class Symbolic(Protocol):
+    """An expression of sympy, as type checkers see it."""
+
+    @property
+    def free_symbols(self) -> object:
+        """The symbols in it."""
 
 
 class EmptyLifetime(Message):
@@ -166,6 +174,20 @@ class Request:
     fixed: int | None = None
     pools: tuple[str, ...] = ()
     kind: str = ""
+
+    if TYPE_CHECKING:
+        # What is accepted is more than what the fields hold afterwards.
+        def __init__(
+            self,
+            id: str,  # noqa: A002
+            size: SizeLike | SupportsIndex | Symbolic,
+            live: Sequence[SupportsIndex] | Sequence[Sequence[SupportsIndex]],
+            scope: str = "global",
+            align: SupportsIndex = 1,
+            fixed: SupportsIndex | None = None,
+            pools: Sequence[str] = (),
+            kind: str = "",
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if not (type(self.id) is type(self.scope) is type(self.kind) is str):

@@ -115,6 +115,6 @@ class _Wrong(Exception):
 
 def _number(given: dict[str, str], key: str, default: int) -> int:
     text = given.get(key, str(default))
-    if not text.isdecimal():
+    if not (text.isascii() and text.isdecimal()):
         raise _Wrong(f"the {key} of its data is {text!r}")
     return int(text)

@@ -193,7 +193,7 @@ def read_csv(
     if wrong:
         raise PlanError(*wrong)
     try:
-        problem = Problem(requests, pools, contiguous=True)  # type: ignore[arg-type]
+        problem = Problem(requests, pools, contiguous=True)
     except PlanError as error:
         raise reader.of_request(error) from None
     return problem.with_table(reader.table)

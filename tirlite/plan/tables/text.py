@@ -16,7 +16,7 @@ from tirlite.sizes import Dim, Proof, Size, SizeLike, as_size, ceildiv, maximum,
 from tirlite.sizes.poly import terms_of
 from tirlite.sizes.terms import SizeTooLong
 
-_TOKEN = re.compile(r"\s*(\d+|[^\W\d]\w*|//|\*\*|[-+*/%(),])")
+_TOKEN = re.compile(r"\s*([0-9]+|[^\W\d]\w*|//|\*\*|[-+*/%(),])")
 # Stands for the minus in front of an operand.
 _NEGATE = "negate"
 _SHOWN = 12
@@ -279,10 +279,10 @@ def _number(digits: str) -> int:
 
 _NAME = r"(?P<name>[^\W\d]\w*)"
 _COMPARISON = re.compile(
-    rf"(?:(?P<low>-?\d+)\s*(?P<before><=?)\s*)?{_NAME}\s*(?P<after><=?|>=?|==?)\s*(?P<value>-?\d+)"
+    rf"(?:(?P<low>-?[0-9]+)\s*(?P<before><=?)\s*)?{_NAME}\s*(?P<after><=?|>=?|==?)\s*(?P<value>-?[0-9]+)"
 )
-_BACKWARD = re.compile(rf"(?P<value>-?\d+)\s*(?P<after><=?|>=?|==?)\s*{_NAME}")
-_MULTIPLE = re.compile(rf"{_NAME}\s*%\s*(?P<factor>[1-9]\d*)\s*==\s*0")
+_BACKWARD = re.compile(rf"(?P<value>-?[0-9]+)\s*(?P<after><=?|>=?|==?)\s*{_NAME}")
+_MULTIPLE = re.compile(rf"{_NAME}\s*%\s*(?P<factor>[1-9][0-9]*)\s*==\s*0")
 _MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "==": "=="}
 
 

@@ -1,0 +1,9 @@
+import tirlite as tl
+
+n = tl.dim("n")
+
+
+@tl.kernel
+def kernel(x: tl.i32[n]):
+    for i in range(n):
+        x[i] = x[i] << 40
