@@ -18,7 +18,7 @@ import tirlite as tl
 from tirlite.ir import f32
 from tirlite.ir.builder import Builder
 from tirlite.rewrite.weaken import allowing_zero
-from tirlite.schedules.auto import AUTO
+from tirlite.schedules.auto import auto
 
 n, m = tl.dims("n m")
 
@@ -96,7 +96,7 @@ def test_options_choose_the_strategy_and_watch_the_passes() -> None:
     for strategy in ("none", "tvm", "share", "auto"):
         kernel = tl.compile(smooth, strategy=strategy, observers=[lambda step: steps.append(step.name)])
         np.testing.assert_array_equal(kernel(X), SMOOTH)
-    assert steps == [each.name for each in tl.passes.default_pipeline(schedule=AUTO)] * 4
+    assert steps == [each.name for each in tl.passes.default_pipeline(schedule=auto(tl.Target.host()))] * 4
 
     @tl.kernel(strategy="none")
     def copy(x: tl.f32[n], y: tl.out[tl.f32[n]]):

@@ -10,24 +10,22 @@ import sys
 from collections import Counter
 from contextlib import ExitStack
 from random import Random
-from unittest.mock import patch
 
 import numpy as np
 from effort import effort
 from fuzz.nests import Nests
 from fuzz.test_random_nests import MOST_ITERATIONS, SIZES, arguments, called, interpreted
+from small_tiles import small_tiles
 
 import tirlite as tl
 from tirlite.codegen import Effort
 from tirlite.ir import Load, Store, Var, statements_of, walk
 from tirlite.schedules import LoopHandle
-from tirlite.schedules.auto import AUTO, contraction
+from tirlite.schedules.auto import auto
 from tirlite.schedules.handle import loop_named, loops_around
 
 STEPS = ("split", "reorder", "pack", "cache_write") * 2 + ("distribute", "specialize")
 LAST = ("vectorize", "vectorize", "unroll_jam", "unroll_jam", "parallel")
-# Tiles so small that arrays of some dozens of elements have several.
-SMALL = {"_ROWS": 2, "_TILE_BYTES": 16, "_NARROW_BYTES": 8, "_LEAST_ROWS": 2, "_LEAST_ELEMENTS": 8}
 
 
 class Steps:
@@ -104,11 +102,11 @@ def trial(seed: int) -> Steps:
     by_rules = seed % 3 == 0
     with ExitStack() as stack:
         stack.enter_context(effort(Effort.NONE))
-        for name, value in SMALL.items():
-            stack.enter_context(patch.object(contraction, name, value))
-        after = AUTO if by_rules else draw.choice(((), AUTO[1:]))
+        stack.enter_context(small_tiles())
+        target = tl.Target.host(workers=2)
+        after = auto(target) if by_rules else draw.choice(((), auto(target)[1:]))
         chosen = (*(() if by_rules else steps.schedule.steps), *after)
-        kernel = tl.compile(func, schedule=chosen, target=tl.Target.host(workers=2))
+        kernel = tl.compile(func, schedule=chosen, target=target)
         for numbers in SIZES[seed % 3 :: 3]:
             sizes = dict(zip("nmk", numbers, strict=True))
             if nests.iterations(sizes) > MOST_ITERATIONS:

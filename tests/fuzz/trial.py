@@ -21,7 +21,7 @@ from tirlite.ir.checked import asks_for_order
 from tirlite.rewrite import run_pipeline
 from tirlite.rewrite.options import Form, Options
 from tirlite.rewrite.pipelines import pipeline
-from tirlite.schedules.auto import AUTO
+from tirlite.schedules.auto import auto
 
 # What a trial may take, in seconds; most take a tenth of one.
 PATIENCE = 120
@@ -87,7 +87,7 @@ def _rewritten(func: PrimFunc, setup: Setup, form: Form) -> PrimFunc:
             "passes": setup.passes,
         }
     )
-    return run_pipeline(func, pipeline(options, form, AUTO))
+    return run_pipeline(func, pipeline(options, form, auto(options.target)))
 
 
 def apart(work: Callable[[], Failure | None]) -> Failure | None:

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from unittest.mock import patch
 
 import numpy as np
 import pytest
 from effort import effort
+from small_tiles import small_tiles
 
 import tirlite as tl
 from tirlite.codegen import Effort
 from tirlite.schedules import CacheWrite, Pack, Specialize
-from tirlite.schedules.auto import contraction
 
 n, m, k, h = tl.dims("n m k h")
-# Tiles so small that arrays of some elements have several.
-SMALL = {"_ROWS": 2, "_TILE_BYTES": 16, "_NARROW_BYTES": 8, "_LEAST_ROWS": 2, "_LEAST_ELEMENTS": 8}
 
 
 @pytest.fixture(autouse=True)
 def _small_tiles() -> Iterator[None]:
-    with patch.multiple(contraction, **SMALL), effort(Effort.NONE):
+    with small_tiles(), effort(Effort.NONE):
         yield
 
 

@@ -116,9 +116,9 @@ def _json(kernel: Kernel) -> str:
 def _passes(kernel: Kernel) -> list[str]:
     """The names of the passes that a kernel goes through, in order."""
     from tirlite.rewrite.pipelines import pipeline
-    from tirlite.schedules.auto import AUTO
+    from tirlite.schedules.auto import auto
 
-    return [each.name for each in pipeline(kernel.options, auto=AUTO)]
+    return [each.name for each in pipeline(kernel.options, auto=auto(kernel.options.target))]
 
 
 def _sections(kernel: Kernel, arguments: argparse.Namespace) -> Iterator[tuple[str, Styled]]:

@@ -9,11 +9,13 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tirlite.diag import CallValueError, Message
 from tirlite.driver.log import log_compiled
 from tirlite.gate import GATE
 from tirlite.plan.collection import collection_paused
 from tirlite.record import cached_property
 from tirlite.rewrite.options import Form
+from tirlite.target.processor import runs_here
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tirlite.codegen import Lowered, Optimised
-    from tirlite.diag import Message
     from tirlite.ir import PrimFunc
     from tirlite.plan import Plan
     from tirlite.rewrite import Step
@@ -33,6 +34,22 @@ if TYPE_CHECKING:
     from tirlite.runtime.artifact.artifact import Artifact
 
     Array: TypeAlias = npt.NDArray[Any]
+
+
+class ForeignTarget(Message):
+    """A kernel is called that was compiled for another machine than this one.
+
+    Example: `tl.compile(f, target=tl.Target("aarch64"))(x)` on a machine of another kind.
+    Fix: Compile it for `tl.Target.host()`; `kernel.asm` and `kernel.export` serve other machines.
+    """
+
+    code = "foreign-target"
+    raises = CallValueError
+    title = "{kernel}() is compiled for {target}, whose code does not run on this machine"
+    help = "compile it for tl.Target.host(); `asm` and `export` do what can be done for another machine"
+
+    kernel: str
+    target: str
 
 
 class Version:
@@ -62,15 +79,15 @@ class Version:
     def _rewrite(self) -> Rewritten:
         from tirlite.rewrite.pipeline import Rewritten, run_pipeline
         from tirlite.rewrite.pipelines import pipeline
-        from tirlite.schedules.auto import AUTO
+        from tirlite.schedules.auto import auto
 
-        auto = AUTO
+        chosen = auto(self.options.target)
         if callable(self.options.schedule):
             from tirlite.schedules import Schedule
 
-            auto = Schedule.by(self.options.schedule, self.func).steps
+            chosen = Schedule.by(self.options.schedule, self.func).steps
         steps: list[Step] = []
-        passes = pipeline(self.options, self.form, auto)
+        passes = pipeline(self.options, self.form, chosen)
         func = run_pipeline(self.func, passes, (steps.append, *self.options.observers))
         self.stages += [(step.name, step.seconds) for step in steps]
         return Rewritten(func, next((step.plan for step in reversed(steps) if step.plan is not None), None))
@@ -132,6 +149,8 @@ class Version:
         return self.executable.message(fault, self)
 
     def _compile(self) -> Executable:
+        if not runs_here(self.options.target.name):
+            raise ForeignTarget(self.func.name, self.options.target.name).error()
         from tirlite.driver.content import content_key
         from tirlite.runtime import Executable, signature_of
         from tirlite.runtime.cache.entries import find_artifact, folder, keep_artifact
@@ -156,7 +175,7 @@ class Version:
         """The object file that the function is compiled to."""
         from tirlite.codegen import Effort, compile_module
 
-        code = compile_module(self.lowered)
+        code = compile_module(self.lowered, self.options.target.name)
         self.stages += code.seconds.items()
         if code.effort is not Effort.FULL:
             extent = self.lowered.extent
@@ -186,9 +205,7 @@ class Version:
 
         return ShapePlans(chosen.plans, chosen.variables, demands, signature)
 
-    def export(
-        self, folder: Path, name: str, machine: str, constants: Mapping[str, Array], *, embed: bool
-    ) -> tuple[Path, ...]:
+    def export(self, folder: Path, name: str, constants: Mapping[str, Array], *, embed: bool) -> tuple[Path, ...]:
         """Writes what a program in C links, see `runtime.export.write`."""
         from tirlite.runtime import signature_of
         from tirlite.runtime.export.write import export
@@ -200,7 +217,7 @@ class Version:
                 folder,
                 name,
                 workers=self.options.target.workers,
-                machine=machine,
+                machine=self.options.target.name,
                 constants=constants,
                 embed=embed,
             )
@@ -210,7 +227,7 @@ class Version:
         from tirlite.codegen import optimised
 
         with GATE.inside():
-            return optimised(self.lowered)
+            return optimised(self.lowered, self.options.target.name)
 
 
 def _is_repeatable(plan: Plan | ByShape | None) -> bool:

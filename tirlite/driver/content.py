@@ -39,6 +39,7 @@ def content_key(func: PrimFunc, options: Options, form: str) -> bytes | None:
         return None
     digest = blake2b(compiler_stamp(), digest_size=20)
     digest.update(told.encode())
+    digest.update(_spelled(options.target.processor).encode())
     digest.update(form.encode())
     digest.update(content_digest(func))
     return digest.digest()

@@ -172,7 +172,7 @@ class Kernel:
         from tirlite.schedules.auto import schedule_of
 
         with boundary:
-            return schedule_of(self.ir, self.options.schedule)
+            return schedule_of(self.ir, self.options.schedule, self.options.target)
 
     @property
     def plan(self) -> Plan:
@@ -214,7 +214,7 @@ class Kernel:
 
     @property
     def asm(self) -> str:
-        """The assembly for this machine."""
+        """The assembly for the target, by default this machine."""
         with boundary:
             return self._version.optimised.assembly
 
@@ -239,23 +239,29 @@ class Kernel:
         folder: str | PathLike[str],
         *,
         name: str | None = None,
-        target: str = "host",
+        target: str | None = None,
         weights: Literal["object", "file"] = "object",
     ) -> tuple[Path, ...]:
         """The paths of an object file, a C header and a CMake snippet, for programs without Python.
 
         They are called `name` in C, and by it all that the object defines. `target` is "host", or a machine such as
-        "x86-64-v3" or "aarch64". A network's constants go into the object, or into a file that the caller maps.
+        "x86-64-v3" or "aarch64"; left out, the kernel's own. A network's constants go into the object, or into a file
+        that the caller maps.
 
         Raises KernelError for a kernel that takes memory as it runs, is planned for each shape, or calls a C function
         by its address; CallValueError for a name that C does not take, and for an unknown target.
         """
         from pathlib import Path
 
+        from tirlite.runtime.export.write import demand_options
+
         with boundary:
-            embed = weights == "object"
-            version = version_of(self.ir, replace(self.options, debug=False), is_empty=False, form=Form.ALONE)
-            return version.export(Path(folder), name or self.name, target, self.fixed or {}, embed=embed)
+            embed, called, own = weights == "object", name or self.name, self.options.target
+            machine = target or own.name
+            demand_options(called, machine, embed=embed and bool(self.fixed))
+            options = replace(self.options, debug=False, target=replace(own, name=machine))
+            version = version_of(self.ir, options, is_empty=False, form=Form.ALONE)
+            return version.export(Path(folder), called, self.fixed or {}, embed=embed)
 
     def show(self, mark: Node | Buffer | None = None) -> None:
         """Prints the function as it was written, a node of `kernel.ir` marked in it; see `PrimFunc.show`."""

@@ -1,5 +1,6 @@
 """Facts about a machine that plans depend on."""
 
+from tirlite.target.processor import Processor
 from tirlite.target.target import MemoryInfo, Target
 
-__all__ = ["MemoryInfo", "Target"]
+__all__ = ["MemoryInfo", "Processor", "Target"]

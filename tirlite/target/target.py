@@ -1,4 +1,4 @@
-"""Describes a Target by frozen values: a machine's workers, and its memories beyond the ordinary one."""
+"""Describes a Target by frozen values: a machine's processor and workers, and its memories beyond the ordinary one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tirlite.diag import Message, PlanError, Span, nearest, public
 from tirlite.plan import StorageScope
 from tirlite.record import record
 from tirlite.show import shown
+from tirlite.target.processor import HOST, Processor, demand_known, processor_called
 
 
 class BadMemory(Message):
@@ -112,7 +113,9 @@ class MemoryInfo:
 class Target:
     """A machine by name, with its tagged memories by scope.
 
-    `workers` is how many threads run a parallel loop, the calling one included.
+    The names are "host", "x86-64", "x86-64-v2", "-v3", "-v4" and "aarch64". Code for a named one uses what every such
+    processor has, and can be looked at, and exported, on any machine. `workers` is how many threads run a parallel
+    loop, the calling one included. Raises PlanError for an unknown name.
     """
 
     name: str
@@ -120,6 +123,7 @@ class Target:
     workers: int = 1
 
     def __post_init__(self) -> None:
+        demand_known(self.name)
         object.__setattr__(self, "memories", MappingProxyType(dict(self.memories)))
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -135,10 +139,15 @@ class Target:
         Raises PlanError for less than one.
         """
         if workers is None:
-            return cls("host", workers=min(_processors(), MOST_WORKERS))
+            return cls(HOST, workers=min(_processors(), MOST_WORKERS))
         if not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
             raise BadWorkers(shown(workers), MOST_WORKERS).error()
-        return cls("host", workers=workers)
+        return cls(HOST, workers=workers)
+
+    @property
+    def processor(self) -> Processor:
+        """What one core of the machine has: its vectors, their registers, its caches."""
+        return processor_called(self.name)
 
     @public
     def with_memory(self, scope: str, info: MemoryInfo) -> Target:

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from tirlite.record import record
+from tirlite.target.processor import HOST
 
 if TYPE_CHECKING:
     from llvmlite.binding import ModuleRef, TargetMachine
@@ -64,12 +65,12 @@ def effort_for(extent: Extent) -> Effort:
     return Effort.SOME if extent.loops > MANY or extent.lines > LARGE else Effort.FULL
 
 
-def compile_module(lowered: Lowered) -> ObjectCode:
-    """The object code of a module, optimised for the host."""
+def compile_module(lowered: Lowered, target: str = HOST) -> ObjectCode:
+    """The object code of a module, optimised for a target by its name."""
     effort = effort_for(lowered.extent)
     seconds: dict[str, float] = {}
     start = perf_counter()
-    machine = _machine(effort)
+    machine = _machine(effort, target)
     start = _lap(seconds, "llvm load", start)
     module = _parsed(lowered.text, machine)
     start = _lap(seconds, "llvm parse", start)
@@ -80,7 +81,7 @@ def compile_module(lowered: Lowered) -> ObjectCode:
     return ObjectCode(data, effort, seconds)
 
 
-# Machines that code is exported for, by the names that users give: LLVM's triple and processor.
+# Targets other than the host, by their names: LLVM's triple and processor.
 MACHINES = {
     "x86-64": ("x86_64-unknown-linux-gnu", "x86-64"),
     "x86-64-v2": ("x86_64-unknown-linux-gnu", "x86-64-v2"),
@@ -90,7 +91,7 @@ MACHINES = {
 }
 
 
-def compile_exported(lowered: Lowered, wrapper: str, names: Collection[str], machine: str = "host") -> bytes:
+def compile_exported(lowered: Lowered, wrapper: str, names: Collection[str], machine: str = HOST) -> bytes:
     """The object code of a module and of another one that calls it; outside, `names` are known alone.
 
     `machine` is one of `MACHINES`, or the host. What the wrapper tells the assembler is for the host alone.
@@ -98,7 +99,7 @@ def compile_exported(lowered: Lowered, wrapper: str, names: Collection[str], mac
     from llvmlite import binding
 
     effort = effort_for(lowered.extent)
-    target = _machine(effort) if machine == "host" else _named_machine(machine, effort)
+    target = _machine(effort, machine)
     binding.initialize_native_asmparser()
     module = _parsed(lowered.text, target)
     for function in module.functions:
@@ -112,16 +113,6 @@ def compile_exported(lowered: Lowered, wrapper: str, names: Collection[str], mac
     return bytes(target.emit_object(module))
 
 
-def _named_machine(name: str, effort: Effort) -> TargetMachine:
-    from llvmlite import binding
-
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-    triple, cpu = MACHINES[name]
-    target = binding.Target.from_triple(triple)
-    return target.create_target_machine(cpu=cpu, opt=effort.value[1], reloc="pic", codemodel="default")
-
-
 def compile_text(text: str, effort: Effort = Effort.SOME) -> bytes:
     """The object code of a module that is written out in LLVM's assembly, for the host."""
     machine = _machine(effort)
@@ -130,10 +121,10 @@ def compile_text(text: str, effort: Effort = Effort.SOME) -> bytes:
     return bytes(machine.emit_object(module))
 
 
-def optimised(lowered: Lowered) -> Optimised:
+def optimised(lowered: Lowered, target: str = HOST) -> Optimised:
     """A module after LLVM's passes, which run once for all that is shown of it: each run leaves memory behind."""
     effort = effort_for(lowered.extent)
-    machine = _machine(effort)
+    machine = _machine(effort, target)
     module = _parsed(lowered.text, machine)
     _optimise(module, machine, effort, keeps_scalars=lowered.keeps_scalars)
     return Optimised(str(module), str(machine.emit_assembly(module)))
@@ -145,17 +136,24 @@ def _lap(seconds: dict[str, float], stage: str, start: float) -> float:
     return now
 
 
-def _machine(effort: Effort) -> TargetMachine:
-    return _machine_at(effort.value[1])
+def _machine(effort: Effort, target: str = HOST) -> TargetMachine:
+    return _machine_at(effort.value[1], target)
 
 
 @cache
-def _machine_at(level: int) -> TargetMachine:
-    """This machine, for code at a level of the code generator. LLVM works out anew for each what its features imply."""
+def _machine_at(level: int, name: str) -> TargetMachine:
+    """A target, for code at a level of the code generator. LLVM works out anew for each what its features imply."""
     from llvmlite import binding
 
-    cpu, features = _host()
-    target = binding.Target.from_default_triple()
+    if name == HOST:
+        cpu, features = _host()
+        target = binding.Target.from_default_triple()
+    else:
+        triple, cpu = MACHINES[name]
+        features = ""
+        binding.initialize_all_targets()
+        binding.initialize_all_asmprinters()
+        target = binding.Target.from_triple(triple)
     return target.create_target_machine(cpu=cpu, features=features, opt=level, reloc="pic", codemodel="default")
 
 

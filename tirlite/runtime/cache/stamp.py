@@ -8,6 +8,8 @@ from _blake2 import blake2b  # the module hashlib takes ten times as long to loa
 from functools import cache
 from importlib.machinery import PathFinder
 
+from tirlite.target.processor import cpu_text
+
 # What neither makes code nor what code is made of.
 _APART = frozenset({"__pycache__", "bench", "cli", "diag", "dsl", "graph", "interp", "kernels", "show", "solver"})
 _OF_GRAPHS = frozenset({"__pycache__", "bench", "cli", "show"})
@@ -35,12 +37,7 @@ def compiler_stamp(*, graphs: bool = False) -> bytes:
 
 def processor() -> bytes:
     """What the system says of the first processor: its model and its features."""
-    try:
-        with open("/proc/cpuinfo", "rb") as file:  # noqa: PTH123
-            text = file.read(1 << 14)
-    except OSError:
-        return b""
-    lines = text.partition(b"\n\n")[0].split(b"\n")
+    lines = cpu_text().partition(b"\n\n")[0].split(b"\n")
     return b"\n".join(line for line in lines if line.startswith(_CPU_LINES))
 
 

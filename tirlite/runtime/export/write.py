@@ -75,9 +75,8 @@ def export(
     """The paths of the object, the header, the CMake snippet and the weights, if they are a file.
 
     `func` is the function after the passes, `constants` are arrays for some parameters, which go into the object with
-    `embed`. Raises KernelError for what no program could run, CallValueError for options.
+    `embed`. Raises KernelError for what no program could run; `demand_options` has passed name and machine.
     """
-    _demand_options(name, machine, embed=embed and bool(constants))
     if shape_plan(func) is not None:
         advice = "compile it with another strategy than per_shape"
         raise NotExportable(signature.name, "its storage is planned as it is called", advice).error()
@@ -106,7 +105,8 @@ def export(
     return tuple(paths)
 
 
-def _demand_options(name: str, machine: str, *, embed: bool) -> None:
+def demand_options(name: str, machine: str, *, embed: bool) -> None:
+    """Raises CallValueError for a name that C does not take, an unknown machine, and weights in such code."""
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name, re.ASCII) or name in C_WORDS:
         raise BadExport("the name", repr(name), "give one that C takes: `name=`").error()
     if machine != "host" and machine not in MACHINES:

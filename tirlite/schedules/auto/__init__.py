@@ -11,12 +11,15 @@ from tirlite.schedules.auto.schedule_contractions import ScheduleContractions
 if TYPE_CHECKING:
     from tirlite.ir import PrimFunc
     from tirlite.schedules.schedule import Schedule
-
-# What becomes of loops where no schedule says it.
-AUTO: tuple[Pass, ...] = (ScheduleContractions(), *LOOPS)
+    from tirlite.target import Target
 
 
-def schedule_of(func: PrimFunc, given: object) -> Schedule:
+def auto(target: Target) -> tuple[Pass, ...]:
+    """What becomes of loops where no schedule says it, for a target."""
+    return (ScheduleContractions(target), *LOOPS)
+
+
+def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
     """The schedule that `tl.compile` follows with this option."""
     from tirlite.schedules.schedule import Schedule
 
@@ -26,9 +29,10 @@ def schedule_of(func: PrimFunc, given: object) -> Schedule:
         return Schedule(func, given or ())
     from tirlite.analysis.facts import Facts
     from tirlite.rewrite.normalize import Normalize
-    from tirlite.schedules.auto.contraction import scheduled
+    from tirlite.schedules.auto.contraction import Tiling, scheduled
 
-    return Schedule(func, (*scheduled(Facts(Normalize()(func)))[1], *LOOPS))
+    steps = scheduled(Facts(Normalize()(func)), Tiling.of(target.processor))[1]
+    return Schedule(func, (*steps, *LOOPS))
 
 
-__all__ = ["AUTO", "schedule_of"]
+__all__ = ["auto", "schedule_of"]

@@ -1,9 +1,9 @@
 """Schedules contractions: `y[i, j] += a[i, p] * b[p, j]` and the like, with any order of operands, batches and axes.
 
-A tile of six rows of four vectors is combined in registers. What its columns read is packed together, for 64 columns
-and all terms; rows go past it. A vector of the panel serves six products, so it may come from the second cache, or the
-third: blocks of terms were slower up to 16384 of them. Source of the tile: Goto and van de Geijn, Anatomy of
-High-Performance Matrix Multiplication (2008).
+A tile of some rows of some vectors is combined in registers: of six times four, where a processor has 32 of them. What
+its columns read is packed together, for all terms; rows go past it. A vector of the panel serves each row of the tile,
+so it may come from the second cache, or the third: blocks of terms were slower up to 16384 of them. Source of the tile:
+Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication (2008).
 """
 
 from __future__ import annotations
@@ -26,15 +26,33 @@ from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.split import Split
 from tirlite.schedules.unroll_jam import UnrollJam
 from tirlite.schedules.vectorize import Vectorize
+from tirlite.target import Processor
 
-# A tile of registers: rows, and the bytes of their vectors, four registers of 512 bits or more that are narrower.
-_ROWS = 6
-_TILE_BYTES = 256
-# Of narrower vectors, for what is left of the columns.
-_NARROW_BYTES = 64
-# A panel pays where so many rows read it, of an operand with more elements than the second cache holds.
-_LEAST_ROWS = 96
-_LEAST_ELEMENTS = 256 * 1024
+# A panel pays for so many tiles of rows that read it, and beyond this part of the second cache: of what fits into it
+# rows are read as fast where they lie.
+_LEAST_TILES = 4
+_PART_OF_CACHE = 8
+
+
+@record
+class Tiling:
+    """The numbers of a schedule: the rows of a tile of registers, and the bytes of one of its rows, and of one vector.
+
+    Packed is an operand of `least_bytes` or more, where so many rows read it.
+    """
+
+    rows: int
+    row_bytes: int
+    vector_bytes: int
+    least_rows: int
+    least_bytes: int
+
+    @classmethod
+    def of(cls, processor: Processor) -> Tiling:
+        """What suits a processor's registers and caches."""
+        rows, vectors = processor.tile
+        width = processor.vector_bytes
+        return cls(rows, vectors * width, width, _LEAST_TILES * rows, processor.caches[1] // _PART_OF_CACHE)
 
 
 @record(eq=False)
@@ -58,13 +76,13 @@ class Contraction:
         return tuple(each for each in self.spatial if each not in (self.rows, self.columns))
 
 
-def scheduled(facts: Facts) -> tuple[PrimFunc, tuple[Pass, ...]]:
+def scheduled(facts: Facts, tiling: Tiling) -> tuple[PrimFunc, tuple[Pass, ...]]:
     """The function with its contractions scheduled, and the steps that did it: the last nest first."""
     taken: list[Pass] = []
     for found in reversed([*contractions(facts)]):
         made, attempt = facts, list[Pass]()
         try:
-            for step in steps(found, facts):
+            for step in steps(found, facts, tiling):
                 made = after(step, made)
                 attempt.append(step)
         except KernelError:  # a step does not fit: the nest stays as it is
@@ -145,12 +163,12 @@ def _names(load: Load, var: Var) -> bool:
     return any(node is var for index in load.indices for node in walk(index))
 
 
-def steps(nest: Contraction, facts: Facts) -> Iterator[Pass]:
+def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     """What is done with a contraction, step by step. Handles name its loops, whatever others are called."""
     named = _Names(nest, facts)
     element = max(nest.store.buffer.dtype.bytes, nest.packed.buffer.dtype.bytes)
-    lanes, narrow = _TILE_BYTES // element, _NARROW_BYTES // element
-    least = _least(nest, lanes)
+    lanes, narrow = tiling.row_bytes // element, tiling.vector_bytes // element
+    least = _least(nest, lanes, tiling)
     if least is None:
         return
     if least:
@@ -166,14 +184,14 @@ def steps(nest: Contraction, facts: Facts) -> Iterator[Pass]:
     if not nest.is_local:
         yield CacheWrite(nest.store.buffer.name, within)
     yield Vectorize(within, (lanes, narrow), padded=True)
-    yield UnrollJam(rows, _ROWS)
+    yield UnrollJam(rows, tiling.rows)
 
 
-def _least(nest: Contraction, lanes: int) -> tuple[tuple[str, int], ...] | None:
+def _least(nest: Contraction, lanes: int, tiling: Tiling) -> tuple[tuple[str, int], ...] | None:
     """What must run how often for packing to pay, where constants do not tell; None where they say that it does not."""
     found: list[tuple[str, int]] = []
-    wide = (*nest.terms, nest.columns)
-    for loops, least in (((nest.rows,), _LEAST_ROWS), ((nest.columns,), lanes), (wide, _LEAST_ELEMENTS + 1)):
+    wide, elements = (*nest.terms, nest.columns), tiling.least_bytes // nest.packed.buffer.dtype.bytes
+    for loops, least in (((nest.rows,), tiling.least_rows), ((nest.columns,), lanes), (wide, elements)):
         if not all(map(_is_known, loops)):
             found.append((" * ".join(each.var.name for each in loops), least))
         elif prod(map(_count, loops)) < least:

@@ -1,0 +1,179 @@
+"""Processor: what schedules ask of a machine's cores, from the host or by the names that compilers give to machines."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+from tirlite.diag import Message, PlanError, nearest
+from tirlite.record import record
+
+HOST = "host"
+_LINE_BYTES = 64
+_KIB = 1 << 10
+
+
+class UnknownTarget(Message):
+    """A target is named that tirlite does not know.
+
+    Example: `tl.Target("x86-64-v5")`.
+    Fix: Take one of the names that the message lists, or `tl.Target.host()`.
+    """
+
+    code = "unknown-target"
+    raises = PlanError
+    title = "there is no target {name}"
+    help = "the targets are {known}{hint}"
+
+    name: str
+    known: str
+    hint: str
+
+
+@record
+class Processor:
+    """What one core has. `vector_bits` and `registers` are of its vectors, `caches` bytes from the first level on.
+
+    `level` orders the processors of a `family`: code for one runs on those of the same and of higher levels. `dots` are
+    dot products of four bytes each or of two halves, by the types of the two operands, as in `u8 s8`; with `has_fma`
+    a product and a sum are rounded once.
+    """
+
+    family: str
+    level: int
+    vector_bits: int
+    registers: int
+    has_fma: bool
+    dots: tuple[str, ...] = ()
+    caches: tuple[int, int, int] = (32 * _KIB, 512 * _KIB, 8192 * _KIB)
+    line: int = _LINE_BYTES
+
+    @property
+    def vector_bytes(self) -> int:
+        return self.vector_bits // 8
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows, and vectors in a row, of the tile of sums that registers hold with what is added to them.
+
+        Of those with a power of two of vectors the one with the most sums for each operand that is loaded. Beside the
+        sums stand the vectors of one row of the one operand, and an element of the other in all lanes.
+        """
+        wide = (2**power for power in range(3))
+        tiles = [((self.registers - 1) // across - 1, across) for across in wide]
+        return max(tiles, key=lambda tile: (tile[0] * tile[1] / (tile[0] + tile[1]), tile[1]))
+
+
+# By the names of the levels of the psABI; caches are those of common machines.
+_NAMED = {
+    "x86-64": Processor("x86-64", 1, 128, 16, has_fma=False),
+    "x86-64-v2": Processor("x86-64", 2, 128, 16, has_fma=False),
+    "x86-64-v3": Processor("x86-64", 3, 256, 16, has_fma=True),
+    "x86-64-v4": Processor("x86-64", 4, 512, 32, has_fma=True, caches=(32 * _KIB, 1024 * _KIB, 16384 * _KIB)),
+    "aarch64": Processor("aarch64", 0, 128, 32, has_fma=True),
+}
+# What a processor of each level has, by the names of Linux; those of lower levels included.
+_LEVELS = (
+    (2, "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"),
+    (3, "abm avx avx2 bmi1 bmi2 f16c fma movbe"),
+    (4, "avx512bw avx512cd avx512dq avx512f avx512vl"),
+)
+_DOTS = {
+    "avx512_vnni": "u8 s8",
+    "avx_vnni": "u8 s8",
+    "avx512_bf16": "bf16 bf16",
+    "asimddp": "s8 s8",
+    "i8mm": "u8 s8",
+    "bf16": "bf16 bf16",
+}
+_MACHINES = {"x86_64": "x86-64", "amd64": "x86-64", "aarch64": "aarch64", "arm64": "aarch64"}
+_CACHES = "/sys/devices/system/cpu/cpu0/cache"
+
+
+def demand_known(name: str) -> None:
+    """Raises PlanError for a name that no target has."""
+    given: object = name
+    if given == HOST or given in _NAMED:
+        return
+    known = (HOST, *_NAMED)
+    near = nearest(given, known) if isinstance(given, str) else ""
+    raise UnknownTarget(repr(given)[:60], ", ".join(known), f"; did you mean {near}?" if near else "").error()
+
+
+@cache
+def processor_called(name: str) -> Processor:
+    """The processor of a target: of the host, or a named one."""
+    return _host() if name == HOST else _NAMED[name]
+
+
+def runs_here(name: str) -> bool:
+    """Whether code for a target runs on this machine."""
+    if name == HOST:
+        return True
+    wanted, here = processor_called(name), processor_called(HOST)
+    return wanted.family == here.family and wanted.level <= here.level
+
+
+@cache
+def cpu_text() -> bytes:
+    """What the system says of the first processors, if it is Linux."""
+    try:
+        with open("/proc/cpuinfo", "rb") as file:  # noqa: PTH123
+            return file.read(1 << 14)
+    except OSError:
+        return b""
+
+
+def _host() -> Processor:
+    family = _MACHINES.get(os.uname().machine.lower(), "") if hasattr(os, "uname") else ""
+    return described(family or "x86-64", cpu_text(), _caches())
+
+
+def described(family: str, text: bytes, caches: dict[int, int]) -> Processor:
+    """The processor that a text as that of /proc/cpuinfo describes, with caches by level as far as they are known."""
+    flags = _flags(text)
+    level = 1 if family == "x86-64" else 0
+    for number, wanted in _LEVELS if family == "x86-64" else ():
+        if not flags.issuperset(wanted.split()):
+            break
+        level = number
+    base = _NAMED[family if level < 2 else f"x86-64-v{level}"]
+    return Processor(
+        family,
+        level,
+        base.vector_bits,
+        base.registers,
+        has_fma=base.has_fma,
+        dots=tuple(sorted({dot for flag, dot in _DOTS.items() if flag in flags})),
+        caches=tuple(caches.get(place + 1, known) for place, known in enumerate(base.caches)),  # type: ignore[arg-type]
+        line=caches.get(0, base.line),
+    )
+
+
+def _flags(text: bytes) -> frozenset[str]:
+    for line in text.split(b"\n"):
+        name, _, values = line.partition(b":")
+        if name.strip() in (b"flags", b"Features"):
+            return frozenset(values.decode("ascii", "replace").split())
+    return frozenset()
+
+
+def _caches() -> dict[int, int]:
+    """The bytes of the caches for data by level, and those of a line as level 0, as far as the system tells."""
+    found: dict[int, int] = {}
+    for place in range(4):
+        try:
+            level, kind, size, line = (
+                _word(f"{_CACHES}/index{place}/{name}") for name in ("level", "type", "size", "coherency_line_size")
+            )
+            if kind != "Instruction":
+                found[int(level)] = int(size.removesuffix("K")) * _KIB
+                found[0] = int(line)
+        except (OSError, ValueError):
+            break
+    return found
+
+
+def _word(path: str) -> str:
+    with open(path, "rb") as file:  # noqa: PTH123
+        return file.read(64).decode("ascii", "replace").strip()
