@@ -27,6 +27,17 @@ def cast(x: TensorType, y: TensorType) -> PrimFunc:
     return spread("cast", (x, y), lambda value: value)
 
 
+@factory
+def bitcast(x: TensorType, y: TensorType) -> PrimFunc:
+    """The bits of the elements of `x` as elements of the type of `y`, which has as many."""
+    b = Builder("bitcast")
+    given, result = b.param("x0", x), b.param("y", y, out=True)
+    bits = b.view("bits", given, TensorType(y.dtype, x.shape))
+    with nest(b, extents(y)) as indices:
+        b.store(result, indices, bits[indices])
+    return b.build()
+
+
 def spread(
     name: str, types: tuple[TensorType, ...], formula: Formula, shapes: Sequence[Sequence[Extent]] | None = None
 ) -> PrimFunc:

@@ -132,7 +132,7 @@ def _difference(mine: Any, given: Any, case: Any) -> str:
     if mine.dtype != theirs.dtype:
         return f"{mine.dtype}, wanted {theirs.dtype}"
     kind = _kind(given)
-    if theirs.dtype.kind == "f" or kind == "bfloat16":
+    if theirs.dtype.kind == "f" or kind == "bfloat16" or kind.startswith("float"):
         a, b = (_numbers(each, kind) for each in (mine, theirs))
         coarse = _COARSE.get(kind, 0.0)
         # Where a sum is 0, what the case wants is what rounding left of its greatest terms.
@@ -143,8 +143,12 @@ def _difference(mine: Any, given: Any, case: Any) -> str:
 
 
 def _numbers(array: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:
-    """The array; of the bits of bfloat16 their values."""
-    return (array.astype(np.uint32) << 16).view(np.float32) if kind == "bfloat16" else array
+    """The array; of the bits of bfloat16 and narrower floats their values."""
+    if kind == "bfloat16":
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    return (
+        array if array.dtype.kind == "f" else array.view(import_module("ml_dtypes").__dict__[kind]).astype(np.float32)
+    )
 
 
 def _kind(array: Any) -> str:
@@ -154,9 +158,14 @@ def _kind(array: Any) -> str:
 
 
 def _stored(array: Any) -> npt.NDArray[Any]:
-    """The array, or the TensorProto, as graphs take it: bfloat16 as the integers of its bits."""
+    """The array, or the TensorProto, as graphs take it: bfloat16 and narrower floats as the integers of their bits."""
     made = np.asarray(import_module("onnx.numpy_helper").to_array(array) if hasattr(array, "data_type") else array)
-    return made.view(np.uint16) if made.dtype.name == "bfloat16" else made
+    name = made.dtype.name
+    if name in ("int4", "int2", "uint4", "uint2"):
+        return made.astype(np.int8 if name.startswith("i") else np.uint8)
+    if name == "bfloat16" or name.startswith(("float8", "float4")):
+        return made.view(np.uint16 if name == "bfloat16" else np.uint8)
+    return made
 
 
 def _data_sets(case: Any) -> Iterator[tuple[list[Any], list[Any]]]:

@@ -59,6 +59,7 @@ class NoKernelFor(Message):
 # The factories whose attributes say what the type of the result says already.
 _BY_TYPES: Mapping[str, Factory] = {
     "cast": elementwise.cast,
+    "bitcast": elementwise.bitcast,
     "broadcast_to": arrange.broadcast_to,
 }
 _WITH_ATTRS: Mapping[str, Factory] = {

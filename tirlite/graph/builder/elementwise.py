@@ -11,6 +11,10 @@ from tirlite.ir import DType
 class ElementwiseBuilder(CallBuilder):
     """Functions of each element. Without another word they take elements of any float type."""
 
+    def bitcast(self, x: Operand, dtype: DType) -> Call:
+        """The same bits as elements of another type of that width; not of types that have 16 bits and are floats."""
+        return self.call("bitcast", x, attrs=Cast(dtype))
+
     def exp(self, x: Operand) -> Call:
         """e to the power x."""
         return self.call("exp", x)

@@ -20,10 +20,12 @@ from tirlite.graph.onnx.budget import Budget, Spent
 from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
 from tirlite.graph.onnx.equal_dims import demanded
 from tirlite.graph.onnx.importers.table import IMPORTERS
+from tirlite.graph.onnx.narrow import NARROW, NarrowValue
 from tirlite.graph.onnx.node import MALFORMED, told
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.onnx.translation import Dialect, Lost, Missing, Names, Translation
 from tirlite.graph.types import TensorType
+from tirlite.ir import DType
 from tirlite.sizes import Dim, Size, SizeLike, substitute
 
 # Before version 6, operators differ in more than the rules of broadcasting.
@@ -203,9 +205,11 @@ class _Import:
 
     def _finished(self, names: Names, wanted: Sequence[str]) -> Function:
         results: dict[str, Expr] = {}
-        taken = {name_of(value.name) for value in names.values() if isinstance(value, Var)}
+        known = [each.value if isinstance(each, NarrowValue) else each for each in names.values()]
+        taken = {name_of(value.name) for value in known if isinstance(value, Var)}
         for name in wanted:
-            value = names.get(name)
+            given = names.get(name)
+            value = given.value if isinstance(given, NarrowValue) else given
             if not isinstance(value, Expr):
                 raise BadOnnxModel(self.name, f"nothing computes its output `{name}`").error()
             shown = name
@@ -223,16 +227,21 @@ class _Import:
             count = f"{len(lines)} part{'s' if len(lines) > 1 else ''}"
             raise UnsupportedOnnx(self.name, count, "\n".join(lines)).error()
 
-    def _input(self, proto: Any) -> Expr | Lost:
+    def _input(self, proto: Any) -> Expr | NarrowValue | Lost:
+        kind = NARROW.get(proto.type.tensor_type.elem_type)
+        made = self._parameter(proto, DTYPES if kind is None else {proto.type.tensor_type.elem_type: kind.stored})
+        return NarrowValue(made, kind) if kind is not None and isinstance(made, Expr) else made
+
+    def _parameter(self, proto: Any, types: Mapping[int, DType]) -> Expr | Lost:
         shape = self.shapes.get(proto.name)
         kind = proto.type.WhichOneof("value")
         given = proto.type.tensor_type
-        if kind != "tensor_type" or given.elem_type not in DTYPES:
+        if kind != "tensor_type" or given.elem_type not in types:
             what = kind if kind != "tensor_type" else f"tensor of {dtype_name(given.elem_type)}"
             self.missing.append(Missing(0, f"input `{proto.name}`", f"it is a {what}"))
             return Lost.LOST
         if proto.name in self.constants:
-            return self.builder.constant(self.constants[proto.name], DTYPES[given.elem_type], proto.name)
+            return self.builder.constant(self.constants[proto.name], types[given.elem_type], proto.name)
         if shape is None and not given.HasField("shape"):
             self.missing.append(Missing(0, f"input `{proto.name}`", "its number of axes is not known; give `shapes`"))
             return Lost.LOST
@@ -241,7 +250,7 @@ class _Import:
             if shape is None
             else list(shape)
         )
-        of = TensorType(tuple(extents), DTYPES[given.elem_type])  # type: ignore[arg-type]
+        of = TensorType(tuple(extents), types[given.elem_type])  # type: ignore[arg-type]
         size = of.bytes
         if isinstance(size, int) and size >= _MOST_BYTES:
             raise BadOnnxModel(self.name, f"input `{proto.name}` has {size} bytes").error()

@@ -12,6 +12,7 @@ from tirlite.diag import Span
 from tirlite.graph.bfloat import bfloat_values
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.onnx.contents import contents
+from tirlite.graph.onnx.narrow import NarrowType, NarrowValue
 from tirlite.ir import DType
 from tirlite.record import record
 from tirlite.sizes import Size
@@ -53,6 +54,20 @@ class Node:
     attributes: Mapping[str, object]
     span: Span | None
     proto: Any = None
+    kinds: tuple[NarrowType | None, ...] = ()
+
+    @property
+    def given(self) -> list[Expr | NarrowValue | None]:
+        """The operands, those of narrow types as what they are."""
+        kinds = self.kinds or (None,) * len(self.operands)
+        return [
+            each if each is None or kind is None else NarrowValue(each, kind)
+            for each, kind in zip(self.operands, kinds, strict=True)
+        ]
+
+    def kind(self, number: int) -> NarrowType | None:
+        """The type of an operand's elements, where that is a narrow one."""
+        return self.kinds[number] if number < len(self.kinds) else None
 
     def has(self, number: int) -> bool:
         """Whether this operand is there."""
@@ -157,6 +172,31 @@ class Node:
     def axis(self, name: str = "axis", default: int = 0, *, rank: int | None = None) -> int:
         """An axis of the first operand, counted from the front."""
         return axis_of(self.integer(name, default), self.rank if rank is None else rank)
+
+
+# Operators that put elements elsewhere, whatever they are: their first operands are of one type, as their results.
+_MOVERS = frozenset(
+    {
+        *("Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape"),
+        *("Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
+    }
+)
+# Operators whose importers look at the types of their operands.
+_READERS = frozenset({"BitCast", "Cast", "CastLike", "Constant", "DequantizeLinear", "QuantizeLinear", "Shape", "Size"})
+
+
+def narrow_kind(node: Node) -> NarrowType | None:
+    """The narrow type of the elements that a node moves, None where it moves none.
+
+    Raises Unsupported for an operator that computes with elements of such a type.
+    """
+    kinds = [kind for kind in node.kinds if kind is not None]
+    if not kinds or node.op in _READERS:
+        return None
+    are_alike = all(kind == kinds[0] for kind in (node.kinds if node.op == "Concat" else node.kinds[:1]))
+    if node.domain or node.op not in _MOVERS or not are_alike:
+        raise Unsupported(f"elements of {kinds[0].name} are moved and cast here, and no operator computes with them")
+    return kinds[0]
 
 
 def axis_of(axis: int, rank: int) -> int:

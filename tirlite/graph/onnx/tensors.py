@@ -13,6 +13,7 @@ from tirlite.diag import GraphError, Message, Span
 from tirlite.graph.expr import Constant
 from tirlite.graph.onnx.budget import Spent
 from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
+from tirlite.graph.onnx.narrow import NARROW, NarrowType, NarrowValue, unpacked
 from tirlite.graph.onnx.node import Unsupported
 from tirlite.ir import DType
 
@@ -45,26 +46,42 @@ class TensorReader:
         self.model = spent.model
         self._folder = folder
 
-    def constant(self, proto: Any, name: str = "", span: Span | None = None) -> Constant:
+    def constant(self, proto: Any, name: str = "", span: Span | None = None) -> Constant | NarrowValue:
         """The elements. Raises GraphError for what contradicts itself, Unsupported for types that do not exist here."""
-        if proto.data_type not in DTYPES:
+        kind = NARROW.get(proto.data_type)
+        if kind is None and proto.data_type not in DTYPES:
             raise Unsupported(f"tensor `{name or proto.name}` has elements of type {dtype_name(proto.data_type)}")
-        dtype = DTYPES[proto.data_type]
+        dtype = DTYPES[proto.data_type] if kind is None else kind.stored
         shape = tuple(proto.dims)
         try:
-            array = self._array(proto, dtype, shape)
+            array = self._array(proto, dtype, shape) if kind is None else self._narrow(proto, kind, shape)
         except _Wrong as wrong:
             raise BadOnnxTensor(self.model, name or proto.name, str(wrong), span=span).error() from None
         self.spent.constant(array.nbytes, span)
         array.flags.writeable = False
-        return Constant(array, dtype, name=name or proto.name, span=span)
+        made = Constant(array, dtype, name=name or proto.name, span=span)
+        return made if kind is None else NarrowValue(made, kind)
+
+    def _narrow(self, proto: Any, kind: NarrowType, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        """The bytes of elements of which one byte of the model may hold several."""
+        count = _count(shape, 1)
+        packed = -(-count * kind.bits // 8)
+        bits = np.dtype(np.uint8)
+        if proto.data_location == 1:
+            data = self._external(proto, bits, packed)
+        elif proto.HasField("raw_data"):
+            if len(proto.raw_data) != packed:
+                raise _Wrong(f"{len(proto.raw_data)} bytes of data for {count} elements of {kind.name}")
+            data = np.frombuffer(proto.raw_data, bits)
+        else:
+            if len(proto.int32_data) != packed:
+                raise _Wrong(f"{len(proto.int32_data)} bytes of data for {count} elements of {kind.name}")
+            data = np.array(proto.int32_data, np.int64).astype(bits)
+        return np.require(unpacked(data, kind, count), requirements=["C", "O", "W"]).reshape(shape)
 
     def _array(self, proto: Any, dtype: DType, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        if any(extent < 0 for extent in shape):
-            raise _Wrong(f"its shape is {shape}")
-        count, stored = prod(shape), dtype.stored
-        if count * stored.itemsize > _MOST_BYTES:
-            raise _Wrong(f"its shape {shape} says {count} elements")
+        stored = dtype.stored
+        count = _count(shape, stored.itemsize)
         if proto.data_location == 1:
             return self._external(proto, stored, count).reshape(shape)
         if proto.HasField("raw_data"):
@@ -111,6 +128,15 @@ class TensorReader:
 
 class _Wrong(Exception):
     """What is wrong with a tensor."""
+
+
+def _count(shape: tuple[int, ...], itemsize: int) -> int:
+    """How many elements a tensor has."""
+    if any(extent < 0 for extent in shape):
+        raise _Wrong(f"its shape is {shape}")
+    if (count := prod(shape)) * itemsize > _MOST_BYTES:
+        raise _Wrong(f"its shape {shape} says {count} elements")
+    return count
 
 
 def _number(given: dict[str, str], key: str, default: int) -> int:

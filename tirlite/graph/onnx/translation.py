@@ -13,13 +13,15 @@ from tirlite.graph.builder.builder import Builder
 from tirlite.graph.expr import Expr
 from tirlite.graph.onnx.attributes import attributes_of
 from tirlite.graph.onnx.folding import Folding
-from tirlite.graph.onnx.node import MALFORMED, Body, Node, Unsupported, told
+from tirlite.graph.onnx.narrow import NarrowType, NarrowValue
+from tirlite.graph.onnx.node import MALFORMED, Body, Node, Unsupported, narrow_kind, told
 from tirlite.graph.onnx.refused import REFUSED, why_refused
 from tirlite.graph.onnx.standard import has_standard_function, standard_function
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.record import record
 
-Results: TypeAlias = "Expr | Sequence[Expr | None]"
+Result: TypeAlias = "Expr | NarrowValue | None"
+Results: TypeAlias = "Expr | NarrowValue | Sequence[Result]"
 Importer: TypeAlias = "Callable[[Translation, Node], Results]"
 
 
@@ -30,7 +32,7 @@ class Lost(Enum):
 
 
 # None is an operand of a function that its caller left out.
-Named: TypeAlias = "Expr | Lost | None"
+Named: TypeAlias = "Expr | NarrowValue | Lost | None"
 Names: TypeAlias = "MutableMapping[str, Named]"
 
 
@@ -109,10 +111,10 @@ class Translation:
         self.graph(proto, names, self._dialect, f"body of {node.name or node.op}", wanted)
         return _named(names, wanted)
 
-    def function(self, proto: Any, node: Node) -> list[Expr | None]:
+    def function(self, proto: Any, node: Node) -> list[Result]:
         """The results of a function that the model, or the standard, defines by other operators."""
         names: Names = dict.fromkeys(proto.input)
-        names.update(zip(proto.input, node.operands, strict=False))
+        names.update(zip(proto.input, node.given, strict=False))
         attributes = {each.name: each for each in proto.attribute_proto}
         defaults = attributes_of(_Holder(attributes.values()), self._read, {})
         versions = {each.domain: each.version for each in proto.opset_import} or dict(self._dialect.versions)
@@ -124,7 +126,7 @@ class Translation:
         finally:
             self._names, self._dialect = before
         wanted = [name if node.wants(number) else "" for number, name in enumerate(proto.output)]
-        return [_named(names, [name])[0] if name else None for name in wanted]
+        return [_found(names, name) if name else None for name in wanted]
 
     def _initializers(self, proto: Any, names: Names) -> None:
         for each in proto.initializer:
@@ -184,11 +186,14 @@ class Translation:
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         versions = self._dialect.versions
         version = versions.get(domain, versions.get("ai.onnx", 0) if not domain else 0)
-        operands = tuple(found if isinstance(found := names.get(name), Expr) else None for name in proto.input)
+        given = [names.get(name) for name in proto.input]
+        operands = tuple(None if each is None or isinstance(each, Lost) else plain(each) for each in given)
+        kinds = tuple(each.kind if isinstance(each, NarrowValue) else None for each in given)
         attributes = attributes_of(proto, self._read, self._dialect.attributes, span)
-        return Node(proto.op_type, domain, version, proto.name, operands, tuple(proto.output), attributes, span, proto)
+        outputs = tuple(proto.output)
+        return Node(proto.op_type, domain, version, proto.name, operands, outputs, attributes, span, proto, kinds)
 
-    def _results(self, node: Node) -> list[Expr | None]:
+    def _results(self, node: Node) -> list[Result]:
         own = self._dialect.functions.get((node.domain, node.op))
         if own is not None:
             return self.function(own, node)
@@ -198,9 +203,19 @@ class Translation:
             return self.function(defined, node)
         if importer is None:
             raise Unsupported(why_refused(*key))
+        moved = narrow_kind(node)
         made = importer(self, node)
-        results = [made] if isinstance(made, Expr) else list(made)
-        return [None if each is None else self.fold(each) for each in results]
+        results = [made] if isinstance(made, Expr | NarrowValue) else list(made)
+        return [self._folded(each, moved) for each in results]
+
+    def _folded(self, result: Result, moved: NarrowType | None) -> Result:
+        """The result, folded; where elements of a narrow type were moved, as one of that type."""
+        if isinstance(result, NarrowValue):
+            return NarrowValue(self.fold(result.value), result.kind)
+        if result is None:
+            return None
+        made = self.fold(result)
+        return made if moved is None else NarrowValue(made, moved)
 
 
 @record
@@ -210,14 +225,24 @@ class _Holder:
     attribute: Iterable[Any]
 
 
+def plain(value: Expr | NarrowValue) -> Expr:
+    """The value in the graph."""
+    return value.value if isinstance(value, NarrowValue) else value
+
+
+def _found(names: Names, name: str) -> Expr | NarrowValue:
+    value = names.get(name)
+    if not isinstance(value, Expr | NarrowValue):
+        raise Unsupported("something inside of it has no counterpart")
+    return value
+
+
 def _named(names: Names, wanted: Sequence[str]) -> list[Expr]:
-    found = []
-    for name in wanted:
-        value = names.get(name)
-        if not isinstance(value, Expr):
-            raise Unsupported("something inside of it has no counterpart")
-        found.append(value)
-    return found
+    found = [_found(names, name) for name in wanted]
+    narrow = [each.kind.name for each in found if isinstance(each, NarrowValue)]
+    if narrow:
+        raise Unsupported(f"its body gives elements of {narrow[0]}")
+    return [plain(each) for each in found]
 
 
 def _needed(nodes: Sequence[Any], outputs: Iterable[str]) -> list[bool]:

@@ -89,6 +89,16 @@ def _test(site: Site, attrs: Attrs) -> TensorType:
     return TensorType(_float(site, attrs).shape, bool_)
 
 
+def _bitcast(site: Site, attrs: Cast) -> TensorType:
+    x = site.tensor(0)
+    for each in (x.dtype, attrs.dtype):
+        if each.is_float and each.bits == 16:
+            raise site.wrong_type(f"the bits of {each} are not looked at: it is computed in f32")
+    if x.dtype.bytes != attrs.dtype.bytes or attrs.dtype.is_bool:
+        raise site.bad_attribute(f"the bits of {x.dtype} are not those of {attrs.dtype}")
+    return TensorType(x.shape, attrs.dtype)
+
+
 def _cast(site: Site, attrs: Cast) -> TensorType:
     x = site.tensor(0)
     if x.dtype.is_handle or attrs.dtype.is_handle or attrs.dtype.lanes != x.dtype.lanes:
@@ -121,6 +131,7 @@ ELEMENTWISE = table(
     *_elementwise(_test, "isnan isinf"),
     Op("identity", _same, is_view=True, is_elementwise=True),
     Op("cast", _cast, attrs=Cast, is_elementwise=True),
+    Op("bitcast", _bitcast, attrs=Cast),
     Op("clip", _clip, attrs=Clip, is_elementwise=True),
     Op("leaky_relu", _float, attrs=Alpha, is_elementwise=True),
     Op("elu", _float, attrs=Alpha, is_elementwise=True),

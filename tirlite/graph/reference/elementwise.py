@@ -92,6 +92,11 @@ def _cast(attrs: Cast, x: Array) -> Array:
     return x.astype(np.float32) if wide else converted(x, attrs.dtype)
 
 
+def _bitcast(attrs: Cast, x: Array) -> Array:
+    # An array without axes has no view of another type.
+    return np.atleast_1d(x).view(attrs.dtype.numpy).reshape(x.shape)
+
+
 _UFUNCS = (
     "exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh floor ceil trunc"
     " negative abs sign isnan isinf logical_not"
@@ -100,6 +105,7 @@ _UFUNCS = (
 ELEMENTWISE: dict[str, Meaning] = {
     **{name: plain(getattr(np, name)) for name in _UFUNCS.split()},
     **{name: plain(getattr(np, f"arc{name[1:]}")) for name in "asin acos atan asinh acosh atanh".split()},  # noqa: SIM905
+    "bitcast": _bitcast,
     "bitwise_not": plain(np.bitwise_not),
     "cast": _cast,
     "celu": _celu,

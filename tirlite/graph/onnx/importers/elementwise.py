@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from tirlite.graph.expr import Constant, Expr
-from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
+from tirlite.graph.onnx.dtypes import DTYPES, NUMBERS, dtype_name
+from tirlite.graph.onnx.narrow import NARROW, NarrowValue, narrowed, widened
 from tirlite.graph.onnx.node import Node, Unsupported, wide
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.ir import DType, f64
@@ -109,12 +110,37 @@ def _isinf(t: Translation, node: Node) -> Expr:
     return t.b.logical_and(found, side)
 
 
-def _cast(t: Translation, node: Node) -> Expr:
-    return t.b.cast(node.first, _type(node.integer("to")))
+def _cast(t: Translation, node: Node) -> Expr | NarrowValue:
+    return _converted(t, node, node.integer("to"))
 
 
-def _cast_like(t: Translation, node: Node) -> Expr:
-    return t.b.cast(node.first, node.x(1).dtype)
+def _cast_like(t: Translation, node: Node) -> Expr | NarrowValue:
+    kind = node.kind(1)
+    numbers = {each: number for number, each in NARROW.items()}
+    return _converted(t, node, NUMBERS[node.x(1).dtype] if kind is None else numbers[kind])
+
+
+def _converted(t: Translation, node: Node, to: int) -> Expr | NarrowValue:
+    """The first operand as elements of the type of this number."""
+    x, of = node.first, node.kind(0)
+    target = NARROW.get(to)
+    if target is not None and target == of:
+        return NarrowValue(x, target)
+    if of is not None:
+        x = widened(t.b, x, of)
+    if target is None:
+        return t.b.cast(x, _type(to))
+    if x.dtype.is_float and x.dtype.bits == 64:
+        raise Unsupported(f"elements of f64 would be rounded twice on the way to {target.name}")
+    how = node.text("round_mode", "up")
+    return NarrowValue(narrowed(t.b, x, target, saturate=node.flag("saturate", 1), rounding=how), target)
+
+
+def _bit_cast(t: Translation, node: Node) -> Expr | NarrowValue:
+    x, to = node.first, node.integer("to")
+    if node.kind(0) is None and to not in NARROW:
+        return t.b.bitcast(x, _type(to))
+    raise Unsupported("the bits of elements of less than 8 bits, and of floats of 8 bits, are not told")
 
 
 def _type(number: int) -> DType:
@@ -172,6 +198,7 @@ ELEMENTWISE: Mapping[str, Importer] = {
     "ThresholdedRelu": _thresholded_relu,
     "Shrink": _shrink,
     "IsInf": _isinf,
+    "BitCast": _bit_cast,
     "Cast": _cast,
     "CastLike": _cast_like,
     "Clip": _clip,

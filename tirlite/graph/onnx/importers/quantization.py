@@ -9,28 +9,57 @@ import numpy as np
 from tirlite.graph.expr import Expr
 from tirlite.graph.onnx.dtypes import DTYPES
 from tirlite.graph.onnx.importers.convolution import conv_attrs
+from tirlite.graph.onnx.narrow import NARROW, NarrowType, NarrowValue, narrowed, widened
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.ir import f32, i32, u8
+from tirlite.sizes import Proof, prove_eq
 
 
-def _quantize(t: Translation, node: Node) -> Expr:
+def _quantize(t: Translation, node: Node) -> Expr | NarrowValue:
     x, scale, zero = node.x(0), node.x(1), node.maybe(2)
     number = node.integer("output_dtype")
+    kind = node.kind(2) if zero is not None else NARROW.get(number)
+    if kind is not None:
+        return NarrowValue(_narrow_quantized(t, node, kind), kind)
     dtype = zero.dtype if zero is not None else DTYPES.get(number, u8) if number else u8
     if not dtype.is_integer or (number and number not in DTYPES):
         raise Unsupported("its results are not integers of 8 or 16 bits")
     if not node.integer("block_size"):
         return t.b.quantize_linear(x, scale, zero, axis=_axis(node), dtype=dtype)
-    rounded = t.b.round(t.b.divide(t.b.cast(x, f32), t.b.cast(_unfolded(t, node, scale), f32)))
+    return t.b.cast(_whole(t, node, zero, dtype.min, dtype.max), dtype)
+
+
+def _whole(t: Translation, node: Node, zero: Expr | None, least: int, most: int) -> Expr:
+    """The nearest integers between two, as floats."""
+    rounded = t.b.round(_scaled(t, node))
     if zero is not None:
         rounded = t.b.add(rounded, t.b.cast(_unfolded(t, node, zero), f32))
-    return t.b.cast(t.b.clip(rounded, float(dtype.min), float(dtype.max)), dtype)
+    return t.b.clip(rounded, float(least), float(most))
+
+
+def _scaled(t: Translation, node: Node) -> Expr:
+    return t.b.divide(t.b.cast(node.x(0), f32), t.b.cast(_unfolded(t, node, node.x(1)), f32))
+
+
+def _narrow_quantized(t: Translation, node: Node, kind: NarrowType) -> Expr:
+    zero = node.maybe(2)
+    if kind.is_integer:
+        return t.b.cast(_whole(t, node, zero, kind.least, kind.most), kind.stored)
+    scaled = _scaled(t, node)
+    if zero is not None:
+        scaled = t.b.add(scaled, _unfolded(t, node, widened(t.b, zero, kind)))
+    return narrowed(t.b, scaled, kind, saturate=node.flag("saturate", 1))
 
 
 def _unfolded(t: Translation, node: Node, each: Expr) -> Expr:
-    """What each block of elements along an axis has one of, for each element."""
-    axis, size, shape = node.axis("axis", 1), node.integer("block_size"), node.first.shape
+    """What all elements, those at one index of an axis, or those of a block along it, have one of: for each element."""
+    size, shape = node.integer("block_size"), node.first.shape
+    if not size and (each.tensor.rank == 0 or prove_eq(each.tensor.elements, 1) is Proof.YES):
+        return t.b.reshape(each, ())
+    axis = node.axis("axis", 1)
+    if not size:
+        return t.b.reshape(each, (each.shape[0], *(1 for _ in shape[axis + 1 :])))
     before, blocks, behind = each.shape[:axis], each.shape[axis], each.shape[axis + 1 :]
     apart = t.b.reshape(each, (*before, blocks, 1, *behind))
     grown = t.b.broadcast_to(apart, (*before, blocks, size, *behind))
@@ -44,6 +73,12 @@ def _axis(node: Node) -> int:
 
 def _dequantize(t: Translation, node: Node) -> Expr:
     x, scale, zero = node.x(0), node.x(1), node.maybe(2)
+    kind = node.kind(0)
+    if kind is not None and not kind.is_integer:
+        distance = widened(t.b, x, kind)
+        if zero is not None:
+            distance = t.b.subtract(distance, _unfolded(t, node, widened(t.b, zero, kind)))
+        return t.b.multiply(t.b.cast(distance, scale.dtype), _unfolded(t, node, scale))
     if not node.dtype.is_integer:
         raise Unsupported(f"elements of {node.dtype}")
     if not node.integer("block_size"):

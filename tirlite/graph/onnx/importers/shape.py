@@ -9,6 +9,7 @@ import numpy as np
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.contents import boxed, contents, of_sizes
+from tirlite.graph.onnx.narrow import NarrowValue
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.ir import i64
@@ -173,13 +174,13 @@ def _space_to_depth(t: Translation, node: Node) -> Expr:
     return t.b.reshape(t.b.transpose(apart, order), (n, c * b * b, h // b, w // b))
 
 
-def _constant(t: Translation, node: Node) -> Expr:
+def _constant(t: Translation, node: Node) -> Expr | NarrowValue:
     kinds = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
     for name, kind in kinds.items():
         if name in node.attributes:
             return t.b.constant(np.array(node.attributes[name], kind))
     found = node.attributes.get("value")
-    if not isinstance(found, Constant):
+    if not isinstance(found, Constant | NarrowValue):
         raise Unsupported("its value is not a tensor of numbers")
     return found
 
