@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+from fuzz.arena import WrittenBeside, watched
 from fuzz.slip_trial import trial
 from fuzz.trial import Failure, apart
+
+import tirlite as tl
 
 KERNELS = 16
 
@@ -14,3 +19,25 @@ def test_slips_are_told_as_the_interpreter_tells_them() -> None:
 
     failure = apart(first_failure)
     assert failure is None, failure.told
+
+
+def test_a_write_beside_a_temporary_is_found() -> None:
+    n = tl.dim("n")
+
+    @tl.kernel(unchecked=True, strategy="none")
+    def f(at: tl.i64, y: tl.f32[n]):
+        left = tl.alloc(tl.f32[n])
+        right = tl.alloc(tl.f32[3])
+        right[0] = 2
+        for i in range(n):
+            left[i] = i
+        left[at] = 1
+        for i in range(n):
+            y[i] = left[i] + right[0]
+
+    given = np.zeros(5, np.float32)
+    with watched():
+        f(4, given)
+        for outside in (5, -1, 1000):
+            with pytest.raises(WrittenBeside):
+                f(outside, given)

@@ -69,6 +69,8 @@ class Bounds:
 
     def _holds(self, size: Size, around: Around) -> bool:
         """Whether a size is 0 or more at a place: as it is no less than multiples of a few facts about it."""
+        if (low := self._low(size)) is not None and is_nonnegative(low):
+            return True
         if around not in self._known:
             self._known[around] = narrowed(around.known[-_MOST_FACTS:])
         changes, facts = self._known[around]

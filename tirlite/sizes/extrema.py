@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
+from functools import lru_cache
 from math import gcd
 from operator import ge, le
 
@@ -16,12 +17,14 @@ from tirlite.sizes.evaluate import dims_of, evaluate, sample_bindings
 from tirlite.sizes.poly import (
     Atom,
     Composite,
+    Product,
     Quotient,
     Relaxation,
     Size,
     SizeLike,
     as_size,
     bounds_of,
+    of_terms,
     terms_of,
 )
 from tirlite.sizes.prove import at_most
@@ -31,6 +34,8 @@ from tirlite.sizes.terms import function_ident, level_above, written
 _SAMPLED_FROM = 4
 # A sum of several maxima is not multiplied out beyond this.
 _ALTERNATIVES = 32
+# So many extrema are kept: proofs form the same few again and again.
+_KEPT = 4096
 
 
 def maximum(first: SizeLike, *rest: SizeLike) -> Size:
@@ -214,8 +219,16 @@ def _extremum(kind: type[Maximum] | type[Minimum], arguments: Sequence[SizeLike]
     numbers = [argument for argument in arguments if isinstance(argument, int)]
     if len(numbers) == len(arguments):
         return kind.pick(numbers)
-    groups: list[tuple[Size, ...]] = [(kind.pick(numbers),)] if numbers else []
-    groups += [_operands_of(kind, as_size(argument)) for argument in arguments if not isinstance(argument, int)]
+    sums = [tuple(terms_of(argument).items()) for argument in arguments if not isinstance(argument, int)]
+    return _formed(tuple(sums), kind.pick(numbers) if numbers else None, greatest=kind is Maximum)
+
+
+@lru_cache(_KEPT)
+def _formed(sums: tuple[tuple[tuple[Product, int], ...], ...], number: int | None, *, greatest: bool) -> Size:
+    """The extremum of sums, each given by its terms in order, and of a number."""
+    kind = Maximum if greatest else Minimum
+    groups: list[tuple[Size, ...]] = [] if number is None else [(number,)]
+    groups += [_operands_of(kind, of_terms(dict(items))) for items in sums]
     return _of_all(kind, _undominated(kind, groups))
 
 

@@ -7,6 +7,7 @@ at a time, by simpler sizes that bound them, or by each of the sizes that they m
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from tirlite.diag import KernelError
 from tirlite.sizes.box import minimum_in_box
@@ -20,6 +21,8 @@ from tirlite.sizes.terms import accumulate, multiply, replace, without
 # Sums that are looked into further. Proofs that matter take a handful; the limit keeps hopeless ones cheap.
 # It bounds the recursion as well. A sum counts once for each hundred terms.
 _BUDGET, _COUNTED = 50, 100
+# So many answers are kept: the same few sums are asked about again and again, access by access.
+_KEPT = 4096
 
 _Kept = frozenset[tuple[Atom, bool]]
 
@@ -40,12 +43,20 @@ def _lower_bound(terms: Terms, target: int | None) -> int | None:
         return found
     if all(len(product) < 2 and not any(atom.operands for atom in product) for product in terms):
         return found  # where no two atoms meet, it is the least value itself
+    return _better(found, _looked_into(tuple(terms.items()), target))
+
+
+@lru_cache(_KEPT)
+def _looked_into(items: tuple[tuple[Product, int], ...], target: int | None) -> int | None:
+    """A bound of a sum whose terms depend on each other, if any is found. They come in order, which may tell."""
+    terms = dict(items)
     if target is not None and _falls_below(terms, target):
-        return found
+        return None
     if not any(atom.operands for product in terms for atom in product):
-        return _better(found, minimum_by_order(terms))
+        return minimum_by_order(terms)
+    found: int | None = None
     if target is not None and len(dims_of(of_terms(terms))) > MANY_DIMS:
-        found = _better(found, covered_minimum(terms, lambda pair: _lower_bound(pair, 0)))
+        found = covered_minimum(terms, lambda pair: _lower_bound(pair, 0))
         if _reached(found, target):
             return found
     return _better(found, _Search().lower(terms, target, frozenset()))

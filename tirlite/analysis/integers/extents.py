@@ -29,12 +29,13 @@ class Extents:
         self.given: dict[Var, Dim] = {}  # what does not come from a let
         self.variables: dict[Dim, Var] = {}
         self._combined: dict[Combination, Size | None] = {}
+        self._met: dict[Expr, Size | None] = {}  # the extents of a buffer are asked for at each access
         self._bytes: dict[tuple[int, tuple[Size, ...]], Size] = {}
         self._func = func
         self.origin = Origin()
         self._enter_all()
         for node in statements_of(func.body, Let):
-            if (size := self.size(node.value)) is not None:
+            if (size := size_of_expr(node.value, self.sizes, self._combined)) is not None:
                 self.sizes[node.var] = size
 
     def _enter_all(self) -> None:
@@ -55,7 +56,9 @@ class Extents:
         """The value of an i64 expression as a size; None where it is not known on entry."""
         if type(expr) is IntImm and expr.dtype == i64:  # the usual case
             return expr.value
-        return size_of_expr(expr, self.sizes, self._combined)
+        if expr not in self._met:
+            self._met[expr] = size_of_expr(expr, self.sizes, self._combined)
+        return self._met[expr]
 
     def bytes(self, buffer: Buffer) -> Size | None:
         """The bytes of a buffer; None where they are not known on entry. An extent below zero counts as zero."""

@@ -93,6 +93,8 @@ class IndexSpace:
 
     def size(self, expr: Expr, lane: Unknown | None = None) -> Size:
         """The value of an integer expression. Of a vector it is the value in lane `lane`."""
+        if type(expr) is IntImm:
+            return expr.value
         if isinstance(expr, Var) and expr in self._values:
             return self._values[expr]
         return run(self._size(expr, lane, None))
