@@ -84,6 +84,10 @@ def value(source: str, result: str = "f64") -> str:
         ("x.dtype(3)", "tl.f32(3.0)"),
         ("x[tl.ramp(k, 1, 4)] * 2", "x[tl.ramp(k, 1, 4)] * tl.broadcast(tl.f32(2.0), 4)"),
         ("x[tl.checked(k)]", "x[tl.checked(k)]"),
+        (
+            "x[tl.masked(tl.ramp(k, 1, 4), tl.ramp(k, 1, 4) < 3)]",
+            "x[tl.masked(tl.ramp(k, 1, 4), tl.ramp(k, 1, 4) < tl.broadcast(3, 4))]",
+        ),
         ("tl.address_of(x[k])", "tl.address_of(x[k])"),
         ("tl.access_ptr(x, 0, n, 'r')", 'tl.access_ptr(x, 0, n, "r")'),
         ("x", "x"),

@@ -138,6 +138,9 @@ def calls(case: Case, op: ir.Op) -> list[ir.Expr]:
     if op is ir.Op.CHECKED:
         indices = (ir.IntImm(i64, 0), case.scalars[i8], ir.Ramp(ir.IntImm(i64, 0), ir.IntImm(i64, 1), 4))
         return [case.load(f32, call(index.dtype, op, index)) for index in indices]
+    if op is ir.Op.MASKED:
+        lanes = ir.Ramp(ir.IntImm(i64, 0), ir.IntImm(i64, 1), 4)
+        return [case.load(f32, call(lanes.dtype, op, lanes, ir.LT(lanes, lanes)))]
     if op is ir.Op.ADDRESS_OF:
         return [call(ir.handle, op, x)]
     if op is ir.Op.ACCESS_PTR:

@@ -47,6 +47,7 @@ from tirlite.ir import (
     text,
 )
 from tirlite.ir.demand import of_prim_func
+from tirlite.ir.masked import mask_of
 from tirlite.record import record
 
 if TYPE_CHECKING:
@@ -145,8 +146,9 @@ class Touch:
 
     @property
     def mask(self) -> Expr | None:
-        """Which lanes are on; None where all are. Loads and stores have no masks yet."""
-        return None
+        """Which lanes are on; None where all are."""
+        node = self.node
+        return mask_of(node.indices) if isinstance(node, Load | Store) else None
 
     @property
     def reduction(self) -> Operation | None:

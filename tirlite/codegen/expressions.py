@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from tirlite.codegen import memory
+from tirlite.codegen import masked, memory
 from tirlite.codegen.arithmetic.operators import binary, compare, convert, to_index, unary
 from tirlite.codegen.faults import any_of, require_inside
 from tirlite.codegen.llvm.text import FunctionText
@@ -46,7 +46,9 @@ from tirlite.ir import (
     i64,
     run,
 )
-from tirlite.ir.checked import bare, is_checked
+from tirlite.ir.checked import bare, checked, is_checked
+from tirlite.ir.masked import mask_of, unmasked
+from tirlite.ir.masked import masked as masked_index
 
 _CHECKED: dict[type[Expr], str] = {Add: "sadd", Sub: "ssub", Mul: "smul"}
 
@@ -180,8 +182,8 @@ class Expressions:
             operands.append(self._leaf(arg) or (yield self.steps(arg)))
         return math(self.out, expr.op, operands)
 
-    def checked_index(self, expr: Call) -> Steps[Value]:
-        """What is marked as an index, elsewhere than in an access: a number like any other."""
+    def marked_index(self, expr: Call) -> Steps[Value]:
+        """What is marked as an index, or has a mask, elsewhere than in an access: a number like any other."""
         index = expr.args[0]
         return self._leaf(index) or (yield self.steps(index))
 
@@ -225,6 +227,9 @@ class Expressions:
 
     def load(self, expr: Load) -> Steps[Value]:
         place, indices = self.environment.places[expr.buffer], expr.indices
+        if mask_of(indices) is not None:
+            pointer, on = yield self.masked_pointer(place, indices)
+            return masked.load(self.out, place, pointer, on, expr.dtype, self.environment.notes.get(place.buffer, ""))
         if indices and indices[-1].dtype.lanes > 1:
             first, *others = yield self.pointers(place, indices)
             if others:
@@ -242,6 +247,42 @@ class Expressions:
             return [(yield self.address(place, (*indices[:-1], last.base)))]
         lanes: list[Value] = yield self._lane_addresses(place, indices[:-1], last)
         return lanes
+
+    def computed_index(self, index: Expr) -> Expr:
+        """An index with the same marks that has its value already."""
+        inner, mask = bare(index), mask_of((index,))
+        computed: Expr
+        if mask is not None:
+            computed = masked_index(self.computed_index(unmasked(index)), self._named(mask))
+        elif isinstance(inner, Ramp):
+            computed = Ramp(self.computed_index(inner.base), inner.stride, inner.lanes)
+        else:
+            computed = self._named(inner)
+        return checked(computed) if is_checked(index) else computed
+
+    def _named(self, expr: Expr) -> Var:
+        """A variable that has the value of an expression, computed here."""
+        var = Var("index", expr.dtype)
+        self.environment.variables[var] = self.value(expr)
+        return var
+
+    def masked_pointer(self, place: Place, indices: tuple[Expr, ...]) -> Steps[tuple[Value, Value]]:
+        """The address of the first of neighbours, or the addresses of all lanes; and which lanes are on."""
+        given, mask = [], mask_of(indices)
+        assert mask is not None
+        for index in indices:
+            inner = unmasked(index)
+            value = self._leaf(inner) or (yield self.steps(inner))
+            given.append(settled(self.out, value) if is_checked(index) else value)
+        on: Value = self._leaf(mask) or (yield self.steps(mask))
+        values = [to_index(self.out, each) for each in given]
+        axes = [axis for axis, index in enumerate(indices) if is_checked(index)]
+        if axes:
+            own = [values[axis] for axis in axes], [given[axis] for axis in axes]
+            require_inside(self.out, place, axes, *own, on)
+        if is_unit_ramp(unmasked(indices[-1])):
+            values[-1] = self.out.extract(values[-1], 0)
+        return masked.address(self.out, place, values), on
 
     def address(self, place: Place, indices: tuple[Expr, ...]) -> Steps[Value]:
         """The address of the element at scalar indices."""
@@ -315,7 +356,8 @@ Rule: TypeAlias = Callable[[Expressions, Any], Steps[Value]]
 
 _CALLS: dict[Op, Rule] = {
     Op.IF_THEN_ELSE: Expressions.if_then_else,
-    Op.CHECKED: Expressions.checked_index,
+    Op.CHECKED: Expressions.marked_index,
+    Op.MASKED: Expressions.marked_index,
     Op.CALL_EXTERN: Expressions.extern,
     Op.ADDRESS_OF: Expressions.address_of,
     Op.ACCESS_PTR: Expressions.access_pointer,

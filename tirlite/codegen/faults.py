@@ -234,15 +234,26 @@ def require_view(out: FunctionText, buffer: Buffer, source: Place, offset: Value
 
 
 def require_inside(
-    out: FunctionText, place: Place, axes: Sequence[int], indices: Sequence[Value], given: Sequence[Value]
+    out: FunctionText,
+    place: Place,
+    axes: Sequence[int],
+    indices: Sequence[Value],
+    given: Sequence[Value],
+    on: Value | None = None,
 ) -> None:
-    """Stops where an index is outside of its axis, of these axes. `indices` are what was `given`, as i64."""
+    """Stops where an index is outside of its axis, of these axes. `indices` are what was `given`, as i64.
+
+    With a mask, only lanes that are on count, and other axes only where one is.
+    """
     from tirlite.codegen.reports import IndexReport
 
     assert isinstance(out, KernelFunction)
     extents = [place.extents[axis] for axis in axes]
     # A negative index is above all extents, which are not negative.
     flags = [out.compare("icmp uge", a, out.splat(b, a.dtype.lanes)) for a, b in zip(indices, extents, strict=True)]
+    if on is not None:
+        any_on = out.any_lane(on)
+        flags = [out.op("and", each, on if each.dtype.lanes > 1 else any_on) for each in flags]
     wrong = any_of(out, [out.any_lane(flag) for flag in flags])
     types = tuple(value.dtype for value in given)
 

@@ -68,7 +68,7 @@ def load(out: FunctionText, place: Place, pointer: Value, dtype: DType, note: st
     `note` ends the instruction, as in `store`.
     """
     kind = memory_type(dtype)
-    instruction = f"load {_volatile(place)}{kind}, ptr {pointer.text}, align {_alignment(place)}{note}"
+    instruction = f"load {_volatile(place)}{kind}, ptr {pointer.text}, align {alignment(place)}{note}"
     if not dtype.is_bool:
         return out.value(dtype, instruction, pointer)
     in_memory = u8.with_lanes(dtype.lanes)
@@ -79,7 +79,7 @@ def store(out: FunctionText, place: Place, pointer: Value, value: Value, note: s
     if value.dtype.is_bool:
         value = out.cast("zext", value, u8.with_lanes(value.dtype.lanes))
     kind = f"store {_volatile(place)}{value.typed}"
-    out.effect(f"{kind}, ptr {pointer.text}, align {_alignment(place)}{note}", value, pointer)
+    out.effect(f"{kind}, ptr {pointer.text}, align {alignment(place)}{note}", value, pointer)
 
 
 def gather(out: FunctionText, place: Place, pointers: list[Value], dtype: DType) -> Value:
@@ -104,7 +104,8 @@ def _scalar_element(place: Place) -> DType:
     return place.buffer.dtype
 
 
-def _alignment(place: Place) -> int:
+def alignment(place: Place) -> int:
+    """The alignment in bytes that an element is known to have."""
     return gcd(place.align, place.buffer.dtype.bytes)
 
 

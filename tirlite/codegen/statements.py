@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import gcd
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tirlite.codegen import memory
+from tirlite.codegen import masked, memory
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, require_view
@@ -23,7 +23,6 @@ from tirlite.ir import (
     Assert,
     AttrStmt,
     Buffer,
-    Call,
     Evaluate,
     Expr,
     For,
@@ -34,8 +33,6 @@ from tirlite.ir import (
     Let,
     Min,
     Node,
-    Op,
-    Ramp,
     SeqStmt,
     Steps,
     Stmt,
@@ -50,7 +47,8 @@ from tirlite.ir import (
     statements_of,
     walk,
 )
-from tirlite.ir.checked import bare, has_check, is_checked
+from tirlite.ir.checked import has_check, is_checked
+from tirlite.ir.masked import mask_of
 from tirlite.target.convention import POLL
 
 if TYPE_CHECKING:
@@ -170,23 +168,17 @@ class Statements:
     def store(self, stmt: Store) -> None:
         values, place, indices = self.values, self.environment.places[stmt.buffer], stmt.indices
         if any(map(has_check, indices)):  # first, as in the interpreter: what is told is the first fault
-            indices = tuple(map(self._computed, indices))
+            indices = tuple(map(values.computed_index, indices))
         value = values.value(stmt.value)
+        if mask_of(indices) is not None:
+            pointer, on = run(values.masked_pointer(place, indices))
+            masked.store(self.out, place, pointer, on, value, self.environment.notes.get(stmt.buffer, ""))
+            return
         first, *others = run(values.pointers(place, indices))
         if others:
             memory.scatter(self.out, place, [first, *others], value)
         else:
             memory.store(self.out, place, first, value, self.environment.notes.get(stmt.buffer, ""))
-
-    def _computed(self, index: Expr) -> Expr:
-        """An index with the same mark that has its value already."""
-        inner = bare(index)
-        if isinstance(inner, Ramp):
-            computed: Expr = Ramp(self._computed(inner.base), inner.stride, inner.lanes)
-        else:
-            computed = Var("index", inner.dtype)
-            self.environment.variables[computed] = self.values.value(inner)
-        return Call(index.dtype, Op.CHECKED, (computed,)) if is_checked(index) else computed
 
     def evaluate(self, stmt: Evaluate) -> None:
         self.values.value(stmt.value)

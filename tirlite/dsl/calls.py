@@ -13,6 +13,7 @@ from tirlite.dsl.vocabulary import DECLARATIONS, LEN, LOOPS, MAX, MIN, RANGE, Wo
 from tirlite.ir import expr as e
 from tirlite.ir.dtype import DType, bool_, dtype_of, f64, handle, i32, i64
 from tirlite.ir.expr import Buffer, BufferRef, Call, Expr, IntImm, Load, StringImm, widened
+from tirlite.ir.masked import fits_mask, masked
 from tirlite.ir.op import Op
 from tirlite.record import record
 
@@ -280,6 +281,16 @@ def _checked(site: CallSite) -> object:
     return Call(index.dtype, Op.CHECKED, (index,))
 
 
+def _masked(site: CallSite) -> object:
+    site.count(2, 2, "an index and a mask")
+    index, on = number(site.args[0], site.spans[0]), number(site.args[1], site.spans[1])
+    if not index.dtype.is_integer or index.dtype.lanes == 1:
+        raise site.wrong(0, "an index of several lanes")
+    if not fits_mask(index.dtype, on.dtype):
+        raise site.wrong(1, f"a bool in each of {index.dtype.lanes} lanes")
+    return masked(index, on)
+
+
 def _address_of(site: CallSite) -> object:
     site.count(1, 1, "one argument")
     element = site.args[0]
@@ -353,6 +364,7 @@ _RULES: Mapping[str, Callable[[CallSite], object]] = {
     "ramp": _ramp,
     "broadcast": _broadcast,
     "checked": _checked,
+    "masked": _masked,
     "address_of": _address_of,
     "access_ptr": _access_ptr,
     "call_extern": _call_extern,

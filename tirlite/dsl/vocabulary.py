@@ -81,7 +81,7 @@ _FORMS = (
     "truncmod",
 )
 _PAIRS = ("argmax", "argmin")
-_CALLS = ("call", "checked", "address_of", "access_ptr", "call_extern", "barrier")
+_CALLS = ("call", "checked", "masked", "address_of", "access_ptr", "call_extern", "barrier")
 _HEADER = ("dim", "dims", "out", "buffer", "kernel", "inline")
 
 MATH: Mapping[str, Word] = {op.label: Word(op.label, op) for op in Op if op.is_math and not op.is_fast}

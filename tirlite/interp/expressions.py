@@ -14,7 +14,7 @@ from tirlite.interp.convert import conversion
 from tirlite.interp.iterations import watch_iterations
 from tirlite.interp.math_functions import math_function
 from tirlite.interp.place import element, position
-from tirlite.interp.poison import Poison, merged
+from tirlite.interp.poison import Poison, merged, refuse
 from tirlite.interp.program import Block, Marks, Values
 from tirlite.interp.threads import barrier, watch
 from tirlite.ir import (
@@ -36,12 +36,14 @@ from tirlite.ir import (
     Ramp,
     Select,
     Steps,
+    Store,
     StringImm,
     TypeCode,
     Unary,
     Var,
 )
 from tirlite.ir.arithmetic import FUNCTIONS, Function
+from tirlite.ir.masked import mask_of, unmasked
 from tirlite.ir.traps import Trap, trap_of
 
 
@@ -194,15 +196,45 @@ def _where(mark: Poison | None, lanes: Any) -> Poison | None:
     return None if mark is None else mark.on(mark.lanes & lanes)
 
 
-def _load(code: Code, node: Load) -> Steps[int]:
+def indices_of(code: Code, node: Load | Store) -> Steps[tuple[tuple[int, ...], int | None]]:
+    """Translate the indices of an access: their registers, those of lanes that are off left out; and the mask's."""
     registers = []
-    for index in node.indices:
+    for index in node.indices[:-1]:
         registers.append((yield expression(code, index)))
-    return _emit_load(code, node, tuple(registers), code.span)
+    for index in node.indices[-1:]:
+        registers.append((yield expression(code, unmasked(index))))
+    mask = mask_of(node.indices)
+    if mask is None:
+        return (*registers,), None
+    on: int = yield expression(code, mask)
+    return (*registers[:-1], only(code, registers[-1], on, node.buffer.name)), on
 
 
-def _emit_load(code: Code, node: Load, indices: tuple[int, ...], span: Span | None) -> int:
+def only(code: Code, vector: int, on: int, name: str) -> int:
+    """Emit what keeps of a vector the lanes that are on."""
+    result, span = code.program.new_register(), code.span
+
+    def step(values: Values, marks: Marks) -> None:
+        mask, mark = marks[on], marks[vector]
+        if mask is not None:
+            raise refuse(mask, f"the mask of `{name}`", span).error()
+        values[result] = values[vector][values[on]]
+        lanes = values[on]
+        marks[result] = None if mark is None else mark.on(np.broadcast_to(mark.lanes, lanes.shape)[lanes])
+
+    code.emit(step)
+    return result
+
+
+def _load(code: Code, node: Load) -> Steps[int]:
+    indices, on = yield indices_of(code, node)
+    return _emit_load(code, node, indices, on, code.span)
+
+
+def _emit_load(code: Code, node: Load, indices: tuple[int, ...], on: int | None, span: Span | None) -> int:
     source, result = code.program.register_of(node.buffer), code.program.new_register()
+    if on is not None and node.buffer.dtype.lanes > 1:
+        raise code.cannot("a masked access of vector elements")
     watch(code, node.buffer, indices, writes=False, span=span)
     watch_iterations(code, node.buffer, indices, writes=False, span=span)
 
@@ -210,6 +242,24 @@ def _emit_load(code: Code, node: Load, indices: tuple[int, ...], span: Span | No
         window = values[source]
         values[result], bad = window.load(element(window, indices, values, marks, span))
         marks[result] = None if bad is None else Poison(bad, node.buffer.name, position(indices, values))
+
+    code.emit(step)
+    return result if on is None else _spread_out(code, result, on)
+
+
+def _spread_out(code: Code, found: int, on: int) -> int:
+    """Emit the vector of what was loaded in the lanes that are on, with 0 in the others."""
+    result = code.program.new_register()
+
+    def step(values: Values, marks: Marks) -> None:
+        lanes, mark = values[on], marks[found]
+        values[result] = np.zeros(lanes.size, values[found].dtype)
+        values[result][lanes] = values[found]
+        marks[result] = None
+        if mark is not None:
+            bad = np.zeros(lanes.size, np.bool_)
+            bad[lanes] = mark.lanes
+            marks[result] = mark.on(bad)
 
     code.emit(step)
     return result
@@ -248,7 +298,7 @@ def _call(code: Code, node: Call) -> Steps[int]:
         return chosen
     if node.op is Op.BARRIER:
         return barrier(code)
-    if node.op is Op.CHECKED:  # as all indices are
+    if node.op in (Op.CHECKED, Op.MASKED):  # an index like any other, where it is that of no access
         index: int = yield expression(code, node.args[0])
         return index
     if not node.op.is_math:

@@ -15,7 +15,12 @@ from tirlite.ir.faults import IndexOutOfBounds, NegativeExtent
 
 
 def element(window: Window, indices: tuple[int, ...], values: Values, marks: Marks, span: Span | None) -> Any:
-    """The flat index of an access in elements of `window`; an array of them if the last index is a vector."""
+    """The flat index of an access in elements of `window`; an array of them if the last index is a vector.
+
+    A vector without lanes touches nothing: then nothing is asked of the other indices.
+    """
+    if indices and not np.size(values[indices[-1]]):
+        return values[indices[-1]].astype(np.int64)
     flat: Any = 0
     for axis, register in enumerate(indices):
         mark = marks[register]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tirlite.interp.code import Code, Rule
-from tirlite.interp.expressions import expression
+from tirlite.interp.expressions import expression, indices_of, only
 from tirlite.interp.iterations import begin_iteration, close_iterations, open_iterations, watch_iterations
 from tirlite.interp.kernel_calls import enter, leave
 from tirlite.interp.memory import fresh, owner_of, size_of, view
@@ -50,11 +50,13 @@ def _seq(code: Code, node: SeqStmt) -> Steps[None]:
 
 
 def _store(code: Code, node: Store) -> Steps[None]:
-    registers = []
-    for index in node.indices:
-        registers.append((yield expression(code, index)))
+    indices, on = yield indices_of(code, node)
     stored = yield expression(code, node.value)
-    indices, target, span = tuple(registers), code.program.register_of(node.buffer), code.span
+    target, span = code.program.register_of(node.buffer), code.span
+    if on is not None:
+        if node.buffer.dtype.lanes > 1:
+            raise code.cannot("a masked access of vector elements")
+        stored = only(code, stored, on, node.buffer.name)
     use = f"the value stored into `{node.buffer.name}`"
     watch(code, node.buffer, indices, writes=True, span=span)
     watch_iterations(code, node.buffer, indices, writes=True, span=span)

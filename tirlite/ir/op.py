@@ -62,6 +62,7 @@ class Op(Enum):
     ISNAN = ("isnan", 1)
     IF_THEN_ELSE = ("if_then_else", 3)
     CHECKED = ("checked", 1)
+    MASKED = ("masked", 2)
     ADDRESS_OF = ("address_of", 1)
     ACCESS_PTR = ("access_ptr", 4)
     CALL_EXTERN = ("call_extern", None)
@@ -93,4 +94,6 @@ class Op(Enum):
         return Op[self.name.removeprefix("FAST_")]
 
 
-_NOT_MATH = frozenset({Op.IF_THEN_ELSE, Op.CHECKED, Op.ADDRESS_OF, Op.ACCESS_PTR, Op.CALL_EXTERN, Op.BARRIER})
+_NOT_MATH = frozenset(
+    {Op.IF_THEN_ELSE, Op.CHECKED, Op.MASKED, Op.ADDRESS_OF, Op.ACCESS_PTR, Op.CALL_EXTERN, Op.BARRIER}
+)

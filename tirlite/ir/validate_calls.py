@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tirlite.diag import Message
 from tirlite.ir.dtype import DType, bool_, handle, i64
 from tirlite.ir.expr import BufferRef, Call, Expr, IntImm, Load, StringImm
+from tirlite.ir.masked import fits_mask
 from tirlite.ir.op import Op
 from tirlite.ir.validate_types import is_number
 
@@ -71,6 +72,8 @@ def check_call(node: Call) -> Message | None:
     if op is Op.CHECKED:
         index = node.args[0].dtype
         return _expect(node, 0, index.is_integer, "an index") or _gives(node, index)
+    if op is Op.MASKED:
+        return _masked(node)
     if op is Op.ADDRESS_OF:
         return _expect(node, 0, isinstance(node.args[0], Load), "an element of a buffer") or _gives(node, handle)
     if op is Op.ACCESS_PTR:
@@ -101,6 +104,16 @@ def _extern(node: Call) -> Message | None:
     is_address = isinstance(name, IntImm) and name.dtype == i64 and name.value > 0
     is_name = isinstance(name, StringImm) and bool(name.value)
     return _expect(node, 0, is_name or is_address, "the name of a function, or its address")
+
+
+def _masked(node: Call) -> Message | None:
+    index, on = node.args
+    is_vector = index.dtype.is_integer and index.dtype.lanes > 1
+    return (
+        _expect(node, 0, is_vector, "an index of several lanes")
+        or _expect(node, 1, fits_mask(index.dtype, on.dtype), f"a bool in each of {index.dtype.lanes} lanes")
+        or _gives(node, index.dtype)
+    )
 
 
 def _access_ptr(node: Call) -> Message | None:

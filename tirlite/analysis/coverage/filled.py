@@ -16,6 +16,7 @@ from tirlite.analysis.coverage.store_nest import in_the_other_branch, indices_of
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.analysis.regions import child_of, regions_between, root_of
 from tirlite.ir import GE, GT, LE, LT, And, Expr, For, ForKind, IfThenElse, Load, Max, Min, Store, i64
+from tirlite.ir.masked import mask_of
 from tirlite.sizes import Size
 from tirlite.sizes.poly import Atom
 from tirlite.sizes.unknown import Unknown, follows, linear, terms_in, unknowns_in
@@ -51,6 +52,8 @@ def _reaches(
 ) -> bool:
     store, load = write.node, read.node
     if not isinstance(store, Store) or not isinstance(load, Load) or store.buffer is not load.buffer:
+        return False
+    if mask_of(store.indices) is not None:
         return False
     stored, loaded = _lanes(store), _lanes(load)
     if stored not in (1, loaded):

@@ -8,6 +8,7 @@ from tirlite.analysis.access import Region, Touch
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.analysis.regions import is_within, regions_between
 from tirlite.ir import GE, GT, LE, LT, And, Buffer, Compare, Expr, For, ForKind, IfThenElse, Load, Min, Store, i64
+from tirlite.ir.masked import mask_of
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, ceildiv, maximum, minimum, prove_eq, prove_le
 from tirlite.sizes.poly import Atom, varies
@@ -175,10 +176,12 @@ def nest_of(
 ) -> StoreNest | None:
     """The nest that a store stands in, inside of `around`; None where its loops are not plain, or it is to a view.
 
+    None, too, where a mask leaves lanes out.
+
     `touches` are those of the buffer in the same statement of `around`.
     """
     node = _store_of(store)
-    if node.buffer is not buffer:
+    if node.buffer is not buffer or mask_of(node.indices) is not None:
         return None
     lanes = node.indices[-1].dtype.lanes if node.indices else 1
     lane = space.lane(lanes)

@@ -195,7 +195,8 @@ class IndexSpace:
         if isinstance(expr, Cast):
             cast: Size = yield self._cast(expr, lane, owner)
             return cast
-        if isinstance(expr, Call) and expr.op is Op.CHECKED:
+        # Lanes that a mask leaves out count here: an access touches no more than all of them.
+        if isinstance(expr, Call) and expr.op in (Op.CHECKED, Op.MASKED):
             index: Size = yield self._size(expr.args[0], lane, owner)
             return index
         if expr.dtype.scalar != i64:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from tirlite.codegen import memory
 from tirlite.codegen.arithmetic.functions import math
 from tirlite.codegen.arithmetic.operators import binary, compare, convert, to_index, unary
-from tirlite.codegen.debug import shadows
+from tirlite.codegen.debug import masked, shadows
 from tirlite.codegen.debug.poison import Checks, Mark, Read, chosen, filled, joined, settled, spread_mark
 from tirlite.codegen.debug.shadows import ShadowEnvironment, Window
 from tirlite.codegen.expressions import Expressions, is_unit_ramp, ramp
@@ -47,6 +47,7 @@ from tirlite.ir import (
     i64,
 )
 from tirlite.ir.checked import bare, is_checked
+from tirlite.ir.masked import mask_of
 from tirlite.ir.traps import SHIFTS
 
 _TRAPPING = (*SHIFTS, FloorDiv, FloorMod, TruncDiv, TruncMod)
@@ -216,6 +217,8 @@ class CheckedExpressions(Expressions):
             shadows.fill(self.out, window.shadow.pointer, window.bytes, window.owner)
 
     def load(self, expr: Load) -> Steps[Value]:
+        if mask_of(expr.indices) is not None:
+            return masked.load(self, expr)
         indices = []
         for index in expr.indices:
             indices.append(self._leaf(bare(index)) or (yield self.steps(bare(index))))

@@ -13,7 +13,7 @@ from math import gcd
 from tirlite.analysis import demands_of
 from tirlite.codegen import memory
 from tirlite.codegen.aliases import Aliases
-from tirlite.codegen.debug import shadows
+from tirlite.codegen.debug import masked, shadows
 from tirlite.codegen.debug.expressions import CheckedExpressions
 from tirlite.codegen.debug.poison import Checks, Mark, Read, settled
 from tirlite.codegen.debug.shadows import ShadowEnvironment, Shadows, Window
@@ -50,6 +50,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.checked import bare
+from tirlite.ir.masked import mask_of
 from tirlite.record import record
 
 
@@ -161,6 +162,9 @@ class CheckedStatements(Statements):
 
     def store(self, stmt: Store) -> None:
         values, out, buffer = self.values, self.out, stmt.buffer
+        if mask_of(stmt.indices) is not None:
+            masked.store(values, stmt)
+            return
         given = [values.value(bare(index)) for index in stmt.indices]
         value = values.value(stmt.value)
         mark = values.marks.get(value)
