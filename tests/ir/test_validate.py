@@ -85,6 +85,15 @@ def kernel_call(*args: ir.Expr) -> ir.Stmt:
     return ir.KernelCall(ir.PrimFunc("callee", (p, q, ir.Var("scale", f32)), EMPTY), args)
 
 
+strided = ir.Buffer("strided", f32, (n,), strides=(k,))
+
+
+def calling_strided() -> ir.Stmt:
+    """A call of a function whose array has a stride."""
+    callee = ir.PrimFunc("callee", (ir.Buffer("p", f32, (n,), strides=(ONE,)),), EMPTY)
+    return ir.KernelCall(callee, (a_buffer(),))
+
+
 def array(size: int, dtype: ir.DType = f32, alignment: int = 32, scope: str = "global") -> ir.Buffer:
     return ir.Buffer("given", dtype, (ir.const(size, i64),), scope, alignment)
 
@@ -222,6 +231,16 @@ ILL_FORMED: list[tuple[str, ir.PrimFunc]] = [
     ("used-before-definition", func(ir.Evaluate(v), ir.Let(v, k))),
     ("used-before-definition", func(ir.Let(v, ir.Add(v, k)))),
     ("used-before-definition", func(ir.Store(local, (ZERO,), HALF), ir.Allocate(local))),
+    ("strides", func(params=(ir.Buffer("s", f32, (n, n), strides=(k,)), k))),
+    ("strides", func(params=(ir.Buffer("s", f32, (n,), strides=(v,)),))),
+    ("strides", func(params=(ir.Buffer("s", f32, (n,), strides=(ir.Add(k, k),)), k))),
+    ("strides", func(params=(ir.Buffer("s", f32, (n,), strides=(ir.const(1, i32),)),))),
+    ("strides", func(params=(ir.Buffer("s", f32.with_lanes(4), (n,), strides=(k,)), k))),
+    ("strides", allocated(n, strides=(ONE,))),
+    ("strided-use", func(ir.View(local, strided, ZERO), params=(strided, k))),
+    ("strided-use", func(ir.Evaluate(ir.Call(handle, ir.Op.ADDRESS_OF, (strided[0],))), params=(strided, k))),
+    ("strided-use", func(kernel_call(a_buffer(), ir.BufferRef(strided), HALF), params=(x, strided, k))),
+    ("kernel-call-argument", func(calling_strided(), params=(x,))),
     ("out-of-scope", func(ir.For(v, ZERO, n, EMPTY), ir.Evaluate(v))),
     ("out-of-scope", func(ir.While(flag, ir.seq(ir.Allocate(local))), ir.Store(local, (ZERO,), HALF))),
     ("out-of-scope", func(ir.IfThenElse(flag, ir.seq(ir.Let(v, k)), ir.seq(ir.Evaluate(v))))),
@@ -287,6 +306,7 @@ WELL_FORMED = {
     "a vector access": func(ir.Store(x, (RAMP,), ir.Broadcast(HALF, 4))),
     "a scalar condition for vectors": value(ir.Select(flag, RAMP, RAMP)),
     "bits of bools": value(ir.BitAnd(ir.LT(RAMP, RAMP), ir.LT(RAMP, RAMP))),
+    "strides": func(ir.Store(strided, (ZERO,), HALF), ir.Evaluate(strided[RAMP]), params=(strided, k)),
     "no axis": func(ir.Allocate(buffer()), params=()),
     "a view to the last byte": view(8, 4, ir.const(4, i64)),
     "a view of unknown extent": func(ir.View(local, x, ZERO)),

@@ -10,7 +10,7 @@ from tirlite.codegen import masked, memory
 from tirlite.codegen.arithmetic.operators import binary, compare, convert, to_index, unary
 from tirlite.codegen.faults import any_of, require_inside
 from tirlite.codegen.llvm.text import FunctionText
-from tirlite.codegen.llvm.values import FALSE, TRUE, Value, constant, integer, is_half, register_type
+from tirlite.codegen.llvm.values import FALSE, TRUE, Value, constant, is_half, register_type
 from tirlite.codegen.memory import Environment, Place
 from tirlite.codegen.refused import Refused
 from tirlite.ir import (
@@ -243,7 +243,7 @@ class Expressions:
         last = indices[-1] if indices else None
         if last is None or last.dtype.lanes == 1:
             return [(yield self.address(place, indices))]
-        if isinstance(last, Ramp) and is_unit_ramp(last):
+        if isinstance(last, Ramp) and are_neighbours(place, last):
             return [(yield self.address(place, (*indices[:-1], last.base)))]
         lanes: list[Value] = yield self._lane_addresses(place, indices[:-1], last)
         return lanes
@@ -280,7 +280,7 @@ class Expressions:
         if axes:
             own = [values[axis] for axis in axes], [given[axis] for axis in axes]
             require_inside(self.out, place, axes, *own, on)
-        if is_unit_ramp(unmasked(indices[-1])):
+        if are_neighbours(place, unmasked(indices[-1])):
             values[-1] = self.out.extract(values[-1], 0)
         return masked.address(self.out, place, values), on
 
@@ -308,9 +308,10 @@ class Expressions:
         vector = to_index(self.out, given)
         if is_checked(last):
             require_inside(self.out, place, [len(row)], [vector], [given])
-        lanes = 1 if is_unit_ramp(index) else last.dtype.lanes
-        moved = Place(place.buffer, start, (integer(1),), place.align, place.extents[-1:])
-        return [memory.address(self.out, moved, self.out.extract(vector, lane)) for lane in range(lanes)]
+        lanes = 1 if are_neighbours(place, index) else last.dtype.lanes
+        moved = Place(place.buffer, start, place.strides[-1:], place.align, place.extents[-1:])
+        offsets = [memory.offset_in(self.out, moved, [self.out.extract(vector, lane)]) for lane in range(lanes)]
+        return [memory.address(self.out, moved, offset) for offset in offsets]
 
     def ramp(self, expr: Ramp) -> Steps[Value]:
         base = self._leaf(expr.base) or (yield self.steps(expr.base))
@@ -331,8 +332,13 @@ def settled(out: FunctionText, index: Value) -> Value:
     return index if index.number is not None else out.unary("freeze", index)
 
 
+def are_neighbours(place: Place, index: Expr) -> bool:
+    """Whether a vector access at this last index touches elements that lie side by side."""
+    return is_unit_ramp(index) and place.strides[-1].number == 1
+
+
 def is_unit_ramp(index: Expr) -> bool:
-    """Whether `index` is a Ramp over neighbouring elements.
+    """Whether `index` is a Ramp over neighbouring indices.
 
     A narrow unsigned one may go on at 0; any other that wraps around has an index outside of every buffer.
     """

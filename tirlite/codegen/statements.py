@@ -221,9 +221,9 @@ class Statements:
     def place(self, buffer: Buffer, pointer: Value, extents: list[Value], align: int) -> None:
         """Says where a buffer lies from here on."""
         strides = [integer(1)]
-        for extent in reversed(extents[1:]):
+        for extent in reversed(extents[1:]) if not buffer.strides else ():
             strides.append(self.out.product(extent, strides[-1]))
-        rows = tuple(reversed(strides[: len(extents)]))
+        rows = tuple(map(self.values.value, buffer.strides)) or tuple(reversed(strides[: len(extents)]))
         self.environment.places[buffer] = Place(buffer, pointer, rows, align, tuple(extents))
 
     def view(self, stmt: View) -> None:

@@ -16,7 +16,7 @@ from tirlite.driver.build import Version, version_of
 from tirlite.gate import GATE
 from tirlite.ir.checked import asks_for_order
 from tirlite.ir.demand import demand_prim_func
-from tirlite.record import parts_of
+from tirlite.record import cached_property, parts_of
 from tirlite.rewrite.options import Form
 from tirlite.runtime import Binder, signature_of
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tirlite.driver.safety import SafetyReport
+    from tirlite.driver.strided import StridedForms
     from tirlite.driver.timing import Timing
     from tirlite.ir import Buffer, Node, PrimFunc, Var
     from tirlite.plan import Plan
@@ -57,10 +58,10 @@ class _Call:
 class Kernel:
     """A compiled function. Call it with arrays and numbers for its parameters, by position or by name.
 
-    Every argument is checked before anything is written: type, byte order, shape, contiguity, alignment, writability,
-    and that no array which the kernel writes overlaps another. Outputs (`tl.out`) may be left out; those are allocated
-    and returned, one array or a tuple in the order of the parameters. Those that are given are filled and not
-    returned.
+    Every argument is checked before anything is written: type, byte order, shape, alignment, writability, and that no
+    array which the kernel writes overlaps another. Arrays may have any strides. Outputs (`tl.out`) may be left out;
+    those are allocated and returned, one array or a tuple in the order of the parameters. Those that are given are
+    filled and not returned.
 
     Native code is made at the first call, once, for all sizes. Dims are at least 1 unless declared otherwise, and
     storage is planned on that ground; at the first call with an empty array, where such a dim is 0, a second version
@@ -105,7 +106,7 @@ class Kernel:
         self.fixed = fixed
         self._binder = Binder(signature_of(func), fixed)
         self._version = Version(func, options)
-        self._others: dict[tuple[bool, Form], Version] = {}
+        self._others: dict[tuple[PrimFunc, bool, Form], Version] = {}
         self._calls = 0
         self._quick: QuickCall | None = None
 
@@ -121,8 +122,12 @@ class Kernel:
                         raise message.error()
         try:
             binding = self._binder.bind(args, named)
-            if not self._in_form(binding.is_empty, Form.USUAL).run(binding):
-                self._in_form(binding.is_empty, Form.IN_ORDER).run(binding)
+            func = self.ir
+            if binding.strides is not None:
+                form = self._strided.of(binding)
+                func, binding = form.func, form.called(binding)
+            if not self._in_form(binding.is_empty, Form.USUAL, func).run(binding):
+                self._in_form(binding.is_empty, Form.IN_ORDER, func).run(binding)
         except TirliteError:
             # A boundary around the whole would cost each call that goes well a good part of its time.
             with boundary:
@@ -147,9 +152,13 @@ class Kernel:
 
         with boundary:
             binding = self._binder.bind(args, named)
-            arguments: dict[Var | Buffer, object] = dict(zip(self.ir.params, binding.arguments, strict=True))
-            arguments |= zip(self.ir.dims, binding.dims, strict=True)
-            interpret(self.ir, arguments)
+            func = self.ir
+            if binding.strides is not None:
+                form = self._strided.of(binding)
+                func, binding = form.func, form.called(binding)
+            arguments: dict[Var | Buffer, object] = dict(zip(func.params, binding.arguments, strict=True))
+            arguments |= zip(func.dims, binding.dims, strict=True)
+            interpret(func, arguments)
         return _returned(binding)
 
     @property
@@ -192,7 +201,7 @@ class Kernel:
 
         with boundary:
             signature = self._binder.signature
-            return plan_at(signature, self._in_form(is_empty_at(signature, sizes), Form.USUAL).plan, sizes)
+            return plan_at(signature, self._in_form(is_empty_at(signature, sizes), Form.USUAL, self.ir).plan, sizes)
 
     @property
     def plans_made(self) -> tuple[int, int]:
@@ -305,15 +314,21 @@ class Kernel:
 
         return "tirlite", content_of(self.ir, self.options, self.fixed)
 
-    def _in_form(self, is_empty: bool, form: Form) -> Version:
-        """The version of a form, for arrays that may be empty or not: made when it is first needed."""
-        if not is_empty and form is Form.USUAL:
+    @cached_property
+    def _strided(self) -> StridedForms:
+        from tirlite.driver.strided import StridedForms
+
+        return StridedForms(self.ir, self._binder.layouts)
+
+    def _in_form(self, is_empty: bool, form: Form, func: PrimFunc) -> Version:
+        """The version of a form of `func`, for arrays that may be empty or not: made when it is first needed."""
+        if not is_empty and form is Form.USUAL and func is self.ir:
             return self._version
-        key = is_empty, form
+        key = func, is_empty, form
         if key not in self._others:
             with GATE.inside(self):
                 if key not in self._others:
-                    self._others[key] = version_of(self.ir, self.options, is_empty=is_empty, form=form)
+                    self._others[key] = version_of(func, self.options, is_empty=is_empty, form=form)
         return self._others[key]
 
     def __repr__(self) -> str:

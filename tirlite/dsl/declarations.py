@@ -5,7 +5,7 @@ from __future__ import annotations
 from tirlite.diag import Span
 from tirlite.dsl.calls import CallSite
 from tirlite.dsl.convert import constant, integer, is_literal
-from tirlite.dsl.parameters import BadOption, ParamType, check_options, checked, described, extents
+from tirlite.dsl.parameters import BadOption, ParamType, check_options, checked, described, extents, stride_exprs
 from tirlite.ir.dtype import TensorType, i64
 from tirlite.ir.expr import Buffer, Expr
 from tirlite.ir.stmt import Allocate, View
@@ -72,10 +72,11 @@ def _options(site: CallSite, defaults: dict[str, object]) -> tuple[str, int, boo
 
 
 def promised(site: CallSite) -> ParamType:
-    """`tl.buffer(tl.f32[n], scope=..., alignment=..., volatile=...)`."""
-    site.only(*_OPTIONS)
+    """`tl.buffer(tl.f32[n], scope=..., alignment=..., volatile=..., strides=...)`."""
+    site.only(*_OPTIONS, "strides")
     tensor = site.args[0]
     if not isinstance(tensor, TensorType):
         raise site.wrong(0, "a tensor type, as in tl.f32[n, m]")
     scope, alignment, volatile = _options(site, {})
-    return ParamType(tensor, False, scope, alignment, volatile)
+    strides, span = site.keywords.get("strides", ((), site.span))
+    return ParamType(tensor, False, scope, alignment, volatile, stride_exprs(strides, span))

@@ -397,11 +397,19 @@ class Expressions:
                 raise WrongArgument("tl.alloc", wanted, "a shape alone", span=self.span(arg)).error()
             rows = _rows(arg) if function.name == "attr" else None
             args.append(rows if rows is not None else (yield self._steps(arg)))
-        keywords = {}
+        keywords: dict[str, tuple[object, Span]] = {}
         for keyword in node.keywords:
             if keyword.arg is None:
                 raise refusal(ast.Starred(keyword.value), self.span(keyword.value))
-            keywords[keyword.arg] = ((yield self._steps(keyword.value)), self.span(keyword))
+            value: object
+            if isinstance(keyword.value, ast.Tuple) and function.name == "buffer":
+                parts = []
+                for part in keyword.value.elts:
+                    parts.append((yield self._steps(part)))
+                value = tuple(parts)
+            else:
+                value = yield self._steps(keyword.value)
+            keywords[keyword.arg] = value, self.span(keyword)
         word = function if isinstance(function, Word) else Word(function.name)
         return CallSite(word, tuple(args), tuple(self.span(arg) for arg in given), keywords, self.span(node))
 

@@ -103,6 +103,7 @@ class ParamType:
     scope: str = "global"
     alignment: int = 0
     volatile: bool = False
+    strides: tuple[Expr, ...] = ()
 
 
 class Out:
@@ -127,15 +128,38 @@ def output(kind: object, span: Span | None) -> ParamType:
     raise BadAnnotation("out", described(kind), span=span).error()
 
 
-def buffer(tensor: TensorType, *, scope: str = "global", alignment: int = 0, volatile: bool = False) -> ParamType:
-    """The type of an array parameter that promises more than its element type and shape.
+def buffer(
+    tensor: TensorType,
+    *,
+    scope: str = "global",
+    alignment: int = 0,
+    volatile: bool = False,
+    strides: Sequence[object] = (),
+) -> ParamType:
+    """The type of an array parameter that promises more than its element type and shape, or has strides of its own.
 
-    `alignment` is in bytes. Raises KernelError for a scope that does not exist.
+    `alignment` is in bytes. `strides` are elements, one for each axis: integers, or parameters of type i64 that stand
+    before this one, in an annotation that is a text. Raises KernelError for a scope that does not exist.
     """
     if not isinstance(tensor, TensorType):
         raise BadAnnotation("buffer", described(tensor)).error()
     check_options(scope, alignment, volatile, None)
-    return ParamType(tensor, scope=scope, alignment=alignment, volatile=volatile)
+    given = stride_exprs(strides, None)
+    return ParamType(tensor, scope=scope, alignment=alignment, volatile=volatile, strides=given)
+
+
+def stride_exprs(given: object, span: Span | None) -> tuple[Expr, ...]:
+    """Strides as expressions of type i64."""
+    found: list[Expr] = []
+    for each in given if isinstance(given, (tuple, list)) else (given,):
+        if isinstance(each, int) and not isinstance(each, bool) and i64.min <= each <= i64.max:
+            found.append(IntImm(i64, each))
+        elif isinstance(each, Expr) and each.dtype == i64:
+            found.append(each)
+        else:
+            wanted = "an integer or a parameter of type i64 for each axis"
+            raise BadOption("strides", described(each), wanted, span=span).error()
+    return tuple(found)
 
 
 def check_options(scope: object, alignment: object, volatile: object, span: Span | None) -> None:
@@ -169,6 +193,7 @@ def parameter(name: str, kind: object, span: Span) -> tuple[Var | Buffer, bool]:
         kind.scope,
         kind.alignment,
         kind.volatile,
+        kind.strides,
     )
     return made, kind.is_output
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tirlite.analysis.array_overlap import meets_itself, share_elements
 from tirlite.analysis.threads.nesting import check_thread_nesting
 from tirlite.diag import CallValueError, Message, Span, public
 from tirlite.interp.bfloat import is_bfloat, to_bfloat
@@ -18,7 +20,7 @@ from tirlite.interp.program import Marks, Program, Values
 from tirlite.interp.room import demand_room
 from tirlite.interp.statements import shape_of, statement
 from tirlite.interp.team import execute
-from tirlite.ir import Buffer, PrimFunc, Steps, Var, run
+from tirlite.ir import Buffer, IntImm, PrimFunc, Steps, Var, run
 from tirlite.ir.faults import OverlappingArguments
 
 
@@ -44,9 +46,9 @@ def interpret(func: PrimFunc, arguments: Mapping[Var | Buffer, object]) -> None:
     """Run `func`; the arrays among `arguments` are changed in place.
 
     This is the reference: what it does is what a function means, and every pass and the compiled code must keep it.
-    `arguments` binds each parameter (buffers to C-contiguous arrays of their type and shape, variables to numbers)
-    and each of `func.dims` to an integer. Loops run in order; the threads of a block run from barrier to barrier, one
-    after the other. Slow: for tests and for finding errors.
+    `arguments` binds each parameter (buffers to arrays of their type and shape, C-contiguous or with the strides of the
+    parameter, variables to numbers) and each of `func.dims` to an integer. Loops run in order; the threads of a block
+    run from barrier to barrier, one after the other. Slow: for tests and for finding errors.
 
     Raises KernelRunError for what a kernel must not do: an index out of bounds, an assert that fails, a use of memory
     that was never written, an integer division by zero or overflow, a shift too far, a conflict of threads, a barrier
@@ -63,13 +65,25 @@ def interpreter(func: PrimFunc) -> Callable[[Mapping[Var | Buffer, object]], Non
 
 def _interpret(func: PrimFunc, program: Program, arguments: Mapping[Var | Buffer, object]) -> None:
     values = list(program.values)
+    arrays: dict[Buffer, npt.NDArray[Any]] = {}
     for name in (*func.dims, *func.params):
-        values[program.registers[name]] = _bound(name, arguments.get(name), func.span)
-    _refuse_overlap(program, [each for each in func.params if isinstance(each, Buffer)], values, func.span)
+        values[program.registers[name]] = bound = _bound(name, arguments.get(name), func.span)
+        if isinstance(bound, Window) and isinstance(name, Buffer):
+            given = arguments[name]
+            assert isinstance(given, np.ndarray)
+            arrays[name] = given
+    _demand_strides(program, arrays, values, func.span)
+    _refuse_overlap(program, arrays, func.span)
     given = ((name, values[program.registers[name]]) for name in (*func.dims, *func.params) if isinstance(name, Var))
     demand_room(func, {name: int(value) for name, value in given if name.dtype.is_integer})
-    with np.errstate(all="ignore"):
-        execute(program, values)
+    try:
+        with np.errstate(all="ignore"):
+            execute(program, values)
+    finally:
+        for param in program.written:
+            if param.strides and param in arrays:
+                window = values[program.registers[param]]
+                arrays[param][...] = window.raw.view(arrays[param].dtype).reshape(window.shape)
 
 
 def translate(func: PrimFunc) -> Program:
@@ -102,10 +116,11 @@ def _bound(name: Var | Buffer, given: object, span: Span | None) -> object:
     if isinstance(name, Buffer):
         if isinstance(given, np.ndarray) and given.dtype.name == "bfloat16" and is_bfloat(name.dtype):
             given = given.view(_dtype(name))  # as a library has it that gives NumPy this type
-        fits = isinstance(given, np.ndarray) and given.dtype == _dtype(name) and given.flags.c_contiguous
-        if not fits or not isinstance(given, np.ndarray):
-            raise _unfit(name, f"a C-contiguous array of {_dtype(name)}", given, span)
-        return on_array(name, given)
+        fits = isinstance(given, np.ndarray) and given.dtype == _dtype(name)
+        if not fits or not isinstance(given, np.ndarray) or not (name.strides or given.flags.c_contiguous):
+            raise _unfit(name, f"a{'' if name.strides else ' C-contiguous'} array of {_dtype(name)}", given, span)
+        # What has strides is copied, and copied back: the elements of one that is written lie apart from each other.
+        return on_array(name, given.copy() if name.strides else given)
     if not isinstance(given, (bool, int, float, np.generic)):
         raise _unfit(name, f"a number of type {name.dtype}", given, span)
     try:
@@ -126,18 +141,26 @@ def _unfit(name: Var | Buffer, wanted: str, given: object, span: Span | None) ->
     return UnfitArgument(name.name, wanted, text, span=span).error()
 
 
-def _refuse_overlap(program: Program, params: Iterable[Buffer], values: Values, span: Span | None) -> None:
-    for first, second in combinations(params, 2):
+def _demand_strides(
+    program: Program, arrays: Mapping[Buffer, npt.NDArray[Any]], values: Values, span: Span | None
+) -> None:
+    """Makes sure that arrays have the strides of their parameters, along the axes where they have any."""
+    for param, array in arrays.items():
+        own = [step // array.itemsize for step in array.strides]
+        wanted = []
+        for each in param.strides:
+            assert isinstance(each, IntImm | Var)
+            wanted.append(each.value if isinstance(each, IntImm) else int(values[program.registers[each]]))
+        differ = (a != b and extent > 1 for a, b, extent in zip(own, wanted, array.shape, strict=False))
+        if array.size and any(differ):
+            raise UnfitArgument(param.name, f"with strides {wanted}", f"an array with {own}", span=span).error()
+        if param in program.written and param.strides and meets_itself(array):
+            raise UnfitArgument(param.name, "of elements apart from each other", "not", span=span).error()
+
+
+def _refuse_overlap(program: Program, arrays: Mapping[Buffer, npt.NDArray[Any]], span: Span | None) -> None:
+    for first, second in combinations(arrays, 2):
         written = first if first in program.written else second
-        if written not in program.written:
-            continue
-        other = second if written is first else first
-        # Both are contiguous, so that comparing their bounds is exact.
-        if np.may_share_memory(_bytes(program, values, written), _bytes(program, values, other)):
+        if written in program.written and share_elements(arrays[first], arrays[second]):
+            other = second if written is first else first
             raise OverlappingArguments(written.name, other.name, span=span).error()
-
-
-def _bytes(program: Program, values: Values, param: Buffer) -> npt.NDArray[np.uint8]:
-    window = values[program.registers[param]]
-    assert isinstance(window, Window)
-    return window.raw

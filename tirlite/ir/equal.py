@@ -54,10 +54,10 @@ class Equality:
 def structural_equal(a: Node, b: Node) -> Equality:
     """Whether `a` and `b` have the same structure and so the same meaning, up to the names of what they define.
 
-    Definitions are compared with their types, shapes, scopes, alignments and facts. A variable or a buffer that is
-    not defined inside equals only itself; the dims of two functions are paired where they are first met in the shapes
-    of the parameters. Constants are compared bit by bit, save that every nan is the same. Functions that are called
-    count by their structure, shared or not. Spans and the names of functions do not count.
+    Definitions are compared with their types, shapes, strides, scopes, alignments and facts. A variable or a buffer
+    that is not defined inside equals only itself; the dims of two functions are paired where they are first met in the
+    shapes of the parameters. Constants are compared bit by bit, save that every nan is the same. Functions that are
+    called count by their structure, shared or not. Spans and the names of functions do not count.
 
     The difference reads `body[2].value.b: IntImm 3 against IntImm 4`.
     """
@@ -241,9 +241,11 @@ class _Stream:
         if isinstance(name, Var):
             return self._variable(name, path)
         extents = [_Enter(extent, ((path, "shape"), axis), in_param) for axis, extent in enumerate(name.shape)]
+        extents += [_Enter(stride, ((path, "strides"), axis), in_param) for axis, stride in enumerate(name.strides)]
         self._tasks.extend(reversed(extents))
         values = [getattr(name, field) for field in _BUFFER_FIELDS]
-        return _Token((Buffer, *values, len(name.shape)), path, name, (*_BUFFER_FIELDS, "rank"))
+        counts = len(name.shape), len(name.strides)
+        return _Token((Buffer, *values, *counts), path, name, (*_BUFFER_FIELDS, "rank", "number of strides"))
 
     def _variable(self, var: Var, path: _Path) -> _Token:
         facts = None if var.dim is None else (var.dim.min, var.dim.max, var.dim.multiple_of)

@@ -338,6 +338,9 @@ class Select(Expr):
 class Buffer:
     """A typed window with `len(shape)` axes on storage, row-major and dense. Compared by identity.
 
+    A parameter may have `strides` instead: the elements from an index to the next, for each axis. Its elements must lie
+    apart from each other if it is written.
+
     `scope` is rank and tag as in `local.UB`. `alignment` is in bytes, 0 for the element's own. A volatile buffer's
     accesses are kept as they are. Indexing one (`x[i, j]`) makes a Load.
     """
@@ -348,6 +351,7 @@ class Buffer:
     scope: str = "global"
     alignment: int = 0
     volatile: bool = False
+    strides: tuple[Expr, ...] = ()
 
     def __repr__(self) -> str:
         return f"Buffer({self.name}: {self.dtype}, rank {len(self.shape)}, {self.scope})"

@@ -88,6 +88,8 @@ def _param_text(param: Var | Buffer, names: Names, *, is_output: bool) -> str:
     shape = ", ".join(expr_text(extent, names)[0] for extent in param.shape)
     kind = tensor_text(param.dtype, shape)
     scope = [f'scope="{param.scope}"'] if param.scope != "global" else []
-    if scope or promises(param):
-        kind = f"tl.buffer({', '.join([kind, *scope, *promises(param)])})"
+    strides = [expr_text(stride, names)[0] for stride in param.strides]
+    told = [f"strides=({', '.join(strides)}{',' * (len(strides) == 1)})"] if strides else []
+    if scope or told or promises(param):
+        kind = f"tl.buffer({', '.join([kind, *scope, *promises(param), *told])})"
     return f"{names.of(param)}: {f'tl.out[{kind}]' if is_output else kind}"

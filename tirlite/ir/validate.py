@@ -1,7 +1,7 @@
 """Validates a function: raises an error that names every way in which the function is ill-formed.
 
 The rules stand in `validate_types` (operands), `validate_calls`, `validate_statements` (statements, buffers,
-functions) and `validate_names` (definitions and uses). `RULES` lists what they can say.
+functions), `validate_strides` and `validate_names` (definitions and uses). `RULES` lists what they can say.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from tirlite.ir import validate_calls as calls
 from tirlite.ir import validate_kernel_calls as kernel_calls
 from tirlite.ir import validate_names as names
 from tirlite.ir import validate_statements as statements
+from tirlite.ir import validate_strides as strides
 from tirlite.ir import validate_types as types
 from tirlite.ir.callees import closure_of
-from tirlite.ir.expr import Buffer, Call, Var
+from tirlite.ir.expr import Buffer, BufferRef, Call, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import Function, KernelCall
 from tirlite.ir.node import Node
 from tirlite.ir.repeats import ALWAYS_FINE, demand_few_repeats
-from tirlite.ir.stmt import SeqStmt, Stmt
+from tirlite.ir.stmt import SeqStmt, Stmt, View
 from tirlite.plan.scope import UnknownScope
 from tirlite.record import record
 
@@ -69,6 +70,8 @@ RULES: Mapping[str, type[Message]] = {
         statements.OutputNotParameter,
         statements.UndeterminedDim,
         statements.ShapeNotFixed,
+        strides.Strides,
+        strides.StridedUse,
         names.Undefined,
         names.UsedBeforeDefinition,
         names.OutOfScope,
@@ -79,8 +82,10 @@ RULES: Mapping[str, type[Message]] = {
 _NODE_RULES: Mapping[type[Node], tuple[types.Rule, ...]] = {
     **types.EXPRESSION_RULES,
     **statements.STATEMENT_RULES,
-    Call: (calls.check_call,),
+    Call: (calls.check_call, strides.strided_use),
     KernelCall: kernel_calls.RULES,
+    View: (*statements.STATEMENT_RULES[View], strides.strided_use),
+    BufferRef: (strides.strided_use,),
 }
 
 
@@ -183,7 +188,7 @@ def _members(node: Node, fields: tuple[str, ...]) -> Iterator[Var | Buffer]:
 
 def _at_node(node: Node, scope: names.Names) -> Sequence[Message]:
     if isinstance(node, PrimFunc):
-        return list(statements.function_violations(node))
+        return [*statements.function_violations(node), *strides.strides_of_params(node)]
     found: list[Message] = []
     if node.USES:
         for name in _members(node, node.USES):
@@ -199,4 +204,6 @@ def _at_definition(step: _Define, scope: names.Names, span: Span | None) -> list
     found = [scope.define(step.name, step.by, span)]
     if isinstance(step.name, Buffer):
         found += [rule(step.name) for rule in statements.BUFFER_RULES]
+        if not isinstance(step.by, Function):
+            found.append(strides.strides_inside(step.name))
     return [message for message in found if message is not None]

@@ -99,13 +99,16 @@ def _extents(node: KernelCall) -> Iterator[tuple[Buffer, int, IntImm | Var, int]
 
 def _fits(param: Buffer, given: Buffer) -> bool:
     alike = (param.dtype, len(param.shape), param.scope, param.volatile)
-    return alike == (given.dtype, len(given.shape), given.scope, given.volatile) and (
-        param.alignment <= max(given.alignment, given.dtype.scalar.bytes)
+    return (
+        not param.strides
+        and alike == (given.dtype, len(given.shape), given.scope, given.volatile)
+        and (param.alignment <= max(given.alignment, given.dtype.scalar.bytes))
     )
 
 
 def _array(buffer: Buffer) -> str:
     promises = f", aligned to {buffer.alignment} bytes" if buffer.alignment else ""
+    promises += ", with strides" if buffer.strides else ""
     kind = "a volatile array" if buffer.volatile else "an array"
     return f"{kind} of {buffer.dtype}, of rank {len(buffer.shape)}, in {buffer.scope} memory{promises}"
 

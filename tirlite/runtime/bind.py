@@ -11,7 +11,7 @@ import numpy as np
 from tirlite.diag import TirliteError
 from tirlite.ir import Var
 from tirlite.late import LateModule
-from tirlite.record import record
+from tirlite.record import cached_property, record
 from tirlite.runtime.extents import extent_at
 from tirlite.runtime.signature import ArrayParam, Signature
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tirlite.runtime import explain, scalars
+    from tirlite.runtime.strided import Layouts, Strides
 
     Array: TypeAlias = npt.NDArray[Any]
 else:
@@ -43,7 +44,7 @@ class Binding:
 
     `operands` are addresses and numbers for the parameters in their order, then the dims. `arguments` are the arrays
     and numbers themselves, which must live as long as the addresses are used. `is_empty` says that a dim that was
-    declared to be at least 1 is 0.
+    declared to be at least 1 is 0. `strides` are those of arrays that are not dense, see `runtime.strided`.
     """
 
     operands: list[int | float]
@@ -51,6 +52,7 @@ class Binding:
     arguments: list[object]
     results: tuple[Array, ...]
     is_empty: bool
+    strides: Strides | None = None
 
 
 class Binder:
@@ -68,6 +70,7 @@ class Binder:
         self._fix(fixed or {})
         self._outputs = {array.position for array in signature.arrays if array.is_output}
         self._has_computed = any(array.computed for array in signature.arrays)
+        self._has_declared = any(array.buffer.strides for array in signature.arrays)
         self._facts = tuple(
             (slot, var.dim.min, var.dim.max, var.dim.multiple_of)
             for slot, var in enumerate(signature.dims)
@@ -77,6 +80,7 @@ class Binder:
     def _fix(self, fixed: Mapping[str, Array]) -> None:
         """Sets what is known before any call: arguments, operands, dims, and the bytes that no output may lie in."""
         signature = self.signature
+        self._fixed = fixed
         self._given: list[object] = [OMITTED] * self._count
         self._operands: list[Any] = [OMITTED] * self._count
         self._fixed_extents: list[tuple[int, int, bool, str]] = []
@@ -85,7 +89,9 @@ class Binder:
             param = by_name[name]
             assert not param.is_written
             assert not param.computed
-            start = self._bound(param, array, self._unbound)
+            strided: list[ArrayParam] = []
+            start = self._bound(param, array, self._unbound, strided)
+            assert not strided
             self._given[param.position], self._operands[param.position] = array, start
             self._fixed_extents.append((start, start + array.nbytes, False, name))
         self._arrays = tuple(param for param in signature.arrays if param.name not in fixed)
@@ -99,6 +105,7 @@ class Binder:
             by_name = {name: value for name, value in named.items() if name in self._slots}
             named = {name: value for name, value in named.items() if name not in by_name}
         given = list(args) if whole else self._arranged(args, named)
+        strided: list[ArrayParam] = []
         dims = self._unbound.copy()
         operands = self._operands.copy()
         extents: list[tuple[int, int, bool, str]] = []
@@ -110,7 +117,7 @@ class Binder:
                 continue
             if type(array) is not np.ndarray:
                 array = given[param.position] = explain.require_array(param, array)
-            start = self._bound(param, array, dims)
+            start = self._bound(param, array, dims, strided)
             operands[param.position] = start
             extents.append((start, start + array.nbytes, param.is_written, param.buffer.name))
         for scalar in self.signature.scalars:
@@ -124,11 +131,24 @@ class Binder:
         is_empty = self._check_facts(dims, omitted)
         if self._has_computed or omitted:
             self._check_computed(given, operands, dims)
-        if self._fixed_extents and any(is_written for _, _, is_written, _ in extents):
-            extents += self._fixed_extents
-        _refuse_overlap(extents)
+        if strided:
+            has_strides = self.layouts.admit(given, operands, strided)
+        else:
+            if self._fixed_extents and any(is_written for _, _, is_written, _ in extents):
+                extents += self._fixed_extents
+            _refuse_overlap(extents)
         results = self._allocate(omitted, given, operands, dims) if omitted else ()
-        return Binding(operands + dims, dims, given, results, is_empty)
+        if self._has_declared:
+            self.layouts.demand_declared(given, operands)
+        strides = self.layouts.strides(given) if strided and has_strides else None
+        return Binding(operands + dims, dims, given, results, is_empty, strides)
+
+    @cached_property
+    def layouts(self) -> Layouts:
+        """What is asked of arrays that are not dense."""
+        from tirlite.runtime.strided import Layouts
+
+        return Layouts(self.signature, self._fixed)
 
     def values(self, operands: Sequence[int | float], dims: Sequence[int]) -> dict[Var, int]:
         """The scalar parameters and dims by variable, for the evaluation of extents."""
@@ -137,13 +157,20 @@ class Binder:
             values[scalar.var] = int(operands[scalar.position]) if not scalar.var.dtype.is_float else 0
         return values
 
-    def _bound(self, param: ArrayParam, array: Any, dims: list[int]) -> int:
-        """The address of an array that fits `param`; the dims that its shape binds are set."""
+    def _bound(self, param: ArrayParam, array: Any, dims: list[int], strided: list[ArrayParam]) -> int:
+        """The address of an array that fits `param`; the dims that its shape binds are set.
+
+        `strided` gets the parameter if its array is not dense.
+        """
         if type(array) is not np.ndarray or array.dtype != param.dtype:
             array = explain.require_array(param, array)
         flags = array.flags
+        has_buffer = flags.writeable
         if not (flags.carray if param.is_written else flags.c_contiguous and flags.aligned):
             explain.require_layout(param, array)
+            if not flags.c_contiguous:
+                strided.append(param)
+                has_buffer = False
         shape = array.shape
         if len(shape) != param.rank:
             explain.refuse_rank(param, array)
@@ -155,7 +182,7 @@ class Binder:
         for axis, extent in param.fixed:
             if shape[axis] != extent:
                 explain.refuse_extent(param, axis, shape[axis], extent)
-        address = ctypes.addressof(_NO_BYTES.from_buffer(array)) if flags.writeable else int(array.ctypes.data)
+        address = ctypes.addressof(_NO_BYTES.from_buffer(array)) if has_buffer else int(array.ctypes.data)
         if address % param.align:
             explain.refuse_alignment(param)
         return address

@@ -62,16 +62,32 @@ def require_array(param: ArrayParam, given: object) -> Array:
     raise ArgumentType(param.name, wanted, f"an array of {given_type}", hint).error()
 
 
-def require_layout(param: ArrayParam, given: Array) -> NoReturn:
+def require_layout(param: ArrayParam, given: Array) -> None:
+    """Returns for an array that is what it has to be but for its strides."""
     name = param.name
-    if not given.flags.c_contiguous:
-        hint = f"pass np.ascontiguousarray({name})"
-        if param.is_written:
-            hint = f"the kernel writes `{name}`: pass a contiguous array, and copy it back afterwards"
-        raise ArgumentLayout(name, "contiguous, its last axis running fastest", hint).error()
     if param.is_written and not given.flags.writeable:
         raise ArgumentLayout(name, "writable, as the kernel writes it", f"pass {name}.copy()").error()
-    refuse_alignment(param)
+    if not given.flags.aligned:
+        refuse_alignment(param)
+
+
+def refuse_strides(param: ArrayParam) -> NoReturn:
+    """An array with strides for a parameter whose bytes the kernel writes as a whole."""
+    why = "as the kernel uses its bytes as a whole"
+    hint = "pass a contiguous array, and copy it back afterwards"
+    raise ArgumentLayout(param.name, f"contiguous, its last axis running fastest, {why}", hint).error()
+
+
+def refuse_declared(param: ArrayParam, axis: int, given: int, wanted: int) -> NoReturn:
+    """An array that has not the strides which its parameter was declared with."""
+    hint = f"`{param.name}` is declared with strides of its own"
+    raise ArgumentLayout(param.name, f"of stride {wanted} along axis {axis}, not {given}", hint).error()
+
+
+def refuse_repeats(param: ArrayParam) -> NoReturn:
+    """An array that is written, and has one element at several indices."""
+    wanted = "of elements that lie apart from each other, as the kernel writes it"
+    raise ArgumentLayout(param.name, wanted, "pass an array that is not broadcast, and copy it back afterwards").error()
 
 
 def refuse_alignment(param: ArrayParam) -> NoReturn:
@@ -157,12 +173,13 @@ def fresh_array(signature: Signature, param: ArrayParam, shape: tuple[int, ...])
     if min(shape, default=0) < 0:
         raise NegativeOutput(signature.name, param.name, str(shape), shape_text(param.extents)).error()
     try:
-        return _aligned(shape, param)
+        return aligned_array(shape, param)
     except (MemoryError, ValueError):
         raise NoOutput(signature.name, param.name, param.dtype.itemsize * prod(shape)).error() from None
 
 
-def _aligned(shape: tuple[int, ...], param: ArrayParam) -> Array:
+def aligned_array(shape: tuple[int, ...], param: ArrayParam) -> Array:
+    """A fresh array as aligned as the parameter asks for. Raises MemoryError."""
     plain: Array = np.empty(shape, param.dtype)
     if not plain.ctypes.data % param.align:
         return plain

@@ -180,11 +180,11 @@ class DimByName(Message):
 
 
 class ArgumentLayout(Message):
-    """An array does not lie in memory as kernels read it: C-contiguous, aligned, in the machine's byte order, and
-    writable if it is written.
+    """An array does not lie in memory as the kernel uses it: aligned, writable if it is written, each of its elements
+    once then, and contiguous where the kernel has a view of its bytes or hands it to another function.
 
-    Example: `smooth(x.T, y)`.
-    Fix: Pass a copy: `np.ascontiguousarray(x.T)`.
+    Example: `smooth(x, np.broadcast_to(y, (3, 4)))`.
+    Fix: Pass an array that is, and copy it back afterwards.
     """
 
     code = "argument-layout"

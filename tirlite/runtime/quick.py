@@ -52,7 +52,9 @@ def quick_call(signature: Signature, kernel: int) -> QuickCall | None:
     or NumPy lay out their objects in unknown ways. The code at `kernel` must stay as long as the result is used.
     """
     count = len(signature.arrays) + len(signature.dims)
-    if signature.scalars or not 0 < count <= MOST_OPERANDS or any(array.computed for array in signature.arrays):
+    if signature.scalars or not 0 < count <= MOST_OPERANDS:
+        return None
+    if any(array.computed or array.buffer.strides for array in signature.arrays):
         return None
     method = _method()
     if method is None or any(array.align & (array.align - 1) for array in signature.arrays):

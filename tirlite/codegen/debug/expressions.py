@@ -6,6 +6,7 @@ Everything is evaluated in the order of the interpreter, so that the first fault
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from tirlite.codegen import memory
@@ -14,7 +15,7 @@ from tirlite.codegen.arithmetic.operators import binary, compare, convert, to_in
 from tirlite.codegen.debug import masked, shadows
 from tirlite.codegen.debug.poison import Checks, Mark, Read, chosen, filled, joined, settled, spread_mark
 from tirlite.codegen.debug.shadows import ShadowEnvironment, Window
-from tirlite.codegen.expressions import Expressions, is_unit_ramp, ramp
+from tirlite.codegen.expressions import Expressions, are_neighbours, ramp
 from tirlite.codegen.faults import require_inside
 from tirlite.codegen.llvm.values import FALSE, TRUE, Value, flags_of, integer, zero
 from tirlite.codegen.memory import Place
@@ -230,7 +231,7 @@ class CheckedExpressions(Expressions):
         place, window = self.environment.places[buffer], self.environment.windows[buffer]
         indices = self.checked_indices(place, expr.indices, given)
         lanes = expr.indices[-1].dtype.lanes if expr.indices else 1
-        if lanes > 1 and not is_unit_ramp(bare(expr.indices[-1])):
+        if lanes > 1 and not are_neighbours(place, bare(expr.indices[-1])):
             return self._gathered(expr, place, window, indices)
         first = self.first_lanes(indices)
         offset = memory.offset_in(out, place, first)
@@ -268,7 +269,8 @@ class CheckedExpressions(Expressions):
         """The element offset of each lane of a vector access."""
         row = memory.offset_in(self.out, place, [*indices[:-1], integer(0)])
         found = [self.out.extract(indices[-1], lane) for lane in range(indices[-1].dtype.lanes)]
-        return [self.out.op("add nsw", row, lane) for lane in found]
+        inner = replace(place, strides=place.strides[-1:])
+        return [self.out.op("add nsw", row, memory.offset_in(self.out, inner, [lane])) for lane in found]
 
     def _gathered(self, expr: Load, place: Place, window: Window, indices: list[Value]) -> Value:
         out, lanes = self.out, expr.dtype.lanes

@@ -17,7 +17,7 @@ from tirlite.codegen.debug import masked, shadows
 from tirlite.codegen.debug.expressions import CheckedExpressions
 from tirlite.codegen.debug.poison import Checks, Mark, Read, settled
 from tirlite.codegen.debug.shadows import ShadowEnvironment, Shadows, Window
-from tirlite.codegen.expressions import Expressions, is_unit_ramp
+from tirlite.codegen.expressions import Expressions, are_neighbours
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, checked_bytes, require_view
 from tirlite.codegen.kernel_calls import Calls, Version
 from tirlite.codegen.llvm.values import NULL, Value, constant, integer
@@ -173,7 +173,7 @@ class CheckedStatements(Statements):
         if window.shadow is None:
             self.checks.good(mark, f"the value stored into `{buffer.name}`")
         lanes = stmt.indices[-1].dtype.lanes if stmt.indices else 1
-        if lanes > 1 and not is_unit_ramp(bare(stmt.indices[-1])):
+        if lanes > 1 and not are_neighbours(place, bare(stmt.indices[-1])):
             self._scatter(place, window, indices, value, mark)
             return
         offset = memory.offset_in(out, place, values.first_lanes(indices))

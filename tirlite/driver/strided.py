@@ -1,0 +1,55 @@
+"""Tells which version of a kernel serves arrays that are not dense, and what that is called with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from tirlite.record import record
+from tirlite.rewrite.strided import with_strides
+
+if TYPE_CHECKING:
+    from tirlite.ir import PrimFunc
+    from tirlite.runtime import Binding
+    from tirlite.runtime.strided import Layouts
+
+# For each parameter that takes strides, whether its last axis has stride 1.
+Pattern: TypeAlias = "tuple[bool, ...]"
+# A kernel has so many versions that know of unit strides; then one for any strides serves all other calls.
+_MOST_PATTERNS = 4
+
+
+@record
+class StridedForm:
+    """A function for arrays of any strides, but for those of the last axes that are 1 by `pattern`."""
+
+    func: PrimFunc
+    pattern: Pattern
+
+    def called(self, binding: Binding) -> Binding:
+        """The call of the dense function as one of this."""
+        assert binding.strides is not None
+        pairs = zip(binding.strides, self.pattern, strict=True)
+        strides = [step for own, is_unit in pairs for step in own[: len(own) - is_unit]]
+        operands, arguments = [*strides, *binding.operands], [*strides, *binding.arguments]
+        return type(binding)(operands, binding.dims, arguments, binding.results, binding.is_empty)
+
+
+class StridedForms:
+    """The forms of one function that calls have asked for."""
+
+    def __init__(self, func: PrimFunc, layouts: Layouts) -> None:
+        self._func = func
+        self._layouts = layouts
+        self._forms: dict[Pattern, StridedForm] = {}
+
+    def of(self, binding: Binding) -> StridedForm:
+        """The form that serves a call of arrays that are not all dense."""
+        assert binding.strides is not None
+        pattern = tuple(bool(own) and own[-1] == 1 for own in binding.strides)
+        if pattern not in self._forms and len(self._forms) >= _MOST_PATTERNS:
+            pattern = (False,) * len(pattern)
+        if pattern not in self._forms:
+            params = (param.buffer for param in self._layouts.params)
+            func = with_strides(self._func, dict(zip(params, pattern, strict=True)))
+            self._forms.setdefault(pattern, StridedForm(func, pattern))
+        return self._forms[pattern]
