@@ -223,6 +223,7 @@ ILL_FORMED: list[tuple[str, ir.PrimFunc]] = [
     ("negative-extent", allocated(ir.const(-1, i64))),
     ("duplicate-parameter", func(params=(x, k, k))),
     ("output-not-parameter", ir.PrimFunc("f", PARAMS, EMPTY, (local,))),
+    ("wrong-default", ir.PrimFunc("f", PARAMS, EMPTY, (), (None,) * len(PARAMS) + (1,))),
     ("undetermined-dim", func(params=(buffer(ir.Add(n, ONE)),))),
     ("shape-not-fixed", func(params=(x, buffer(ir.Cast(i64, ir.Load(x, (ZERO,))))))),
     ("undefined", value(v)),

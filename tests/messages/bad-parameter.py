@@ -4,5 +4,5 @@ n = tl.dim("n")
 
 
 @tl.kernel
-def kernel(x: tl.f32[n], factor: tl.f32 = 2):
-    x[0] = factor
+def kernel(x: tl.f32[n], *factors: tl.f32):
+    x[0] = factors[0]

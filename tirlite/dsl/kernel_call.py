@@ -156,7 +156,8 @@ def called(func: PrimFunc, site: CallSite) -> KernelCall:
 
 def _checked(func: PrimFunc, site: CallSite, *, splice: bool) -> _Call:
     params = {param.name: param for param in func.params}
-    values = bound(func.name, tuple(params), {}, site)
+    defaults = {each.name: number for each in func.params if (number := func.default_of(each)) is not None}
+    values = bound(func.name, tuple(params), defaults, site)
     buffers = [value for value, _ in values.values() if isinstance(value, Buffer)]
     call = _Call(func, site.span, splice, _proofs(buffers))
     for name, (value, span) in values.items():

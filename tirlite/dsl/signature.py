@@ -34,13 +34,13 @@ class NoAnnotation(Message):
 class BadParameter(Message):
     """A parameter of a kind that kernels do not have.
 
-    Example: `def f(x: tl.f32[n], gain: tl.f32 = 1.0):`.
-    Fix: Write plain parameters with types, and give all values at the call.
+    Example: `def f(x: tl.f32[n], *more):`.
+    Fix: Write plain parameters with types; numbers may have defaults.
     """
 
     code = "bad-parameter"
     title = "{what} cannot stand in the signature of a kernel"
-    help = "a kernel has plain parameters with types, and no defaults: def f(x: tl.f32[n], a: tl.f32)"
+    help = "a kernel has plain parameters with types, numbers perhaps with defaults: def f(x: tl.f32[n], a: tl.f32 = 1)"
 
     what: str
 
@@ -81,7 +81,6 @@ def arguments_of(tree: ast.FunctionDef, places: Places) -> list[ast.arg]:
         (args.kwarg, "`**kwargs`"),
         (next(iter(args.kwonlyargs), None), "a parameter by keyword alone"),
         (next(iter(args.posonlyargs), None), "a parameter by position alone"),
-        (next(iter(args.defaults), None), "a parameter with a default"),
     ]
     for node, what in odd:
         if node is not None:

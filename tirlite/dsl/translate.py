@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tirlite.diag import KernelError, Message, public
 from tirlite.dsl.body import Body
 from tirlite.dsl.cell_types import CellTypes
+from tirlite.dsl.defaults import Evaluated, defaults_of
 from tirlite.dsl.dims import dim, dims
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.places import Places
@@ -50,7 +51,8 @@ def translate(function: FunctionType, frame_locals: Mapping[str, object]) -> Tra
     """
     tree, places = function_syntax(function)
     captures: dict[str, object] = {}
-    func = _kernel(tree, places, surroundings_of(function, frame_locals, captures), function.__annotations__)
+    around = surroundings_of(function, frame_locals, captures)
+    func = _kernel(tree, places, around, Evaluated(function.__annotations__, function.__defaults__ or ()))
     return Translation(func, captures)
 
 
@@ -76,7 +78,7 @@ def parse(text: str, name: str = "<text>") -> PrimFunc:
             _check_decorator(stmt, expressions)
             _note_uses(uncalled, stmt, names)
             read = {each for each in names.values() if isinstance(each, PrimFunc)}
-            func = names[stmt.name] = _kernel(stmt, places, surroundings, {}, read)
+            func = names[stmt.name] = _kernel(stmt, places, surroundings, Evaluated(), read)
             uncalled[func] = stmt
         elif not _is_import_of_tl(stmt):
             raise BadText("this is not part of a kernel", span=places.span(stmt)).error()
@@ -151,10 +153,10 @@ def _kernel(
     tree: ast.FunctionDef,
     places: Places,
     surroundings: Surroundings,
-    annotations: Mapping[str, object],
+    evaluated: Evaluated,
     known: Collection[PrimFunc] = (),
 ) -> PrimFunc:
-    """The function that `tree` describes; `annotations` are those that Python has evaluated already.
+    """The function that `tree` describes; `evaluated` is what Python has evaluated already.
 
     What it calls is validated with it, but for functions that are `known` to be well-formed.
     """
@@ -162,10 +164,10 @@ def _kernel(
     surroundings = surroundings.of_kernel(tree.name)
     arguments = arguments_of(tree, places)
     types = CellTypes()
-    func, mistakes = _attempt(tree, arguments, places, surroundings, annotations, types)
+    func, mistakes = _attempt(tree, arguments, places, surroundings, evaluated, types)
     if types.undecided:
         types = CellTypes(learning=False, known=types.known)
-        func, mistakes = _attempt(tree, arguments, places, surroundings, annotations, types)
+        func, mistakes = _attempt(tree, arguments, places, surroundings, evaluated, types)
     if mistakes:
         raise KernelError(*mistakes[:MOST_REPORTED])
     func = with_one_dim_each(func)
@@ -179,7 +181,7 @@ def _attempt(
     arguments: Sequence[ast.arg],
     places: Places,
     surroundings: Surroundings,
-    annotations: Mapping[str, object],
+    evaluated: Evaluated,
     types: CellTypes,
 ) -> tuple[PrimFunc, Sequence[Message]]:
     """The function, as far as `types` are known, and what is wrong with it."""
@@ -188,18 +190,22 @@ def _attempt(
     )
     params: list[Var | Buffer] = []
     outputs: list[Buffer] = []
+    defaults: list[bool | int | float | None] = []
+    given = defaults_of(tree, evaluated)
     refuse_hidden_dims(arguments, body.dims, places)
     for arg in arguments:
         with body.statements.reporting(arg.arg, arg):
-            param, is_output = parameter_of(arg, body.expressions, annotations)
+            param, is_output = parameter_of(arg, body.expressions, evaluated.annotations)
             params.append(param)
+            defaults.append(given[arg].number(param, body.expressions, is_output=is_output) if arg in given else None)
             outputs += [param] if is_output and isinstance(param, Buffer) else []
             body.declare(arg.arg, param, "an array parameter" if isinstance(param, Buffer) else "a parameter", arg)
     granted = _granted(tree, body) if any(isinstance(each, ast.Call) for each in tree.decorator_list) else ()
     stmts = run(body.steps())
     if granted:
         stmts = SeqStmt((AttrStmt(AttrKey.ALLOW, stmts, None, granted),))
-    func = PrimFunc(tree.name, tuple(params), stmts, tuple(outputs), span=places.span(tree))
+    told = tuple(defaults) if any(each is not None for each in defaults) else ()
+    func = PrimFunc(tree.name, tuple(params), stmts, tuple(outputs), told, span=places.span(tree))
     return func, body.statements.mistakes
 
 

@@ -68,7 +68,7 @@ def structural_equal(a: Node, b: Node) -> Equality:
     found = _first_difference(a, b)
     while found is not None and isinstance(found[0].shown, Function) and isinstance(found[1].shown, Function):
         inside = _first_difference(found[0].shown, found[1].shown)
-        if inside is None:
+        if inside is None or inside[0].shown is found[0].shown:  # it is the function's own fields that differ
             break
         around, found = _joined(around, found[0].path), inside
     return Equality(True) if found is None else Equality(False, _difference(*found, around))
@@ -207,7 +207,7 @@ class _Stream:
             yield self._mention(node, path)
             return
         # The name of a function is not part of its meaning.
-        fields = () if isinstance(node, Function) else node.DATA
+        fields = tuple(name for name in node.DATA if name != "name") if isinstance(node, Function) else node.DATA
         yield _Token((type(node), *[_comparable(getattr(node, name)) for name in fields]), path, node, fields)
         if node.CHILDREN or node.DEFINES or node.USES or node.CALLS:
             self._tasks.extend(reversed(self._parts(task)))
@@ -270,6 +270,8 @@ def _comparable(value: object) -> object:
     """`value`, or what stands for it where Python's == is not sameness."""
     if isinstance(value, float):
         return "nan" if isnan(value) else value.hex()
+    if isinstance(value, tuple):
+        return tuple(map(_comparable, value))
     return int(value) if isinstance(value, bool) else value
 
 

@@ -17,8 +17,9 @@ class PrimFunc(Function):
     """A kernel. Buffers among `params` are arrays of the caller, variables are scalars.
 
     The dims in the shapes of the parameters are bound by the arguments. `outputs` are those parameters that the
-    caller may omit, and is then given back. `is_normal` says that it is known to be in normal form: the pass
-    `Normalize` marks what it has looked at, which never changes.
+    caller may omit, and is then given back. `defaults` are what scalar parameters are where a caller leaves them out,
+    in the order of `params`, with None for those that are to be given; it may be shorter. `is_normal` says that it is
+    known to be in normal form: the pass `Normalize` marks what it has looked at, which never changes.
     """
 
     CHILDREN: ClassVar = ("body",)
@@ -28,6 +29,7 @@ class PrimFunc(Function):
     params: tuple[Var | Buffer, ...]
     body: SeqStmt
     outputs: tuple[Buffer, ...] = ()
+    defaults: tuple[bool | int | float | None, ...] = ()
     span: Span | None = field(default=None, kw_only=True)
     is_normal: bool = field(default=False, init=False)
 

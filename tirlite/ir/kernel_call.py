@@ -26,7 +26,13 @@ class Function(Node):
     params: tuple[Var | Buffer, ...]
     body: SeqStmt
     outputs: tuple[Buffer, ...]
+    defaults: tuple[bool | int | float | None, ...]
     span: Span | None
+
+    def default_of(self, param: Var | Buffer) -> bool | int | float | None:
+        """What `param` is where a caller leaves it out; None where it is to be given."""
+        position = self.params.index(param)
+        return self.defaults[position] if position < len(self.defaults) else None
 
     @property
     def dims(self) -> tuple[Var, ...]:

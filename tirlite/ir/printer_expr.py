@@ -154,6 +154,14 @@ def _constant(imm: Any, *, typed: bool) -> tuple[int, str]:
     return (SIGN if digits[0] == "-" else ATOM), digits
 
 
+def number_text(value: bool | int | float, dtype: DType) -> str:
+    """A number of type `dtype` as DSL source, bare where it can be."""
+    if not dtype.is_float:
+        return str(bool(value)) if dtype.is_bool else str(value)
+    digits = float_text(float(value), dtype)
+    return f"tl.{dtype}({digits})" if digits[0] == '"' else digits
+
+
 def float_text(value: float, dtype: DType) -> str:
     """The shortest digits that round back to `value` in `dtype`; `"nan"`, `"inf"`, `"-inf"` in quotes."""
     if value != value or value in (float("inf"), float("-inf")):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tirlite.ir.callees import closure_of
 from tirlite.ir.equal import called_digests
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.kernel_call import Function
 from tirlite.ir.node import Node
-from tirlite.ir.printer_expr import expr_text
+from tirlite.ir.printer_expr import expr_text, number_text
 from tirlite.ir.printer_names import Names, is_name, legal
 from tirlite.ir.printer_stmt import Line, StatementPrinter, laid_out, promises, tensor_text
 from tirlite.ir.repeats import demand_few_repeats
@@ -55,7 +55,7 @@ def _function_lines(
     dims.update(map(names.of, func.dims))
     for param in func.params:
         names.define(param)
-    signature = ", ".join(_param_text(param, names, is_output=param in func.outputs) for param in func.params)
+    signature = ", ".join(_param_texts(func, names))
     printer = StatementPrinter(names)
     printer.print(func.body.stmts, 1)
     name = functions.get(func) or legal(func.name)
@@ -80,6 +80,19 @@ def _dims_text(dims: Sequence[Var], names: Names) -> list[str]:
     elif plain:
         lines.insert(0, f'{", ".join(plain)} = tl.dims("{" ".join(plain)}")')
     return lines
+
+
+def _param_texts(func: Function, names: Names) -> Iterator[str]:
+    """The parameters with their defaults; behind one that has one, outputs are None by default."""
+    behind = False
+    for param in func.params:
+        is_output, default = param in func.outputs, func.default_of(param)
+        told = ""
+        if isinstance(param, Var) and default is not None:
+            told, behind = f" = {number_text(default, param.dtype)}", True
+        elif behind and is_output:
+            told = " = None"
+        yield _param_text(param, names, is_output=is_output) + told
 
 
 def _param_text(param: Var | Buffer, names: Names, *, is_output: bool) -> str:

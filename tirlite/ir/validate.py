@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from tirlite.diag import KernelError, Message, Span, public
 from tirlite.ir import validate_calls as calls
+from tirlite.ir import validate_defaults as defaults
 from tirlite.ir import validate_kernel_calls as kernel_calls
 from tirlite.ir import validate_names as names
 from tirlite.ir import validate_statements as statements
@@ -72,6 +73,7 @@ RULES: Mapping[str, type[Message]] = {
         statements.ShapeNotFixed,
         strides.Strides,
         strides.StridedUse,
+        defaults.WrongDefault,
         names.Undefined,
         names.UsedBeforeDefinition,
         names.OutOfScope,
@@ -188,7 +190,11 @@ def _members(node: Node, fields: tuple[str, ...]) -> Iterator[Var | Buffer]:
 
 def _at_node(node: Node, scope: names.Names) -> Sequence[Message]:
     if isinstance(node, PrimFunc):
-        return [*statements.function_violations(node), *strides.strides_of_params(node)]
+        return [
+            *statements.function_violations(node),
+            *strides.strides_of_params(node),
+            *defaults.default_violations(node),
+        ]
     found: list[Message] = []
     if node.USES:
         for name in _members(node, node.USES):

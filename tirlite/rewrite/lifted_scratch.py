@@ -76,7 +76,7 @@ def _lifted(func: PrimFunc) -> _Lowered:
     moved = set(scratch)
     stmts = tuple(s for s in func.body.stmts if not (isinstance(s, Allocate) and s.buffer in moved))
     body = SeqStmt(stmts, span=func.body.span)
-    return _Lowered(func, func.replaced(params=(*func.params, *scratch), body=body), tuple(scratch))
+    return _Lowered(func, func.replaced(params=(*func.params, *scratch), body=body, defaults=()), tuple(scratch))
 
 
 def _may_move(buffer: Buffer) -> bool:

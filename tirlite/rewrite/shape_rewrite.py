@@ -41,7 +41,7 @@ class Declarations:
     def wrapped(self, func: PrimFunc, plans: PerShape) -> PrimFunc:
         """`func`, with these declarations in it, as a function that takes a plan."""
         body = AttrStmt(AttrKey.DISJOINT, func.body, self.plan, plans.conditions.rows, span=func.body.span)
-        return func.replaced(params=(*func.params, self.plan), body=SeqStmt((body,), span=func.body.span))
+        return func.replaced(params=(*func.params, self.plan), defaults=(), body=SeqStmt((body,), span=func.body.span))
 
 
 def declarations(found: StorageProblem, plans: PerShape, fresh: Callable[[str], str]) -> Declarations:

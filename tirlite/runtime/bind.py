@@ -68,6 +68,7 @@ class Binder:
         self._unbound = [-1] * len(signature.dims)
         self._slots = {dim.name: slot for slot, dim in enumerate(signature.dims) if dim.name not in signature.names}
         self._fix(fixed or {})
+        self._defaults = {each.position: each.default for each in signature.scalars if each.default is not None}
         self._outputs = {array.position for array in signature.arrays if array.is_output}
         self._has_computed = any(array.computed for array in signature.arrays)
         self._has_declared = any(array.buffer.strides for array in signature.arrays)
@@ -264,6 +265,9 @@ class Binder:
             if given[position] is not OMITTED:
                 explain.refuse_repeated(signature, name)
             given[position] = value
+        for position, value in self._defaults.items():
+            if given[position] is OMITTED:
+                given[position] = value
         for position, value in enumerate(given):
             if value is OMITTED and position not in outputs:
                 explain.refuse_missing(signature, position)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from inspect import Parameter
 from inspect import Signature as PythonSignature
 
-from tirlite.ir import PrimFunc
+from tirlite.ir import Buffer, PrimFunc, Var
 from tirlite.runtime.signature_text import kind_text
 
 
@@ -15,6 +15,11 @@ class _Word(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def _default(func: PrimFunc, param: Var | Buffer) -> object:
+    default = func.default_of(param)
+    return Parameter.empty if default is None else default
 
 
 def call_signature(func: PrimFunc, fixed: Iterable[str]) -> PythonSignature:
@@ -26,7 +31,10 @@ def call_signature(func: PrimFunc, fixed: Iterable[str]) -> PythonSignature:
     inputs = [param for param in params if param not in func.outputs]
     kind = Parameter.POSITIONAL_OR_KEYWORD if params[: len(inputs)] == inputs else Parameter.KEYWORD_ONLY
     written = [
-        Parameter(each.name, Parameter.POSITIONAL_OR_KEYWORD, annotation=_Word(kind_text(each))) for each in inputs
+        Parameter(
+            each.name, Parameter.POSITIONAL_OR_KEYWORD, default=_default(func, each), annotation=_Word(kind_text(each))
+        )
+        for each in inputs
     ]
     for output in func.outputs:
         written.append(

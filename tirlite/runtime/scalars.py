@@ -31,6 +31,8 @@ def scalar_value(name: str, dtype: DType, given: object) -> int | float:
     if isinstance(given, (bool, int)) or (dtype.is_float and isinstance(given, float)):
         return _in_range(name, dtype, given)
     hint = f"write int({name}) to cut off its fraction" if isinstance(given, float) else ""
+    if isinstance(given, np.ndarray):
+        hint = "of what is given by position, inputs take the first: give an output by its name"
     wanted = {True: "a number"}.get(dtype.is_float, "True or False" if dtype.is_bool else "an integer")
     raise ArgumentType(name, f"{wanted} ({dtype})", f"a {kind.__name__}", hint).error()
 

@@ -48,6 +48,7 @@ class ScalarParam:
 
     var: Var
     position: int
+    default: bool | int | float | None = None
 
     @property
     def name(self) -> str:
@@ -85,7 +86,7 @@ def signature_of(func: PrimFunc) -> Signature:
     scalars: list[ScalarParam] = []
     for position, param in enumerate(func.params):
         if isinstance(param, Var):
-            scalars.append(ScalarParam(param, position))
+            scalars.append(ScalarParam(param, position, func.default_of(param)))
             continue
         for extent in param.shape:
             check_extent(extent, param.name, func.span)

@@ -13,7 +13,9 @@ def head_text(func: PrimFunc) -> str:
     params = []
     for param in func.params:
         kind = kind_text(param)
-        params.append(f"{param.name}: {f'out[{kind}]' if param in func.outputs else kind}")
+        default = func.default_of(param)
+        told = f" = {default}" if default is not None else ""
+        params.append(f"{param.name}: {f'out[{kind}]' if param in func.outputs else kind}{told}")
     return f"{func.name}({', '.join(params)})"
 
 
