@@ -79,7 +79,7 @@ def test_a_chart_a_picture_and_a_page(model: Path, capsys: Shown) -> None:
     assert "60 |" in out
     assert err.splitlines() == ["wrote plan.svg", "wrote plan.html"]
     assert model.with_name("plan.svg").read_text().startswith("<svg")
-    assert "The plan: 60 bytes" in model.with_name("plan.html").read_text()
+    assert "<title>Storage plan of net.onnx</title>" in model.with_name("plan.html").read_text()
 
 
 @pytest.mark.parametrize(

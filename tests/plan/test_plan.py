@@ -475,12 +475,3 @@ def test_thousands_of_requests_that_cannot_share_are_planned(strategy):
     plan = solve(problem, strategy)
     assert len(plan.pools) == 5000
     assert plan.proved_optimal
-
-
-def test_a_plan_is_a_page_for_browsers() -> None:
-    plan = solve(Problem([Request("a", 64, (0, 2)), Request("b<", 64, (2, 4))]))
-    page = plan.to_html("Two buffers")
-    assert page.startswith("<!DOCTYPE html>")
-    assert "<title>Two buffers</title>" in page
-    assert "<svg" in page
-    assert "b&lt;" in page

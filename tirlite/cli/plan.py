@@ -123,7 +123,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--out", metavar="FILE", type=Path, help="write the table with a column of offsets")
     parser.add_argument("--json", action="store_true", help="print one object for machines")
     parser.add_argument("--svg", metavar="FILE", type=Path, help="write a picture of offsets over time")
-    parser.add_argument("--html", metavar="FILE", type=Path, help="write a page with pictures before and after")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="write a page to look at the plan, before and after")
     parser.set_defaults(run=run)
 
 
@@ -302,7 +302,6 @@ def _budget(arguments: argparse.Namespace) -> int | None:
 
 
 def _write(problem: Problem, plan: Plan, arguments: argparse.Namespace) -> None:
-    from tirlite.cli.plan_report import plan_page
     from tirlite.plan import write_csv
 
     if arguments.out is not None:
@@ -310,7 +309,7 @@ def _write(problem: Problem, plan: Plan, arguments: argparse.Namespace) -> None:
     if arguments.svg is not None:
         write_file(arguments.svg, plan.to_svg().encode())
     if arguments.html is not None:
-        write_file(arguments.html, plan_page(plan, arguments.file.name).encode())
+        write_file(arguments.html, plan.to_html(f"Storage plan of {arguments.file.name}").encode())
     for path in (arguments.out, arguments.svg, arguments.html):
         if path is not None and sys.stderr is not None:
             print(f"wrote {path}", file=sys.stderr)

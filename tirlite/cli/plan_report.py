@@ -1,4 +1,4 @@
-"""A plan in; a summary for people, JSON for machines, or a page for browsers out."""
+"""Tells of a plan: a summary for people, or JSON for machines."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import json
 import shutil
 
 from tirlite.diag import TirliteError
-from tirlite.plan import Plan, Problem, lower_bound, solve
+from tirlite.plan import Plan, Problem, lower_bound
 from tirlite.plan.layout import addresses
 from tirlite.plan.report.witness import Witness, witness
-from tirlite.show import Piece, block, folded, page, picture, table
+from tirlite.show import table
 from tirlite.sizes import Size
 
-# Narrower terminals get no chart, and pages with more buffers no list of reasons.
+# Narrower terminals get no chart.
 _NARROWEST, _WIDEST, _CHART_LINES = 60, 160, 24
-_MOST_REASONS = 2_000
 
 
 def plan_text(plan: Plan, name: str) -> str:
@@ -74,19 +73,6 @@ def failure_json(strategy: str, capacity: int | None, error: TirliteError, probl
 def _told_witness(found: Witness) -> dict[str, object]:
     told: dict[str, object] = {"time": found.time, "bytes": found.bytes, "live": list(found.live)}
     return told | ({"binding": dict(found.binding)} if found.binding else {})
-
-
-def plan_page(plan: Plan, name: str) -> str:
-    """A page with the figures, the plan, what was before it, and the reasons where they are not too many."""
-    before = solve(plan.problem, "none")
-    sections = [
-        ("Figures", block([Piece(table(("what", "value"), _figures(plan, name)))])),
-        (f"The plan: {plan.total} bytes", picture(plan.to_svg())),
-        (f"Before, with storage of its own for each buffer: {before.total} bytes", picture(before.to_svg())),
-    ]
-    if len(plan.placements) <= _MOST_REASONS:
-        sections.append(("Reasons", folded("why each buffer lies where it lies", block([Piece(plan.explain())]))))
-    return page(f"Storage plan of {name}", sections)
 
 
 def _figures(plan: Plan, name: str) -> list[tuple[str, str]]:

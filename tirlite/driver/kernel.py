@@ -203,6 +203,15 @@ class Kernel:
             signature = self._binder.signature
             return plan_at(signature, self._in_form(is_empty_at(signature, sizes), Form.USUAL, self.ir).plan, sizes)
 
+    def plan_page(self) -> str:
+        """A page for browsers to look at the storage plan, or at those for some shapes; see `Plan.to_html`."""
+        from tirlite.plan import Plan
+
+        with boundary:
+            plan = self._version.plan
+            title = f"Storage plan of {self.name}"
+            return plan.to_html(title) if isinstance(plan, Plan) else plan.plans.to_html(title)
+
     @property
     def plans_made(self) -> tuple[int, int]:
         """With strategy `per_shape`: how many calls found a plan for their shape, and how many had to make one."""
@@ -278,15 +287,18 @@ class Kernel:
 
     def _repr_html_(self) -> str:
         """For notebooks: the function as written, after the passes, and its storage plan."""
-        from tirlite.show import block, escaped, folded
+        from tirlite.plan import Plan
+        from tirlite.show import block, escaped, folded, framed_page
 
         parts = [f"<div><code>{escaped(repr(self))}</code></div>", folded("as written", self.ir._repr_html_())]
         try:
             parts.append(folded("after the passes", self.lowered._repr_html_()))
-            plan = self.plan
+            plan = self._version.plan
         except TirliteError as error:
             return "".join([*parts, block(error.styled())])
-        return "".join([*parts, folded(f"storage plan: {plan.total} bytes", plan._repr_html_())])
+        if isinstance(plan, Plan):
+            return "".join([*parts, folded(f"storage plan: {plan.total} bytes", plan._repr_html_())])
+        return "".join([*parts, folded("storage plan for each shape", framed_page(plan.plans.to_html()))])
 
     def __reduce__(self) -> tuple[object, ...]:
         """By name where importing gives the same kernel in the other process, else as text.

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tirlite.show import Styled
 
 K = TypeVar("K")
+# Of more requests, a notebook would hold megabytes for each time that a plan is shown.
+_CLOSER = 2_000
 
 
 @record(slots=False)
@@ -120,10 +122,14 @@ class Plan(Layout):
 
     @public
     def to_html(self, title: str = "Storage plan") -> str:
-        """A page for browsers, which needs nothing else: the figures, the chart, and the reasons."""
-        from tirlite.show import page
+        """A page for browsers, which needs nothing else and asks nothing of a network.
 
-        return page(title, [(f"{self.total} bytes", self._repr_html_())])
+        It shows lifetimes and offsets over time, planned and without sharing; where one points, a buffer with its
+        reason and its line; of two that are clicked, why they share or do not; and a slider for each dim.
+        """
+        from tirlite.plan.report.browser.page import Shown, plan_page
+
+        return plan_page(title, self.problem, [Shown(demand_whole(self), self.lower_bound)])
 
     def to_json(self) -> str:
         """The plan as JSON, with its problem and its figures."""
@@ -152,8 +158,10 @@ class Plan(Layout):
         return styled(str(self))
 
     def _repr_html_(self) -> str:
-        """For notebooks: the figures and the table, the chart, and the reasons."""
-        from tirlite.show import Piece, block, folded, picture
+        """For notebooks: the figures and the table, the chart, the reasons, and the page of `to_html`."""
+        from tirlite.show import Piece, block, folded, framed_page, picture
 
-        reasons = folded("why", block([Piece(self.explain())]))
-        return block(self.styled()) + picture(self.to_svg()) + reasons
+        parts = [block(self.styled()), picture(self.to_svg()), folded("why", block([Piece(self.explain())]))]
+        if len(self.placements) <= _CLOSER:
+            parts.append(folded("look closer", framed_page(self.to_html())))
+        return "".join(parts)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tirlite.show.carets import framed, marked_text
     from tirlite.show.chart import chart_text
     from tirlite.show.environment import full_traceback
-    from tirlite.show.html import block, escaped, folded, picture
+    from tirlite.show.html import block, escaped, folded, framed_page, picture
     from tirlite.show.page import page
     from tirlite.show.python_text import python_text
     from tirlite.show.rectangle import Chart, Rectangle
@@ -25,7 +25,7 @@ else:
             "carets": "framed marked_text",
             "chart": "chart_text",
             "environment": "full_traceback",
-            "html": "block escaped folded picture",
+            "html": "block escaped folded framed_page picture",
             "page": "page",
             "python_text": "python_text",
             "rectangle": "Chart Rectangle",
@@ -49,6 +49,7 @@ __all__ = [
     "escaped",
     "folded",
     "framed",
+    "framed_page",
     "full_traceback",
     "marked_text",
     "page",

@@ -52,3 +52,9 @@ def folded(heading: str, inside: str, *, is_open: bool = False) -> str:
 def picture(svg: str) -> str:
     """An SVG picture, no wider than what it stands in."""
     return f'<div style="max-width:960px;overflow-x:auto">{svg}</div>'
+
+
+def framed_page(page: str) -> str:
+    """A whole page inside of another one; its script runs, and reaches nothing outside of the frame."""
+    style = "width:100%;height:820px;border:0"
+    return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{escaped(page)}"></iframe>'

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
-from tirlite.diag import InternalError, Message, PlanError, public
+from tirlite.diag import CapacityError, InternalError, Message, PlanError, public
 from tirlite.plan.arguments import demand
 from tirlite.plan.in_place import Handover, chosen, grouped, handovers
 from tirlite.plan.layout import Choice, Decision, Placement, Region
@@ -198,6 +198,20 @@ class PerShape:
         if missing is not None:
             raise UnboundDim(missing.name, ", ".join(f"`{dim.name}`" for dim in self.dims)).error()
         return self._checked(binding, self._entries(tuple(int(binding[dim]) for dim in self.dims)))
+
+    def to_html(self, title: str = "Storage plan for each shape") -> str:
+        """A page for browsers with the plans for some values of the dims; see `Plan.to_html`."""
+        from tirlite.plan.report.browser.page import NoPlan, Shown, grid, plan_page
+
+        plans: list[Shown | NoPlan] = []
+        for binding in grid(self.dims):
+            try:
+                plan = self.plan_at(binding)
+            except CapacityError as error:
+                plans.append(NoPlan(binding, str(error.messages[0])))
+            else:
+                plans.append(Shown(plan, plan.lower_bound, binding))
+        return plan_page(title, self.problem, plans)
 
     def _checked(self, binding: Mapping[Dim, int], entries: Values) -> Plan:
         return solve(self.problem.at(binding), lambda problem: self._plan(problem, entries))
