@@ -40,7 +40,7 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 def quick_of(kernel: tl.Kernel, *args: object) -> Callable[..., object]:
     kernel(*args)
-    found = kernel._version.executable.quick
+    found = kernel._version.executable.quick()
     assert found is not None
     return found
 
@@ -164,6 +164,79 @@ def test_there_is_none_for_what_needs_more_than_looks_at_arrays(monkeypatch: pyt
         (through, (line, line.copy())),
     ):
         kernel(*args)
-        assert kernel._version.executable.quick is None
+        assert kernel._version.executable.quick() is None
     monkeypatch.setattr(quick, "_method", lambda: None)
-    assert double._version.executable.quick is None
+    assert double._version.executable.quick() is None
+
+
+@tl.kernel
+def mixed(x: tl.f32[n, m], line: tl.f32[m], cell: tl.f64[()], y: tl.f32[n, m]):
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = x[i, j] * 2 + line[m - 1 - j] + tl.f32(cell[()])
+
+
+def test_arrays_with_strides_are_called_quickly_too() -> None:
+    rng = np.random.default_rng(0)
+    x, line, cell = rng.normal(size=(24, 40)).astype(np.float32), np.ones(40, np.float32), np.array(1.0)
+    kernel = tl.compile(mixed)
+    for _ in range(_OFTEN):
+        kernel(x[::2, ::2], line[::2], cell, np.zeros((12, 40), np.float32)[:, ::2])
+    call = kernel._quick
+    assert call is not None
+    room = np.zeros((48, 40), np.float32)
+    for source in (x[::2, ::2], x[::-2, :20], x[:20, 3:15].T, np.broadcast_to(x[0, :20], (12, 20)), x[:1, ::2]):
+        for at in np.s_[::4, ::2], np.s_[47::-4, 5:25], np.s_[:12, :20]:
+            room[:] = 0
+            result = room[at][: len(source)]
+            assert call(source, line[::-2], cell, result) is None
+            wanted = np.zeros(source.shape, np.float32)
+            mixed(np.array(source), np.array(line[::-2]), cell, wanted)
+            assert result.tobytes() == wanted.tobytes()
+            result[:] = 0
+            assert not room.any()
+
+
+def test_what_strides_do_not_allow_is_left_to_python() -> None:
+    kernel = tl.compile(mixed)
+    x, cell, room = np.ones((8, 12), np.float32), np.array(1.0), np.zeros((16, 24), np.float32)
+    for _ in range(_OFTEN):
+        kernel(x[::2, ::2], x[0, ::2], cell, room[:4, :12:2])
+    call = kernel._quick
+    assert call is not None
+    fields = np.zeros(24, [("a", "f4"), ("b", "u1")])
+    wrong = [
+        (x[:4, :6].copy(), x[0, :6].copy(), cell, room[:4, :6].copy()),  # for the version of dense arrays
+        (x[::2, ::2], x[0, ::2], cell, room[:4, :12:2].T.copy().T),  # columns outside of rows
+        (x[::2, ::2], x[0, ::2], cell, np.lib.stride_tricks.as_strided(room, (4, 6), (0, 8))),
+        (x[::2, ::2], x[0, ::2], cell, np.lib.stride_tricks.as_strided(room, (4, 6), (16, 8))),
+        (room[::4, ::4], room[0, ::4], cell, room[1::4, ::4]),  # between one another
+        (x[::2, ::2], x[0, ::2], cell, x[1::2, ::2]),
+        (x[::2, ::2], fields["a"][:18:3], cell, room[:4, :6]),  # 15 bytes apart
+        (x[::2, ::2], x[0, ::2], cell, np.broadcast_to(room[0, 0], (4, 6))),
+        (x[:0, ::2], x[0, ::2], cell, room[:0, :6]),
+        (x[::2, ::2], x[0, ::3], cell, room[:4, :6]),
+        (x[::2, ::2].astype(np.float64), x[0, ::2], cell, room[:4, :6]),
+    ]
+    for number, given in enumerate(wrong):
+        assert call(*given) is NotImplemented, number
+    assert not room[4:].any()
+    assert (x == 1).all()
+
+
+def test_dense_arrays_and_others_are_called_quickly_side_by_side() -> None:
+    kernel = tl.compile(checked)
+    x, room = np.zeros(8, np.int64), np.zeros(8, np.int64)
+    for _ in range(_OFTEN):
+        kernel(x[::2], room[::2])
+        kernel(x[:4], room[:4])
+    assert len(kernel._quick_versions) == 2
+    for at in np.s_[::2], np.s_[:4]:
+        x[at] = 3
+        kernel(x[at], room[at])
+        assert room[at].tolist() == [3] * 4
+        x[at] = 9
+        with pytest.raises(tl.KernelAssertionError, match="9 is too large"):
+            kernel(x[at], room[at])
+        with pytest.raises(tl.CallValueError, match="overlaps"):
+            kernel(x[at], x[at])

@@ -55,7 +55,8 @@ class ForeignTarget(Message):
 class Version:
     """One function on its way to native code; each stage runs once, when it is first asked for, in one thread.
 
-    `stages` are the seconds of those that have run, in order, and `note` says where LLVM was held back.
+    `stages` are the seconds of those that have run, in order, and `note` says where LLVM was held back. `calls` counts
+    those that went well, as far as anyone wants to know.
     """
 
     def __init__(self, func: PrimFunc, options: Options, form: Form = Form.USUAL) -> None:
@@ -64,6 +65,7 @@ class Version:
         self.form = form
         self.stages: list[tuple[str, float]] = []
         self.note = ""
+        self.calls = 0
         self._rewritten: Rewritten | None = None
         self._lowered: Lowered | None = None
         self._executable: Executable | None = None

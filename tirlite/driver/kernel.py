@@ -107,37 +107,52 @@ class Kernel:
         self._binder = Binder(signature_of(func), fixed)
         self._version = Version(func, options)
         self._others: dict[tuple[PrimFunc, bool, Form], Version] = {}
-        self._calls = 0
         self._quick: QuickCall | None = None
+        self._quick_versions: tuple[tuple[QuickCall, Version], ...] = ()
 
     def __call__(self, *args: object, **named: object) -> Array | tuple[Array, ...] | None:
         if self._quick is not None and not named:
             fault = self._quick(*args)
             if fault is None:
                 return None
-            if type(fault) is int:
-                message = self._version.message(fault)
-                if not asks_for_order(message):
-                    with boundary:
-                        raise message.error()
+            if self._called_quickly(fault, args):
+                return None
         try:
             binding = self._binder.bind(args, named)
             func = self.ir
             if binding.strides is not None:
                 form = self._strided.of(binding)
                 func, binding = form.func, form.called(binding)
-            if not self._in_form(binding.is_empty, Form.USUAL, func).run(binding):
+            version = self._in_form(binding.is_empty, Form.USUAL, func)
+            if not version.run(binding):
                 self._in_form(binding.is_empty, Form.IN_ORDER, func).run(binding)
         except TirliteError:
             # A boundary around the whole would cost each call that goes well a good part of its time.
             with boundary:
                 raise
-        if self.fixed is None and self._calls < _OFTEN:
-            self._calls += 1
-            if self._calls == _OFTEN:
+        if self.fixed is None and version.calls < _OFTEN and not binding.is_empty:
+            version.calls += 1
+            if version.calls == _OFTEN:
                 with GATE.inside():
-                    self._quick = self._version.executable.quick
+                    made = version.executable.quick(len(func.params) - len(self.ir.params))
+                if made is not None:
+                    self._quick = self._quick or made
+                    self._quick_versions += ((made, version),)
         return _returned(binding)
+
+    def _called_quickly(self, fault: object, args: tuple[object, ...]) -> bool:
+        """Whether another quick call has served a call that gave the first of them `fault`. Raises what stopped it."""
+        for number, (quick, version) in enumerate(self._quick_versions):
+            fault = quick(*args) if number else fault
+            if fault is None:
+                return True
+            if type(fault) is int:
+                message = version.message(fault)
+                if asks_for_order(message):
+                    return False
+                with boundary:
+                    raise message.error()
+        return False
 
     def with_options(self, options: Options, func: PrimFunc | None = None) -> Kernel:
         """The same function, or another form of it, compiled anew with other options."""

@@ -61,14 +61,16 @@ class Executable:
         """How many calls found a plan for their shape, and how many had to make one."""
         return (0, 0) if self._plans is None else self._plans.kept
 
-    @property
-    def quick(self) -> QuickCall | None:
-        """What calls the kernel on plain arrays that fit, in a hundredth of the time; None where it needs more."""
+    def quick(self, strides: int = 0) -> QuickCall | None:
+        """What calls the kernel on plain arrays that fit, in a hundredth of the time; None where it needs more.
+
+        So many `strides` of the arrays go before them, see `quick_call`.
+        """
         if self._artifact.has_workspace or self._artifact.plan_at >= 0:
             return None
         from tirlite.runtime.quick import quick_call
 
-        return quick_call(self._signature, self._library.address(self._artifact.entry))
+        return quick_call(self._signature, self._library.address(self._artifact.entry), strides)
 
     def run(self, binding: Binding, made: Made) -> bool:
         """False where the call is for the version that runs in order, and nothing has been done.

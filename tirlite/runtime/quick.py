@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tirlite.codegen.llvm.quick_call import API, MOST_OPERANDS, QUICK_CALL, ArrayOffsets, quick_text
+from tirlite.ir import IntImm, Var
 from tirlite.runtime.artifact.artifact import library_of
 from tirlite.runtime.cache.entries import code_called
 from tirlite.runtime.signature import ArrayParam, Signature
@@ -31,7 +32,9 @@ _METH_FASTCALL = 0x80
 _C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 _LARGEST = (1 << 63) - 1
 # On 64 bits, in builds of CPython with a lock and without debugging.
-_OFFSETS = ArrayOffsets(words=bytes.__basicsize__ - 1, type=8, data=16, rank=24, shape=32, dtype=56, flags=64)
+_OFFSETS = ArrayOffsets(
+    words=bytes.__basicsize__ - 1, type=8, data=16, rank=24, shape=32, strides=40, dtype=56, flags=64
+)
 
 
 class _Method(ctypes.Structure):
@@ -45,16 +48,18 @@ class _Method(ctypes.Structure):
     )
 
 
-def quick_call(signature: Signature, kernel: int) -> QuickCall | None:
+def quick_call(signature: Signature, kernel: int, strides: int) -> QuickCall | None:
     """What calls the kernel at the address `kernel`, which takes the arrays and the dims of `signature` and no more.
 
-    None where a parameter is not an array or has an extent to be computed, where there are too many, and where Python
-    or NumPy lay out their objects in unknown ways. The code at `kernel` must stay as long as the result is used.
+    With `strides` the kernel takes so many parameters before these: those that `rewrite.strided` puts there, which
+    callers do not give. None where a parameter is not an array or has an extent to be computed, where there are too
+    many, and where Python or NumPy lay out their objects in unknown ways. The code at `kernel` must stay as long as the
+    result is used.
     """
-    count = len(signature.arrays) + len(signature.dims)
-    if signature.scalars or not 0 < count <= MOST_OPERANDS:
+    count = strides + len(signature.arrays) + len(signature.dims)
+    if len(signature.scalars) != strides or not 0 < count <= MOST_OPERANDS:
         return None
-    if any(array.computed or array.buffer.strides for array in signature.arrays):
+    if any(array.computed for array in signature.arrays) or sum(map(_moved, signature.arrays)) != strides:
         return None
     method = _method()
     if method is None or any(array.align & (array.align - 1) for array in signature.arrays):
@@ -62,13 +67,14 @@ def quick_call(signature: Signature, kernel: int) -> QuickCall | None:
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    made: QuickCall = make(ctypes.addressof(method), _description(signature, kernel), None)
+    made: QuickCall = make(ctypes.addressof(method), _description(signature, kernel, strides), None)
     return made
 
 
-def _description(signature: Signature, kernel: int) -> bytes:
+def _description(signature: Signature, kernel: int, strides: int) -> bytes:
     """The words that `codegen.llvm.quick_call` tells of."""
     words = [len(signature.arrays), len(signature.dims), kernel, id(np.ndarray), id(NotImplemented), id(None)]
+    words.append(strides)
     for var in signature.dims:
         # An empty array is for the version of the kernel for those.
         low, high, multiple = (1, None, 1) if var.dim is None else (var.dim.min, var.dim.max, var.dim.multiple_of)
@@ -79,10 +85,19 @@ def _description(signature: Signature, kernel: int) -> bytes:
 
 
 def _array(array: ArrayParam) -> list[int]:
-    flags = _C_CONTIGUOUS | _ALIGNED | (_WRITEABLE if array.is_written else 0)
+    moved = _moved(array)
+    flags = (0 if moved else _C_CONTIGUOUS) | _ALIGNED | (_WRITEABLE if array.is_written else 0)
     extents = dict(array.fixed) | {axis: ~slot for axis, slot in array.bare}
-    head = [id(array.dtype), flags, array.align - 1, array.dtype.itemsize, int(array.is_written), array.rank]
+    head = [id(array.dtype), flags, array.align - 1, array.dtype.itemsize, int(array.is_written), array.rank, moved]
     return [*head, *(extents[axis] for axis in range(array.rank))]
+
+
+def _moved(array: ArrayParam) -> int:
+    """How many axes have a stride that comes as a parameter; behind these stands one of stride 1, or none."""
+    strides = array.buffer.strides
+    moved = next((axis for axis, stride in enumerate(strides) if not isinstance(stride, Var)), len(strides))
+    is_known = all(isinstance(stride, IntImm) and stride.value == 1 for stride in strides[moved:])
+    return moved if is_known and len(strides) - moved <= 1 else MOST_OPERANDS
 
 
 @cache
@@ -120,10 +135,15 @@ def _are_as_known() -> bool:
 
 def _is_as_known(array: np.ndarray[Any, Any]) -> bool:
     at = _OFFSETS
-    words = [ctypes.c_int64.from_address(id(array) + offset).value for offset in (at.type, at.data, at.shape, at.dtype)]
+    parts = (at.type, at.data, at.shape, at.dtype, at.strides)
+    words = [ctypes.c_int64.from_address(id(array) + offset).value for offset in parts]
     numbers = [ctypes.c_int32.from_address(id(array) + offset).value for offset in (at.rank, at.flags)]
     if [words[0], words[1], words[3]] != [id(np.ndarray), array.ctypes.data, id(array.dtype)]:
         return False
     if numbers != [array.ndim, array.flags.num]:
         return False
-    return ctypes.string_at(words[2], 8 * array.ndim) == pack(f"={array.ndim}q", *array.shape)
+    size, form = 8 * array.ndim, f"={array.ndim}q"
+    return (ctypes.string_at(words[2], size), ctypes.string_at(words[4], size)) == (
+        pack(form, *array.shape),
+        pack(form, *array.strides),
+    )

@@ -7,9 +7,14 @@ None, or the number of a fault as an int. For all else it is NotImplemented, bef
 looks again, in Python, and says what is wrong.
 
 The words of the description: the number of arrays, that of dims, the addresses of the kernel, of the type ndarray, of
-NotImplemented and of None; for each dim its least and its largest value and what divides it; for each array the address
-of its dtype object, the flags that it needs, the bits of its address that are 0, the bytes of an element, whether it is
-written, its rank, and for each axis its extent, or the number of its dim with all bits turned over.
+NotImplemented and of None, and the number of strides that the kernel takes; for each dim its least and its largest
+value and what divides it; for each array the address of its dtype object, the flags that it needs, the bits of its
+address that are 0, the bytes of an element, whether it is written, its rank, how many of its axes have a stride that
+the kernel takes, and for each axis its extent, or the number of its dim with all bits turned over.
+
+A kernel that takes strides takes them first, in elements. An axis behind those with a stride has stride 1, and not all
+arrays are dense: those are for another version. What is written has each axis outside of those behind it; whether other
+arrays have an element twice, or share one though their ranges meet, is for Python to say.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ from __future__ import annotations
 from tirlite.record import record
 
 QUICK_CALL = "tirlite_quick"
-MOST_OPERANDS = 12  # arrays and dims of a kernel together
+MOST_OPERANDS = 16  # strides, arrays and dims of a kernel together
 API = ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLongLong", "Py_IncRef")
 
 
@@ -30,6 +35,7 @@ class ArrayOffsets:
     data: int
     rank: int
     shape: int
+    strides: int
     dtype: int
     flags: int
 
@@ -43,6 +49,7 @@ def quick_text(at: ArrayOffsets) -> str:
         data=at.data,
         rank=at.rank,
         shape=at.shape,
+        strides=at.strides,
         dtype=at.dtype,
         flags=at.flags,
         cases=" ".join(f"i64 {count}, label %call{count}" for count in range(1, MOST_OPERANDS + 1)),
@@ -70,6 +77,7 @@ declare void @Py_IncRef(ptr)
 define ptr @tirlite_quick(ptr %self, ptr %args, i64 %count) {{
 entry:
   %operands = alloca [{most} x i64], align 16
+  %begins = alloca [{most} x i64], align 16
   %ends = alloca [{most} x i64], align 16
   %writes = alloca [{most} x i64], align 16
   %spec = getelementptr i8, ptr %self, i64 {words}
@@ -80,10 +88,13 @@ entry:
   %kernel = load ptr, ptr %kernel.at
   %ndarray.at = getelementptr i64, ptr %spec, i64 3
   %ndarray = load ptr, ptr %ndarray.at
-  %facts = getelementptr i64, ptr %spec, i64 6
+  %strides.at = getelementptr i64, ptr %spec, i64 6
+  %strides = load i64, ptr %strides.at
+  %facts = getelementptr i64, ptr %spec, i64 7
   %fact.words = mul i64 %dims, 3
   %first = getelementptr i64, ptr %facts, i64 %fact.words
-  %values = getelementptr i64, ptr %operands, i64 %arrays
+  %pointers = getelementptr i64, ptr %operands, i64 %strides
+  %values = getelementptr i64, ptr %pointers, i64 %arrays
   %counted = icmp eq i64 %count, %arrays
   br i1 %counted, label %clear, label %refuse
 
@@ -101,8 +112,16 @@ clear.one:
 array:
   %a = phi i64 [0, %clear], [%a.next, %apart]
   %p = phi ptr [%first, %clear], [%p.next, %apart]
+  %q = phi ptr [%operands, %clear], [%q.next, %apart]
+  %dense = phi i64 [1, %clear], [%dense.next, %apart]
   %a.done = icmp eq i64 %a, %arrays
-  br i1 %a.done, label %dim, label %look
+  br i1 %a.done, label %bound.all, label %look
+
+bound.all:
+  %takes.none = icmp eq i64 %strides, 0
+  %has.any = icmp eq i64 %dense, 0
+  %is.meant = or i1 %takes.none, %has.any
+  br i1 %is.meant, label %dim, label %refuse
 
 look:
   %given.at = getelementptr ptr, ptr %args, i64 %a
@@ -141,28 +160,43 @@ parts:
   %fits = and i1 %fits.1, %fits.2
   %item.at = getelementptr i64, ptr %p, i64 3
   %item = load i64, ptr %item.at
-  %axes = getelementptr i64, ptr %p, i64 6
+  %write.at = getelementptr i64, ptr %p, i64 4
+  %write = load i64, ptr %write.at
+  %is.read = icmp eq i64 %write, 0
+  %moved.at = getelementptr i64, ptr %p, i64 6
+  %moved = load i64, ptr %moved.at
+  %is.strided = icmp ne i64 %moved, 0
+  %axes = getelementptr i64, ptr %p, i64 7
   %shape.at = getelementptr i8, ptr %given, i64 {shape}
   %shape = load ptr, ptr %shape.at
+  %steps.at = getelementptr i8, ptr %given, i64 {strides}
+  %steps = load ptr, ptr %steps.at
   br i1 %fits, label %axis, label %refuse
 
 axis:
-  %x = phi i64 [0, %parts], [%x.next, %axis.fits]
-  %bytes = phi i64 [%item, %parts], [%bytes.next, %axis.fits]
-  %x.done = icmp eq i64 %x, %wanted.rank
+  %x = phi i64 [%wanted.rank, %parts], [%x.next, %axis.fits]
+  %reach = phi i64 [%item, %parts], [%reach.next, %axis.fits]
+  %low = phi i64 [%data, %parts], [%low.next, %axis.fits]
+  %high = phi i64 [%data, %parts], [%high.next, %axis.fits]
+  %x.done = icmp eq i64 %x, 0
   br i1 %x.done, label %placed, label %axis.look
 
 axis.look:
-  %extent.at = getelementptr i64, ptr %shape, i64 %x
+  %x.next = sub i64 %x, 1
+  %extent.at = getelementptr i64, ptr %shape, i64 %x.next
   %extent = load i64, ptr %extent.at
-  %wanted.at = getelementptr i64, ptr %axes, i64 %x
+  %wanted.at = getelementptr i64, ptr %axes, i64 %x.next
   %wanted = load i64, ptr %wanted.at
+  %is.some = icmp sge i64 %extent, 1
   %is.fixed = icmp sge i64 %wanted, 0
+  br i1 %is.some, label %axis.some, label %refuse
+
+axis.some:
   br i1 %is.fixed, label %fixed, label %bound
 
 fixed:
   %same.extent = icmp eq i64 %extent, %wanted
-  br i1 %same.extent, label %axis.fits, label %refuse
+  br i1 %same.extent, label %axis.step, label %refuse
 
 bound:
   %slot = xor i64 %wanted, -1
@@ -172,19 +206,61 @@ bound:
   %is.new = icmp slt i64 %known, 0
   %is.same = icmp eq i64 %known, %extent
   %agrees = or i1 %is.new, %is.same
-  br i1 %agrees, label %axis.fits, label %refuse
+  br i1 %agrees, label %axis.step, label %refuse
+
+axis.step:
+  br i1 %is.strided, label %own.step, label %axis.fits
+
+own.step:
+  %step.at = getelementptr i64, ptr %steps, i64 %x.next
+  %step.given = load i64, ptr %step.at
+  %is.single = icmp eq i64 %extent, 1
+  %own = select i1 %is.single, i64 0, i64 %step.given
+  %elements = sdiv i64 %own, %item
+  %whole = mul i64 %elements, %item
+  %is.whole = icmp eq i64 %whole, %own
+  %is.down = icmp slt i64 %own, 0
+  %own.minus = sub i64 0, %own
+  %own.size = select i1 %is.down, i64 %own.minus, i64 %own
+  %is.outside = icmp sge i64 %own.size, %reach
+  %is.apart.1 = or i1 %is.outside, %is.read
+  %is.apart = or i1 %is.apart.1, %is.single
+  %is.good = and i1 %is.whole, %is.apart
+  %is.moved = icmp slt i64 %x.next, %moved
+  br i1 %is.good, label %step.good, label %refuse
+
+step.good:
+  br i1 %is.moved, label %hand.over, label %unit.step
+
+hand.over:
+  %my.stride = getelementptr i64, ptr %q, i64 %x.next
+  store i64 %elements, ptr %my.stride
+  br label %axis.fits
+
+unit.step:
+  %is.unit.1 = icmp eq i64 %elements, 1
+  %is.unit = or i1 %is.unit.1, %is.single
+  br i1 %is.unit, label %axis.fits, label %refuse
 
 axis.fits:
-  %bytes.next = mul i64 %bytes, %extent
-  %x.next = add i64 %x, 1
+  %step = phi i64 [%reach, %axis.step], [%own, %hand.over], [%own, %unit.step]
+  %others = sub i64 %extent, 1
+  %move = mul i64 %step, %others
+  %goes.down = icmp slt i64 %move, 0
+  %down = select i1 %goes.down, i64 %move, i64 0
+  %up = select i1 %goes.down, i64 0, i64 %move
+  %low.next = add i64 %low, %down
+  %high.next = add i64 %high, %up
+  %reach.up = add i64 %reach, %up
+  %reach.next = sub i64 %reach.up, %down
   br label %axis
 
 placed:
-  %end = add i64 %data, %bytes
-  %write.at = getelementptr i64, ptr %p, i64 4
-  %write = load i64, ptr %write.at
-  %my.data = getelementptr i64, ptr %operands, i64 %a
+  %end = add i64 %high, %item
+  %my.data = getelementptr i64, ptr %pointers, i64 %a
   store i64 %data, ptr %my.data
+  %my.begin = getelementptr i64, ptr %begins, i64 %a
+  store i64 %low, ptr %my.begin
   %my.end = getelementptr i64, ptr %ends, i64 %a
   store i64 %end, ptr %my.end
   %my.write = getelementptr i64, ptr %writes, i64 %a
@@ -197,14 +273,14 @@ other:
   br i1 %b.done, label %apart, label %other.look
 
 other.look:
-  %its.data.at = getelementptr i64, ptr %operands, i64 %b
-  %its.data = load i64, ptr %its.data.at
+  %its.begin.at = getelementptr i64, ptr %begins, i64 %b
+  %its.begin = load i64, ptr %its.begin.at
   %its.end.at = getelementptr i64, ptr %ends, i64 %b
   %its.end = load i64, ptr %its.end.at
   %its.write.at = getelementptr i64, ptr %writes, i64 %b
   %its.write = load i64, ptr %its.write.at
-  %begins.in = icmp ult i64 %data, %its.end
-  %ends.in = icmp ult i64 %its.data, %end
+  %begins.in = icmp ult i64 %low, %its.end
+  %ends.in = icmp ult i64 %its.begin, %end
   %either = or i64 %write, %its.write
   %is.written = icmp ne i64 %either, 0
   %meet = and i1 %begins.in, %ends.in
@@ -218,11 +294,13 @@ other.fits:
 apart:
   %a.next = add i64 %a, 1
   %p.next = getelementptr i64, ptr %axes, i64 %wanted.rank
+  %q.next = getelementptr i64, ptr %q, i64 %moved
+  %dense.next = and i64 %dense, %flags
   br label %array
 
 dim:
-  %k = phi i64 [0, %array], [%k.next, %dim.fits]
-  %fact = phi ptr [%facts, %array], [%fact.next, %dim.fits]
+  %k = phi i64 [0, %bound.all], [%k.next, %dim.fits]
+  %fact = phi ptr [%facts, %bound.all], [%fact.next, %dim.fits]
   %k.done = icmp eq i64 %k, %dims
   br i1 %k.done, label %call, label %dim.look
 
@@ -254,7 +332,8 @@ dim.fits:
   br label %dim
 
 call:
-  %total = add i64 %arrays, %dims
+  %given.operands = add i64 %arrays, %dims
+  %total = add i64 %given.operands, %strides
   %thread = call ptr @PyEval_SaveThread()
   switch i64 %total, label %impossible [{cases}]
 
