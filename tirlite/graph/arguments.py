@@ -12,6 +12,7 @@ from tirlite.diag import CallTypeError, CallValueError, Message
 from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import FunctionNode
 from tirlite.graph.types import TensorType, TupleType, Type
+from tirlite.ir.faults import AssertFailed
 from tirlite.sizes import Dim, evaluate
 from tirlite.sizes.poly import atom_of
 
@@ -84,7 +85,10 @@ class GraphArgumentFact(Message):
 
 
 def bind(function: FunctionNode, given: Sequence[Any]) -> tuple[list[Any], dict[Dim, int]]:
-    """The values as arrays, and the values of the dims in the types of the parameters."""
+    """The values as arrays, and the values of the dims in the types of the parameters.
+
+    Raises CallError where they do not fit, KernelAssertionError where they do not obey the demands of the function.
+    """
     demand_function(function)
     if len(given) != len(function.params):
         raise GraphArgumentCount(function.name, len(function.params), len(given)).error()
@@ -107,6 +111,10 @@ def bind(function: FunctionNode, given: Sequence[Any]) -> tuple[list[Any], dict[
             where = ", ".join(f"{dim} = {value}" for dim, value in binding.items())
             where = f", where {where}" if where else ""
             raise GraphArgumentShape(name, str(of), str(array.shape), where).error()
+    for demand in function.demands:
+        if not demand.is_told and not demand.holds(binding):
+            left, right = (evaluate(size, binding) for size in (demand.left, demand.right))
+            raise AssertFailed(demand.message, f" ({left} and {right})", span=demand.span).error()
     return values, binding
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from tirlite.diag import GraphError, Message, Span, public
 from tirlite.diag.argument import demand_kind
+from tirlite.graph.demands import Demand
 from tirlite.graph.matching import matched
 from tirlite.graph.op import Attrs, Op, Site
 from tirlite.graph.types import TensorType, TupleType, Type, same_type, tensors
@@ -281,6 +282,8 @@ class If(Expr):
 class FunctionNode:
     """Parameters and a body over them: what a `Function` is, without its text.
 
+    `demands` is what its operators ask of extents beyond what is proved of them: each call is checked for it.
+
     Operators and functions can be called; calls hold this, so that the printer can stand between it and `Function`.
     """
 
@@ -289,6 +292,7 @@ class FunctionNode:
     body: Expr
     primitive: bool = field(default=False, kw_only=True)
     outputs: tuple[str, ...] = field(default=(), kw_only=True)
+    demands: tuple[Demand, ...] = field(default=(), kw_only=True)
     span: Span | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:

@@ -8,7 +8,9 @@ from importlib import import_module
 from typing import Self
 
 from tirlite.diag import GraphError, Message, Span, TirliteError
-from tirlite.graph.types import TensorType, Type
+from tirlite.graph.demands import Demands
+from tirlite.graph.extents import is_equal
+from tirlite.graph.types import TensorType, Type, tensors
 from tirlite.ir import DType
 from tirlite.record import record
 from tirlite.sizes import Dim, Poly, Proof, Size, dims_of, evaluate, prove_eq, substitute
@@ -46,7 +48,6 @@ class ShapeMismatch(Message):
 
     call: str
     why: str
-    unequal: tuple[tuple[Size, Size], ...] = ()  # extents that would have to be equal
 
 
 class ShapeUndecided(Message):
@@ -64,7 +65,6 @@ class ShapeUndecided(Message):
 
     call: str
     why: str
-    unequal: tuple[tuple[Size, Size], ...] = ()  # extents that would have to be equal
 
 
 class OperandType(Message):
@@ -106,11 +106,11 @@ class Attrs:
 
     def at(self, binding: Mapping[Dim, int]) -> Self:
         """The same attributes with their sizes as integers."""
-        return self._mapped(lambda size: evaluate(size, binding))
+        return self.mapped(lambda size: evaluate(size, binding))
 
     def substituted(self, sizes: Mapping[Dim, Size]) -> Self:
         """The same attributes with sizes in the place of dims."""
-        return self._mapped(lambda size: substitute(size, sizes))
+        return self.mapped(lambda size: substitute(size, sizes))
 
     @property
     def bits(self) -> tuple[object, ...]:
@@ -125,10 +125,11 @@ class Attrs:
             found.append(size)
             return size
 
-        self._mapped(note)
+        self.mapped(note)
         return found
 
-    def _mapped(self, function: Callable[[Poly], Size]) -> Self:
+    def mapped(self, function: Callable[[Poly], Size]) -> Self:
+        """The same attributes with what a function makes of each size that depends on dims."""
         changes = {}
         for each in fields(self):
             value = getattr(self, each.name)
@@ -174,7 +175,8 @@ def _text(value: object) -> str:
 class Site:
     """Where a type is inferred: the operator's name, the types of its operands, its attributes, and its place.
 
-    The methods that end the inference return the error to raise.
+    What an operator asks of extents, and is not proved, is noted in `demands`, if there are any. The methods that end
+    the inference return the error to raise.
     """
 
     op: str
@@ -182,6 +184,11 @@ class Site:
     attrs: Attrs
     name: str = ""
     span: Span | None = None
+    demands: Demands | None = None
+
+    def is_equal(self, a: Size, b: Size) -> bool:
+        """Whether two extents that must be equal are so: by proof, or because it becomes a demand of each call."""
+        return is_equal(a, b) or (self.demands is not None and self.demands.ask(a, b, self, self.span))
 
     def tensor(self, number: int) -> TensorType:
         """The type of an operand, which must be a tensor."""
@@ -215,22 +222,20 @@ class Site:
             raise self.bad_attribute(f"an axis stands twice in {axes}")
         return tuple(found)
 
-    def mismatch(self, why: str, *unequal: tuple[Size, Size]) -> TirliteError:
-        """`unequal` are extents that would have to be equal."""
-        return ShapeMismatch(str(self), why, unequal, span=self.span).error()
+    def mismatch(self, why: str) -> TirliteError:
+        return ShapeMismatch(str(self), why, span=self.span).error()
 
-    def undecided(self, why: str, *unequal: tuple[Size, Size]) -> TirliteError:
-        """As `mismatch`."""
-        dims = (dim for pair in unequal for size in pair for dim in dims_of(size))
-        if (message := contradiction(dims)) is not None:
+    def undecided(self, why: str) -> TirliteError:
+        extents = (extent for arg in self.args for tensor in tensors(arg) for extent in tensor.shape)
+        if (message := contradiction(dim for extent in extents for dim in dims_of(extent))) is not None:
             return GraphError(message.replaced(span=self.span))
-        return ShapeUndecided(str(self), why, unequal, span=self.span).error()
+        return ShapeUndecided(str(self), why, span=self.span).error()
 
     def unequal(self, why: str, a: Size, b: Size) -> TirliteError:
         """For two extents that must be equal, and are not proved to be."""
         if prove_eq(a, b) is Proof.NO:
-            return self.mismatch(why, (a, b))
-        return self.undecided(f"{why}: are they equal?", (a, b))
+            return self.mismatch(why)
+        return self.undecided(f"{why}: are they equal?")
 
     def wrong_type(self, why: str) -> TirliteError:
         return OperandType(str(self), why, span=self.span).error()

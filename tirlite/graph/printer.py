@@ -103,6 +103,8 @@ class _FunctionText:
         kind = "primitive def" if self.function.primitive else "def"
         name = self.functions.of(self.function, self.function.name)
         self.line(0, f"{kind} {name}({params}) -> {self.function.result}:")
+        for each in self.function.demands:
+            self.line(1, f"# demands {each}")
         run(self.block(self.made.body, 1, "return"))
         return self.written
 

@@ -82,6 +82,9 @@ def _check_body(function: FunctionNode) -> Iterator[FunctionNode]:
     known = {dim for param in function.params for extent in _extents(param.type) for dim in atom_of(extent, Dim)}
     for param in function.params:
         _check_dims(function, param.name, _extents(param.type), known, param.span)
+    for demand in function.demands:
+        if not demand.is_told:
+            _check_dims(function, demand.asked_by, [demand.left, demand.right], known, demand.span)
     message = contradiction(sorted(known, key=lambda dim: dim.ident))
     if message is not None:
         raise GraphError(message.replaced(span=function.span))

@@ -76,7 +76,9 @@ def _value(terms: Terms, values: Mapping[Atom, int]) -> int:
 
 
 def substitute(size: SizeLike, values: Mapping[A, SizeLike]) -> Size:
-    """`size` with sizes in the place of the dims or unknowns that `values` names, all at once, simplified again.
+    """`size` with sizes in the place of the atoms that `values` names, all at once, simplified again.
+
+    Of an atom that is named and those in its operands, the outer one counts.
 
     Raises KernelError where that makes a division by zero.
     """
@@ -85,7 +87,7 @@ def substitute(size: SizeLike, values: Mapping[A, SizeLike]) -> Size:
     wanted = dict[Atom, SizeLike](values.items())
     images: dict[Atom, Terms] = {}
     for atom in inside_out(size):
-        if isinstance(atom, Composite):
+        if isinstance(atom, Composite) and atom not in wanted:
             operands = [of_terms(replace(terms_of(operand), images)) for operand in atom.operands]
             images[atom] = terms_of(atom.rebuild(operands))
         else:

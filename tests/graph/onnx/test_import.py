@@ -210,12 +210,28 @@ def test_a_dim_that_must_be_a_number_becomes_one() -> None:
     assert str(f.result) == "f32[batch, 4, h, x_3]"
 
 
-def test_what_dims_cannot_mend_is_told_as_it_was_met_first() -> None:
+def test_what_dims_cannot_mend_is_told_with_the_extents_that_they_became() -> None:
     nodes = [helper.make_node("Add", ["x", "y"], ["s"]), helper.make_node("MatMul", ["s", "s"], ["p"])]
     nodes += [helper.make_node("Reshape", ["p", "shape"], ["out"])]
     given = model(nodes, {"x": ["n", "n"], "y": ["m", 4]}, ["out"], integers("shape", [5, 5]))
-    with pytest.raises(tl.GraphError, match="are they equal"):
+    with pytest.raises(tl.GraphError, match="16 elements become 25"):
         tl.from_onnx(given)
+
+
+def test_all_nodes_that_contradict_their_operands_are_told_at_once() -> None:
+    weights = [onnx.numpy_helper.from_array(np.ones((k, 5), np.float32), f"w{k}") for k in (3, 6)]
+    nodes = [helper.make_node("MatMul", ["x", f"w{k}"], [f"p{k}"]) for k in (3, 6)]
+    nodes.append(helper.make_node("Add", ["p3", "p6"], ["y"]))
+    with pytest.raises(tl.GraphError, match=r"(?s)`p3 = .*4 and 3.*`p6 = .*4 and 6"):
+        tl.from_onnx(model(nodes, {"x": ["n", 4]}, ["y"], *weights))
+
+
+def test_each_extent_without_a_name_is_its_own_and_names_stay_apart() -> None:
+    given = {"x": ["a+b", "?", -1], "y": ["a-b", "?", -1]}
+    nodes = [helper.make_node("Relu", [name], [f"{name}_out"]) for name in given]
+    f = tl.from_onnx(model(nodes, given, ["x_out", "y_out"]), dims={"a-b": 4, "x_2": tl.dim("x_2", max=9)})
+    assert [str(param.type) for param in f.params] == ["f32[a_b, x_1, x_2]", "f32[4, y_1, y_2]"]
+    assert str(f).startswith("# x_2: max=9\n")
 
 
 def test_divisions_of_what_may_be_negative_go_towards_zero() -> None:

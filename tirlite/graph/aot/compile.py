@@ -17,6 +17,7 @@ from tirlite.graph.aot.keeping import tensors_to_keep
 from tirlite.graph.aot.lower import Lowered, lower_program
 from tirlite.graph.arguments import GraphArgumentCount, arrays_of
 from tirlite.graph.demand import demand_function
+from tirlite.graph.demands import Demand
 from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.order.memory_order import Ordered, memory_order
 from tirlite.graph.program import program
@@ -91,6 +92,11 @@ class CompiledGraph:
     def interpret(self, *arrays: Argument) -> Result:
         """As a call, but run by the reference interpreter on `ir`."""
         return self._structured(_leaves(self.kernel.interpret(*self._inputs(arrays))))
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        """What operators ask of extents beyond what is proved of them; a call in which one does not hold is refused."""
+        return self.function.demands
 
     @property
     def ir(self) -> PrimFunc:

@@ -20,7 +20,10 @@ from tirlite.graph.ops import Sizes
 from tirlite.graph.program import Block, Program, program
 from tirlite.graph.types import TensorType, same_type, tensors
 from tirlite.ir import (
+    EQ,
+    LE,
     Allocate,
+    Assert,
     Buffer,
     BufferRef,
     IfThenElse,
@@ -105,7 +108,7 @@ class _Lowering:
         function = self.made.function
         inputs = [buffer for param in function.params for buffer in self._param(param)]
         outputs = list(self._outputs())
-        body: list[Stmt] = []
+        body: list[Stmt] = [*self._demands(function)]
         copies = self._aim(self.made.body, outputs, function.body)
         yield self._block(self.made.body, body)
         body += [self._copy(self._home(function.body)[index], target) for index, target in copies]
@@ -114,6 +117,13 @@ class _Lowering:
         func = PrimFunc(function.name, params, SeqStmt(tuple(body)), tuple(outputs), span=function.span)
         validate(func)
         return Lowered(func, self.constants, self.kept)
+
+    def _demands(self, function: FunctionNode) -> Iterator[Stmt]:
+        """Checks of what operators ask of extents, as far as the types of the parameters leave it open."""
+        for each in function.demands:
+            if not each.is_told:
+                left, right = (expr_of(size, self.variables) for size in (each.left, each.right))
+                yield Assert((LE if each.is_most else EQ)(left, right), each.message, span=each.span)
 
     def _param(self, param: Var) -> Iterator[Buffer]:
         leaves = tensors(param.type)

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import count
 
+from tirlite.graph.extents import is_equal
 from tirlite.sizes import Dim, Size, dims_of, lower_bound, substitute
+from tirlite.sizes.poly import terms_of
 
 
 class PlainDims:
@@ -69,15 +71,15 @@ def _linear(size: Size, free: Iterable[Dim]) -> tuple[Dim, int] | None:
     dims = tuple(free)
     if len(dims) != 1:
         return None
-    growth = substitute(size, {dims[0]: dims[0] + 1}) - size
-    return (dims[0], growth) if isinstance(growth, int) and growth > 0 else None
+    growth = terms_of(size).get((dims[0],), 0)
+    return (dims[0], growth) if growth > 0 and dims[0] not in dims_of(size - growth * dims[0]) else None
 
 
 def _divided(size: Size, whole: Size, fresh: Dim) -> Size:
     """The size with a multiple of `whole` in it as one of `fresh`."""
     if isinstance(size, int):
         return size
-    if size == whole:
+    if is_equal(size, whole):
         return fresh + 0
     quotient = size // whole
     return quotient * fresh if size == quotient * whole else size

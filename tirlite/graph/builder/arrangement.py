@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.ranges import resolved, sliced
 from tirlite.graph.expr import Call, TupleGetItem
-from tirlite.graph.extents import Extent, product, shape_of
+from tirlite.graph.extents import Extent, is_equal, product, shape_of
 from tirlite.graph.ops import Axis, Broadcast, Pad, Reshape, Slice, Split, Tile, Transpose
 from tirlite.sizes import Size, ceildiv
 
@@ -18,7 +18,23 @@ class ArrangementBuilder(CallBuilder):
     def reshape(self, x: Operand, shape: Sequence[Extent]) -> Call:
         """The same elements in the same order under another shape; one extent may be -1: whatever is left for it."""
         (value,) = self._operands([x], span := self._here())
-        return self.call("reshape", value, attrs=Reshape(resolved(value.shape, shape_of(shape, span))))
+        if self.renewal is not None:
+            value = self.renewal.value(value)
+            shape = self.renewal.shape(shape_of(shape, span))
+        extents = resolved(value.shape, shape_of(shape, span))
+        if self.renewal is not None and self.renewal.is_open(product(value.shape), product(extents), "reshape", span):
+            return self.assume(value, extents)
+        return self.call("reshape", value, attrs=Reshape(extents))
+
+    def assume(self, x: Operand, shape: Sequence[Extent]) -> Call:
+        """x under another shape of as many elements: where that is not proved, each call is checked for it."""
+        (value,) = self._operands([x], span := self._here())
+        extents = shape_of(shape, span)
+        made = self.call("assume", value, attrs=Reshape(extents))
+        before, after = product(value.shape), product(extents)
+        if not is_equal(before, after):
+            self.demands.assume(before, after, f"reshape({value.type})", span)
+        return made
 
     def flatten(self, x: Operand, axis: int = 1) -> Call:
         """A matrix: the axes before `axis` become its rows, those from there on its columns."""

@@ -18,8 +18,10 @@ from tirlite.graph.builder.indexing import IndexingBuilder
 from tirlite.graph.builder.normalization import NormalizationBuilder
 from tirlite.graph.builder.recurrence import RecurrenceBuilder
 from tirlite.graph.builder.reduction import ReductionBuilder
+from tirlite.graph.builder.renewal import Renewal
 from tirlite.graph.builder.sampling import SamplingBuilder
 from tirlite.graph.builder.scaling import ScalingBuilder
+from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Expr, If, Let, Tuple, Var
 from tirlite.graph.function import Function
 from tirlite.graph.places import user_line
@@ -59,11 +61,13 @@ class Builder(
     """Builds one function. Every method returns an expression, whose span is the line of the call.
 
     Operands are expressions, arrays, which become constants, or numbers, which take the element type of the operand
-    beside them.
+    beside them. With `demands`, what operators ask of extents and is not proved is no error, but noted there.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, demands: Demands | None = None) -> None:
         super().__init__()
+        if demands is not None:
+            self.demands, self.renewal = demands, Renewal(demands)
         self.name = name
         self._params: list[Var] = []
         self._lets: list[tuple[Var, Expr]] = []
@@ -77,6 +81,10 @@ class Builder(
         """
         span = self._here()
         made = tensor_type(of, name, span)
+        if self.renewal is not None:
+            for dim in (dim for extent in made.shape for dim in dims_of(extent)):
+                self.renewal.demands.know(dim)
+            made = TensorType(self.renewal.shape(made.shape), made.dtype)
         self._dims.update(dict.fromkeys(dim for extent in made.shape for dim in dims_of(extent)))
         if (message := contradiction(self._dims)) is not None:
             raise GraphError(message.replaced(span=span))
@@ -100,6 +108,8 @@ class Builder(
         span = self._here()
         test = self._operand(condition, None, span)
         first, second = self._operands((then, other), span)
+        if self.renewal is not None:
+            first, second = self.renewal.branches(first, second, name or self._name, span)
         return If(test, first, second, name=name or self._name, span=span, device=self._device)
 
     def function(
@@ -113,12 +123,21 @@ class Builder(
         values = [outputs] if isinstance(outputs, Expr) else list(getattr(outputs, "values", lambda: outputs)())
         if not values:
             raise NoOutputs(name or self.name, span=self._here()).error()
+        params = self._params
+        if self.renewal is not None:
+            params, values = self.renewal.settled(params, values)
         body = values[0] if single or len(values) == 1 else Tuple(tuple(values), span=self._here())
         for var, value in reversed(self._lets):
             body = Let(var, value, body, span=var.span)
         names = tuple(outputs) if isinstance(outputs, Mapping) else ()
         made = Function(
-            name or self.name, tuple(self._params), body, primitive=primitive, outputs=names, span=self._place
+            name or self.name,
+            tuple(params),
+            body,
+            primitive=primitive,
+            outputs=names,
+            demands=self.demands.settled(),
+            span=self._place,
         )
         validate(made)
         return made

@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from tirlite.diag import GraphError, Message, Span, nearest
 from tirlite.graph.bfloat import bfloat_bits
+from tirlite.graph.builder.renewal import Renewal
+from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, Tuple, TupleGetItem, constant
 from tirlite.graph.op import Attrs
 from tirlite.graph.ops import OPS
@@ -76,6 +78,8 @@ class CallBuilder:
         self._span: Span | None = None
         self._name = ""
         self._device = 0
+        self.demands = Demands()
+        self.renewal: Renewal | None = None
 
     def call(self, op: str, *operands: Operand, attrs: Attrs | None = None, name: str = "") -> Call:
         """A call of the operator of this name, with these attributes."""
@@ -85,7 +89,10 @@ class CallBuilder:
             raise UnknownOperator(op, f"; did you mean {near}?" if near else "", span=span).error()
         args = self._operands(operands, span)
         made = attrs if attrs is not None else OPS[op].attrs()
-        return Call(OPS[op], args, made, name=name or self._name, span=span, device=self._device)
+        called = name or self._name
+        if self.renewal is not None:
+            args, made = self.renewal.operands(OPS[op], args, made, called, span)
+        return Call(OPS[op], args, made, name=called, span=span, device=self._device)
 
     def invoke(self, function: FunctionNode, *operands: Operand, name: str = "") -> Call:
         """A call of a function."""

@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tirlite.diag import GraphError, Message, TirliteError, public
+from tirlite.diag import GraphError, Message, public
 from tirlite.graph.aot.names import name_of
 from tirlite.graph.builder.builder import Builder
+from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Expr, Var
 from tirlite.graph.function import Function
+from tirlite.graph.onnx.bad_model import BadOnnxModel
 from tirlite.graph.onnx.budget import Budget, Spent
+from tirlite.graph.onnx.dims import ModelDims
 from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
-from tirlite.graph.onnx.equal_dims import demanded
 from tirlite.graph.onnx.importers.table import IMPORTERS
 from tirlite.graph.onnx.narrow import NARROW, NarrowValue
 from tirlite.graph.onnx.node import MALFORMED, told
@@ -26,7 +28,7 @@ from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.onnx.translation import Dialect, Lost, Missing, Names, Translation
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType
-from tirlite.sizes import Dim, Size, SizeLike, substitute
+from tirlite.sizes import SizeLike
 
 # Before version 6, operators differ in more than the rules of broadcasting.
 _OLDEST = 6
@@ -47,21 +49,6 @@ class NoOnnxPackage(Message):
     help = "pip install tirlite[onnx]"
 
     model: str
-
-
-class BadOnnxModel(Message):
-    """A file is not an ONNX model, or contradicts itself.
-
-    Example: `tl.from_onnx("notes.txt")`.
-    Fix: Give the path of a model that an exporter wrote.
-    """
-
-    code = "onnx-bad-model"
-    raises = GraphError
-    title = "`{model}`: {why}"
-
-    model: str
-    why: str
 
 
 class UnsupportedOnnx(Message):
@@ -87,38 +74,26 @@ def from_onnx(
     outputs: Sequence[str] | None = None,
     shapes: Mapping[str, Sequence[SizeLike]] | None = None,
     constants: Mapping[str, npt.ArrayLike] | None = None,
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, SizeLike] | None = None,
 ) -> Function:
     """The model as a function: its inputs are parameters, its initializers constants, its outputs the result.
 
     `source` is a path, a model's bytes, or an onnx.ModelProto. Named extents become dims, one for each name; unnamed
     ones dims of their own; what operators demand to be equal becomes one dim, or a number. `outputs` picks other values
     than the model's outputs, by their names; `shapes` gives inputs other extents; `constants` gives the values of
-    inputs, which then are not parameters. Constants and what is computed from shapes are folded. `dims` gives named
-    extents a number, where a model's shapes say too little else.
+    inputs, which then are not parameters. Constants and what is computed from shapes are folded. `dims` makes named
+    extents numbers, `{"batch": 4}`, or dims of which more is known, `{"s": tl.dim("s", max=512)}`. What operators ask
+    of extents beyond that is checked at each call: `demands` of the function lists it.
 
     Raises GraphError: for a file that is not a model, for tensors that contradict themselves or lie outside of the
     model's folder, and, naming all of them at once, for nodes that have no counterpart.
     """
     model, name, folder = _loaded(source)
-    known: dict[str, Dim] = {}
-    merged: dict[Dim, Size] = {}
-    first: TirliteError | None = None
-    spent = Spent(name, BUDGET)
-    while True:
-        spent.again()
-        try:
-            made = _Import(model, spent, folder, shapes or {}, constants or {}, dims or {}, known, merged)
-            return made.function(outputs)
-        except TirliteError as error:
-            first = first or error
-            found = demanded(error, known.values())
-        except MALFORMED as error:
-            raise BadOnnxModel(name, f"it is malformed: {told(error)}").error() from error
-        if found is None:
-            raise first
-        dim, size = found
-        merged = {each: substitute(other, {dim: size}) for each, other in merged.items()} | {dim: size}
+    told_dims = ModelDims(name, dims or {})
+    try:
+        return _Import(model, Spent(name, BUDGET), folder, shapes or {}, constants or {}, told_dims).function(outputs)
+    except MALFORMED as error:
+        raise BadOnnxModel(name, f"it is malformed: {told(error)}").error() from error
 
 
 def _loaded(source: object) -> tuple[Any, str, Path | None]:
@@ -151,22 +126,17 @@ class _Import:
         folder: Path | None,
         shapes: Mapping[str, Sequence[SizeLike]],
         constants: Mapping[str, npt.ArrayLike],
-        bound: Mapping[str, int],
-        known: dict[str, Dim],
-        merged: Mapping[Dim, Size],
+        dims: ModelDims,
     ) -> None:
-        """`known` are the dims by name, to which new ones are added, `merged` what some of them must be."""
         self.model = model
         self.shapes = shapes
         self.constants = constants
         self.name = spent.model
         graph = model.graph
-        self.builder = Builder(name_of(graph.name or Path(self.name).stem or "model"))
+        self.demands = Demands()
+        self.builder = Builder(name_of(graph.name or Path(self.name).stem or "model"), demands=self.demands)
         self.read = TensorReader(spent, folder)
-        self.dims = known
-        self.merged = merged
-        self.bound = bound
-        self.seen: dict[str, None] = {}
+        self.dims = dims
         self.missing: list[Missing] = []
 
     def function(self, outputs: Sequence[str] | None) -> Function:
@@ -189,19 +159,18 @@ class _Import:
         wanted = [each.name for each in graph.output] if outputs is None else list(outputs)
         translation.graph(graph, names, Dialect(versions, functions), self.name, wanted)
         self.missing += translation.missing
-        self._check_missing()
-        return self._finished(names, wanted)
+        self._check_missing(translation.refused)
+        function = self._finished(names, wanted)
+        return function.replaced(body=translation.fold(function.body)) if self.demands.changes else function
 
     def _check_names(self, inputs: Iterable[str]) -> None:
         """Raises GraphError for shapes, constants and dims of names that the model does not have."""
-        for what, given, known in (
-            ("input", (*self.shapes, *self.constants), list(inputs)),
-            ("dim", tuple(self.bound), list(self.seen)),
-        ):
-            for name in given:
-                if name not in known:
-                    has = ", ".join(known) or "none"
-                    raise BadOnnxModel(self.name, f"there is no {what} `{name}`; it has {has}").error()
+        known = list(inputs)
+        for name in (*self.shapes, *self.constants):
+            if name not in known:
+                has = ", ".join(known) or "none"
+                raise BadOnnxModel(self.name, f"there is no input `{name}`; it has {has}").error()
+        self.dims.check()
 
     def _finished(self, names: Names, wanted: Sequence[str]) -> Function:
         results: dict[str, Expr] = {}
@@ -219,13 +188,17 @@ class _Import:
             results[shown] = value
         return self.builder.function(results)
 
-    def _check_missing(self) -> None:
-        if self.missing:
+    def _check_missing(self, refused: Sequence[Message]) -> None:
+        """Raises GraphError with all that the model cannot be read for."""
+        if not self.missing:
+            if refused:
+                raise GraphError(*refused)
+        else:
             lines = [
                 f"  {f'node {each.number}: ' if each.number else ''}{each.node}: {each.why}" for each in self.missing
             ]
             count = f"{len(lines)} part{'s' if len(lines) > 1 else ''}"
-            raise UnsupportedOnnx(self.name, count, "\n".join(lines)).error()
+            raise GraphError(*refused, UnsupportedOnnx(self.name, count, "\n".join(lines)))
 
     def _input(self, proto: Any) -> Expr | NarrowValue | Lost:
         kind = NARROW.get(proto.type.tensor_type.elem_type)
@@ -246,7 +219,7 @@ class _Import:
             self.missing.append(Missing(0, f"input `{proto.name}`", "its number of axes is not known; give `shapes`"))
             return Lost.LOST
         extents = (
-            [self._extent(proto.name, number, each) for number, each in enumerate(given.shape.dim)]
+            [self.dims.extent(proto.name, number, each) for number, each in enumerate(given.shape.dim)]
             if shape is None
             else list(shape)
         )
@@ -255,16 +228,3 @@ class _Import:
         if isinstance(size, int) and size >= _MOST_BYTES:
             raise BadOnnxModel(self.name, f"input `{proto.name}` has {size} bytes").error()
         return self.builder.input(proto.name, of)
-
-    def _extent(self, name: str, axis: int, proto: Any) -> Size:
-        if proto.HasField("dim_value"):
-            if proto.dim_value < 0:
-                raise BadOnnxModel(self.name, f"input `{name}` has extent {proto.dim_value} along axis {axis}").error()
-            return int(proto.dim_value)
-        called = name_of(proto.dim_param or f"{name}_{axis}")
-        self.seen[called] = None
-        if called in self.bound:
-            return self.bound[called]
-        if called not in self.dims:
-            self.dims[called] = Dim(called)
-        return substitute(self.dims[called], self.merged)

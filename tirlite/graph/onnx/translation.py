@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from enum import Enum
 from typing import Any, TypeAlias
 
 from tirlite.diag import GraphError, Message, Source, Span, TirliteError
 from tirlite.graph.builder.builder import Builder
-from tirlite.graph.expr import Expr
+from tirlite.graph.expr import BranchTypes, Expr
 from tirlite.graph.onnx.attributes import attributes_of
 from tirlite.graph.onnx.folding import Folding
 from tirlite.graph.onnx.narrow import NarrowType, NarrowValue
@@ -18,7 +18,9 @@ from tirlite.graph.onnx.node import MALFORMED, Body, Node, Unsupported, narrow_k
 from tirlite.graph.onnx.refused import REFUSED, why_refused
 from tirlite.graph.onnx.standard import has_standard_function, standard_function
 from tirlite.graph.onnx.tensors import TensorReader
+from tirlite.graph.op import BadAttribute, OperandCount, OperandType, ShapeMismatch, ShapeUndecided
 from tirlite.record import record
+from tirlite.sizes.poly import DivisionByZero
 
 Result: TypeAlias = "Expr | NarrowValue | None"
 Results: TypeAlias = "Expr | NarrowValue | Sequence[Result]"
@@ -52,6 +54,10 @@ class UnknownOnnxValue(Message):
     name: str
 
 
+# Errors that tell of one node: those behind it are read all the same, so that all are told at once.
+_OF_A_NODE = (BadAttribute, BranchTypes, DivisionByZero, OperandCount, OperandType, ShapeMismatch, ShapeUndecided)
+
+
 @record
 class Missing:
     """A node that has no counterpart: its number from 1 on (0: it is none), its text, and why."""
@@ -78,6 +84,7 @@ class Translation:
         self.spent = read.spent
         self.fold = Folding(read.spent)
         self.missing: list[Missing] = []
+        self.refused: list[Message] = []
         self._importers = importers
         self._read = read
         self._names: Names = {}
@@ -160,13 +167,17 @@ class Translation:
         made: Sequence[Named] = [Lost.LOST] * len(proto.output)
         try:
             if not any(names[name] is Lost.LOST for name in proto.input if name):
-                node = self._read_node(proto, names, span)
+                node = self._renewed(self._read_node(proto, names, span))
                 with self.b.at(span, proto.output[0] if proto.output else ""):
                     made = self._results(node)
             else:
                 self._check_operator(proto)
-        except TirliteError:
-            raise
+        except TirliteError as error:
+            if not all(isinstance(each, _OF_A_NODE) for each in error.messages):
+                raise
+            self.refused += [
+                each.replaced(span=each.span or span) for each in error.messages if isinstance(each, Message)
+            ]
         except (Unsupported, *MALFORMED) as error:
             where = f"`{proto.name}`, " if proto.name else ""
             why = str(error) if isinstance(error, Unsupported) else f"it is malformed: {told(error)}"
@@ -192,6 +203,13 @@ class Translation:
         attributes = attributes_of(proto, self._read, self._dialect.attributes, span)
         outputs = tuple(proto.output)
         return Node(proto.op_type, domain, version, proto.name, operands, outputs, attributes, span, proto, kinds)
+
+    def _renewed(self, node: Node) -> Node:
+        """The node with its operands by what is known of their extents by now."""
+        if (renewal := self.b.renewal) is None or not renewal.demands.changes:
+            return node
+        operands = tuple(None if each is None else renewal.value(each) for each in node.operands)
+        return replace(node, operands=operands)
 
     def _results(self, node: Node) -> list[Result]:
         own = self._dialect.functions.get((node.domain, node.op))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.graph.extents import Shape, is_equal, product
+from tirlite.graph.extents import Shape, product
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.ops.linear import broadcast_into
 from tirlite.graph.types import TensorType
@@ -73,11 +73,21 @@ def _reshape(site: Site, attrs: Reshape) -> TensorType:
     x = site.tensor(0)
     _nonnegative(site, "extents", attrs.shape)
     before, after = product(x.shape), product(attrs.shape)
-    if not is_equal(before, after):
+    if not site.is_equal(before, after):
         why = f"{before} elements become {after}"
         if prove_eq(before, after) is Proof.NO:
-            raise site.mismatch(why, (before, after))
-        raise site.undecided(f"{why}: are they as many?", (before, after))
+            raise site.mismatch(why)
+        raise site.undecided(f"{why}: are they as many?")
+    return TensorType(attrs.shape, x.dtype)
+
+
+def _assume(site: Site, attrs: Reshape) -> TensorType:
+    """The builder demands that there are as many elements: nothing is left to be proved here."""
+    x = site.tensor(0)
+    _nonnegative(site, "extents", attrs.shape)
+    before, after = product(x.shape), product(attrs.shape)
+    if prove_eq(before, after) is Proof.NO:
+        raise site.mismatch(f"{before} elements become {after}")
     return TensorType(attrs.shape, x.dtype)
 
 
@@ -136,6 +146,7 @@ def _every_axis(site: Site, x: TensorType, name: str, given: tuple[Size, ...]) -
 
 ARRANGEMENT = table(
     Op("reshape", _reshape, attrs=Reshape, is_view=True),
+    Op("assume", _assume, attrs=Reshape, is_view=True),
     Op("transpose", _transpose, attrs=Transpose),
     Op("broadcast_to", _broadcast_to, attrs=Broadcast),
     Op("tile", _tile, attrs=Tile),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tirlite.graph.extents import Shape, is_at_most, is_equal
+from tirlite.graph.extents import Shape, is_at_most
 from tirlite.graph.op import Site
 from tirlite.sizes import Proof, Size, prove_eq
 
@@ -24,10 +24,10 @@ def _extent(site: Site, axis: int, column: Sequence[Size]) -> Size:
     for extent in column:
         if result == 1:
             result = extent
-        elif extent != 1 and not is_equal(result, extent):
+        elif extent != 1 and not site.is_equal(result, extent):
             differ = prove_eq(result, extent) is Proof.NO
             if differ and all(is_at_most(2, each) or each == 0 for each in (result, extent)):
-                raise site.mismatch(f"axis {axis} is {result} in one operand and {extent} in another", (result, extent))
+                raise site.mismatch(f"axis {axis} is {result} in one operand and {extent} in another")
             why = f"axis {axis} is {result} in one operand and {extent} in another: are they equal?"
-            raise site.undecided(why, (result, extent))
+            raise site.undecided(why)
     return result

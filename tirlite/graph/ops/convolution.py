@@ -6,7 +6,7 @@ before each spatial axis and then what is added behind each, as in ONNX.
 
 from __future__ import annotations
 
-from tirlite.graph.extents import Shape, is_equal
+from tirlite.graph.extents import Shape
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.ops.linear import contracted
 from tirlite.graph.types import TensorType, TupleType
@@ -98,7 +98,7 @@ def _weights(site: Site, attrs: Conv) -> TensorType:
 def _check_bias(site: Site, outputs: Size) -> None:
     if len(site.args) > 2:
         bias = site.tensor(2)
-        if bias.rank != 1 or not is_equal(bias.shape[0], outputs):
+        if bias.rank != 1 or not site.is_equal(bias.shape[0], outputs):
             raise site.mismatch(f"the bias must have {outputs} elements")
 
 

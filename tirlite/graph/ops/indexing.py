@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tirlite.graph.extents import is_equal
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.ops.normalization import Axis
 from tirlite.graph.types import TensorType, TupleType
@@ -78,7 +77,7 @@ def _check_inside(site: Site, given: int, x: TensorType, indices: TensorType) ->
     axis = site.axis(given, x.rank)
     for other, (extent, limit) in enumerate(zip(indices.shape, x.shape, strict=True)):
         if other != axis and prove_le(extent, limit) is Proof.NO:
-            raise site.mismatch(f"axis {other} is {limit} in operand 0 and {extent} in operand 1", (extent, limit))
+            raise site.mismatch(f"axis {other} is {limit} in operand 0 and {extent} in operand 1")
 
 
 def _depth(site: Site, indices: TensorType, most: int) -> int:
@@ -93,9 +92,8 @@ def _gather_nd(site: Site, attrs: BatchDims) -> TensorType:
     batch = attrs.batch_dims
     if not 0 <= batch < min(x.rank, indices.rank):
         raise site.bad_attribute(f"there are no {batch} axes before those that count")
-    if not all(map(is_equal, x.shape[:batch], indices.shape[:batch])):
-        unequal = zip(x.shape[:batch], indices.shape[:batch], strict=True)
-        raise site.mismatch(f"the first {batch} axes differ", *unequal)
+    if not all(map(site.is_equal, x.shape[:batch], indices.shape[:batch])):
+        raise site.mismatch(f"the first {batch} axes differ")
     depth = _depth(site, indices, x.rank - batch)
     return TensorType(indices.shape[:-1] + x.shape[batch + depth :], x.dtype)
 
@@ -113,9 +111,8 @@ def _scatter_elements(site: Site, attrs: Scatter) -> TensorType:
     x, indices, updates = site.tensor(0), _indices(site, 1), site.tensor(2)
     _check_scatter(site, attrs.reduction, x, updates)
     _check_inside(site, attrs.axis, x, indices)
-    if updates.rank != indices.rank or not all(map(is_equal, updates.shape, indices.shape)):
-        unequal = zip(updates.shape, indices.shape, strict=False)
-        raise site.mismatch("there must be as many updates as indices", *unequal)
+    if updates.rank != indices.rank or not all(map(site.is_equal, updates.shape, indices.shape)):
+        raise site.mismatch("there must be as many updates as indices")
     return x
 
 
@@ -123,9 +120,8 @@ def _scatter_nd(site: Site, attrs: ScatterNd) -> TensorType:
     x, indices, updates = site.tensor(0), _indices(site, 1), site.tensor(2)
     _check_scatter(site, attrs.reduction, x, updates)
     wanted = indices.shape[:-1] + x.shape[_depth(site, indices, x.rank) :]
-    if updates.rank != len(wanted) or not all(map(is_equal, updates.shape, wanted)):
-        unequal = zip(updates.shape, wanted, strict=False)
-        raise site.mismatch(f"the updates must be {TensorType(wanted, x.dtype)}", *unequal)
+    if updates.rank != len(wanted) or not all(map(site.is_equal, updates.shape, wanted)):
+        raise site.mismatch(f"the updates must be {TensorType(wanted, x.dtype)}")
     return x
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tirlite.graph.extents import is_equal
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.ops.normalization import Axis
 from tirlite.graph.types import TensorType, TupleType
@@ -35,7 +34,7 @@ def _concat(site: Site, attrs: Axis) -> TensorType:
 
 def _check_equal(site: Site, axis: int, other: int, first: TensorType, each: TensorType, number: int) -> None:
     a, b = first.shape[other], each.shape[other]
-    if other != axis and not is_equal(a, b):
+    if other != axis and not site.is_equal(a, b):
         why = f"axis {other} is {a} in operand 0 and {b} in operand {number}"
         raise site.unequal(why, a, b)
 
@@ -46,7 +45,7 @@ def _split(site: Site, attrs: Split) -> TupleType:
     total: Size = 0
     for size in attrs.sizes:
         total = total + size
-    if not attrs.sizes or not is_equal(total, x.shape[axis]):
+    if not attrs.sizes or not site.is_equal(total, x.shape[axis]):
         raise site.bad_attribute(f"the parts have {total} elements along axis {axis}, which has {x.shape[axis]}")
     parts = (TensorType((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype) for size in attrs.sizes)
     return TupleType(tuple(parts))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tirlite.graph.extents import is_equal
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.ops.broadcast import broadcast
 from tirlite.graph.types import TensorType
@@ -23,7 +22,7 @@ class Gemm(Attrs):
 
 def contracted(site: Site, a: Size, b: Size) -> None:
     """Raises GraphError where two extents that are summed over are not the same."""
-    if not is_equal(a, b):
+    if not site.is_equal(a, b):
         raise site.unequal(f"the extents summed over are {a} and {b}", a, b)
 
 
@@ -58,9 +57,8 @@ def _gemm(site: Site, attrs: Gemm) -> TensorType:
 def broadcast_into(site: Site, operand: TensorType, shape: tuple[Size, ...]) -> None:
     """Raises GraphError where an operand does not broadcast to exactly this shape."""
     made = broadcast(site, [operand.shape, shape])
-    if len(made) != len(shape) or not all(map(is_equal, made, shape)):
-        unequal = zip(made[-len(shape) :], shape, strict=True)
-        raise site.mismatch(f"{operand} does not broadcast to {TensorType(shape, operand.dtype)}", *unequal)
+    if len(made) != len(shape) or not all(map(site.is_equal, made, shape)):
+        raise site.mismatch(f"{operand} does not broadcast to {TensorType(shape, operand.dtype)}")
 
 
 def _numbers(site: Site) -> DType:
@@ -74,7 +72,7 @@ def _det(site: Site, attrs: Attrs) -> TensorType:
     x = site.tensor(0)
     if not x.dtype.is_float:
         raise site.wrong_type(f"the elements must be of a float type, and are {x.dtype}")
-    if x.rank < 2 or not is_equal(x.shape[-1], x.shape[-2]):
+    if x.rank < 2 or not site.is_equal(x.shape[-1], x.shape[-2]):
         raise site.mismatch("operand 0 must be square matrices")
     return TensorType(x.shape[:-2], x.dtype)
 

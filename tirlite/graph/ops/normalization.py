@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.graph.extents import Shape, is_equal
+from tirlite.graph.extents import Shape
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.ops.linear import broadcast_into
 from tirlite.graph.types import TensorType
@@ -53,9 +53,8 @@ def _channels(site: Site, x: TensorType) -> None:
     if x.rank < 2:
         raise site.mismatch("operand 0 must have a batch axis and a channel axis")
     for number, each in enumerate(site.tensors()[1:], 1):
-        if each.rank != 1 or not is_equal(each.shape[0], x.shape[1]):
-            unequal = zip(each.shape[:1], x.shape[1:2], strict=False)
-            raise site.mismatch(f"operand {number} must have one element for each of {x.shape[1]} channels", *unequal)
+        if each.rank != 1 or not site.is_equal(each.shape[0], x.shape[1]):
+            raise site.mismatch(f"operand {number} must have one element for each of {x.shape[1]} channels")
 
 
 def _batch_norm(site: Site, attrs: Epsilon) -> TensorType:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from tirlite.graph.extents import Shape, is_equal
+from tirlite.graph.extents import Shape
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.record import record
@@ -42,9 +42,8 @@ def _cell(site: Site, gates: int, states: tuple[int, ...], bias: int | None = No
     wanted += [] if bias is None else [(bias, (gates * hidden,))]
     for number, shape in wanted:
         given = site.tensor(number)
-        if given.rank != len(shape) or not all(map(is_equal, given.shape, shape)):
-            unequal = zip(given.shape, shape, strict=False)
-            raise site.mismatch(f"operand {number} must be {TensorType(shape, dtype)}", *unequal)
+        if given.rank != len(shape) or not all(map(site.is_equal, given.shape, shape)):
+            raise site.mismatch(f"operand {number} must be {TensorType(shape, dtype)}")
     return TensorType((time, batch, hidden), dtype), TensorType((batch, hidden), dtype)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tirlite.graph.extents import is_equal
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.types import TensorType
 from tirlite.ir import i32, i64
@@ -54,7 +53,11 @@ def _grid_sample(site: Site, attrs: GridSample) -> TensorType:
             raise site.bad_attribute(f"{name} must be one of {', '.join(known)}")
     if not grid.dtype.is_float:
         raise site.wrong_type(f"places are of a float type, and are {grid.dtype}")
-    if grid.rank != x.rank or not is_equal(grid.shape[-1], x.rank - 2) or not is_equal(grid.shape[0], x.shape[0]):
+    if (
+        grid.rank != x.rank
+        or not site.is_equal(grid.shape[-1], x.rank - 2)
+        or not site.is_equal(grid.shape[0], x.shape[0])
+    ):
         raise site.mismatch(f"operand 1 must be [batch, *places, {x.rank - 2}]")
     return TensorType((*x.shape[:2], *grid.shape[1:-1]), x.dtype)
 
@@ -63,9 +66,9 @@ def _roi_align(site: Site, attrs: RoiAlign) -> TensorType:
     x, regions, batch = _image(site), site.tensor(1), site.tensor(2)
     if x.rank != 4:
         raise site.mismatch("operand 0 must have 4 axes")
-    if regions.rank != 2 or not is_equal(regions.shape[1], 4) or regions.dtype != x.dtype:
+    if regions.rank != 2 or not site.is_equal(regions.shape[1], 4) or regions.dtype != x.dtype:
         raise site.mismatch(f"operand 1 must be {x.dtype} with 4 numbers for each region")
-    if batch.dtype not in (i32, i64) or batch.rank != 1 or not is_equal(batch.shape[0], regions.shape[0]):
+    if batch.dtype not in (i32, i64) or batch.rank != 1 or not site.is_equal(batch.shape[0], regions.shape[0]):
         raise site.mismatch("operand 2 must have an index of i32 or i64 for each region")
     if attrs.height < 1 or attrs.width < 1 or attrs.ratio < 0:
         raise site.bad_attribute("there must be bins, and a ratio of 0 or more")

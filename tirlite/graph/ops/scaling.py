@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.graph.extents import Shape, is_equal
+from tirlite.graph.extents import Shape
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.ops.broadcast import broadcast
 from tirlite.graph.ops.linear import contracted
@@ -60,9 +60,9 @@ def _along(site: Site, attrs: Quantize) -> TensorType:
     for number, each in enumerate(site.tensors()[1:], 1):
         if each.rank > 1:
             raise site.mismatch(f"operand {number} must be one number, or have one axis")
-        if each.rank == 1 and not is_equal(each.shape[0], 1):
+        if each.rank == 1 and each.shape[0] != 1:
             extent = x.shape[site.axis(attrs.axis, x.rank)]
-            if not is_equal(each.shape[0], extent):
+            if not site.is_equal(each.shape[0], extent):
                 raise site.mismatch(
                     f"operand {number} must have one number for each of {extent} along axis {attrs.axis}"
                 )

@@ -16,6 +16,10 @@ def _reshape(attrs: Reshape, x: Array) -> Array:
     return x.reshape(_numbers(attrs.shape))
 
 
+def _assume(attrs: Reshape, x: Array) -> Array:
+    return x.reshape(_numbers(attrs.shape))
+
+
 def _transpose(attrs: Transpose, x: Array) -> Array:
     return x.transpose(attrs.axes)
 
@@ -61,6 +65,7 @@ def _numbers(sizes: tuple[object, ...]) -> tuple[int, ...]:
 
 
 ARRANGEMENT: dict[str, Meaning] = {
+    "assume": _assume,
     "broadcast_to": _broadcast_to,
     "concat": _concat,
     "gather": _gather,

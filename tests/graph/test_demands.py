@@ -1,0 +1,87 @@
+"""What operators ask of extents, and is not proved, becomes a check at each call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.graph.builder.builder import Builder
+from tirlite.graph.demands import Demands
+from tirlite.graph.expr import Expr
+
+n, m, k = tl.dims("n m k")
+
+
+def made(build: Callable[[Builder, Expr, Expr], Expr], x: object, y: object) -> tl.graph.Function:
+    g = Builder("asked", demands=Demands())
+    return g.function(build(g, g.input("x", x), g.input("y", y)))  # type: ignore[arg-type]
+
+
+def head(g: Builder, x: Expr, most: Expr) -> Expr:
+    """As many rows of a table as x has, at most all."""
+    return g.slice(most, [0, 0], [x.shape[0], most.shape[1]])
+
+
+def halves_doubled(g: Builder, x: Expr, _: Expr) -> Expr:
+    """x and its even rows, each twice."""
+    even = g.slice(x, [0, 0], [x.shape[0], x.shape[1]], steps=[2, 1])
+    return g.add(x, g.reshape(g.concat([even, even], 1), [2 * even.shape[0], x.shape[1]]))
+
+
+def test_of_two_dims_the_later_gives_way() -> None:
+    f = made(lambda g, x, y: g.add(x, y), tl.f32[n, 4], tl.f32[m, k])
+    assert [str(param.type) for param in f.params] == ["f32[n, 4]", "f32[n, 4]"]
+    assert [(str(each), each.is_told) for each in f.demands] == [("n == m", True), ("4 == k", True)]
+
+
+def test_facts_of_both_are_kept() -> None:
+    f = made(lambda g, x, y: g.add(x, y), tl.f32[tl.dim("n", max=9)], tl.f32[tl.dim("m", multiple_of=4)])
+    assert str(f).startswith("# n: max=9, multiple_of=4\n")
+    g = Builder("limits", demands=Demands())
+    big = tl.dim("m", min=8)
+    x, y = g.input("x", tl.f32[n, 2]), g.input("y", tl.f32[big])
+    f = g.function(g.add(g.reshape(x, [2 * n]), y))
+    assert [(str(each), each.is_told) for each in f.demands] == [("2*n == m", True), ("8 <= 2*n", False)]
+    assert tl.graph.evaluate(f, np.ones((4, 2), np.float32), np.ones(8, np.float32)).shape == (8,)  # type: ignore[union-attr]
+    with pytest.raises(tl.KernelAssertionError, match="8 <= 2"):
+        tl.graph.evaluate(f, np.ones((3, 2), np.float32), np.ones(6, np.float32))
+
+
+def test_what_is_one_fact_of_a_dim_becomes_it() -> None:
+    f = made(lambda g, x, y: g.add(x, head(g, x, y)), tl.f32[n, 4], tl.f32[16, 4])
+    assert str(f).startswith("# n: max=16\n")
+    f = made(halves_doubled, tl.f32[n, 4], tl.f32[1])
+    assert str(f).startswith("# n: multiple_of=2\n")
+
+
+def test_a_function_of_dims_is_checked_when_it_runs() -> None:
+    f = made(lambda g, x, y: g.add(g.exp(x), g.relu(head(g, x, y))), tl.f32[n, 4], tl.f32[m, 4])
+    assert [str(each) for each in f.demands] == ["n == min(m, n)"]
+    assert "# demands n == min(m, n)" in str(f)
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((3, 4), np.float32), rng.standard_normal((5, 4), np.float32)
+    net = tl.graph.compile(f)
+    np.testing.assert_allclose(net(x, y), np.exp(x) + np.maximum(y[:3], 0), rtol=1e-6)
+    np.testing.assert_array_equal(net(x, y), net.interpret(x, y))
+    for call in (net, net.interpret, lambda *arrays: tl.graph.evaluate(f, *arrays)):
+        with pytest.raises(tl.KernelAssertionError, match=r"demands that n == min\(m, n\)"):
+            call(y, x)
+
+
+def test_a_divisor_of_a_product_is_checked_when_it_runs() -> None:
+    f = made(lambda g, x, _: g.transpose(g.reshape(x, [-1, 12])), tl.f32[n, m], tl.f32[1])
+    net, one = tl.graph.compile(f), np.zeros(1, np.float32)
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    np.testing.assert_array_equal(net(x, one), x.reshape(-1, 12).T)
+    with pytest.raises(tl.KernelAssertionError, match=r"m \* n == 12|m\*n == 12"):
+        net(np.zeros((4, 4), np.float32), one)
+
+
+def test_what_can_never_hold_is_refused() -> None:
+    with pytest.raises(tl.GraphError, match="graph-shape-mismatch"):
+        made(lambda g, x, y: g.matmul(g.add(x, y), y), tl.f32[n, 4], tl.f32[m, 5])
+    with pytest.raises(tl.GraphError, match="graph-shape"):
+        made(lambda g, x, y: g.add(x, y), tl.f32[tl.dim("n", max=3)], tl.f32[tl.dim("m", min=4)])

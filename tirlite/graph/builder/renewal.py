@@ -1,0 +1,110 @@
+"""Keeps the values of a graph that is being built in step with what is demanded of their extents.
+
+Where an operator demands that two extents are equal, one gives way to the other. Values that were made before still
+have it in their types: they are seen through `assume`, which costs nothing, and made anew once the graph is finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tirlite.diag import Span
+from tirlite.graph.demands import Demands
+from tirlite.graph.expr import Call, Expr, If, Tuple, TupleGetItem, Var, operands_first
+from tirlite.graph.extents import Shape
+from tirlite.graph.op import Attrs, Op, Site
+from tirlite.graph.ops import OPS, Reshape, Sizes
+from tirlite.graph.types import TensorType, tensors
+from tirlite.sizes import Proof, Size, prove_eq
+
+
+class Renewal:
+    """What values made before stand for by now."""
+
+    def __init__(self, demands: Demands) -> None:
+        self.demands = demands
+        self._known: dict[Expr, Expr] = {}
+        self._changes = 0
+
+    def value(self, value: Expr) -> Expr:
+        """The value with its extents as they are said by now."""
+        if not self.demands.changes or not isinstance(value.type, TensorType):
+            return value
+        if self._changes != self.demands.changes:
+            self._changes = self.demands.changes
+            self._known.clear()
+        if value not in self._known:
+            self._known[value] = self._renewed(value, self.shape(value.type.shape))
+        return self._known[value]
+
+    def shape(self, shape: Shape) -> Shape:
+        """Extents as they are said by now."""
+        return tuple(map(self.demands.now, shape))
+
+    def operands(
+        self, op: Op, args: tuple[Expr, ...], attrs: Attrs, name: str, span: Span | None
+    ) -> tuple[tuple[Expr, ...], Attrs]:
+        """Operands and attributes of a call, renewed once what the operator demands of them is noted."""
+        args, attrs = self._operands(args, attrs)
+        before = self.demands.changes
+        op.infer(Site(op.name, tuple(arg.type for arg in args), attrs, name, span, self.demands))
+        return (args, attrs) if self.demands.changes == before else self._operands(args, attrs)
+
+    def is_open(self, a: Size, b: Size, asked_by: str, span: Span | None) -> bool:
+        """Whether it depends on dims that two sizes are equal, and cannot be said by one of them alone."""
+        a, b = self.demands.now(a), self.demands.now(b)
+        return not self.demands.ask(a, b, asked_by, span) and prove_eq(a, b) is Proof.UNKNOWN
+
+    def branches(self, then: Expr, other: Expr, name: str, span: Span | None) -> tuple[Expr, Expr]:
+        """The values of two branches, which must have the same type."""
+        site = Site("if", (then.type, other.type), Attrs(), name, span, self.demands)
+        for a, b in zip(tensors(then.type), tensors(other.type), strict=False):
+            if a.rank == b.rank:
+                all(map(site.is_equal, a.shape, b.shape))
+        return self.value(then), self.value(other)
+
+    def settled(self, params: Sequence[Var], values: Sequence[Expr]) -> tuple[list[Var], list[Expr]]:
+        """Parameters and values of a finished graph by the extents that are left, each expression made once."""
+        if not self.demands.changes:
+            return [*params], [*values]
+        renewed = [replace(param, given=self._type(param)) for param in params]
+        made: dict[Expr, Expr] = dict(zip(params, renewed, strict=True))
+        for expr in operands_first(Tuple(tuple(values))):
+            if expr not in made:
+                made[expr] = self._again(expr, [made[each] for each in expr.operands])
+        return renewed, [self.value(made[value]) for value in values]
+
+    def _operands(self, args: tuple[Expr, ...], attrs: Attrs) -> tuple[tuple[Expr, ...], Attrs]:
+        if not self.demands.changes:
+            return args, attrs
+        return tuple(map(self.value, args)), attrs.mapped(self.demands.now)
+
+    def _type(self, param: Var) -> TensorType:
+        return TensorType(self.shape(param.tensor.shape), param.dtype)
+
+    def _renewed(self, value: Expr, shape: Shape) -> Expr:
+        if isinstance(value, Call) and isinstance(value.attrs, Sizes):
+            return value.replaced(attrs=value.attrs.mapped(self.demands.now))
+        if shape == value.shape:
+            return value
+        return Call(OPS["assume"], (value,), Reshape(shape), span=value.span, device=value.device)
+
+    def _again(self, expr: Expr, operands: list[Expr]) -> Expr:
+        """The same expression of these operands."""
+        if isinstance(expr, Call) and isinstance(expr.op, Op):
+            args, attrs = self._operands(tuple(operands), expr.attrs)
+            if expr.op.name == "assume":
+                return args[0]
+            is_same = attrs == expr.attrs and all(map(lambda a, b: a is b, args, expr.args))
+            return expr if is_same else expr.replaced(args=args, attrs=attrs)
+        if isinstance(expr, Call):
+            return expr.replaced(args=tuple(operands))
+        if isinstance(expr, If):
+            condition, then, other = map(self.value, operands)
+            return expr.replaced(condition=condition, then=then, other=other)
+        if isinstance(expr, Tuple):
+            return expr.replaced(fields=tuple(operands))
+        if isinstance(expr, TupleGetItem):
+            return expr.replaced(value=operands[0])
+        return expr

@@ -1,0 +1,224 @@
+"""Notes what operators ask of extents: sizes that must be equal, and are not proved to be, become checks at the call.
+
+While a graph is built, sizes that must be equal are joined as in a union-find structure: one atom of a size - a dim, or
+a quotient, a maximum - stands for the other size from then on, so that what is asked once is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from math import gcd, lcm
+
+from tirlite.diag import Span
+from tirlite.graph.extents import is_equal
+from tirlite.record import record
+from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, prove_eq, prove_le, prove_lt, substitute
+from tirlite.sizes.extrema import Maximum, Minimum
+from tirlite.sizes.poly import Atom, Composite, Quotient, as_size, atom_of, inside_out, of_terms, terms_of
+
+# What is put in place of atoms has none of these in it, but functions of them may turn into one another.
+_ROUNDS = 8
+
+
+@record
+class Demand:
+    """Two sizes that must be equal - or, with `is_most`, the left one at most the right one - in each call.
+
+    `asked_by` is the call of the operator that asks it. `is_told` says that the types of the parameters, with the facts
+    of their dims, refuse all calls in which it does not hold: `left` and `right` are then as they were asked, and may
+    have dims that no type has any more.
+    """
+
+    left: Size
+    right: Size
+    asked_by: str
+    is_most: bool = False
+    is_told: bool = False
+    span: Span | None = None
+
+    def holds(self, binding: Mapping[Dim, int]) -> bool:
+        """Whether it holds at these values of the dims."""
+        left, right = evaluate(self.left, binding), evaluate(self.right, binding)
+        return left <= right if self.is_most else left == right
+
+    @property
+    def message(self) -> str:
+        """What is wrong where it does not hold."""
+        return f"`{self.asked_by}` demands that {self}"
+
+    def __str__(self) -> str:
+        return f"{self.left} {'<=' if self.is_most else '=='} {self.right}"
+
+
+class Demands:
+    """What was asked of sizes while one graph is built."""
+
+    def __init__(self) -> None:
+        self._asked: list[Demand] = []
+        self._stands: dict[Atom, Size] = {}
+        self._dims: dict[str, int] = {}
+
+    @property
+    def changes(self) -> int:
+        """How many atoms stand for something else by now: what was made before the last change may be out of date."""
+        return len(self._stands)
+
+    def know(self, dim: Dim) -> None:
+        """A dim of a parameter: of two that turn out to be equal, the one that was known first stays."""
+        self._dims.setdefault(dim.name, len(self._dims))
+
+    def now(self, size: Size) -> Size:
+        """The size, said by the atoms that stand for others."""
+        for _ in range(len(self._stands) + _ROUNDS if self._stands else 0):
+            known = {atom: self._stands[atom] for atom in inside_out(size) if atom in self._stands}
+            if not known:
+                break
+            size = substitute(size, known)
+        return size
+
+    def ask(self, a: Size, b: Size, asked_by: object, span: Span | None) -> bool:
+        """Whether the two are equal by proof, or from now on by demand; not where they never are."""
+        a, b = self.now(a), self.now(b)
+        if is_equal(a, b):
+            return True
+        solution = {} if prove_eq(a, b) is Proof.NO else self._solution(a, b)
+        limits = [limit for atom, size in solution.items() if isinstance(atom, Dim) for limit in _limits(atom, size)]
+        if not solution or any(_is_refuted(*limit) for limit in limits):
+            return False
+        for left, right, is_most in ((a, b, False), *limits):
+            self._asked.append(Demand(left, right, str(asked_by), is_most, span=span))
+        for atom, size in solution.items():
+            self._put(atom, size, asked_by, span)
+        return True
+
+    def assume(self, a: Size, b: Size, asked_by: object, span: Span | None) -> None:
+        """Notes that the two must be equal, without telling one by the other."""
+        self._asked.append(Demand(a, b, str(asked_by), span=span))
+
+    def settled(self) -> tuple[Demand, ...]:
+        """All that was asked, over the dims that are left."""
+        made: dict[tuple[Size, Size, bool], Demand] = {}
+        for each in self._asked:
+            left, right = (self._by_dims(size) for size in (each.left, each.right))
+            told = prove_le(left, right) is Proof.YES if each.is_most else is_equal(left, right)
+            shown = replace(each, is_told=True) if told else replace(each, left=left, right=right)
+            made.setdefault((shown.left, shown.right, shown.is_most), shown)
+        return tuple(made.values())
+
+    def _by_dims(self, size: Size) -> Size:
+        """With the dims that are left in the place of the others; a demand of anything else is to stay one."""
+        return substitute(size, {dim: self.now(as_size(dim)) for dim in dims_of(size)})
+
+    def _put(self, atom: Atom, size: Size, asked_by: object, span: Span | None) -> None:
+        """From now on `size` stands in the place of `atom`, in what others are functions of as well."""
+        older = [each for each in self._stands if isinstance(each, Composite) and atom in inside_out(as_size(each))]
+        self._stands[atom] = size
+        for each in older:
+            renamed = substitute(as_size(each), {atom: size})
+            self.ask(renamed, self._stands[each], asked_by, span)
+
+    def _solution(self, a: Size, b: Size) -> dict[Atom, Size]:
+        """Atoms with the sizes that they must be for the two to be equal; empty where none are found."""
+        pair = (*atom_of(a, Dim), *atom_of(b, Dim))
+        if len(pair) == 2:
+            return _joined(*sorted(pair, key=self._place))
+        difference = a - b
+        return _by_facts(difference) or self._by_a_dim(difference) or _by_a_function(difference)
+
+    def _place(self, dim: Dim) -> int:
+        return self._dims.get(dim.name, -1)
+
+    def _by_a_dim(self, difference: Size) -> dict[Atom, Size]:
+        """Of several dims that can, the last one gives way."""
+        known = sorted((dim for dim in dims_of(difference) if dim.name in self._dims), key=self._place)
+        return _first_solved(difference, known[::-1])
+
+
+def _joined(first: Dim, second: Dim) -> dict[Atom, Size]:
+    """For two dims: the later one is the earlier one, which takes on its facts."""
+    most = min((each.max for each in (first, second) if each.max is not None), default=None)
+    both = _dim(first.name, max(first.min, second.min), most, lcm(first.multiple_of, second.multiple_of))
+    return {} if both is None else {each: as_size(both) for each in (first, second) if each != both}
+
+
+def _by_facts(difference: Size) -> dict[Atom, Size]:
+    """A dim with one fact more, where that says the same: `n == 2*(n//2)`, `n == min(n, 512)`."""
+    common = gcd(*terms_of(difference).values())
+    difference = of_terms({product: value // common for product, value in terms_of(difference).items()})
+    for dim in dims_of(difference):
+        factor = terms_of(difference).get((dim,), 0)
+        rest = factor * dim - difference
+        if factor and (found := _with_fact(dim, abs(factor), rest if factor > 0 else -rest)) is not None:
+            return {dim: as_size(found)}
+    return {}
+
+
+def _with_fact(dim: Dim, factor: int, size: Size) -> Dim | None:
+    """The dim with the fact that makes `factor` times it equal to this size; None where that is not one fact."""
+    terms = terms_of(size)
+    if len(terms) != 1:
+        return None
+    ((product, scale),) = terms.items()
+    if len(product) != 1:
+        return None
+    atom = product[0]
+    if isinstance(atom, Quotient) and isinstance(atom.by, int) and scale == atom.by > 1:
+        slack = atom.dividend - factor * dim
+        if isinstance(slack, int) and 0 <= slack < atom.by:
+            return _dim(dim.name, dim.min, dim.max, lcm(dim.multiple_of, atom.by // gcd(atom.by, factor)))
+    others = [each for each in atom.operands if each != dim]
+    if scale == factor == 1 and len(others) == 1 and len(atom.operands) == 2 and isinstance(others[0], int):
+        if isinstance(atom, Minimum):
+            return _dim(dim.name, dim.min, others[0], dim.multiple_of)
+        if isinstance(atom, Maximum):
+            return _dim(dim.name, others[0], dim.max, dim.multiple_of)
+    return None
+
+
+def _dim(name: str, least: int, most: int | None, multiple_of: int) -> Dim | None:
+    """The dim with these facts, if some integer obeys them."""
+    low = -(-least // multiple_of) * multiple_of
+    return None if most is not None and most < low else Dim(name, least, most, multiple_of)
+
+
+def _by_a_function(difference: Size) -> dict[Atom, Size]:
+    """A quotient, a minimum or the like that must be something else, the innermost functions last."""
+    atoms = [atom for atom in inside_out(difference) if isinstance(atom, Composite)]
+    return _first_solved(difference, atoms[::-1])
+
+
+def _first_solved(difference: Size, atoms: Iterable[Atom]) -> dict[Atom, Size]:
+    for atom in atoms:
+        found = _solved(difference, atom)
+        if found is not None and prove_lt(found, 0) is not Proof.YES:
+            return {atom: found}
+    return {}
+
+
+def _solved(difference: Size, atom: Atom) -> Size | None:
+    """What `atom` is where the difference is 0, if it stands in it once, times what divides all the rest."""
+    terms = terms_of(difference)
+    coefficient = terms.get((atom,), 0)
+    rest = {product: value for product, value in terms.items() if product != (atom,)}
+    if not coefficient or abs(coefficient) != gcd(*terms.values()) or atom in inside_out(of_terms(rest)):
+        return None
+    return of_terms({product: -value // coefficient for product, value in rest.items()})
+
+
+def _limits(dim: Dim, size: Size) -> list[tuple[Size, Size, bool]]:
+    """What the facts of a dim that gives way say of the size in its place, beyond what is proved of it."""
+    if isinstance(size, int) or not atom_of(size, Dim):
+        least = [(as_size(dim.min), size, True)] if dim.min > 1 else []
+        most = [(size, as_size(dim.max), True)] if dim.max is not None else []
+        step = [(size % dim.multiple_of, 0, False)] if dim.multiple_of > 1 else []
+        return [each for each in (*least, *most, *step) if not _is_proved(*each)]
+    return []
+
+
+def _is_proved(left: Size, right: Size, is_most: bool) -> bool:
+    return prove_le(left, right) is Proof.YES if is_most else is_equal(left, right)
+
+
+def _is_refuted(left: Size, right: Size, is_most: bool) -> bool:
+    return (prove_le if is_most else prove_eq)(left, right) is Proof.NO
