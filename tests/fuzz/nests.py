@@ -131,8 +131,11 @@ class Nests:
     def element(self, loops: Loops, element: str) -> None:
         """What becomes of one element: a value, or what loops inside combine into it, or into a scalar first."""
         draw = self.random.random()
-        if draw < 0.2:
+        if draw < 0.1:
             self.add(loops, f"{element} = {self.value(loops, 3)}")
+            return
+        if draw < 0.25:
+            self.branches(loops, element, self.random.choice((1, 1, 2)))
             return
         if self.random.random() < 0.15:
             self.parts(loops, element)
@@ -147,6 +150,40 @@ class Nests:
             self.reduction(loops, total, self.operation())
         if total != element:
             self.add(loops, f"{element} {self.random.choice(('=', '=', '+='))} {total}")
+
+    def branches(self, loops: Loops, element: str, depth: int) -> None:
+        """Some of the iterations set or update an element, and some of these read what others may not."""
+        guard, value = self.guarded(loops)
+        self.add(loops, f"if {guard}:")
+        inner = Loops(loops.indent + 1, loops.bounds)
+        if self.random.random() < 0.4:
+            var = self.name("v")
+            self.add(inner, f"{var} = {value}")
+            value = var
+        self.add(inner, f"{element} {self.random.choice(('=', '=', '+='))} {value}")
+        if depth > 1:
+            self.branches(inner, element, depth - 1)
+        if self.random.random() < 0.3:
+            self.reduction(inner, element, self.operation())
+        if self.random.random() < 0.5:
+            self.add(loops, "else:")
+            self.add(inner, f"{element} = {self.value(loops, 2)}")
+
+    def guarded(self, loops: Loops) -> tuple[str, str]:
+        """A condition, and a value that there is only where it holds."""
+        named = [array for array in self.inputs if all(self.indices(loops, axis, array) for axis in array.axes)]
+        draw = self.random.random()
+        if named and draw < 0.5:
+            array = self.random.choice(named)
+            index = [self.random.choice(self.indices(loops, axis, array)) for axis in array.axes]
+            index[-1] = f"{index[-1]} - {(back := self.random.choice((1, 2)))}"
+            read = f"tl.{self.dtype}({array.name}[{', '.join(index)}])"
+            test = f"{index[-1].rpartition(' - ')[0]} >= {back}"
+            return (test, read) if self.random.random() < 0.6 else (f"{test} and {read} > 0", read)
+        if not self.is_float and draw < 0.8:
+            divisor = self.leaf(loops)
+            return f"{divisor} > 0", f"{self.leaf(loops)} {self.random.choice(('//', '%'))} {divisor}"
+        return self.condition(loops), self.value(loops, 2)
 
     def parts(self, loops: Loops, element: str) -> None:
         """Sums side by side in a temporary of the iteration."""

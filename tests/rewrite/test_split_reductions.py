@@ -63,7 +63,13 @@ def test_a_sum_of_f64_has_32_partial_results() -> None:
         pytest.param("for i in tl.reduce(0, m, 2):\n                y[0] += x[0, i]", id="a step"),
         pytest.param("for i in tl.reduce(3):\n                y[i % 2] += x[0, i]", id="different elements"),
         pytest.param(
-            "for i in tl.reduce(m):\n                if i < 5:\n                    y[0] += x[0, i]", id="a branch"
+            "for i in tl.reduce(m):\n                if i < 5:\n                    for p in range(3):\n"
+            "                        y[0] += x[0, i]",
+            id="a loop inside",
+        ),
+        pytest.param(
+            "for i in tl.reduce(m):\n                if n > 5:\n                    y[n - 5] += x[0, i]",
+            id="an element that may not be there",
         ),
     ],
 )
@@ -207,3 +213,37 @@ def test_rows_with_elements_of_the_iterations_own() -> None:
     np.testing.assert_allclose(y, np.exp(x), rtol=2e-7)
     np.testing.assert_allclose(z, np.exp(x.astype(np.float64)).sum(1), rtol=1e-6)
     assert "tl.ramp" in str(growth.lowered)
+
+
+@tl.kernel
+def combine_some(x: tl.f32[n], t: tl.f32, y: tl.f32[4], at: tl.i64[2]):
+    top = tl.f32(-1)
+    place = tl.i64(-1)
+    for i in tl.reduce(n):
+        if x[i] > t:
+            y[0] += x[i]
+            y[1] = min(y[1], x[i])
+            if i > 0 and x[i - 1] <= t:
+                y[2] -= x[i] * x[i - 1]
+            top, place = tl.argmax((top, place), (x[i], i))
+        else:
+            y[3] *= tl.select(x[i] < 0, tl.f32(-1), tl.f32(1))
+    at[0] = place
+    at[1] = tl.i64(top)
+
+
+@pytest.mark.parametrize("size", [1, 16, 63, 64, 200])
+def test_updates_under_conditions_take_some_lanes(size: int) -> None:
+    """What is left out changes nothing: not -0.0, and not the sign of a product."""
+    assert "tl.select(holds" in str(combine_some.lowered)
+    for limit in (-10.0, 0.0, 10.0):
+        x = np.random.default_rng(size).integers(-3, 4, size).astype(np.float32)
+        y, at = np.float32([-0.0, 2, -0.0, 1]), np.zeros(2, np.int64)
+        results = []
+        for run in (combine_some, tl.compile(combine_some.lowered).interpret, combine_some.interpret):
+            given = y.copy(), at.copy()
+            run(x, limit, *given)
+            results.append(given)
+        for ours, theirs in zip(results[0] * 2, (*results[1], *results[2]), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+            np.testing.assert_array_equal(np.signbit(ours), np.signbit(theirs))

@@ -57,7 +57,6 @@ def test_a_step_and_a_start() -> None:
         "for k in tl.vectorized(m):\n    t[k, 0] = 1.0",
         "for k in tl.vectorized(4):\n    t[k, 0] = 1.0",
         "for k in tl.vectorized(4):\n    t[0, k] = tl.if_then_else(k > 1, x[0, 0], y[0, 0])",
-        "for k in tl.vectorized(4):\n    if k > 1:\n        t[0, k] = 1.0",
         "for k in tl.vectorized(1):\n    t[0, k] = 1.0",
         "for k in tl.vectorized(100):\n    t[0, k] = 1.0",
         "for k in tl.vectorized(4):\n    t[0, k] = t[k, 0]",
@@ -297,9 +296,45 @@ def test_callees_and_debug_code_keep_their_loops() -> None:
         pytest.param("if m > 14:\n    for j in range(15):\n        y[0, j] = tl.exp(x[0, j])", id="few iterations"),
         pytest.param("t = tl.alloc(tl.f32[m])\nfor j in range(m):\n    t[j] = tl.exp(x[0, j])", id="a temporary"),
         pytest.param(
-            "for j in range(m):\n    if x[0, j] > 0:\n        y[0, j] = tl.exp(x[0, j])", id="a condition that differs"
+            "for j in range(m):\n    if x[0, j] > 0:\n        for p in range(n):\n            y[0, j] = x[p, j]",
+            id="a loop on a condition that differs",
         ),
     ],
 )
 def test_other_serial_loops_stay(loop: str) -> None:
     PASS.expect_unchanged("for i in range(n):\n" + indent(loop, "    "))
+
+
+def test_an_if_becomes_a_mask() -> None:
+    """What the condition itself loads may be loaded by all lanes; what may lie outside, or divide by 0, may not."""
+    PASS.expect(
+        """
+        for i in range(n):
+            if m >= 4:
+                for k in tl.vectorized(4):
+                    if x[i, k] > 0:
+                        y[i, k] = x[i, k]
+                        if k > 0 and x[i, m - k] < 1:
+                            y[i, k] = tl.f32(tl.i64(x[i, k]) // k)
+                    else:
+                        y[i, k] = -x[i, k + m - 4]
+        """,
+        """
+        for i in range(n):
+            if m >= 4:
+                holds = x[i, tl.ramp(0, 1, 4)] > tl.broadcast(tl.f32(0), 4)
+                y[i, tl.masked(tl.ramp(0, 1, 4), holds)] = x[i, tl.ramp(0, 1, 4)]
+                inner = tl.select(
+                    tl.ramp(0, 1, 4) > tl.broadcast(0, 4),
+                    x[i, tl.masked(tl.ramp(m, -1, 4), holds & (tl.ramp(0, 1, 4) > tl.broadcast(0, 4)))]
+                    < tl.broadcast(tl.f32(1), 4),
+                    tl.broadcast(False, 4),
+                )
+                on = holds & inner
+                y[i, tl.masked(tl.ramp(0, 1, 4), on)] = tl.f32x4(
+                    tl.i64x4(x[i, tl.ramp(0, 1, 4)]) // tl.select(on, tl.ramp(0, 1, 4), tl.broadcast(1, 4))
+                )
+                off = not holds
+                y[i, tl.masked(tl.ramp(0, 1, 4), off)] = -x[i, tl.masked(tl.ramp(m - 4, 1, 4), off)]
+        """,
+    )

@@ -20,6 +20,7 @@ from tirlite.ir import (
     Expr,
     FloatImm,
     For,
+    IfThenElse,
     IntImm,
     Let,
     Load,
@@ -28,6 +29,7 @@ from tirlite.ir import (
     Mul,
     Neg,
     Select,
+    SeqStmt,
     Store,
     Sub,
     Var,
@@ -105,9 +107,19 @@ def _is_element(expr: Expr, store: Store) -> bool:
 
 
 def pair_updates(loop: For) -> Iterator[PairUpdate]:
-    """The pair updates that a loop's body makes itself, each written as the language writes it."""
-    lets = {stmt.var: stmt for stmt in loop.body.stmts if isinstance(stmt, Let) and isinstance(stmt.value, Select)}
-    stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store) and stmt.value in lets]
+    """The pair updates that a loop's body makes itself or in branches, each written as the language writes it."""
+    bodies = [loop.body]
+    while bodies:
+        body = bodies.pop()
+        yield from _pairs_in(body)
+        for stmt in body.stmts:
+            if isinstance(stmt, IfThenElse):
+                bodies += (stmt.then_body, stmt.else_body)
+
+
+def _pairs_in(body: SeqStmt) -> Iterator[PairUpdate]:
+    lets = {stmt.var: stmt for stmt in body.stmts if isinstance(stmt, Let) and isinstance(stmt.value, Select)}
+    stores = [stmt for stmt in body.stmts if isinstance(stmt, Store) and stmt.value in lets]
     for one, two in pairwise(stores):
         values = lets[cast(Var, one.value)], lets[cast(Var, two.value)]
         choices = [cast(Select, each.value) for each in values]

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from tirlite.ir import Call, For, Let, Store, walk
+from tirlite.ir import Call, For, IfThenElse, Let, Node, Store, walk
 
 
 def has_much_to_do(loop: For) -> bool:
     """Whether an iteration has loops inside, or computes elementary functions."""
-    if any(isinstance(stmt, For) for stmt in loop.body.stmts):
-        return True
-    values = (stmt.value for stmt in loop.body.stmts if isinstance(stmt, Store | Let))
-    return any(isinstance(node, Call) and node.op.takes_fast for value in values for node in walk(value))
+    todo = [*loop.body.stmts]
+    while todo:
+        stmt = todo.pop()
+        if isinstance(stmt, For):
+            return True
+        if isinstance(stmt, IfThenElse):
+            todo += (*stmt.then_body.stmts, *stmt.else_body.stmts)
+        elif isinstance(stmt, Store | Let) and any(map(_is_elementary, walk(stmt.value))):
+            return True
+    return False
+
+
+def _is_elementary(node: Node) -> bool:
+    return isinstance(node, Call) and node.op.takes_fast

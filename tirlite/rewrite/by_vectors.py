@@ -41,12 +41,22 @@ class ByVectors:
 
     Where an iteration `is_repeatable`, the last vector may overlap the one before; else the last iterations follow one
     by one. `jam` makes of a body what is written in its place, once its variable stands for vectors.
+    Loads that every iteration may do, whatever branches ask for, are told by `is_inside`.
     """
 
-    def __init__(self, loop: For, body: SeqStmt, jam: Callable[[SeqStmt], SeqStmt], *, is_repeatable: bool) -> None:
+    def __init__(
+        self,
+        loop: For,
+        body: SeqStmt,
+        jam: Callable[[SeqStmt], SeqStmt],
+        is_inside: Callable[[Load], bool],
+        *,
+        is_repeatable: bool,
+    ) -> None:
         self.loop = loop
         self.inside = body
         self.jam = jam
+        self.is_inside = is_inside
         self.is_repeatable = is_repeatable
         self.most = min(MOST_LANES, _VECTOR_BYTES // _widest(loop))
         self.few = self.most // _PER_VECTOR
@@ -89,7 +99,8 @@ class ByVectors:
 
     def body(self, first: Expr, lanes: int) -> SeqStmt:
         """The body for so many iterations at once, from `first` on."""
-        vectors = Lanes(lanes, {self.loop.var: Ramp(first, const(1, i64), lanes)}, neighbours=True)
+        places = {self.loop.var: Ramp(first, const(1, i64), lanes)}
+        vectors = Lanes(lanes, places, neighbours=True, is_inside=self.is_inside)
         return self.jam(vectors.block(self.inside))
 
 
@@ -99,6 +110,7 @@ def _widest(loop: For) -> int:
     for stmt in statements(loop.body):
         if isinstance(stmt, Store):
             found.append(stmt.buffer.dtype.bytes)
-        if isinstance(stmt, Store | Let):
-            found += (node.buffer.dtype.bytes for node in walk(stmt.value) if isinstance(node, Load))
+        if isinstance(stmt, Store | Let | IfThenElse):
+            computed = stmt.condition if isinstance(stmt, IfThenElse) else stmt.value
+            found += (node.buffer.dtype.bytes for node in walk(computed) if isinstance(node, Load))
     return max(found)

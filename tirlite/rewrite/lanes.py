@@ -1,16 +1,22 @@
-"""Lanes writes what one iteration of a loop computes as vectors of what several compute."""
+"""Lanes writes what one iteration of a loop computes as vectors of what several compute.
+
+Where an `if` holds for some lanes only, its statements access memory under a mask, and what might fault there gets
+operands that do not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import prod
 
+from tirlite.analysis.bounds import Bounds
 from tirlite.ir import (
     Add,
     Allocate,
     And,
     Binary,
+    BitAnd,
     Broadcast,
     Buffer,
     Call,
@@ -20,12 +26,14 @@ from tirlite.ir import (
     FloorDiv,
     For,
     ForKind,
+    IfThenElse,
     IntImm,
     Let,
     Load,
     Max,
     Mul,
     Node,
+    Not,
     Op,
     Or,
     Ramp,
@@ -37,11 +45,17 @@ from tirlite.ir import (
     Sub,
     Unary,
     Var,
+    bool_,
     const,
     i64,
     run,
+    structural_equal,
+    walk,
 )
+from tirlite.ir.masked import masked
+from tirlite.ir.traps import SHIFTS, trap_of
 from tirlite.rewrite.affine_exprs import folded
+from tirlite.sizes import Proof
 
 # Of a buffer that gets an element for each lane.
 _MOST_ELEMENTS = 16
@@ -55,14 +69,27 @@ class Lanes:
     """Vectors of `lanes` values. `values` says what variables stand for that differ from lane to lane.
 
     With `neighbours`, what lanes access in memory lies side by side. `wide` are the buffers with an element for each
-    lane, in the place of those that each iteration has for itself.
+    lane, in the place of those that each iteration has for itself. `is_inside` says of a load that it lies in its
+    buffer in every iteration, whatever the branches around it ask for. `on` are the lanes for which these hold.
     """
 
-    def __init__(self, lanes: int, values: Mapping[Var, Expr], *, neighbours: bool = False) -> None:
+    def __init__(
+        self,
+        lanes: int,
+        values: Mapping[Var, Expr],
+        *,
+        neighbours: bool = False,
+        is_inside: Callable[[Load], bool] = lambda load: False,
+    ) -> None:
         self.lanes = lanes
         self.values = dict(values)
         self.neighbours = neighbours
+        self.is_inside = is_inside
         self.wide: dict[Buffer, Buffer] = {}
+        self.on: Expr | None = None
+        # What every iteration has accessed, at indices that no memory decides: it may be loaded by all lanes.
+        self.accessed: list[Load | Store] = []
+        self.is_certain = True
 
     def block(self, body: SeqStmt) -> SeqStmt:
         """The statements of a body for all iterations at once, one after the other. Raises NotVector."""
@@ -71,12 +98,14 @@ class Lanes:
     def statement(self, stmt: Stmt) -> Stmt:
         """One statement for all iterations at once; what follows sees the vector of a let. Raises NotVector.
 
-        A loop inside stays one, where all iterations run it alike.
+        A loop inside stays one, where all iterations run it alike, and so does a branch.
         """
+        if isinstance(stmt, IfThenElse):
+            return self._branch(stmt)
         if isinstance(stmt, For) and stmt.kind in (ForKind.SERIAL, ForKind.REDUCE, ForKind.UNROLLED):
-            if self.of(stmt.start) is not stmt.start or self.of(stmt.stop) is not stmt.stop:
+            if self.of(stmt.start) is not stmt.start or self.of(stmt.stop) is not stmt.stop or self.on is not None:
                 raise NotVector
-            return stmt.replaced(body=self.block(stmt.body))
+            return stmt.replaced(body=self._uncertain(stmt.body))
         if isinstance(stmt, Allocate):
             return self._widened(stmt)
         if not isinstance(stmt, Let | Store):
@@ -92,8 +121,60 @@ class Lanes:
         if indices is stmt.indices:
             # All iterations write one element: which is last is not said.
             raise NotVector
-        buffer = self.wide.get(stmt.buffer, stmt.buffer)
-        return stmt.replaced(buffer=buffer, indices=indices, value=self.spread(self.of(stmt.value)))
+        value, wide = self.spread(self.of(stmt.value)), self.wide.get(stmt.buffer)
+        self._note(stmt)
+        if wide is not None:
+            # Lanes that are off keep what they have, be it poison: masks would keep the buffer out of registers.
+            kept = value if self.on is None else Select(self.on, value, Load(wide, indices))
+            return stmt.replaced(buffer=wide, indices=indices, value=kept)
+        if self.on is not None:
+            indices = self._masked(stmt.buffer, indices)
+        return stmt.replaced(indices=indices, value=value)
+
+    def _branch(self, stmt: IfThenElse) -> Stmt:
+        """A branch that all lanes take alike, or both sides, each under its mask."""
+        condition = self.of(stmt.condition)
+        if condition is stmt.condition and self.on is None:
+            then_body, else_body = self._uncertain(stmt.then_body), self._uncertain(stmt.else_body)
+            return stmt.replaced(then_body=then_body, else_body=else_body)
+        around, vector = self.on, self.spread(condition)
+        holds = Var("holds", vector.dtype)
+        made: list[Stmt] = [Let(holds, vector, span=stmt.span)]
+        for body, own in ((stmt.then_body, holds), (stmt.else_body, Not(holds))):
+            if body.stmts:
+                self.on = holds
+                if own is not holds or around is not None:
+                    self.on = Var("on", vector.dtype)
+                    made.append(Let(self.on, own if around is None else BitAnd(around, own), span=stmt.span))
+                made.append(self._uncertain(body))
+        self.on = around
+        return SeqStmt((*made,))
+
+    def _uncertain(self, body: SeqStmt) -> SeqStmt:
+        """The statements of a body that not every iteration comes to."""
+        was, self.is_certain = self.is_certain, False
+        made = self.block(body)
+        self.is_certain = was
+        return made
+
+    def _note(self, node: Load | Store) -> None:
+        """Remembers what every iteration accesses."""
+        if self.is_certain and self.on is None and not _is_from_memory(node):
+            self.accessed.append(node)
+
+    def _is_there(self, load: Load) -> bool:
+        """Whether lanes that are off may load it too."""
+        if load.buffer.volatile:
+            return False
+        known = not _is_from_memory(load) and any(_is_at(load, each) for each in self.accessed)
+        return known or self.is_inside(load)
+
+    def _masked(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The indices of an access of the lanes that are on. Raises NotVector where there is no such access."""
+        *row, last = indices
+        if self.on is None or buffer.volatile or buffer.dtype.lanes > 1 or last.dtype.lanes == 1:
+            raise NotVector
+        return (*row, masked(last, self.on))
 
     def _widened(self, stmt: Allocate) -> Stmt:
         """The allocation with an element for each lane."""
@@ -144,20 +225,61 @@ class Lanes:
             return self.values.get(expr, expr)
         if isinstance(expr, Load):
             indices: tuple[Expr, ...] = yield self._indices(expr.buffer, expr.indices)
-            return expr if indices is expr.indices else Load(self.wide.get(expr.buffer, expr.buffer), indices)
+            if expr.buffer in self.wide:
+                return Load(self.wide[expr.buffer], indices)
+            self._note(expr)
+            if self.on is not None and not self._is_there(expr):
+                return Load(expr.buffer, self._masked(expr.buffer, indices))
+            return expr if indices is expr.indices else Load(expr.buffer, indices)
+        if isinstance(expr, And | Or) or (isinstance(expr, Call) and expr.op is Op.IF_THEN_ELSE):
+            chosen: Expr = yield self._lazy(expr)
+            return chosen
         children: list[Expr] = []
         for child in expr.children():
             assert isinstance(child, Expr)
             vector: Expr = yield self._of(child)
             children.append(vector)
-        return expr if _are_same(children, expr.children()) else self._combined(expr, children)
+        is_same = _are_same(children, expr.children()) and (self.on is None or not _may_fault(expr))
+        return expr if is_same else self._combined(expr, children)
+
+    def _lazy(self, expr: Expr) -> Steps[Expr]:
+        """`and`, `or` or a conditional expression: what lanes do not ask for is computed under a mask."""
+        first, *sides = (child for child in expr.children() if isinstance(child, Expr))
+        test: Expr = yield self._of(first)
+        vector, around, was = self.spread(test), self.on, self.is_certain
+        is_either = isinstance(expr, Call)
+        self.is_certain = False
+        values: list[Expr] = []
+        for side, wanted in zip(sides, (Not(vector) if isinstance(expr, Or) else vector, Not(vector)), strict=False):
+            value: Expr = side
+            if around is None and test is first:
+                # All lanes ask for it, or none: a branch, unless `and` and `or` have lanes of their own behind it.
+                value = yield self._of(side)
+            if around is not None or test is not first or (value is not side and not is_either):
+                self.on = wanted if around is None else BitAnd(around, wanted)
+                value = yield self._of(side)
+                self.on = around
+            values.append(value)
+        self.is_certain = was
+        if test is first and _are_same(values, tuple(sides)):
+            return expr
+        if is_either and test is first and around is None:
+            return Call(expr.dtype.with_lanes(self.lanes), Op.IF_THEN_ELSE, (test, *map(self.spread, values)))
+        if not is_either:
+            decided = const(isinstance(expr, Or), bool_)
+            values = [decided, *values] if isinstance(expr, Or) else [*values, decided]
+        return Select(vector, *map(self.spread, values))
 
     def _combined(self, expr: Expr, children: list[Expr]) -> Expr:
         if expr.dtype.lanes != 1:
             raise NotVector
         if isinstance(expr, Add | Sub | Mul) and (moved := _moved_ramp(expr, *children)) is not None:
             return moved
-        if isinstance(expr, Binary | Compare) and not isinstance(expr, And | Or):
+        if isinstance(expr, Binary) and self.on is not None and _may_fault(expr):
+            a, b = map(self.spread, children)
+            harmless = self.spread(const(int(type(expr) not in SHIFTS), expr.dtype))
+            return type(expr)(a, Select(self.on, b, harmless))
+        if isinstance(expr, Binary | Compare):
             return type(expr)(*map(self.spread, children))
         if isinstance(expr, Unary):
             return type(expr)(children[0])
@@ -175,6 +297,28 @@ def _are_same(new: list[Expr] | tuple[Expr, ...], old: tuple[Node, ...]) -> bool
     return all(a is b for a, b in zip(new, old, strict=True))
 
 
+def _may_fault(expr: Expr) -> bool:
+    """Whether an operation on integers has no value for some operands: in lanes that are off, anything may stand."""
+    if not isinstance(expr, Binary) or trap_of(type(expr), expr.dtype) is None:
+        return False
+    divisor = expr.b.value if isinstance(expr.b, IntImm) else None
+    if divisor is None or type(expr) in SHIFTS:
+        return divisor is None or not 0 <= divisor < expr.dtype.bits
+    return divisor in (0, -1)
+
+
+def _is_from_memory(node: Load | Store) -> bool:
+    """Whether memory decides which element an access means: it may be another one later."""
+    return any(isinstance(each, Load) for index in node.indices for each in walk(index))
+
+
+def _is_at(load: Load, other: Load | Store) -> bool:
+    """Whether an access is at the element that another one is at."""
+    if load.buffer is not other.buffer:
+        return False
+    return all(a is b or bool(structural_equal(a, b)) for a, b in zip(load.indices, other.indices, strict=True))
+
+
 def _is_dense(index: Expr) -> bool:
     return isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value == 1
 
@@ -190,6 +334,12 @@ def _moved_ramp(expr: Add | Sub | Mul, a: Expr, b: Expr) -> Expr | None:
         strides = {Add: b.stride, Sub: Mul(b.stride, const(-1, i64)), Mul: Mul(a, b.stride)}
         return Ramp(folded(type(expr)(a, b.base)), folded(strides[type(expr)]), b.lanes)
     return None
+
+
+def is_inside(bounds: Bounds, load: Load) -> bool:
+    """Whether a load lies in its buffer in every iteration of the loops around, whatever branches ask for."""
+    pairs = zip(load.indices, load.buffer.shape, strict=True)
+    return all(bounds.proof(index, extent) is Proof.YES for index, extent in pairs)
 
 
 def iterations(loop: For) -> Expr:

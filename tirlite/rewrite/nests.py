@@ -7,12 +7,14 @@ from functools import partial
 from itertools import groupby
 
 from tirlite.analysis.access import Allocation, Touch
+from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import has_much_to_do
 from tirlite.ir import (
     For,
     ForKind,
+    IfThenElse,
     IntImm,
     Let,
     Ramp,
@@ -29,7 +31,7 @@ from tirlite.ir import (
 from tirlite.ir.checked import has_check
 from tirlite.rewrite.by_vectors import MOST_LANES, ByVectors
 from tirlite.rewrite.jam import Jam
-from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
+from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations, last_whole
 from tirlite.rewrite.local_elements import is_same_element, with_local_elements
 
 # So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
@@ -63,7 +65,7 @@ def _as_vectors(loop: For) -> tuple[Stmt, ...] | None:
     if not (isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm)):
         return None
     lanes = len(range(loop.start.value, loop.stop.value, loop.step))
-    if not 2 <= lanes <= MOST_LANES or not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
+    if not 2 <= lanes <= MOST_LANES or not all(isinstance(stmt, Store | Let | IfThenElse) for stmt in loop.body.stmts):
         return None
     vectors = Lanes(lanes, {loop.var: Ramp(loop.start, const(loop.step, i64), lanes)})
     try:
@@ -87,6 +89,7 @@ def _chain(loop: For) -> list[For]:
 
 def _nest(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
     """What stands in the place of a chain of loops of which one goes by vectors; None where none can."""
+    inside = partial(is_inside, Bounds(facts.space))
     for place in reversed(range(max(0, len(chain) - _DEEPEST), len(chain))):
         loop = chain[place]
         touches = facts.touches_in.get(loop, {})
@@ -95,7 +98,7 @@ def _nest(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
         body = with_local_elements(loop, touches)
         is_repeatable = _is_repeatable(loop, touches)
         try:
-            plain = (*ByVectors(loop, body, lambda each: each, is_repeatable=is_repeatable).statements(),)
+            plain = (*ByVectors(loop, body, lambda each: each, inside, is_repeatable=is_repeatable).statements(),)
         except NotVector:
             continue
         around = _jammed(chain[:place], loop, facts)
@@ -104,7 +107,7 @@ def _nest(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
         level, outer = around
         jam = partial(_jam, outer)
         try:
-            together = (*ByVectors(loop, body, jam, is_repeatable=is_repeatable).statements(),)
+            together = (*ByVectors(loop, body, jam, inside, is_repeatable=is_repeatable).statements(),)
         except NotVector:
             return _within(chain[:place], plain)
         between = chain[level + 1 : place]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
+from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update, neutral
 from tirlite.analysis.regrouping import updates_in
 from tirlite.ir import (
     GE,
     Allocate,
+    BitAnd,
     Broadcast,
     Buffer,
     Expr,
@@ -29,11 +32,13 @@ from tirlite.ir import (
     Var,
     const,
     i64,
+    statements,
     walk,
 )
 from tirlite.ir.arg_extremum import comes_first
 from tirlite.ir.checked import has_check
-from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
+from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations, last_whole
+from tirlite.rewrite.local_elements import is_same_element
 
 # The partial results of one sum fill four vectors of 512 bits, or more that are narrower, on every machine alike: the
 # grouping, and so the last bit of a sum, is the same wherever the kernel runs.
@@ -41,6 +46,9 @@ _PARTIAL_BYTES = 256
 _MOST_LANES = 64
 # A loop over vectors of a quarter of that goes over what is left.
 _PER_VECTOR = 4
+
+
+_TAKEN = (Store, Let, IfThenElse, SeqStmt)
 
 
 def partials_of(update: AnyUpdate, lanes: int) -> Single | Pair:
@@ -65,6 +73,8 @@ class Single:
         """Combines with them what iterations compute."""
         place = ramp(0, vectors.lanes)
         operand = vectors.spread(vectors.of(self.update.operand))
+        if vectors.on is not None:
+            operand = Select(vectors.on, operand, vectors.spread(neutral(self.update.operation, self.buffer.dtype)))
         value = self.update.operation(self.buffer[place], operand)
         yield Store(self.buffer, (place,), value, span=self.update.store.span)
 
@@ -96,7 +106,7 @@ class Pair:
         operands = [vectors.spread(vectors.of(each)) for each in self.update.operands]
         names = [Var(name, each.dtype) for name, each in zip(("value", "place"), operands, strict=True)]
         yield from (Let(name, each) for name, each in zip(names, operands, strict=True))
-        yield from kept(self.update.operation, names, [each[place] for each in self.buffers])
+        yield from kept(self.update.operation, names, [each[place] for each in self.buffers], vectors.on)
 
     def combined(self) -> Iterator[Stmt]:
         operation = self.update.operation
@@ -105,9 +115,12 @@ class Pair:
         yield from kept(operation, [each[const(0, i64)] for each in self.buffers], self.update.elements)
 
 
-def kept(operation: type[Max] | type[Min], new: Sequence[Expr], old: Sequence[Load]) -> Iterator[Stmt]:
-    """Stores in the places of the old pair the one that comes first."""
+def kept(
+    operation: type[Max] | type[Min], new: Sequence[Expr], old: Sequence[Load], on: Expr | None = None
+) -> Iterator[Stmt]:
+    """Stores in the places of the old pair the one that comes first, in the lanes that are on."""
     condition = comes_first(operation, new[0], new[1], old[0], old[1])
+    condition = condition if on is None else BitAnd(on, condition)
     takes = Var("takes", condition.dtype)
     yield Let(takes, condition)
     for mine, its in zip(new, old, strict=True):
@@ -146,22 +159,46 @@ def split(loop: For, facts: Facts) -> Stmt | tuple[Stmt, ...]:
     if loop.kind is not ForKind.REDUCE:
         return loop
     serial = loop.replaced(kind=ForKind.SERIAL)
-    if loop.step != 1 or has_check(loop) or not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
+    stmts = [*statements(loop.body)]
+    if loop.step != 1 or has_check(loop) or not all(isinstance(each, _TAKEN) for each in stmts):
         return serial
     updates = updates_in(loop, facts)
-    if not isinstance(updates, tuple) or not updates or any(_moves(update, loop) for update in updates):
+    if not isinstance(updates, tuple) or not updates or any(_moves(update, loop, stmts) for update in updates):
+        return serial
+    top = {*loop.body.stmts}
+    if any(store not in top and not _is_certain(store, loop, facts) for update in updates for store in _stores(update)):
         return serial
     try:
-        return (*_Loops(loop, updates).statements(),)
+        return (*_Loops(loop, updates, partial(is_inside, Bounds(facts.space))).statements(),)
     except NotVector:
         return serial
 
 
-def _moves(update: AnyUpdate, loop: For) -> bool:
+def _stores(update: AnyUpdate) -> tuple[Store, ...]:
+    return update.stores if isinstance(update, PairUpdate) else (update.store,)
+
+
+def _is_certain(store: Store, loop: For, facts: Facts) -> bool:
+    """Whether what stands beside a loop accesses an element that the loop updates on a condition.
+
+    Else there may be no such element, or it may be another worker's.
+    """
+    for allocation, touches in facts.touches_in[loop].items():
+        for mine in touches:
+            if mine.node is store:
+                region = mine.region
+                while region.parent is not None and region.composite is not loop:
+                    region = region.parent
+                beside = (touch for touch in allocation.touches if touch.region is region.parent)
+                return any(is_same_element(store, touch) for touch in beside)
+    return False
+
+
+def _moves(update: AnyUpdate, loop: For, stmts: Sequence[Stmt]) -> bool:
     """Whether iterations combine into different elements, or into one that is volatile."""
-    inside = {loop.var, *(stmt.var for stmt in loop.body.stmts if isinstance(stmt, Let))}
-    written = {stmt.buffer for stmt in loop.body.stmts if isinstance(stmt, Store)}
-    for store in update.stores if isinstance(update, PairUpdate) else (update.store,):
+    inside = {loop.var, *(stmt.var for stmt in stmts if isinstance(stmt, Let))}
+    written = {stmt.buffer for stmt in stmts if isinstance(stmt, Store)}
+    for store in _stores(update):
         nodes = [node for index in store.indices for node in walk(index)]
         changes = any(node in inside or (isinstance(node, Load) and node.buffer in written) for node in nodes)
         if store.value.dtype.lanes > 1 or changes or store.buffer.volatile:
@@ -172,9 +209,10 @@ def _moves(update: AnyUpdate, loop: For) -> bool:
 class _Loops:
     """What one loop becomes."""
 
-    def __init__(self, loop: For, updates: tuple[AnyUpdate, ...]) -> None:
+    def __init__(self, loop: For, updates: tuple[AnyUpdate, ...], inside: Callable[[Load], bool]) -> None:
         self.loop = loop
-        width = max(stmt.buffer.dtype.bytes for stmt in loop.body.stmts if isinstance(stmt, Store))
+        self.is_inside = inside
+        width = max(stmt.buffer.dtype.bytes for stmt in statements(loop.body) if isinstance(stmt, Store))
         self.most = vector_lanes(width)
         self.few = self.most // _PER_VECTOR
         self.partials = [partials_of(update, self.most) for update in updates]
@@ -199,26 +237,31 @@ class _Loops:
     def vectors(self, count: Expr) -> Iterator[Stmt]:
         if isinstance(count, IntImm) and count.value < self.few:
             return
-        for partial in self.partials:
-            yield from partial.start()
+        for each in self.partials:
+            yield from each.start()
         begin = self.loop.start
         for lanes in (self.most, self.few):
             end = last_whole(self.loop, count, lanes)
             yield self.over_vectors(lanes, begin, end)
             begin = end
-        for partial in self.partials:
-            yield from partial.combined()
+        for each in self.partials:
+            yield from each.combined()
 
     def over_vectors(self, lanes: int, begin: Expr, end: Expr) -> Stmt:
         """The loop from `begin` to `end`, so many iterations at a time."""
         at = Var(self.loop.var.name)
-        vectors = Lanes(lanes, {self.loop.var: Ramp(at, const(1, i64), lanes)})
-        body = SeqStmt(tuple(made for stmt in self.loop.body.stmts for made in self.statement(stmt, vectors)))
-        return For(at, begin, end, body, step=lanes)
+        vectors = _Updates(lanes, {self.loop.var: Ramp(at, const(1, i64), lanes)}, is_inside=self.is_inside)
+        vectors.replaced = self.replaced
+        return For(at, begin, end, vectors.block(self.loop.body), step=lanes)
 
-    def statement(self, stmt: Stmt, vectors: Lanes) -> Iterator[Stmt]:
-        partial = self.replaced.get(stmt)
-        if partial is None:
-            yield vectors.statement(stmt)
-        elif stmt is partial.replaced[0]:
-            yield from partial.taken(vectors)
+
+class _Updates(Lanes):
+    """Lanes in which partial results take in what updates combine."""
+
+    replaced: Mapping[Stmt, Single | Pair]
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        made = self.replaced.get(stmt)
+        if made is None:
+            return super().statement(stmt)
+        return SeqStmt((*made.taken(self),)) if stmt is made.replaced[0] else SeqStmt()
