@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tirlite as tl
@@ -50,3 +52,49 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     file.write_text(SOURCE)
     assert main(["show", f"{file}:shifted", "--safety"]) == 0
     assert "10    x[i + k]  decided  at entry  0 <= k and k <= 0" in capsys.readouterr().out
+
+
+def test_what_an_annotation_promises_of_elements_counts() -> None:
+    k = tl.dim("k")
+
+    @tl.kernel
+    def picked(x: tl.f32[n], at: tl.buffer(tl.i32[k], below=n), wanted: tl.u8[k], y: tl.out[tl.f32[k]]):
+        for i in range(k):
+            y[i] = 0
+            if wanted[i] > 0:
+                y[i] = x[at[i]]
+
+    assert {each.how for each in picked.safety} == {"proved"}
+    assert tl.structural_equal(tl.parse(str(picked.ir)), picked.ir)
+    x, every = np.arange(5, dtype=np.float32), np.ones(3, np.uint8)
+    assert picked(x, np.int32([4, 0, 2]), every).tolist() == [4, 0, 2]
+    given = np.int32([4, 5, -1])
+    told = r"at least 0 and less than n \(at\[place\] = 5, place = 1, n = 5\)"
+    for run in (picked, picked.interpret, pickle.loads(pickle.dumps(picked)), tl.compile(picked, unchecked=True)):
+        y = np.full(3, 7, np.float32)
+        with pytest.raises(tl.KernelAssertionError, match=told):
+            run(x, given, 0 * every, y)
+        assert (y == 7).all()
+
+
+def test_a_promise_is_of_integers_that_are_given() -> None:
+    text = 'n = tl.dim("n")\n\n@tl.kernel\ndef f(x: {}):\n    x[0] = 0\n'
+    for annotation, told in (
+        ("tl.buffer(tl.f32[n], below=n)", "for elements that fit into i64, not tl.f32"),
+        ("tl.buffer(tl.u64[n], below=n)", "for elements that fit into i64, not tl.u64"),
+        ("tl.out[tl.buffer(tl.i32[n], below=n)]", "for arrays that have elements when they are given"),
+        ("tl.buffer(tl.i32[n], below=0.5)", "an integer, or an integer expression of dims"),
+    ):
+        with pytest.raises(tl.KernelError, match=told):
+            tl.parse(text.format(annotation))
+
+
+def test_a_promise_about_an_array_that_is_written_is_for_the_call_alone() -> None:
+    @tl.kernel
+    def shifted(x: tl.f32[n], at: tl.buffer(tl.i32[n], below=n)):
+        for i in range(n):
+            at[i] += 1
+        for i in range(n):
+            x[at[i]] = 0
+
+    assert [each.how for each in shifted.safety if each.access == "x[at[i]]"] == ["checked"]

@@ -13,9 +13,11 @@ n, m = tl.dims("n m")
 
 @tl.kernel
 def f(
-    x: tl.f32[n, m], v: tl.f32[n], at: tl.i32[m], far: tl.i64[n], k: tl.i64, h: tl.i32, y: tl.f32[n, m], z: tl.f32[n]
+    x: tl.f32[n, m], v: tl.f32[n], at: {at}, far: tl.i64[n], k: tl.i64, h: tl.i32, y: tl.f32[n, m], z: tl.f32[n]
 ):
 """
+# What is promised of the elements of `at`, if anything.
+_AT = ("tl.i32[m]", "tl.i32[m]", "tl.buffer(tl.i32[m], below=n)", "tl.buffer(tl.i32[m], below=m + 1, least=-1)")
 _STEPS = (-2, -1, -1, 0, 0, 0, 0, 0, 1, 1, 2)
 
 
@@ -43,7 +45,8 @@ class _Kernel:
             self.declare()
         for _ in range(self.random.randint(1, 3)):
             self.statement(0)
-        return HEADER + "\n".join(self.lines) + "\n"
+        header = HEADER.format(at=self.random.choice(_AT))
+        return header + "\n".join(self.lines) + "\n"
 
     def shifted(self, text: str) -> str:
         step = self.random.choice(_STEPS)
@@ -114,7 +117,7 @@ class _Kernel:
     def statement(self, depth: int) -> None:
         kind = self.random.random()
         if depth < 3 and kind < (0.8, 0.5, 0.3)[depth]:
-            self.loop(depth)
+            self.random.choice((self.loop, self.loop, self.loop, self.counted, self.search, self.gathered))(depth)
         elif kind < 0.6 and depth < 4:
             self.write(f"if {self.condition()}:")
             self.block(depth)
@@ -143,6 +146,64 @@ class _Kernel:
         stop = self.shifted(self.random.choice(("n", "n", "m", "m", "k", "4", "at[0]", "far[0]", "min(n, m)")))
         step = ", 2" if start and self.random.random() < 0.2 else ""
         self.write(f"for {name} in range({start}min({stop}, 9){step}):")
+        self.loops.append(name)
+        self.block(depth)
+        self.loops.remove(name)
+
+    def counted(self, depth: int) -> None:
+        """A while whose counter goes up or down, with steps at its end, at its start, or that differ."""
+        name, is_up = self.name("c"), self.random.random() < 0.7
+        stop = self.shifted(self.random.choice(("n", "m", "4", "min(n, m)")))
+        first = self.random.choice(("0", "0", "1", "max(k, -2)")) if is_up else f"min({stop}, 9) - 1"
+        end = f"{name} < min({stop}, 9)" if is_up else f"{name} {self.random.choice(('>=', '>'))} 0"
+        self.write(f"{name} = tl.i64(0) + ({first})")
+        self.write(f"while {end}{self.also()}:")
+        step = f"{name} {'+' if is_up else '-'}= {{}}".format
+        if self.random.random() < 0.2:
+            self.write("    " + step(1))
+            self.body(depth, name)
+            return
+        self.body(depth, name)
+        if self.random.random() < 0.3:
+            self.write(f"    if {self.condition()}:")
+            self.write("        " + step(1))
+            self.write("    else:")
+            self.write("        " + step(2))
+        else:
+            self.write("    " + step(self.random.choice((1, 1, 2))))
+
+    def also(self) -> str:
+        return f" and {self.condition()}" if self.random.random() < 0.3 else ""
+
+    def search(self, depth: int) -> None:
+        """Halves a range again and again."""
+        low, high, middle = self.name("c"), self.name("c"), self.name("i")
+        self.write(f"{low} = tl.i64(0)")
+        self.write(f"{high} = tl.i64(0) + ({self.shifted(self.random.choice(('n', 'm', 'n')))})")
+        self.write(f"while {low} < {high}:")
+        self.write(f"    {middle} = ({low} + {high}) // 2")
+        self.body(depth, middle)
+        self.write(f"    if {self.condition()}:")
+        self.write(f"        {low} = {middle} + 1")
+        self.write("    else:")
+        self.write(f"        {high} = {middle}")
+
+    def gathered(self, depth: int) -> None:
+        """A loop that counts what it meets, or notes where it was."""
+        place, name = self.name("c"), self.name("i")
+        self.write(f"{place} = tl.i64(0) + ({self.random.choice(('0', '0', '1', 'n - 1'))})")
+        self.write(f"for {name} in range(min({self.shifted(self.random.choice(('n', 'm')))}, 9)):")
+        self.loops.append(name)
+        self.body(depth, place)
+        if self.random.random() < 0.4:
+            self.write(f"    if {self.condition()}:")
+            self.write(f"        {self.random.choice(('break', 'continue'))}")
+        self.write(f"    if {self.condition()}:")
+        self.write(f"        {place} {self.random.choice(('+= 1', '+= 1', '-= 1', '+= 2', f'= {name}'))}")
+        self.loops.remove(name)
+
+    def body(self, depth: int, name: str) -> None:
+        """The body of a loop, which may use what it moves."""
         self.loops.append(name)
         self.block(depth)
         self.loops.remove(name)

@@ -31,7 +31,7 @@ from tirlite.ir import (
     While,
 )
 from tirlite.record import record
-from tirlite.sizes import Size
+from tirlite.sizes import Size, substitute
 
 Accessing: TypeAlias = Load | Store | View
 
@@ -94,13 +94,14 @@ class _Walk:
 
     def _bodies(self, stmt: Stmt, around: Around) -> Iterator[tuple[Stmt, Around]]:
         if isinstance(stmt, For):
-            known = (*around.known, *self._running(stmt))
+            known = (*around.known, *self._running(stmt), *self.space.moved(stmt))
             yield stmt.body, replace(around, loops=(*around.loops, stmt), known=known)
         elif isinstance(stmt, While):
-            yield stmt.body, replace(self._where(around, stmt.condition, holds=True), is_tested=True)
+            inside = self._branch(around, stmt, holds=True)
+            yield stmt.body, replace(inside, known=(*inside.known, *self.space.moved(stmt)), is_tested=True)
         elif isinstance(stmt, IfThenElse):
-            yield stmt.then_body, self._where(around, stmt.condition, holds=True)
-            yield stmt.else_body, self._where(around, stmt.condition, holds=False)
+            yield stmt.then_body, self._branch(around, stmt, holds=True)
+            yield stmt.else_body, self._branch(around, stmt, holds=False)
         elif isinstance(stmt, AttrStmt):
             yield stmt.body, replace(around, is_unchecked=around.is_unchecked or stmt.key is AttrKey.UNCHECKED)
 
@@ -112,6 +113,13 @@ class _Walk:
             if self.space.is_exact(size):
                 gap = size - value if loop.step > 0 else value - size
                 yield gap - 1
+
+    def _branch(self, around: Around, stmt: IfThenElse | While, *, holds: bool) -> Around:
+        """What is known in a body that runs where the test of a statement holds, or does not."""
+        inside = self._where(around, stmt.condition, holds=holds)
+        changes = self.space.narrowed(stmt, holds=holds)
+        again = [substitute(each, changes) for each in inside.known[len(around.known) :]] if changes else []
+        return replace(inside, known=(*inside.known, *again)) if again else inside
 
     def _where(self, around: Around, condition: Expr, *, holds: bool) -> Around:
         """Where a test decides that a place is reached. What else it may depend on than sizes is not known."""

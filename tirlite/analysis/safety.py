@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
+from typing import TypeAlias
 
 from tirlite.analysis.access import AccessKind, Allocation
 from tirlite.analysis.bounds import Bounds, Goal
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.guarded import Access, guarded_accesses
-from tirlite.analysis.integers.definitions import Definition
+from tirlite.analysis.integers.cells import cells_of
 from tirlite.analysis.integers.exactness import is_exact_size
 from tirlite.analysis.integers.extents import Extents
 from tirlite.analysis.integers.index_space import IndexSpace
+from tirlite.analysis.integers.known_space import KnownSpace
+from tirlite.analysis.promised import promises_of
 from tirlite.ir import (
     Allocate,
     Assert,
@@ -43,7 +46,7 @@ from tirlite.ir.size import expr_of
 from tirlite.record import record
 from tirlite.sizes import Dim, Proof, Scalar, Size, dims_of
 from tirlite.sizes.poly import varies
-from tirlite.sizes.unknown import is_nonnegative
+from tirlite.sizes.unknown import Ends, is_nonnegative
 
 # What decides at entry takes scalars below this, and above its negative: then no arithmetic on them wraps around.
 ORDINARY = 1 << 46
@@ -51,6 +54,9 @@ ORDINARY = 1 << 46
 _FEW = 64
 # So many conditions are tested at entry: what is left is checked where it stands.
 _MOST_DEMANDS = 32
+
+
+Judgements: TypeAlias = "dict[tuple[int, int], Judged]"
 
 
 class Verdict(Enum):
@@ -117,9 +123,39 @@ def safety_of(facts: Facts, *, at_entry: bool = False) -> Safety:
         for goal in bounds.open_goals(access):
             verdict = Verdict.UNCHECKED if access.around.is_unchecked else Verdict.CHECKED
             judged[number, goal.axis] = Judged(access, goal.axis, verdict)
-    if at_entry and any(each.verdict is Verdict.CHECKED for each in judged.values()):
-        return _Entry(facts).decided(judged)
+    if judged:
+        elements = _promised(facts)
+        if elements or cells_of(facts.func):
+            space = KnownSpace(facts.func, facts.extents, facts.definitions, elements)
+            judged = _still_open(judged, facts.func, space)
+        if at_entry and any(each.verdict is Verdict.CHECKED for each in judged.values()):
+            return _Entry(facts, elements).decided(judged)
     return Safety(tuple(judged.values()))
+
+
+def _still_open(judged: Judgements, func: PrimFunc, space: IndexSpace) -> Judgements:
+    """What is not proved of some accesses, by their numbers and axes, with what else is known there."""
+    numbers = {number for number, _ in judged}
+    bounds = Bounds(space)
+    return {
+        (number, goal.axis): judged[number, goal.axis]
+        for number, access in enumerate(guarded_accesses(func, space))
+        if number in numbers
+        for goal in bounds.open_goals(access)
+        if (number, goal.axis) in judged
+    }
+
+
+def _promised(facts: Facts) -> dict[Buffer, Ends]:
+    """The ends between which the top of a function has found the elements of parameters that are only read."""
+    promises = promises_of(facts.func, facts.extents)
+    return {each.buffer: (each.low, each.high) for each in promises if _is_steady(facts.params[each.buffer])}
+
+
+def _is_steady(touched: Allocation) -> bool:
+    """Whether what a parameter holds stays as it is."""
+    is_read = all(each.kind is AccessKind.READ for each in touched.touches)
+    return is_read and not touched.buffer.volatile
 
 
 def _is_plainly_proved(facts: Facts, bounds: Bounds) -> bool:
@@ -164,27 +200,22 @@ class _OrdinaryExtents(Extents):
                 self.images[scalar] = Cast(i64, param)
 
 
-class _EntrySpace(IndexSpace):
+class _EntrySpace(KnownSpace):
     """What integer expressions can be, where what is loaded from some parameters lies between their ends."""
 
     extents: _OrdinaryExtents
 
-    def __init__(self, facts: Facts, extents: _OrdinaryExtents) -> None:
-        super().__init__(facts.func, extents, facts.definitions)
+    def __init__(self, facts: Facts, extents: _OrdinaryExtents, elements: Mapping[Buffer, Ends]) -> None:
         self._ends: dict[Buffer, tuple[Dim, Dim]] = {}
         self.scans: dict[Dim, Scan] = {}
-        self._scanned = {param for param, each in facts.params.items() if _is_index_array(param, each)}
+        self._scanned = {param for param, each in facts.params.items() if _is_index_array(param, each)} - {*elements}
+        super().__init__(facts.func, extents, facts.definitions, elements)
 
-    def opaque(self, expr: Expr, owner: Definition | None) -> Size:
-        source = owner.value if isinstance(expr, Var) and owner is not None else expr
-        while isinstance(source, Cast) and source.value.dtype.bits < source.dtype.bits:
-            source = source.value
-        if not isinstance(source, Load) or source.buffer not in self._scanned or not self._sweeps(source):
-            return super().opaque(expr, owner)
-        least, greatest = self._ends_of(source.buffer)
-        loop = None if owner is None else owner.owner
-        is_steady = owner is not None and owner.is_statement
-        return self.unknown("a value", least + 0, greatest + 0, loop, steady=is_steady) + 0
+    def elements(self, load: Load) -> Ends:
+        if load.buffer in self._scanned and self._sweeps(load):
+            least, greatest = self._ends_of(load.buffer)
+            return least + 0, greatest + 0
+        return super().elements(load)
 
     def _ends_of(self, buffer: Buffer) -> tuple[Dim, Dim]:
         if buffer not in self._ends:
@@ -210,16 +241,16 @@ class _EntrySpace(IndexSpace):
 def _is_index_array(param: Buffer, touched: Allocation) -> bool:
     """Whether a parameter has integers that stay as they are, and that something is read at by itself."""
     is_narrow = param.dtype.is_integer and param.dtype.lanes == 1 and (param.dtype.bits < 64 or param.dtype.is_signed)
-    return is_narrow and not param.volatile and all(each.kind is AccessKind.READ for each in touched.touches)
+    return is_narrow and _is_steady(touched)
 
 
 class _Entry:
     """What can be decided at the entry to one function."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, elements: Mapping[Buffer, Ends]) -> None:
         self.func = facts.func
         self.extents = _OrdinaryExtents(facts.func)
-        self.space = _EntrySpace(facts, self.extents)
+        self.space = _EntrySpace(facts, self.extents, elements)
         self.bounds = Bounds(self.space)
         self.demands: dict[Demand, None] = {}
 

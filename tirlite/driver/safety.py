@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.guarded import Access, guarded_accesses
 from tirlite.analysis.safety import Judged, Safety, Verdict, safety_of
-from tirlite.ir import Load, PrimFunc, View, text
+from tirlite.ir import Expr, Load, PrimFunc, Var, View, rewrite, text
 from tirlite.ir.callees import closure_of
 from tirlite.record import record
 from tirlite.rewrite.checks import condition_of
@@ -80,6 +80,8 @@ def _rows(func: PrimFunc, facts: Facts, *, at_entry: bool, unchecked: bool) -> I
     for each in safety.judged:
         judged.setdefault(each.access.node, []).append(each)
     for access in guarded_accesses(facts.func, facts.space):
+        if not access.node.buffer.shape and not isinstance(access.node, View):
+            continue  # a local number: there is nothing beside it
         found = judged.get(access.node, [])
         verdict = next((kind for kind in _ORDER if any(each.verdict is kind for each in found)), Verdict.PROVED)
         if unchecked and found:
@@ -94,7 +96,14 @@ def _text(access: Access) -> str:
     node = access.node
     if isinstance(node, View):
         return f"the view {node.buffer.name} of {node.source.name}"
-    return text(Load(node.buffer, node.indices))
+    return text(Load(node.buffer, tuple(map(_written, node.indices))))
+
+
+def _written(index: Expr) -> Expr:
+    """An index as its author wrote it, with locals as names."""
+    result = rewrite(index, {Load: lambda load: load if load.indices else Var(load.buffer.name, load.dtype)})
+    assert isinstance(result, Expr)
+    return result
 
 
 def _conditions(judged: Sequence[Judged], safety: Safety) -> str:

@@ -72,11 +72,12 @@ def _options(site: CallSite, defaults: dict[str, object]) -> tuple[str, int, boo
 
 
 def promised(site: CallSite) -> ParamType:
-    """`tl.buffer(tl.f32[n], scope=..., alignment=..., volatile=..., strides=...)`."""
-    site.only(*_OPTIONS, "strides")
+    """`tl.buffer(tl.f32[n], scope=..., alignment=..., volatile=..., strides=..., least=..., below=...)`."""
+    site.only(*_OPTIONS, "strides", "least", "below")
     tensor = site.args[0]
     if not isinstance(tensor, TensorType):
         raise site.wrong(0, "a tensor type, as in tl.f32[n, m]")
     scope, alignment, volatile = _options(site, {})
     strides, span = site.keywords.get("strides", ((), site.span))
-    return ParamType(tensor, False, scope, alignment, volatile, stride_exprs(strides, span))
+    least, below = (site.keywords.get(name, (usual, None))[0] for name, usual in (("least", 0), ("below", None)))
+    return ParamType(tensor, False, scope, alignment, volatile, stride_exprs(strides, span), least, below)

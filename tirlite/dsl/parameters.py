@@ -104,6 +104,8 @@ class ParamType:
     alignment: int = 0
     volatile: bool = False
     strides: tuple[Expr, ...] = ()
+    least: object = 0
+    below: object = None
 
 
 class Out:
@@ -135,17 +137,23 @@ def buffer(
     alignment: int = 0,
     volatile: bool = False,
     strides: Sequence[object] = (),
+    least: object = 0,
+    below: object = None,
 ) -> ParamType:
     """The type of an array parameter that promises more than its element type and shape, or has strides of its own.
 
     `alignment` is in bytes. `strides` are elements, one for each axis: integers, or parameters of type i64 that stand
-    before this one, in an annotation that is a text. Raises KernelError for a scope that does not exist.
+    before this one, in an annotation that is a text. With `below`, which may be a dim, all elements are at least
+    `least` and less than `below`, which each call looks at before it does anything else. Raises KernelError for a scope
+    that does not exist.
     """
     if not isinstance(tensor, TensorType):
         raise BadAnnotation("buffer", described(tensor)).error()
     check_options(scope, alignment, volatile, None)
     given = stride_exprs(strides, None)
-    return ParamType(tensor, scope=scope, alignment=alignment, volatile=volatile, strides=given)
+    return ParamType(
+        tensor, scope=scope, alignment=alignment, volatile=volatile, strides=given, least=least, below=below
+    )
 
 
 def stride_exprs(given: object, span: Span | None) -> tuple[Expr, ...]:

@@ -8,12 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tirlite.diag import KernelError, Message
 from tirlite.dsl.expression import Expressions
-from tirlite.dsl.parameters import parameter
+from tirlite.dsl.parameters import ParamType, parameter
 from tirlite.dsl.places import Places
 from tirlite.dsl.refused import NotInKernels
 from tirlite.dsl.syntax import parsed
 from tirlite.dsl.vocabulary import BUILTINS
 from tirlite.ir.expr import Buffer, Var
+from tirlite.ir.stmt import Stmt
 
 
 class NoAnnotation(Message):
@@ -112,8 +113,8 @@ def refuse_hidden_dims(arguments: Sequence[ast.arg], dims: Collection[str], plac
 
 def parameter_of(
     arg: ast.arg, expressions: Expressions, annotations: Mapping[str, object]
-) -> tuple[Var | Buffer, bool]:
-    """The variable or buffer of a parameter, and whether it is an output."""
+) -> tuple[Var | Buffer, bool, tuple[Stmt, ...]]:
+    """The variable or buffer of a parameter, whether it is an output, and what looks at the elements it promises."""
     places = expressions.places
     if arg.annotation is None:
         raise NoAnnotation(arg.arg, _typing(arg.arg), span=places.span(arg)).error()
@@ -126,7 +127,13 @@ def parameter_of(
         kind = kind.__metadata__[0]
     else:
         kind = BUILTINS.get(kind, kind) if isinstance(kind, type) else kind
-    return parameter(arg.arg, kind, span)
+    param, is_output = parameter(arg.arg, kind, span)
+    if not isinstance(kind, ParamType) or kind.below is None:
+        return param, is_output, ()
+    from tirlite.dsl.promised_elements import look_at_elements  # few kernels promise any
+
+    assert isinstance(param, Buffer)
+    return param, is_output, (look_at_elements(param, kind, span),)
 
 
 def _of_annotated(annotation: ast.expr) -> ast.expr:

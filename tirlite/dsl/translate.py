@@ -24,7 +24,7 @@ from tirlite.dsl.vocabulary import TL, Word
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.one_dim import with_one_dim_each
-from tirlite.ir.stmt import AttrKey, AttrStmt, Permission, SeqStmt
+from tirlite.ir.stmt import AttrKey, AttrStmt, Permission, SeqStmt, Stmt
 from tirlite.ir.trampoline import run
 from tirlite.ir.validate import validate
 from tirlite.record import record
@@ -190,13 +190,15 @@ def _attempt(
     )
     params: list[Var | Buffer] = []
     outputs: list[Buffer] = []
+    looks: list[Stmt] = []
     defaults: list[bool | int | float | None] = []
     given = defaults_of(tree, evaluated)
     refuse_hidden_dims(arguments, body.dims, places)
     for arg in arguments:
         with body.statements.reporting(arg.arg, arg):
-            param, is_output = parameter_of(arg, body.expressions, evaluated.annotations)
+            param, is_output, look = parameter_of(arg, body.expressions, evaluated.annotations)
             params.append(param)
+            looks += look
             defaults.append(given[arg].number(param, body.expressions, is_output=is_output) if arg in given else None)
             outputs += [param] if is_output and isinstance(param, Buffer) else []
             body.declare(arg.arg, param, "an array parameter" if isinstance(param, Buffer) else "a parameter", arg)
@@ -204,6 +206,8 @@ def _attempt(
     stmts = run(body.steps())
     if granted:
         stmts = SeqStmt((AttrStmt(AttrKey.ALLOW, stmts, None, granted),))
+    if looks:
+        stmts = SeqStmt((*looks, *stmts.stmts), span=stmts.span)
     told = tuple(defaults) if any(each is not None for each in defaults) else ()
     func = PrimFunc(tree.name, tuple(params), stmts, tuple(outputs), told, span=places.span(tree))
     return func, body.statements.mistakes

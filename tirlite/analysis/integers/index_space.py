@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tirlite.analysis.integers.definitions import Definition, Definitions, Loop
 from tirlite.analysis.integers.exactness import is_exact_index, is_exact_size, stays_exact
@@ -39,15 +39,17 @@ from tirlite.ir import (
     ShiftLeft,
     ShiftRight,
     Steps,
+    Stmt,
     Sub,
     TruncDiv,
     TruncMod,
     Var,
+    While,
     i64,
     run,
 )
 from tirlite.sizes import Size, maximum, minimum
-from tirlite.sizes.poly import Composite, bare, terms_of, varies
+from tirlite.sizes.poly import Atom, Composite, bare, terms_of, varies
 from tirlite.sizes.terms import level_above, written
 from tirlite.sizes.unknown import (
     Linear,
@@ -166,6 +168,14 @@ class IndexSpace:
         if kind is NE:
             return [gap - 1 for gap in (a - b, b - a) if (low := ends(gap)[0]) is not None and is_nonnegative(low)]
         return [(b - a if kind in (LT, LE) else a - b) - int(kind in (LT, GT))]
+
+    def narrowed(self, stmt: Stmt, *, holds: bool) -> Mapping[Atom, Size]:
+        """What takes the place of unknowns where the test of a statement holds, or does not."""
+        return {}
+
+    def moved(self, loop: For | While) -> list[Size]:
+        """Sizes that are 0 or more in each iteration of a loop, beside what its bounds tell."""
+        return []
 
     def is_exact(self, value: Size) -> bool:
         """Whether the i64 arithmetic that gave the value cannot have wrapped around."""

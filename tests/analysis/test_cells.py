@@ -1,0 +1,163 @@
+"""What is known of local integers at each access: counters of whiles, halved ranges, what loops count."""
+
+from __future__ import annotations
+
+from textwrap import indent
+
+import pytest
+
+import tirlite as tl
+
+PROVED = """
+i = tl.i64(0)
+while i < n and x[i] > 0:
+    if x[i] > 5:
+        break
+    y[i] = 1
+    i += 2
+---
+for i in range(n):
+    if x[i] < 0:
+        continue
+    if x[i] > 3:
+        y[i] = 0
+        break
+---
+i = n - 1
+while i >= 0:
+    y[i] = x[i]
+    i -= 1
+---
+low = tl.i64(0)
+high = tl.i64(0) + n
+while low < high:
+    middle = (low + high) // 2
+    if x[middle] < 3:
+        low = middle + 1
+    else:
+        high = middle
+---
+best = tl.i64(0)
+for i in range(1, n):
+    if x[i] > x[best]:
+        best = i
+y[best] = 1
+---
+last = tl.i64(0)
+for i in range(n):
+    if x[i] > 0:
+        y[last] = x[i]
+        last += 1
+---
+last = tl.i64(0) + n
+for i in range(n):
+    last -= 1
+    y[last] = x[i]
+---
+last = tl.i64(0)
+for i in range(n):
+    for j in range(m):
+        z[last] = x[i]
+        last += 1
+---
+last = tl.i64(0)
+for i in range(n):
+    if x[i] == 0:
+        break
+    if x[i] > 0:
+        y[last] = x[i]
+        last += 1
+---
+i = tl.i64(0)
+last = tl.i64(0) + n
+while i < n:
+    last -= 1
+    y[last] = x[i]
+    i += 1
+"""
+# And at which of them one iteration more, or a step that may be anything, is not overlooked.
+OPEN = """
+i = tl.i64(0)
+while i <= n:
+    y[i] = 1
+    i += 1
+---
+i = tl.i64(0)
+while i < n:
+    i += 1
+    y[i] = 1
+---
+i = tl.i64(0)
+while i < n:
+    y[i] = 1
+    i += k
+---
+i = tl.i64(0)
+while i < n:
+    y[i] = 1
+    if x[0] > 0:
+        i -= 1
+    else:
+        i += 1
+---
+last = tl.i64(0)
+for i in range(n):
+    if x[i] > 0:
+        last += 1
+    y[last] = x[i]
+---
+last = tl.i64(0)
+for i in range(n):
+    y[last] = x[i]
+    last += 1
+    if x[i] > 0:
+        last += 1
+---
+last = tl.i64(0)
+for i in range(n):
+    for j in range(m):
+        y[last] = x[i]
+        last += 1
+---
+i = tl.i64(0)
+last = tl.i64(0) + n
+while i <= n:
+    last -= 1
+    y[last] = x[0]
+    i += 1
+---
+i = tl.i64(0)
+last = tl.i64(0)
+while i < n:
+    y[last] = x[0]
+    last += 1
+    if x[i] > 0:
+        i += 1
+---
+best = tl.i64(0)
+for i in range(n + 1):
+    best = i
+y[best] = 1
+---
+i = tl.i64(0) + 9223372036854775807
+while i > 0:
+    i += 1
+    if i < 5:
+        y[i] = 0
+"""
+
+
+def _verdicts(body: str) -> set[str]:
+    params = "x: tl.f32[n], k: tl.i64, y: tl.f32[n], z: tl.f32[n * m], w: tl.f32[m]"
+    header = f'n, m = tl.dims("n m")\n\n@tl.kernel\ndef f({params}):\n'
+    return {each.how for each in tl.compile(tl.parse(header + indent(body.strip(), "    "))).safety}
+
+
+@pytest.mark.parametrize("body", PROVED.split("---"))
+def test_a_local_that_stays_in_bounds_is_proved(body: str) -> None:
+    assert _verdicts(body) == {"proved"}
+
+
+@pytest.mark.parametrize("body", OPEN.split("---"))
+def test_a_local_that_may_leave_its_bounds_is_not(body: str) -> None:
+    assert not _verdicts(body) <= {"proved"}

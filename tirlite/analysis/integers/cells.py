@@ -1,0 +1,441 @@
+"""Follows local integers through a function: what each load of one can give, as a size.
+
+A local that loops count up, halve, or set to their counters is an unknown for each place where its value changes. Ends
+of it are guessed from what goes into the loop, and kept if an iteration that begins within them ends within them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from typing import Protocol, TypeAlias
+
+from tirlite.analysis.integers.definitions import Loop
+from tirlite.analysis.integers.extents import Extents
+from tirlite.ir import (
+    Add,
+    Allocate,
+    AttrStmt,
+    Buffer,
+    BufferRef,
+    Call,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    IntImm,
+    Load,
+    Op,
+    PrimFunc,
+    SeqStmt,
+    Steps,
+    Stmt,
+    Store,
+    Sub,
+    View,
+    While,
+    i64,
+    run,
+    statements,
+    walk,
+)
+from tirlite.record import record
+from tirlite.sizes import Size, ceildiv, maximum, minimum, substitute
+from tirlite.sizes.poly import Atom
+from tirlite.sizes.unknown import Unknown, ends, is_nonnegative, is_positive, linear, unknowns_in
+
+Values: TypeAlias = dict[Buffer, Size]
+
+# What the walk may take in all: a loop inside of a loop is walked again each time that a guess was wrong.
+_MOST_STEPS = 20_000
+_SERIAL = (ForKind.SERIAL, ForKind.UNROLLED, ForKind.REDUCE)
+
+
+class Space(Protocol):
+    """Sizes of expressions, in which loads of locals are what is said here so far."""
+
+    extents: Extents
+
+    def size(self, expr: Expr) -> Size: ...
+
+    def is_exact(self, value: Size) -> bool: ...
+
+    def told(self, condition: Expr, *, holds: bool = True) -> Iterable[Size]: ...
+
+    def unknown(self, name: str, low: Size | None, high: Size | None, owner: Loop | None) -> Unknown: ...
+
+    def counter(self, loop: For) -> Unknown: ...
+
+    def mark(self) -> tuple[int, int]: ...
+
+    def forget(self, mark: tuple[int, int]) -> None: ...
+
+
+@record(eq=False)
+class Known:
+    """What loads of locals give; what takes the place of unknowns in a branch or a loop; and what holds in loops."""
+
+    loaded: dict[Load, Size]
+    narrowed: dict[tuple[Stmt, bool], dict[Atom, Size]]
+    moved: dict[Loop, list[Size]]
+
+
+@record(eq=False)
+class _Guess:
+    """The ends that a local is taken to have at the start of each iteration, and how far it may move in one.
+
+    A `move` is up or down, which `is_up` says.
+    """
+
+    low: Size | None
+    high: Size | None
+    move: Size | None = None
+    is_up: bool = True
+    tries: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        return self.low is None or self.high is None
+
+
+@record(eq=False)
+class _Turn:
+    """Any one iteration of a loop: the guesses that it bears out, the values in its body, and behind it."""
+
+    guesses: dict[Buffer, _Guess]
+    inside: Values
+    behind: Values
+
+
+@record(eq=False)
+class _Clock:
+    """What tells in an iteration how many lie behind, at most, and what that is at most; of a while it is a local."""
+
+    cell: Buffer | None
+    ticks: Size
+    last: Size | None
+
+
+class _TooLong(Exception):
+    """The walk has taken all its steps."""
+
+
+def cells_of(func: PrimFunc) -> frozenset[Buffer]:
+    """The locals that can be followed: 64-bit integers without axes, which are loaded and stored alone."""
+    found: dict[Buffer, None] = {}
+    used_otherwise: set[Buffer | None] = set()
+    loads: set[Load] = set()
+    for node in walk(func.body):
+        if isinstance(node, Allocate) and not node.buffer.shape and node.buffer.dtype == i64:
+            found[node.buffer] = None
+        elif isinstance(node, Load) and not node.indices:
+            # Of a load that stands at two places, its value would be told for one of them.
+            used_otherwise |= {node.buffer} if node in loads else set()
+            loads.add(node)
+        elif isinstance(node, View):
+            used_otherwise |= {node.source, node.buffer}
+        elif isinstance(node, AttrStmt | BufferRef):
+            used_otherwise.add(node.buffer)
+        elif isinstance(node, Call) and node.op is Op.ADDRESS_OF and isinstance(node.args[0], Load):
+            used_otherwise.add(node.args[0].buffer)
+        elif isinstance(node, For) and node.kind is ForKind.THREAD:
+            return frozenset()
+    return frozenset(each for each in found if each not in used_otherwise and not each.volatile)
+
+
+def follow(func: PrimFunc, cells: frozenset[Buffer], space: Space, known: Known) -> None:
+    """Fills in what is known of `cells`, step by step as `space` needs it for what comes behind."""
+    mark = space.mark()
+    try:
+        run(_Walk(cells, space, known).block(func.body, {}))
+    except _TooLong:
+        space.forget(mark)
+        known.loaded.clear()
+        known.narrowed.clear()
+        known.moved.clear()
+
+
+class _Walk:
+    def __init__(self, cells: frozenset[Buffer], space: Space, known: Known) -> None:
+        self.cells = cells
+        self.space = space
+        self.known = known
+        self.loop: Loop | None = None
+        self._left = _MOST_STEPS
+        self._wider: dict[Atom, Size] = {}  # of what was narrowed by a test, what it was
+        self._stored: dict[Loop, frozenset[Buffer]] = {}
+
+    def block(self, stmt: Stmt, values: Values) -> Steps[Values]:
+        """The values behind a statement, given those in front of it."""
+        if isinstance(stmt, SeqStmt):
+            for each in stmt.stmts:
+                values = yield self.block(each, values)
+            return values
+        self._left -= 1
+        if self._left < 0:
+            raise _TooLong
+        if isinstance(stmt, For | While):
+            values = yield self._loop(stmt, values)
+        elif isinstance(stmt, IfThenElse):
+            values = yield self._branches(stmt, values)
+        elif isinstance(stmt, AttrStmt):
+            values = yield self.block(stmt.body, values)
+        else:
+            self._note(stmt, values)
+            if isinstance(stmt, Allocate) and stmt.buffer in self.cells:
+                values = {**values, stmt.buffer: self._any(stmt.buffer)}
+            elif isinstance(stmt, Store) and stmt.buffer in self.cells:
+                values = {**values, stmt.buffer: self._stored_value(stmt)}
+        return values
+
+    def _note(self, stmt: Stmt, values: Values) -> None:
+        """Tell what the loads in the expressions of a statement give."""
+        shape = stmt.buffer.shape if isinstance(stmt, Allocate | View) else ()
+        for expr in (*shape, *stmt.children()):
+            if isinstance(expr, Expr):
+                self._note_expr(expr, values)
+
+    def _note_expr(self, expr: Expr, values: Values) -> None:
+        for node in walk(expr):
+            if isinstance(node, Load) and node.buffer in values:
+                self.known.loaded[node] = values[node.buffer]
+
+    def _stored_value(self, stmt: Store) -> Size:
+        value = self.space.size(stmt.value)
+        if not self.space.is_exact(value):
+            return self._any(stmt.buffer)
+        if any(not unknown.steady for unknown in unknowns_in(value)):
+            return self._between(stmt.buffer, *ends(value))
+        return value
+
+    def _any(self, cell: Buffer) -> Size:
+        return self._between(cell, None, None)
+
+    def _between(self, cell: Buffer, low: Size | None, high: Size | None) -> Size:
+        return self.space.unknown(cell.name, low, high, self.loop) + 0
+
+    def _branches(self, stmt: IfThenElse, values: Values) -> Steps[Values]:
+        self._note_expr(stmt.condition, values)
+        yes: Values = yield self.block(stmt.then_body, self._where(stmt, values, holds=True))
+        no: Values = yield self.block(stmt.else_body, self._where(stmt, values, holds=False))
+        return {cell: self._joined(cell, yes[cell], no[cell]) for cell in values}
+
+    def _where(self, stmt: IfThenElse | While, values: Values, *, holds: bool) -> Values:
+        """The values where a test has told that some lie in narrower ends."""
+        changes: dict[Atom, Size] = {}
+        met: set[Atom] = {unknown for value in values.values() for unknown in unknowns_in(value)}
+        for told in self.space.told(stmt.condition, holds=holds):
+            fact = substitute(told, changes) if changes else told
+            for old, new in _narrowed(fact, met):
+                change: dict[Atom, Size] = {old: new + 0}
+                changes = {each: substitute(size, change) for each, size in changes.items()} | change
+                self._wider[new] = substitute(old + 0, self._wider)
+                fact = substitute(fact, change)
+                met.add(new)
+        self.known.narrowed[stmt, holds] = changes
+        return {cell: substitute(value, changes) for cell, value in values.items()} if changes else values
+
+    def _joined(self, cell: Buffer, a: Size, b: Size) -> Size:
+        """What is one of two values."""
+        if a == b:
+            return a
+        plain, other = sorted((substitute(each, self._wider) for each in (a, b)), key=_unknowns)
+        low, high = ends(other - plain)
+        if isinstance(low, int) and isinstance(high, int):
+            either = plain + self._between(cell, min(low, 0), max(high, 0))
+            if self.space.is_exact(either):
+                return either
+        return self._between(cell, *_hull(a, b))
+
+    def _loop(self, loop: Loop, values: Values) -> Steps[Values]:
+        self._note(loop, values) if isinstance(loop, For) else None
+        cells = [cell for cell in self._stored_in(loop) if cell in values]
+        clock = None
+        if isinstance(loop, For):
+            clock = _Clock(None, self.space.counter(loop) + 0, self.space.counter(loop).high) if cells else None
+        guesses = {cell: self._first_guess(loop, cell, values[cell], clock) for cell in cells}
+        mark = self.space.mark()
+        turn: _Turn = yield self._settled(loop, values, guesses)
+        if isinstance(loop, While):
+            clock = self._clock(turn, values)
+            guesses = {cell: self._first_guess(loop, cell, values[cell], clock) for cell in cells} if clock else {}
+            moving = {cell: each for cell, each in guesses.items() if each.move and turn.guesses[cell].is_open}
+            if moving:
+                self.space.forget(mark)
+                again: _Turn = yield self._settled(loop, values, {**turn.guesses, **moving})
+                clock = self._clock(again, values)
+                if clock is None:
+                    self.space.forget(mark)
+                    again = yield self._settled(loop, values, turn.guesses)
+                turn = again
+        if clock is not None:
+            self._tell_moves(loop, turn, values, clock)
+        return {**values, **{cell: self._left_with(turn, cell, values, clock) for cell in cells}}
+
+    def _settled(self, loop: Loop, values: Values, guesses: dict[Buffer, _Guess]) -> Steps[_Turn]:
+        """Any one iteration, with guesses that it bears out; those that it does not are mended, a few times at most."""
+        outer = self.loop
+        while True:
+            mark = self.space.mark()
+            self.loop = loop
+            start = {**values, **{cell: self._between(cell, each.low, each.high) for cell, each in guesses.items()}}
+            inside = start
+            if isinstance(loop, While):
+                self._note_expr(loop.condition, start)
+                inside = self._where(loop, start, holds=True)
+            behind: Values = yield self.block(loop.body, inside)
+            self.loop = outer
+            mended = {
+                cell: self._mended(guess, values[cell], start[cell], behind[cell]) for cell, guess in guesses.items()
+            }
+            if mended == guesses:
+                return _Turn(guesses, inside, behind)
+            guesses = mended
+            self.space.forget(mark)
+
+    def _clock(self, turn: _Turn, values: Values) -> _Clock | None:
+        """A local that each iteration of a while moves one way: by how much tells how many there were at most."""
+        for cell in [cell for cell, guess in turn.guesses.items() if guess.move is None]:
+            step = substitute(turn.behind[cell], self._wider) - substitute(turn.inside[cell], self._wider)
+            low, high = ends(step)
+            way = turn.inside[cell] - values[cell]
+            if low is not None and is_positive(low):
+                last = ends(way)[1]
+            elif high is not None and is_positive(-high):
+                way, last = -way, ends(-way)[1]
+            else:
+                continue
+            if last is not None:
+                return _Clock(cell, way, last + 1)  # the start of the last turn, in which the condition fails, counts
+        return None
+
+    def _stored_in(self, loop: Loop) -> frozenset[Buffer]:
+        """The locals from outside of a loop that it stores to."""
+        if loop not in self._stored:
+            found = [*statements(loop.body)]
+            own = {each.buffer for each in found if isinstance(each, Allocate)}
+            stored = frozenset(each.buffer for each in found if isinstance(each, Store))
+            self._stored[loop] = (stored & self.cells) - own
+        return self._stored[loop]
+
+    def _first_guess(self, loop: Loop, cell: Buffer, entry: Size, clock: _Clock | None) -> _Guess:
+        if isinstance(loop, For) and loop.kind not in _SERIAL:
+            return _Guess(None, None)
+        low, high = ends(entry)
+        last = None if clock is None or clock.cell is cell else clock.last
+        up, down = (0, 0) if last is None else self._moves(loop, cell)
+        if last is None or low is None or high is None or (up == 0) == (down == 0):
+            return _Guess(low, high)
+        if up != 0:
+            return _Guess(low, high + up * maximum(last, 0), up)
+        return _Guess(low - down * maximum(last, 0), high, down, is_up=False)
+
+    def _moves(self, loop: Loop, cell: Buffer) -> tuple[Size, Size]:
+        """How far sums with constants let a local rise, and fall, in one iteration; 0 where it is set otherwise."""
+        up: Size = 0
+        down: Size = 0
+        todo: list[tuple[Stmt, Size]] = [(loop.body, 1)]
+        while todo:
+            stmt, times = todo.pop()
+            if isinstance(stmt, Store) and stmt.buffer is cell:
+                step = _step(stmt)
+                if step is None:
+                    return 0, 0
+                up, down = up + times * max(step, 0), down + times * max(-step, 0)
+            elif isinstance(stmt, For) and cell in self._stored_in(stmt):
+                count = self._count(stmt)
+                if count is None:
+                    return 0, 0
+                todo.append((stmt.body, times * count))
+            elif not isinstance(stmt, While):
+                todo += [(each, times) for each in stmt.children() if isinstance(each, Stmt)]
+            elif cell in self._stored_in(stmt):
+                return 0, 0
+        return up, down
+
+    def _count(self, loop: For) -> Size | None:
+        """How often a loop runs, where that is known on entry to the function; 0 or less where it does not."""
+        start, stop = self.space.extents.size(loop.start), self.space.extents.size(loop.stop)
+        if start is None or stop is None:
+            return None
+        return maximum(ceildiv(stop - start if loop.step > 0 else start - stop, abs(loop.step)), 0)
+
+    def _mended(self, guess: _Guess, entry: Size, start: Size, behind: Size) -> _Guess:
+        """The same guess where the end of an iteration bears it out; else another one, which asks for less."""
+        low, high = ends(behind)
+        if guess.move is not None:
+            moved = substitute(behind, self._wider) - start
+            least, most = ends(moved if guess.is_up else -moved)
+            is_so = least is not None and most is not None and is_nonnegative(least)
+            return guess if is_so and most is not None and is_nonnegative(guess.move - most) else _Guess(*ends(entry))
+        is_low = guess.low is None or (low is not None and is_nonnegative(low - guess.low))
+        is_high = guess.high is None or (high is not None and is_nonnegative(guess.high - high))
+        if is_low and is_high:
+            return guess
+        first, last = (low, high) if guess.tries == 0 else (None, None)
+        if guess.tries == 1 and guess.low is not None and is_nonnegative(guess.low):
+            first = 0
+        if not is_low:
+            first = None if first is None or guess.low is None else minimum(first, guess.low)
+        if not is_high:
+            last = None if last is None or guess.high is None else maximum(last, guess.high)
+        return _Guess(guess.low if is_low else first, guess.high if is_high else last, tries=guess.tries + 1)
+
+    def _tell_moves(self, loop: Loop, turn: _Turn, values: Values, clock: _Clock) -> None:
+        found: list[Size] = []
+        for cell, guess in turn.guesses.items():
+            if guess.move is not None:
+                moved = turn.inside[cell] - values[cell]
+                found.append(guess.move * clock.ticks - (moved if guess.is_up else -moved))
+        self.known.moved[loop] = found
+
+    def _left_with(self, turn: _Turn, cell: Buffer, values: Values, clock: _Clock | None) -> Size:
+        """What a local is behind a loop."""
+        guess = turn.guesses[cell]
+        if guess.low is None and guess.high is None:
+            return self._any(cell)
+        if guess.move is not None and clock is not None and clock.last is not None:
+            way = self._between(cell, 0, maximum(guess.move * (clock.last + 1), 0))
+            moved = values[cell] + way if guess.is_up else values[cell] - way
+            if self.space.is_exact(moved):
+                return moved
+        return self._between(cell, *_hull(values[cell], turn.behind[cell]))
+
+
+def _narrowed(fact: Size, known: Collection[Atom]) -> Iterator[tuple[Unknown, Unknown]]:
+    """What is known of a sum that is 0 or more, and the same in the ends that it then has: the rest has ends, too."""
+    parts = linear(fact)
+    for atom, factor in parts.terms.items() if parts is not None else ():
+        if not isinstance(atom, Unknown) or atom not in known or not isinstance(factor, int):
+            continue
+        most = ends(fact - factor * atom)[1]
+        if most is None:
+            continue
+        if factor > 0:
+            low = ceildiv(-most, factor)
+            yield atom, replace(atom, low=low if atom.low is None else maximum(atom.low, low))
+        else:
+            high = most // -factor
+            yield atom, replace(atom, high=high if atom.high is None else minimum(atom.high, high))
+
+
+def _hull(a: Size, b: Size) -> tuple[Size | None, Size | None]:
+    """Ends that hold for both."""
+    (low, high), (least, most) = ends(a), ends(b)
+    return (
+        None if low is None or least is None else minimum(low, least),
+        None if high is None or most is None else maximum(high, most),
+    )
+
+
+def _unknowns(size: Size) -> int:
+    return len([*unknowns_in(size)])
+
+
+def _step(stmt: Store) -> int | None:
+    """What a store adds to its local, if it does nothing else."""
+    value = stmt.value
+    is_own = isinstance(value, Add | Sub) and isinstance(value.a, Load) and value.a.buffer is stmt.buffer
+    if not is_own or not isinstance(value, Add | Sub) or not isinstance(value.b, IntImm):
+        return None
+    return value.b.value if isinstance(value, Add) else -value.b.value

@@ -1,0 +1,79 @@
+"""Sizes of integer expressions, where loads of some buffers are known: locals, and elements that were looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tirlite.analysis.integers.cells import Known, cells_of, follow
+from tirlite.analysis.integers.definitions import Definition, Definitions
+from tirlite.analysis.integers.exactness import is_exact_size
+from tirlite.analysis.integers.extents import Extents
+from tirlite.analysis.integers.index_space import IndexSpace
+from tirlite.ir import Buffer, Cast, Expr, For, Load, PrimFunc, Stmt, Var, While
+from tirlite.sizes import Size
+from tirlite.sizes.poly import Atom, varies
+from tirlite.sizes.unknown import Ends, ends
+
+
+class KnownSpace(IndexSpace):
+    """What integer expressions can be, with more looked into than plain arithmetic.
+
+    `elements` are the ends of what is loaded from some buffers. Locals are followed through the function.
+    """
+
+    def __init__(
+        self, func: PrimFunc, extents: Extents, definitions: Definitions, elements: Mapping[Buffer, Ends]
+    ) -> None:
+        super().__init__(func, extents, definitions)
+        self._elements = elements
+        self._known = Known({}, {}, {})
+        cells = cells_of(func)
+        if cells:
+            follow(func, cells, self, self._known)
+
+    def opaque(self, expr: Expr, owner: Definition | None) -> Size:
+        source = loaded(expr, owner)
+        if source is None:
+            return super().opaque(expr, owner)
+        if source in self._known.loaded:
+            return self._known.loaded[source]
+        low, high = self.elements(source)
+        if low is None and high is None:
+            return super().opaque(expr, owner)
+        loop = None if owner is None else owner.owner
+        return self.unknown("a value", low, high, loop, steady=owner is not None and owner.is_statement) + 0
+
+    def elements(self, load: Load) -> Ends:
+        """Ends of what is loaded from an array."""
+        return self._elements.get(load.buffer, (None, None))
+
+    def is_exact(self, value: Size) -> bool:
+        low, high = ends(value) if varies(value) else (None, None)
+        arrays = self.extents.arrays
+        are_ends = low is not None and high is not None and is_exact_size(low, arrays) and is_exact_size(high, arrays)
+        return are_ends or super().is_exact(value)
+
+    def narrowed(self, stmt: Stmt, *, holds: bool) -> Mapping[Atom, Size]:
+        return self._known.narrowed.get((stmt, holds), {})
+
+    def moved(self, loop: For | While) -> list[Size]:
+        return self._known.moved.get(loop, [])
+
+    def mark(self) -> tuple[int, int]:
+        """How much is known of variables and loops."""
+        return len(self._values), len(self._counters)
+
+    def forget(self, mark: tuple[int, int]) -> None:
+        """Forgets what was found since: loads may be something else than was guessed."""
+        while len(self._values) > mark[0]:
+            self._values.popitem()
+        while len(self._counters) > mark[1]:
+            self._counters.popitem()
+
+
+def loaded(expr: Expr, owner: Definition | None) -> Load | None:
+    """The load that an expression, or a variable whose definition is `owner`, gives as it is."""
+    source = owner.value if isinstance(expr, Var) and owner is not None else expr
+    while isinstance(source, Cast) and source.value.dtype.is_integer and source.value.dtype.bits < source.dtype.bits:
+        source = source.value
+    return source if isinstance(source, Load) else None
