@@ -139,6 +139,26 @@ def test_indices_may_take_less_of_other_axes_than_there_is() -> None:
         net(x[:1], i)
 
 
+def test_layers_padded_to_the_same_extents_follow_one_another() -> None:
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((2, 2, 3, 2)).astype(np.float32)
+    same = {"strides": [2, 3], "auto_pad": "SAME_UPPER"}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], **same),
+        helper.make_node("MaxPool", ["a"], ["b"], kernel_shape=[3, 2], strides=[2, 3], auto_pad="SAME_LOWER"),
+        helper.make_node("AveragePool", ["b"], ["y"], kernel_shape=[2, 3], ceil_mode=1, **same),
+    ]
+    f = tl.from_onnx(model(nodes, {"x": ["n", 2, "h", "w"]}, ["y"], onnx.numpy_helper.from_array(weight, "w")))
+    assert str(f.result) == "f32[n, 2, (h + 7)//8, (w + 26)//27]"
+    net = tl.graph.compile(f)
+    for h, w in ((1, 1), (8, 5), (13, 31)):
+        x = rng.standard_normal((1, 2, h, w)).astype(np.float32)
+        bound = tl.from_onnx(model(nodes, {"x": [1, 2, h, w]}, ["y"], onnx.numpy_helper.from_array(weight, "w")))
+        wanted = tl.graph.evaluate(bound, x)
+        np.testing.assert_allclose(net(x), wanted, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(tl.graph.evaluate(f, x), wanted, rtol=1e-5, atol=1e-6)
+
+
 def test_a_recurrent_layer_wants_three_axes() -> None:
     weights = [onnx.numpy_helper.from_array(np.zeros((1, 8, 2), np.float32), name) for name in ("w", "r")]
     node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=2)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TypeAlias
 
 from tirlite.diag import GraphError, Message
 from tirlite.graph.aot.plain_dims import PlainDims
 from tirlite.graph.expr import Call
-from tirlite.graph.op import Op
+from tirlite.graph.op import Attrs, Op
+from tirlite.graph.ops.convolution import Conv, Pool, pads_of
 from tirlite.graph.types import TensorType, tensors
 from tirlite.ir import PrimFunc, Var, i64
 from tirlite.ir import TensorType as KernelType
@@ -138,10 +139,11 @@ class OperatorFunctions:
         own = _Own(extent for part in kinds for of in part for extent in of.shape)
         given: list[KernelType | None] = [own.type(each) for each in kinds[0]]
         results = [own.type(each) for each in kinds[1]]
+        said = own.padded(call)
         attrs = {
-            each.name: own.value(getattr(call.attrs, each.name), call)
-            for each in fields(call.attrs)
-            if (op.name, each.name) not in _SAID
+            each.name: own.value(getattr(said, each.name), call)
+            for each in fields(said)
+            if (op.name, each.name) not in _SAID and each.name != "same"
         }
         if op.name in _WITH_ATTRS:
             absent = [None] * ((op.most or len(given)) - len(given))
@@ -185,6 +187,15 @@ class _Own:
 
     def type(self, of: TensorType) -> KernelType:
         return KernelType(of.dtype, tuple(self._expr(self._plain(extent)) for extent in of.shape))
+
+    def padded(self, call: Call) -> Attrs:
+        """The attributes of a call; padding that follows from extents said by those that the arguments tell."""
+        attrs = call.attrs
+        if not isinstance(attrs, Conv | Pool) or not attrs.same:
+            return attrs
+        window = attrs.window if isinstance(attrs, Pool) else call.args[1].shape[2:]
+        extents = [self._plain(each) for each in call.args[0].shape[2:]]
+        return replace(attrs, pads=pads_of(attrs, extents, [self._plain(each) for each in window]), same="")
 
     def value(self, value: object, call: Call) -> object:
         """An attribute: sizes as integers, or as expressions of dims."""

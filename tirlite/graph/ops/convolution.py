@@ -6,23 +6,31 @@ before each spatial axis and then what is added behind each, as in ONNX.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import field
+
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import Attrs, Op, Site, table
 from tirlite.graph.ops.linear import contracted
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import i64
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, ceildiv, minimum, prove_le
+from tirlite.sizes import Proof, Size, ceildiv, maximum, minimum, prove_le
 
 
 @record
 class Conv(Attrs):
-    """Steps of the window, padding, distance between its elements, and how many groups of channels stand apart."""
+    """Steps of the window, padding, distance between its elements, and how many groups of channels stand apart.
+
+    With `same`, "upper" or "lower", there are as many places as elements over steps, rounded up: `pads` are 0, and what
+    that takes is added, half of it before the tensor; an odd one goes behind it ("upper"), or before it.
+    """
 
     strides: tuple[int, ...]
     pads: tuple[Size, ...]
     dilations: tuple[int, ...]
     groups: int = 1
+    same: str = field(default="", kw_only=True)
 
 
 @record
@@ -34,7 +42,10 @@ class ConvTranspose(Conv):
 
 @record
 class Pool(Attrs):
-    """The window, its steps, padding and dilations; whether a last window may reach beyond; whether padding counts."""
+    """The window, its steps, padding and dilations; whether a last window may reach beyond; whether padding counts.
+
+    `same` is that of Conv.
+    """
 
     window: tuple[int, ...]
     strides: tuple[int, ...]
@@ -42,6 +53,22 @@ class Pool(Attrs):
     dilations: tuple[int, ...]
     ceil_mode: bool = False
     count_include_pad: bool = False
+    same: str = field(default="", kw_only=True)
+
+
+SAME = ("", "upper", "lower")
+
+
+def pads_of(attrs: Conv | Pool, extents: Sequence[Size], window: Sequence[Size]) -> tuple[Size, ...]:
+    """What is added before each spatial axis, then behind each, where the tensor has these extents."""
+    if not attrs.same:
+        return attrs.pads
+    totals = []
+    for extent, size, stride, dilation in zip(extents, window, attrs.strides, attrs.dilations, strict=True):
+        reach = (ceildiv(extent, stride) - 1) * stride + dilation * (size - 1) + 1
+        totals.append(maximum(0, reach - extent))
+    less, more = [total // 2 for total in totals], [total - total // 2 for total in totals]
+    return (*less, *more) if attrs.same == "upper" else (*more, *less)
 
 
 def _spatial(site: Site, attrs: Conv | Pool) -> TensorType:
@@ -62,11 +89,15 @@ def _spatial(site: Site, attrs: Conv | Pool) -> TensorType:
             raise site.bad_attribute(f"{name} must be positive")
     if any(prove_le(0, pad) is Proof.NO for pad in attrs.pads):
         raise site.bad_attribute("pads must not be negative")
+    if attrs.same not in SAME or (attrs.same and any(pad != 0 for pad in attrs.pads)):
+        raise site.bad_attribute("same must be upper or lower, with pads of 0")
     return x
 
 
 def _slid(site: Site, extents: Shape, window: Shape, attrs: Conv | Pool, *, ceil: bool = False) -> Shape:
     """How many places the window has along each spatial axis."""
+    if attrs.same:
+        return tuple(ceildiv(extent, stride) for extent, stride in zip(extents, attrs.strides, strict=True))
     result = []
     axes = len(extents)
     for axis, (extent, size) in enumerate(zip(extents, window, strict=True)):
@@ -114,6 +145,8 @@ def _conv(site: Site, attrs: Conv) -> TensorType:
 
 def _conv_transpose(site: Site, attrs: ConvTranspose) -> TensorType:
     x, weight = _spatial(site, attrs), _weights(site, attrs)
+    if attrs.same:
+        raise site.bad_attribute("a transposed convolution is told its pads")
     contracted(site, x.shape[1], weight.shape[0])
     axes = x.rank - 2
     extra = attrs.output_padding or (0,) * axes

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tirlite.graph.ops.convolution import Conv, ConvTranspose, Pool
+from tirlite.graph.ops.convolution import Conv, ConvTranspose, Pool, pads_of
 from tirlite.graph.reference.meaning import Array, Meaning, plain
 
 
@@ -31,7 +32,7 @@ def _every(steps: Sequence[int]) -> list[slice]:
 
 
 def _conv(attrs: Conv, x: Array, weight: Array, bias: Array | None = None) -> Array:
-    padded = np.pad(x, _pairs(attrs.pads))
+    padded = np.pad(x, _pairs(pads_of(attrs, x.shape[2:], weight.shape[2:])))
     seen = _windows(padded, weight.shape[2:], attrs.strides, attrs.dilations)
     axes = x.ndim - 2
     parts = []
@@ -85,6 +86,7 @@ def _places(attrs: Pool, x: Array) -> tuple[slice, ...]:
 
 
 def _pooled(attrs: Pool, x: Array, fill: Any, beyond: Any) -> Array:
+    attrs = replace(attrs, pads=pads_of(attrs, x.shape[2:], attrs.window), same="")
     seen = _windows(_padded(attrs, x, fill, beyond), attrs.window, attrs.strides, attrs.dilations)
     return seen[(slice(None), slice(None), *_places(attrs, x))]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,7 +13,10 @@ from tirlite.graph.extents import product
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.ops import Conv, ConvTranspose, Pool
-from tirlite.sizes import Proof, Size, ceildiv, maximum, prove_le
+from tirlite.graph.ops.convolution import pads_of
+from tirlite.sizes import Proof, Size, maximum, prove_le
+
+C = TypeVar("C", Conv, Pool)
 
 
 def _spatial(node: Node) -> int:
@@ -25,27 +30,29 @@ def _steps(node: Node, name: str, axes: int) -> tuple[int, ...]:
     return node.integers(name) or (1,) * axes
 
 
-def _pads(node: Node, window: Sequence[Size], strides: Sequence[int], dilations: Sequence[int]) -> tuple[Size, ...]:
-    """What is added before each spatial axis, then behind each, as the node says or as `auto_pad` asks for."""
-    axes = len(strides)
+_SAME = {"SAME_UPPER": "upper", "SAME_LOWER": "lower"}
+
+
+def _pads(node: Node, axes: int) -> tuple[tuple[Size, ...], str]:
+    """What is added before each spatial axis, then behind each, as the node says; and how `auto_pad` asks for it."""
     how = node.text("auto_pad", "NOTSET") or "NOTSET"
-    if how == "NOTSET":
-        return node.integers("pads") or (0,) * (2 * axes)
-    if how == "VALID":
-        return (0,) * (2 * axes)
-    totals = []
-    for extent, size, stride, dilation in zip(node.first.shape[2:], window, strides, dilations, strict=True):
-        reach = (ceildiv(extent, stride) - 1) * stride + dilation * (size - 1) + 1
-        totals.append(maximum(0, reach - extent))
-    less, more = [total // 2 for total in totals], [total - total // 2 for total in totals]
-    return (*less, *more) if how == "SAME_UPPER" else (*more, *less)
+    if how not in ("NOTSET", "VALID", *_SAME):
+        raise Unsupported(f"its auto_pad is {how!r}")
+    return (how == "NOTSET" and node.integers("pads")) or (0,) * (2 * axes), _SAME.get(how, "")
+
+
+def _known(attrs: C, node: Node, window: Sequence[Size]) -> C:
+    """The attributes with their padding in numbers, where these do not depend on dims."""
+    pads = pads_of(attrs, node.first.shape[2:], window)
+    return replace(attrs, pads=pads, same="") if all(isinstance(each, int) for each in pads) else attrs
 
 
 def conv_attrs(node: Node, weight: Expr) -> Conv:
     """The attributes of a convolution of the first operand with this weight."""
     axes = _spatial(node)
     strides, dilations = _steps(node, "strides", axes), _steps(node, "dilations", axes)
-    return Conv(strides, _pads(node, weight.shape[2:], strides, dilations), dilations, node.integer("group", 1))
+    pads, same = _pads(node, axes)
+    return _known(Conv(strides, pads, dilations, node.integer("group", 1), same=same), node, weight.shape[2:])
 
 
 def _conv(t: Translation, node: Node) -> Expr:
@@ -83,9 +90,9 @@ def _conv_transpose(t: Translation, node: Node) -> Expr:
 def _pool(node: Node, window: Sequence[int]) -> Pool:
     axes = _spatial(node)
     strides, dilations = _steps(node, "strides", axes), _steps(node, "dilations", axes)
-    pads = _pads(node, tuple(window), strides, dilations)
-    counts = node.flag("count_include_pad")
-    return Pool(tuple(window), strides, pads, dilations, node.flag("ceil_mode"), counts)
+    pads, same = _pads(node, axes)
+    counts, ceil = node.flag("count_include_pad"), node.flag("ceil_mode") and not same
+    return _known(Pool(tuple(window), strides, pads, dilations, ceil, counts, same=same), node, window)
 
 
 def _window(node: Node) -> tuple[int, ...]:
@@ -137,7 +144,7 @@ def _lp_pool(t: Translation, node: Node) -> Expr:
         count *= size
     raised = t.b.power(t.b.abs(node.first), power)
     pads = _whole(t.b.call("average_pool", raised, attrs=pool).shape, raised.shape, pool)
-    attrs = Pool(pool.window, pool.strides, pads, pool.dilations, count_include_pad=True)
+    attrs = Pool(pool.window, pool.strides, pads, pool.dilations, count_include_pad=True, same=pool.same)
     return t.b.power(t.b.multiply(t.b.call("average_pool", raised, attrs=attrs), count), 1 / power)
 
 
