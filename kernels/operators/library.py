@@ -10,6 +10,7 @@ from tirlite.kernels.operators import (
     fill,
     gather,
     matmul,
+    nonzero,
     normalize,
     order,
     pool_cases,
@@ -21,11 +22,14 @@ from tirlite.kernels.operators import (
     scatter,
     sequence,
     softmax,
+    sort,
+    suppression,
 )
 from tirlite.kernels.operators.case import Case
 
 FAMILIES = (
     *(elementwise_cases, matmul, determinant, conv_cases, pool_cases, reduce, softmax, normalize),
     *(arrange_cases, gather, scatter, order, fill, resize, sampling_cases, quantize, recurrent, sequence),
+    *(nonzero, sort, suppression),
 )
 CASES: tuple[Case, ...] = tuple(case for family in FAMILIES for case in family.CASES)

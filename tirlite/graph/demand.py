@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tirlite.diag import CallTypeError, Message
-from tirlite.graph.expr import FunctionNode
+from tirlite.diag import CallTypeError, GraphError, Message
+from tirlite.graph.expr import Call, FunctionNode, If, operands_first
 
 
 class NoGraphFunction(Message):
@@ -20,6 +20,31 @@ class NoGraphFunction(Message):
 
     given: str
     advice: str
+
+
+class ExtentsOfRun(Message):
+    """A graph with extents that a run finds is given to what takes sizes that a call knows.
+
+    Example: `tl.graph.StaticRuntime(f)`, where `f` returns the indices of what is not zero in its operand.
+    Fix: `tl.graph.compile(f)` runs it, `tl.graph.evaluate(f, ...)` tells what it means.
+    """
+
+    code = "extents-of-run"
+    raises = GraphError
+    title = "{what} takes sizes that a call knows, and a run of `{function}` finds the extents of {type}"
+    help = "`tl.graph.compile` and `tl.graph.evaluate` take such a function"
+
+    what: str
+    function: str
+    type: str
+
+
+def demand_known_extents(function: FunctionNode, what: str) -> None:
+    """Returns if a call of the function knows all extents in it; raises GraphError otherwise."""
+    demand_function(function)
+    for expr in operands_first(function.body):
+        if isinstance(expr, Call | If) and expr.sources:
+            raise ExtentsOfRun(what, function.name, str(expr.type), span=expr.span).error()
 
 
 def demand_function(given: object) -> None:

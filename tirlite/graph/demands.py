@@ -12,6 +12,7 @@ from math import gcd, lcm
 
 from tirlite.diag import Span
 from tirlite.graph.extents import is_equal
+from tirlite.graph.run_dims import run_dims
 from tirlite.record import record
 from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, prove_eq, prove_le, prove_lt, substitute
 from tirlite.sizes.extrema import Maximum, Minimum
@@ -78,10 +79,15 @@ class Demands:
         return size
 
     def ask(self, a: Size, b: Size, asked_by: object, span: Span | None) -> bool:
-        """Whether the two are equal by proof, or from now on by demand; not where they never are."""
+        """Whether the two are equal by proof, or from now on by demand; not where they never are.
+
+        Nothing is demanded of extents that a run finds: a call is checked before.
+        """
         a, b = self.now(a), self.now(b)
         if is_equal(a, b):
             return True
+        if run_dims((a, b)):
+            return False
         solution = {} if prove_eq(a, b) is Proof.NO else self._solution(a, b)
         limits = [limit for atom, size in solution.items() if isinstance(atom, Dim) for limit in _limits(atom, size)]
         if not solution or any(_is_refuted(*limit) for limit in limits):

@@ -10,7 +10,7 @@ from tirlite.diag import boundary
 from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Tuple, TupleGetItem
 from tirlite.graph.op import Op
-from tirlite.graph.program import Block, Program, program
+from tirlite.graph.program import Block, Program, extents_found, program
 from tirlite.graph.types import Type, substituted, tensors
 from tirlite.ir import Equality
 from tirlite.sizes import Dim, Size
@@ -95,8 +95,11 @@ def _extents(function: FunctionNode) -> list[Size]:
 
 def _lines(function: FunctionNode, dims: Mapping[Dim, Size]) -> Iterator[_Line]:
     made = program(function)
+    found = extents_found(made)
     numbers: dict[Expr, int] = {param: number for number, param in enumerate(function.params)}
+    known = dict(dims)
     for param in function.params:
+        known |= {dim: Dim(f"value {numbers[param]}", 0) + 0 for dim in found.get(param, ())}
         yield _Line("parameter", "", (), substituted(param.type, dims), param.device)
     stack: list[tuple[Iterator[Expr], Block]] = [(iter(made.body.steps), made.body)]
     while stack:
@@ -109,7 +112,8 @@ def _lines(function: FunctionNode, dims: Mapping[Dim, Size]) -> Iterator[_Line]:
         if step is not made.resolved(step):
             continue
         numbers[step] = len(numbers)
-        yield _line(made, step, numbers, dims)
+        known |= {dim: Dim(f"value {numbers[step]}", 0) + 0 for dim in found.get(step, ())}
+        yield _line(made, step, numbers, known)
         if isinstance(step, If):
             then, other = made.branches[step]
             stack += [(iter(other.steps), other), (iter(then.steps), then)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,11 +15,13 @@ from tirlite.graph.arguments import bind
 from tirlite.graph.bfloat import bfloat_bits, bfloat_values
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
 from tirlite.graph.op import Op
-from tirlite.graph.program import Block, Program, program
+from tirlite.graph.program import Block, Program, extents_found, program
 from tirlite.graph.reference import MEANINGS
+from tirlite.graph.run_dims import RunDim, check_extent
 from tirlite.graph.types import TensorType, TupleType, Type
 from tirlite.ir import DType, Steps, TypeCode, run
 from tirlite.sizes import Dim
+from tirlite.sizes import evaluate as size_at
 
 Array: TypeAlias = npt.NDArray[Any]
 Value: TypeAlias = "Array | tuple[Value, ...]"
@@ -74,30 +77,55 @@ def trace(function: FunctionNode, *arrays: npt.ArrayLike) -> Mapping[Expr, Value
 def _function(function: FunctionNode, args: Sequence[Value], binding: Mapping[Dim, int]) -> Steps[dict[Expr, Value]]:
     made = program(function)
     values: dict[Expr, Value] = dict(zip(function.params, args, strict=True))
-    yield _block(made, made.body, values, binding)
+    sizes = _Sizes(dict(binding), extents_found(made))
+    for param in function.params:
+        sizes.measure(param, values)
+    yield _block(made, made.body, values, sizes)
     values[function.body] = values[made.resolved(function.body)]
     return values
 
 
-def _block(made: Program, block: Block, values: dict[Expr, Value], binding: Mapping[Dim, int]) -> Steps[None]:
+@dataclass(slots=True)
+class _Sizes:
+    """The values of dims so far, and the extents that steps are the values of."""
+
+    binding: dict[Dim, int]
+    found: Mapping[Expr, tuple[RunDim, ...]]
+
+    def measure(self, step: Expr, values: Mapping[Expr, Value]) -> None:
+        """Binds the extents that have the value of a step."""
+        for dim in self.found.get(step, ()):
+            value = values[step]
+            assert isinstance(value, np.ndarray)
+            self.binding[dim] = int(value.item())
+            least, most = (size_at(size, self.binding) for size in (dim.least, dim.most))
+            check_extent(dim, self.binding[dim], least, most, step.span)
+
+
+def _block(made: Program, block: Block, values: dict[Expr, Value], sizes: _Sizes) -> Steps[None]:
     for step in block.steps:
-        if isinstance(step, If):
-            chosen = made.branches[step][0 if values[made.resolved(step.condition)] else 1]
-            yield _block(made, chosen, values, binding)
-            values[step] = values[made.resolved(chosen.result)]
-        elif isinstance(step, Call):
-            values[step] = yield _call(step, [values[made.resolved(arg)] for arg in step.args], binding)
-        elif isinstance(step, Constant):
-            values[step] = step.value
-        elif isinstance(step, Tuple):
-            values[step] = tuple(values[made.resolved(each)] for each in step.fields)
-        elif isinstance(step, TupleGetItem):
-            values[step] = values[made.resolved(step.value)][step.index]
-        elif isinstance(step, Let):
-            values[step.var] = values[made.resolved(step.value)]
-            values[step] = values[made.resolved(step.body)]
-        else:
-            assert isinstance(step, Var)
+        yield _step(made, step, values, sizes)
+        sizes.measure(step, values)
+
+
+def _step(made: Program, step: Expr, values: dict[Expr, Value], sizes: _Sizes) -> Steps[None]:
+    if isinstance(step, If):
+        chosen = made.branches[step][0 if values[made.resolved(step.condition)] else 1]
+        yield _block(made, chosen, values, sizes)
+        values[step] = values[made.resolved(chosen.result)]
+    elif isinstance(step, Call):
+        values[step] = yield _call(step, [values[made.resolved(arg)] for arg in step.args], sizes.binding)
+    elif isinstance(step, Constant):
+        values[step] = step.value
+    elif isinstance(step, Tuple):
+        values[step] = tuple(values[made.resolved(each)] for each in step.fields)
+    elif isinstance(step, TupleGetItem):
+        values[step] = values[made.resolved(step.value)][step.index]
+    elif isinstance(step, Let):
+        values[step.var] = values[made.resolved(step.value)]
+        values[step] = values[made.resolved(step.body)]
+    else:
+        assert isinstance(step, Var)
 
 
 def _call(call: Call, args: list[Value], binding: Mapping[Dim, int]) -> Steps[Value]:

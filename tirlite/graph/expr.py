@@ -7,6 +7,7 @@ where it is used, see `program`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import field, replace
 from typing import Any, Self, cast
 
@@ -16,11 +17,14 @@ import numpy.typing as npt
 from tirlite.diag import GraphError, Message, Span, public
 from tirlite.diag.argument import demand_kind
 from tirlite.graph.demands import Demand
+from tirlite.graph.extents import is_equal
 from tirlite.graph.matching import matched
 from tirlite.graph.op import Attrs, Op, Site
+from tirlite.graph.run_dims import run_dims
 from tirlite.graph.types import TensorType, TupleType, Type, same_type, tensors
 from tirlite.ir import DType
 from tirlite.record import parts_of, record
+from tirlite.sizes import Size
 
 
 class NoSuchField(Message):
@@ -164,14 +168,34 @@ def constant(array: npt.NDArray[Any], dtype: DType, *, name: str = "", span: Spa
     return Constant(kept.reshape(array.shape), dtype, name=name, span=span)
 
 
+class RunDimOfFunction(Message):
+    """A function is called whose result has an extent that its run finds.
+
+    Example: `g.invoke(f, x)`, where `f` returns the indices of what is not zero in `x`.
+    Fix: Build what the function does into the graph that calls it.
+    """
+
+    code = "run-dim-of-function"
+    raises = GraphError
+    title = "`{function}` returns {type}, of which its run finds an extent, and is called by another function"
+    help = "build what it does into the function that calls it"
+
+    function: str
+    type: str
+
+
 @record(eq=False, repr=False)
 class Call(Expr):
-    """An operator, or a function, applied to values."""
+    """An operator, or a function, applied to values.
+
+    `sources` are the values of the extents in its type and its attributes that a run finds.
+    """
 
     op: Op | FunctionNode
     args: tuple[Expr, ...]
     attrs: Attrs = Attrs()  # frozen, and equal by value
     name: str = field(default="", kw_only=True)
+    sources: tuple[Expr, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         demand_kind("Call", self.args, tuple)
@@ -182,16 +206,25 @@ class Call(Expr):
         if isinstance(self.op, Op):
             self._put_type(self.op.infer(site))
         else:
+            if _found_by_run(self.op.result, ()):
+                raise RunDimOfFunction(self.op.name, str(self.op.result), span=self.span).error()
             self._put_type(matched(site, tuple(param.type for param in self.op.params), self.op.result))
+        object.__setattr__(self, "sources", _found_by_run(self.type, self.attrs.symbolic_sizes()))
 
     @property
     def operands(self) -> tuple[Expr, ...]:
-        return self.args
+        return (*self.args, *self.sources) if self.sources else self.args
 
     @property
     def is_view(self) -> bool:
         """Whether it gives the bytes of its operand another shape."""
         return isinstance(self.op, Op) and self.op.is_view
+
+
+def _found_by_run(of: Type, sizes: Iterable[Size]) -> tuple[Expr, ...]:
+    """The values of the extents in a type, and of those in other sizes, that a run finds."""
+    extents = (extent for each in tensors(of) for extent in each.shape)
+    return tuple(dict.fromkeys(dim.source for dim in run_dims((*extents, *sizes))))
 
 
 @record(eq=False, repr=False)
@@ -257,25 +290,46 @@ class Let(Expr):
 
 @record(eq=False, repr=False)
 class If(Expr):
-    """`then` where the condition holds, else `other`. What only one of them uses is computed only there."""
+    """`then` where the condition holds, else `other`. What only one of them uses is computed only there.
+
+    Both have one type, or that of `given`, whose extents are those of the branch that is taken: a run finds them.
+    """
 
     condition: Expr
     then: Expr
     other: Expr
     name: str = field(default="", kw_only=True)
+    given: Type | None = field(default=None, kw_only=True)
+    sources: tuple[Expr, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         self._demand(self.condition, self.then, self.other)
         of = self.condition.type
         if not (isinstance(of, TensorType) and of.rank == 0 and of.dtype.is_bool):
             raise BadCondition(str(of), span=self.span).error()
-        if not same_type(self.then.type, self.other.type):
+        if not all(_may_be(self.given, each.type) for each in (self.then, self.other)):
             raise BranchTypes(str(self.then.type), str(self.other.type), span=self.span).error()
-        self._put_type(self.then.type)
+        if self.given is None and not same_type(self.then.type, self.other.type):
+            raise BranchTypes(str(self.then.type), str(self.other.type), span=self.span).error()
+        self._put_type(self.then.type if self.given is None else self.given)
+        object.__setattr__(self, "sources", _found_by_run(self.type, ()))
 
     @property
     def operands(self) -> tuple[Expr, ...]:
-        return (self.condition, self.then, self.other)
+        return (self.condition, self.then, self.other, *self.sources)
+
+
+def _may_be(given: Type | None, of: Type) -> bool:
+    """Whether a value of type `of` may be one of type `given`: extents that a run finds may be any."""
+    if given is None:
+        return True
+    mine, theirs = tensors(given), tensors(of)
+    return len(mine) == len(theirs) and all(
+        a.dtype == b.dtype
+        and a.rank == b.rank
+        and all(is_equal(m, n) or run_dims([m]) for m, n in zip(a.shape, b.shape, strict=True))
+        for a, b in zip(mine, theirs, strict=True)
+    )
 
 
 @record(eq=False, repr=False)

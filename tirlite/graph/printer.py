@@ -19,7 +19,7 @@ import numpy as np
 
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem
 from tirlite.graph.op import Op
-from tirlite.graph.program import Block, program
+from tirlite.graph.program import Block, extents_found, program
 from tirlite.graph.types import Type, tensors
 from tirlite.ir import Steps, run
 from tirlite.sizes import dims_of
@@ -96,6 +96,7 @@ class _FunctionText:
         self.names = _Names()
         self.made = program(function)
         self.lets = {self.made.resolved(value): var.name for var, value in self.made.bound.items()}
+        self.found = extents_found(self.made)
         self.written: list[str] = []
 
     def lines(self) -> list[str]:
@@ -121,6 +122,8 @@ class _FunctionText:
                 yield self.block(branches.other, level + 1, "yield")
             elif not isinstance(step, Let) and not _is_number(step):
                 self.line(level, f"{self.head(step)}{self.value(step)}")
+            for dim in self.found.get(step, ()):
+                self.line(level, f"{dim.name} = {self.name(step)}  # from {dim.least} to {dim.most}")
         self.line(level, f"{end} {self.name(block.result)}")
 
     def head(self, step: Expr) -> str:

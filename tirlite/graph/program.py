@@ -12,8 +12,11 @@ from typing import NamedTuple
 
 from tirlite.diag import GraphError, Message
 from tirlite.graph.demand import demand_function
-from tirlite.graph.expr import Constant, Expr, FunctionNode, If, Let, Var
+from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Var
+from tirlite.graph.run_dims import RunDim, run_dims
+from tirlite.graph.types import tensors
 from tirlite.record import record
+from tirlite.sizes import Size
 
 
 class UnboundGraphVar(Message):
@@ -96,6 +99,22 @@ class Program:
                 yield step
             else:
                 yield step
+
+
+def extents_found(made: Program) -> dict[Expr, tuple[RunDim, ...]]:
+    """The extents that a run finds, by the step, the constant or the parameter that has their value."""
+    found: dict[Expr, dict[RunDim, None]] = {}
+    for step in made.steps():
+        for dim in run_dims(_sizes(step)):
+            found.setdefault(made.resolved(dim.source), {})[dim] = None
+    return {source: tuple(dims) for source, dims in found.items()}
+
+
+def _sizes(step: Expr) -> Iterator[Size]:
+    for of in tensors(step.type):
+        yield from of.shape
+    if isinstance(step, Call):
+        yield from step.attrs.symbolic_sizes()
 
 
 def program(function: FunctionNode) -> Program:
@@ -185,6 +204,8 @@ class _Regions:
                 self.parents += [region, region]
                 self.depths += [self.depths[region] + 1] * 2
                 self._use(expr.condition, region)
+                for source in expr.sources:
+                    self._use(source, region)
                 self._use(expr.then, first)
                 self._use(expr.other, first + 1)
             elif isinstance(expr, Constant):

@@ -12,6 +12,7 @@ from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import Call, FunctionNode
 from tirlite.graph.op import Op
 from tirlite.graph.program import program
+from tirlite.graph.run_dims import RunDim
 from tirlite.graph.types import TupleType, Type, tensors
 from tirlite.sizes import Dim, Size, dims_of
 from tirlite.sizes.dim import contradiction
@@ -101,7 +102,9 @@ def _check_body(function: FunctionNode) -> Iterator[FunctionNode]:
 def _check_dims(function: FunctionNode, where: str, sizes: list[Size], known: set[Dim], span: Span | None) -> None:
     for size in sizes:
         for dim in dims_of(size):
-            if dim not in known:
+            if isinstance(dim, RunDim):
+                _check_dims(function, where, [dim.least, dim.most], known, span)
+            elif dim not in known:
                 raise UnknownGraphDim(dim.name, where, function.name, span=span).error()
 
 

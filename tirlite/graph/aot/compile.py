@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
@@ -21,10 +22,11 @@ from tirlite.graph.demands import Demand
 from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.order.memory_order import Ordered, memory_order
 from tirlite.graph.program import program
-from tirlite.graph.types import TensorType, Type
+from tirlite.graph.types import TensorType, Type, tensors
 from tirlite.ir import PrimFunc
 from tirlite.plan import Plan
 from tirlite.rewrite.options import Options
+from tirlite.sizes import Size
 from tirlite.solver import options as default_options
 
 if TYPE_CHECKING:
@@ -78,20 +80,21 @@ class CompiledGraph:
         constants = {buffer.name: constant.value for constant, buffer in lowered.constants.items()}
         self.kernel = Kernel(lowered.func, options, seconds=seconds, fixed=constants)
         self._kept = tuple(lowered.kept)
+        self._extents = lowered.extents
 
     def __call__(self, *arrays: Argument) -> Result:
         """Raises CallTypeError and CallValueError for arguments that do not fit."""
-        return self._structured(_leaves(self.kernel(*self._inputs(arrays))))
+        return self._structured(self._cut(_leaves(self.kernel(*self._inputs(arrays)))))
 
     def trace(self, *arrays: Argument) -> Mapping[Expr, Result]:
         """As a call: the values of what is kept, and of the function's body."""
-        leaves = _leaves(self.kernel(*self._inputs(arrays)))
+        leaves = self._cut(_leaves(self.kernel(*self._inputs(arrays))))
         kept = dict(zip(self._kept, leaves[len(leaves) - len(self._kept) :], strict=True))
         return {**kept, self.function.body: self._structured(leaves)}
 
     def interpret(self, *arrays: Argument) -> Result:
         """As a call, but run by the reference interpreter on `ir`."""
-        return self._structured(_leaves(self.kernel.interpret(*self._inputs(arrays))))
+        return self._structured(self._cut(_leaves(self.kernel.interpret(*self._inputs(arrays)))))
 
     @property
     def demands(self) -> tuple[Demand, ...]:
@@ -142,21 +145,39 @@ class CompiledGraph:
         with boundary:
             return [each for param, value in given for each in arrays_of(param.name, param.type, value)]
 
+    def _cut(self, leaves: tuple[Array, ...]) -> tuple[Array, ...]:
+        """The tensors, with the extents that the run found: those are the last of what `main` gives."""
+        if not self._extents:
+            return leaves
+        count = len(leaves) - len(self._extents)
+        found = {extent: int(each) for extent, each in zip(self._extents, leaves[count:], strict=True)}
+        types = [*tensors(self.function.result), *(each.tensor for each in self._kept)]
+        return tuple(_begun(array, of, found) for array, of in zip(leaves[:count], types, strict=True))
+
     def _structured(self, leaves: Iterable[Array]) -> Result:
         return _built(self.function.result, iter(leaves))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restored, (self.function, self.kernel, self._kept)
+        return _restored, (self.function, self.kernel, self._kept, self._extents)
 
     def __repr__(self) -> str:
         return f"<CompiledGraph {self.kernel!r}>"
 
 
-def _restored(function: FunctionNode, kernel: Kernel, kept: tuple[Expr, ...]) -> CompiledGraph:
+def _restored(
+    function: FunctionNode, kernel: Kernel, kept: tuple[Expr, ...], extents: tuple[Size, ...]
+) -> CompiledGraph:
     """A compiled graph that was pickled; what the order of its operators had gained is not told any more."""
     made = CompiledGraph.__new__(CompiledGraph)
     made.function, made.kernel, made.order, made._kept = function, kernel, None, kept
+    made._extents = extents
     return made
+
+
+def _begun(array: Array, of: TensorType, found: Mapping[Size, int]) -> Array:
+    """The first elements of an array, with the extents that the run found."""
+    shape = tuple(found.get(extent, room) for extent, room in zip(of.shape, array.shape, strict=True))
+    return array if shape == array.shape else array.reshape(-1)[: prod(shape)].reshape(shape).copy()
 
 
 def compile(  # noqa: A001

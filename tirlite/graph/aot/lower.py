@@ -17,12 +17,14 @@ from tirlite.graph.aot.roots import Root, root
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
 from tirlite.graph.op import Op
 from tirlite.graph.ops import Sizes
-from tirlite.graph.program import Block, Program, program
+from tirlite.graph.program import Block, Program, extents_found, program
+from tirlite.graph.run_dims import RunDim, most_of, run_dims
 from tirlite.graph.types import TensorType, same_type, tensors
 from tirlite.ir import (
     EQ,
     LE,
     Allocate,
+    And,
     Assert,
     Buffer,
     BufferRef,
@@ -30,6 +32,8 @@ from tirlite.ir import (
     IntImm,
     KernelCall,
     Load,
+    Max,
+    Min,
     PrimFunc,
     SeqStmt,
     Steps,
@@ -41,10 +45,11 @@ from tirlite.ir import (
     run,
     validate,
 )
+from tirlite.ir import Let as LetStmt
 from tirlite.ir import Var as Scalar
 from tirlite.ir.size import expr_of
 from tirlite.record import record
-from tirlite.sizes import Dim
+from tirlite.sizes import Dim, Size
 from tirlite.sizes.poly import inside_out
 
 
@@ -52,13 +57,14 @@ from tirlite.sizes.poly import inside_out
 class Lowered:
     """A function of the IR, the constants that its parameters behind the inputs stand for, and what it keeps.
 
-    The parameters of `func` are the inputs, the constants, the outputs, and those that tensors between operators are
-    copied to.
+    The parameters of `func` are the inputs, the constants, the outputs, those that tensors between operators are
+    copied to, and one for each of `extents`: the extents of outputs that the run finds, which have room for the most.
     """
 
     func: PrimFunc
     constants: Mapping[Constant, Buffer]
     kept: Mapping[Expr, Buffer]
+    extents: tuple[Size, ...] = ()
 
 
 @public
@@ -93,6 +99,7 @@ class _Lowering:
         self.callees = callees
         self.keep = check_kept(made, keep)
         self.folded = folded_calls(made)
+        self.found = extents_found(made)
         self.names = Names(function.name)
         self.variables = _variables(function)
         self.functions = functions
@@ -102,6 +109,7 @@ class _Lowering:
         self.targets: dict[Root, Buffer] = {}
         self.types: dict[Buffer, TensorType] = {}
         self.sources: dict[Buffer, Buffer] = {}
+        self.shown: dict[Buffer, TensorType] = {}
         self.count = 0
 
     def lowered(self) -> Steps[Lowered]:
@@ -110,13 +118,38 @@ class _Lowering:
         outputs = list(self._outputs())
         body: list[Stmt] = [*self._demands(function)]
         copies = self._aim(self.made.body, outputs, function.body)
+        for source, dims in self.found.items():
+            if self._is_ready(source):
+                for dim in dims:
+                    self._measure(dim, body)
         yield self._block(self.made.body, body)
-        body += [self._copy(self._home(function.body)[index], target) for index, target in copies]
+        for index, target in copies:
+            self._copy(self._home(function.body)[index], target, body)
         outputs += self.kept.values()
+        extents = dict.fromkeys(e for buffer in outputs for e in self.shown[buffer].shape if run_dims([e]))
+        for number, extent in enumerate(extents):
+            outputs.append(self._buffer(self.names.fresh(f"extent_{number}"), TensorType((), i64)))
+            body.append(Store(outputs[-1], (), expr_of(extent, self.variables)))
         params = (*inputs, *self.constants.values(), *outputs)
         func = PrimFunc(function.name, params, SeqStmt(tuple(body)), tuple(outputs), span=function.span)
         validate(func)
-        return Lowered(func, self.constants, self.kept)
+        return Lowered(func, self.constants, self.kept, tuple(extents))
+
+    def _is_ready(self, source: Expr) -> bool:
+        """Whether a value is there before the first step."""
+        return isinstance(source, Var | Constant) or source in self.folded
+
+    def _measure(self, dim: RunDim, body: list[Stmt]) -> None:
+        """Binds an extent that the run finds to its value, once that is seen to be one that there is room for."""
+        value = Scalar(self.names.fresh(f"{dim.name}_found"), i64)
+        body.append(LetStmt(value, Load(self._home(dim.source)[0], ()).astype(i64), span=dim.source.span))
+        least, greatest = (expr_of(size, self.variables) for size in (dim.least, dim.most))
+        message = f"the extent {dim.name} is {{}}, and must be from {{}} to {{}}"
+        is_inside = And(LE(least, value), LE(value, greatest))
+        body.append(Assert(is_inside, message, (value, least, greatest), span=dim.source.span))
+        # What was just checked, said so that it is known of the variable.
+        self.variables[dim] = Scalar(self.names.fresh(dim.name), i64)
+        body.append(LetStmt(self.variables[dim], Max(least, Min(value, greatest)), span=dim.source.span))
 
     def _demands(self, function: FunctionNode) -> Iterator[Stmt]:
         """Checks of what operators ask of extents, as far as the types of the parameters leave it open."""
@@ -143,7 +176,13 @@ class _Lowering:
         if len(names) != len(leaves):
             names = [f"{names[0]}{i}" for i in range(len(leaves))]
         for name, of in zip(names, leaves, strict=True):
-            yield self._buffer(self.names.exact(name, function.span), of)
+            yield self._output(self.names.exact(name, function.span), of)
+
+    def _output(self, name: str, of: TensorType) -> Buffer:
+        """An output with room for the most that a tensor of this type can have."""
+        made = self._buffer(name, most_of(of))
+        self.shown[made] = of
+        return made
 
     def _aim(self, block: Block, targets: Sequence[Buffer], result: Expr) -> list[tuple[int, Buffer]]:
         """Lets what computes the tensors of a block's result write to `targets`; those left are to be copied."""
@@ -162,25 +201,30 @@ class _Lowering:
         for step in block.steps:
             if isinstance(step, Constant) or step in self.folded:
                 continue
-            if isinstance(step, Tuple):
-                self.homes[step] = tuple(buffer for each in step.fields for buffer in self._home(each))
-            elif isinstance(step, TupleGetItem):
-                self.homes[step] = self._home(step.value)[step.tensor_slice]
-            elif isinstance(step, Let):
-                self.homes[step] = self._home(step.body)
-            elif isinstance(step, If):
-                yield self._if(step, body)
-            elif isinstance(step, Call) and step.is_view:
-                self.homes[step] = (self._view(self._home(step.args[0])[0], step.tensor, body),)
-            else:
-                assert isinstance(step, Call)
-                if isinstance(step.attrs, Sizes):
-                    self._write(step, step.attrs, body)
-                    continue
-                callee = self.functions.of(step) if isinstance(step.op, Op) else (yield self._callee(step.op))
-                self._call(step, callee, body)
-            if step in self.keep:
-                self._keep(step, body)
+            yield self._step(step, body)
+            for dim in self.found.get(step, ()):
+                self._measure(dim, body)
+
+    def _step(self, step: Expr, body: list[Stmt]) -> Steps[None]:
+        if isinstance(step, Tuple):
+            self.homes[step] = tuple(buffer for each in step.fields for buffer in self._home(each))
+        elif isinstance(step, TupleGetItem):
+            self.homes[step] = self._home(step.value)[step.tensor_slice]
+        elif isinstance(step, Let):
+            self.homes[step] = self._home(step.body)
+        elif isinstance(step, If):
+            yield self._if(step, body)
+        elif isinstance(step, Call) and step.is_view:
+            self.homes[step] = (self._view(self._home(step.args[0])[0], step.tensor, body),)
+        else:
+            assert isinstance(step, Call)
+            if isinstance(step.attrs, Sizes):
+                self._write(step, step.attrs, body)
+                return
+            callee = self.functions.of(step) if isinstance(step.op, Op) else (yield self._callee(step.op))
+            self._call(step, callee, body)
+        if step in self.keep:
+            self._keep(step, body)
 
     def _home(self, expr: Expr) -> tuple[Buffer, ...]:
         expr = self.made.resolved(expr)
@@ -189,9 +233,8 @@ class _Lowering:
 
     def _keep(self, step: Expr, body: list[Stmt]) -> None:
         """Copies the tensor that was just computed to an output of its own."""
-        made = self._buffer(self.names.fresh(f"kept_{len(self.kept)}"), step.tensor)
-        self.kept[step] = made
-        body.append(self._copy(self._home(step)[0], made))
+        self.kept[step] = self._output(self.names.fresh(f"kept_{len(self.kept)}"), step.tensor)
+        self._copy(self._home(step)[0], self.kept[step], body)
 
     def _call(self, call: Call, callee: PrimFunc | Lowered, body: list[Stmt]) -> None:
         args = [buffer for arg in call.args for buffer in self._home(arg)]
@@ -224,7 +267,8 @@ class _Lowering:
             copies = self._aim(block, results, block.result)
             part: list[Stmt] = []
             yield self._block(block, part)
-            part += [self._copy(self._home(block.result)[index], target) for index, target in copies]
+            for index, target in copies:
+                self._copy(self._home(block.result)[index], target, part)
             parts.append(SeqStmt(tuple(part)))
         condition = self._home(step.condition)[0]
         body.append(IfThenElse(Load(condition, ()), parts[0], parts[1], span=step.span))
@@ -237,10 +281,10 @@ class _Lowering:
             if target is not None:
                 made.append(self._view(target, of, body))
                 continue
-            buffer = self._buffer(self.names.fresh(f"sid_{self.count}"), of)
+            buffer = self._buffer(self.names.fresh(f"sid_{self.count}"), most_of(of))
             self.count += 1
             body.append(Allocate(buffer, span=step.span))
-            made.append(buffer)
+            made.append(self._view(buffer, of, body))
         self.homes[step] = tuple(made)
         return tuple(made)
 
@@ -255,8 +299,10 @@ class _Lowering:
         self.sources[seen] = whole
         return seen
 
-    def _copy(self, source: Buffer, target: Buffer) -> Stmt:
-        return KernelCall(self.functions.copy(self.types[source]), (BufferRef(source), BufferRef(target)))
+    def _copy(self, source: Buffer, target: Buffer, body: list[Stmt]) -> None:
+        of = self.types[source]
+        refs = BufferRef(source), BufferRef(self._view(target, of, body))
+        body.append(KernelCall(self.functions.copy(of), refs))
 
     def _constant(self, constant: Constant) -> Buffer:
         if constant not in self.constants:
@@ -271,7 +317,7 @@ class _Lowering:
 
 
 def _variables(function: FunctionNode) -> dict[Dim, Scalar]:
-    """A variable for each dim in the types of the parameters."""
+    """A variable for each dim in the types of the parameters; extents that a run finds get theirs when it does."""
     extents = (extent for param in function.params for of in tensors(param.type) for extent in of.shape)
     dims = (atom for extent in extents for atom in inside_out(extent) if isinstance(atom, Dim))
     return {dim: Scalar(dim.name, i64, dim) for dim in dims}

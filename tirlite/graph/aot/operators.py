@@ -24,6 +24,7 @@ from tirlite.kernels.operators import (
     gather,
     join,
     matmul,
+    nonzero,
     normalize,
     order,
     pad,
@@ -35,6 +36,8 @@ from tirlite.kernels.operators import (
     scatter,
     sequence,
     softmax,
+    sort,
+    suppression,
 )
 from tirlite.kernels.operators.formulas import FORMULAS
 from tirlite.sizes import Dim, Poly, Size, dims_of
@@ -94,6 +97,9 @@ _WITH_ATTRS: Mapping[str, Factory] = {
     "scatter_elements": scatter.scatter_elements,
     "scatter_nd": scatter.scatter_nd,
     "one_hot": fill.one_hot,
+    "nonzero": nonzero.nonzero,
+    "sort_rows": sort.sort_rows,
+    "non_max_suppression": suppression.non_max_suppression,
     "range": fill.range_,
     "resize": resize.resize,
     "quantize_linear": quantize.quantize_linear,
@@ -106,8 +112,12 @@ _WITH_ATTRS: Mapping[str, Factory] = {
     "rnn": sequence.rnn,
 }
 # What the types of the results say already.
-_SAID = frozenset({("topk", "count"), ("one_hot", "depth"), ("range", "count"), ("resize", "shape")}) | frozenset(
-    {("quantize_linear", "dtype"), ("dequantize_linear", "dtype"), ("roi_align", "height"), ("roi_align", "width")}
+_SAID = frozenset(
+    {
+        *((name, "count") for name in ("topk", "range", "nonzero", "non_max_suppression")),
+        *(("one_hot", "depth"), ("resize", "shape"), ("roi_align", "height"), ("roi_align", "width")),
+        *(("quantize_linear", "dtype"), ("dequantize_linear", "dtype")),
+    }
 )
 _GLOBAL = {"global_max_pool": "reduce_max", "global_average_pool": "reduce_mean"}
 

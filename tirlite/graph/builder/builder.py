@@ -23,14 +23,18 @@ from tirlite.graph.builder.sampling import SamplingBuilder
 from tirlite.graph.builder.scaling import ScalingBuilder
 from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Expr, If, Let, Tuple, Var
+from tirlite.graph.extents import Extent, size_of
 from tirlite.graph.function import Function
 from tirlite.graph.places import user_line
-from tirlite.graph.types import TensorType, tensor_type
+from tirlite.graph.run_dims import most as limit
+from tirlite.graph.run_dims import run_dim
+from tirlite.graph.types import TensorType, Type, tensor_type
 from tirlite.graph.validate import validate
 from tirlite.ir import DType
 from tirlite.ir import TensorType as Annotation
-from tirlite.sizes import Dim, dims_of
+from tirlite.sizes import Dim, Size, dims_of
 from tirlite.sizes.dim import contradiction
+from tirlite.sizes.terms import Origin
 
 
 class NoOutputs(Message):
@@ -46,6 +50,21 @@ class NoOutputs(Message):
     help = "a function returns at least one value: g.function(y), or g.function({{'scores': y}})"
 
     name: str
+
+
+class NoExtent(Message):
+    """An extent is to be the value of something that is not one integer.
+
+    Example: `g.extent(x, 8)` where `x` is `f32[4]`.
+    Fix: Give an integer without axes: reduce, or reshape, to one.
+    """
+
+    code = "no-extent"
+    raises = GraphError
+    title = "a value of the type {type} is not an extent"
+    help = "an extent is one integer without axes, such as `g.reduce_sum` gives"
+
+    type: str
 
 
 class Builder(
@@ -73,6 +92,7 @@ class Builder(
         self._lets: list[tuple[Var, Expr]] = []
         self._dims: dict[Dim, None] = {}
         self._place = user_line()
+        self._origin = Origin()
 
     def input(self, name: str, of: Annotation | TensorType | DType) -> Var:
         """A parameter: `g.input("x", tl.f32[n, 3])`, or `tl.f32` for a single number. The order is that of calls.
@@ -100,17 +120,32 @@ class Builder(
         self._lets.append((var, bound))
         return var
 
-    def if_(self, condition: Operand, then: Operand, other: Operand, name: str = "") -> If:
+    def extent(self, value: Operand, most: Extent, name: str = "found", *, least: Extent = 0) -> Size:
+        """An extent that the run finds: the value of an integer without axes, from `least` to `most`, or a run stops.
+
+        What has this extent gets storage for the most.
+        """
+        span = self._here()
+        source = self._operand(value, None, span)
+        if not isinstance(source.type, TensorType) or source.type.rank or not source.dtype.is_integer:
+            raise NoExtent(str(source.type), span=span).error()
+        greatest, low = limit(size_of(most, span), span), size_of(least, span)
+        return run_dim(name, source, greatest, self._origin, low) + 0
+
+    def if_(
+        self, condition: Operand, then: Operand, other: Operand, name: str = "", *, given: Type | None = None
+    ) -> If:
         """`then` where the condition, a bool without axes, holds, else `other`.
 
-        What only one of them uses is computed only if it is chosen.
+        What only one of them uses is computed only if it is chosen. Where their extents differ, `given` is the type of
+        the result, with extents that the run finds.
         """
         span = self._here()
         test = self._operand(condition, None, span)
         first, second = self._operands((then, other), span)
-        if self.renewal is not None:
+        if self.renewal is not None and given is None:
             first, second = self.renewal.branches(first, second, name or self._name, span)
-        return If(test, first, second, name=name or self._name, span=span, device=self._device)
+        return If(test, first, second, name=name or self._name, given=given, span=span, device=self._device)
 
     def function(
         self, outputs: Expr | Sequence[Expr] | Mapping[str, Expr], *, name: str | None = None, primitive: bool = False

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.expr import Call, TupleGetItem
 from tirlite.graph.extents import Extent, shape_of, size_of
-from tirlite.graph.ops import Axis, BatchDims, Count, OneHot, Scatter, ScatterNd, Sizes, TopK
+from tirlite.graph.ops import Axis, BatchDims, Count, OneHot, Scatter, ScatterNd, Sizes, Suppression, TopK
 from tirlite.ir import DType, i64
 
 
@@ -41,6 +41,43 @@ class IndexingBuilder(CallBuilder):
     ) -> tuple[TupleGetItem, TupleGetItem]:
         """The first elements along an axis in order, and their indices as i64; equal ones by index."""
         call = self.call("topk", x, attrs=TopK(size_of(count, self._here()), axis, largest))
+        return self.item(call, 0), self.item(call, 1)
+
+    def nonzero(self, x: Operand, count: Extent) -> Call:
+        """The indices of the `count` elements that are not zero, in order: a row for each axis; numpy.nonzero.
+
+        A run stops where there are more or fewer.
+        """
+        return self.call("nonzero", x, attrs=Count(size_of(count, self._here())))
+
+    def sort_rows(self, x: Operand) -> tuple[TupleGetItem, TupleGetItem]:
+        """The indices of the rows of a matrix in order, equal ones as they stand; and which are not as the one before.
+
+        Elements count from left to right; nan stands behind all numbers, and equals itself.
+        """
+        call = self.call("sort_rows", x)
+        return self.item(call, 0), self.item(call, 1)
+
+    def non_max_suppression(
+        self,
+        boxes: Operand,
+        scores: Operand,
+        most: Operand,
+        overlap: Operand,
+        least: Operand,
+        count: Extent,
+        *,
+        center: bool = False,
+        scored: bool = True,
+    ) -> tuple[TupleGetItem, TupleGetItem]:
+        """The boxes that overlap none with a better score, as [batch, class, box], and how many there are.
+
+        At most `most` of each class of a batch, in the order of their scores, those above `least` if `scored`; the
+        result has `count` rows. Boxes `[batch, n, 4]` overlap where they share more than `overlap` of their area; they
+        are two corners, or with `center` the centre, width and height. Scores are `[batch, classes, n]`.
+        """
+        attrs = Suppression(size_of(count, self._here()), center, scored)
+        call = self.call("non_max_suppression", boxes, scores, most, overlap, least, attrs=attrs)
         return self.item(call, 0), self.item(call, 1)
 
     def range(self, start: Operand, delta: Operand, count: Extent) -> Call:

@@ -6,7 +6,7 @@ have it in their types: they are seen through `assume`, which costs nothing, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tirlite.diag import Span
@@ -15,8 +15,9 @@ from tirlite.graph.expr import Call, Expr, If, Tuple, TupleGetItem, Var, operand
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import Attrs, Op, Site
 from tirlite.graph.ops import OPS, Reshape, Sizes
-from tirlite.graph.types import TensorType, tensors
-from tirlite.sizes import Proof, Size, prove_eq
+from tirlite.graph.run_dims import RunDim, run_dim, run_dims
+from tirlite.graph.types import TensorType, TupleType, Type, tensors
+from tirlite.sizes import Proof, Size, prove_eq, substitute
 
 
 class Renewal:
@@ -26,6 +27,7 @@ class Renewal:
         self.demands = demands
         self._known: dict[Expr, Expr] = {}
         self._changes = 0
+        self._extents: dict[RunDim, Size] = {}
 
     def value(self, value: Expr) -> Expr:
         """The value with its extents as they are said by now."""
@@ -40,7 +42,7 @@ class Renewal:
 
     def shape(self, shape: Shape) -> Shape:
         """Extents as they are said by now."""
-        return tuple(map(self.demands.now, shape))
+        return tuple(map(self._now, shape))
 
     def operands(
         self, op: Op, args: tuple[Expr, ...], attrs: Attrs, name: str, span: Span | None
@@ -72,20 +74,42 @@ class Renewal:
         made: dict[Expr, Expr] = dict(zip(params, renewed, strict=True))
         for expr in operands_first(Tuple(tuple(values))):
             if expr not in made:
+                self._renew_extents(expr, made)
                 made[expr] = self._again(expr, [made[each] for each in expr.operands])
         return renewed, [self.value(made[value]) for value in values]
+
+    def _renew_extents(self, expr: Expr, made: Mapping[Expr, Expr]) -> None:
+        """Lets extents that a run finds have the values that are made anew."""
+        if not isinstance(expr, Call | If) or not expr.sources:
+            return
+        sizes = [extent for of in tensors(expr.type) for extent in of.shape]
+        sizes += expr.attrs.symbolic_sizes() if isinstance(expr, Call) else []
+        for dim in run_dims(sizes):
+            if dim not in self._extents:
+                least, most = self._now(dim.least), self._now(dim.most)
+                self._extents[dim] = run_dim(dim.name, made[dim.source], most, dim.origin, least) + 0
+
+    def _now(self, size: Size) -> Size:
+        """The size as it is said by now."""
+        now = self.demands.now(size)
+        return substitute(now, self._extents) if self._extents else now
 
     def _operands(self, args: tuple[Expr, ...], attrs: Attrs) -> tuple[tuple[Expr, ...], Attrs]:
         if not self.demands.changes:
             return args, attrs
-        return tuple(map(self.value, args)), attrs.mapped(self.demands.now)
+        return tuple(map(self.value, args)), attrs.mapped(self._now)
+
+    def _type_now(self, of: Type) -> Type:
+        if isinstance(of, TupleType):
+            return TupleType(tuple(map(self._type_now, of.fields)))
+        return TensorType(self.shape(of.shape), of.dtype)
 
     def _type(self, param: Var) -> TensorType:
         return TensorType(self.shape(param.tensor.shape), param.dtype)
 
     def _renewed(self, value: Expr, shape: Shape) -> Expr:
         if isinstance(value, Call) and isinstance(value.attrs, Sizes):
-            return value.replaced(attrs=value.attrs.mapped(self.demands.now))
+            return value.replaced(attrs=value.attrs.mapped(self._now))
         if shape == value.shape:
             return value
         return Call(OPS["assume"], (value,), Reshape(shape), span=value.span, device=value.device)
@@ -93,16 +117,17 @@ class Renewal:
     def _again(self, expr: Expr, operands: list[Expr]) -> Expr:
         """The same expression of these operands."""
         if isinstance(expr, Call) and isinstance(expr.op, Op):
-            args, attrs = self._operands(tuple(operands), expr.attrs)
+            args, attrs = self._operands(tuple(operands[: len(expr.args)]), expr.attrs)
             if expr.op.name == "assume":
                 return args[0]
             is_same = attrs == expr.attrs and all(map(lambda a, b: a is b, args, expr.args))
             return expr if is_same else expr.replaced(args=args, attrs=attrs)
         if isinstance(expr, Call):
-            return expr.replaced(args=tuple(operands))
+            return expr.replaced(args=tuple(operands[: len(expr.args)]))
         if isinstance(expr, If):
-            condition, then, other = map(self.value, operands)
-            return expr.replaced(condition=condition, then=then, other=other)
+            condition, then, other = map(self.value, operands[:3])
+            given = None if expr.given is None else self._type_now(expr.given)
+            return expr.replaced(condition=condition, then=then, other=other, given=given)
         if isinstance(expr, Tuple):
             return expr.replaced(fields=tuple(operands))
         if isinstance(expr, TupleGetItem):

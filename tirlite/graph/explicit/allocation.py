@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 
 from tirlite.diag import public
+from tirlite.graph.demand import demand_known_extents
 from tirlite.graph.explicit.executable import Executable
 from tirlite.graph.explicit.instructions import (
     AllocStorage,
@@ -39,6 +40,7 @@ def explicit_allocation(function: FunctionNode) -> Executable:
     Operators that only change the shape take no storage. The branches of an If write to storages from before it. What
     is returned is never a parameter or a constant itself, nor one tensor twice: such results are copied.
     """
+    demand_known_extents(function, "explicit_allocation")
     routines: dict[FunctionNode, Routine] = {}
     run(_routine(function, routines, UniqueNames()))
     return Executable(tuple(routines.values()))

@@ -15,6 +15,7 @@ from tirlite.diag import GraphError, Message
 from tirlite.graph.expr import Call, Constant, Expr, If, Let, Tuple, TupleGetItem
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program
+from tirlite.graph.run_dims import most_of
 from tirlite.graph.types import TensorType, all_nonnegative, tensors
 from tirlite.graph.unique_names import UniqueNames
 from tirlite.record import record
@@ -145,4 +146,4 @@ def _new(expr: Expr, name: str, names: UniqueNames, *, pinned: bool) -> tuple[Va
     for each, of in zip(ids, parts, strict=True):
         if not all_nonnegative(of):
             raise NegativeStorage(each, str(of), span=expr.span).error()
-    return tuple(Value(each, of.bytes, expr.device, pinned) for each, of in zip(ids, parts, strict=True))
+    return tuple(Value(each, most_of(of).bytes, expr.device, pinned) for each, of in zip(ids, parts, strict=True))

@@ -54,14 +54,15 @@ class Folding:
                 return parts[expr.index]
             return expr if operands[0] is expr.value else expr.replaced(value=operands[0])
         if isinstance(expr, If):
-            condition, then, other = operands
+            condition, then, other = operands[:3]
             if isinstance(condition, Constant):
                 return then if condition.value else other
-            return expr if operands == expr.operands else expr.replaced(condition=condition, then=then, other=other)
+            is_same = (condition, then, other) == (expr.condition, expr.then, expr.other)
+            return expr if is_same else expr.replaced(condition=condition, then=then, other=other)
         if not isinstance(expr, Call):
             return expr
-        call = expr if operands == expr.args else expr.replaced(args=operands)
-        return self._call(call)
+        args = operands[: len(expr.args)]
+        return self._call(expr if args == expr.args else expr.replaced(args=args))
 
     def _call(self, call: Call) -> Expr:
         if not isinstance(call.op, Op) or operator(call) == "sizes":

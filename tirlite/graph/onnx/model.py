@@ -54,7 +54,7 @@ class NoOnnxPackage(Message):
 class UnsupportedOnnx(Message):
     """A model has nodes that have no counterpart in a graph. All are named.
 
-    Example: A model with a node of operator `Unique`.
+    Example: A model with a node of operator `ImageDecoder`.
     Fix: Export the model with other operators, or cut these nodes off.
     """
 

@@ -10,7 +10,6 @@ _REASONS = (
         "its results are random",
         "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike",
     ),
-    ("how many elements are left depends on data, and so does its shape", "NonMaxSuppression Unique"),
     (
         "there are no sequences of tensors here",
         "ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength"

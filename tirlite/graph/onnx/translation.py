@@ -12,6 +12,7 @@ from tirlite.diag import GraphError, Message, Source, Span, TirliteError
 from tirlite.graph.builder.builder import Builder
 from tirlite.graph.expr import BranchTypes, Expr
 from tirlite.graph.onnx.attributes import attributes_of
+from tirlite.graph.onnx.contents import contents
 from tirlite.graph.onnx.folding import Folding
 from tirlite.graph.onnx.narrow import NarrowType, NarrowValue
 from tirlite.graph.onnx.node import MALFORMED, Body, Node, Unsupported, narrow_kind, told
@@ -20,6 +21,7 @@ from tirlite.graph.onnx.standard import has_standard_function, standard_function
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.op import BadAttribute, OperandCount, OperandType, ShapeMismatch, ShapeUndecided
 from tirlite.record import record
+from tirlite.sizes import Size, as_size
 from tirlite.sizes.poly import DivisionByZero
 
 Result: TypeAlias = "Expr | NarrowValue | None"
@@ -103,6 +105,12 @@ class Translation:
             self._nodes(proto.node, names, wanted, source)
         finally:
             self._names, self._dialect = before
+
+    def extent(self, value: Expr, most: Size, name: str = "extent") -> Size:
+        """The size that a single integer is; where a run finds it, it is from 0 to `most`."""
+        number = self.fold(self.b.reshape(value, ()))
+        known = contents(number)
+        return self.b.extent(number, most, name) if known is None else as_size(known.item())
 
     def inside(self, body: Body, operands: Sequence[Expr], node: Node) -> list[Expr]:
         """The results of the graph in an attribute, which sees all names around it.

@@ -7,7 +7,7 @@ from tirlite.graph.ops.binary import BINARY
 from tirlite.graph.ops.convolution import CONVOLUTION, Conv, ConvTranspose, Pool
 from tirlite.graph.ops.creation import CREATION, Count, Sizes
 from tirlite.graph.ops.elementwise import ELEMENTWISE, Alpha, Cast, Clip, Gelu, HardSigmoid, Selu
-from tirlite.graph.ops.indexing import INDEXING, BatchDims, OneHot, Scatter, ScatterNd, TopK
+from tirlite.graph.ops.indexing import INDEXING, BatchDims, OneHot, Scatter, ScatterNd, Suppression, TopK
 from tirlite.graph.ops.joining import JOINING, Split
 from tirlite.graph.ops.linear import LINEAR, Gemm
 from tirlite.graph.ops.normalization import NORMALIZATION, Axis, Epsilon, LayerNorm, Lrn
@@ -53,6 +53,7 @@ __all__ = [
     "RoiAlign",
     "Scatter",
     "ScatterNd",
+    "Suppression",
     "Selu",
     "Sizes",
     "Slice",

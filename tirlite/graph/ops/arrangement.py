@@ -12,9 +12,10 @@ from tirlite.sizes import Proof, Size, prove_eq, prove_le
 
 @record
 class Reshape(Attrs):
-    """The extents of the result, all of them."""
+    """The extents of the result, all of them; `told` are extents that a run finds, and that must be what they are."""
 
     shape: Shape
+    told: Shape = ()
 
 
 @record

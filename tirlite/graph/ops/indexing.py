@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tirlite.graph.op import Attrs, Op, Site, table
+from tirlite.graph.ops.creation import Count
 from tirlite.graph.ops.normalization import Axis
 from tirlite.graph.types import TensorType, TupleType
-from tirlite.ir import i32, i64
+from tirlite.ir import bool_, f32, i32, i64
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_eq, prove_le
 
@@ -144,7 +145,50 @@ def _topk(site: Site, attrs: TopK) -> TupleType:
     return TupleType((TensorType(shape, x.dtype), TensorType(shape, i64)))
 
 
+@record
+class Suppression(Attrs):
+    """What boxes are: centre and extents if `center`, else two corners; whether only some scores count.
+
+    `count` is how many boxes there may be at most, of all batches and classes.
+    """
+
+    count: Size
+    center: bool = False
+    scored: bool = True
+
+
+def _sort_rows(site: Site, attrs: Attrs) -> TupleType:
+    x = site.tensor(0)
+    if x.rank != 2:
+        raise site.mismatch(f"the operand has {x.rank} axes, and must have 2")
+    return TupleType((TensorType(x.shape[:1], i64), TensorType(x.shape[:1], bool_)))
+
+
+def _non_max_suppression(site: Site, attrs: Suppression) -> TupleType:
+    boxes, scores, most, *limits = site.tensors()
+    if (boxes.rank, scores.rank) != (3, 3) or prove_eq(boxes.shape[2], 4) is not Proof.YES:
+        raise site.mismatch("boxes must be [batch, n, 4], and scores [batch, classes, n]")
+    for a, b in ((boxes.shape[0], scores.shape[0]), (boxes.shape[1], scores.shape[2])):
+        if not site.is_equal(a, b):
+            raise site.unequal(f"boxes are {boxes}, scores {scores}", a, b)
+    if most.dtype != i64 or any(each.dtype != f32 for each in (boxes, scores, *limits)):
+        raise site.wrong_type("boxes, scores and limits must be f32, and the greatest number i64")
+    if any(each.rank for each in (most, *limits)):
+        raise site.mismatch("the limits must have no axes")
+    return TupleType((TensorType((attrs.count, 3), i64), TensorType((), i64)))
+
+
+def _nonzero(site: Site, attrs: Count) -> TensorType:
+    x = site.tensor(0)
+    if prove_le(0, attrs.count) is Proof.NO:
+        raise site.bad_attribute("count must not be negative")
+    return TensorType((x.rank, attrs.count), i64)
+
+
 INDEXING = table(
+    Op("nonzero", _nonzero, attrs=Count),
+    Op("sort_rows", _sort_rows),
+    Op("non_max_suppression", _non_max_suppression, 5, 5, attrs=Suppression),
     Op("gather_elements", _gather_elements, 2, 2, attrs=Axis),
     Op("gather_nd", _gather_nd, 2, 2, attrs=BatchDims),
     Op("scatter_elements", _scatter_elements, 3, 3, attrs=Scatter),

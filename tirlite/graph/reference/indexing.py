@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tirlite.graph.ops.indexing import BatchDims, OneHot, Scatter, ScatterNd, TopK
+from tirlite.graph.op import Attrs
+from tirlite.graph.ops.creation import Count
+from tirlite.graph.ops.indexing import BatchDims, OneHot, Scatter, ScatterNd, Suppression, TopK
 from tirlite.graph.ops.normalization import Axis
 from tirlite.graph.reference.meaning import Array, Meaning
 
@@ -73,11 +75,69 @@ def _topk(attrs: TopK, x: Array) -> tuple[Array, Array]:
     return np.take_along_axis(x, chosen, axis), chosen.astype(np.int64)
 
 
+def _nonzero(attrs: Count, x: Array) -> Array:
+    assert isinstance(attrs.count, int)
+    found = np.array(np.nonzero(np.atleast_1d(x)), np.int64)[: x.ndim]
+    if found.shape[1] != attrs.count and x.ndim:
+        raise ValueError(f"{found.shape[1]} elements are not zero, and {attrs.count} were said to be")
+    return found if x.ndim else np.zeros((0, attrs.count), np.int64)
+
+
+def _sort_rows(attrs: Attrs, x: Array) -> tuple[Array, Array]:
+    order = np.lexsort(x.T[::-1]) if x.shape[1] else np.arange(len(x))
+    rows = x[order]
+    differ = (rows[1:] != rows[:-1]) & ~((rows[1:] != rows[1:]) & (rows[:-1] != rows[:-1]))
+    fresh = np.ones(len(x), bool)
+    fresh[1:] = differ.any(1)
+    return order.astype(np.int64), fresh
+
+
+def _non_max_suppression(
+    attrs: Suppression, boxes: Array, scores: Array, most: Array, overlap: Array, least: Array
+) -> tuple[Array, Array]:
+    assert isinstance(attrs.count, int)
+    chosen = []
+    for b, c in np.ndindex(*scores.shape[:2]):
+        alive = scores[b, c] > least if attrs.scored else np.ones(scores.shape[2], bool)
+        for _ in range(min(int(most), scores.shape[2])):
+            if not alive.any():
+                break
+            best = int(np.flatnonzero(alive)[np.argmax(scores[b, c][alive])])
+            chosen.append((b, c, best))
+            alive[best] = False
+            alive &= ~_overlaps(boxes[b], boxes[b, best], overlap, center=attrs.center)
+    found = np.zeros((attrs.count, 3), np.int64)
+    found[: len(chosen)] = np.array(chosen, np.int64).reshape(-1, 3)
+    return found, np.array(len(chosen), np.int64)
+
+
+def _overlaps(boxes: Array, one: Array, limit: Array, *, center: bool) -> Array:
+    """Which boxes share more of their area with one than the limit."""
+    (low, high), (first, last) = (_corners(each, center=center) for each in (boxes, one))
+    shared = np.minimum(high, last) - np.maximum(low, first)
+    common = shared[:, 0] * shared[:, 1]
+    area, other = np.prod(high - low, -1), np.prod(last - first, -1)
+    both = area + other - common
+    has_area = (shared > 0).all(1) & (common > 0) & (area > 0) & (other > 0) & (both > 0)
+    return np.asarray(has_area & (common / both > limit))
+
+
+def _corners(boxes: Array, *, center: bool) -> tuple[Array, Array]:
+    a, b = boxes[..., :2], boxes[..., 2:]
+    if center:
+        half = b / np.float32(2)
+        return a - half, a + half
+    return np.minimum(a, b), np.maximum(a, b)
+
+
 INDEXING: dict[str, Meaning] = {
     "gather_elements": _gather_elements,
     "gather_nd": _gather_nd,
+    "non_max_suppression": _non_max_suppression,
+    "nonzero": _nonzero,
     "one_hot": _one_hot,
     "scatter_elements": _scatter_elements,
     "scatter_nd": _scatter_nd,
+    "sort_rows": _sort_rows,
     "topk": _topk,
 }

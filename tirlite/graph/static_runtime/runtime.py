@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tirlite.diag import CallValueError, Message, public
 from tirlite.diag.argument import demand_kind
 from tirlite.graph.arguments import bind
+from tirlite.graph.demand import demand_known_extents
 from tirlite.graph.expr import Call, FunctionNode
 from tirlite.graph.op import Op
 from tirlite.graph.out_variants import NUMPY, Library, OutVariants
@@ -122,6 +123,7 @@ class StaticRuntime:
         if options is not None:
             demand_kind("StaticRuntime", options, RuntimeOptions)
         demand_kind("StaticRuntime", library, Library)
+        demand_known_extents(function, "StaticRuntime")
         self.function = function
         self.options = options or RuntimeOptions()
         self.graph = graph_of(function, self.options.kind_of)

@@ -7,10 +7,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tirlite.graph.expr import Constant, Expr
+from tirlite.graph.extents import is_equal
+from tirlite.graph.onnx.importers.selection import scalar
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
-from tirlite.graph.types import same_type
+from tirlite.graph.run_dims import most
+from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import i64
+from tirlite.sizes import Dim, maximum
+from tirlite.sizes.poly import atom_of
 
 # More steps than these are not unrolled: each is a copy of the body.
 _MOST_STEPS = 1024
@@ -22,12 +27,36 @@ def _if(t: Translation, node: Node) -> Sequence[Expr]:
         return t.inside(node.body("then_branch" if condition.value else "else_branch"), [], node)
     then, other = (t.inside(node.body(name), [], node) for name in ("then_branch", "else_branch"))
     for a, b in zip(then, other, strict=True):
-        if not same_type(a.type, b.type):
-            raise Unsupported(f"its branches give {a.type} and {b.type}")
+        _join_dims(t, node, a.tensor, b.tensor)
+    if (renewal := t.b.renewal) is not None:
+        then, other = ([renewal.value(each) for each in branch] for branch in (then, other))
     if len(then) == 1:
-        return [t.b.if_(condition, then[0], other[0])]
-    both = t.b.if_(condition, t.b.tuple(*then), t.b.tuple(*other))
+        return [t.b.if_(condition, then[0], other[0], given=_either(t, condition, then[0], other[0]))]
+    types = tuple(_either(t, condition, a, b) for a, b in zip(then, other, strict=True))
+    both = t.b.if_(condition, t.b.tuple(*then), t.b.tuple(*other), given=TupleType(types))
     return [t.b.item(both, number) for number in range(len(then))]
+
+
+def _join_dims(t: Translation, node: Node, then: TensorType, other: TensorType) -> None:
+    """Demands that dims of the model are equal where two branches have one each, as exporters name them apart."""
+    for a, b in zip(then.shape, other.shape, strict=False):
+        if t.b.renewal is not None and atom_of(a, Dim) and atom_of(b, Dim):
+            t.b.renewal.demands.ask(a, b, node.op, node.span)
+
+
+def _either(t: Translation, condition: Expr, then: Expr, other: Expr) -> TensorType:
+    """The type of what one of two branches gives: extents in which they differ are found by the run."""
+    a, b = then.tensor, other.tensor
+    if a.dtype != b.dtype or a.rank != b.rank:
+        raise Unsupported(f"its branches give {a} and {b}")
+    shape = []
+    for left, right in zip(a.shape, b.shape, strict=True):
+        if is_equal(left, right):
+            shape.append(left)
+            continue
+        found = t.b.if_(condition, scalar(t, left), scalar(t, right))
+        shape.append(t.extent(found, maximum(most(left), most(right)), "taken"))
+    return TensorType(tuple(shape), a.dtype)
 
 
 def _loop(t: Translation, node: Node) -> Sequence[Expr]:

@@ -85,13 +85,6 @@ def _eye_like(t: Translation, node: Node) -> Expr:
     return t.b.cast(t.b.equal(distance, node.integer("k")), DTYPES[number])
 
 
-def _compress(t: Translation, node: Node) -> Expr:
-    chosen = np.flatnonzero(node.array(1)).astype(np.int64)
-    if "axis" not in node.attributes:
-        return t.b.gather(t.b.reshape(node.first, (-1,)), chosen, 0)
-    return t.b.gather(node.first, chosen, node.axis())
-
-
 INDEXING: Mapping[str, Importer] = {
     "Gather": _gather,
     "GatherElements": _gather_elements,
@@ -102,6 +95,5 @@ INDEXING: Mapping[str, Importer] = {
     "OneHot": _one_hot,
     "Trilu": _trilu,
     "EyeLike": _eye_like,
-    "Compress": _compress,
     "ReverseSequence": _reverse_sequence,
 }

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tirlite.graph.expr import Constant, Expr
+from tirlite.graph.expr import Expr
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.sizes import Proof, prove_eq
@@ -89,27 +89,10 @@ def _cumulative(t: Translation, node: Node) -> Expr:
     return function(node.first, axis_of(axis, node.rank), **flags)
 
 
-def _topk(t: Translation, node: Node) -> list[Expr]:
-    if node.version >= 10:
-        (count, *_) = node.sizes(1)
-    else:
-        count = node.integer("k")
-    return list(t.b.topk(node.first, count, node.axis("axis", -1), largest=node.flag("largest", 1)))
-
-
-def _nonzero(t: Translation, node: Node) -> Expr:
-    if not isinstance(node.first, Constant):
-        raise Unsupported("how many elements are not 0 depends on data, and so does its shape")
-    found = node.array(0).nonzero()
-    return t.b.constant(np.array(found, np.int64).reshape(len(found), -1))
-
-
 REDUCTION: Mapping[str, Importer] = {
     **dict.fromkeys(_NAMES, _reduce),
     "ArgMax": _arg,
     "ArgMin": _arg,
     "CumSum": _cumulative,
     "CumProd": _cumulative,
-    "TopK": _topk,
-    "NonZero": _nonzero,
 }

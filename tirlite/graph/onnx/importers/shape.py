@@ -9,6 +9,7 @@ import numpy as np
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.contents import boxed, contents, of_sizes
+from tirlite.graph.onnx.importers.selection import BEYOND, elements_of, reshaped, sliced
 from tirlite.graph.onnx.narrow import NarrowValue
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
@@ -33,6 +34,8 @@ def _size(t: Translation, node: Node) -> Expr:
 
 def _reshape(t: Translation, node: Node) -> Expr:
     x = node.first
+    if contents(node.x(1)) is None:
+        return reshaped(t, x, elements_of(t, node.x(1)), copies=not node.flag("allowzero"))
     wanted = list(node.sizes(1))
     if not node.flag("allowzero"):
         if any(each == 0 and place >= len(x.shape) for place, each in enumerate(wanted)):
@@ -110,11 +113,19 @@ def _slice(t: Translation, node: Node) -> Expr:
         if starts is None or stops is None:
             raise Unsupported("its starts or ends are left out")
         return t.b.slice(node.first, starts, [_stop(stop, 1) for stop in stops], axes)
-    count = len(node.sizes(1))
-    axes = node.known(3) if node.has(3) else tuple(range(count))
-    steps = node.known(4) if node.has(4) else (1,) * count
-    ends = [_stop(stop, step) for stop, step in zip(node.sizes(2), steps, strict=True)]
-    return t.b.slice(node.first, node.sizes(1), ends, [axis_of(axis, rank) for axis in axes], steps)
+    firsts, ends = elements_of(t, node.x(1)), elements_of(t, node.x(2))
+    axes = node.known(3) if node.has(3) else tuple(range(len(firsts)))
+    steps = node.known(4) if node.has(4) else (1,) * len(firsts)
+    x, known = node.first, []
+    for start, stop, axis, step in zip(firsts, ends, axes, steps, strict=True):
+        if isinstance(start, Expr) or isinstance(stop, Expr):
+            x = sliced(t, x, axis_of(axis, rank), start, stop, step)
+        else:
+            known.append((start, _stop(stop, step), axis_of(axis, rank), step))
+    if not known:
+        return x
+    first, last, where, by = (list(each) for each in zip(*known, strict=True))
+    return t.b.slice(x, first, last, where, by)
 
 
 def _stop(stop: Size, step: int) -> Size | None:
@@ -122,7 +133,7 @@ def _stop(stop: Size, step: int) -> Size | None:
 
     Backwards any such number stands for the end, as in onnxruntime; forwards one below all places leaves nothing.
     """
-    if not isinstance(stop, int) or abs(stop) < 1_000_000_000:
+    if not isinstance(stop, int) or abs(stop) < BEYOND:
         return stop
     return 0 if stop < 0 < step else None
 

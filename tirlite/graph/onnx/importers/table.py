@@ -14,13 +14,14 @@ from tirlite.graph.onnx.importers.recurrence import RECURRENCE
 from tirlite.graph.onnx.importers.reduction import REDUCTION
 from tirlite.graph.onnx.importers.resizing import RESIZING
 from tirlite.graph.onnx.importers.sampling import SAMPLING
+from tirlite.graph.onnx.importers.selection import SELECTION
 from tirlite.graph.onnx.importers.shape import SHAPE
 from tirlite.graph.onnx.importers.spectral import SPECTRAL
 from tirlite.graph.onnx.translation import Importer
 
 _FAMILIES = (
     *(ELEMENTWISE, BINARY, SHAPE, CONVOLUTION, NORMALIZATION, REDUCTION, INDEXING),
-    *(RESIZING, QUANTIZATION, RECURRENCE, CONTROL, SAMPLING, SPECTRAL),
+    *(RESIZING, QUANTIZATION, RECURRENCE, CONTROL, SAMPLING, SELECTION, SPECTRAL),
 )
 IMPORTERS: Mapping[tuple[str, str], Importer] = MappingProxyType(
     {("", op): importer for family in _FAMILIES for op, importer in family.items()}

@@ -1,0 +1,105 @@
+"""The rows of a matrix in order, by merging: first single rows, then pairs, then pairs of pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tirlite as tl
+from tirlite.ir import PrimFunc, TensorType
+from tirlite.kernels.operators.case import Case, integers
+from tirlite.kernels.operators.elementwise import computed_in
+from tirlite.kernels.operators.factory import factory
+from tirlite.kernels.operators.shapes import extents
+
+
+@factory
+def sort_rows(X: TensorType, O: TensorType, F: TensorType) -> PrimFunc:
+    """order = the indices of the rows of x in order, equal ones as they stand; fresh where one differs from the last.
+
+    Elements count from left to right; nan stands behind all numbers, and equals itself.
+    """
+    count, width = extents(X)
+    kind = tl.u8 if X.dtype.is_bool else computed_in(X.dtype)
+
+    @tl.inline
+    def is_same(a, b):
+        if tl.static(kind.is_float):
+            return a == b or (tl.isnan(a) and tl.isnan(b))
+        else:
+            return a == b
+
+    @tl.inline
+    def is_before(a, b):
+        if tl.static(kind.is_float):
+            return a < b or (tl.isnan(b) and not tl.isnan(a))
+        else:
+            return a < b
+
+    @tl.inline
+    def differ_at(x, a, b):
+        q = 0
+        while q < width and is_same(kind(x[a, min(q, width - 1)]), kind(x[b, min(q, width - 1)])):
+            q += 1
+        return q
+
+    @tl.kernel
+    def sort_rows(x: X, order: tl.out[O], fresh: tl.out[F]):
+        merged = tl.alloc(tl.i64[count])
+        for i in range(count):
+            order[i] = i
+        run = tl.i64(1)
+        while run < count:
+            for pair in range((count + 2 * run - 1) // (2 * run)):
+                low = pair * 2 * run
+                middle = min(low + run, count)
+                high = min(low + 2 * run, count)
+                left = low
+                right = middle
+                for k in range(low, high):
+                    take_right = left >= middle
+                    if left < middle and right < high:
+                        a = order[left]
+                        b = order[right]
+                        q = differ_at(x, b, a)
+                        if q < width:
+                            take_right = is_before(kind(x[b, q]), kind(x[a, q]))
+                    if take_right:
+                        merged[k] = order[right]
+                        right += 1
+                    else:
+                        merged[k] = order[left]
+                        left += 1
+            for i in range(count):
+                order[i] = merged[i]
+            run *= 2
+        for i in range(count):
+            if i == 0:
+                fresh[i] = True
+            else:
+                fresh[i] = differ_at(x, order[i], order[i - 1]) < width
+
+    return sort_rows.ir
+
+
+n = tl.dim("n")
+
+
+def reference(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    order = np.lexsort(x.T[::-1])
+    return order, np.concatenate([[True], (x[order][1:] != x[order][:-1]).any(1)])
+
+
+CASES = (
+    Case(
+        "sort_rows",
+        lambda: sort_rows(tl.i32[n, 2], tl.i64[n], tl.bool_[n]),
+        integers(-2, 3, (37, 2), dtype=np.int32),
+        reference,
+    ),
+    Case(
+        "sort_rows-one",
+        lambda: sort_rows(tl.u8[1, 3], tl.i64[1], tl.bool_[1]),
+        integers(0, 9, (1, 3), dtype=np.uint8),
+        reference,
+    ),
+)

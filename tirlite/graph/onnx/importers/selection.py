@@ -1,0 +1,189 @@
+"""Importers of operators that leave as many elements as their operands say: a run finds how many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tirlite.graph.expr import Constant, Expr
+from tirlite.graph.extents import product
+from tirlite.graph.onnx.contents import contents, of_sizes, operator
+from tirlite.graph.onnx.node import Node, Unsupported
+from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.graph.ops import Reshape
+from tirlite.ir import bool_, f32, i64
+from tirlite.sizes import Proof, Size, ceildiv, minimum, prove_eq
+
+
+def _nonzero(t: Translation, node: Node) -> Expr:
+    x = node.first
+    return _places(t, t.b.reshape(x, (1,)) if not x.tensor.rank else x)
+
+
+def _places(t: Translation, x: Expr) -> Expr:
+    """The indices of what is not zero, a row for each axis."""
+    if isinstance(x, Constant):
+        found = x.value.nonzero()
+        return t.b.constant(np.array(found, np.int64).reshape(len(found), -1))
+    flags = x if x.dtype.is_bool else t.b.cast(x, bool_)
+    total = product(x.shape)
+    count = t.b.reduce_sum(t.b.cast(t.b.reshape(flags, (total,)), i64), 0)
+    return t.b.nonzero(flags, t.extent(count, total, "count"))
+
+
+def _chosen(t: Translation, flags: Expr) -> Expr:
+    """The indices of what holds in a vector."""
+    places = _places(t, flags)
+    return t.b.reshape(places, places.shape[1:])
+
+
+def _compress(t: Translation, node: Node) -> Expr:
+    chosen = _chosen(t, node.x(1))
+    if "axis" not in node.attributes:
+        return t.b.gather(t.b.reshape(node.first, (-1,)), chosen, 0)
+    return t.b.gather(node.first, chosen, node.axis())
+
+
+def _topk(t: Translation, node: Node) -> list[Expr]:
+    axis = node.axis("axis", -1)
+    extent = node.first.shape[axis]
+    count = t.extent(node.x(1), extent, "count") if node.version >= 10 else node.integer("k")
+    return list(t.b.topk(node.first, count, axis, largest=node.flag("largest", 1)))
+
+
+def _unique(t: Translation, node: Node) -> list[Expr]:
+    """Sorted rows, of which those count that differ from the one before."""
+    x, axis = node.first, node.axis() if "axis" in node.attributes else None
+    total = product(x.shape)
+    order = None if axis is None else [axis, *(each for each in range(node.rank) if each != axis)]
+    items = t.b.reshape(x, (total,)) if order is None else t.b.transpose(x, order)
+    count = items.shape[0]
+    rows = t.b.reshape(items, (count, product(items.shape[1:])))
+    places, fresh = t.b.sort_rows(rows)
+    starts = _chosen(t, fresh)
+    found = starts.shape[0]
+    one, group = t.b.constant(np.int64(1)), t.b.cumsum(t.b.cast(fresh, i64), 0)
+    number = t.b.subtract(group, 1)  # of the group that each sorted row is in
+    zeros = t.b.broadcast_to(t.b.constant(np.int64(0)), (count,))
+    first = t.b.gather(places, starts, 0)
+    inverse = t.b.scatter_elements(zeros, places, number, 0)
+    none = t.b.broadcast_to(t.b.constant(np.int64(0)), (found,))
+    counts = t.b.scatter_elements(none, number, t.b.broadcast_to(one, (count,)), 0, reduction="add")
+    if not node.flag("sorted", 1):
+        by_place, _ = t.b.sort_rows(t.b.reshape(first, (found, 1)))
+        ranks = t.b.scatter_elements(none, by_place, _steps(t, found), 0)
+        first, counts = t.b.gather(first, by_place, 0), t.b.gather(counts, by_place, 0)
+        inverse = t.b.gather(ranks, inverse, 0)
+    values = t.b.gather(items, first, 0)
+    if order is not None:
+        values = t.b.transpose(values, [order.index(each) for each in range(node.rank)])
+    return [values, first, inverse, counts]
+
+
+def _steps(t: Translation, count: Size) -> Expr:
+    return t.b.range(t.b.constant(np.int64(0)), t.b.constant(np.int64(1)), count)
+
+
+def _non_max_suppression(t: Translation, node: Node) -> Expr:
+    boxes, scores = node.x(0), node.x(1)
+    batches, classes, number = scores.shape
+    most = _single(t, node, 2, np.int64(0))
+    known = contents(most)
+    each = number if known is None else minimum(number, max(0, int(known.item())))
+    overlap, least = (_single(t, node, place, np.float32(0)) for place in (3, 4))
+    room = batches * classes * each
+    flags = {"center": node.flag("center_point_box"), "scored": node.has(4)}
+    chosen, count = t.b.non_max_suppression(boxes, scores, most, overlap, least, room, **flags)
+    found = t.extent(count, room, "boxes")
+    return t.b.slice(chosen, [0], [found], [0])
+
+
+def _single(t: Translation, node: Node, number: int, default: np.generic) -> Expr:
+    given = node.maybe(number)
+    if given is None:
+        return t.b.constant(default)
+    return t.fold(t.b.reshape(t.b.cast(given, i64 if number == 2 else f32), ()))
+
+
+BEYOND = 1_000_000_000  # no axis is as long: exporters write such numbers for "to the end"
+
+
+def elements_of(t: Translation, x: Expr) -> list[Size | Expr]:
+    """The integers in a vector: sizes where these are known, and else values that a run finds."""
+    known = contents(x)
+    if known is not None:
+        return list(known.reshape(-1).tolist())
+    if operator(x) == "concat" and x.tensor.rank == 1:
+        return [each for part in x.operands[: len(x.args)] for each in elements_of(t, part)]  # type: ignore[attr-defined]
+    count = product(x.shape)
+    if not isinstance(count, int):
+        raise Unsupported("how many integers an input holds is not known")
+    flat = t.b.reshape(x, (count,))
+    return [t.fold(t.b.reshape(t.b.slice(flat, [place], [place + 1]), ())) for place in range(count)]
+
+
+def scalar(t: Translation, value: Size | Expr) -> Expr:
+    """An integer without axes."""
+    if isinstance(value, Expr):
+        return t.b.cast(value, i64)
+    return of_sizes(np.array(value, object), i64, t.b.constant(np.int64(0)))
+
+
+def sliced(t: Translation, x: Expr, axis: int, start: Size | Expr, stop: Size | Expr, step: int) -> Expr:
+    """What lies between two places along an axis that a run finds; negative ones count from the end."""
+    extent = x.shape[axis]
+    length = scalar(t, extent)
+    low, high = (0, length) if step > 0 else (-1, t.b.subtract(length, 1))
+    first, last = (_placed(t, scalar(t, each), length) for each in (start, stop))
+    first = t.b.minimum(t.b.maximum(first, 0), high)
+    last = t.b.minimum(t.b.maximum(last, low), high)
+    if step < 0:
+        # As in onnxruntime, what is beyond all places stands for the end on either side.
+        wanted = scalar(t, stop)
+        last = t.b.where(t.b.greater_equal(wanted, BEYOND), low, last)
+    distance = t.b.subtract(last, first) if step > 0 else t.b.subtract(first, last)
+    count = t.b.floor_divide(t.b.add(distance, abs(step) - 1), abs(step))
+    found = t.extent(t.b.maximum(count, 0), ceildiv(extent, abs(step)), "length")
+    return t.b.gather(x, t.b.range(first, t.b.constant(np.int64(step)), found), axis)
+
+
+def _placed(t: Translation, place: Expr, length: Expr) -> Expr:
+    """A place counted from the start."""
+    return t.b.where(t.b.less(place, 0), t.b.add(place, length), place)
+
+
+def reshaped(t: Translation, x: Expr, wanted: list[Size | Expr], *, copies: bool) -> Expr:
+    """The elements under a shape of which a run finds one extent, which the others tell: any other stops it.
+
+    With `copies`, an extent of 0 stands for that of the operand.
+    """
+    places = [place for place, each in enumerate(wanted) if isinstance(each, Expr)]
+    known = [
+        x.shape[place] if copies and prove_eq(each, 0) is Proof.YES else each
+        for place, each in enumerate(wanted)
+        if not isinstance(each, Expr)
+    ]
+    if len(places) != 1 or any(prove_eq(each, -1) is Proof.YES for each in known):
+        raise Unsupported("more than one extent of its result is computed from data, or left out")
+    (place,) = places
+    rest, total = product(known), product(x.shape)
+    if prove_eq(rest, 0) is not Proof.NO or prove_eq(total // rest * rest, total) is not Proof.YES:
+        raise Unsupported(f"whether {total} elements are a multiple of {rest} is not known")
+    extent = total // rest
+    value = scalar(t, wanted[place])
+    if copies and place < x.tensor.rank:
+        value = t.b.where(t.b.equal(value, 0), scalar(t, x.shape[place]), value)
+    value = t.b.where(t.b.equal(value, -1), scalar(t, extent), value)
+    told = t.b.extent(value, extent, "extent", least=extent)
+    shape = (*known[:place], extent, *known[place:])
+    return t.b.call("reshape", x, attrs=Reshape(shape, (told,)))
+
+
+SELECTION: Mapping[str, Importer] = {
+    "NonZero": _nonzero,
+    "Compress": _compress,
+    "TopK": _topk,
+    "Unique": _unique,
+    "NonMaxSuppression": _non_max_suppression,
+}

@@ -1,0 +1,143 @@
+"""Extents that a run finds: dims with the value of a tensor that is computed before, and the most that they can be.
+
+Whatever has such an extent gets storage for the most elements that it can have, so that its storage is planned as that
+of any other tensor, and is seen with the extent that the run found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import field
+from typing import Any
+
+from tirlite.diag import GraphError, KernelRunError, Message, Span
+from tirlite.graph.extents import product
+from tirlite.graph.types import TensorType
+from tirlite.record import record
+from tirlite.sizes import Proof, Size, SizeLike, as_size, maximum, minimum, prove_le, upper_bound
+from tirlite.sizes.dim import Scalar
+from tirlite.sizes.extrema import Maximum, Minimum
+from tirlite.sizes.poly import Atom, Poly, Quotient, Remainder, inside_out, terms_of
+from tirlite.sizes.terms import Origin
+
+
+class UnboundedExtent(Message):
+    """A tensor has an extent that a run finds, and of which no greatest value is known.
+
+    Example: `g.broadcast_to(x, (8 - k,))`, where `k` is how many elements of another tensor are not zero.
+    Fix: Give an extent that grows with what the run finds, or the maximum of 0 and such an extent.
+    """
+
+    code = "unbounded-extent"
+    raises = GraphError
+    title = "no greatest value is known of the extent {size}, which a run finds: there is no storage to plan"
+    help = "an extent that is found in a run is planned with the most that it can be"
+
+    size: str
+
+
+class ExtentOutside(Message):
+    """A run found an extent that is negative, or greater than the most that it was said to be.
+
+    Example: A `TopK` of 9 elements along an axis of 4.
+    Fix: Give operands for which it lies between the two.
+    """
+
+    code = "extent-outside"
+    raises = KernelRunError
+    title = "the extent {dim} is {value}, and must be from {least} to {most}"
+
+    dim: str
+    value: int
+    least: int
+    most: int
+
+
+@record(eq=False, repr=False)
+class RunDim(Scalar):
+    """The value of `source`, an integer without axes that a graph computes: from `least` to `most`.
+
+    It stands for itself alone, whatever its name.
+    """
+
+    source: Any = field(default=None, kw_only=True)  # an expression of the graph
+    least: Size = field(default=0, kw_only=True)
+    most: Size = field(default=0, kw_only=True)
+
+    def __reduce__(self) -> Any:
+        return _restored, (self.name, self.source, self.least, self.most)
+
+
+def run_dim(name: str, source: object, most: Size, origin: Origin, least: Size = 0) -> RunDim:
+    """A new extent, which has the value of `source`."""
+    return RunDim(name, 0, upper_bound(most), 1, origin, source=source, least=least, most=most)
+
+
+def _restored(name: str, source: object, least: Size, most: Size) -> RunDim:
+    return run_dim(name, source, most, Origin(), least)
+
+
+def run_dims(sizes: Iterable[SizeLike]) -> tuple[RunDim, ...]:
+    """The extents among these sizes, and in them, that a run finds, each once."""
+    found = (atom for size in sizes if isinstance(size, Poly) for atom in inside_out(size))
+    return tuple(dict.fromkeys(atom for atom in found if isinstance(atom, RunDim)))
+
+
+def most_of(of: TensorType) -> TensorType:
+    """The type with the most that each extent can be, over dims that a call knows. Raises GraphError without one."""
+    if not run_dims(of.shape):
+        return of
+    return TensorType(tuple(most(extent) for extent in of.shape), of.dtype)
+
+
+def most(size: Size, span: Span | None = None) -> Size:
+    """The most that a size can be, over dims that a call knows. Raises GraphError where no such size is found."""
+    found = _limit(size, is_upper=True)
+    if found is None:
+        raise UnboundedExtent(str(size), span=span).error()
+    return found
+
+
+def _limit(size: SizeLike, *, is_upper: bool) -> Size | None:
+    """A size over known dims that is never less, or never more, than this one; None where none is found."""
+    total: Size = 0
+    for factors, coefficient in terms_of(size).items():
+        if not run_dims([product(as_size(each) for each in factors)]):
+            total = total + coefficient * product(as_size(each) for each in factors)
+            continue
+        # A product grows with each of its factors where none is negative.
+        if any(prove_le(0, each) is not Proof.YES for each in factors):
+            return None
+        limits = [_limit_of_atom(each, is_upper=is_upper == (coefficient > 0)) for each in factors]
+        known = [each for each in limits if each is not None]
+        if len(known) < len(limits):
+            return None
+        total = total + coefficient * product(known)
+    return total
+
+
+def _limit_of_atom(atom: Atom, *, is_upper: bool) -> Size | None:
+    if isinstance(atom, RunDim):
+        return atom.most if is_upper else atom.least
+    if not run_dims([as_size(atom)]):
+        return as_size(atom)
+    if isinstance(atom, Quotient) and not run_dims([atom.operands[1]]) and prove_le(1, atom.operands[1]) is Proof.YES:
+        inner = _limit(atom.operands[0], is_upper=is_upper)
+        return None if inner is None else inner // atom.operands[1]
+    if isinstance(atom, Remainder) and isinstance(atom.operands[1], int) and atom.operands[1] > 0:
+        return atom.operands[1] - 1 if is_upper else 0
+    if isinstance(atom, Maximum | Minimum):
+        parts = [_limit(each, is_upper=is_upper) for each in atom.operands]
+        known = [each for each in parts if each is not None]
+        if len(known) == len(parts):
+            return (maximum if isinstance(atom, Maximum) else minimum)(*known)
+        # Each of several sizes is at least the least of them, and at most the greatest.
+        if known and is_upper == isinstance(atom, Minimum):
+            return minimum(*known) if is_upper else maximum(*known)
+    return None
+
+
+def check_extent(dim: RunDim, value: int, least: int, greatest: int, span: Span | None = None) -> None:
+    """Raises KernelRunError where a run found another extent than there can be."""
+    if not least <= value <= greatest:
+        raise ExtentOutside(dim.name, value, least, greatest, span=span).error()
