@@ -46,6 +46,11 @@ def all_or_none(rng: np.random.Generator) -> tuple[np.ndarray]:
 
 
 CASES = (
-    Case("nonzero", lambda: nonzero(tl.i64[n, 5], tl.i64[2, 20]), integers(1, 9, (4, 5)), lambda x: np.nonzero(x)),
-    Case("nonzero-none", lambda: nonzero(tl.f32[n, 2], tl.i64[2, 0]), all_or_none, lambda x: np.nonzero(x)),
+    Case(
+        "nonzero",
+        lambda: nonzero(tl.i64[n, 5], tl.i64[2, 20]),
+        integers(1, 9, (4, 5)),
+        lambda x: np.array(np.nonzero(x)),
+    ),
+    Case("nonzero-none", lambda: nonzero(tl.f32[n, 2], tl.i64[2, 0]), all_or_none, lambda x: np.array(np.nonzero(x))),
 )
