@@ -24,7 +24,7 @@ from tirlite.schedules import LoopHandle
 from tirlite.schedules.auto import auto
 from tirlite.schedules.handle import loop_named, loops_around
 
-STEPS = ("split", "reorder", "pack", "cache_write") * 2 + ("distribute", "specialize")
+STEPS = ("split", "reorder", "pack", "cache_write") * 2 + ("distribute", "specialize", "fuse")
 LAST = ("vectorize", "vectorize", "unroll_jam", "unroll_jam", "parallel")
 
 
@@ -66,6 +66,9 @@ class Steps:
             s.reorder(*draw.sample(within, len(within)))
         elif name == "distribute":
             s.distribute(inner, out_of=outer)
+        elif name == "fuse":
+            at = draw.randrange(len(chain))
+            s.fuse(chain[at - 1], chain[at])
         elif name == "specialize":
             s.specialize(outer, {inner.path: draw.randint(1, 8)})
         elif name == "pack":

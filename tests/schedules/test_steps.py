@@ -55,6 +55,22 @@ def test_split() -> None:
     )
 
 
+def test_one_loop_of_two_goes_through_both_in_their_order() -> None:
+    s = tl.schedule(running)
+    s.fuse("i", "j")
+    assert body_of(s) == (
+        "for i_j in range((n - 1) * (m - 1)):\n"
+        "    i = i_j // (m - 1) + 1\n"
+        "    j = i_j % (m - 1)\n"
+        "    y[i, j] = y[i - 1, j + 1] + x[i, j]"
+    )
+    x = np.random.default_rng(3).normal(size=(5, 7)).astype("f")
+    wanted, found = (np.ones((5, 7), "f") for _ in range(2))
+    running(x, wanted)
+    tl.compile(running, schedule=s)(x, found)
+    np.testing.assert_array_equal(found, wanted)
+
+
 def test_blocks_and_a_nest_for_what_begins_sums() -> None:
     assert body_of(tiled()) == (
         "for j_outer in range(0, m, 8):\n"
@@ -220,6 +236,8 @@ def test_what_stands_before_a_loop_stays_where_the_loop_feeds_it() -> None:
         (lambda s: s.unroll_jam("p", 4), "step-does-not-fit"),
         (lambda s: s.parallel("p"), "step-does-not-fit"),
         (lambda s: s.specialize("i", {"q": 8}), "step-does-not-fit"),
+        (lambda s: s.fuse("j", "p"), "step-does-not-fit"),
+        (lambda s: s.fuse("i", "i"), "step-does-not-fit"),
     ],
 )
 def test_what_does_not_fit_is_told(step: object, code: str) -> None:

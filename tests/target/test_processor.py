@@ -77,8 +77,8 @@ def test_a_schedule_has_the_numbers_of_its_target() -> None:
         tiling = Tiling.of(target.processor)
         steps = {type(step): step for step in product(target).schedule.steps}
         assert steps[UnrollJam].by == tiling.rows
-        assert steps[Vectorize].lanes == (tiling.row_bytes // 4, tiling.vector_bytes // 4)
-        assert steps[Pack].whole == target.processor.vector_bits // 32
+        assert steps[Vectorize].lanes == (tiling.row_bytes // 4,)
+        assert steps[Pack].whole == target.processor.tile[1] * target.processor.vector_bits // 32
 
 
 def test_kernels_of_the_gallery_assemble_for_other_machines() -> None:

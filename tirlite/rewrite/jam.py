@@ -14,6 +14,7 @@ from tirlite.ir import (
     Expr,
     For,
     ForKind,
+    IfThenElse,
     Let,
     Node,
     SeqStmt,
@@ -46,6 +47,10 @@ class Jam:
             if substitute(stmt.start, variables) is not stmt.start or substitute(stmt.stop, variables) is not stmt.stop:
                 raise NotVector
             yield stmt.replaced(body=self.block(stmt.body))
+        elif isinstance(stmt, IfThenElse):
+            if substitute(stmt.condition, self.copies[1].variables) is not stmt.condition:
+                raise NotVector
+            yield stmt.replaced(then_body=self.block(stmt.then_body), else_body=self.block(stmt.else_body))
         elif isinstance(stmt, Allocate | Let | Store):
             yield from (self.copied(stmt, copy, place) for place, copy in enumerate(self.copies))
         else:

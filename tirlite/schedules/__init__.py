@@ -7,6 +7,7 @@ from tirlite.late import late_names
 if TYPE_CHECKING:
     from tirlite.schedules.cache_write import CacheWrite
     from tirlite.schedules.distribute import Distribute
+    from tirlite.schedules.fuse import Fuse
     from tirlite.schedules.handle import LoopHandle
     from tirlite.schedules.pack import Pack
     from tirlite.schedules.parallel import Parallel
@@ -22,6 +23,7 @@ else:
         {
             "cache_write": "CacheWrite",
             "distribute": "Distribute",
+            "fuse": "Fuse",
             "handle": "LoopHandle",
             "pack": "Pack",
             "parallel": "Parallel",
@@ -37,6 +39,7 @@ else:
 __all__ = [
     "CacheWrite",
     "Distribute",
+    "Fuse",
     "LoopHandle",
     "Pack",
     "Parallel",

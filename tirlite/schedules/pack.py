@@ -50,9 +50,10 @@ class Pack(FactsPass):
     """A copy of what the body of `at` reads of a buffer, made as it begins, with an axis for each of `axes`.
 
     `axes` are loops inside of `at`, the last one for neighbours in memory; element `(p, j)` of the copy is what is read
-    in the p-th and j-th iteration of theirs. The copy is an allocation as any other, `b.packed`, which the storage
-    planner places, once for each worker where `at` stands in a parallel loop. Elements that no iteration reads, to the
-    next multiple of `whole` along the last axis, are 0. The loops that copy are `b.p` and `b.j`.
+    in the p-th and j-th iteration of theirs. What does not vary with the last axis is read where it is. The copy is an
+    allocation as any other, `b.packed`, which the storage planner places, once for each worker where `at` stands in a
+    parallel loop. Elements that no iteration reads, to the next multiple of `whole` along the last axis, are 0. The
+    loops that copy are `b.p` and `b.j`.
 
     Refused where the body writes the buffer, reads it by several indices or by others than these loops decide, and
     where an index is not proved to be in bounds: the copy reads all elements, whatever the body does.
@@ -76,7 +77,8 @@ class Pack(FactsPass):
         at = around[-1]
         demand_unchecked(self, at)
         loops = [chain_to(func, each)[-1] for each in self.axes]
-        load = self._one_load(facts, buffer, at)
+        loads = self._loads(facts, buffer, at, loops)
+        load = loads[0]
         self._demand_axes(at, loops, load)
         if not is_in_bounds(func, (*around, *loops), load):
             raise does_not_fit(self, f"an index of `{buffer.name}` is not proved to be in bounds")
@@ -92,17 +94,18 @@ class Pack(FactsPass):
         places = [folded(Sub(loop.var, loop.start)) for loop in loops]
 
         def moved(node: Load) -> Load:
-            return Load(packed, tuple(places)) if node.buffer is buffer else node
+            return Load(packed, tuple(places)) if node in loads else node
 
         body = rewrite(at.body, {Load: moved})
         assert isinstance(body, SeqStmt)
         stmts = (Allocate(packed, span=at.span), *_copy(load, packed, loops, last), *body.stmts)
         return with_loop(facts, at, (at.replaced(body=SeqStmt(stmts)),))
 
-    def _one_load(self, facts: Facts, buffer: Buffer, at: For) -> Load:
-        """The one element that the body reads of a buffer at a time."""
+    def _loads(self, facts: Facts, buffer: Buffer, at: For, loops: list[For]) -> list[Load]:
+        """Where the body reads the one element of a buffer that the last axis decides."""
         inside = [*statements(at.body)]
-        loads = [node for node in walk(at.body) if isinstance(node, Load) and node.buffer is buffer]
+        reads = [node for node in walk(at.body) if isinstance(node, Load) and node.buffer is buffer]
+        loads = [node for node in reads if _is_of(node, loops)] or reads
         root = facts.definitions.root(buffer)
         for allocation, touches in facts.touches_in.get(at, {}).items():
             if allocation.buffer is root:
@@ -117,7 +120,7 @@ class Pack(FactsPass):
                 raise does_not_fit(self, f"`{buffer.name}` is read by several indices")
         if any(isinstance(stmt, IfThenElse) and any(node in loads for node in walk(stmt)) for stmt in inside):
             raise does_not_fit(self, f"whether `{buffer.name}` is read is decided by a branch")
-        return first
+        return loads
 
     def _demand_axes(self, at: For, loops: list[For], load: Load) -> None:
         inside = {stmt for stmt in statements(at.body) if isinstance(stmt, For)}
@@ -135,6 +138,11 @@ class Pack(FactsPass):
         for index in load.indices:
             if not is_steady(index) or index.dtype.lanes > 1 or mentions(index, defined - own):
                 raise does_not_fit(self, f"`{load.buffer.name}` is read where other loops or memory decide")
+
+
+def _is_of(load: Load, loops: list[For]) -> bool:
+    """Whether the last of the loops decides which element is read."""
+    return not loops or any(mentions(index, (loops[-1].var,)) for index in load.indices)
 
 
 def _copy(load: Load, packed: Buffer, loops: list[For], last: Expr) -> Iterator[Stmt]:

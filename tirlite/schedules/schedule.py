@@ -12,6 +12,7 @@ from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.simplify.simplify import Simplify
 from tirlite.schedules.cache_write import CacheWrite
 from tirlite.schedules.distribute import Distribute
+from tirlite.schedules.fuse import Fuse
 from tirlite.schedules.handle import LoopHandle, LoopName, buffer_named, loop_named
 from tirlite.schedules.pack import Pack
 from tirlite.schedules.parallel import Parallel
@@ -103,6 +104,10 @@ class Schedule:
     def reorder(self, *loops: LoopName) -> None:
         """Puts loops that hold nothing but each other into this order, from the outside in."""
         self.apply(Reorder(loops))
+
+    def fuse(self, outer: LoopName, inner: LoopName) -> None:
+        """Makes one loop, `i.j`, of two that are one inside of the other."""
+        self.apply(Fuse(outer, inner))
 
     def specialize(self, loop: LoopName, least: Mapping[str, int]) -> None:
         """Makes a copy of a loop, `i.else`, for calls where loops, or products of them, run less often than that."""

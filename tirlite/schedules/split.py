@@ -15,7 +15,8 @@ class Split(FactsPass):
     """`for j in range(a, b)` as `j.outer`, from `a` by so many, and `j.inner`, from there up to the next, or to `b`.
 
     The inner loop's variable takes the values that the loop had, so indices stay as they are, and the last block may be
-    shorter. Both loops are of the loop's kind. It never changes results.
+    shorter. Both loops are of the loop's kind, but that what is inside of a parallel one is a `range`. It never changes
+    results.
     """
 
     loop: LoopName
@@ -33,5 +34,6 @@ class Split(FactsPass):
         outer, inner = Var(f"{loop.var.name}.outer"), Var(f"{loop.var.name}.inner")
         end = Min(Add(outer, const(self.by, i64)), loop.stop)
         body = substitute(loop.body, {loop.var: inner})
-        block = For(inner, outer, end, body, loop.kind, span=loop.span)
+        kind = ForKind.SERIAL if loop.kind is ForKind.PARALLEL else loop.kind
+        block = For(inner, outer, end, body, kind, span=loop.span)
         return with_loop(facts, loop, (loop.replaced(var=outer, step=self.by, body=SeqStmt((block,))),))

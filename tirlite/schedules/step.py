@@ -11,6 +11,7 @@ from tirlite.diag import KernelError, Message
 from tirlite.ir import (
     GE,
     LT,
+    Add,
     And,
     Assert,
     Buffer,
@@ -119,15 +120,34 @@ def demand_independent(step: object, facts: Facts, loop: For) -> None:
 
 
 def _has_own_axis(touches: Iterable[Touch], loop: For) -> bool:
-    """Whether all accesses have the loop's variable as their index along one axis: that is quickly seen."""
+    """Whether all accesses have the loop's variable as their index along one axis: that is quickly seen.
+
+    So have those with the variable of a loop inside that goes through blocks of this one's, as `split` makes them.
+    """
+    own = {loop.var, *(each.var for each in statements_of(loop.body, For) if is_block_of(each, loop))}
     axes: set[tuple[Buffer, int]] | None = None
     for touch in touches:
         node = touch.node
         if not isinstance(node, Load | Store):
             return False
-        mine = {(node.buffer, axis) for axis, index in enumerate(node.indices) if index is loop.var}
+        mine = {(node.buffer, axis) for axis, index in enumerate(node.indices) if index in own}
         axes = mine if axes is None else axes & mine
     return bool(axes)
+
+
+def is_block_of(inner: For, outer: For) -> bool:
+    """Whether a loop goes from the variable of another one up to its next value, or to the end of that loop."""
+    stop = inner.stop
+    return (
+        inner.start is outer.var
+        and inner.step >= 1
+        and isinstance(stop, Min)
+        and isinstance(stop.a, Add)
+        and stop.a.a is outer.var
+        and isinstance(stop.a.b, IntImm)
+        and stop.a.b.value == outer.step
+        and stop.b is outer.stop
+    )
 
 
 def mentions(expr: Expr, variables: Iterable[object]) -> bool:

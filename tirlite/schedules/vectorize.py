@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from tirlite.analysis.facts import Facts
 from tirlite.ir import (
+    LE,
     Add,
     Allocate,
     Buffer,
     Expr,
     For,
     ForKind,
+    IfThenElse,
     IntImm,
     Load,
     Min,
@@ -40,6 +43,7 @@ from tirlite.schedules.step import (
     demand_plain,
     demand_unchecked,
     does_not_fit,
+    is_block_of,
     mentions,
     trips,
     with_loop,
@@ -82,6 +86,9 @@ class Vectorize(FactsPass):
 
     def _vectors(self, facts: Facts, loop: For) -> Iterator[Stmt]:
         body = loop.body
+        if self.padded and len(self.lanes) == 1 and (around := _block_around(facts, loop)) is not None:
+            yield from self._block(facts, loop, around)
+            return
         count = iterations(loop)
         begin = loop.start
         for lanes in self.lanes:
@@ -96,6 +103,24 @@ class Vectorize(FactsPass):
             begin = end
         if not self.padded:
             yield loop.replaced(start=begin, body=body)
+
+    def _block(self, facts: Facts, loop: For, around: For) -> Iterator[Stmt]:
+        """One block of a loop around, as vectors that hold no more than the block does."""
+        assert isinstance(loop.start, Var)
+        (lanes,) = self.lanes
+        if around.step > lanes:
+            raise does_not_fit(self, f"a block has {around.step} iterations, more than {lanes} lanes")
+        count = iterations(around)
+        if around.step == lanes and isinstance(count, IntImm) and count.value % lanes == 0:
+            with suppress(NotVector):
+                yield from _lanes(loop, loop.start, lanes).block(loop.body).stmts
+                return
+        yield from _Padded(facts, loop, loop.body, loop.start, lanes).body(self).stmts
+
+
+def _block_around(facts: Facts, loop: For) -> For | None:
+    """The loop around whose blocks this one goes through, as `split` makes them: none of these is empty."""
+    return next((each for each in statements_of(facts.func.body, For) if is_block_of(loop, each)), None)
 
 
 def _lanes(loop: For, at: Var, lanes: int) -> Lanes:
@@ -164,24 +189,28 @@ class _Padded:
         stage, lane = self._stage(store.buffer), Var(f"{self.loop.var.name}.lane")
         number = folded(Sub(lane, self.at))
         value = substitute(store.value, {self.loop.var: lane})
-        yield Allocate(stage, span=store.span)
         zero = Lanes(self.lanes, {}).spread(const(0, stage.dtype))
-        yield Store(stage, (self.place,), zero, span=store.span)
-        yield For(lane, self.at, self.end, SeqStmt((Store(stage, (number,), value, span=store.span),)))
         wide = self.vectors.wide[store.buffer]
-        yield Store(wide, (*store.indices, self.place), Load(stage, (self.place,)), span=store.span)
+        each = (
+            Allocate(stage, span=store.span),
+            Store(stage, (self.place,), zero, span=store.span),
+            For(lane, self.at, self.end, SeqStmt((Store(stage, (number,), value, span=store.span),))),
+            Store(wide, (*store.indices, self.place), Load(stage, (self.place,)), span=store.span),
+        )
+        yield from self._whole_or(store, each)
 
     def _stored(self, store: Store) -> Iterator[Stmt]:
         """An element of memory set, for the lanes that are there, each by its own of what the body allocates."""
         lane, stages = Var(f"{self.loop.var.name}.lane"), dict[Buffer, Buffer]()
+        each: list[Stmt] = []
         for node in walk(store.value):
             if isinstance(node, Load) and node.buffer in self.own and node.buffer not in stages:
                 if node.indices:
                     raise NotVector
                 stage = stages[node.buffer] = self._stage(node.buffer)
-                yield Allocate(stage, span=store.span)
+                each.append(Allocate(stage, span=store.span))
                 whole = Load(self.vectors.wide[node.buffer], (self.place,))
-                yield Store(stage, (self.place,), whole, span=store.span)
+                each.append(Store(stage, (self.place,), whole, span=store.span))
         number = folded(Sub(lane, self.at))
 
         def moved(node: Load) -> Load:
@@ -189,4 +218,15 @@ class _Padded:
 
         kept = rewrite(substitute(store, {self.loop.var: lane}), {Load: moved})
         assert isinstance(kept, Store)
-        yield For(lane, self.at, self.end, SeqStmt((kept,)))
+        each.append(For(lane, self.at, self.end, SeqStmt((kept,))))
+        yield from self._whole_or(store, each)
+
+    def _whole_or(self, store: Store, each: Sequence[Stmt]) -> Iterator[Stmt]:
+        """A store as one of a vector where all lanes are there, else, or where it has no vector form, one by one."""
+        try:
+            vector = self.vectors.statement(store)
+        except NotVector:
+            yield from each
+            return
+        is_whole = LE(Add(self.at, const(self.lanes, i64)), self.loop.stop)
+        yield IfThenElse(is_whole, SeqStmt((vector,)), SeqStmt(tuple(each)), span=store.span)

@@ -12,12 +12,31 @@ from collections.abc import Iterator
 from math import prod
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.reductions import update_of
+from tirlite.analysis.reductions import Update, update_of
 from tirlite.diag import KernelError
-from tirlite.ir import Allocate, For, ForKind, IntImm, Load, PrimFunc, Stmt, Store, Var, structural_equal, walk
+from tirlite.ir import (
+    Add,
+    Allocate,
+    Expr,
+    For,
+    ForKind,
+    IntImm,
+    Let,
+    Load,
+    PrimFunc,
+    Stmt,
+    Store,
+    Sub,
+    Var,
+    structural_equal,
+    walk,
+)
+from tirlite.ir.printer_names import identifier
 from tirlite.record import record
 from tirlite.rewrite.pipeline import Pass, after
 from tirlite.schedules.cache_write import CacheWrite
+from tirlite.schedules.distribute import Distribute
+from tirlite.schedules.fuse import Fuse
 from tirlite.schedules.handle import LoopHandle, LoopName, loops_around
 from tirlite.schedules.pack import Pack
 from tirlite.schedules.parallel import Parallel
@@ -28,58 +47,74 @@ from tirlite.schedules.unroll_jam import UnrollJam
 from tirlite.schedules.vectorize import Vectorize
 from tirlite.target import Processor
 
+_KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 # A panel pays for so many tiles of rows that read it, and beyond this part of the second cache: of what fits into it
-# rows are read as fast where they lie.
+# rows are read as fast where they lie. Where lanes are not neighbours in memory, there are no vectors without a panel.
 _LEAST_TILES = 4
 _PART_OF_CACHE = 8
+_PART_WITHOUT_VECTORS = 256
+# Rows go to workers by blocks of so many tiles, each of which packs its panels anew.
+_TILES_OF_BLOCK = 32
+# What stands in for the iterations of a loop that sizes decide.
+_SOME = 16
 
 
 @record
 class Tiling:
-    """The numbers of a schedule: the rows of a tile of registers, and the bytes of one of its rows, and of one vector.
+    """The numbers of a schedule: the rows of a tile of registers, and the bytes of one of its rows.
 
-    Packed is an operand of `least_bytes` or more, where so many rows read it.
+    Packed is an operand of `least_bytes` or more, where `least_rows` read it; of `least_strided` where there are no
+    vectors without a copy.
     """
 
     rows: int
     row_bytes: int
-    vector_bytes: int
     least_rows: int
     least_bytes: int
+    least_strided: int
 
     @classmethod
     def of(cls, processor: Processor) -> Tiling:
         """What suits a processor's registers and caches."""
         rows, vectors = processor.tile
-        width = processor.vector_bytes
-        return cls(rows, vectors * width, width, _LEAST_TILES * rows, processor.caches[1] // _PART_OF_CACHE)
+        cache, width = processor.caches[1], vectors * processor.vector_bytes
+        return cls(rows, width, _LEAST_TILES * rows, cache // _PART_OF_CACHE, cache // _PART_WITHOUT_VECTORS)
 
 
 @record(eq=False)
 class Contraction:
-    """A nest of loops around a reduction: the outer ones, those over rows and columns of a tile, and the reduction's.
+    """A nest of loops around one update: over rows and columns of a tile, and over the terms of its sums.
 
-    `spatial` are all loops around, in their order. `packed` is what varies with columns, and not with rows. `store` is
-    the update, or where an iteration sums up into a scalar of its own (`is_local`), what becomes of that.
+    `loops` are all of them in their order, `spatial` those that say which element is updated. `packed` is what varies
+    with columns, and not with `rows`, of which the last one is the tile's; with `is_dense` neighbours of it are
+    neighbours in memory, as are those of `store`. That is the update, or where an iteration sums up into a scalar of
+    its own (`is_local`), what becomes of it. `element` are the bytes of a sum. Where nothing stands beside the loops
+    over terms it `is_perfect`, once what stands before `cut` is put into a nest of its own.
     """
 
+    loops: tuple[For, ...]
     spatial: tuple[For, ...]
-    rows: For
+    rows: tuple[For, ...]
     columns: For
     terms: tuple[For, ...]
     store: Store
     packed: Load
+    element: int
     is_local: bool
+    is_dense: bool
+    is_perfect: bool
+    cut: For | None
 
     @property
     def batches(self) -> tuple[For, ...]:
-        return tuple(each for each in self.spatial if each not in (self.rows, self.columns))
+        """The loops with a panel for each of their iterations."""
+        return tuple(each for each in self.spatial if each is not self.columns and each not in self.rows)
 
 
 def scheduled(facts: Facts, tiling: Tiling) -> tuple[PrimFunc, tuple[Pass, ...]]:
     """The function with its contractions scheduled, and the steps that did it: the last nest first."""
     taken: list[Pass] = []
-    for found in reversed([*contractions(facts)]):
+    for found in reversed([*contractions(facts, tiling)]):
         made, attempt = facts, list[Pass]()
         try:
             for step in steps(found, facts, tiling):
@@ -92,106 +127,191 @@ def scheduled(facts: Facts, tiling: Tiling) -> tuple[PrimFunc, tuple[Pass, ...]]
     return facts.func, tuple(taken)
 
 
-def contractions(facts: Facts) -> Iterator[Contraction]:
-    """The contractions of a function, in program order."""
+def contractions(facts: Facts, tiling: Tiling) -> Iterator[Contraction]:
+    """The contractions of a function, in program order: of each the outermost loop that is one's."""
+    taken: set[For] = set()
     for loop, around in loops_around(facts.func):
-        if around and (isinstance(around[-1].body.stmts, tuple) and around[-1].body.stmts == (loop,)):
-            continue  # looked at from the outermost loop of its chain
-        if (found := _contraction(loop)) is not None:
+        if taken.isdisjoint(around) and (found := _contraction(loop, tiling)) is not None:
+            taken.add(loop)
             yield found
 
 
-def _contraction(loop: For) -> Contraction | None:
-    spatial = [loop]
-    while len(spatial[-1].body.stmts) == 1 and _is_plain(inner := spatial[-1].body.stmts[0]):
+@record(eq=False)
+class _Nest:
+    """Loops one inside of the other around `body`; `before` and `behind` stand beside the loop at `level`, if any."""
+
+    loops: tuple[For, ...]
+    level: int
+    before: tuple[Stmt, ...]
+    behind: tuple[Stmt, ...]
+    body: tuple[Stmt, ...]
+
+
+def _nest(loop: For) -> _Nest | None:
+    """The loops from this one on; None where statements stand beside them at several levels."""
+    loops, level, before, behind = [loop], 0, tuple[Stmt, ...](), tuple[Stmt, ...]()
+    while True:
+        stmts = loops[-1].body.stmts
+        places = [place for place, stmt in enumerate(stmts) if isinstance(stmt, For)]
+        if not places:
+            break
+        if len(stmts) > 1:
+            if level:
+                return None
+            level, before, behind = len(loops), stmts[: places[-1]], stmts[places[-1] + 1 :]
+        inner = stmts[places[-1]]
         assert isinstance(inner, For)
-        spatial.append(inner)
-    stmts = spatial[-1].body.stmts
-    at = next((place for place, stmt in enumerate(stmts) if isinstance(stmt, For)), len(stmts))
-    before, rest = stmts[:at], stmts[at + 1 :]
-    terms = [*_reduction(stmts[at])] if at < len(stmts) else []
-    if not all(map(_is_plain, spatial)) or not terms or len(spatial) < 2:
+        loops.append(inner)
+    if not all(each.step == 1 and each.kind in _KINDS for each in loops):
         return None
-    body = terms[-1].body.stmts
-    update = update_of(body[0]) if len(body) == 1 and isinstance(body[0], Store) else None
-    if update is None:
-        return None
-    store = update.store
-    is_local = bool(before) and isinstance(before[0], Allocate) and before[0].buffer is store.buffer
-    if is_local and len(rest) == 1 and isinstance(rest[0], Store):
-        before, store = before[1:], rest[0]
-    elif is_local or rest:
-        return None
-    if not all(_is_start(stmt, update.store) for stmt in before):
-        return None
-    columns = next((each for each in spatial if store.indices and store.indices[-1] is each.var), None)
-    loads = [node for node in walk(update.operand) if isinstance(node, Load)]
-    if columns is None or any(node.buffer is store.buffer for node in loads):
-        return None
-    across = [load for load in loads if _names(load, columns.var)]
-    if not across or any(not structural_equal(load, across[0]) for load in across):
-        return None
-    written = [node for index in store.indices for node in walk(index)]
-    rows = [each for each in spatial if each.var in written and not _names(across[0], each.var)]
-    if not rows or not all(any(each.var is node for node in written) for each in spatial):
-        return None
-    return Contraction(tuple(spatial), rows[-1], columns, tuple(terms), store, across[0], is_local)
+    return _Nest(tuple(loops), level, before, behind, loops[-1].body.stmts)
 
 
-def _is_plain(stmt: Stmt) -> bool:
-    return isinstance(stmt, For) and stmt.kind in (ForKind.SERIAL, ForKind.PARALLEL) and stmt.step == 1
+def _contraction(loop: For, tiling: Tiling) -> Contraction | None:
+    nest = _nest(loop)
+    if nest is None or not nest.body or not all(isinstance(stmt, Let) for stmt in nest.body[:-1]):
+        return None
+    update = update_of(nest.body[-1]) if isinstance(nest.body[-1], Store) else None
+    store = None if update is None else _stored(nest, update)
+    if update is None or store is None:
+        return None
+    written = {node for index in store.indices for node in walk(index)}
+    spatial = tuple(each for each in nest.loops if each.var in written)
+    terms = tuple(each for each in nest.loops if each.var not in written)
+    is_local = store is not update.store
+    is_cut = nest.level > 0 and nest.loops[nest.level :] != terms
+    # What stands beside loops is done once for each element, before its sum.
+    if (
+        len(spatial) < 2
+        or not terms
+        or any(each in terms for each in nest.loops[: nest.level])
+        or (is_local and is_cut)
+    ):
+        return None
+    values = [update.operand, *(stmt.value for stmt in nest.body if isinstance(stmt, Let))]
+    loads = [node for value in values for node in walk(value) if isinstance(node, Load)]
+    if any(node.buffer is update.store.buffer for node in loads):
+        return None
+    for columns in _by_preference(spatial, store, tiling.row_bytes // update.store.buffer.dtype.bytes):
+        across = [load for load in loads if _names(load, columns.var)]
+        rows = [each for each in spatial if across and not _names(across[0], each.var)]
+        is_one = all(structural_equal(load, across[0]) for load in across)
+        if rows and is_one and any(_names(across[0], each.var) for each in terms):
+            return Contraction(
+                loops=nest.loops,
+                spatial=spatial,
+                rows=_tile_last(rows, tiling),
+                columns=columns,
+                terms=terms,
+                store=store,
+                packed=across[0],
+                element=max(update.store.buffer.dtype.bytes, across[0].buffer.dtype.bytes),
+                is_local=is_local,
+                is_dense=_is_dense(across[0].indices, columns.var) and _is_dense(store.indices, columns.var),
+                is_perfect=nest.level == 0 or is_cut,
+                cut=nest.loops[nest.level] if is_cut else None,
+            )
+    return None
 
 
-def _reduction(stmt: Stmt | None) -> Iterator[For]:
-    """The loops of a reduction, one inside of the other."""
-    while isinstance(stmt, For) and stmt.kind is ForKind.REDUCE and stmt.step == 1:
-        yield stmt
-        stmt = stmt.body.stmts[0] if len(stmt.body.stmts) == 1 else None
+def _stored(nest: _Nest, update: Update) -> Store | None:
+    """The update, or what the sum of an iteration's own scalar is stored by; None where more is done with it."""
+    first = nest.before[0] if nest.before else None
+    if not isinstance(first, Allocate) or first.buffer is not update.store.buffer:
+        return None if nest.behind else update.store
+    last = nest.behind[-1] if nest.behind else None
+    return last if isinstance(last, Store) else None
 
 
-def _is_start(stmt: Stmt, update: Store) -> bool:
-    """Whether a statement sets the element that is updated then, to what no memory decides."""
-    return (
-        isinstance(stmt, Store)
-        and stmt.buffer is update.buffer
-        and all(structural_equal(a, b) for a, b in zip(stmt.indices, update.indices, strict=True))
-        and not any(isinstance(node, Load) for node in walk(stmt.value))
-    )
+def _by_preference(spatial: tuple[For, ...], store: Store, lanes: int) -> list[For]:
+    """The loops that columns may be: first those of enough iterations, and of these the one along rows of memory."""
+
+    def cost(loop: For) -> tuple[bool, bool]:
+        return _is_known(loop) and _count(loop) < lanes // 2, not _is_dense(store.indices, loop.var)
+
+    return sorted(spatial, key=cost)
+
+
+def _tile_last(rows: list[For], tiling: Tiling) -> tuple[For, ...]:
+    """The loops over rows, the tile's last: the innermost one that fills a tile."""
+    full = [each for each in rows if not _is_known(each) or _count(each) >= tiling.rows]
+    last = full[-1] if full else max(rows, key=_count)
+    return (*(each for each in rows if each is not last), last)
 
 
 def _names(load: Load, var: Var) -> bool:
     return any(node is var for index in load.indices for node in walk(index))
 
 
+def _is_dense(indices: tuple[Expr, ...], var: Var) -> bool:
+    """Whether neighbouring values of a variable are neighbouring elements."""
+    last, others = indices[-1], indices[:-1]
+    while isinstance(last, Add | Sub):
+        a, b = (any(node is var for node in walk(each)) for each in (last.a, last.b))
+        if a is b or (b and isinstance(last, Sub)):
+            return False
+        last = last.a if a else last.b
+    return last is var and not any(node is var for index in others for node in walk(index))
+
+
 def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     """What is done with a contraction, step by step. Handles name its loops, whatever others are called."""
-    named = _Names(nest, facts)
-    element = max(nest.store.buffer.dtype.bytes, nest.packed.buffer.dtype.bytes)
-    lanes, narrow = tiling.row_bytes // element, tiling.vector_bytes // element
+    named, lanes = _Names(nest, facts), tiling.row_bytes // nest.element
     least = _least(nest, lanes, tiling)
     if least is None:
         return
+    if nest.cut is not None:
+        yield Distribute(named(nest.cut.var.name), named(nest.loops[0].var.name))
     if least:
-        yield Specialize(named(nest.spatial[0].var.name), least)
-    rows, columns = named(nest.rows.var.name), nest.columns.var.name
-    yield Split(named(columns), lanes)
-    outer, within = named(f"{columns}.outer"), named(f"{columns}.inner")
-    around = (*(named(each.var.name) for each in nest.batches), outer)
-    yield Reorder((*around, rows, within))
-    yield Parallel(around[0])
-    terms = (named(each.var.name) for each in nest.terms)
-    yield Pack(nest.packed.buffer.name, outer, (*terms, within), narrow)
+        yield Specialize(named(nest.loops[0].var.name), least)
+    first, *others = nest.rows
+    by = _rows_of_block(first, others, tiling)
+    is_split = not _is_known(first) or _count(first) > by
+    shared = [each.var.name for each in (*nest.batches, *([first] if is_split else []), nest.columns)]
+    yield from (Parallel(named(each)) for each in shared)
+    yield Split(named(nest.columns.var.name), lanes)
+    if is_split:
+        yield Split(named(first.var.name), by)
+    outer, within = named(f"{nest.columns.var.name}.outer"), named(f"{nest.columns.var.name}.inner")
+    batches = [each.var.name for each in nest.batches]
+    blocks = [f"{first.var.name}.outer"] if is_split else []
+    rows = [f"{first.var.name}.inner" if is_split else first.var.name, *(each.var.name for each in others)]
+    terms = [named(each.var.name) for each in nest.terms]
+    order = (*map(named, (*batches, *blocks)), outer, *map(named, rows), within, *(terms if nest.is_perfect else ()))
+    yield Reorder(order)
+    yield Pack(nest.packed.buffer.name, outer, (*terms, within), lanes)
+    if nest.is_dense:
+        yield Vectorize(named(f"{nest.packed.buffer.name}.{nest.columns.var.name}.inner"), (lanes,))
     if not nest.is_local:
         yield CacheWrite(nest.store.buffer.name, within)
-    yield Vectorize(within, (lanes, narrow), padded=True)
-    yield UnrollJam(rows, tiling.rows)
+    yield Vectorize(within, (lanes,), padded=True)
+    if (together := _together(nest.rows[-1], tiling)) > 1:
+        yield UnrollJam(named(rows[-1]), together)
+    path = [*batches, *blocks, f"{nest.columns.var.name}.outer"]
+    for place in reversed(range(1, len(path))):
+        yield Fuse(named(path[place - 1]), named(".".join(path[place:])))
+
+
+def _rows_of_block(first: For, others: list[For], tiling: Tiling) -> int:
+    """How many iterations of the first loop over rows share a panel, in whole tiles where it is the tile's."""
+    inside = prod(max(1, _count(each)) if _is_known(each) else _SOME for each in others)
+    return -(-_TILES_OF_BLOCK * tiling.rows // inside)
+
+
+def _together(loop: For, tiling: Tiling) -> int:
+    """So many rows of a tile: of few those that leave the least over, each of which takes the time of two."""
+    if not _is_known(loop) or (count := _count(loop)) >= _TILES_OF_BLOCK * tiling.rows:
+        return tiling.rows
+    return min(range(tiling.rows, 0, -1), key=lambda rows: count // rows * max(rows, 2) + count % rows * 2)
 
 
 def _least(nest: Contraction, lanes: int, tiling: Tiling) -> tuple[tuple[str, int], ...] | None:
     """What must run how often for packing to pay, where constants do not tell; None where they say that it does not."""
     found: list[tuple[str, int]] = []
-    wide, elements = (*nest.terms, nest.columns), tiling.least_bytes // nest.packed.buffer.dtype.bytes
-    for loops, least in (((nest.rows,), tiling.least_rows), ((nest.columns,), lanes), (wide, elements)):
+    size = tiling.least_bytes if nest.is_dense else tiling.least_strided
+    elements = max(1, size // nest.packed.buffer.dtype.bytes)
+    wide = (*nest.terms, nest.columns)
+    for loops, least in ((nest.rows, tiling.least_rows), ((nest.columns,), lanes // 2), (wide, elements)):
         if not all(map(_is_known, loops)):
             found.append((" * ".join(each.var.name for each in loops), least))
         elif prod(map(_count, loops)) < least:
@@ -215,11 +335,11 @@ class _Names:
 
     def __init__(self, nest: Contraction, facts: Facts) -> None:
         every = [loop for loop, _ in loops_around(facts.func)]
-        self._before = [loop.var.name for loop in every[: every.index(nest.spatial[0])]]
-        own = [each.var.name for each in (*nest.spatial, *nest.terms)]
-        self._others = {each.var.name for each in every} if len({*own}) == len(own) else None
-        self._after = [loop.var.name for loop in every[every.index(nest.spatial[0]) + len(own) :]]
+        last = every.index(nest.loops[-1])
+        self._before = [identifier(loop.var.name) for loop in every[:last] if loop not in nest.loops]
+        self._after = [identifier(loop.var.name) for loop in every[last + 1 :]]
 
     def __call__(self, name: str) -> LoopName:
-        place = self._before.count(name)
-        return LoopHandle(name, place) if place or name in self._after else name
+        word = identifier(name)
+        place = self._before.count(word)
+        return LoopHandle(name, place) if place or word in self._after else name
