@@ -17,6 +17,7 @@ from tirlite.ir import (
     Store,
     Var,
     View,
+    walk,
 )
 
 # What most programs are made of, and what no access stands below.
@@ -27,7 +28,7 @@ def is_plainly_inside(func: PrimFunc) -> bool:
     """Whether each index of a function in normal form is a constant below a constant, or counts up to its extent.
 
     False where it takes more than a look, where an author makes a view or leaves checks out, and where nothing is seen
-    to write an allocation that is read.
+    to give an allocation that is read a first value.
     """
     ends: dict[Var, tuple[Expr, ...]] = {}
     loaded: set[Buffer] = set()
@@ -43,7 +44,8 @@ def is_plainly_inside(func: PrimFunc) -> bool:
             if isinstance(node, Load):
                 loaded.add(node.buffer)
             else:
-                stored.add(node.buffer)
+                if node.buffer not in stored and not _loads(node.value, node.buffer):
+                    stored.add(node.buffer)
                 if type(node.value) not in _ATOMS:
                     stack.append(node.value)
             continue
@@ -54,6 +56,11 @@ def is_plainly_inside(func: PrimFunc) -> bool:
         elif (isinstance(node, View) and not node.fresh) or _says_unchecked(node):
             return False
     return loaded <= stored
+
+
+def _loads(value: Expr, buffer: Buffer) -> bool:
+    """Whether a value takes part of what is stored in `buffer`: then a store of it there gives no first value."""
+    return type(value) not in _ATOMS and any(type(each) is Load and each.buffer is buffer for each in walk(value))
 
 
 def _says_unchecked(node: Node) -> bool:

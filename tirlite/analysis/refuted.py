@@ -7,12 +7,10 @@ from collections.abc import Iterable, Iterator
 from tirlite.analysis.access import AccessKind
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.guarded import Access, guarded_accesses
+from tirlite.analysis.only_updated import only_updated, used
 from tirlite.ir import (
     Assert,
-    Binary,
     Buffer,
-    Call,
-    Cast,
     Evaluate,
     Expr,
     For,
@@ -20,7 +18,6 @@ from tirlite.ir import (
     KernelCall,
     Stmt,
     Store,
-    Unary,
     View,
     While,
     statements,
@@ -51,32 +48,22 @@ def find_outside(facts: Facts, accesses: Iterable[Access]) -> Outside | None:
 
 
 def find_unwritten(facts: Facts) -> tuple[Store, Buffer] | None:
-    """A store that every call makes of what is read from an allocation that nothing writes, if there is one."""
+    """A store that every call makes of what is read from an allocation that nothing gives a value, if there is one."""
+    params = set(facts.func.params)
     never = {
         allocation.buffer
         for allocation in facts.sequence.allocations
         if allocation.touches and all(touch.kind is AccessKind.READ for touch in allocation.touches)
-    }
-    params = set(facts.func.params)
+    } | (only_updated(facts.func) - params)
     for access in guarded_accesses(facts.func, facts.space) if never else ():
         node, stmt = access.node, access.stmt
         if isinstance(node, View) or not isinstance(stmt, Store):
             continue
         buffer = facts.definitions.root(node.buffer)
         is_candidate = stmt.buffer in params and _is_reached(facts, access)
-        if buffer in never and is_candidate and any(each is node for each in _used(stmt.value)):
+        if buffer in never and is_candidate and any(each is node for each in used(stmt.value)):
             return stmt, buffer
     return None
-
-
-def _used(value: Expr) -> Iterator[Expr]:
-    """The parts of a value without which there is none."""
-    stack = [value]
-    while stack:
-        node = stack.pop()
-        yield node
-        if isinstance(node, Binary | Unary | Cast) or (isinstance(node, Call) and node.op.is_math):
-            stack += [child for child in node.children() if isinstance(child, Expr)]
 
 
 def _outside(facts: Facts, access: Access) -> Iterator[Outside]:

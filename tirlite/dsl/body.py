@@ -9,6 +9,7 @@ from tirlite.dsl.assignment import Assignments
 from tirlite.dsl.cell_types import CellTypes
 from tirlite.dsl.expression import Expressions, Invoke
 from tirlite.dsl.local_names import Block, local_names
+from tirlite.dsl.loop_names import with_own_variables
 from tirlite.dsl.loops import LeftLoop
 from tirlite.dsl.places import Places
 from tirlite.dsl.scope import Scope
@@ -37,6 +38,8 @@ class Body:
         self.scope.open(Block())
         params = {arg.arg for arg in tree.args.args}
         self.expressions = Expressions(places, surroundings, self.scope, params, invoker(self.scope))
+        own = with_own_variables(tree, self.expressions)
+        tree = own.tree if own is not None else tree
         left: Mapping[ast.For, LeftLoop] = {}
         if has_jumps(tree.body):
             from tirlite.dsl.jumps import without_jumps
@@ -52,6 +55,7 @@ class Body:
         for name in self.dims:
             self.assignments.fix(name, "a dim")
         self.statements = Statements(self.expressions, self.scope, self.names, self.assignments, left)
+        self.statements.values = own.values if own is not None else {}
 
     def declare(self, name: str, value: object, what: str, node: ast.AST) -> None:
         """The parameter `name` stands for `value`, and is called `what` where something assigns to it."""

@@ -1,8 +1,8 @@
 """Finds the types of scalars that change and begin as bare literals: those that their first typed values give them.
 
 `total = 0.0` says nothing about the width of `total`, no more than a literal does in an expression. So the first
-assignment of a value with a type decides. A function that has such scalars is translated twice: once to find the
-types, once with them.
+assignment of a value with a type decides, but that integers of less than 64 bits make it an i64. A function that has
+such scalars is translated twice: once to find the types, once with them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import ast
 from dataclasses import field
 
 from tirlite.dsl.scope import Cell
-from tirlite.ir.dtype import DType
+from tirlite.ir.dtype import DType, i64
 from tirlite.ir.expr import Buffer
 from tirlite.ir.promote import literal_type, promote
 from tirlite.record import record
@@ -40,5 +40,7 @@ class CellTypes:
         assert cell.origin is not None
         given = given.scalar
         dtype = promote(literal_type(cell.placeholder, given), given) or given
+        if dtype.is_integer and dtype.bits < i64.bits:
+            dtype = i64  # as NumPy sums them: what counts bytes or adds them up soon leaves their range
         self.known.setdefault(cell.origin, dtype)
         return Cell(Buffer(cell.buffer.name, dtype, (), "local"))

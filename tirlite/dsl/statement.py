@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tirlite.diag import KernelError, Message, Span, TirliteError
-from tirlite.dsl.assignment import LOOP_VARIABLE, Assignments
+from tirlite.dsl.assignment import LOOP_VARIABLE, Assignments, MixedName
 from tirlite.dsl.calls import CallSite, misplaced
 from tirlite.dsl.convert import condition, is_literal, number
 from tirlite.dsl.expression import Expressions
@@ -76,6 +76,8 @@ class Statements:
         self.returns: set[ast.Return] = set()  # those that end the function, where it may give a value
         self.result: object = None
         self.loops: dict[str, ast.For] = {}  # those that are open, by the names of their variables
+        self.values: Mapping[ast.stmt, ast.For] = {}  # what gives a name the variable of a loop, see `loop_names`
+        self.unordered: set[str] = set()  # variables of loops whose iterations have no order
         self.tags: dict[Var, str] = {}  # of the loops that are open: the thread that an attribute binds them to, or ""
 
     def body(self, owner: ast.AST, field: str) -> Steps[tuple[SeqStmt, list[str]]]:
@@ -135,6 +137,8 @@ class Statements:
 
     def assign(self, stmt: ast.Assign) -> Steps[None]:
         yield from ()
+        if stmt in self.values:
+            self._check_own_variable(stmt)
         self.assignments.assign(stmt)
 
     def annotated(self, stmt: ast.AnnAssign) -> Steps[None]:
@@ -276,6 +280,8 @@ class Statements:
         self.scope.bind(var.name, var, self._span(stmt.target))
         self.assignments.fix(var.name, LOOP_VARIABLE)
         self.loops[var.name] = stmt
+        if head is not None and head.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
+            self.unordered.add(var.name)
         self.tags[var] = ""
         body, _ = yield self.body(stmt, "body")
         bound = self.tags.pop(var)
@@ -288,6 +294,14 @@ class Statements:
             going = None if left is None else condition(self.scope.read(left.flag, span), span)
             for each in head.loop(var, body, span, going):
                 self.scope.add(each)
+
+    def _check_own_variable(self, stmt: ast.Assign) -> None:
+        """Returns if the name that a loop assigns may outlive the iteration: there is a last one."""
+        (target,) = stmt.targets
+        assert isinstance(target, ast.Name)
+        assert isinstance(stmt.value, ast.Name)
+        if stmt.value.id in self.unordered and not self.names.homes[target.id, stmt].is_let:
+            raise MixedName(target.id, Use.LOOP.value, Use.SCALAR.value, span=self._span(target)).error()
 
     def _hidden(self, stmt: ast.For, target: ast.Name) -> ast.For | None:
         """The open loop whose variable the one of `stmt` hides, if that may be, as it is where nothing reads it."""

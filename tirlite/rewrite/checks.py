@@ -71,15 +71,16 @@ class AlwaysOutside(Message):
 
 
 class NeverWritten(Message):
-    """What a kernel stores for its caller depends on a temporary that nothing writes.
+    """What a kernel stores for its caller depends on a temporary that nothing writes, or that is only updated.
 
-    Example: `t = tl.alloc(tl.f32[n])`, and then `y[i] = t[i]` without any store to `t`.
-    Fix: Write to the temporary before it is read, or take it out.
+    Example: `t = tl.alloc(tl.f32[n])`, and then `y[i] = t[i]` with no store to `t` but `t[i] += x[i]`.
+    Fix: Write to the temporary before it is read, or take it out: fresh memory has no value, and is not zero.
     """
 
     code = "never-written"
-    title = "`{buffer}` is read, and nothing writes it"
+    title = "`{buffer}` is read, and nothing gives it a first value"
     label = "read here"
+    help = "store into `{buffer}` first, in a loop: fresh memory has no value"
 
     buffer: str
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tirlite.diag import TirliteError
-from tirlite.ir import Var
+from tirlite.ir import Buffer, Var
 from tirlite.late import LateModule
 from tirlite.record import cached_property, record
 from tirlite.runtime.extents import extent_at
@@ -70,6 +70,7 @@ class Binder:
         self._fix(fixed or {})
         self._defaults = {each.position: each.default for each in signature.scalars if each.default is not None}
         self._outputs = {array.position for array in signature.arrays if array.is_output}
+        self._unfit: Sequence[Buffer] | None = None  # outputs that cannot be left out, once that was asked
         self._has_computed = any(array.computed for array in signature.arrays)
         self._has_declared = any(array.buffer.strides for array in signature.arrays)
         self._facts = tuple(
@@ -237,9 +238,15 @@ class Binder:
     def _allocate(
         self, omitted: list[ArrayParam], given: list[object], operands: list[Any], dims: list[int]
     ) -> tuple[Array, ...]:
+        if self._unfit is None:
+            from tirlite.runtime.writes import unfit_to_omit
+
+            self._unfit = unfit_to_omit(self.signature.func)
         values = self.values(operands, dims)
         results = []
         for param in omitted:
+            if param.buffer in self._unfit:
+                explain.refuse_without_value(self.signature, param)
             shape = tuple(e if isinstance(e, int) else extent_at(e, values) for e in param.extents)
             array = explain.fresh_array(self.signature, param, shape)
             given[param.position] = array

@@ -24,6 +24,7 @@ from tirlite.runtime.messages import (
     MissingArgument,
     NegativeOutput,
     NoOutput,
+    OutputWithoutValue,
     RepeatedArgument,
     UnboundDim,
     UnknownArgument,
@@ -166,6 +167,11 @@ def position_of(signature: Signature, name: str) -> int:
         return signature.names.index(name)
     near = nearest(name, signature.names)
     raise UnknownArgument(signature.name, name, signature.text + (f"; did you mean {near}?" if near else "")).error()
+
+
+def refuse_without_value(signature: Signature, param: ArrayParam) -> NoReturn:
+    indices = ", ".join(f"i{axis}" for axis in range(param.rank)) or "()"
+    raise OutputWithoutValue(signature.name, param.name, f"{param.name}[{indices}]").error()
 
 
 def fresh_array(signature: Signature, param: ArrayParam, shape: tuple[int, ...]) -> Array:

@@ -291,6 +291,23 @@ class NegativeOutput(Message):
     declared: str
 
 
+class OutputWithoutValue(Message):
+    """An output is left out, and the kernel does nothing but update it: it would have no value to begin with.
+
+    Example: `total[0] += x[i]` in a loop, with no `total[0] = 0` before, and a call without `total`.
+    Fix: Store a first value in the kernel, or give an array that holds one.
+    """
+
+    code = "output-without-value"
+    raises = CallValueError
+    title = "{kernel}() is not given `{name}`, which it updates and never gives a first value"
+    help = "store one first, as in `{element} = 0`, or give an array"
+
+    kernel: str
+    name: str
+    element: str
+
+
 class NoOutput(Message):
     """The operating system refuses the memory for an output that is left out.
 

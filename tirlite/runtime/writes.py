@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tirlite.analysis import ParamUses, Use
+from tirlite.analysis.only_updated import only_updated
 from tirlite.ir import Buffer, PrimFunc
 
 
@@ -13,3 +14,9 @@ def written_params(func: PrimFunc) -> tuple[Buffer, ...]:
     """
     uses = ParamUses().of(func)
     return tuple(param for param, use in uses.items() if use & Use.WRITE or param in func.outputs)
+
+
+def unfit_to_omit(func: PrimFunc) -> tuple[Buffer, ...]:
+    """The outputs that have no value if the caller gives them none: a function only updates them."""
+    updated = only_updated(func)
+    return tuple(output for output in func.outputs if output in updated)
