@@ -80,7 +80,7 @@ def test_it_prints_as_a_table():
 def test_it_tells_who_shares_and_why():
     assert solve(PROBLEM).explain().splitlines()[:3] == [
         "a: 120 bytes in global, shared by 2",
-        "    a: 100 bytes, live [0, 2); opens storage: of what was there, nothing free was to be taken",
+        "    a: 100 bytes, live [0, 2); gets new storage: no free storage fits",
         "    c: 120 bytes, live [2, 5); takes free storage of 100 bytes, which grows",
     ]
     assert solve(PROBLEM).explain("d").startswith("b: 60 bytes in global, shared by 2")

@@ -36,7 +36,7 @@ class Choice(Enum):
 _TEXTS = {
     Choice.ALONE: "has storage of its own: this strategy shares nothing",
     Choice.REGISTER: "has storage of its own: it is taken for a register, or cannot be shared by this strategy",
-    Choice.OPENS: "opens storage: of what was there, nothing free was to be taken",
+    Choice.OPENS: "gets new storage: no free storage fits",
     Choice.SAME: "takes free storage of its own size",
     Choice.ROOM: "takes free storage of {before} bytes, which has room",
     Choice.GROWS: "takes free storage of {before} bytes, which grows",
