@@ -80,6 +80,22 @@ def test_a_divisor_of_a_product_is_checked_when_it_runs() -> None:
         net(np.zeros((4, 4), np.float32), one)
 
 
+def test_factors_of_both_do_not_matter() -> None:
+    f = made(lambda g, x, _: g.reshape(x, [n, 4 * k]), tl.f32[n, m, 4], tl.f32[k])
+    assert [str(param.type) for param in f.params] == ["f32[n, m, 4]", "f32[m]"]
+
+
+def test_a_shape_that_was_assumed_stays_when_dims_are_joined_later() -> None:
+    def build(g: Builder, x: Expr, y: Expr) -> Expr:
+        return g.add(g.transpose(g.reshape(x, [2, -1, 12]), [1, 0, 2]), y)
+
+    f = made(build, tl.f32[n, m], tl.f32[k, 2, 12])
+    net = tl.graph.compile(f)
+    x, y = np.arange(72, dtype=np.float32).reshape(8, 9), np.ones((3, 2, 12), np.float32)
+    np.testing.assert_array_equal(net(x, y), x.reshape(2, 3, 12).transpose(1, 0, 2) + 1)
+    np.testing.assert_array_equal(tl.graph.evaluate(f, x, y), net(x, y))
+
+
 def test_what_can_never_hold_is_refused() -> None:
     with pytest.raises(tl.GraphError, match="graph-shape-mismatch"):
         made(lambda g, x, y: g.matmul(g.add(x, y), y), tl.f32[n, 4], tl.f32[m, 5])

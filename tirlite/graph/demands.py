@@ -129,7 +129,7 @@ class Demands:
         pair = (*atom_of(a, Dim), *atom_of(b, Dim))
         if len(pair) == 2:
             return _joined(*sorted(pair, key=self._place))
-        difference = a - b
+        difference = _without_factors(a - b)
         return _by_facts(difference) or self._by_a_dim(difference) or _by_a_function(difference)
 
     def _place(self, dim: Dim) -> int:
@@ -141,6 +141,23 @@ class Demands:
         return _first_solved(difference, known[::-1])
 
 
+def _without_factors(difference: Size) -> Size:
+    """The difference without numbers and positive atoms that are factors of all of it: it is 0 for the same values."""
+    terms = terms_of(difference)
+    common = gcd(*terms.values())
+    first, *rest = terms
+    for atom in first:
+        if prove_lt(0, as_size(atom)) is Proof.YES and all(atom in product for product in rest):
+            terms = {_less(product, atom): value for product, value in terms.items()}
+            rest = list(terms)[1:]
+    return of_terms({product: value // common for product, value in terms.items()})
+
+
+def _less(product: tuple[Atom, ...], atom: Atom) -> tuple[Atom, ...]:
+    place = product.index(atom)
+    return (*product[:place], *product[place + 1 :])
+
+
 def _joined(first: Dim, second: Dim) -> dict[Atom, Size]:
     """For two dims: the later one is the earlier one, which takes on its facts."""
     most = min((each.max for each in (first, second) if each.max is not None), default=None)
@@ -150,8 +167,6 @@ def _joined(first: Dim, second: Dim) -> dict[Atom, Size]:
 
 def _by_facts(difference: Size) -> dict[Atom, Size]:
     """A dim with one fact more, where that says the same: `n == 2*(n//2)`, `n == min(n, 512)`."""
-    common = gcd(*terms_of(difference).values())
-    difference = of_terms({product: value // common for product, value in terms_of(difference).items()})
     for dim in dims_of(difference):
         factor = terms_of(difference).get((dim,), 0)
         rest = factor * dim - difference

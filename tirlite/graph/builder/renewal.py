@@ -118,7 +118,7 @@ class Renewal:
         """The same expression of these operands."""
         if isinstance(expr, Call) and isinstance(expr.op, Op):
             args, attrs = self._operands(tuple(operands[: len(expr.args)]), expr.attrs)
-            if expr.op.name == "assume":
+            if isinstance(attrs, Reshape) and expr.op.name == "assume" and attrs.shape == args[0].shape:
                 return args[0]
             is_same = attrs == expr.attrs and all(map(lambda a, b: a is b, args, expr.args))
             return expr if is_same else expr.replaced(args=args, attrs=attrs)
