@@ -98,9 +98,9 @@ class Demands:
             self._put(atom, size, asked_by, span)
         return True
 
-    def assume(self, a: Size, b: Size, asked_by: object, span: Span | None) -> None:
-        """Notes that the two must be equal, without telling one by the other."""
-        self._asked.append(Demand(a, b, str(asked_by), span=span))
+    def assume(self, a: Size, b: Size, asked_by: object, span: Span | None, *, is_most: bool = False) -> None:
+        """Notes that the two must be equal, or the first at most the second, without telling one by the other."""
+        self._asked.append(Demand(a, b, str(asked_by), is_most, span=span))
 
     def settled(self) -> tuple[Demand, ...]:
         """All that was asked, over the dims that are left."""

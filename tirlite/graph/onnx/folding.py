@@ -11,19 +11,25 @@ from math import prod
 
 import numpy as np
 
+from tirlite.graph.demands import Demands
 from tirlite.graph.evaluate import apply
 from tirlite.graph.expr import Call, Constant, Expr, If, TupleGetItem, Var
 from tirlite.graph.onnx.budget import Spent
-from tirlite.graph.onnx.contents import contents, of_sizes, operator
+from tirlite.graph.onnx.contents import Contents, contents, of_sizes, operator
+from tirlite.graph.onnx.float_sizes import FloatSizes
 from tirlite.graph.onnx.shapes import SHAPE_ARITHMETIC
 from tirlite.graph.op import Op
+from tirlite.graph.ops import Cast
 from tirlite.graph.types import TensorType, tensors
 
 
 class Folding:
     """What was folded so far. Asking twice costs nothing."""
 
-    def __init__(self, spent: Spent) -> None:
+    def __init__(self, spent: Spent, demands: Demands) -> None:
+        """What sizes that go through floats demand is noted in `demands`."""
+        self.floats = FloatSizes()
+        self._demands = demands
         self._folded: dict[Expr, Expr] = {}
         self._split: dict[Call, tuple[Expr, ...]] = {}
         self._spent = spent
@@ -73,6 +79,9 @@ class Folding:
         if made is None and len(found := [contents(arg) for arg in call.args]) == len(call.args):
             made = self._sized(call, found)
         if made is None:
+            self.floats.note(call)
+            made = self._from_floats(call)
+        if made is None:
             return call
         if isinstance(call.type, TensorType):
             return made[0]
@@ -91,6 +100,27 @@ class Folding:
         values = apply(call, [arg.value for arg in call.args if isinstance(arg, Constant)], {})
         arrays = values if isinstance(values, tuple) else (values,)
         return tuple(_constant(np.asarray(each), of, call) for each, of in zip(arrays, types, strict=True))
+
+    def _from_floats(self, call: Call) -> tuple[Expr, ...] | None:
+        """The sizes that floats are cast to."""
+        attrs = call.attrs
+        if not isinstance(attrs, Cast) or not attrs.dtype.is_integer or attrs.dtype.bits < 32:
+            return None
+        found = self.floats.of(call.args[0]) if call.args[0].dtype.is_float else None
+        return (
+            None if found is None or (made := self.whole(found, call)) is None else (of_sizes(made, attrs.dtype, call),)
+        )
+
+    def whole(self, ratios: Contents, call: Expr) -> Contents | None:
+        """The sizes that ratios are when they are rounded to zero; their limits are demanded of each call."""
+        made = np.empty(ratios.shape, object)
+        for place, each in np.ndenumerate(ratios):
+            if (truncated := each.truncated) is None:
+                return None
+            made[place] = truncated.size
+            for limit in each.limits:
+                self._demands.assume(limit.size, limit.most, "arithmetic of floats", call.span, is_most=True)
+        return made
 
     def _sized(self, call: Call, found: Sequence[object]) -> tuple[Expr, ...] | None:
         """The results, computed on sizes, of operands that hold integers."""

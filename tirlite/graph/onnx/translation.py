@@ -84,7 +84,7 @@ class Translation:
     def __init__(self, builder: Builder, importers: Mapping[tuple[str, str], Importer], read: TensorReader) -> None:
         self.b = builder
         self.spent = read.spent
-        self.fold = Folding(read.spent)
+        self.fold = Folding(read.spent, builder.demands)
         self.missing: list[Missing] = []
         self.refused: list[Message] = []
         self._importers = importers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -204,15 +205,35 @@ def _constant_of_shape(t: Translation, node: Node) -> Expr:
 
 def _range(t: Translation, node: Node) -> Expr:
     ends = [contents(node.x(number)) for number in range(3)]
-    if any(each is None for each in ends):
+    if node.dtype.is_float and not all(isinstance(node.x(number), Constant) for number in range(3)):
+        count: Size = _count_of_floats(t, node)
+    elif any(each is None for each in ends):
         start, limit, delta = (node.array(number).reshape(-1)[0] for number in range(3))
-        count: Size = max(0, int(np.ceil((float(limit) - float(start)) / float(delta))))
+        if not delta:
+            raise Unsupported("its step is 0")
+        count = max(0, int(np.ceil((float(limit) - float(start)) / float(delta))))
     else:
         first, last, step = (node.sizes(number)[0] for number in range(3))
         if not isinstance(step, int) or step == 0:
             raise Unsupported("its step is not known")
         count = maximum(0, ceildiv(last - first, step) if step > 0 else ceildiv(first - last, -step))
     return t.b.range(t.b.reshape(node.x(0), ()), t.b.reshape(node.x(2), ()), count)
+
+
+def _count_of_floats(t: Translation, node: Node) -> Size:
+    """How many numbers there are between two floats that are made of sizes, a known number apart."""
+    whole: list[Size] = []
+    for number in range(2):
+        found = t.fold.floats.of(node.x(number))
+        is_whole = found is not None and all(each.by == 1 for each in found.reshape(-1))
+        sizes = t.fold.whole(found, node.x(number)) if found is not None and is_whole else None
+        if sizes is None:
+            raise Unsupported(f"input {number} is computed from data, and must be known from the shapes")
+        whole.append(sizes.reshape(-1)[0])
+    step = Fraction(float(node.array(2).reshape(-1)[0]))
+    if not step or step.denominator > 1 << 16:
+        raise Unsupported(f"its step is {float(step)}")
+    return maximum(0, ceildiv((whole[1] - whole[0]) * step.denominator * (1 if step > 0 else -1), abs(step.numerator)))
 
 
 SHAPE: Mapping[str, Importer] = {
