@@ -159,6 +159,42 @@ def test_layers_padded_to_the_same_extents_follow_one_another() -> None:
         np.testing.assert_allclose(tl.graph.evaluate(f, x), wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("op", "factor", "size"), [("Mul", 1.5, "n + n//2"), ("Div", 3.0, "n//3"), ("Mul", 0.75, "(3*n)//4")]
+)
+def test_sizes_are_followed_through_floats(op: str, factor: float, size: str) -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Cast", ["shape"], ["float"], to=FLOAT),
+        helper.make_node(op, ["float", "factor"], ["scaled"]),
+        helper.make_node("Floor", ["scaled"], ["whole"]),
+        helper.make_node("Cast", ["whole"], ["rows"], to=onnx.TensorProto.INT64),
+        helper.make_node("ConstantOfShape", ["rows"], ["y"]),
+        helper.make_node("Squeeze", ["whole"], ["end"]),
+        helper.make_node("Range", ["zero", "end", "half"], ["r"]),
+    ]
+    weights = [onnx.numpy_helper.from_array(np.float32(v), k) for k, v in (("zero", 0), ("half", 0.5))]
+    weights.append(onnx.numpy_helper.from_array(np.array([factor], np.float32), "factor"))
+    f = tl.from_onnx(model(nodes, {"x": ["n"]}, ["y", "r"], *weights))
+    assert str(f.result.fields[0]) == f"f32[{size}]"  # type: ignore[union-attr]
+    assert [each.is_most for each in f.demands] == [True]
+    for n in (1, 2, 5, 14):
+        y, r = tl.graph.evaluate(f, np.zeros(n, np.float32))
+        whole = int(n * factor if op == "Mul" else n / factor)
+        assert y.shape == (whole,)
+        np.testing.assert_array_equal(r, np.arange(0, whole, 0.5, np.float32))
+
+
+def test_sizes_that_floats_would_round_elsewhere_are_data() -> None:
+    nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Cast", ["s"], ["f"], to=FLOAT)]
+    nodes.append(helper.make_node("Mul", ["f", "tenth"], ["t"]))
+    nodes.append(helper.make_node("Cast", ["t"], ["rows"], to=onnx.TensorProto.INT64))
+    nodes.append(helper.make_node("Expand", ["x", "rows"], ["y"]))
+    tenth = onnx.numpy_helper.from_array(np.array([0.1], np.float32), "tenth")
+    with pytest.raises(tl.GraphError, match="input 1 is computed from data"):
+        tl.from_onnx(model(nodes, {"x": ["n"]}, ["y"], tenth))
+
+
 def test_a_recurrent_layer_wants_three_axes() -> None:
     weights = [onnx.numpy_helper.from_array(np.zeros((1, 8, 2), np.float32), name) for name in ("w", "r")]
     node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=2)
