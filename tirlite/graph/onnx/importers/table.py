@@ -8,6 +8,8 @@ from tirlite.graph.onnx.importers.control import CONTROL
 from tirlite.graph.onnx.importers.convolution import CONVOLUTION
 from tirlite.graph.onnx.importers.elementwise import ELEMENTWISE
 from tirlite.graph.onnx.importers.indexing import INDEXING
+from tirlite.graph.onnx.importers.microsoft import ADDED, MICROSOFT
+from tirlite.graph.onnx.importers.microsoft_quantized import MICROSOFT_QUANTIZED
 from tirlite.graph.onnx.importers.normalization import NORMALIZATION
 from tirlite.graph.onnx.importers.quantization import QUANTIZATION
 from tirlite.graph.onnx.importers.recurrence import RECURRENCE
@@ -21,10 +23,11 @@ from tirlite.graph.onnx.translation import Importer
 
 _FAMILIES = (
     *(ELEMENTWISE, BINARY, SHAPE, CONVOLUTION, NORMALIZATION, REDUCTION, INDEXING),
-    *(RESIZING, QUANTIZATION, RECURRENCE, CONTROL, SAMPLING, SELECTION, SPECTRAL),
+    *(RESIZING, QUANTIZATION, RECURRENCE, CONTROL, SAMPLING, SELECTION, SPECTRAL, ADDED),
 )
 IMPORTERS: Mapping[tuple[str, str], Importer] = MappingProxyType(
     {("", op): importer for family in _FAMILIES for op, importer in family.items()}
+    | {("com.microsoft", op): importer for op, importer in {**MICROSOFT, **MICROSOFT_QUANTIZED}.items()}
 )
 
 __all__ = ["IMPORTERS"]

@@ -1,0 +1,177 @@
+"""com.microsoft, as onnxruntime's optimizers and tools write it, beside onnxruntime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+
+onnx = pytest.importorskip("onnx")
+ort = pytest.importorskip("onnxruntime")
+helper, TYPES = onnx.helper, onnx.TensorProto
+Array = np.ndarray[Any, Any]
+
+RNG = np.random.default_rng(0)
+
+
+def normal(*shape: int) -> Array:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def small(dtype: type, *shape: int) -> Array:
+    info = np.iinfo(dtype)
+    return RNG.integers(info.min, info.max + 1, shape).astype(dtype)
+
+
+def compared(
+    op: str,
+    inputs: list[str],
+    outputs: list[str],
+    given: dict[str, Array],
+    weights: dict[str, Array | np.generic] | None = None,
+    **attributes: object,
+) -> list[tuple[Array, Array]]:
+    """The results of one node, each beside that of onnxruntime; the first axis of what is given is symbolic."""
+    node = helper.make_node(op, inputs, outputs, domain="com.microsoft", **attributes)
+    params = [
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(each.dtype), [f"{name}_rows", *each.shape[1:]]
+        )
+        for name, each in given.items()
+    ]
+    stored = [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in (weights or {}).items()]
+    names = [name for name in outputs if name]
+    graph = helper.make_graph([node], "net", params, [onnx.ValueInfoProto(name=name) for name in names], stored)
+    domains = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    made = helper.make_model(graph, opset_imports=domains, ir_version=10)
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    found = tl.graph.evaluate(tl.from_onnx(made), *given.values())
+    results = found if isinstance(found, tuple) else (found,)
+    return list(zip(results, session.run(None, given), strict=True))
+
+
+def assert_close(pairs: list[tuple[Array, Array]], tolerance: float = 1e-5) -> None:
+    for mine, theirs in pairs:
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_allclose(mine, theirs, rtol=tolerance, atol=tolerance)
+
+
+def test_functions() -> None:
+    for op, inputs in (("Gelu", "x"), ("FastGelu", "x"), ("FastGelu", "xb"), ("BiasGelu", "xb"), ("QuickGelu", "x")):
+        assert_close(compared(op, [*inputs], ["y"], {"x": 3 * normal(5, 8)}, {"b": normal(8)}))
+
+
+def test_normalizations_of_sums() -> None:
+    weights = {"g": normal(8), "b": normal(8), "c": normal(8)}
+    for op, inputs in (
+        ("SkipLayerNormalization", "xsgbc"),
+        ("SkipLayerNormalization", "xsg"),
+        ("SkipSimplifiedLayerNormalization", "xsgc"),
+        ("SkipSimplifiedLayerNormalization", "xsg"),
+    ):
+        given = {"x": normal(2, 3, 8), "s": normal(2, 3, 8)}
+        assert_close(compared(op, [*inputs], ["y", "", "", "sum"], given, weights, epsilon=1e-5))
+
+
+def test_embeddings() -> None:
+    words = RNG.integers(0, 20, (2, 5)).astype(np.int32)
+    mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)
+    given = {"i": words, "s": (words % 2).astype(np.int32), "m": mask}
+    weights = {"w": normal(20, 8), "p": normal(9, 8), "q": normal(2, 8), "g": normal(8), "b": normal(8)}
+    assert_close(compared("EmbedLayerNormalization", [*"iswpqgbm"], ["y", "n"], given, weights, epsilon=1e-5))
+
+
+def test_products_of_turned_matrices() -> None:
+    for a, b, how in (
+        ((2, 4, 3), (2, 4, 5), {"transA": 1}),
+        ((2, 3, 4), (2, 5, 4), {"transB": 1, "alpha": 0.5}),
+        ((4, 2, 3), (4, 2, 5), {"transBatchA": 1, "transA": 1, "transBatchB": 1}),
+    ):
+        assert_close(compared("FusedMatMul", ["x", "w"], ["y"], {"x": normal(*a)}, {"w": normal(*b)}, **how))
+
+
+def test_convolutions_and_products_with_activations() -> None:
+    weights = {"w": normal(4, 3, 3, 3), "b": normal(4)}
+    for name, numbers in (("Relu", []), ("LeakyRelu", [0.2]), ("Clip", [0.0, 1.0]), ("HardSigmoid", [0.3, 0.4])):
+        how = {"activation": name, **({"activation_params": numbers} if numbers else {})}
+        assert_close(compared("FusedConv", ["x", "w", "b"], ["y"], {"x": normal(2, 3, 5, 7)}, weights, **how))
+    weights = {"w": normal(4, 3), "b": normal(4)}
+    how = {"activation": "LeakyRelu", "activation_alpha": 0.1, "transB": 1, "alpha": 0.5}
+    assert_close(compared("FusedGemm", ["x", "w", "b"], ["y"], {"x": normal(2, 3)}, weights, **how))
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_products_with_weights_of_few_bits(bits: int) -> None:
+    for k, size, points in ((32, 16, False), (40, 16, True), (64, 32, True)):
+        blocks = -(-k // size)
+        weights = {"w": small(np.uint8, 5, blocks, size * bits // 8), "s": np.abs(normal(5, blocks))}
+        weights["z"] = small(np.uint8, 5, -(-blocks * bits // 8))
+        how = {"K": k, "N": 5, "bits": bits, "block_size": size}
+        inputs = [*"xws", *(["z"] if points else [])]
+        assert_close(compared("MatMulNBits", inputs, ["y"], {"x": normal(3, k)}, weights, **how), 2e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_quantized_operators_are_within_one_quantum(dtype: type) -> None:
+    scales = {"as": np.float32(0.03), "bs": np.float32(0.05), "cs": np.float32(0.09)}
+    scales |= {"az": dtype(7), "bz": dtype(3), "cz": dtype(11), "ss": np.float32(1 / 256), "sz": dtype(0)}
+    a, b, c = (["a", "as", "az"], ["b", "bs", "bz"], ["cs", "cz"])
+    wide, image = {"a": small(dtype, 9, 6), "b": small(dtype, 9, 6)}, {"a": small(dtype, 2, 3, 6, 6)}
+    one = {"a": wide["a"]}
+    found = [
+        *compared("QLinearAdd", [*a, *b, *c], ["y"], wide, scales),
+        *compared("QLinearMul", [*a, *b, *c], ["y"], wide, scales),
+        *compared("QLinearSigmoid", [*a, "ss", "sz"], ["y"], one, scales),
+        *compared("QLinearLeakyRelu", [*a, *c], ["y"], one, scales, alpha=0.2),
+        *compared("QLinearSoftmax", [*a, "ss", "sz"], ["y"], one, scales, axis=-1, opset=13),
+        *compared("QLinearGlobalAveragePool", [*a, *c], ["y"], image, scales),
+        *compared("QLinearAveragePool", [*a, *c], ["y"], image, scales, kernel_shape=[2, 2], strides=[2, 2]),
+        *compared("QLinearConcat", [*c, *a, *b], ["y"], wide, scales, axis=1),
+        *compared("QLinearWhere", ["p", *a, *b, *c], ["y"], {"p": wide["a"] > 0, **wide}, scales),
+        *compared("QGemm", [*a, "w", "bs", "wz", "i", *c], ["y"], one, scales | of_products(), transB=1, alpha=0.5),
+    ]
+    for mine, theirs in found:
+        assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
+        assert np.abs(mine.astype(int) - theirs.astype(int)).max() <= 1
+    floats = compared("QGemm", [*a, "w", "bs", "wz", "i"], ["y"], one, scales | of_products(), transB=1, alpha=0.5)
+    assert_close(floats)
+
+
+def of_products() -> dict[str, Any]:
+    return {"w": small(np.int8, 4, 6), "wz": np.int8(2), "i": RNG.integers(-99, 99, 4).astype(np.int32)}
+
+
+def test_products_of_integers_that_become_floats() -> None:
+    weights = {"b": RNG.integers(0, 100, (6, 4)).astype(np.int8), "as": np.float32(0.1), "bs": np.abs(normal(4))}
+    weights |= {"az": np.uint8(9), "bz": RNG.integers(0, 9, 4).astype(np.int8), "bias": normal(4)}
+    given = {"a": small(np.uint8, 5, 6)}
+    assert_close(compared("MatMulIntegerToFloat", ["a", "b", "as", "bs", "az", "bz", "bias"], ["y"], given, weights))
+    weights |= {"bs": np.float32(0.2), "bz": np.int8(3)}
+    for x in (normal(5, 6), np.zeros((2, 6), np.float32)):
+        assert_close(compared("DynamicQuantizeMatMul", ["a", "b", "bs", "bz", "bias"], ["y"], {"a": x}, weights))
+
+
+def test_a_layer_with_weights_of_8_bits() -> None:
+    """onnxruntime quantizes what it multiplies the weights with, too: some hundredths lie between the two."""
+    for ways, direction in ((1, "forward"), (2, "bidirectional")):
+        scale, zero = np.full(ways, 0.01, np.float32), np.zeros(ways, np.int8)
+        weights = {"W": small(np.int8, ways, 6, 16), "R": small(np.int8, ways, 4, 16), "B": 0.1 * normal(ways, 32)}
+        inputs = ["x", "W", "R", "B", "", "", "", "", "s", "z", "s", "z"]
+        how = {"hidden_size": 4, "direction": direction}
+        given = {"x": normal(5, 2, 6)}
+        found = compared("DynamicQuantizeLSTM", inputs, [*"yhc"], given, weights | {"s": scale, "z": zero}, **how)
+        assert_close(found, 3e-2)
+
+
+def test_what_is_not_read_is_named() -> None:
+    node = helper.make_node("QMoE", ["x"], ["y"], domain="com.microsoft")
+    given = [helper.make_tensor_value_info("x", TYPES.FLOAT, [2])]
+    graph = helper.make_graph([node], "net", given, [onnx.ValueInfoProto(name="y")])
+    domains = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    with pytest.raises(tl.GraphError, match=r"there is no operator com\.microsoft\.QMoE here"):
+        tl.from_onnx(helper.make_model(graph, opset_imports=domains))
