@@ -15,7 +15,7 @@ from tirlite.dsl.operators import BINARY, binary
 from tirlite.dsl.parameters import checked, described
 from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import Cell, Scope
-from tirlite.ir.dtype import DType
+from tirlite.ir.dtype import DType, f64
 from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, Load, Var
 from tirlite.ir.stmt import Allocate, Let, Store
 
@@ -126,6 +126,8 @@ class Assignments:
         what = self._fixed.get(name)
         if what is not None:
             advice = f"name an element: {name}[...]" if what == "an array parameter" else "take another name"
+            if what == LOOP_VARIABLE:
+                advice += "; a loop that sets its own steps is a `while` with a counter"
             raise FixedName(name, what, advice, span=span).error()
         kind = self._names.kinds.get(name, use)
         if kind is not use:
@@ -213,6 +215,9 @@ class Assignments:
             name = target.buffer.name
         operand = self._expressions.value(stmt.value)
         value = binary(operator, target, operand, spans)
+        if operator.sign == "/" and isinstance(target, Load) and target.dtype.is_integer:
+            advice = f"`/` gives a float: write `//=` to round down, or tl.{target.dtype}(...) of the quotient"
+            raise LossyStore(name, f64, target.dtype, advice, span=spans[1]).error()
         wish = operand.dtype if isinstance(operand, Expr) else None
         cell = self._settled(name, value) if isinstance(stmt.target, ast.Name) else None
         element = Load(cell.buffer, ()) if cell is not None else target

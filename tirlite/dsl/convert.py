@@ -139,7 +139,8 @@ def number(value: object, span: Span, partner: DType | None = None) -> Expr:
 
 def _advice_for(value: object) -> str:
     if isinstance(value, Buffer):
-        return f"name an element of it: {value.name}[{', '.join(f'i{n}' for n in range(len(value.shape))) or '()'}]"
+        element = f"{value.name}[{', '.join(f'i{n}' for n in range(len(value.shape))) or '()'}]"
+        return f"name an element of it, {element}, in a loop: whole arrays are not computed with"
     if isinstance(value, DType):
         return f"a type is called to cast: tl.{value}(x)"
     return "a number, an element of a buffer or a computed value belongs here"

@@ -15,7 +15,7 @@ _OPTIONS = ("scope", "alignment", "volatile")
 
 def allocation(name: str, site: CallSite, span: Span) -> Allocate:
     """`name = tl.alloc(tl.f32[n], scope="global", alignment=0, volatile=False)`."""
-    site.count(1, 1, "a tensor type, as in tl.f32[n, m]")
+    site.count(1, 1, "one argument, a tensor type as in tl.f32[n, m]")
     site.only(*_OPTIONS)
     return Allocate(_buffer(name, site, 0, {}), span=span)
 

@@ -21,12 +21,12 @@ class IndexCount(Message):
 
     code = "wrong-index-count"
     title = "`{name}` has {axes}, and {given} given"
-    help = "write {name}[{example}]"
+    help = "{advice}"
 
     name: str
     axes: str
     given: str
-    example: str
+    advice: str
 
 
 class BadIndex(Message):
@@ -106,7 +106,10 @@ def element(buffer: Buffer, values: Sequence[object], spans: Sequence[Span], spa
         axes = "1 axis" if rank == 1 else f"{rank} axes"
         given = f"{len(values)} indices are" if len(values) != 1 else "1 index is"
         example = ", ".join(f"i{axis}" for axis in range(rank)) if rank else "()"
-        raise IndexCount(name, axes, given, example, span=span).error()
+        advice = f"write {name}[{example}]"
+        if 0 < len(values) < rank:
+            advice += ", all indices between one pair of brackets; what has fewer axes is gone over by a loop"
+        raise IndexCount(name, axes, given, advice, span=span).error()
     last = rank - 1
     return Load(
         buffer, tuple(_index(name, n, n == last, *each) for n, each in enumerate(zip(values, spans, strict=True)))

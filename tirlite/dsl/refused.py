@@ -25,13 +25,13 @@ class NotInKernels(Message):
 
 _ELEMENTS = "write a loop over the elements"
 _REFUSED: Mapping[type[ast.AST], tuple[str, str]] = {
-    ast.FunctionDef: ("a nested function", "write its body where it is called, or make it a kernel of its own"),
+    ast.FunctionDef: ("a nested function", "write it before the kernel, with @tl.inline above its `def`"),
     ast.AsyncFunctionDef: ("an async function", "kernels are plain functions; loops run in parallel with tl.parallel"),
     ast.ClassDef: ("a class", "a kernel has scalars and buffers only"),
     ast.Return: ("`return` with a value", "store results into parameters; mark those with tl.out"),
     ast.Delete: ("`del`", "leave it out: storage ends by itself, and the planner reuses it"),
     ast.AsyncFor: ("`async for`", "write `for i in tl.parallel(n):`"),
-    ast.With: ("`with` of anything but tl.attr", 'write `with tl.attr(buffer, "double_buffer"):`'),
+    ast.With: ("this `with`", "a kernel has `with tl.attr(...)`, `with tl.allow(...)` and `with tl.unchecked()`"),
     ast.AsyncWith: ("`async with`", 'write `with tl.attr(buffer, "double_buffer"):`'),
     ast.Match: ("`match`", "write if, elif and else"),
     ast.Raise: ("`raise`", 'write `assert condition, "message"`'),
@@ -58,7 +58,7 @@ _REFUSED: Mapping[type[ast.AST], tuple[str, str]] = {
     ast.YieldFrom: ("`yield from`", "store results into parameters"),
     ast.JoinedStr: ("an f-string", "only the message of an assert tells values"),
     ast.Starred: ("`*`", "write out the arguments"),
-    ast.Slice: ("a slice", _ELEMENTS),
+    ast.Slice: ("a slice", "write a loop over the elements: `for j in range(m): y[i, j] = ...`"),
     ast.MatMult: ("`@`", "write the three loops"),
     ast.Is: ("`is`", "compare with =="),
     ast.IsNot: ("`is not`", "compare with !="),

@@ -240,6 +240,8 @@ class Statements:
             yield self.static_branch(stmt)
             return
         test = self._attempt(lambda: condition(self.expressions.value(stmt.test), self._span(stmt.test)))
+        if test is None:
+            self._give_up(ast.Expr(stmt.test))
         then_body, then_assigned = yield self.body(stmt, "body")
         else_body, else_assigned = yield self.body(stmt, "orelse")
         self.scope.assigned([name for name in then_assigned if name in set(else_assigned)])

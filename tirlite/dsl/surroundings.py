@@ -321,7 +321,7 @@ def _described(value: object) -> str:
 
 def _advice(value: object, name: str) -> str:
     last = name.rpartition(".")[2]
-    if last in MATH:
+    if last in MATH and last != name:
         return f"write tl.{last}; math.{last} and np.{last} may be called with constants alone"
     if callable(value) and (advice := foreign_names.advice_on(last)):
         return advice

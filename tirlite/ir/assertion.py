@@ -65,7 +65,11 @@ def shown(stmt: Assert) -> Shown:
 
 def _label(operand: Expr) -> str:
     """The text of an operand as its author wrote it."""
-    return text(unchecked(operand) if has_check(operand) else operand)
+    written = text(unchecked(operand) if has_check(operand) else operand)
+    for node in walk(operand):
+        if isinstance(node, Load) and not node.indices and node.buffer.scope == "local":
+            written = written.replace(f"{node.buffer.name}[()]", node.buffer.name)
+    return written
 
 
 def _compared(condition: Expr) -> list[Expr]:

@@ -81,14 +81,24 @@ def find_race(facts: Facts) -> Race | None:
     sources = {stmt.buffer: stmt.source for stmt in statements(func.body) if isinstance(stmt, View)}
     with np.errstate(all="ignore"):
         for least in _SIZES:
-            values = _values_for(func, least)
-            sizes = tuple((var.name, value) for var, value in values.items())
-            start = one_point(values)
-            if not all(_is_possible(param, start) for param in func.params if isinstance(param, Buffer)):
-                continue
-            for loop, points in _loops(func, start, sources):
-                if loop in doubtful and (race := _Trial(loop, sources).race(points)) is not None:
-                    return Race(loop, *race, sizes)
+            found = _race_at(func, least, doubtful, sources)
+            if found is not None:
+                # The smallest sizes show it best.
+                smaller = (_race_at(func, size, {found.loop}, sources) for size in range(1, least))
+                return next(filter(None, smaller), found)
+    return None
+
+
+def _race_at(func: PrimFunc, least: int, doubtful: set[For], sources: dict[Buffer, Buffer]) -> Race | None:
+    """The first race in one of some loops at the sizes that begin at `least`."""
+    values = _values_for(func, least)
+    sizes = tuple((var.name, value) for var, value in values.items())
+    start = one_point(values)
+    if not all(_is_possible(param, start) for param in func.params if isinstance(param, Buffer)):
+        return None
+    for loop, points in _loops(func, start, sources):
+        if loop in doubtful and (race := _Trial(loop, sources).race(points)) is not None:
+            return Race(loop, *race, sizes)
     return None
 
 
@@ -176,5 +186,5 @@ def _told(access: Access, place: int) -> RacingAccess:
     points, node = access.points, access.node
     indices = [trial_value(index, points.values) for index in node.indices]
     numbers = [str(int(points.spread(each)[place].min())) for each in indices if each is not None]
-    element = f"{node.buffer.name}[{', '.join(numbers) or '()'}]"
+    element = node.buffer.name + (f"[{', '.join(numbers)}]" if numbers else "")
     return RacingAccess(element, isinstance(node, Store), int(points.iteration[place]), access.span)
