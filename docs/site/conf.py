@@ -1,5 +1,6 @@
 """How Sphinx makes a site of these pages: `python -m sphinx -W -c docs/site docs build/site`."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -30,8 +31,9 @@ CHAPTERS = {
 
 
 def add_contents(_: Sphinx, page: str, source: list[str]) -> None:
-    """Gives the first page its tables of contents. README, which the site has no page for, leads there too."""
+    """Gives the first page its tables of contents. What the site has no page for is led there, or loaded."""
     source[0] = source[0].replace("](../README.md", "](index.md")
+    source[0] = re.sub(r"\[([^\]]*)\]\((notebooks/[\w-]+\.ipynb)\)", r"{download}`\1 <\2>`", source[0])
     if page == "index":
         source[0] += "".join(_table(caption, pages.split()) for caption, pages in CHAPTERS.items())
 
