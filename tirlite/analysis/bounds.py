@@ -58,6 +58,11 @@ class Bounds:
             if goal.sizes is None or not all(self._holds(size, access.around) for size in goal.sizes):
                 yield goal
 
+    def open_axes(self, access: Access) -> Iterator[int]:
+        """The axes along which an access is not proved, by itself; 0 of a view that an author declares."""
+        for goal in self._goals(access):
+            yield goal.axis
+
     def demands(self, goal: Goal, access: Access) -> tuple[Size, ...] | None:
         """Sizes without unknowns that make a goal true where all are 0 or more; None where none are found."""
         if goal.sizes is None:

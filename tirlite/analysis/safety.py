@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import TypeAlias
 
 from tirlite.analysis.access import AccessKind, Allocation
 from tirlite.analysis.bounds import Bounds, Goal
@@ -17,7 +16,6 @@ from tirlite.analysis.guarded import Access, guarded_accesses
 from tirlite.analysis.integers.cells import cells_of
 from tirlite.analysis.integers.exactness import is_exact_size
 from tirlite.analysis.integers.extents import Extents
-from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.analysis.integers.known_space import KnownSpace
 from tirlite.analysis.promised import promises_of
 from tirlite.ir import (
@@ -54,9 +52,6 @@ ORDINARY = 1 << 46
 _FEW = 64
 # So many conditions are tested at entry: what is left is checked where it stands.
 _MOST_DEMANDS = 32
-
-
-Judgements: TypeAlias = "dict[tuple[int, int], Judged]"
 
 
 class Verdict(Enum):
@@ -115,35 +110,31 @@ def safety_of(facts: Facts, *, at_entry: bool = False) -> Safety:
 
     With `at_entry` accesses are decided there where they can be.
     """
-    bounds = Bounds(facts.space)
-    if _is_plainly_proved(facts, bounds):
+    if _is_plainly_proved(facts, Bounds(facts.space)):
         return Safety(())
+    elements = _promised(facts)
+    space = facts.space
+    if elements or cells_of(facts.func):
+        space = KnownSpace(facts.func, facts.extents, facts.definitions, elements)
+    bounds = Bounds(space)
     judged: dict[tuple[int, int], Judged] = {}
-    for number, access in enumerate(guarded_accesses(facts.func, facts.space)):
+    for number, access in enumerate(guarded_accesses(facts.func, space)):
         for goal in bounds.open_goals(access):
             verdict = Verdict.UNCHECKED if access.around.is_unchecked else Verdict.CHECKED
             judged[number, goal.axis] = Judged(access, goal.axis, verdict)
-    if judged:
-        elements = _promised(facts)
-        if elements or cells_of(facts.func):
-            space = KnownSpace(facts.func, facts.extents, facts.definitions, elements)
-            judged = _still_open(judged, facts.func, space)
-        if at_entry and any(each.verdict is Verdict.CHECKED for each in judged.values()):
-            return _Entry(facts, elements).decided(judged)
+    if at_entry and any(each.verdict is Verdict.CHECKED for each in judged.values()):
+        return _Entry(facts, elements).decided(judged)
     return Safety(tuple(judged.values()))
 
 
-def _still_open(judged: Judgements, func: PrimFunc, space: IndexSpace) -> Judgements:
-    """What is not proved of some accesses, by their numbers and axes, with what else is known there."""
-    numbers = {number for number, _ in judged}
-    bounds = Bounds(space)
-    return {
-        (number, goal.axis): judged[number, goal.axis]
-        for number, access in enumerate(guarded_accesses(func, space))
-        if number in numbers
-        for goal in bounds.open_goals(access)
-        if (number, goal.axis) in judged
-    }
+def plain_safety_of(facts: Facts) -> Safety:
+    """The same with a glance at each access alone, not at the tests around it: much counts as open that is not."""
+    bounds = Bounds(facts.space)
+    judged: list[Judged] = []
+    for access in guarded_accesses(facts.func, facts.space):
+        verdict = Verdict.UNCHECKED if access.around.is_unchecked else Verdict.CHECKED
+        judged += [Judged(access, axis, verdict) for axis in bounds.open_axes(access)]
+    return Safety(tuple(judged))
 
 
 def _promised(facts: Facts) -> dict[Buffer, Ends]:

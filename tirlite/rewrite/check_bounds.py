@@ -16,15 +16,19 @@ class CheckBounds(FactsPass):
 
     What the tests around an access say counts. Nothing is marked under `tl.unchecked`, nor in what the function calls.
     With `at_entry` no mark is put where conditions on dims and scalar parameters decide: an assert at the top says
-    these, and a call that breaks it is for a function without `at_entry`. For functions in normal form.
+    these, and a call that breaks it is for a function without `at_entry`. `plainly` marks all that takes more than a
+    glance to prove: for a function that is to find the fault of a call. For functions in normal form.
     """
 
     at_entry: bool = False
+    plainly: bool = False
     name: str = "check-bounds"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         if is_plainly_inside(facts.func):
             return facts.func
-        from tirlite.rewrite.checks import with_checks
+        from tirlite.rewrite.checks import with_checks, with_marks
 
+        if self.plainly:
+            return with_marks(facts)
         return with_checks(facts, at_entry=self.at_entry)

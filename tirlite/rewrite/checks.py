@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.refuted import find_outside, find_unwritten
-from tirlite.analysis.safety import ORDINARY, Demand, Judged, Safety, Scan, Verdict, safety_of
+from tirlite.analysis.safety import ORDINARY, Demand, Judged, Safety, Scan, Verdict, plain_safety_of, safety_of
 from tirlite.diag import Message
 from tirlite.ir import (
     GT,
@@ -83,6 +83,11 @@ class NeverWritten(Message):
     help = "store into `{buffer}` first, in a loop: fresh memory has no value"
 
     buffer: str
+
+
+def with_marks(facts: Facts) -> PrimFunc:
+    """The function with a mark on all that is not proved at a glance."""
+    return _marked(facts.func, plain_safety_of(facts).judged)
 
 
 def with_checks(facts: Facts, *, at_entry: bool) -> PrimFunc:

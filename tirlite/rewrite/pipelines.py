@@ -43,7 +43,7 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     outermost function plans the scratch of all that it calls, so the capacity is for that one alone.
     """
     in_order = form is Form.IN_ORDER
-    first, last = _checks(options)
+    first, last = _checks(options, in_order)
     prepare: tuple[Pass, ...] = (
         InjectVirtualThreads(),
         SplitThreads(windows=options.debug),
@@ -69,8 +69,8 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     return (Normalize(), *chosen, *prepare, *loops, *regroup, callees, storage)
 
 
-def _checks(options: Options) -> tuple[tuple[Pass, ...], tuple[Pass, ...]]:
+def _checks(options: Options, in_order: bool) -> tuple[tuple[Pass, ...], tuple[Pass, ...]]:
     """What checks accesses before anything moves, and with `debug` in its place when all is done."""
     if options.debug:
         return (), (CheckBounds(),)
-    return (() if options.unchecked else (CheckBounds(),)), ()
+    return (() if options.unchecked else (CheckBounds(plainly=in_order),)), ()
