@@ -67,6 +67,12 @@ def test_what_arrays_hold_does_not_wrap_around(bytes_: Size, is_exact: bool) -> 
     assert is_exact_size(n * m, array_bounds([bytes_])) is is_exact
 
 
+def test_of_what_an_array_holds_many_times_there_is_less() -> None:
+    assert not is_exact_size(n * 2**20, array_bounds([4 * n]))
+    assert is_exact_size(n * 2**20, array_bounds([4 * n * 2**18]))
+    assert is_exact_size(n * m * 2**30, array_bounds([2**20 * n * m]))
+
+
 def test_an_empty_array_tells_nothing_of_its_other_extents() -> None:
     half = n * n // 2
     assert is_exact_size(half + 1, array_bounds([4 * m * half]))

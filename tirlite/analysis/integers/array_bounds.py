@@ -2,7 +2,8 @@
 
 An array that exists is addressable, which no machine can do beyond 2**47 bytes today. So a dim of a shape stays below
 that, as does a product of extents where one array has them all, and surely has elements along its other axes; any other
-product may be larger. A single dim is taken to stay below it even where the array is empty along another axis.
+product may be larger. A single dim is taken to stay below it even where the array is empty along another axis. Of what an
+array holds several times, as many times less is addressable.
 """
 
 from __future__ import annotations
@@ -24,9 +25,13 @@ _MOST_PRODUCTS = 10_000
 
 @record
 class ArrayBounds:
-    """For each atom that occurs in the size of some array the products that are addressable, and that it is part of."""
+    """For each atom that occurs in the size of some array the products that are addressable, and that it is part of.
+
+    `times` says how often some array holds a product.
+    """
 
     products: Mapping[Atom, tuple[Product, ...]] = field(default_factory=dict)
+    times: Mapping[Product, int] = field(default_factory=dict)
 
     def is_bounded(self, atom: Atom) -> bool:
         """Whether `most` holds of an atom: it is a dim, or else an extent of an array that has all others."""
@@ -35,7 +40,7 @@ class ArrayBounds:
 
     def most(self, product: Product) -> int:
         """A number that a product of bounded atoms does not exceed, whatever their signs."""
-        most = prod(map(_most, product))
+        most = prod(map(self._most_of, product))
         if len(product) > 1:
             # With a factor that has no bound, and is in no array with the others, it may be anything.
             unbounded = (atom for atom in product if atom.bounds.high is None)
@@ -43,8 +48,13 @@ class ArrayBounds:
                 beyond = Counter(product) - Counter(array)
                 # An array may be empty along one axis, and of any length along the others.
                 if _is_positive(Counter(array) - Counter(product)):
-                    most = min(most, ADDRESSABLE * prod(map(_most, beyond.elements())))
+                    own = ADDRESSABLE // self.times.get(array, 1)
+                    most = min(most, own * prod(map(self._most_of, beyond.elements())))
         return most
+
+    def _most_of(self, atom: Atom) -> int:
+        times = self.times.get((atom,))
+        return _most(atom) if times is None else min(_most(atom), ADDRESSABLE // times)
 
 
 NO_ARRAYS = ArrayBounds()
@@ -53,12 +63,13 @@ NO_ARRAYS = ArrayBounds()
 def array_bounds(sizes: Iterable[Size]) -> ArrayBounds:
     """What holds where arrays of so many bytes exist. A sum in which something is subtracted tells nothing."""
     todo = [*sizes]
-    seen, found = set(todo), dict[Product, None]()
+    seen, found, times = set(todo), dict[Product, None](), dict[Product, int]()
     while todo:
         terms = terms_of(todo.pop())
         if not all(n > 0 and all(atom.bounds.nonnegative for atom in product) for product, n in terms.items()):
             continue
-        for product in terms:
+        for product, count in terms.items():
+            times[product] = max(times.get(product, 1), count)
             if len(product) > 1:
                 found[product] = None
             maximum = next((atom for atom in product if isinstance(atom, Maximum)), None)
@@ -72,7 +83,7 @@ def array_bounds(sizes: Iterable[Size]) -> ArrayBounds:
     for product in found:
         for atom in dict.fromkeys(product):
             products.setdefault(atom, []).append(product)
-    return ArrayBounds({atom: tuple(each) for atom, each in products.items()})
+    return ArrayBounds({atom: tuple(each) for atom, each in products.items()}, times)
 
 
 def _is_positive(atoms: Iterable[Atom]) -> bool:

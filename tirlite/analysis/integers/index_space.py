@@ -185,7 +185,11 @@ class IndexSpace:
         # What divides 64-bit integers, takes remainders or picks one gives such an integer.
         if atom is not None and (not isinstance(atom, Composite) or all(map(self.is_exact, atom.operands))):
             return True
-        return stays_exact(*ends(value))
+        low, high = ends(value)
+        if low is None or high is None:
+            return False
+        arrays = self.extents.arrays
+        return stays_exact(low, high) or (is_exact_size(low, arrays) and is_exact_size(high, arrays))
 
     def is_exact_at(self, index: Expr, value: Size, extent: Size | None) -> bool:
         """Whether an index is this value wherever it is in bounds of an axis, of this extent if that is known."""

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 
 from tirlite.analysis.integers.cells import Known, cells_of, follow
 from tirlite.analysis.integers.definitions import Definition, Definitions
-from tirlite.analysis.integers.exactness import is_exact_size
 from tirlite.analysis.integers.extents import Extents
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import Buffer, Cast, Expr, For, Load, PrimFunc, Stmt, Var, While
 from tirlite.sizes import Size
-from tirlite.sizes.poly import Atom, varies
-from tirlite.sizes.unknown import Ends, ends
+from tirlite.sizes.poly import Atom
+from tirlite.sizes.unknown import Ends
 
 
 class KnownSpace(IndexSpace):
@@ -46,12 +45,6 @@ class KnownSpace(IndexSpace):
     def elements(self, load: Load) -> Ends:
         """Ends of what is loaded from an array."""
         return self._elements.get(load.buffer, (None, None))
-
-    def is_exact(self, value: Size) -> bool:
-        low, high = ends(value) if varies(value) else (None, None)
-        arrays = self.extents.arrays
-        are_ends = low is not None and high is not None and is_exact_size(low, arrays) and is_exact_size(high, arrays)
-        return are_ends or super().is_exact(value)
 
     def narrowed(self, stmt: Stmt, *, holds: bool) -> Mapping[Atom, Size]:
         return self._known.narrowed.get((stmt, holds), {})
