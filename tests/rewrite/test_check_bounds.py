@@ -2,6 +2,7 @@
 
 from textwrap import dedent, indent
 
+import numpy as np
 import pytest
 from rewrite.before_after import BeforeAfter
 
@@ -267,3 +268,48 @@ def test_what_a_call_may_leave_out_is_not_refused(body: str) -> None:
 )
 def test_a_store_of_what_nothing_writes_is_refused(body: str, code: str) -> None:
     assert refused(body) == code
+
+
+def test_what_only_the_innermost_loop_moves_is_decided_in_front_of_it() -> None:
+    func = tl.parse(
+        dedent(
+            """
+            n, m = tl.dims("n m")
+
+            @tl.kernel
+            def f(x: tl.f32[n], at: tl.i64[m], y: tl.f32[m, 8]):
+                for i in range(m):
+                    at[i] = at[i] * 2
+                    first = at[i]
+                    for q in range(8):
+                        y[i, q] = x[first + q]
+            """
+        )
+    )
+    hoisted = CheckBounds(at_loops=True)(Normalize()(func))
+    assert dedent(
+        """
+        first = at[i]
+        if 0 <= first and first < n - 7:
+            for q in range(8):
+                y[i, q] = x[first + q]
+        else:
+            for q in range(8):
+                y[i, q] = x[tl.checked(first + q)]
+        """
+    ).strip() in dedent("\n".join(str(hoisted).splitlines()[5:]))
+    made = tl.compile(func)
+    assert [(each.access, each.how, each.where) for each in made.safety if each.how != "proved"] == [
+        ("x[first + q]", "decided", "at its loop")
+    ]
+    x, y = np.arange(20, dtype=np.float32), np.zeros((3, 8), np.float32)
+    made(x, np.array([0, 6, 2]), y)
+    assert y[:, 7].tolist() == [7, 19, 11]
+    for outside in (7, -1, 2**62, -(2**62) - 3, 2**63 - 1):
+        left, right = np.zeros((3, 8), np.float32), np.zeros((3, 8), np.float32)
+        with pytest.raises(IndexError) as found:
+            made(x, np.array([0, outside, 2]), left)
+        with pytest.raises(IndexError) as wanted:
+            made.interpret(x, np.array([0, outside, 2]), right)
+        assert str(found.value) == str(wanted.value)
+        assert left.tolist() == right.tolist()

@@ -7,15 +7,18 @@ entry, for all of its executions. Scalars are taken to be of ordinary size there
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from enum import Enum
 
 from tirlite.analysis.access import AccessKind, Allocation
 from tirlite.analysis.bounds import Bounds, Goal
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.guarded import Access, guarded_accesses
+from tirlite.analysis.hoisted import Hoisted, Hoisting
 from tirlite.analysis.integers.cells import cells_of
 from tirlite.analysis.integers.exactness import is_exact_size
 from tirlite.analysis.integers.extents import Extents
+from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.analysis.integers.known_space import KnownSpace
 from tirlite.analysis.promised import promises_of
 from tirlite.ir import (
@@ -73,12 +76,13 @@ class Demand:
 
 @record(eq=False)
 class Judged:
-    """An access along one axis, or a view as a whole; where it is decided at entry, by what."""
+    """An access along one axis, or a view as a whole; where it is decided at entry, or in front of a loop, by what."""
 
     access: Access
     axis: int
     verdict: Verdict
     demand: Demand | None = None
+    hoisted: Hoisted | None = None
 
 
 @record(eq=False)
@@ -105,10 +109,10 @@ class Safety:
         return expr_of(size, self.images or {})
 
 
-def safety_of(facts: Facts, *, at_entry: bool = False) -> Safety:
+def safety_of(facts: Facts, *, at_entry: bool = False, at_loops: bool = False) -> Safety:
     """What is not proved of a function in normal form, in program order, each axis of an access by itself.
 
-    With `at_entry` accesses are decided there where they can be.
+    With `at_entry` accesses are decided there where they can be, and `at_loops` in front of innermost loops.
     """
     if _is_plainly_proved(facts, Bounds(facts.space)):
         return Safety(())
@@ -122,9 +126,20 @@ def safety_of(facts: Facts, *, at_entry: bool = False) -> Safety:
         for goal in bounds.open_goals(access):
             verdict = Verdict.UNCHECKED if access.around.is_unchecked else Verdict.CHECKED
             judged[number, goal.axis] = Judged(access, goal.axis, verdict)
+    safety = Safety(tuple(judged.values()))
     if at_entry and any(each.verdict is Verdict.CHECKED for each in judged.values()):
-        return _Entry(facts, elements).decided(judged)
-    return Safety(tuple(judged.values()))
+        safety = _Entry(facts, elements).decided(judged)
+    return _hoisted(safety, space) if at_loops else safety
+
+
+def _hoisted(safety: Safety, space: IndexSpace) -> Safety:
+    """The same with what can be decided in front of loops."""
+    hoisting = Hoisting(space)
+    found: list[Judged] = []
+    for each in safety.judged:
+        hoisted = hoisting.condition(each.access, each.axis) if each.verdict is Verdict.CHECKED else None
+        found.append(each if hoisted is None else replace(each, verdict=Verdict.DECIDED, hoisted=hoisted))
+    return replace(safety, judged=tuple(found))
 
 
 def plain_safety_of(facts: Facts) -> Safety:

@@ -265,7 +265,7 @@ class Kernel:
 
         with boundary:
             options = self.options
-            return safety_report(self.ir, at_entry=not options.debug, unchecked=options.unchecked)
+            return safety_report(self.ir, debug=options.debug, unchecked=options.unchecked)
 
     def export(
         self,

@@ -66,16 +66,21 @@ class SafetyReport(Sequence[Assurance]):
         return f"SafetyReport({', '.join(f'{v.value}={self.count(v.value)}' for v in Verdict)})"
 
 
-def safety_report(func: PrimFunc, *, at_entry: bool, unchecked: bool) -> SafetyReport:
-    """What is known of the accesses of a function, compiled so, and of those of the functions that it calls."""
+def safety_report(func: PrimFunc, *, debug: bool, unchecked: bool) -> SafetyReport:
+    """What is known of the accesses of a function, compiled so, and of those of the functions that it calls.
+
+    With `debug` all that is not proved is checked where it stands.
+    """
     rows: list[Assurance] = []
     for each in reversed(closure_of(func)):
-        rows += _rows(each, Facts(Normalize()(each)), at_entry=at_entry and each is func, unchecked=unchecked)
+        facts = Facts(Normalize()(each))
+        decides = not (debug or unchecked)
+        safety = safety_of(facts, at_entry=decides and each is func, at_loops=decides)
+        rows += _rows(each.name, facts, safety, unchecked=unchecked)
     return SafetyReport(rows)
 
 
-def _rows(func: PrimFunc, facts: Facts, *, at_entry: bool, unchecked: bool) -> Iterator[Assurance]:
-    safety = safety_of(facts, at_entry=at_entry and not unchecked)
+def _rows(name: str, facts: Facts, safety: Safety, *, unchecked: bool) -> Iterator[Assurance]:
     judged: dict[object, list[Judged]] = {}
     for each in safety.judged:
         judged.setdefault(each.access.node, []).append(each)
@@ -89,7 +94,9 @@ def _rows(func: PrimFunc, facts: Facts, *, at_entry: bool, unchecked: bool) -> I
         span = access.stmt.span
         line = None if span is None else span.line
         said = _conditions(found, safety) if verdict is Verdict.DECIDED else ""
-        yield Assurance(func.name, line, _text(access), verdict.value, _WHERE[verdict], said)
+        is_at_loop = verdict is Verdict.DECIDED and any(each.hoisted is not None for each in found)
+        where = "at its loop" if is_at_loop else _WHERE[verdict]
+        yield Assurance(name, line, _text(access), verdict.value, where, said)
 
 
 def _text(access: Access) -> str:
@@ -108,6 +115,6 @@ def _written(index: Expr) -> Expr:
 
 def _conditions(judged: Sequence[Judged], safety: Safety) -> str:
     demands = dict.fromkeys(each.demand for each in judged if each.demand is not None and each.demand.sizes)
-    if not demands:
-        return "numbers below 2**46"
-    return " and ".join(text(condition_of(each, safety)) for each in demands)
+    found = [text(condition_of(each, safety)) for each in demands]
+    found += [text(_written(each.hoisted.condition)) for each in judged if each.hoisted is not None]
+    return " and ".join(dict.fromkeys(found)) or "numbers below 2**46"

@@ -17,10 +17,12 @@ class CheckBounds(FactsPass):
     What the tests around an access say counts. Nothing is marked under `tl.unchecked`, nor in what the function calls.
     With `at_entry` no mark is put where conditions on dims and scalar parameters decide: an assert at the top says
     these, and a call that breaks it is for a function without `at_entry`. `plainly` marks all that takes more than a
-    glance to prove: for a function that is to find the fault of a call. For functions in normal form.
+    glance to prove: for a function that is to find the fault of a call. With `at_loops`, an innermost loop whose
+    accesses a condition in front of it decides stands there twice, once without marks. For functions in normal form.
     """
 
     at_entry: bool = False
+    at_loops: bool = False
     plainly: bool = False
     name: str = "check-bounds"
 
@@ -31,4 +33,4 @@ class CheckBounds(FactsPass):
 
         if self.plainly:
             return with_marks(facts)
-        return with_checks(facts, at_entry=self.at_entry)
+        return with_checks(facts, at_entry=self.at_entry, at_loops=self.at_loops)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.refuted import find_outside, find_unwritten
@@ -24,6 +24,7 @@ from tirlite.ir import (
     Cast,
     Expr,
     For,
+    IfThenElse,
     Let,
     Load,
     Max,
@@ -45,6 +46,8 @@ from tirlite.ir import (
     text,
 )
 from tirlite.ir.checked import ELSE_IN_ORDER, bare, checked, is_checked
+from tirlite.ir.rewrite import Rule
+from tirlite.rewrite.renamer import Renamer
 from tirlite.sizes import Size
 from tirlite.sizes.poly import of_terms, terms_of
 
@@ -90,9 +93,9 @@ def with_marks(facts: Facts) -> PrimFunc:
     return _marked(facts.func, plain_safety_of(facts).judged)
 
 
-def with_checks(facts: Facts, *, at_entry: bool) -> PrimFunc:
+def with_checks(facts: Facts, *, at_entry: bool, at_loops: bool) -> PrimFunc:
     """The function with what is checked where it stands marked, and with an assert of what is decided at entry."""
-    safety = safety_of(facts, at_entry=at_entry)
+    safety = safety_of(facts, at_entry=at_entry, at_loops=at_loops)
     if at_entry:
         _refuse_certain_faults(facts, safety)
     func = _marked(facts.func, safety.judged)
@@ -163,14 +166,28 @@ def _sides(size: Size, safety: Safety) -> tuple[Expr, Expr]:
     return safety.expr(of_terms(less)), safety.expr(of_terms(more))
 
 
-def _marked(func: PrimFunc, judged: Iterable[Judged]) -> PrimFunc:
+def _marked(func: PrimFunc, judged: Sequence[Judged]) -> PrimFunc:
     """`func` with a mark on all that is to be checked where it stands."""
+    checked = _axes(each for each in judged if each.verdict is Verdict.CHECKED)
+    says_unchecked = any(stmt.key is AttrKey.UNCHECKED for stmt in statements_of(func.body, AttrStmt))
+    hoisted = [each for each in judged if each.hoisted is not None]
+    if not hoisted:
+        return _Marks(checked).applied(func) if checked or says_unchecked else func
+    conditions: dict[For, dict[str, Expr]] = {}
+    for each in hoisted:
+        assert each.hoisted is not None
+        conditions.setdefault(each.hoisted.loop, {})[text(each.hoisted.condition)] = each.hoisted.condition
+    either = {loop: reduce(And, found.values()) for loop, found in conditions.items()}
+    return Renamer().rename(_Marks(checked, either, _axes([*judged])).applied(func))
+
+
+def _axes(judged: Iterable[Judged]) -> dict[Node, set[int]]:
     axes: dict[Node, set[int]] = {}
     for each in judged:
-        if each.verdict is Verdict.CHECKED and not _is_marked(each):
+        is_open = each.verdict is Verdict.CHECKED or each.hoisted is not None
+        if is_open and not _is_marked(each):
             axes.setdefault(each.access.node, set()).add(each.axis)
-    says_unchecked = any(stmt.key is AttrKey.UNCHECKED for stmt in statements_of(func.body, AttrStmt))
-    return _Marks(axes).applied(func) if axes or says_unchecked else func
+    return axes
 
 
 def _is_marked(judged: Judged) -> bool:
@@ -179,18 +196,41 @@ def _is_marked(judged: Judged) -> bool:
 
 
 class _Marks(Substitution):
-    """Puts marks on some axes of accesses, also in the extents of buffers."""
+    """Puts marks on some axes of accesses, also in the extents of buffers.
 
-    def __init__(self, axes: Mapping[Node, set[int]]) -> None:
+    A loop for which there is a condition stands there twice: where that does not hold, with marks on `all_axes`.
+    """
+
+    def __init__(
+        self,
+        axes: Mapping[Node, set[int]],
+        conditions: Mapping[For, Expr] | None = None,
+        all_axes: Mapping[Node, set[int]] | None = None,
+    ) -> None:
         super().__init__({}, {})
         self._axes = axes
+        self._conditions = conditions or {}
+        self._all_axes = all_axes or {}
+        self._loops: list[For] = []  # those on the way down, as they were
         self._met: list[Node] = []  # for each access on the way down, what it was
 
     def applied(self, root: N) -> N:
         note = self._met.append
-        result = rewrite(root, {**self.rules(), Call: _address}, enter={Load: note, Store: note, View: note})
+        rules: dict[type[Node], Rule] = {**self.rules(), Call: _address}
+        enter: dict[type[Node], Callable[[Any], None]] = {Load: note, Store: note, View: note}
+        if self._conditions:
+            rules[For] = self._loop
+            enter[For] = self._loops.append
+        result = rewrite(root, rules, enter=enter)
         assert isinstance(result, type(root))
         return result
+
+    def _loop(self, clean: For) -> Stmt:
+        loop = self._loops.pop()
+        if loop not in self._conditions:
+            return clean
+        checked = _Marks(self._all_axes).applied(loop)
+        return IfThenElse(self._conditions[loop], SeqStmt((clean,)), SeqStmt((checked,)), span=loop.span)
 
     def shape(self, buffer: Buffer) -> tuple[Expr, ...]:
         return tuple(map(self.applied, buffer.shape))

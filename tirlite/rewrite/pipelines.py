@@ -63,7 +63,7 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     if options.debug or in_order:
         return (Normalize(), *first, *prepare, *regroup, callees, storage, *last)
     # Callees may be given one array twice, in place. Debug code tells the fault that comes first in written order.
-    chosen = (CheckBounds(at_entry=form is Form.USUAL),) if first else ()
+    chosen = (CheckBounds(at_entry=form is Form.USUAL, at_loops=True),) if first else ()
     given = options.schedule
     loops = given if isinstance(given, tuple) else () if given is None else auto
     return (Normalize(), *chosen, *prepare, *loops, *regroup, callees, storage)
@@ -73,4 +73,4 @@ def _checks(options: Options, in_order: bool) -> tuple[tuple[Pass, ...], tuple[P
     """What checks accesses before anything moves, and with `debug` in its place when all is done."""
     if options.debug:
         return (), (CheckBounds(),)
-    return (() if options.unchecked else (CheckBounds(plainly=in_order),)), ()
+    return (() if options.unchecked else (CheckBounds(at_loops=not in_order, plainly=in_order),)), ()

@@ -2,8 +2,8 @@
 
 An array that exists is addressable, which no machine can do beyond 2**47 bytes today. So a dim of a shape stays below
 that, as does a product of extents where one array has them all, and surely has elements along its other axes; any other
-product may be larger. A single dim is taken to stay below it even where the array is empty along another axis. Of what an
-array holds several times, as many times less is addressable.
+product may be larger. A single dim is taken to stay below it even where the array is empty along another axis. What an
+array holds several times is as many times less.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ from tirlite.ir import (
     Or,
     PrimFunc,
     Ramp,
+    Select,
     ShiftLeft,
     ShiftRight,
     Steps,
@@ -213,6 +214,9 @@ class IndexSpace:
         if isinstance(expr, Call) and expr.op in (Op.CHECKED, Op.MASKED):
             index: Size = yield self._size(expr.args[0], lane, owner)
             return index
+        if _branches(expr):
+            either: Size = yield self._either(expr, owner)
+            return either
         if expr.dtype.scalar != i64:
             return self.opaque(expr, owner)
         if isinstance(expr, Neg):
@@ -232,6 +236,23 @@ class IndexSpace:
             if not varies(stride):
                 return base + stride * lane
         return self.opaque(expr, owner)
+
+    def _either(self, expr: Expr, owner: Definition | None) -> Steps[Size]:
+        """One of two values: that which a constant picks, or anything between the ends of both."""
+        condition, *branches = _branches(expr)
+        if isinstance(condition, IntImm):
+            picked: Size = yield self._size(branches[0 if condition.value else 1], None, owner)
+            return picked
+        yes: Size = yield self._size(branches[0], None, owner)
+        no: Size = yield self._size(branches[1], None, owner)
+        if not self.is_exact(yes) or not self.is_exact(no):
+            return self.opaque(expr, owner)
+        (low, high), (least, most) = ends(yes), ends(no)
+        first = None if low is None or least is None else minimum(low, least)
+        last = None if high is None or most is None else maximum(high, most)
+        loop = None if owner is None else owner.owner
+        is_steady = owner is not None and owner.is_statement
+        return yes if yes == no else self.unknown("a value", first, last, loop, steady=is_steady) + 0
 
     def opaque(self, expr: Expr, owner: Definition | None) -> Size:
         """A value of which no more is known: evaluated at each mention, or once where it is part of a definition."""
@@ -376,6 +397,15 @@ def index_range(expr: Expr, space: IndexSpace, extent: Size | None = None) -> tu
     """
     low, high = ends(space.size(expr))
     return None if low is None or high is None or not stays_exact(low, high, extent) else (low, high)
+
+
+def _branches(expr: Expr) -> tuple[Expr, ...]:
+    """The condition and both values, of a number that is picked by a condition."""
+    if expr.dtype != i64:
+        return ()
+    if isinstance(expr, Select):
+        return expr.condition, expr.if_true, expr.if_false
+    return expr.args if isinstance(expr, Call) and expr.op is Op.IF_THEN_ELSE else ()
 
 
 def _degree(size: Size) -> int:

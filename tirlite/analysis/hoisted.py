@@ -1,0 +1,136 @@
+"""Finds accesses that a condition in front of an innermost loop decides: an index that only the loop itself moves."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from tirlite.analysis.guarded import Access
+from tirlite.analysis.integers.exactness import is_exact_size
+from tirlite.analysis.integers.index_space import IndexSpace
+from tirlite.ir import (
+    LE,
+    LT,
+    Add,
+    Allocate,
+    And,
+    Cast,
+    Expr,
+    For,
+    ForKind,
+    IntImm,
+    Let,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Neg,
+    Node,
+    Store,
+    Sub,
+    Var,
+    View,
+    While,
+    i64,
+    statements,
+    walk,
+)
+from tirlite.record import record
+from tirlite.sizes import Size
+from tirlite.sizes.unknown import ends
+
+# What can be computed in front of a loop as well as in it: nothing here faults or takes long.
+_PLAIN: tuple[type[Node], ...] = (Var, IntImm, Add, Sub, Mul, Neg, Min, Max, Cast, Load)
+_MOST_NODES = 32
+
+
+@record(eq=False)
+class Hoisted:
+    """A loop, and a condition in front of it under which an access in it is in bounds along an axis."""
+
+    loop: For
+    condition: Expr
+
+
+@record(eq=False)
+class _Inside:
+    """What a loop defines and stores."""
+
+    variables: dict[Var, Expr | None]
+    buffers: set[object]
+
+
+class Hoisting:
+    """Conditions in front of the loops of a function."""
+
+    def __init__(self, space: IndexSpace) -> None:
+        self.space = space
+        self._inside: dict[For, _Inside | None] = {}
+
+    def condition(self, access: Access, axis: int) -> Hoisted | None:
+        """What decides about an access along one axis, if its innermost loop has no other loop in it."""
+        node = access.node
+        if isinstance(node, View) or not access.around.loops or node.indices[axis].dtype != i64:
+            return None
+        loop = access.around.loops[-1]
+        inside = self._of(loop)
+        extent = self.space.extents.size(node.buffer.shape[axis])
+        if inside is None or extent is None:
+            return None
+        parts = self._split(node.indices[axis], loop, inside)
+        if parts is None or not parts[0]:
+            return None
+        bases, moved = parts
+        low, high = ends(moved)
+        if low is None or high is None:
+            return None
+        least, most = -low, extent - high
+        if not all(is_exact_size(each, self.space.extents.arrays) for each in (least, most)):
+            return None
+        base = reduce(Add, bases)
+        expr = self.space.extents.expr
+        return Hoisted(loop, And(LE(expr(least), base), LT(base, expr(most))))
+
+    def _of(self, loop: For) -> _Inside | None:
+        """None where a condition in front of a loop is not worth its code, or cannot stand there."""
+        if loop not in self._inside:
+            found = _Inside({loop.var: None}, set())
+            for stmt in statements(loop.body):
+                if isinstance(stmt, Let):
+                    found.variables[stmt.var] = stmt.value
+                elif isinstance(stmt, Store | Allocate | View):
+                    found.buffers.add(stmt.buffer)
+            is_innermost = not any(isinstance(stmt, For | While) for stmt in statements(loop.body))
+            self._inside[loop] = found if is_innermost and loop.kind is not ForKind.THREAD else None
+        return self._inside[loop]
+
+    def _split(self, index: Expr, loop: For, inside: _Inside) -> tuple[list[Expr], Size] | None:
+        """An index as what stays as it is in a loop, which may be anything, and a sum that has ends."""
+        bases: list[Expr] = []
+        moved: Size = 0
+        todo = [(index, True)]
+        while todo:
+            expr, is_added = todo.pop()
+            if _stays(expr, inside):
+                bases.append(expr if is_added else Neg(expr))
+            elif isinstance(expr, Add | Sub):
+                todo += [(expr.b, is_added is isinstance(expr, Add)), (expr.a, is_added)]
+            elif isinstance(expr, Var) and (value := inside.variables.get(expr)) is not None and expr.dtype == i64:
+                todo.append((value, is_added))
+            else:
+                size = self.space.size(expr)
+                if not self.space.is_exact(size):
+                    return None
+                moved = moved + size if is_added else moved - size
+        return bases, moved
+
+
+def _stays(expr: Expr, inside: _Inside) -> bool:
+    """Whether an expression can stand in front of a loop, and is there what it is in each iteration."""
+    for number, node in enumerate(walk(expr)):
+        if number > _MOST_NODES or not isinstance(node, _PLAIN):
+            return False
+        if isinstance(node, Var) and node in inside.variables:
+            return False
+        if isinstance(node, Load) and (node.indices or node.buffer.volatile or node.buffer in inside.buffers):
+            return False
+    return True
