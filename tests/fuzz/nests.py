@@ -75,7 +75,7 @@ class Nests:
             if granted:
                 self.add(loops, f"with tl.allow({granted}):")
                 loops = Loops(2)
-            self.random.choice((self.nest, self.nest, self.product, self.whole, self.vectors))(loops)
+            self.random.choice((self.nest, self.nest, self.product, self.whole, self.vectors, self.chain))(loops)
         dims = [f'{name} = tl.dim("{name}"{facts and ", "}{facts})' for name, facts in self.dims.items()]
         sizes = [f"d{name}: tl.u8[{name}]" for name in self.dims]
         params = ", ".join([*sizes, *(each.annotation for each in (*self.inputs, *self.outputs)), "s: tl.i64"])
@@ -107,6 +107,36 @@ class Nests:
             loops, var = self.loop(loops, dim, kind)
             index.append(var)
         self.element(loops, f"{target.name}[{', '.join(index)}]")
+
+    def chain(self, loops: Loops) -> None:
+        """Nests over the axes of an output that fill temporaries, each of what the one before has filled."""
+        target = self.random.choice(self.outputs)
+        shape = ", ".join(target.axes)
+        made: list[str] = []
+        for _ in range(self.random.choice((1, 1, 2, 3))):
+            name = self.name("t")
+            self.add(loops, f"{name} = tl.alloc(tl.{self.dtype}[{shape}])")
+            self.stage(loops, target.axes, name, made)
+            made.append(name)
+        self.stage(loops, target.axes, target.name, made)
+
+    def stage(self, loops: Loops, axes: str, name: str, made: list[str]) -> None:
+        """A nest that sets each element of an array, of the last of some temporaries, or of any."""
+        index: list[str] = []
+        for dim in axes:
+            var = self.name("i")
+            self.add(loops, f"for {var} in {self.random.choice(('range', 'range', 'range', 'tl.parallel'))}({dim}):")
+            loops = loops.inside(var, dim)
+            index.append(var)
+        read: list[str] = []
+        for source in made[-1:] + self.random.choices(made, k=self.random.choice((0, 1, 1, 2))) if made else []:
+            near = [
+                self.random.choice((v, v, v, f"max({v} - 1, 0)", f"min({v} + 2, {d} - 1)"))
+                for v, d in zip(index, axes, strict=True)
+            ]
+            read.append(f"{source}[{', '.join(near)}]")
+        value = f" {self.random.choice('+-')} ".join([self.value(loops, 1), *read])
+        self.add(loops, f"{name}[{', '.join(index)}] = {value}")
 
     def loop(self, loops: Loops, dim: str, kind: str) -> tuple[Loops, str]:
         """A loop below a dim, and its variable."""

@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from contextlib import ExitStack
 from random import Random
+from unittest.mock import patch
 
 import numpy as np
 from effort import effort
@@ -21,11 +22,13 @@ import tirlite as tl
 from tirlite.codegen import Effort
 from tirlite.ir import Load, Store, Var, statements_of, walk
 from tirlite.schedules import LoopHandle
-from tirlite.schedules.auto import auto
+from tirlite.schedules.auto import auto, chains
 from tirlite.schedules.handle import loop_named, loops_around
 
-STEPS = ("split", "reorder", "pack", "cache_write") * 2 + ("distribute", "specialize", "fuse")
+STEPS = ("split", "reorder", "pack", "cache_write", "compute_at") * 2 + ("distribute", "specialize", "fuse")
 LAST = ("vectorize", "vectorize", "unroll_jam", "unroll_jam", "parallel")
+# Tiles so small that arrays of some dozens of elements have several.
+SMALL_TILES = {"_ROWS": 2, "_TILE_BYTES": 16, "_FEWEST": 4, "_MOST": 4}
 
 
 class Steps:
@@ -40,13 +43,15 @@ class Steps:
             self.draw(name)
 
     def draw(self, name: str) -> None:
-        chains = [(*around, loop) for loop, around in loops_around(self.schedule._func)]
-        if not chains:
+        around_each = [(*around, loop) for loop, around in loops_around(self.schedule._func)]
+        if not around_each:
             return
-        names = [chain[-1].var.name for chain in chains]
-        handles = {chain[-1]: LoopHandle(names[at], names[:at].count(names[at])) for at, chain in enumerate(chains)}
+        names = [chain[-1].var.name for chain in around_each]
+        self.handles = {
+            chain[-1]: LoopHandle(names[at], names[:at].count(names[at])) for at, chain in enumerate(around_each)
+        }
         try:
-            self.apply(name, [handles[each] for each in self.random.choice(chains)])
+            self.apply(name, [self.handles[each] for each in self.random.choice(around_each)])
         except tl.KernelError as error:
             if error.code not in ("step-does-not-fit", "step-breaks-order"):
                 raise
@@ -71,6 +76,8 @@ class Steps:
             s.fuse(chain[at - 1], chain[at])
         elif name == "specialize":
             s.specialize(outer, {inner.path: draw.randint(1, 8)})
+        elif name == "compute_at":
+            self.compute_at(chain)
         elif name == "pack":
             self.pack(chain[some[0] :])
         elif name == "cache_write":
@@ -82,6 +89,13 @@ class Steps:
             s.unroll_jam(outer, draw.choice((2, 3, 4)))
         else:
             s.parallel(outer)
+
+    def compute_at(self, chain: list[LoopHandle]) -> None:
+        """Moves a nest that stands before a chain into one of its loops."""
+        outermost = [loop for loop, around in loops_around(self.schedule._func) if not around]
+        before = outermost[: outermost.index(loop_named(self.schedule._func, chain[0]))]
+        nest = self.random.choice(before or outermost)
+        self.schedule.compute_at(self.handles[nest], at=self.random.choice(chain))
 
     def pack(self, chain: list[LoopHandle]) -> None:
         """Packs what is read inside of the first loop of a chain, in some order of the loops that decide where."""
@@ -106,8 +120,9 @@ def trial(seed: int) -> Steps:
     with ExitStack() as stack:
         stack.enter_context(effort(Effort.NONE))
         stack.enter_context(small_tiles())
+        stack.enter_context(patch.multiple(chains, **SMALL_TILES))
         target = tl.Target.host(workers=2)
-        after = auto(target) if by_rules else draw.choice(((), auto(target)[1:]))
+        after = auto(target) if by_rules else draw.choice(((), auto(target)[2:]))
         chosen = (*(() if by_rules else steps.schedule.steps), *after)
         kernel = tl.compile(func, schedule=chosen, target=target)
         for numbers in SIZES[seed % 3 :: 3]:

@@ -324,3 +324,31 @@ def test_iterations_with_a_check_stay_in_order() -> None:
         tl.compile(looked_up, schedule=lambda s: s.parallel("i")).lowered
     assert "in tl.parallel(n)" in str(tl.compile(looked_up, schedule=lambda s: s.parallel("j")).lowered)
     assert "in tl.parallel(n)" in str(tl.compile(looked_up, schedule=lambda s: s.parallel("i"), unchecked=True).lowered)
+
+
+@tl.kernel
+def blur(x: tl.f32[n, m + 2], y: tl.out[tl.f32[n, m]]):
+    rows = tl.alloc(tl.f32[n, m + 2])
+    for i in range(n):
+        for j in range(m + 2):
+            rows[i, j] = x[i, j] * 2
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = rows[i, j] + rows[max(i - 1, 0), j + 2]
+
+
+def test_compute_at_computes_what_an_iteration_reads() -> None:
+    s = tl.schedule(blur)
+    s.split(s.loop("i", 1), 8)
+    s.compute_at("i", at="i.outer")
+    assert body_of(s) == (
+        "for i_outer in range(0, n, 8):\n"
+        "    rows = tl.alloc(tl.f32[9, m + 2])\n"
+        "    for rows_i in range(max(0, i_outer - 1), min(n, i_outer + 8)):\n"
+        "        for rows_j in range(m + 2):\n"
+        "            rows[rows_i - (i_outer - 1), rows_j] = x[rows_i, rows_j] * tl.f32(2.0)\n"
+        "    for i_inner in range(i_outer, min(i_outer + 8, n)):\n"
+        "        for j in range(m):\n"
+        "            y[i_inner, j] = rows[i_inner - (i_outer - 1), j]"
+        " + rows[max(i_inner, 1) - i_outer, j + 2]"
+    )

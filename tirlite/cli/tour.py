@@ -32,11 +32,14 @@ def tour(image: Gray) -> Response:
     height, width = image.shape
     print(f"tirlite: the corners in a picture of {width} x {height} pixels")
     _part("The kernel: each stage has a temporary of its own", _source(harris))
-    _part("The loop nest after the rewrite: few allocations, the other temporaries are views of them", _nest(harris))
+    as_written = driver.compile(harris, schedule=None)
+    _part(
+        "The loop nest after the rewrite: few allocations, the other temporaries are views of them", _nest(as_written)
+    )
     dims = [var.dim for var in harris.ir.dims]
     binding = {dim: size for dim, size in zip(dims, image.shape, strict=True) if dim is not None}
-    _part("The storage plan", _plan(harris, binding))
-    _part("Which bytes hold what, over time", _chart(harris.plan.at(binding)))
+    _part("The storage plan", _plan(as_written, binding))
+    _part("Which bytes hold what, over time", _chart(as_written.plan.at(binding)))
     response = harris(image)
     assert isinstance(response, np.ndarray)
     _part("The check against NumPy", [_check(response, reference(image))])
@@ -76,7 +79,7 @@ def _path(kernel: Kernel) -> Path:
 
 
 def _plan(kernel: Kernel, binding: dict[Dim, int]) -> list[str]:
-    before, after = driver.compile(kernel, strategy="none").plan, kernel.plan
+    before, after = driver.compile(kernel, strategy="none", schedule=None).plan, kernel.plan
     figures = [
         ("before", _figures(before, before.at(binding).total)),
         ("after", _figures(after, after.at(binding).total)),

@@ -6,6 +6,7 @@ from tirlite.late import late_names
 
 if TYPE_CHECKING:
     from tirlite.schedules.cache_write import CacheWrite
+    from tirlite.schedules.compute_at import ComputeAt
     from tirlite.schedules.distribute import Distribute
     from tirlite.schedules.fuse import Fuse
     from tirlite.schedules.handle import LoopHandle
@@ -22,6 +23,7 @@ else:
         __name__,
         {
             "cache_write": "CacheWrite",
+            "compute_at": "ComputeAt",
             "distribute": "Distribute",
             "fuse": "Fuse",
             "handle": "LoopHandle",
@@ -38,6 +40,7 @@ else:
 
 __all__ = [
     "CacheWrite",
+    "ComputeAt",
     "Distribute",
     "Fuse",
     "LoopHandle",

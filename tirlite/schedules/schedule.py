@@ -11,6 +11,7 @@ from tirlite.ir.demand import demand_prim_func
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.simplify.simplify import Simplify
 from tirlite.schedules.cache_write import CacheWrite
+from tirlite.schedules.compute_at import ComputeAt
 from tirlite.schedules.distribute import Distribute
 from tirlite.schedules.fuse import Fuse
 from tirlite.schedules.handle import LoopHandle, LoopName, buffer_named, loop_named
@@ -116,6 +117,10 @@ class Schedule:
     def distribute(self, loop: LoopName, *, out_of: LoopName) -> None:
         """Puts what stands before `loop` into a nest of its own, out of the loops around it up to `out_of`."""
         self.apply(Distribute(loop, out_of))
+
+    def compute_at(self, loop: LoopName, *, at: LoopName) -> None:
+        """Puts the nest of a loop, which fills temporaries, into the loop that reads them: what an iteration needs."""
+        self.apply(ComputeAt(loop, at))
 
     def pack(self, buffer: Buffer | str, *, at: LoopName, axes: Iterable[LoopName], whole: int = 1) -> None:
         """Copies what the body of `at` reads of a buffer together, in the order in which the loops `axes` read it."""

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.pipelines import LOOPS
+from tirlite.schedules.auto.candidates import has_chains
+from tirlite.schedules.auto.schedule_chains import ScheduleChains
 from tirlite.schedules.auto.schedule_contractions import ScheduleContractions
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 def auto(target: Target) -> tuple[Pass, ...]:
     """What becomes of loops where no schedule says it, for a target."""
-    return (ScheduleContractions(target), *LOOPS)
+    return (ScheduleChains(), ScheduleContractions(target), *LOOPS)
 
 
 def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
@@ -29,10 +31,17 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
         return Schedule(func, given or ())
     from tirlite.analysis.facts import Facts
     from tirlite.rewrite.normalize import Normalize
+    from tirlite.schedules.auto import chains
     from tirlite.schedules.auto.contraction import Tiling, scheduled
 
-    steps = scheduled(Facts(Normalize()(func)), Tiling.of(target.processor))[1]
-    return Schedule(func, (*steps, *LOOPS))
+    taken: list[Pass] = []
+    facts = Facts(Normalize()(func))
+    if has_chains(facts.func):
+        made, steps = chains.scheduled(facts)
+        facts = facts if made is facts.func else Facts(made)
+        taken += steps
+    taken += scheduled(facts, Tiling.of(target.processor))[1]
+    return Schedule(func, (*taken, *LOOPS))
 
 
 __all__ = ["auto", "schedule_of"]

@@ -1,0 +1,140 @@
+"""What tirlite does with nests that fill temporaries for others: a tile of them at a time, to the bit as written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from effort import effort
+
+import tirlite as tl
+from tirlite.codegen import Effort
+from tirlite.schedules import ComputeAt
+from tirlite.schedules.auto import chains
+
+n, m, k = tl.dims("n m k")
+# Tiles so small that arrays of some elements have several.
+SMALL = {"_ROWS": 2, "_TILE_BYTES": 16, "_FEWEST": 4, "_MOST": 4}
+
+
+@pytest.fixture(autouse=True)
+def _small_tiles() -> Iterator[None]:
+    with patch.multiple(chains, **SMALL), effort(Effort.NONE):
+        yield
+
+
+@tl.kernel
+def blur(x: tl.f32[n + 2, m + 2], y: tl.out[tl.f32[n, m]]):
+    rows = tl.alloc(tl.f32[n + 2, m])
+    for i in range(n + 2):
+        for j in range(m):
+            rows[i, j] = x[i, j] + x[i, j + 1] + x[i, j + 2]
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = (rows[i, j] + rows[i + 1, j] + rows[i + 2, j]) / 9
+
+
+@tl.kernel
+def clamped(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+    rows = tl.alloc(tl.f32[n, m])
+    for i in range(n):
+        for j in range(m):
+            rows[i, j] = x[i, max(j - 1, 0)] + x[i, j] + x[i, min(j + 1, m - 1)]
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = rows[max(i - 1, 0), j] + rows[i, j] + rows[min(i + 1, n - 1), j]
+
+
+@tl.kernel
+def corners(x: tl.f32[n + 4, m + 4], y: tl.out[tl.f32[n, m]]):
+    across = tl.alloc(tl.f32[n + 2, m + 2])
+    down = tl.alloc(tl.f32[n + 2, m + 2])
+    for i in range(n + 2):
+        for j in range(m + 2):
+            across[i, j] = x[i, j + 2] - x[i, j]
+            down[i, j] = x[i + 2, j] - x[i, j]
+    both = tl.alloc(tl.f32[n + 2, m + 2])
+    for i in range(n + 2):
+        for j in range(m + 2):
+            both[i, j] = across[i, j] * down[i, j]
+    for i in range(n):
+        for j in range(m):
+            total = tl.f32(0)
+            for u in tl.reduce(3):
+                for v in tl.reduce(3):
+                    total += both[i + u, j + v]
+            y[i, j] = total
+
+
+@tl.kernel
+def of_channels(x: tl.u8[k, n + 2, m], y: tl.out[tl.u8[k, n, m]]):
+    sums = tl.alloc(tl.u16[k, n, m])
+    for c in range(k):
+        for i in range(n):
+            for j in range(m):
+                sums[c, i, j] = x[c, i, j] + tl.u16(x[c, i + 2, j])
+    for c in range(k):
+        for i in range(n):
+            for j in range(m):
+                y[c, i, j] = tl.u8(sums[c, i, j] // 2 + sums[c, max(i - 1, 0), j] // 4)
+
+
+@pytest.mark.parametrize("kernel", [blur, clamped, corners, of_channels], ids=lambda kernel: kernel.name)
+def test_temporaries_are_tiles_and_values_as_written(kernel: tl.Kernel) -> None:
+    tiled = tl.compile(kernel.ir, target=tl.Target.host(workers=2))
+    assert any(isinstance(step, ComputeAt) for step in tiled.schedule.steps)
+    assert tiled.plan.at(dict.fromkeys((var.dim for var in kernel.ir.dims), 1000)).total <= 2 * 3 * 64
+    again = tl.compile(kernel.ir, schedule=tiled.schedule.steps)
+    assert str(again.schedule.func) == str(tiled.schedule.func)
+    x = kernel.ir.params[0]
+    for numbers in ((1, 1, 1), (2, 3, 2), (5, 9, 1), (9, 4, 3), (0, 3, 1)):
+        sizes = dict(zip(("n", "m", "k"), numbers, strict=True))
+        shape = [eval(str(extent), {}, sizes) for extent in x.shape]
+        given = np.random.default_rng(7).integers(0, 50, shape).astype(x.dtype.numpy)
+        np.testing.assert_array_equal(tiled(given), kernel.interpret(given))
+
+
+def test_what_one_element_needs_takes_no_memory() -> None:
+    @tl.kernel
+    def staged(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+        half = tl.alloc(tl.f32[n, m])
+        for i in range(n):
+            for j in range(m):
+                half[i, j] = x[i, j] / 2
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = half[i, j] * half[i, j]
+
+    assert [str(step) for step in staged.schedule.steps[:-2]] == ["s.compute_at(s.loop('i', 0), at=s.loop('j', 1))"]
+    assert staged.plan.total == 0
+
+
+def test_what_each_tile_would_compute_anew_stays_where_it_is() -> None:
+    @tl.kernel
+    def of_columns(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+        powers = tl.alloc(tl.f32[n, m])
+        for i in range(n):
+            for j in range(m):
+                powers[i, j] = x[i, j] * x[i, j]
+        for i in range(n):
+            for j in range(m):
+                total = tl.f32(0)
+                for u in tl.reduce(m):
+                    total += powers[i, u]
+                y[i, j] = total
+
+    def kept(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]], more: tl.out[tl.f32[m]]):
+        rows = tl.alloc(tl.f32[n, m])
+        for i in range(n):
+            for j in range(m):
+                rows[i, j] = x[i, j] * 2
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = rows[max(i - 1, 0), j]
+        for j in range(m):
+            more[j] = rows[0, j]
+
+    for kernel in (of_columns, tl.compile(kept)):
+        assert not any(isinstance(step, ComputeAt) for step in kernel.schedule.steps)

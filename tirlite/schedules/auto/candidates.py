@@ -1,0 +1,30 @@
+"""Tells functions that have something to schedule, before anything is loaded that could."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from tirlite.ir import Allocate, For, IntImm, PrimFunc, statements_of
+
+# Of a function with more loops than that, each step would take long.
+_MOST_LOOPS = 48
+# So many bytes stay in the second cache.
+_LITTLE = 256 * 1024
+
+
+def has_chains(func: PrimFunc) -> bool:
+    """Whether there are large temporaries, and two nests or more, but not very many."""
+    if next(large_temporaries(func), None) is None:
+        return False
+    return 2 <= sum(1 for _ in statements_of(func.body, For)) <= _MOST_LOOPS
+
+
+def large_temporaries(func: PrimFunc) -> Iterator[Allocate]:
+    """The allocations of two axes or more that may have more bytes than a cache keeps, in no memory of its own."""
+    for stmt in statements_of(func.body, Allocate):
+        buffer = stmt.buffer
+        extents = [extent.value for extent in buffer.shape if isinstance(extent, IntImm)]
+        is_small = len(extents) == len(buffer.shape) and prod(extents) * buffer.dtype.bytes <= _LITTLE
+        if len(buffer.shape) > 1 and buffer.scope == "global" and not is_small:
+            yield stmt

@@ -1,0 +1,175 @@
+"""Schedules chains of nests: one fills a temporary, the next one reads it, at its own index and at some around it.
+
+What is read at its own index alone is computed where it is read, and takes no memory. For the rest, the last nest goes
+by tiles, and the temporaries of a tile are computed right before it, so that they stay in the first cache. What lies
+around a tile is computed for each of its neighbours, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from tirlite.analysis.facts import Facts
+from tirlite.diag import KernelError
+from tirlite.ir import Buffer, For, ForKind, Load, PrimFunc, SeqStmt, Stmt, Store, Var, statements, walk
+from tirlite.record import record
+from tirlite.rewrite.pipeline import Pass
+from tirlite.schedules.auto.candidates import large_temporaries
+from tirlite.schedules.auto.trace import Trace
+from tirlite.schedules.compute_at import ComputeAt
+from tirlite.schedules.parallel import Parallel
+from tirlite.schedules.reorder import Reorder
+
+# The rows of a tile, and the bytes of all temporaries of it: they stay in the first cache.
+_ROWS = 16
+_TILE_BYTES = 32 * 1024
+# So few elements of a row make a tile at least, and so many at most.
+_FEWEST, _MOST = 128, 2048
+# So many nests before one are looked at.
+_MOST_FILLS = 16
+_PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
+
+
+@record(eq=False)
+class Chain:
+    """A nest, by the variable of its outermost loop, and those before it that fill temporaries which it reads."""
+
+    nest: Var
+    fills: tuple[Var, ...]
+
+
+def scheduled(facts: Facts) -> tuple[PrimFunc, tuple[Pass, ...]]:
+    """The function with its chains scheduled, and the steps that did it."""
+    trace = Trace(facts)
+    while any(_inlined(trace, chain) for chain in [*chains(trace.facts)]):
+        pass
+    done: set[Var] = set()
+    # The last nest first: it takes in those before it.
+    while left := [chain for chain in chains(trace.facts) if chain.nest not in done]:
+        done.add(left[-1].nest)
+        trace = _tiled(trace, left[-1])
+    return trace.facts.func, tuple(trace.taken)
+
+
+def chains(facts: Facts) -> Iterator[Chain]:
+    """The chains of a function, in program order: nests that read what others before have filled, in one block."""
+    allocated = {stmt.buffer for stmt in large_temporaries(facts.func)}
+    for block in (each for each in walk(facts.func.body) if isinstance(each, SeqStmt)):
+        nests = [stmt for stmt in block.stmts if isinstance(stmt, For) and _is_plain(stmt)]
+        for place, nest in enumerate(nests):
+            wanted, fills = _read(nest) & allocated, list[Var]()
+            for before in reversed(nests[max(0, place - _MOST_FILLS) : place]):
+                if wanted & _written(before):
+                    fills.insert(0, before.var)
+                    wanted |= _read(before) & allocated
+            if fills:
+                yield Chain(nest.var, tuple(fills))
+
+
+def _is_plain(loop: For) -> bool:
+    return loop.kind in _PLAIN and loop.step == 1
+
+
+def _read(stmt: Stmt) -> set[Buffer]:
+    return {node.buffer for node in walk(stmt) if isinstance(node, Load)}
+
+
+def _written(stmt: Stmt) -> set[Buffer]:
+    return {each.buffer for each in statements(stmt) if isinstance(each, Store)}
+
+
+def _loops(loop: For) -> list[For]:
+    """The loop, and those that are all there is in the one before."""
+    found = [loop]
+    while len(found[-1].body.stmts) == 1 and isinstance(inner := found[-1].body.stmts[0], For) and _is_plain(inner):
+        found.append(inner)
+    return found
+
+
+def _inlined(trace: Trace, chain: Chain) -> bool:
+    """Whether a nest was moved to where one element of what it fills is read, and that once."""
+    innermost = _loops(trace.loop(chain.nest))[-1]
+    inside = [stmt for stmt in statements(innermost.body) if isinstance(stmt, For)]
+    for var in reversed(chain.fills):
+        first = trace.loop(var)
+        if any(_written(first) & _read(each) for each in inside):
+            continue
+        step = ComputeAt(trace.name(var), trace.name(innermost.var))
+        try:
+            windows = step.windows(trace.facts)
+            if len(windows) == len(_loops(first)) and all(each.extent == 1 for each in windows.values()):
+                trace.apply(step)
+                return True
+        except KernelError:
+            continue
+    return False
+
+
+def _tiled(trace: Trace, chain: Chain) -> Trace:
+    """The nest by tiles, each after what it reads."""
+    loops = _loops(trace.loop(chain.nest))
+    read = {buffer for var in chain.fills for buffer in _written(trace.loop(var))}
+    moving = [loop for loop in loops if _moves(loop, read)]
+    if not moving:
+        return trace
+    made = Trace(trace.facts)
+    made.taken = [*trace.taken]
+    outer, inner = _split(made, loops, moving, _sizes(trace, chain, len(moving)))
+    try:
+        if len(outer) + len(inner) > 1:
+            made.apply(Reorder(tuple(map(made.name, (*outer, *inner)))))
+        moved = [_moved(made, first, outer) for first in reversed(chain.fills)]
+    except KernelError:
+        return trace
+    if not any(moved):
+        return trace
+    with suppress(KernelError):
+        made.apply(Parallel(made.name(outer[0])))
+    return made
+
+
+def _moves(loop: For, read: set[Buffer]) -> bool:
+    """Whether the loop decides where one of these buffers is read."""
+    loads = (node for node in walk(loop) if isinstance(node, Load) and node.buffer in read)
+    return any(node is loop.var for load in loads for index in load.indices for node in walk(index))
+
+
+def _sizes(trace: Trace, chain: Chain, axes: int) -> tuple[int, ...]:
+    """How many iterations of the last loops make a tile."""
+    buffers = {buffer for var in chain.fills for buffer in _written(trace.loop(var))}
+    element = sum(each.dtype.bytes for each in buffers)
+    if axes == 1:
+        return (_MOST,)
+    fitting = max(1, _TILE_BYTES // (_ROWS * element))
+    return _ROWS, min(max(1 << (fitting.bit_length() - 1), _FEWEST), _MOST)
+
+
+def _split(trace: Trace, loops: list[For], moving: list[For], sizes: tuple[int, ...]) -> tuple[list[Var], list[Var]]:
+    """The last loops that decide what is read, split: the variables of loops over tiles, and of those in them."""
+    outer: list[Var] = []
+    inner: list[Var] = []
+    tiled = dict(zip(moving[-len(sizes) :], sizes, strict=True))
+    for loop in loops:
+        if loop in tiled:
+            tile, within = trace.split(loop.var, tiled[loop])
+            outer.append(tile)
+            inner.append(within)
+        else:
+            (outer if loop in moving else inner).append(loop.var)
+    return outer, inner
+
+
+def _moved(trace: Trace, first: Var, outer: list[Var]) -> bool:
+    """Whether a nest now fills its temporaries for one tile."""
+    step = ComputeAt(trace.name(first), trace.name(outer[-1]))
+    try:
+        windows = step.windows(trace.facts)
+        # What all tiles of an axis need would be computed for each of them, and have no size that is known.
+        is_bounded = len(windows) == len(_loops(trace.loop(first)))
+        if not is_bounded or not {each.base for each in windows.values()}.issuperset(outer):
+            return False
+        trace.apply(step)
+    except KernelError:
+        return False
+    return True

@@ -1,0 +1,40 @@
+"""Trace applies steps to a function one by one, and names its loops by their variables, whatever others are called."""
+
+from __future__ import annotations
+
+from tirlite.analysis.facts import Facts
+from tirlite.ir import For, Var
+from tirlite.ir.printer_names import identifier
+from tirlite.rewrite.pipeline import Pass, after
+from tirlite.schedules.handle import LoopHandle, LoopName, loops_around
+from tirlite.schedules.split import Split
+
+
+class Trace:
+    """The facts of a function after the steps that were `taken`."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.taken: list[Pass] = []
+
+    def apply(self, step: Pass) -> None:
+        """Applies a step. Raises KernelError, and changes nothing, where it is refused."""
+        self.facts = after(step, self.facts)
+        self.taken.append(step)
+
+    def loop(self, var: Var) -> For:
+        """The loop over a variable."""
+        return next(loop for loop, _ in loops_around(self.facts.func) if loop.var is var)
+
+    def name(self, var: Var) -> LoopName:
+        """What a step calls the loop over a variable: by its name, with a place where others have that too."""
+        name = identifier(var.name)
+        alike = [loop.var for loop, _ in loops_around(self.facts.func) if identifier(loop.var.name) == name]
+        return var.name if len(alike) == 1 else LoopHandle(var.name, alike.index(var))
+
+    def split(self, var: Var, by: int) -> tuple[Var, Var]:
+        """Splits a loop. The variables of the outer and of the inner one."""
+        before = {loop.var for loop, _ in loops_around(self.facts.func)}
+        self.apply(Split(self.name(var), by))
+        outer, inner = (loop.var for loop, _ in loops_around(self.facts.func) if loop.var not in before)
+        return outer, inner

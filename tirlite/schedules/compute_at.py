@@ -1,0 +1,317 @@
+"""ComputeAt computes of temporaries inside of a loop what each of its iterations reads, in place of all beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from tirlite.analysis.access import Allocation, Touch
+from tirlite.analysis.dependence import writes
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.fusion import can_be_reordered
+from tirlite.ir import (
+    Allocate,
+    Buffer,
+    Expr,
+    For,
+    ForKind,
+    IntImm,
+    Load,
+    Max,
+    Min,
+    Node,
+    PrimFunc,
+    Rule,
+    SeqStmt,
+    Stmt,
+    Store,
+    Sub,
+    Var,
+    const,
+    i64,
+    rewrite,
+    statements,
+    statements_of,
+    structural_equal,
+    substitute,
+    walk,
+)
+from tirlite.record import record
+from tirlite.rewrite.affine_exprs import folded, shifted
+from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.pipeline import FactsPass
+from tirlite.schedules.handle import LoopName, chain_to, handle_of
+from tirlite.schedules.step import demand_plain, demand_unchecked, does_not_fit
+from tirlite.schedules.windows import Window, window
+from tirlite.sizes.unknown import ends, is_nonnegative
+
+_PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
+
+
+@record
+class ComputeAt(FactsPass):
+    """The nest of `loop`, which fills temporaries, inside of the loop `at`: for the elements that an iteration reads.
+
+    The temporaries shrink to these, and are allocated there: from where a loop around stands, so many elements along
+    an axis, where that is a constant; else all of the axis. What neighbouring iterations read both is computed twice.
+    The loops of the nest are called `rows.i` then, after the first temporary. Values are those that they were.
+
+    Refused where anything but `at` reads the temporaries, where the nest writes anything else or sets an element more
+    than once, and where what it reads is written before `at` has ended.
+    """
+
+    loop: LoopName
+    at: LoopName
+    name: str = "compute-at"
+
+    def __str__(self) -> str:
+        return f"s.compute_at({handle_of(self.loop)}, at={handle_of(self.at)})"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        first = chain_to(facts.func, self.loop)[-1]
+        at = chain_to(facts.func, self.at)[-1]
+        made = self._filled(facts, first)
+        return _Move(facts, first, at, made, self.windows(facts)).apply(facts.func)
+
+    def windows(self, facts: Facts) -> dict[For, Window]:
+        """For loops of the nest which elements an iteration of `at` needs. Raises KernelError where it is refused."""
+        first = chain_to(facts.func, self.loop)[-1]
+        around = chain_to(facts.func, self.at)
+        between = self._between(facts.func, first, around)
+        for loop in (first, *(each for each in between if isinstance(each, For))):
+            demand_unchecked(self, loop)
+        made = self._filled(facts, first)
+        self._demand_readers(made, first, around[-1])
+        self._demand_steady_inputs(facts, made, first, between)
+        nest = _nest(first, made)
+        for loop in nest:
+            demand_plain(self, loop)
+            if not all(loop in filled.axes.values() for filled in made.values()):
+                raise does_not_fit(self, f"the loop over `{loop.var.name}` sets elements more than once")
+        return self._windows(facts, made, nest, around)
+
+    def _between(self, func: PrimFunc, first: For, around: tuple[For, ...]) -> tuple[Stmt, ...]:
+        """The statements behind the nest up to the one that `at` stands in, that one too."""
+        for block in (each for each in walk(func.body) if isinstance(each, SeqStmt)):
+            if first in block.stmts:
+                begin = block.stmts.index(first) + 1
+                end = next((place for place, each in enumerate(block.stmts) if each in around), -1)
+                if end >= begin:
+                    return block.stmts[begin : end + 1]
+        raise does_not_fit(self, "the first loop does not stand before the other one, in one block")
+
+    def _filled(self, facts: Facts, first: For) -> dict[Buffer, Filled]:
+        """The temporaries that the nest writes."""
+        if not can_be_reordered(first):
+            raise does_not_fit(self, f"the loop over `{first.var.name}` does more than load and store")
+        allocated = {each.buffer: each for each in facts.sequence.allocations}
+        own = {stmt.buffer for stmt in statements_of(first, Allocate)}
+        loops = {loop.var: loop for loop in _chain(first)}
+        made: dict[Buffer, Filled] = {}
+        for store in statements_of(first, Store):
+            buffer = store.buffer
+            if buffer in own:
+                continue
+            if buffer not in allocated:
+                raise does_not_fit(self, f"the loop over `{first.var.name}` writes `{buffer.name}`, which others see")
+            loops = {loop.var: loop for loop in _chain(first)}
+            axes = {
+                axis: loops[each] for axis, each in enumerate(store.indices) if isinstance(each, Var) and each in loops
+            }
+            known = made.setdefault(buffer, Filled(allocated[buffer], store, axes))
+            if not all(map(structural_equal, known.store.indices, store.indices)):
+                raise does_not_fit(self, f"`{buffer.name}` is written by several indices")
+        if not made:
+            raise does_not_fit(self, f"the loop over `{first.var.name}` fills no temporary")
+        return made
+
+    def _demand_readers(self, made: Mapping[Buffer, Filled], first: For, at: For) -> None:
+        """Raises KernelError where a temporary is used but where the nest sets it, and where `at` reads it."""
+        inside, reading = {*statements(first)}, {*statements(at)}
+        for buffer, filled in made.items():
+            for touch in filled.allocation.touches:
+                node = touch.node
+                if touch.buffer is not buffer or not isinstance(node, Load | Store) or _is_vector(node):
+                    raise does_not_fit(self, f"{touch} is no plain access to `{buffer.name}`")
+                if touch.stmt in inside:
+                    if not all(map(structural_equal, node.indices, filled.store.indices)):
+                        raise does_not_fit(self, f"{touch} is another element than the one that is set")
+                elif touch.stmt not in reading or writes(touch):
+                    raise does_not_fit(self, f"{touch} is not one that the loop over `{at.var.name}` reads alone")
+            if not _is_set_first(_nest(first, made)[-1].body, buffer):
+                raise does_not_fit(self, f"`{buffer.name}` is read before it is set")
+
+    def _demand_steady_inputs(
+        self, facts: Facts, made: Mapping[Buffer, Filled], first: For, between: tuple[Stmt, ...]
+    ) -> None:
+        """Raises KernelError where something writes what the nest reads before `at` has ended."""
+        root = facts.definitions.root
+        read = {root(node.buffer) for node in walk(first) if isinstance(node, Load)} - {*made}
+        for stmt in between:
+            if isinstance(stmt, Allocate):
+                continue
+            if not can_be_reordered(stmt):
+                raise does_not_fit(self, "what stands between the loops does more than load and store")
+            for store in statements_of(stmt, Store):
+                if root(store.buffer) in read:
+                    raise does_not_fit(self, f"`{store.buffer.name}`, which the nest reads, is written behind it")
+
+    def _windows(
+        self, facts: Facts, made: Mapping[Buffer, Filled], nest: list[For], around: tuple[For, ...]
+    ) -> dict[For, Window]:
+        """For each loop of the nest which elements an iteration of `at` needs, where that is known."""
+        found: dict[For, Window] = {}
+        for loop in nest:
+            needed = [
+                facts.addresses.of(touch.node).indices[axis]
+                for filled in made.values()
+                for axis, each in filled.axes.items()
+                if each is loop
+                for touch in _reads(filled.allocation)
+                if touch.stmt not in {*statements(nest[0])} and isinstance(touch.node, Load | Store)
+            ]
+            if (one := window(needed, around, facts.space)) is not None:
+                found[loop] = one
+        if not found:
+            raise does_not_fit(self, f"each iteration of the loop over `{around[-1].var.name}` may read all of it")
+        return found
+
+
+@record(eq=False)
+class Filled:
+    """A temporary, a store that sets an element, and for some axes the loop whose variable is the index along it."""
+
+    allocation: Allocation
+    store: Store
+    axes: dict[int, For]
+
+
+def _chain(first: For) -> list[For]:
+    """Loops that hold nothing but each other."""
+    chain = [first]
+    while len(chain[-1].body.stmts) == 1 and isinstance(inner := chain[-1].body.stmts[0], For) and inner.kind in _PLAIN:
+        chain.append(inner)
+    return chain
+
+
+def _nest(first: For, made: Mapping[Buffer, Filled]) -> list[For]:
+    """The loops, from the outside in, whose variables are indices of all temporaries; the outermost one in any case."""
+    chain = _chain(first)
+    while len(chain) > 1 and not all(chain[-1] in filled.axes.values() for filled in made.values()):
+        chain.pop()
+    return chain
+
+
+def _is_vector(node: Load | Store) -> bool:
+    return node.buffer.dtype.lanes > 1 or any(index.dtype.lanes > 1 for index in node.indices)
+
+
+def _reads(allocation: Allocation) -> Iterator[Touch]:
+    return (touch for touch in allocation.touches if not writes(touch))
+
+
+def _is_set_first(body: SeqStmt, buffer: Buffer) -> bool:
+    """Whether the first statement that has to do with a buffer sets an element, whatever that was."""
+    for stmt in body.stmts:
+        uses = [node for node in walk(stmt) if isinstance(node, Load | Store) and node.buffer is buffer]
+        if uses:
+            return isinstance(stmt, Store) and uses == [stmt]
+    return False
+
+
+class _Move:
+    """Puts the nest into the loop, and leaves nothing where it was."""
+
+    def __init__(
+        self, facts: Facts, first: For, at: For, made: Mapping[Buffer, Filled], windows: Mapping[For, Window]
+    ) -> None:
+        self.space = facts.space
+        self.first, self.at = first, at
+        self.made = made
+        self.nest = _nest(first, made)
+        self.windows = windows
+        self.small = {buffer: self._shrunk(buffer, filled) for buffer, filled in made.items()}
+
+    def _shrunk(self, buffer: Buffer, filled: Filled) -> Buffer:
+        shape = [*buffer.shape]
+        for axis, loop in filled.axes.items():
+            if (found := self.windows.get(loop)) is not None:
+                shape[axis] = const(found.extent, i64)
+        if all(isinstance(extent, IntImm) and extent.value == 1 for extent in shape) and buffer.scope == "global":
+            return replace(buffer, shape=(), scope="local")
+        return replace(buffer, shape=tuple(shape))
+
+    def apply(self, func: PrimFunc) -> PrimFunc:
+        allocated = [Allocate(small, span=self.made[each].store.span) for each, small in self.small.items()]
+        body = self._moved(self.at.body)
+        assert isinstance(body, SeqStmt)
+        whole = self.at.replaced(body=SeqStmt((*allocated, *self._part().stmts, *body.stmts)))
+
+        def placed(loop: For) -> Stmt | tuple[Stmt, ...]:
+            return () if loop is self.first else whole if loop is self.at else loop
+
+        def kept(stmt: Allocate) -> Stmt | tuple[Stmt, ...]:
+            return () if stmt.buffer in self.small else stmt
+
+        rules: dict[type[Node], Rule] = {For: placed, Allocate: kept}
+        result = rewrite(func, rules)
+        assert isinstance(result, PrimFunc)
+        return Normalize()(result)
+
+    def _moved(self, root: Node) -> Node:
+        """Accesses to temporaries as those to what is left of them."""
+
+        def moved(node: Load | Store) -> Node:
+            small = self.small.get(node.buffer)
+            if small is None:
+                return node
+            if not small.shape:
+                return node.replaced(buffer=small, indices=())
+            axes = self.made[node.buffer].axes
+            indices = [
+                folded(Sub(index, _begin(found))) if (found := self._along(axes.get(axis))) is not None else index
+                for axis, index in enumerate(node.indices)
+            ]
+            return node.replaced(buffer=small, indices=tuple(indices))
+
+        rules: dict[type[Node], Rule] = {Load: moved, Store: moved}
+        return rewrite(root, rules)
+
+    def _along(self, loop: For | None) -> Window | None:
+        return None if loop is None else self.windows.get(loop)
+
+    def _part(self) -> SeqStmt:
+        """The nest, for what an iteration needs."""
+        first = next(iter(self.made)).name
+        values: dict[Var, Expr] = {}
+        loops: list[For] = []
+        for loop in self.nest:
+            start, stop = substitute(loop.start, values), substitute(loop.stop, values)
+            if (found := self.windows.get(loop)) is not None:
+                is_begun, is_within = self._lies_within(found, loop)
+                begin, end = _begin(found), shifted(found.base, found.high + 1)
+                if is_begun and is_within and found.extent == 1:
+                    values[loop.var] = begin
+                    continue
+                start = begin if is_begun else Max(start, begin)
+                stop = end if is_within else Min(stop, end)
+            var = Var(f"{first}.{loop.var.name}")
+            values[loop.var] = var
+            loops.append(For(var, start, stop, SeqStmt(()), ForKind.SERIAL, span=loop.span))
+        body = self._moved(substitute(self.nest[-1].body, values))
+        assert isinstance(body, SeqStmt)
+        for loop in reversed(loops):
+            body = SeqStmt((loop.replaced(body=body),))
+        return body
+
+    def _lies_within(self, found: Window, loop: For) -> tuple[bool, bool]:
+        """Whether a window certainly begins where a loop does, or later, and ends where it does, or before."""
+        base = self.space.size(found.base)
+        room = base + found.low - self.space.size(loop.start), self.space.size(loop.stop) - base - found.high - 1
+        lows = [ends(each)[0] if self.space.is_exact(each) else None for each in room]
+        begun, within = (low is not None and is_nonnegative(low) for low in lows)
+        return begun, within
+
+
+def _begin(found: Window) -> Expr:
+    return shifted(found.base, found.low)
