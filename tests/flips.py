@@ -52,7 +52,7 @@ def entry() -> tuple[bytes, bytes]:
         made = kernel()
         made(X)
         form = made._version.form.value
-        key = content_key(made.ir, made.options, form)
+        key = content_key(made.content, made.options, form)
         assert key is not None
         content = Folder(f"{folder}/cache").read(key.hex())
     assert content is not None

@@ -109,7 +109,7 @@ def test_the_interpreter_gives_the_bits_of_the_code() -> None:
     x = B[::2, ::-2]
     binding = blended._binder.bind((x, x.T.copy().T), {})
     form = blended._strided.of(binding)
-    version = blended._in_form(binding.is_empty, Form.USUAL, form.func)
+    version = blended._in_form(binding.is_empty, Form.USUAL, form)
     call = form.called(binding)
     func = version.final
     names, values = (*func.params, *func.dims), (*call.arguments, *call.dims)

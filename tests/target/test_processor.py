@@ -98,5 +98,5 @@ def test_what_is_kept_on_disk_is_kept_for_a_processor() -> None:
     from tirlite.driver.content import content_key
 
     kernel = product(tl.Target("x86-64-v3"))
-    keys = {content_key(kernel.ir, tl.compile(kernel, target=tl.Target(name)).options, "usual") for name in NAMED}
+    keys = {content_key(kernel.content, tl.compile(kernel, target=tl.Target(name)).options, "usual") for name in NAMED}
     assert len(keys) == len(NAMED)

@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.diag import CallValueError, Message
+from tirlite.driver.front import Front
 from tirlite.driver.log import log_compiled
 from tirlite.gate import GATE
 from tirlite.plan.collection import collection_paused
@@ -59,8 +60,8 @@ class Version:
     those that went well, as far as anyone wants to know.
     """
 
-    def __init__(self, func: PrimFunc, options: Options, form: Form = Form.USUAL) -> None:
-        self.func = func
+    def __init__(self, front: Front, options: Options, form: Form = Form.USUAL) -> None:
+        self.front = front
         self.options = options
         self.form = form
         self.stages: list[tuple[str, float]] = []
@@ -69,6 +70,16 @@ class Version:
         self._rewritten: Rewritten | None = None
         self._lowered: Lowered | None = None
         self._executable: Executable | None = None
+
+    @property
+    def func(self) -> PrimFunc:
+        """The function as it was written."""
+        return self.front.func
+
+    @property
+    def signature(self) -> Signature:
+        """What callers must know of the function, in its own variables."""
+        return self.front.whole
 
     @property
     def rewritten(self) -> Rewritten:
@@ -134,7 +145,7 @@ class Version:
             with GATE.inside(self), collection_paused():
                 if self._executable is None:
                     self._executable = self._compile()
-                    log_compiled(self.func.name, self.form.value, self.stages, self.note)
+                    log_compiled(self.front.name, self.form.value, self.stages, self.note)
         return self._executable
 
     @property
@@ -154,19 +165,19 @@ class Version:
         if not runs_here(self.options.target.name):
             raise ForeignTarget(self.func.name, self.options.target.name).error()
         from tirlite.driver.content import content_key
-        from tirlite.runtime import Executable, signature_of
+        from tirlite.runtime import Executable
         from tirlite.runtime.cache.entries import find_artifact, folder, keep_artifact
 
-        signature = signature_of(self.func)
+        signature = self.front.signature
         start = perf_counter()
-        key = content_key(self.func, self.options, self.form.value) if folder() is not None else None
+        key = content_key(self.front.content, self.options, self.form.value) if folder() is not None else None
         found = find_artifact(key) if key is not None else None
         if found is not None:
             self.stages.append(("cache", perf_counter() - start))
         data = b"" if found is not None else self._object()
         start = perf_counter()
-        artifact = found or self._linked(signature, data)
-        plans = self._shape_plans(signature) if artifact.plan_at >= 0 else None
+        artifact = found or self._linked(self.signature, data)
+        plans = self._shape_plans(self.signature) if artifact.plan_at >= 0 else None
         executable = Executable(artifact, signature, plans)
         self.stages.append(("link", perf_counter() - start))
         if key is not None and found is None and _is_repeatable(self.rewritten.plan):
@@ -209,13 +220,12 @@ class Version:
 
     def export(self, folder: Path, name: str, constants: Mapping[str, Array], *, embed: bool) -> tuple[Path, ...]:
         """Writes what a program in C links, see `runtime.export.write`."""
-        from tirlite.runtime import signature_of
         from tirlite.runtime.export.write import export
 
         with GATE.inside():
             return export(
                 self.final,
-                signature_of(self.func),
+                self.signature,
                 folder,
                 name,
                 workers=self.options.target.workers,
@@ -255,4 +265,4 @@ def version_of(func: PrimFunc, options: Options, *, is_empty: bool, form: Form) 
 
         func = allowing_zero(func)
         options = options if options.schedule == "auto" else replace(options, schedule=None)
-    return Version(func, options, form)
+    return Version(Front(func), options, form)

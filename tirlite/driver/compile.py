@@ -11,9 +11,10 @@ from types import FunctionType
 from typing import TYPE_CHECKING, TypeAlias, Unpack, overload
 
 from tirlite.diag import CallTypeError, Message, boundary, public
+from tirlite.driver.front import Front, KnownFront
 from tirlite.driver.kernel import Kernel
 from tirlite.gate import GATE
-from tirlite.ir import AttrKey, AttrStmt, Permission, PrimFunc, SeqStmt, validate
+from tirlite.ir import AttrKey, AttrStmt, Permission, PrimFunc, SeqStmt
 from tirlite.plan.cache import PlanCache
 from tirlite.plan.collection import collection_paused
 from tirlite.record import record
@@ -89,10 +90,12 @@ class Compiler:
             if not issubclass(type(func), (Kernel, FunctionType, PrimFunc)):  # whatever its `__class__` says
                 raise _no_function(func).error()
             if isinstance(func, Kernel):
-                return func.with_options(options, _allowing(func.ir, granted))
+                return func.with_options(options, _allowing(func.ir, granted) if granted else None)
             if isinstance(func, FunctionType):
                 return _translated(func, sys._getframe(1).f_locals, options, granted)
             assert isinstance(func, PrimFunc)
+            from tirlite.ir import validate
+
             validate(func)
             return Kernel(_allowing(func, granted), options)
 
@@ -142,15 +145,45 @@ def _translated(
         raise _no_function(function).error()
     # The modules that the first kernel loads stay, and so does what a kernel is made of.
     with GATE.inside(), collection_paused():
-        from tirlite.dsl import translate
+        from tirlite.driver.manifest import known, manifest_key
 
         start = perf_counter()
-        made = translate(function, names)
+        key = manifest_key(function, granted)
+        found = known(key, function, names) if key is not None else None
+        captures: Mapping[str, object] | None = None
+        if found is None:
+            front, captures = _front(function, names, granted, key)
+        else:
+            asked = {name: names[name] for name in found.asked if name in names}
+
+            def translated() -> tuple[PrimFunc, Mapping[str, object]]:
+                from tirlite.dsl import translate
+
+                made = translate(function, asked)
+                return _allowing(made.func, granted), made.captures
+
+            front = KnownFront(found, translated)
         seconds = perf_counter() - start
-    func = _allowing(made.func, granted)
-    kernel = Kernel(func, options, seconds=seconds, doc=function.__doc__, captures=made.captures)
+    kernel = Kernel(front, options, seconds=seconds, doc=function.__doc__, captures=captures)
     kernel.__module__, kernel.__qualname__ = function.__module__, function.__qualname__
     return kernel
+
+
+def _front(
+    function: FunctionType, names: Mapping[str, object], granted: tuple[Permission, ...], key: bytes | None
+) -> tuple[Front, Mapping[str, object]]:
+    """A function translated, and kept under the key if there is one; with the constants that went in."""
+    from tirlite.dsl import translate
+
+    made = translate(function, names)
+    front = Front(_allowing(made.func, granted))
+    if key is not None:
+        from tirlite.driver.manifest import Known, keep_known
+        from tirlite.runtime.head import Head
+
+        found = Known(Head(front.signature, tuple(front.unfit)), front.content, str(front.func), ())
+        keep_known(key, function, names, made.lookups, found)
+    return front, made.captures
 
 
 def _no_function(given: object) -> NoKernel:

@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.ir import Node
-from tirlite.ir.equal import content_digest
 from tirlite.record import parts_of
 from tirlite.runtime.cache.stamp import compiler_stamp
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tirlite.ir import PrimFunc
     from tirlite.rewrite.options import Options
 
     Array: TypeAlias = npt.NDArray[Any]
@@ -27,8 +25,8 @@ class _Foreign(Exception):
     """An option is something that has no text which says all."""
 
 
-def content_key(func: PrimFunc, options: Options, form: str) -> bytes | None:
-    """The key of a version of a function with these options; None where it has to be compiled each time.
+def content_key(content: bytes, options: Options, form: str) -> bytes | None:
+    """The key of a version of a function of this content with these options; None where each process compiles it.
 
     That is so where others watch it, where a clock ends it, and where an option is a function of the user's.
     """
@@ -41,13 +39,16 @@ def content_key(func: PrimFunc, options: Options, form: str) -> bytes | None:
     digest.update(told.encode())
     digest.update(_spelled(options.target.processor).encode())
     digest.update(form.encode())
-    digest.update(content_digest(func))
+    digest.update(content)
     return digest.digest()
 
 
-def content_of(func: PrimFunc, options: Options, fixed: Mapping[str, Array] | None) -> str:
-    """What a kernel is, in 40 letters: the same for equal ones in every process. `fixed` are its constant arrays."""
-    digest = blake2b(content_digest(func), digest_size=20)
+def content_of(content: bytes, options: Options, fixed: Mapping[str, Array] | None) -> str:
+    """What a kernel is, in 40 letters: the same for equal ones in every process. `fixed` are its constant arrays.
+
+    `content` is the digest of its function.
+    """
+    digest = blake2b(content, digest_size=20)
     digest.update((_told(options) or repr(options)).encode())
     for name, array in (fixed or {}).items():
         digest.update(f"{name} {array.dtype} {array.shape}".encode())

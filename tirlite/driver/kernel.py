@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from tirlite.diag import TirliteError, boundary
 from tirlite.diag.argument import demand_kind
 from tirlite.driver.build import Version, version_of
+from tirlite.driver.front import Front
 from tirlite.gate import GATE
 from tirlite.ir.checked import asks_for_order
 from tirlite.ir.demand import demand_prim_func
 from tirlite.record import cached_property, parts_of
 from tirlite.rewrite.options import Form
-from tirlite.runtime import Binder, signature_of
+from tirlite.runtime import Binder
 
 if TYPE_CHECKING:
     from inspect import Signature
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tirlite.driver.safety import SafetyReport
-    from tirlite.driver.strided import StridedForms
+    from tirlite.driver.strided import StridedForm, StridedForms
     from tirlite.driver.timing import Timing
     from tirlite.ir import Buffer, Node, PrimFunc, Var
     from tirlite.plan import Plan
@@ -52,7 +53,7 @@ class _Call:
             raise AttributeError("__signature__")
         from tirlite.runtime.call_signature import call_signature
 
-        return call_signature(instance.ir, instance.fixed or ())
+        return call_signature(instance._front.signature.func, instance.fixed or ())
 
 
 class Kernel:
@@ -79,7 +80,7 @@ class Kernel:
 
     def __init__(
         self,
-        func: PrimFunc,
+        func: PrimFunc | Front,
         options: Options,
         *,
         seconds: float = 0.0,
@@ -94,18 +95,19 @@ class Kernel:
         """
         from tirlite.rewrite.options import Options
 
-        demand_prim_func(func, "Kernel()")
+        if not isinstance(func, Front):
+            demand_prim_func(func, "Kernel()")
         demand_kind("Kernel", options, Options)
-        self.ir = func
+        self._front = func if isinstance(func, Front) else Front(func)
         self.options = options
-        self.name = func.name
-        self.__name__ = self.__qualname__ = func.name
+        self.name = self._front.name
+        self.__name__ = self.__qualname__ = self.name
         self.__doc__ = doc
         self._captures = dict(captures or {})
         self._front_end = seconds
         self.fixed = fixed
-        self._binder = Binder(signature_of(func), fixed)
-        self._version = Version(func, options)
+        self._binder = Binder(self._front.signature, fixed, self._front)
+        self._version = Version(self._front, options)
         self._others: dict[tuple[PrimFunc, bool, Form], Version] = {}
         self._quick: QuickCall | None = None
         self._quick_versions: tuple[tuple[QuickCall, Version], ...] = ()
@@ -119,13 +121,15 @@ class Kernel:
                 return None
         try:
             binding = self._binder.bind(args, named)
-            func = self.ir
+            form = None
             if binding.strides is not None:
                 form = self._strided.of(binding)
-                func, binding = form.func, form.called(binding)
-            version = self._in_form(binding.is_empty, Form.USUAL, func)
+                binding = form.called(binding)
+            version = self._version
+            if binding.is_empty or form is not None:
+                version = self._in_form(binding.is_empty, Form.USUAL, form)
             if not version.run(binding):
-                self._in_form(binding.is_empty, Form.IN_ORDER, func).run(binding)
+                self._in_form(binding.is_empty, Form.IN_ORDER, form).run(binding)
         except TirliteError:
             # A boundary around the whole would cost each call that goes well a good part of its time.
             with boundary:
@@ -134,7 +138,7 @@ class Kernel:
             version.calls += 1
             if version.calls == _OFTEN:
                 with GATE.inside():
-                    made = version.executable.quick(len(func.params) - len(self.ir.params))
+                    made = version.executable.quick(form.count if form is not None else 0)
                 if made is not None:
                     self._quick = self._quick or made
                     self._quick_versions += ((made, version),)
@@ -156,10 +160,9 @@ class Kernel:
 
     def with_options(self, options: Options, func: PrimFunc | None = None) -> Kernel:
         """The same function, or another form of it, compiled anew with other options."""
-        made = func or self.ir
-        return Kernel(
-            made, options, seconds=self._front_end, doc=self.__doc__, captures=self._captures, fixed=self.fixed
-        )
+        made = Kernel(func or self._front, options, seconds=self._front_end, doc=self.__doc__, fixed=self.fixed)
+        made._captures = self._captures
+        return made
 
     def interpret(self, *args: object, **named: object) -> Array | tuple[Array, ...] | None:
         """As a call, but run by the reference interpreter on the function as it was written: slow, with all checks."""
@@ -177,12 +180,22 @@ class Kernel:
         return _returned(binding)
 
     @property
+    def ir(self) -> PrimFunc:
+        """The function as it was written."""
+        return self._front.func
+
+    @property
+    def content(self) -> bytes:
+        """A digest of the function with the names in it: the same in every process."""
+        return self._front.content
+
+    @property
     def captures(self) -> Mapping[str, object]:
         """The constants from around the function that went into it, as they were then; changing one changes nothing.
 
         Those of an inline function have its name before theirs.
         """
-        return MappingProxyType(self._captures)
+        return MappingProxyType(self._captures or self._front.captures)
 
     @property
     def lowered(self) -> PrimFunc:
@@ -216,7 +229,7 @@ class Kernel:
 
         with boundary:
             signature = self._binder.signature
-            return plan_at(signature, self._in_form(is_empty_at(signature, sizes), Form.USUAL, self.ir).plan, sizes)
+            return plan_at(signature, self._in_form(is_empty_at(signature, sizes), Form.USUAL, None).plan, sizes)
 
     def plan_page(self) -> str:
         """A page for browsers to look at the storage plan, or at those for some shapes; see `Plan.to_html`."""
@@ -326,8 +339,8 @@ class Kernel:
         choices = {name: getattr(self.options, name) for name in parts_of(type(self.options)) if name != "cache"}
         home = None
         if _called(self.__module__, self.__qualname__) is self:
-            home = (self.__module__, self.__qualname__, content_of(self.ir, self.options, self.fixed))
-        return _restored, (home, str(self.ir), choices, self.__doc__, self._captures, self.fixed)
+            home = (self.__module__, self.__qualname__, content_of(self.content, self.options, self.fixed))
+        return _restored, (home, str(self.ir), choices, self.__doc__, dict(self.captures), self.fixed)
 
     def __copy__(self) -> Kernel:
         return self
@@ -339,7 +352,7 @@ class Kernel:
         """What dask takes for the kernel's identity: its content."""
         from tirlite.driver.content import content_of
 
-        return "tirlite", content_of(self.ir, self.options, self.fixed)
+        return "tirlite", content_of(self.content, self.options, self.fixed)
 
     @cached_property
     def _strided(self) -> StridedForms:
@@ -347,10 +360,11 @@ class Kernel:
 
         return StridedForms(self.ir, self._binder.layouts)
 
-    def _in_form(self, is_empty: bool, form: Form, func: PrimFunc) -> Version:
-        """The version of a form of `func`, for arrays that may be empty or not: made when it is first needed."""
-        if not is_empty and form is Form.USUAL and func is self.ir:
+    def _in_form(self, is_empty: bool, form: Form, strided: StridedForm | None) -> Version:
+        """The version of a form, for arrays that may be empty or not, dense or not: made when it is first needed."""
+        if not is_empty and form is Form.USUAL and strided is None:
             return self._version
+        func = self.ir if strided is None else strided.func
         key = func, is_empty, form
         if key not in self._others:
             with GATE.inside(self):
@@ -378,7 +392,7 @@ def _restored(
         with suppress(ImportError):
             import_module(module)
         found = _called(module, name)
-        if isinstance(found, Kernel) and content_of(found.ir, found.options, found.fixed) == content:
+        if isinstance(found, Kernel) and content_of(found.content, found.options, found.fixed) == content:
             return found
     from tirlite.dsl import parse
     from tirlite.rewrite.options import Options

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from tirlite.ir import Buffer, Var
 from tirlite.record import record
 from tirlite.rewrite.strided import with_strides
 
@@ -24,6 +25,12 @@ class StridedForm:
 
     func: PrimFunc
     pattern: Pattern
+
+    @property
+    def count(self) -> int:
+        """How many strides go in front of the other operands."""
+        strides = (param.strides for param in self.func.params if isinstance(param, Buffer))
+        return sum(isinstance(stride, Var) for own in strides for stride in own)
 
     def called(self, binding: Binding) -> Binding:
         """The call of the dense function as one of this."""

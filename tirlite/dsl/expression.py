@@ -149,7 +149,7 @@ class Expressions:
         name = self.places.text(node.value)
         made = member(base, name, node.attr, self.span(node))
         if isinstance(base, ModuleType):
-            self.surroundings.note(f"{name}.{node.attr}", getattr(base, node.attr))
+            self.surroundings.note(f"{name}.{node.attr}", self.surroundings.attribute(base, node.attr))
         return made
 
     def subscript(self, node: ast.Subscript) -> Steps[object]:
@@ -303,7 +303,7 @@ class Expressions:
             return None
         found = self.surroundings.find(base.id)
         if isinstance(node, ast.Attribute):
-            found = getattr(found, node.attr, None) if isinstance(found, ModuleType) else None
+            found = self.surroundings.attribute(found, node.attr) if isinstance(found, ModuleType) else None
         is_pure = getattr(found, "__module__", None) == "math" or type(found).__name__ == "ufunc"
         return found if is_pure and callable(found) else None
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 from collections.abc import Mapping
 from types import FunctionType
+from typing import TYPE_CHECKING
 
 from tirlite.diag import Message, boundary
-from tirlite.dsl.places import Places
-from tirlite.dsl.syntax import NotAFunction, function_syntax, trimmed
+from tirlite.late import LateModule
 from tirlite.record import cached_property
+
+if TYPE_CHECKING:
+    import ast
+
+    from tirlite.dsl import syntax
+    from tirlite.dsl.places import Places
+else:
+    syntax = LateModule("tirlite.dsl.syntax")  # what is known from another process is not read
 
 
 class BadInlineParameter(Message):
@@ -41,9 +48,9 @@ class Inline:
     @cached_property
     def syntax(self) -> tuple[ast.FunctionDef, Places]:
         """The syntax tree, without its docstring, read at the first call."""
-        tree, places = function_syntax(self.function)
+        tree, places = syntax.function_syntax(self.function)
         _refuse_odd_parameters(tree.args, places)
-        tree.body = trimmed(tree.body)
+        tree.body = syntax.trimmed(tree.body)
         tree.args.args, tree.args.posonlyargs = [*tree.args.posonlyargs, *tree.args.args], []
         return tree, places
 
@@ -69,7 +76,7 @@ def inline(function: object) -> Inline:
     with boundary:
         kind = type(function)
         if not issubclass(kind, FunctionType) or not isinstance(function, FunctionType):
-            raise NotAFunction(f"a value of type {kind.__name__}", "an inline function", "inline").error()
+            raise syntax.NotAFunction(f"a value of type {kind.__name__}", "an inline function", "inline").error()
         if function.__name__ == "<lambda>":
-            raise NotAFunction("a lambda", "an inline function", "inline").error()
+            raise syntax.NotAFunction("a lambda", "an inline function", "inline").error()
         return Inline(function, sys._getframe(1).f_locals)

@@ -14,7 +14,7 @@ from tirlite.dsl.expression import AsFunction, Callee, Position
 from tirlite.dsl.inline import BadInlineParameter, Inline
 from tirlite.dsl.parameters import checked, described
 from tirlite.dsl.scope import Scope
-from tirlite.dsl.surroundings import Surroundings, surroundings_of
+from tirlite.dsl.surroundings import Surroundings, surroundings_inside
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Expr, FloatImm, IntImm, LetExpr, Var
 from tirlite.ir.stmt import Allocate, Let, Stmt, Store, View
@@ -120,7 +120,7 @@ class Invocation:
             raise MisplacedWord("a permission", _GRANTS, span=places.span(granted)).error()
         around = self.surroundings
         prefix = f"{around.prefix}{callee.name}."
-        surroundings = surroundings_of(callee.function, callee.frame_locals, around.captures, prefix)
+        surroundings = surroundings_inside(callee.function, callee.frame_locals, around, prefix)
         params, given = tree.args.args, callee.function.__defaults__ or ()
         defaults = dict(zip([each.arg for each in params[len(params) - len(given) :]], given, strict=True))
         from tirlite.dsl.arguments import bound

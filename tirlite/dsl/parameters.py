@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tirlite.diag import Message, PlanError, Span
-from tirlite.dsl.inline import Inline
 from tirlite.ir.dtype import DType, TensorType, i64
 from tirlite.ir.expr import Buffer, Expr, IntImm, Var
 from tirlite.ir.func import PrimFunc
@@ -241,8 +240,12 @@ def described(value: object) -> str:
         return f"tl.{value}"
     if isinstance(value, (TensorType, ParamType)):
         return "the type of an array"
-    if isinstance(value, (Inline, PrimFunc)):
-        return f"the {'kernel' if isinstance(value, PrimFunc) else 'function'} `{value.name}`"
+    if isinstance(value, PrimFunc):
+        return f"the kernel `{value.name}`"
+    from tirlite.dsl.inline import Inline  # messages alone ask
+
+    if isinstance(value, Inline):
+        return f"the function `{value.name}`"
     if isinstance(value, type):
         return f"the Python type {value.__name__}"
     if value is None or isinstance(value, (bool, int, float, str)):

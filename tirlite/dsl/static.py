@@ -83,6 +83,7 @@ def evaluated(
     if not surroundings.executes:
         advice = "write the value itself: text is only read, nothing in it is executed"
         raise NotInKernels("tl.static in a text", advice, span=places.span(node)).error()
+    surroundings.lookups.is_open = True
     bound = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
     bound |= {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
     names: dict[str, object] = {"__builtins__": vars(builtins)}

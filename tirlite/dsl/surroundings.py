@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING
 
 from tirlite.diag import KernelError, Message, Span, nearest
 from tirlite.dsl.inline import Inline
+from tirlite.dsl.lookups import ABSENT, Asked, Lookups, layers_of, looked_up
 from tirlite.dsl.native import is_native
 from tirlite.dsl.parameters import ParamType
 from tirlite.dsl.vocabulary import BUILTINS, MATH, NAMES, TL, Namespace, Word, named
@@ -97,29 +98,47 @@ class Surroundings:
     """The names around a kernel, innermost first; `own` is the name of the kernel itself.
 
     `captures` collects the constants that are looked up, under their names with `prefix` before them. Only what comes
-    from a Python function `executes`: text never does.
+    from a Python `function` `executes`: text never does. `lookups` notes what is asked of them.
     """
 
-    layers: Sequence[Mapping[str, object]]
+    layers: tuple[Mapping[str, object], ...]
     captures: dict[str, object] = field(default_factory=dict)
     prefix: str = ""
-    executes: bool = False
+    function: Callable[..., object] | None = None
     own: str = ""
+    lookups: Lookups = field(default_factory=Lookups)
+
+    @property
+    def executes(self) -> bool:
+        return self.function is not None
 
     def of_kernel(self, name: str) -> Surroundings:
         """The same names around the kernel of this name."""
-        return Surroundings(self.layers, self.captures, self.prefix, self.executes, name)
+        return Surroundings(self.layers, self.captures, self.prefix, self.function, name, self.lookups)
+
+    def _look(self, name: str, asked: Asked) -> object:
+        found = looked_up(name, self.layers)
+        if self.function is not None:
+            self.lookups.note(self.function, name, asked, found)
+        return found
 
     def has(self, name: str) -> bool:
-        return any(name in layer for layer in self.layers)
+        return self._look(name, Asked.PRESENCE) is not ABSENT
 
     def find(self, name: str) -> object | None:
         """The Python value of a name as it is, None also where there is none."""
-        return next((layer[name] for layer in self.layers if name in layer), None)
+        found = self._look(name, Asked.VALUE)
+        return None if found is ABSENT else found
+
+    def attribute(self, module: ModuleType, name: str) -> object | None:
+        """The Python value of what a module has under a name, None also where it has nothing."""
+        found = getattr(module, name, ABSENT)
+        self.lookups.members[module.__name__, name] = found
+        return None if found is ABSENT else found
 
     def has_dim(self, name: str) -> bool:
         """Whether `name` is a dim, which a kernel cannot assign."""
-        found = self.find(name)
+        found = self._look(name, Asked.DIM)
         return isinstance(found, Dim) or is_of_sympy(found) or (isinstance(found, Var) and found.dim is not None)
 
     def value(self, name: str, span: Span, known: Iterable[str] = ()) -> object:
@@ -133,6 +152,7 @@ class Surroundings:
 
     def raw(self, name: str, span: Span, known: Iterable[str] = ()) -> object:
         """The Python value of `name`, as an expression that Python evaluates sees it."""
+        self.lookups.is_open = True
         if not self.has(name):
             raise self.unknown(name, span, known)
         self.note(name, self.find(name))
@@ -163,21 +183,17 @@ class Surroundings:
         return UnknownName(name, advice, span=span).error()
 
 
-def surroundings_of(
-    function: FunctionType, frame_locals: Mapping[str, object], captures: dict[str, object], prefix: str = ""
-) -> Surroundings:
+def surroundings_of(function: FunctionType, frame_locals: Mapping[str, object]) -> Surroundings:
     """The names around a Python function: its closure, the frame that defines it, its globals, the builtins."""
-    code, cells = function.__code__, function.__closure__ or ()
-    closure = {name: cell.cell_contents for name, cell in zip(code.co_freevars, cells, strict=True) if _is_full(cell)}
-    layers = (closure, frame_locals, function.__globals__, vars(builtins))
-    return Surroundings(layers, captures, prefix, executes=True)
+    return Surroundings(layers_of(function, frame_locals), function=function)
 
 
-def _is_full(cell: object) -> bool:
-    try:
-        return hasattr(cell, "cell_contents")
-    except ValueError:
-        return False
+def surroundings_inside(
+    function: FunctionType, frame_locals: Mapping[str, object], around: Surroundings, prefix: str
+) -> Surroundings:
+    """The names around a function whose body becomes a part of another one."""
+    layers = layers_of(function, frame_locals)
+    return Surroundings(layers, around.captures, prefix, function, lookups=around.lookups)
 
 
 def member(base: object, base_name: str, name: str, span: Span) -> object:

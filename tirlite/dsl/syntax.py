@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import linecache
 import warnings
 from types import FunctionType
@@ -111,6 +110,8 @@ def _own_lines(function: FunctionType) -> tuple[list[str], int]:
     if _is_block(own):
         return own, first
     # Slower, as it reads every token, but sure: brackets and texts may span lines of any indentation.
+    import inspect
+
     try:
         return inspect.getsourcelines(function)
     except (OSError, TypeError, IndexError, SyntaxError):

@@ -14,6 +14,7 @@ from tirlite.dsl.cell_types import CellTypes
 from tirlite.dsl.defaults import Evaluated, defaults_of
 from tirlite.dsl.dims import dim, dims
 from tirlite.dsl.expression import Expressions
+from tirlite.dsl.lookups import Lookups
 from tirlite.dsl.places import Places
 from tirlite.dsl.scope import Scope
 from tirlite.dsl.signature import BadText, arguments_of, parameter_of, refuse_hidden_dims
@@ -37,10 +38,11 @@ if TYPE_CHECKING:
 
 @record
 class Translation:
-    """A kernel, and the constants from around it that went into it, under their names."""
+    """A kernel, the constants from around it that went into it, under their names, and all that was asked of those."""
 
     func: PrimFunc
     captures: Mapping[str, object]
+    lookups: Lookups
 
 
 def translate(function: FunctionType, frame_locals: Mapping[str, object]) -> Translation:
@@ -50,10 +52,9 @@ def translate(function: FunctionType, frame_locals: Mapping[str, object]) -> Tra
     globals and in the builtins. Raises KernelError with all independent mistakes, at most 20.
     """
     tree, places = function_syntax(function)
-    captures: dict[str, object] = {}
-    around = surroundings_of(function, frame_locals, captures)
+    around = surroundings_of(function, frame_locals)
     func = _kernel(tree, places, around, Evaluated(function.__annotations__, function.__defaults__ or ()))
-    return Translation(func, captures)
+    return Translation(func, around.captures, around.lookups)
 
 
 @public

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
 from tirlite.diag import TirliteError
-from tirlite.ir import Buffer, Var
+from tirlite.ir import Var
 from tirlite.late import LateModule
 from tirlite.record import cached_property, record
-from tirlite.runtime.extents import extent_at
+from tirlite.runtime.fresh import fresh_array
 from tirlite.runtime.signature import ArrayParam, Signature
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tirlite.runtime import explain, scalars
+    from tirlite.runtime import explain, extents, scalars
     from tirlite.runtime.strided import Layouts, Strides
 
     Array: TypeAlias = npt.NDArray[Any]
 else:
     explain = LateModule("tirlite.runtime.explain")
+    extents = LateModule("tirlite.runtime.extents")
     scalars = LateModule("tirlite.runtime.scalars")
 
 
@@ -55,6 +56,18 @@ class Binding:
     strides: Strides | None = None
 
 
+class Body(Protocol):
+    """What binding asks of a function's body, seldom."""
+
+    @property
+    def whole(self) -> Signature:
+        """The signature of the function with its body."""
+
+    @property
+    def unfit(self) -> Sequence[int]:
+        """The positions of outputs that cannot be left out."""
+
+
 class Binder:
     """Binds the arguments of calls of one function.
 
@@ -62,15 +75,16 @@ class Binder:
     leave them out. The function reads them only, and computes none of their extents.
     """
 
-    def __init__(self, signature: Signature, fixed: Mapping[str, Array] | None) -> None:
+    def __init__(self, signature: Signature, fixed: Mapping[str, Array] | None, body: Body) -> None:
+        """`signature` may be of a head alone; `body` is asked for what that does not tell."""
         self.signature = signature
+        self._body = body
         self._count = len(signature.names)
         self._unbound = [-1] * len(signature.dims)
         self._slots = {dim.name: slot for slot, dim in enumerate(signature.dims) if dim.name not in signature.names}
         self._fix(fixed or {})
         self._defaults = {each.position: each.default for each in signature.scalars if each.default is not None}
         self._outputs = {array.position for array in signature.arrays if array.is_output}
-        self._unfit: Sequence[Buffer] | None = None  # outputs that cannot be left out, once that was asked
         self._has_computed = any(array.computed for array in signature.arrays)
         self._has_declared = any(array.buffer.strides for array in signature.arrays)
         self._facts = tuple(
@@ -150,7 +164,7 @@ class Binder:
         """What is asked of arrays that are not dense."""
         from tirlite.runtime.strided import Layouts
 
-        return Layouts(self.signature, self._fixed)
+        return Layouts(self._body.whole, self._fixed)
 
     def values(self, operands: Sequence[int | float], dims: Sequence[int]) -> dict[Var, int]:
         """The scalar parameters and dims by variable, for the evaluation of extents."""
@@ -231,24 +245,21 @@ class Binder:
             array = given[param.position]
             if isinstance(array, np.ndarray):
                 for axis, extent in param.computed:
-                    wanted = extent_at(extent, values)
+                    wanted = extents.extent_at(extent, values)
                     if array.shape[axis] != wanted:
                         explain.refuse_extent(param, axis, array.shape[axis], wanted)
 
     def _allocate(
         self, omitted: list[ArrayParam], given: list[object], operands: list[Any], dims: list[int]
     ) -> tuple[Array, ...]:
-        if self._unfit is None:
-            from tirlite.runtime.writes import unfit_to_omit
-
-            self._unfit = unfit_to_omit(self.signature.func)
+        unfit = self._body.unfit
         values = self.values(operands, dims)
         results = []
         for param in omitted:
-            if param.buffer in self._unfit:
+            if param.position in unfit:
                 explain.refuse_without_value(self.signature, param)
-            shape = tuple(e if isinstance(e, int) else extent_at(e, values) for e in param.extents)
-            array = explain.fresh_array(self.signature, param, shape)
+            shape = tuple(e if isinstance(e, int) else extents.extent_at(e, values) for e in param.extents)
+            array = fresh_array(self.signature, param, shape)
             given[param.position] = array
             operands[param.position] = int(array.ctypes.data)
             results.append(array)

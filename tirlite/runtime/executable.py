@@ -23,6 +23,10 @@ class Made(Protocol):
     """What an artifact was made of, for who is to say what went wrong."""
 
     @property
+    def signature(self) -> Signature:
+        """The signature of the function that was compiled, in its own variables."""
+
+    @property
     def final(self) -> PrimFunc:
         """The function that was compiled."""
 
@@ -118,7 +122,7 @@ class Executable:
         except MemoryError:
             from tirlite.runtime.refused_size import refuse_workspace
 
-            refuse_workspace(self._signature, binding, made.final, size)
+            refuse_workspace(made.signature, binding, made.final, size)
         try:
             return self._kernel(*operands, block.aligned(alignment))
         finally:
@@ -138,7 +142,7 @@ class Executable:
         if size < 0:
             from tirlite.runtime.refused_size import refuse_size
 
-            refuse_size(self._signature, binding, made.final, made.lowered.workspace.refused(size))
+            refuse_size(made.signature, binding, made.final, made.lowered.workspace.refused(size))
         # A plan out of the hands of the caller may be another one at the same address; 0.0 is equal to -0.0.
         has_zero = any(number == 0 and isinstance(number, float) for number in numbers)
         if (not plan or self._plans is not None) and not has_zero:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from operator import index
 from typing import Any, NoReturn, TypeAlias
 
@@ -22,8 +21,6 @@ from tirlite.runtime.messages import (
     DimByName,
     DimFact,
     MissingArgument,
-    NegativeOutput,
-    NoOutput,
     OutputWithoutValue,
     RepeatedArgument,
     UnboundDim,
@@ -172,26 +169,6 @@ def position_of(signature: Signature, name: str) -> int:
 def refuse_without_value(signature: Signature, param: ArrayParam) -> NoReturn:
     indices = ", ".join(f"i{axis}" for axis in range(param.rank)) or "()"
     raise OutputWithoutValue(signature.name, param.name, f"{param.name}[{indices}]").error()
-
-
-def fresh_array(signature: Signature, param: ArrayParam, shape: tuple[int, ...]) -> Array:
-    """An array for an output that was left out."""
-    if min(shape, default=0) < 0:
-        raise NegativeOutput(signature.name, param.name, str(shape), shape_text(param.extents)).error()
-    try:
-        return aligned_array(shape, param)
-    except (MemoryError, ValueError):
-        raise NoOutput(signature.name, param.name, param.dtype.itemsize * prod(shape)).error() from None
-
-
-def aligned_array(shape: tuple[int, ...], param: ArrayParam) -> Array:
-    """A fresh array as aligned as the parameter asks for. Raises MemoryError."""
-    plain: Array = np.empty(shape, param.dtype)
-    if not plain.ctypes.data % param.align:
-        return plain
-    room: Array = np.empty(plain.nbytes + param.align, np.uint8)
-    first = -room.ctypes.data % param.align
-    return room[first : first + plain.nbytes].view(param.dtype).reshape(shape)
 
 
 def _source(signature: Signature, slot: int) -> tuple[str, int]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from tirlite.ir import Buffer, Expr, IntImm, PrimFunc, Var
 from tirlite.record import record
-from tirlite.runtime.extents import check_extent
-from tirlite.runtime.writes import written_params
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,18 +77,27 @@ class Signature:
         return head_text(self.func)
 
 
-def signature_of(func: PrimFunc) -> Signature:
-    """Raises KernelError for a shape that no array can be checked against."""
+def signature_of(func: PrimFunc, written: Collection[Var | Buffer] | None = None) -> Signature:
+    """What callers must know; `written` are the arrays that it writes, where the body does not tell.
+
+    Raises KernelError for a shape that no array can be checked against.
+    """
     dims = func.dims
-    written = written_params(func)
+    if written is None:
+        from tirlite.runtime.writes import written_params  # looks at the whole body
+
+        written = written_params(func)
     arrays: list[ArrayParam] = []
     scalars: list[ScalarParam] = []
     for position, param in enumerate(func.params):
         if isinstance(param, Var):
             scalars.append(ScalarParam(param, position, func.default_of(param)))
             continue
-        for extent in param.shape:
-            check_extent(extent, param.name, func.span)
+        if not all(isinstance(extent, Var | IntImm) for extent in param.shape):
+            from tirlite.runtime.extents import check_extent
+
+            for extent in param.shape:
+                check_extent(extent, param.name, func.span)
         arrays.append(_array(param, position, dims, is_written=param in written, is_output=param in func.outputs))
     names = tuple(param.name for param in func.params)
     return Signature(func, names, tuple(arrays), tuple(scalars), dims)

@@ -19,6 +19,7 @@ from tirlite.ir import IntImm, Var
 from tirlite.ir.faults import OverlappingArguments
 from tirlite.record import cached_property
 from tirlite.runtime import explain
+from tirlite.runtime.fresh import aligned_array
 from tirlite.runtime.signature import ArrayParam, Signature
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -27,7 +28,10 @@ Strides: TypeAlias = "tuple[tuple[int, ...], ...]"
 
 
 class Layouts:
-    """What the parameters of one function ask of the arrays' strides; those that are `fixed` are dense."""
+    """What the parameters of one function ask of the arrays' strides; those that are `fixed` are dense.
+
+    `signature` is of a function with its body.
+    """
 
     def __init__(self, signature: Signature, fixed: Mapping[str, Array]) -> None:
         self._signature = signature
@@ -45,6 +49,8 @@ class Layouts:
 
         Raises CallValueError for those that the function cannot take, and where what is written belongs to two places.
         """
+        positions = {param.position for param in strided}
+        strided = [param for param in self._signature.arrays if param.position in positions]
         for param in strided:
             array = given[param.position]
             assert isinstance(array, np.ndarray)
@@ -57,7 +63,7 @@ class Layouts:
             if self._takes_dense(param):
                 array = given[param.position]
                 assert isinstance(array, np.ndarray)
-                given[param.position] = copy = explain.aligned_array(array.shape, param)
+                given[param.position] = copy = aligned_array(array.shape, param)
                 copy[...] = array
                 operands[param.position] = int(copy.ctypes.data)
         return any(param in self.params for param in strided)

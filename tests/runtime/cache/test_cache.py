@@ -21,8 +21,10 @@ KEY = bytes(range(20))
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of code alone; what is kept of translations has tests of its own."""
     path = tmp_path / "cache"
     monkeypatch.setenv("TIRLITE_CACHE", str(path))
+    monkeypatch.setattr("tirlite.driver.manifest.folder", lambda: None)
     return path
 
 
@@ -204,10 +206,10 @@ def test_another_processor_has_other_keys(folder: Path, monkeypatch: pytest.Monk
     from tirlite.runtime.cache import stamp
 
     kernel = doubled()
-    here = content.content_key(kernel.ir, kernel.options, "all")
+    here = content.content_key(kernel.content, kernel.options, "all")
     monkeypatch.setattr(stamp, "processor", lambda: b"flags: none")
     monkeypatch.setattr(content, "compiler_stamp", stamp.compiler_stamp.__wrapped__)
-    assert content.content_key(kernel.ir, kernel.options, "all") != here
+    assert content.content_key(kernel.content, kernel.options, "all") != here
 
 
 def test_a_link_in_the_place_of_the_folder_is_not_followed(folder: Path) -> None:

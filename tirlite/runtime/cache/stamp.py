@@ -13,14 +13,15 @@ from tirlite.target.processor import cpu_text
 # What neither makes code nor what code is made of.
 _APART = frozenset({"__pycache__", "bench", "cli", "diag", "dsl", "graph", "interp", "kernels", "show", "solver"})
 _OF_GRAPHS = frozenset({"__pycache__", "bench", "cli", "show"})
+_OF_LANGUAGE = _APART - {"dsl", "diag"}
 _CPU_LINES = (b"vendor_id", b"cpu family", b"model", b"stepping", b"flags", b"Features", b"CPU ")
 
 
 @cache
-def compiler_stamp(*, graphs: bool = False) -> bytes:
+def compiler_stamp(*, graphs: bool = False, language: bool = False) -> bytes:
     """16 bytes that differ wherever the same function could be compiled to other code.
 
-    With `graphs` also where the same graph could become another function.
+    With `graphs` also where the same graph could become another function, with `language` where the same text could.
     """
     digest = blake2b(digest_size=16)
     digest.update(repr((sys.implementation.cache_tag, sys.platform, os.uname().machine)).encode())
@@ -31,7 +32,8 @@ def compiler_stamp(*, graphs: bool = False) -> bytes:
         for name in ("_version.py", "binding/libllvmlite.so"):
             digest.update(_of_file(os.path.join(home, name)).encode())  # noqa: PTH118
     root = __file__.rsplit(os.sep, 3)[0]
-    digest.update("".join(sorted(_sources(root, _OF_GRAPHS if graphs else _APART))).encode())
+    apart = _OF_GRAPHS if graphs else _OF_LANGUAGE if language else _APART
+    digest.update("".join(sorted(_sources(root, apart))).encode())
     return digest.digest()
 
 

@@ -1,0 +1,110 @@
+"""The function of a kernel: there from the beginning, or known by its head alone until something looks inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tirlite.diag import KernelError
+from tirlite.gate import GATE
+from tirlite.record import cached_property
+from tirlite.runtime import signature_of
+
+if TYPE_CHECKING:
+    from tirlite.driver.manifest import Known
+    from tirlite.ir import PrimFunc
+    from tirlite.runtime import Signature
+
+
+class Front:
+    """A function that has been translated."""
+
+    def __init__(self, func: PrimFunc) -> None:
+        """Raises KernelError for a shape that cannot be checked."""
+        self._func: PrimFunc | None = func
+
+    @property
+    def func(self) -> PrimFunc:
+        assert self._func is not None
+        return self._func
+
+    @cached_property
+    def signature(self) -> Signature:
+        return signature_of(self.func)
+
+    @property
+    def whole(self) -> Signature:
+        """The same in the variables of `func`."""
+        return self.signature
+
+    @cached_property
+    def unfit(self) -> Sequence[int]:
+        """The positions of outputs that cannot be left out."""
+        from tirlite.runtime.writes import unfit_to_omit
+
+        unfit = unfit_to_omit(self.func)
+        return tuple(number for number, param in enumerate(self.func.params) if param in unfit)
+
+    @cached_property
+    def content(self) -> bytes:
+        """A digest of the function, with the names in it."""
+        from tirlite.ir.equal import content_digest
+
+        return content_digest(self.func)
+
+    @property
+    def name(self) -> str:
+        return self.func.name
+
+    @property
+    def captures(self) -> Mapping[str, object]:
+        """The constants that went in, if they were not told where the function came from."""
+        return {}
+
+
+class KnownFront(Front):
+    """A function that an earlier process has translated. It is translated again where more than its head is needed."""
+
+    def __init__(self, known: Known, translate: Callable[[], tuple[PrimFunc, Mapping[str, object]]]) -> None:
+        self._func = None
+        self._captures: Mapping[str, object] = {}
+        self._known = known
+        self._translate = translate
+        self.signature, self.unfit = known.head.signature, known.head.unfit
+        self.content = known.content
+
+    @property
+    def func(self) -> PrimFunc:
+        if self._func is None:
+            with GATE.inside(self):
+                if self._func is None:
+                    self._func = self._made()
+        return self._func
+
+    @cached_property
+    def whole(self) -> Signature:
+        return signature_of(self.func)
+
+    @property
+    def name(self) -> str:
+        return self._known.head.name
+
+    def _made(self) -> PrimFunc:
+        """The translation, unless the text or the names around it are others by now: then what was kept as text."""
+        from tirlite.ir.equal import content_digest
+
+        try:
+            func, captures = self._translate()
+        except KernelError:
+            func, captures = None, {}
+        if func is not None and content_digest(func) == self.content:
+            self._captures = captures
+            return func
+        from tirlite.dsl import parse
+
+        return parse(self._known.text)
+
+    @property
+    def captures(self) -> Mapping[str, object]:
+        _ = self.func
+        return self._captures

@@ -1,0 +1,64 @@
+"""Notes what a translation asked of the names around a kernel, so that a later process can tell whether it would be
+told the same."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from types import FunctionType
+from typing import Final
+
+
+class _Absent:
+    """Stands for the value of a name that there is not."""
+
+    def __repr__(self) -> str:
+        return "<absent>"
+
+
+ABSENT: Final = _Absent()
+
+
+class Asked(IntEnum):
+    """What was asked of a name, the most."""
+
+    PRESENCE = 0  # whether there is one
+    DIM = 1  # whether it is a dim
+    VALUE = 2
+
+
+class Lookups:
+    """The names that functions asked for, with their values, and the attributes of modules.
+
+    `is_open` says that the translation executed code, which may have asked anything.
+    """
+
+    def __init__(self) -> None:
+        self.names: dict[Callable[..., object], dict[str, tuple[Asked, object]]] = {}
+        self.members: dict[tuple[str, str], object] = {}
+        self.is_open = False
+
+    def note(self, function: Callable[..., object], name: str, asked: Asked, value: object) -> None:
+        own = self.names.setdefault(function, {})
+        if name not in own or own[name][0] < asked:
+            own[name] = asked, value
+
+
+def layers_of(function: FunctionType, frame_locals: Mapping[str, object]) -> tuple[Mapping[str, object], ...]:
+    """The names around a Python function: its closure, the frame that defines it, its globals, the builtins."""
+    code, cells = function.__code__, function.__closure__ or ()
+    closure = {name: cell.cell_contents for name, cell in zip(code.co_freevars, cells, strict=True) if _is_full(cell)}
+    return closure, frame_locals, function.__globals__, vars(builtins)
+
+
+def looked_up(name: str, layers: tuple[Mapping[str, object], ...]) -> object:
+    """What is called so in the innermost of the layers that has the name, or ABSENT."""
+    return next((layer[name] for layer in layers if name in layer), ABSENT)
+
+
+def _is_full(cell: object) -> bool:
+    try:
+        return hasattr(cell, "cell_contents")
+    except ValueError:
+        return False
