@@ -41,6 +41,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="the price of safety: how much slower each kernel of the gallery is than with unchecked=True",
         description="Calls each kernel of the gallery as it is and unchecked in turn; counts accesses, and code.",
     )
+    safety.add_argument("files", nargs="*", type=Path, metavar="FILE.py", help="count the accesses of its kernels, too")
     _finish(safety, run_safety, "small arrays and few runs, without bars on time")
     math = benches.add_parser(
         "math",
@@ -142,7 +143,7 @@ def run_safety(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
     from tirlite.bench.safety import safety_figures
 
-    return _told(safety_figures(quick=arguments.quick), as_json=arguments.json)
+    return _told(safety_figures(arguments.files, quick=arguments.quick), as_json=arguments.json)
 
 
 def run_debug(arguments: argparse.Namespace) -> int:

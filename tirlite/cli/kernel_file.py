@@ -89,13 +89,7 @@ def load_kernel(place: str) -> Kernel:
     """
     file, _, name = place.rpartition(":") if not place.endswith(".py") else (place, "", "")
     path = Path(file or name)
-    if not path.is_file():
-        raise NoKernelFile(str(path), _other_files(path)).error()
-    kernels = {
-        name: value if isinstance(value, Kernel) else driver.compile(value)
-        for name, value in _run(path).items()
-        if isinstance(value, Kernel | PrimFunc)
-    }
+    kernels = kernels_in(path)
     names = ", ".join(f"`{each}`" for each in kernels)
     if file and name in kernels:
         return kernels[name]
@@ -107,6 +101,17 @@ def load_kernel(place: str) -> Kernel:
         return next(iter(kernels.values()))
     example = f"write `{path}:{next(iter(kernels))}`; its kernels are {names}" if kernels else "mark one by @tl.kernel"
     raise WhichKernel(str(path), len(kernels), example).error()
+
+
+def kernels_in(path: Path) -> dict[str, Kernel]:
+    """The kernels of a file by the names that it gives them. Raises CommandError where it cannot be run."""
+    if not path.is_file():
+        raise NoKernelFile(str(path), _other_files(path)).error()
+    return {
+        name: value if isinstance(value, Kernel) else driver.compile(value)
+        for name, value in _run(path).items()
+        if isinstance(value, Kernel | PrimFunc)
+    }
 
 
 def _other_files(path: Path) -> str:
