@@ -55,6 +55,8 @@ def test_the_options_of_a_kernel_are_explained_where_help_shows_them() -> None:
 
 def test_a_program_with_kernels_passes_a_strict_type_checker(tmp_path: Path) -> None:
     program = """
+from typing import Annotated
+
 import tirlite as tl
 
 n = tl.dim("n", max=64)
@@ -79,6 +81,13 @@ def smooth(x: tl.f32[n], y: tl.out[tl.f32[n]], gain: tl.f32):
         y[i] = half(row[i]) * gain
 
 
+@tl.kernel
+def scaled(x: Annotated[tl.array, tl.f32[n]], by: Annotated[float, tl.f32] = 2.0) -> None:
+    for i in range(n):
+        x[i] = x[i] * by
+
+
+problem = tl.plan.Problem([tl.plan.Request("a", 4, (0, 2)), tl.plan.Request("b", 4 * n, [(0, 1), (2, 3)])])
 print(smooth([1.0], gain=2.0).shape, smooth.plan.total)
 made: tl.Kernel = tl.compile(build(), strategy="share")
 rewritten = tl.passes.StorageRewrite(strategy="share")(build())

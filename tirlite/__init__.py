@@ -16,8 +16,8 @@ _PUBLIC = {
     "tirlite.driver": "Kernel",
     "tirlite.solver": "compile kernel",
     "tirlite.dsl": (
-        "access_ptr address_of alloc allow argmax argmin attr barrier broadcast buffer call call_extern checked dim"
-        " dims if_then_else inline let out parallel parse ramp reduce select static thread truncdiv truncmod unroll"
+        "access_ptr address_of alloc allow argmax argmin array attr barrier broadcast buffer call call_extern checked"
+        " dim dims if_then_else inline let out parallel parse ramp reduce select static thread truncdiv truncmod unroll"
         " unchecked vectorized view"
         " abs acos asin atan atan2 ceil cos cosh erf exp exp2 expm1 floor fma isnan log log10 log1p log2 pow round"
         " rsqrt sigmoid sin sinh sqrt tan tanh trunc"

@@ -50,7 +50,7 @@ __all__ = [
     "CallError", "CallTypeError", "CallValueError", "CapacityError", "GraphError", "InternalError", "Kernel",
     "KernelAssertionError", "KernelError", "KernelIndexError", "KernelRunError", "MemoryInfo", "PlanError",
     "PrimFunc", "Schedule", "Target", "TirliteError", "abs", "access_ptr", "acos", "address_of", "alloc", "allocations",
-    "allow", "analysis", "argmax", "argmin", "asin", "atan", "atan2", "attr", "barrier", "bf16", "bool_",
+    "allow", "analysis", "argmax", "argmin", "array", "asin", "atan", "atan2", "attr", "barrier", "bf16", "bool_",
     "broadcast", "buffer", "call", "call_extern", "ceil", "checked", "compile", "cos", "cosh", "dim", "dims",
     "erf", "exp", "exp2", "expm1", "f16", "f32", "f64", "floor", "fma", "from_onnx", "graph", "i16", "i32", "i64",
     "i8", "if_then_else", "inline", "ir", "isnan", "kernel", "let", "log", "log10", "log1p", "log2", "out",
@@ -163,6 +163,9 @@ class f32(_Value):
 
 class f64(_Value):
     """Floats of 64 bits."""
+
+class array(_Array):
+    """What type checkers take a parameter for that is an array: `x: Annotated[tl.array, tl.f32[n, m]]`."""
 
 class out(_Array):
     """An array that the caller may leave out: `y: tl.out[tl.f32[n]]`. It is then allocated, and returned."""

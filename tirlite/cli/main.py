@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Protocol
 
 import tirlite
-from tirlite.cli import cache, checkout, demo, explain, export, plan, run, show
+from tirlite.cli import cache, checkout, completion, demo, explain, export, plan, run, show
 from tirlite.cli.command_error import CommandError
 from tirlite.cli.output_file import CannotWrite
 from tirlite.diag import CapacityError, Message, TirliteError
@@ -23,7 +23,7 @@ from tirlite.show import write
 # What standard output fails with; of other files, commands tell which they are.
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
-_COMMANDS = (demo, show, explain, plan, run, export, cache)
+_COMMANDS = (demo, show, explain, plan, run, export, cache, completion)
 
 
 class LongFileName(Message):

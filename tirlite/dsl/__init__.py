@@ -8,7 +8,7 @@ from tirlite.late import late_names
 if TYPE_CHECKING:
     from tirlite.dsl.dims import dim, dims
     from tirlite.dsl.inline import Inline, inline
-    from tirlite.dsl.parameters import buffer, out
+    from tirlite.dsl.parameters import array, buffer, out
     from tirlite.dsl.translate import Translation, parse, translate
 
     def __getattr__(name: str) -> Word:
@@ -19,10 +19,10 @@ else:
         {
             "dims": "dim dims",
             "inline": "Inline inline",
-            "parameters": "buffer out",
+            "parameters": "array buffer out",
             "translate": "Translation parse translate",
             "vocabulary": " ".join(WORDS),
         },
     )
 
-__all__ = ["Inline", "Translation", "buffer", "dim", "dims", "inline", "out", "parse", "translate", *WORDS]
+__all__ = ["Inline", "Translation", "array", "buffer", "dim", "dims", "inline", "out", "parse", "translate", *WORDS]

@@ -107,6 +107,13 @@ class ParamType:
     below: object = None
 
 
+class array:  # noqa: N801
+    """What type checkers take a parameter for that is an array: `x: Annotated[tl.array, tl.f32[n, m]]`.
+
+    The second part is its type; for checkers, elements of the first are numbers.
+    """
+
+
 class Out:
     """`tl.out[tl.f32[n]]` or `tl.out(tl.f32[n])`: an array that the caller may omit, and is then given back."""
 
