@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tirlite.diag import CallTypeError, GraphError, Message
 from tirlite.graph.expr import Call, FunctionNode, If, operands_first
+from tirlite.graph.loop import LoopFunction
 
 
 class NoGraphFunction(Message):
@@ -43,6 +44,8 @@ def demand_known_extents(function: FunctionNode, what: str) -> None:
     """Returns if a call of the function knows all extents in it; raises GraphError otherwise."""
     demand_function(function)
     for expr in operands_first(function.body):
+        if isinstance(expr, Call) and isinstance(expr.op, LoopFunction):
+            raise ExtentsOfRun(what, function.name, f"the loop `{expr.op.name}`", span=expr.span).error()
         if isinstance(expr, Call | If) and expr.sources:
             raise ExtentsOfRun(what, function.name, str(expr.type), span=expr.span).error()
 

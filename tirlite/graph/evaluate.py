@@ -14,6 +14,8 @@ from tirlite.diag.argument import demand_kind
 from tirlite.graph.arguments import bind
 from tirlite.graph.bfloat import bfloat_bits, bfloat_values
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
+from tirlite.graph.extents import values as values_at
+from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program, extents_found, program
 from tirlite.graph.reference import MEANINGS
@@ -55,6 +57,22 @@ class NoValue(Message):
 
     operator: str
     why: str
+
+
+class LoopRoom(Message):
+    """A loop in a graph makes more results of its steps than it was said that there are.
+
+    Example: `g.loop(step, limit, [x], most=4)`, where `limit` is 9 in a run.
+    Fix: Say how many steps there can be, or limit them.
+    """
+
+    code = "loop-room"
+    raises = KernelRunError
+    title = "`{loop}` makes step {steps}, and there is room for the results of {most}"
+
+    loop: str
+    steps: int
+    most: int
 
 
 @public
@@ -132,8 +150,32 @@ def _call(call: Call, args: list[Value], binding: Mapping[Dim, int]) -> Steps[Va
     if isinstance(call.op, Op):
         return applied(call, args, binding)
     inner, sizes = bind(call.op, args)
+    if isinstance(call.op, LoopFunction):
+        came: Value = yield _loop(call.op, inner, sizes)
+        return came
     values: dict[Expr, Value] = yield _function(call.op, inner, sizes)
     return values[call.op.body]
+
+
+def _loop(loop: LoopFunction, args: list[Any], binding: Mapping[Dim, int]) -> Steps[Value]:
+    """What a loop comes to: its number, what it carries, and the results of its steps."""
+    first, limit, going, *others = args
+    carried, outside = others[: loop.carried], others[loop.carried :]
+    _, *parts = loop.parts
+    shapes = [values_at((loop.most, *each.shape), binding) for each in parts[loop.carried :]]
+    rows = [np.zeros(shape, each.dtype.stored) for shape, each in zip(shapes, parts[loop.carried :], strict=True)]
+    number, last = int(first), int(limit)
+    while number < last and going:
+        if any(number >= len(each) for each in rows):
+            raise LoopRoom(loop.name, number + 1, len(rows[0]), span=loop.span).error()
+        given = [np.array(number, np.int64), limit, going, *carried, *outside]
+        step: dict[Expr, Any] = yield _function(loop, given, binding)
+        going, *results = step[loop.body]
+        carried = results[: loop.carried]
+        for row, result in zip(rows, results[loop.carried :], strict=True):
+            row[number] = result
+        number += 1
+    return np.array(number, np.int64), *carried, *rows
 
 
 def applied(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Value:

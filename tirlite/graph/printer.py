@@ -18,6 +18,7 @@ from typing import TypeGuard
 import numpy as np
 
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem
+from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, extents_found, program
 from tirlite.graph.types import Type, tensors
@@ -102,6 +103,7 @@ class _FunctionText:
     def lines(self) -> list[str]:
         params = ", ".join(f"{self.name(p)}: {p.type}{_device(p)}" for p in self.function.params)
         kind = "primitive def" if self.function.primitive else "def"
+        kind = "loop def" if isinstance(self.function, LoopFunction) else kind
         name = self.functions.of(self.function, self.function.name)
         self.line(0, f"{kind} {name}({params}) -> {self.function.result}:")
         for each in self.function.demands:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from tirlite.diag import GraphError, Message, Span, public
 from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import Call, FunctionNode
+from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op
 from tirlite.graph.program import program
 from tirlite.graph.run_dims import RunDim
@@ -83,6 +84,8 @@ def _check_body(function: FunctionNode) -> Iterator[FunctionNode]:
     known = {dim for param in function.params for extent in _extents(param.type) for dim in atom_of(extent, Dim)}
     for param in function.params:
         _check_dims(function, param.name, _extents(param.type), known, param.span)
+    if isinstance(function, LoopFunction):
+        _check_dims(function, function.name, [function.most], known, function.span)
     for demand in function.demands:
         if not demand.is_told:
             _check_dims(function, demand.asked_by, [demand.left, demand.right], known, demand.span)

@@ -15,6 +15,7 @@ from tirlite.graph.aot.names import Names
 from tirlite.graph.aot.operators import OperatorFunctions
 from tirlite.graph.aot.roots import Root, root
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
+from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op
 from tirlite.graph.ops import Sizes
 from tirlite.graph.program import Block, Program, extents_found, program
@@ -40,6 +41,8 @@ from tirlite.ir import (
     Stmt,
     Store,
     View,
+    While,
+    bool_,
     const,
     i64,
     run,
@@ -134,6 +137,50 @@ class _Lowering:
         func = PrimFunc(function.name, params, SeqStmt(tuple(body)), tuple(outputs), span=function.span)
         validate(func)
         return Lowered(func, self.constants, self.kept, tuple(extents))
+
+    def repeated(self, step: Lowered) -> Lowered:
+        """The loop around a step that was lowered: what is carried is copied back behind each step."""
+        loop = self.made.function
+        assert isinstance(loop, LoopFunction)
+        first, limit, going, *given = [buffer for param in loop.params for buffer in self._param(param)]
+        constants = [self._constant(each) for each in step.constants]
+        names = ("steps", *(f"result{number}" for number in range(len(tensors(loop.result)) - 1)))
+        at, *results = (
+            self._buffer(self.names.exact(name), of) for name, of in zip(names, tensors(loop.result), strict=True)
+        )
+        states, rows = results[: loop.carried], results[loop.carried :]
+        made = [self._buffer(self.names.fresh("made"), of) for of in loop.parts[: 1 + loop.carried]]
+        goes = self._buffer(self.names.fresh("goes"), TensorType((), bool_))
+        body: list[Stmt] = [Allocate(each) for each in (*made, goes)]
+        for source, target in zip(given, states, strict=False):
+            self._copy(source, target, body)
+        body += [Store(at, (), Load(first, ())), Store(goes, (), Load(going, ()))]
+        number = Scalar(self.names.fresh("number"), i64)
+        inner: list[Stmt] = [LetStmt(number, Load(at, ()))]
+        places = [self._row(loop, each, of, number, inner) for each, of in zip(rows, self._rows(loop), strict=True)]
+        others = given[loop.carried :]
+        operands = (at, limit, goes, *states, *others, *constants, *made, *places)
+        inner.append(KernelCall(step.func, tuple(map(BufferRef, operands))))
+        for source, target in zip(made, (goes, *states), strict=True):
+            self._copy(source, target, inner)
+        inner.append(Store(at, (), number + 1))
+        body.append(While(And(Load(at, ()) < Load(limit, ()), Load(goes, ())), SeqStmt(tuple(inner))))
+        params = (first, limit, going, *given, *constants, at, *results)
+        func = PrimFunc(loop.name, params, SeqStmt(tuple(body)), (at, *results), span=loop.span)
+        validate(func)
+        return Lowered(func, dict(zip(step.constants, constants, strict=True)), {})
+
+    def _rows(self, loop: LoopFunction) -> tuple[TensorType, ...]:
+        return loop.parts[1 + loop.carried :]
+
+    def _row(self, loop: LoopFunction, of_all: Buffer, of: TensorType, number: Scalar, body: list[Stmt]) -> Buffer:
+        """The place of one step's result among those of all steps."""
+        room = expr_of(loop.most, self.variables)
+        message = f"`{loop.name}` makes step {{}}, and there is room for the results of {{}}"
+        body.append(Assert(number < room, message, (number + 1, room), span=loop.span))
+        row = self._buffer(self.names.fresh("row"), of)
+        body.append(View(row, of_all, number * expr_of(of.bytes, self.variables)))
+        return row
 
     def _is_ready(self, source: Expr) -> bool:
         """Whether a value is there before the first step."""
@@ -256,7 +303,10 @@ class _Lowering:
             body.append(Store(target, tuple(const(each, i64) for each in place), value, span=step.span))
 
     def _callee(self, function: FunctionNode) -> Steps[Lowered]:
-        if function not in self.callees:
+        if function not in self.callees and isinstance(function, LoopFunction):
+            step = yield _Lowering(program(function.step), self.callees, self.functions).lowered()
+            self.callees[function] = _Lowering(program(function), self.callees, self.functions).repeated(step)
+        elif function not in self.callees:
             self.callees[function] = yield _Lowering(program(function), self.callees, self.functions).lowered()
         return self.callees[function]
 

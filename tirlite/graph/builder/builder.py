@@ -15,6 +15,7 @@ from tirlite.graph.builder.calls import Operand
 from tirlite.graph.builder.cells import CellBuilder
 from tirlite.graph.builder.convolution import ConvolutionBuilder
 from tirlite.graph.builder.indexing import IndexingBuilder
+from tirlite.graph.builder.loops import LoopBuilder
 from tirlite.graph.builder.normalization import NormalizationBuilder
 from tirlite.graph.builder.recurrence import RecurrenceBuilder
 from tirlite.graph.builder.reduction import ReductionBuilder
@@ -71,6 +72,7 @@ class Builder(
     CellBuilder,
     ConvolutionBuilder,
     IndexingBuilder,
+    LoopBuilder,
     NormalizationBuilder,
     RecurrenceBuilder,
     ReductionBuilder,

@@ -122,7 +122,8 @@ class _Ordering:
 
     def _reads(self, step: Expr) -> Iterable[Value]:
         if isinstance(step, Call):
-            return self.values.args(step)
+            measured = (value for each in step.sources for value in self.values.of[self.made.resolved(each)])
+            return (*self.values.args(step), *measured)
         assert isinstance(step, If)
         return (*self.values.of[step.condition], *self.outside[step])
 

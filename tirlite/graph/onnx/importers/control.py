@@ -6,15 +6,19 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tirlite.diag import GraphError
+from tirlite.graph.builder.loops import Step
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.extents import is_equal
-from tirlite.graph.onnx.importers.selection import scalar
+from tirlite.graph.loop import LoopSteps
+from tirlite.graph.onnx.contents import contents
+from tirlite.graph.onnx.importers.selection import backwards, first_rows, scalar
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
-from tirlite.graph.run_dims import most
+from tirlite.graph.run_dims import most as greatest
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import i64
-from tirlite.sizes import Dim, maximum
+from tirlite.sizes import Dim, Size, as_size, maximum
 from tirlite.sizes.poly import atom_of
 
 # More steps than these are not unrolled: each is a copy of the body.
@@ -55,31 +59,79 @@ def _either(t: Translation, condition: Expr, then: Expr, other: Expr) -> TensorT
             shape.append(left)
             continue
         found = t.b.if_(condition, scalar(t, left), scalar(t, right))
-        shape.append(t.extent(found, maximum(most(left), most(right)), "taken"))
+        shape.append(t.extent(found, maximum(greatest(left), greatest(right)), "taken"))
     return TensorType(tuple(shape), a.dtype)
 
 
+class _Open(Unsupported):
+    """How often a loop runs depends on data."""
+
+
 def _loop(t: Translation, node: Node) -> Sequence[Expr]:
+    """Written out where it is known to have few steps, else a loop of the graph."""
+    count = None if node.maybe(0) is None else contents(node.x(0))
+    steps = None if count is None else as_size(count.item())
+    if node.maybe(0) is None or (isinstance(steps, int) and steps <= _MOST_STEPS):
+        try:
+            return _unrolled(t, node, steps)
+        except _Open:
+            pass
+    return _looped(t, node, steps)
+
+
+def _unrolled(t: Translation, node: Node, limit: Size | None) -> Sequence[Expr]:
     """The body once for each step, the steps' results joined along a new first axis."""
-    count = node.maybe(0)
-    limit = _MOST_STEPS + 1 if count is None else int(node.array(0).reshape(-1)[0])
     condition = node.maybe(1)
     carried = [node.x(number) for number in range(2, len(node.operands))]
     steps: list[list[Expr]] = []
     body = node.body("body")
-    for number in range(max(limit, 0)):
-        if condition is not None and not _holds(condition):
-            break
-        if number >= _MOST_STEPS:
-            raise Unsupported(f"it has more than {_MOST_STEPS} steps")
+    while (len(steps) < limit if isinstance(limit, int) else True) and (condition is None or _holds(condition)):
+        if len(steps) >= _MOST_STEPS:
+            raise _Open
         flag = condition if condition is not None else t.b.constant(np.array(True))
-        condition, *results = t.inside(body, [t.b.constant(np.int64(number)), flag, *carried], node)
+        condition, *results = t.inside(body, [t.b.constant(np.int64(len(steps))), flag, *carried], node)
         carried, made = results[: len(carried)], results[len(carried) :]
         steps.append(made)
     if not steps and len(node.outputs) > len(carried):
         raise Unsupported("it has no steps, and results of each step")
     joined = [_joined(t, column, 0) for column in zip(*steps, strict=True)]
     return [*carried, *joined]
+
+
+def _looped(t: Translation, node: Node, count: Size | None) -> Sequence[Expr]:
+    """A loop of the graph: of as many steps as a run says, or of as many as one of its dims."""
+    carried = [node.x(number) for number in range(2, len(node.operands))]
+    has_results = len(node.outputs) > len(carried)
+    if has_results and count is None:
+        raise Unsupported("nothing bounds how many steps there are, and it has results of each step")
+    is_whole = True
+
+    def step(number: Expr, going: Expr, states: list[Expr]) -> tuple[Expr, list[Expr], list[Expr]]:
+        nonlocal is_whole
+        goes, *results = t.inside(node.body("body"), [number, going, *states], node)
+        is_whole = isinstance(goes, Constant) and bool(goes.value.all())
+        return t.b.reshape(goes, ()), results[: len(carried)], results[len(carried) :]
+
+    going = t.fold(t.b.reshape(node.x(1), ())) if node.has(1) else t.b.constant(np.array(True))
+    limit = scalar(t, t.b.reshape(node.x(0), ())) if node.has(0) else t.b.constant(np.int64(np.iinfo(np.int64).max))
+    most = maximum(0, count) if has_results and count is not None else 0
+    steps, after, rows = _repeated(t, step, limit, carried, going, most)
+    if not rows or (is_whole and isinstance(going, Constant) and bool(going.value)):
+        return [*after, *rows]
+    found = t.extent(steps, most, "steps")
+    return [*after, *(first_rows(t, each, found) for each in rows)]
+
+
+def _repeated(
+    t: Translation, step: Step, limit: Expr, carried: Sequence[Expr], going: Expr, most: Size
+) -> tuple[Expr, list[Expr], list[Expr]]:
+    try:
+        return t.b.loop(step, limit, carried, going=going, most=most)
+    except GraphError as error:
+        steps = [each for each in error.messages if isinstance(each, LoopSteps)]
+        if not steps:
+            raise
+        raise Unsupported(f"a step of it {steps[0].why}") from None
 
 
 def _joined(t: Translation, column: Sequence[Expr], axis: int) -> Expr:
@@ -90,7 +142,7 @@ def _joined(t: Translation, column: Sequence[Expr], axis: int) -> Expr:
 
 def _holds(condition: Expr) -> bool:
     if not isinstance(condition, Constant):
-        raise Unsupported("how often it runs depends on data")
+        raise _Open
     return bool(condition.value.reshape(-1)[0])
 
 
@@ -103,9 +155,11 @@ def _scan(t: Translation, node: Node) -> Sequence[Expr]:
     axes = node.integers("scan_input_axes") or (0,) * scanned
     axes = tuple(axis % each.tensor.rank for axis, each in zip(axes, sequences, strict=True))
     count = sequences[0].shape[axes[0]] if sequences else 0
-    if not isinstance(count, int) or not 0 < count <= _MOST_STEPS:
-        raise Unsupported(f"it has {count} steps")
     turned = node.integers("scan_input_directions") or (0,) * scanned
+    if not isinstance(count, int) or count > _MOST_STEPS:
+        return _scanned(t, node, carried, list(zip(sequences, axes, turned, strict=True)), count)
+    if count == 0:
+        raise Unsupported("it has no steps")
     steps = []
     for number in range(count):
         now = [
@@ -123,6 +177,30 @@ def _scan(t: Translation, node: Node) -> Sequence[Expr]:
         for column, axis, flip in zip(columns, places, back, strict=True)
     ]
     return [*carried, *joined]
+
+
+def _scanned(
+    t: Translation, node: Node, carried: list[Expr], sequences: list[tuple[Expr, int, int]], count: Size
+) -> Sequence[Expr]:
+    """A loop of the graph over sequences of the same, symbolic length."""
+    last = scalar(t, count - 1)
+
+    def step(number: Expr, going: Expr, states: list[Expr]) -> tuple[Expr, list[Expr], list[Expr]]:
+        now = [t.b.gather(each, t.b.subtract(last, number) if back else number, axis) for each, axis, back in sequences]
+        results = t.inside(node.body("body"), [*states, *now], node)
+        return t.b.constant(np.array(True)), results[: len(states)], results[len(states) :]
+
+    _, after, rows = _repeated(t, step, scalar(t, count), carried, t.b.constant(np.array(True)), count)
+    places = node.integers("scan_output_axes") or (0,) * len(rows)
+    back = node.integers("scan_output_directions") or (0,) * len(rows)
+    made = []
+    for each, place, flip in zip(rows, places, back, strict=True):
+        rank = each.tensor.rank
+        order = list(range(1, rank))
+        order.insert(place % rank, 0)
+        turned = backwards(t, each) if flip else each
+        made.append(turned if order == list(range(rank)) else t.b.transpose(turned, order))
+    return [*after, *made]
 
 
 def _taken(t: Translation, x: Expr, axis: int, place: int) -> Expr:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tirlite.graph.expr import Expr
+from tirlite.graph.onnx.importers.selection import backwards, scalar
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Translation
 from tirlite.record import record
 
-# More steps than these are not written out: each is a copy of the cell.
-_MOST_STEPS = 1024
+# More steps than these are not written out, each a copy of the cell.
+_MOST_STEPS = 16
 
 Function = Callable[[Expr], Expr]
 
@@ -32,20 +33,33 @@ def stepped(
 ) -> tuple[Expr, ...]:
     """The outputs of all steps `[time, batch, hidden]`, and the last states. `sums` are `[time, batch, gates]`."""
     count = sums.shape[0]
-    if not isinstance(count, int) or not 0 < count <= _MOST_STEPS:
-        raise Unsupported(f"it has {count} steps, and is of a kind that is written out step by step")
-    step = {"LSTM": _lstm, "GRU": _gru, "RNN": _rnn}[node.op]
-    states, outputs = list(start), []
-    for time in range(count - 1, -1, -1) if reverse else range(count):
-        made = step(t, node, cell, t.b.gather(sums, t.b.constant(np.int64(time)), 0), states)
-        if lengths is None:
-            states, output = made, made[0]
-        else:
-            inside = t.b.less(t.b.constant(np.array(time, lengths.dtype.numpy)), t.b.reshape(lengths, (-1, 1)))
-            states = [t.b.where(inside, new, old) for new, old in zip(made, states, strict=True)]
-            output = t.b.where(inside, made[0], 0.0)
-        outputs.append(t.b.unsqueeze(output, 0))
-    return (t.b.concat(outputs[::-1] if reverse else outputs, 0), *states)
+    last = scalar(t, count - 1)
+
+    def step(number: Expr, going: Expr, states: list[Expr]) -> tuple[Expr, list[Expr], list[Expr]]:
+        time = t.b.subtract(last, number) if reverse else number
+        states, output = _stepped_once(t, node, cell, sums, states, lengths, time)
+        return t.b.constant(np.array(True)), states, [output]
+
+    if isinstance(count, int) and 0 < count <= _MOST_STEPS:
+        states, rows = list(start), []
+        for number in range(count):
+            _, states, (row,) = step(t.b.constant(np.int64(number)), last, states)
+            rows.append(t.b.unsqueeze(row, 0))
+        return (t.b.concat(rows[::-1] if reverse else rows, 0), *states)
+    _, states, (rows_,) = t.b.loop(step, scalar(t, count), start, most=count)
+    return (backwards(t, rows_) if reverse else rows_, *states)
+
+
+def _stepped_once(
+    t: Translation, node: Node, cell: Cell, sums: Expr, states: list[Expr], lengths: Expr | None, time: Expr
+) -> tuple[list[Expr], Expr]:
+    """The states behind a step, and its output; sequences that have ended keep theirs, and give zeros."""
+    made = {"LSTM": _lstm, "GRU": _gru, "RNN": _rnn}[node.op](t, node, cell, t.b.gather(sums, time, 0), states)
+    if lengths is None:
+        return made, made[0]
+    inside = t.b.less(t.b.cast(time, lengths.dtype), t.b.reshape(lengths, (-1, 1)))
+    kept: list[Expr] = [t.b.where(inside, new, old) for new, old in zip(made, states, strict=True)]
+    return kept, t.b.where(inside, made[0], 0.0)
 
 
 def _lstm(t: Translation, node: Node, cell: Cell, sums: Expr, states: Sequence[Expr]) -> list[Expr]:

@@ -11,7 +11,7 @@ from tirlite.graph.extents import product
 from tirlite.graph.onnx.contents import contents, of_sizes, operator
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
-from tirlite.graph.ops import Reshape
+from tirlite.graph.ops import Reshape, Slice
 from tirlite.ir import bool_, f32, i64
 from tirlite.sizes import Proof, Size, ceildiv, minimum, prove_eq
 
@@ -96,7 +96,19 @@ def _non_max_suppression(t: Translation, node: Node) -> Expr:
     flags = {"center": node.flag("center_point_box"), "scored": node.has(4)}
     chosen, count = t.b.non_max_suppression(boxes, scores, most, overlap, least, room, **flags)
     found = t.extent(count, room, "boxes")
-    return t.b.slice(chosen, [0], [found], [0])
+    return first_rows(t, chosen, found)
+
+
+def first_rows(t: Translation, x: Expr, count: Size) -> Expr:
+    """The first so many rows of a tensor that has at least as many."""
+    rank = x.tensor.rank
+    return t.b.call("slice", x, attrs=Slice((0,) * rank, (count, *x.shape[1:]), (1,) * rank))
+
+
+def backwards(t: Translation, x: Expr) -> Expr:
+    """The rows of a tensor from the last to the first."""
+    last = scalar(t, x.shape[0] - 1)
+    return t.b.gather(x, t.b.range(last, t.b.constant(np.int64(-1)), x.shape[0]), 0)
 
 
 def _single(t: Translation, node: Node, number: int, default: np.generic) -> Expr:

@@ -1,0 +1,192 @@
+"""Loops whose steps a run counts, or as many as a dim says, beside onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+
+onnx = pytest.importorskip("onnx")
+ort = pytest.importorskip("onnxruntime")
+helper, TYPES = onnx.helper, onnx.TensorProto
+FLOAT, INT64, BOOL = TYPES.FLOAT, TYPES.INT64, TYPES.BOOL
+Feed = dict[str, np.ndarray[Any, Any]]
+Values = dict[str, tuple[int, list[Any]]]
+
+
+def infos(values: Values) -> list[Any]:
+    return [helper.make_tensor_value_info(name, kind, shape) for name, (kind, shape) in values.items()]
+
+
+def body(nodes: list[Any], given: Values, made: Values) -> Any:
+    return helper.make_graph(nodes, "body", infos(given), infos(made))
+
+
+def model(nodes: list[Any], given: Values, made: list[str], **weights: Any) -> Any:
+    stored = [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()]
+    outputs = [onnx.ValueInfoProto(name=name) for name in made]
+    graph = helper.make_graph(nodes, "net", infos(given), outputs, stored)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+def compare(made: Any, feeds: Iterable[Feed], *, compiled: bool = True) -> None:
+    session = ort.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    f = tl.from_onnx(made)
+    net = tl.graph.compile(f) if compiled else None
+    for feed in feeds:
+        wanted = session.run(None, feed)
+        arrays = [feed[param.name] for param in f.params]
+        for found in [tl.graph.evaluate(f, *arrays), *([net(*arrays)] if net else [])]:
+            results = found if isinstance(found, tuple) else (found,)
+            for mine, theirs in zip(results, wanted, strict=True):
+                assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)
+                np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+def normal(*shape: int) -> Any:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+STATE = {"i": (INT64, []), "c": (BOOL, []), "h": (FLOAT, [3])}
+AFTER = {"c2": (BOOL, []), "h2": (FLOAT, [3])}
+ROWS = [
+    helper.make_node("Shape", ["x"], ["s"]),
+    helper.make_node("Gather", ["s", "zero"], ["m"], axis=0),
+]
+
+
+def test_as_many_steps_as_a_dim_says() -> None:
+    """Rows are added up; each step gives what they come to, squared."""
+    step = body(
+        [
+            helper.make_node("Gather", ["x", "i"], ["row"], axis=0),
+            helper.make_node("Add", ["h", "row"], ["h2"]),
+            helper.make_node("Mul", ["h2", "h2"], ["o"]),
+            helper.make_node("Identity", ["c"], ["c2"]),
+        ],
+        STATE,
+        {**AFTER, "o": (FLOAT, [3])},
+    )
+    nodes = [*ROWS, helper.make_node("Loop", ["m", "", "h0"], ["h", "o"], body=step)]
+    made = model(nodes, {"x": (FLOAT, ["n", 3]), "h0": (FLOAT, [3])}, ["h", "o"], zero=np.array(0))
+    compare(made, ({"x": normal(rows, 3), "h0": normal(3)} for rows in (5, 1, 33)))
+
+
+def test_steps_until_a_condition_fails() -> None:
+    """Of so many steps as there are rows, those are joined that ran."""
+    step = body(
+        [
+            helper.make_node("Gather", ["x", "i"], ["row"], axis=0),
+            helper.make_node("Add", ["h", "row"], ["h2"]),
+            helper.make_node("ReduceSum", ["h2"], ["r"], keepdims=0),
+            helper.make_node("Less", ["r", "limit"], ["c2"]),
+        ],
+        STATE,
+        {**AFTER, "row": (FLOAT, [3])},
+    )
+    nodes = [*ROWS, helper.make_node("Loop", ["m", "", "h0"], ["h", "o"], body=step)]
+    nodes.append(helper.make_node("Shape", ["o"], ["count"]))
+    given = {"x": (FLOAT, ["n", 3]), "h0": (FLOAT, [3])}
+    made = model(nodes, given, ["h", "o", "count"], zero=np.array(0), limit=np.float32(2))
+    compare(made, ({"x": np.abs(normal(rows, 3)), "h0": np.zeros(3, np.float32)} for rows in (1, 9)))
+
+
+@pytest.mark.parametrize("limit", ["m", ""])
+def test_as_many_steps_as_data_say(limit: str) -> None:
+    nodes = [
+        helper.make_node("Mul", ["h", "two"], ["h2"]),
+        helper.make_node("ReduceSum", ["h2"], ["r"], keepdims=0),
+        helper.make_node("Less", ["r", "most"], ["c2"]),
+    ]
+    step = body(nodes, STATE, AFTER)
+    given: Values = {**({"m": (INT64, [])} if limit else {}), "go": (BOOL, []), "h0": (FLOAT, [3])}
+    loop = helper.make_node("Loop", [limit, "go", "h0"], ["h"], body=step)
+    made = model([loop], given, ["h"], two=np.float32(2), most=np.float32(100))
+    cases = [(0, True), (1, True), (4, True), (50, True), (3, False)] if limit else [(50, True), (50, False)]
+    feeds = [{"m": np.array(m), "go": np.array(go), "h0": np.abs(normal(3))} for m, go in cases]
+    compare(made, ({name: feed[name] for name in given} for feed in feeds))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"scan_input_directions": [1, 0], "scan_output_directions": [0, 1]}, {"scan_output_axes": [1, 0]}],
+    ids=["forwards", "backwards", "axes"],
+)
+def test_scans_along_a_symbolic_axis(how: dict[str, list[int]]) -> None:
+    nodes = [
+        helper.make_node("Add", ["h", "a"], ["h2"]),
+        helper.make_node("Mul", ["h2", "b"], ["o"]),
+        helper.make_node("Identity", ["h2"], ["p"]),
+    ]
+    row = (FLOAT, [3])
+    step = body(nodes, {"h": row, "a": row, "b": row}, {"h2": row, "o": row, "p": row})
+    scan = helper.make_node("Scan", ["h0", "x", "y"], ["h", "o", "p"], body=step, num_scan_inputs=2, **how)
+    made = model([scan], {"x": (FLOAT, ["n", 3]), "y": (FLOAT, ["n", 3]), "h0": row}, ["h", "o", "p"])
+    feeds = [{"x": normal(rows, 3), "y": normal(rows, 3) + 1, "h0": normal(3)} for rows in (5, 1)]
+    compare(made, feeds, compiled=bool(how))
+
+
+def test_extents_that_a_run_finds_in_and_around_a_loop() -> None:
+    """What is carried has as many elements as are not zero; each step takes from it how many of its own are not."""
+    vector = (FLOAT, ["k"])
+    nodes = [
+        helper.make_node("NonZero", ["h"], ["q"]),
+        helper.make_node("Shape", ["q"], ["shape"]),
+        helper.make_node("Cast", ["shape"], ["float"], to=FLOAT),
+        helper.make_node("ReduceSum", ["float"], ["sum"], keepdims=0),
+        helper.make_node("Sub", ["h", "sum"], ["less"]),
+        helper.make_node("Relu", ["less"], ["h2"]),
+        helper.make_node("Identity", ["c"], ["c2"]),
+    ]
+    step = body(nodes, {**STATE, "h": vector}, {**AFTER, "h2": vector})
+    around = [
+        helper.make_node("NonZero", ["x"], ["places"]),
+        helper.make_node("Cast", ["places"], ["floats"], to=FLOAT),
+        helper.make_node("Squeeze", ["floats", "first"], ["h0"]),
+        helper.make_node("Loop", ["m", "", "h0"], ["h"], body=step),
+    ]
+    made = model(around, {"m": (INT64, []), "x": (FLOAT, ["n"])}, ["h"], first=np.array([0]))
+    some = np.array([0, 1, 0, 2, 3, 0, 0, 1, 1], np.float32)
+    compare(made, [{"m": np.array(2), "x": some}, {"m": np.array(3), "x": np.zeros(3, np.float32)}])
+
+
+@pytest.mark.parametrize(
+    ("op", "gates", "holes", "how"),
+    [
+        ("LSTM", 4, True, {"direction": "bidirectional"}),
+        ("LSTM", 4, False, {"direction": "reverse", "clip": 0.5}),
+        ("GRU", 3, False, {"direction": "bidirectional", "linear_before_reset": 1}),
+        ("RNN", 1, False, {"direction": "forward"}),
+    ],
+    ids=["lstm-peepholes", "lstm-clip", "gru", "rnn"],
+)
+def test_layers_with_lengths_along_a_symbolic_axis(op: str, gates: int, holes: bool, how: dict[str, Any]) -> None:
+    ways, hidden, inputs = (2 if how["direction"] == "bidirectional" else 1), 4, 3
+    shapes = {"W": (ways, gates * hidden, inputs), "R": (ways, gates * hidden, hidden), "B": (ways, 2 * gates * hidden)}
+    shapes |= {"P": (ways, 3 * hidden)} if holes else {}
+    names = ["x", "W", "R", "B", "lengths", "", *(["", "P"] if holes else [])]
+    node = helper.make_node(op, names, ["y", "h"], hidden_size=hidden, **how)
+    given = {"x": (FLOAT, ["time", "batch", inputs]), "lengths": (TYPES.INT32, ["batch"])}
+    made = model([node], given, ["y", "h"], **{name: normal(*shape) for name, shape in shapes.items()})
+    cases = [((5, 3), [5, 1, 4]), ((1, 1), [1]), ((20, 2), [7, 20])]
+    feeds = [{"x": normal(*shape, inputs), "lengths": np.array(each, np.int32)} for shape, each in cases]
+    compare(made, feeds, compiled=op == "LSTM" and not holes)
+
+
+def test_what_nothing_bounds_is_refused_with_its_node() -> None:
+    step = body(
+        [helper.make_node("Identity", ["c"], ["c2"]), helper.make_node("Relu", ["h"], ["h2"])],
+        STATE,
+        {**AFTER, "h": (FLOAT, [3])},
+    )
+    loop = helper.make_node("Loop", ["m", "", "h0"], ["h", "o"], body=step)
+    with pytest.raises(tl.GraphError, match=r"node 1.*Loop\(m, , h0\).*nothing bounds how many steps there are"):
+        tl.from_onnx(model([loop], {"m": (INT64, []), "h0": (FLOAT, [3])}, ["h", "o"]))
+    nodes = [helper.make_node("Identity", ["c"], ["c2"]), helper.make_node("Concat", ["h", "h"], ["h2"], axis=0)]
+    grows = helper.make_node("Loop", ["m", "", "h0"], ["h"], body=body(nodes, STATE, AFTER))
+    with pytest.raises(tl.GraphError, match=r"a step of it makes f32\[6\] of f32\[3\]"):
+        tl.from_onnx(model([grows], {"m": (INT64, []), "h0": (FLOAT, [3])}, ["h"]))

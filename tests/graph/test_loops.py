@@ -1,0 +1,64 @@
+"""Loops of a graph: a step is built once, and a call runs it again and again."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+
+n = tl.dim("n")
+
+
+def running_sums() -> tl.graph.Function:
+    """Rows are added up until they come to 5, or to the limit; the sums of all steps, and how many there were."""
+    g = tl.graph.Builder("sums")
+    x, limit = g.input("x", tl.f32[n, 3]), g.input("limit", tl.i64)
+
+    def step(number: tl.graph.Expr, going: tl.graph.Expr, carried: list[tl.graph.Expr]) -> tuple[object, ...]:
+        total = g.add(carried[0], g.gather(x, number, 0))
+        return g.less(g.reduce_sum(total, 0), 5.0), [total], [total]
+
+    steps, (last,), (rows,) = g.loop(step, limit, [g.constant(np.zeros(3, np.float32))], most=n)
+    return g.function([last, rows, steps])
+
+
+def test_a_loop_runs_while_its_steps_say_so() -> None:
+    f = running_sums()
+    net = tl.graph.compile(f)
+    x = np.arange(12, dtype=np.float32).reshape(4, 3) / 6
+    for limit in (4, 1, 0):
+        for last, rows, steps in (net(x, np.int64(limit)), tl.graph.evaluate(f, x, np.int64(limit))):
+            assert steps == min(limit, 3)
+            np.testing.assert_allclose(rows[:steps], np.cumsum(x, 0)[:steps], rtol=1e-6)
+            np.testing.assert_allclose(last, x[:steps].sum(0), rtol=1e-6)
+    small = np.full((2, 3), 0.1, np.float32)
+    for run in (net, lambda *given: tl.graph.evaluate(f, *given)):
+        with pytest.raises(tl.KernelRunError, match="`loop` makes step 3, and there is room for the results of 2"):
+            run(small, np.int64(9))
+
+
+def test_text_equality_and_copies() -> None:
+    assert "loop def loop(number: i64[()], limit: i64[()], going: bool_[()], carried0: f32[3]" in str(running_sums())
+    assert tl.graph.structural_equal(running_sums(), running_sums())
+    again = pickle.loads(pickle.dumps(running_sums()))
+    np.testing.assert_allclose(tl.graph.evaluate(again, np.ones((2, 3), np.float32), np.int64(1))[0], np.ones(3))
+
+
+def test_a_step_that_changes_a_type_is_refused() -> None:
+    g = tl.graph.Builder("grows")
+    x = g.input("x", tl.f32[n])
+    with pytest.raises(tl.GraphError, match="loop-steps.*makes f32.2.n. of f32.n."):
+        g.loop(lambda number, going, carried: (going, [g.concat([x, x], 0)], []), np.int64(3), [x])
+
+
+def test_what_takes_no_loops_refuses_by_name() -> None:
+    with pytest.raises(tl.GraphError, match="the loop `loop`"):
+        tl.graph.StaticRuntime(running_sums())
+
+
+def test_an_overrun_is_an_error_of_the_evaluation() -> None:
+    with pytest.raises(tl.KernelRunError, match="loop-room"):
+        tl.graph.evaluate(running_sums(), np.zeros((1, 3), np.float32), np.int64(2))
