@@ -141,6 +141,10 @@ def calls(case: Case, op: ir.Op) -> list[ir.Expr]:
     if op is ir.Op.MASKED:
         lanes = ir.Ramp(ir.IntImm(i64, 0), ir.IntImm(i64, 1), 4)
         return [case.load(f32, call(lanes.dtype, op, lanes, ir.LT(lanes, lanes)))]
+    if op is ir.Op.ANY:
+        return [call(ir.bool_, op, vector(case, ir.bool_))]
+    if op in (ir.Op.INTERLEAVE_LOW, ir.Op.INTERLEAVE_HIGH):
+        return [call(f32.with_lanes(4), op, vector(case, f32), vector(case, f32))]
     if op is ir.Op.ADDRESS_OF:
         return [call(ir.handle, op, x)]
     if op is ir.Op.ACCESS_PTR:

@@ -60,6 +60,7 @@ class Nests:
         self.outputs = [self._array(f"y{number}", self.dtype, axes) for number, axes in enumerate((y0, ""))]
         self.lines: list[str] = []
         self.names = 0
+        self.has_neighbours = False  # whether indices are those of neighbours in memory alone
         self.nested: list[tuple[str, ...]] = []  # for each statement inside of loops the dims of these
 
     def _array(self, name: str, dtype: str | None = None, axes: str = "") -> Array:
@@ -75,7 +76,9 @@ class Nests:
             if granted:
                 self.add(loops, f"with tl.allow({granted}):")
                 loops = Loops(2)
-            self.random.choice((self.nest, self.nest, self.product, self.whole, self.vectors, self.chain))(loops)
+            self.random.choice((self.nest, self.nest, self.product, self.whole, self.vectors, self.chain, self.chosen))(
+                loops
+            )
         dims = [f'{name} = tl.dim("{name}"{facts and ", "}{facts})' for name, facts in self.dims.items()]
         sizes = [f"d{name}: tl.u8[{name}]" for name in self.dims]
         params = ", ".join([*sizes, *(each.annotation for each in (*self.inputs, *self.outputs)), "s: tl.i64"])
@@ -137,6 +140,43 @@ class Nests:
             read.append(f"{source}[{', '.join(near)}]")
         value = f" {self.random.choice('+-')} ".join([self.value(loops, 1), *read])
         self.add(loops, f"{name}[{', '.join(index)}] = {value}")
+
+    def chosen(self, loops: Loops) -> None:
+        """Loops over the axes of an output, around branches that differ between neighbours in memory."""
+        target = self.random.choice(self.outputs)
+        index: list[str] = []
+        for dim in target.axes:
+            self.add(loops, f"for {(var := self.name('i'))} in range({self.random.choice((dim, dim, f'1, {dim}'))}):")
+            loops = loops.inside(var, dim)
+            index.append(var)
+        element = f"{target.name}[{', '.join(index)}]"
+        self.has_neighbours = self.random.random() < 0.8
+        draw = self.random.random()
+        if draw < 0.25:
+            self.until(loops, element)
+        elif draw < 0.6:
+            total = self.name("t")
+            self.add(loops, f"{total} = {self.value(loops, 1)}")
+            self.branches(loops, total, self.random.choice((1, 1, 2)))
+            element, total = total, element
+            self.add(loops, f"{total} = {element}")
+        else:
+            self.branches(loops, element, self.random.choice((1, 1, 2)))
+        self.has_neighbours = False
+
+    def until(self, loops: Loops, element: str) -> None:
+        """A loop that runs a few times, not as often for each element."""
+        total, count = self.name("t"), self.name("c")
+        self.add(loops, f"{total} = {self.value(loops, 1)}")
+        self.add(loops, f"{count} = tl.i64(0)")
+        ends = self.random.choice(("", f" and {self.condition(loops)}", f" and {total} < {self.leaf(loops)}"))
+        self.add(loops, f"while {count} < tl.i64({self.leaf(loops)}) % 5{ends}:")
+        inner = Loops(loops.indent + 1, loops.bounds)
+        self.add(inner, f"{count} += 1")
+        self.add(inner, f"{total} += {self.value(loops, 1)}")
+        if self.random.random() < 0.4:
+            self.branches(inner, total, 1)
+        self.add(loops, f"{element} = {total}")
 
     def loop(self, loops: Loops, dim: str, kind: str) -> tuple[Loops, str]:
         """A loop below a dim, and its variable."""
@@ -370,6 +410,8 @@ class Nests:
     def indices(self, loops: Loops, axis: str, array: Array) -> list[str]:
         """What may stand along an axis."""
         own = [name for name, dim in loops.bounds.items() if dim == axis]
+        if self.has_neighbours:
+            return own[-1:] + ([f"{own[-1]} + 1"] if own and array.padded else [])
         found = own * 4 + [f"{axis} - 1 - {name}" for name in own]
         if array.padded:
             few = [name for name, dim in loops.bounds.items() if dim == ""]

@@ -12,10 +12,12 @@ from fuzz.guard import guarded
 from fuzz.nests import SPARE, Nests
 
 import tirlite as tl
+from tirlite.analysis.work import has_much_to_do
 from tirlite.codegen import Effort
 from tirlite.interp import interpret
-from tirlite.ir import PrimFunc
-from tirlite.rewrite import blocks
+from tirlite.ir import For, PrimFunc
+from tirlite.rewrite import blocks, vectorize_loops
+from tirlite.rewrite import nests as rewrite_nests
 
 PROGRAMS = 60
 SIZES = ((37, 5, 3), (6, 70, 4), (5, 4, 20), (1, 2, 90), (20, 8, 2), (7, 131, 1), (9, 17, 2), (0, 3, 20), (17, 0, 2))
@@ -51,14 +53,26 @@ def called(kernel: tl.Kernel, given: Mapping[str, object]) -> Arrays:
     return {name: value for name, value in mine.items() if isinstance(value, np.ndarray)}
 
 
+def _always(_loop: For) -> bool:
+    return True
+
+
 def trial(seed: int) -> str:
     """The text of a kernel that passes; fails with it."""
     nests = Nests(seed)
     text = nests.text()
     func = tl.parse(text)
     # Blocks of reductions are long: here they are short as well.
-    with effort(Effort.FULL if seed % 8 == 0 else Effort.NONE), patch.object(blocks, "_LEAST", (4096, 8)[seed % 2]):
-        kernel = tl.compile(func, strategy=STRATEGIES[seed % len(STRATEGIES)], target=tl.Target.host(workers=2))
+    # Loops that LLVM would be left to go by vectors here, too, and all of them where checks don't keep them from it.
+    takes_all = seed % 3 > 0
+    with (
+        effort(Effort.FULL if seed % 8 == 0 else Effort.NONE),
+        patch.object(blocks, "_LEAST", (4096, 8)[seed % 2]),
+        patch.object(vectorize_loops, "has_much_to_do", (has_much_to_do, _always)[takes_all]),
+        patch.object(rewrite_nests, "has_much_to_do", (has_much_to_do, _always)[takes_all]),
+    ):
+        strategy, target = STRATEGIES[seed % len(STRATEGIES)], tl.Target.host(workers=2)
+        kernel = tl.compile(func, strategy=strategy, target=target, unchecked=takes_all)
         for numbers in SIZES[seed % 3 :: 3]:
             sizes = dict(zip("nmk", numbers, strict=True))
             if nests.iterations(sizes) > MOST_ITERATIONS:

@@ -4,6 +4,7 @@ from textwrap import indent
 
 import numpy as np
 import pytest
+from fuzz.guard import guarded
 from rewrite.before_after import BeforeAfter, kernel
 
 import tirlite as tl
@@ -287,8 +288,6 @@ def test_callees_and_debug_code_keep_their_loops() -> None:
     [
         pytest.param("for j in range(m):\n    y[0, j] = x[0, j] + 1", id="LLVM does as well"),
         pytest.param("for j in range(1, m):\n    y[0, j] = tl.exp(y[0, j - 1])", id="the iteration before is read"),
-        pytest.param("for k in range(n):\n    y[k, 0] = tl.exp(x[k, 0])", id="no neighbours"),
-        pytest.param("for j in range(m // 2):\n    y[0, j] = tl.exp(x[0, 2 * j])", id="every other one"),
         pytest.param("for j in range(m):\n    y[0, 0] = tl.exp(x[0, j])", id="one element for all"),
         pytest.param(
             "for j in range(m):\n    for p in range(j):\n        y[0, j] = x[0, p]", id="loops of other lengths"
@@ -338,3 +337,87 @@ def test_an_if_becomes_a_mask() -> None:
                 y[i, tl.masked(tl.ramp(0, 1, 4), off)] = -x[i, tl.masked(tl.ramp(m - 4, 1, 4), off)]
         """,
     )
+
+
+def test_sums_of_rows_go_by_tiles_that_are_turned_over() -> None:
+    """Each sum is in the order that is written; what is left of rows is loaded under a mask."""
+    func = kernel(
+        """
+        for i in range(n):
+            y[i, 0] = 0
+            for j in range(m):
+                y[i, 0] += x[i, j]
+        """
+    )
+    text = str(PASS.rewritten(func))
+    assert "row_15 = x[first + 15, tl.ramp(tile, 1, 16)]" in text
+    assert "row_16 = tl.interleave_low(row, row_8)" in text
+    assert text.count("tl.interleave_high") == 2 * 4 * 8
+    assert "row_80 = x[first, tl.masked(tl.ramp(middle, 1, 16), left)]" in text
+    assert "for j in range(tile, tile + 16):" in text
+
+
+@tl.kernel
+def nearest(x: tl.f32[n, m], c: tl.f32[n, m], y: tl.f32[n, n], at: tl.i64[n, 2]):
+    for i in range(n):
+        for j in range(n):
+            s = tl.f32(0)
+            for p in range(m):
+                d = x[i, p] - c[j, p]
+                s += d * d
+            y[i, j] = s
+    for i in range(n):
+        best = y[i, 0]
+        place = tl.i64(0)
+        for j in range(n):
+            if y[i, j] < best:
+                best = y[i, j]
+                place = j
+        at[i, 1] = place
+        at[i, 0] = tl.i64(x[i, m - 1])
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (15, 33), (16, 16), (37, 5), (50, 48)])
+def test_columns_do_what_is_written(rows: int, columns: int) -> None:
+    """With forbidden pages behind the arrays, and before them: nothing is read beyond a row of the last element."""
+    assert "c_columns" in str(nearest.lowered)
+    assert "y_columns" in str(nearest.lowered)
+    draw = np.random.default_rng(rows)
+    for at_end in (True, False):
+        given = [draw.standard_normal((rows, columns), np.float32) for _ in range(2)]
+        given += [np.zeros((rows, rows), np.float32), np.zeros((rows, 2), np.int64)]
+        results = []
+        for run in (nearest, nearest.interpret, tl.compile(nearest.lowered).interpret):
+            own = [guarded(each, at_end=at_end) for each in given]
+            run(*own)
+            results.append(own)
+        for ours, *others in zip(*results, strict=True):
+            for other in others:
+                np.testing.assert_array_equal(ours, other)
+
+
+@tl.kernel
+def escaped(x: tl.f32[n], limit: tl.i64[m], y: tl.i64[n, m]):
+    for i in range(n):
+        for j in range(m):
+            z = x[i]
+            count = tl.i64(0)
+            while count < limit[j] and not z > 4:
+                z = z * z + tl.f32(0.25) * j
+                count += 1
+            y[i, j] = count
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(3, 1), (5, 16), (4, 37)])
+def test_a_while_runs_until_it_ends_in_all_lanes(rows: int, columns: int) -> None:
+    assert "while tl.any(" in str(escaped.lowered)
+    x = np.linspace(-2, 2, rows, dtype=np.float32)
+    x[0] = np.nan
+    limit = np.random.default_rng(columns).integers(0, 30, columns)
+    results = []
+    for run in (escaped, escaped.interpret, tl.compile(escaped.lowered).interpret):
+        y = np.full((rows, columns), -1)
+        run(x, limit, y)
+        results.append(y)
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])

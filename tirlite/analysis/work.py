@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.ir import Call, For, IfThenElse, Let, Node, Store, walk
+from tirlite.ir import Call, For, IfThenElse, Let, Node, Store, While, walk
 
 
 def has_much_to_do(loop: For) -> bool:
@@ -10,7 +10,7 @@ def has_much_to_do(loop: For) -> bool:
     todo = [*loop.body.stmts]
     while todo:
         stmt = todo.pop()
-        if isinstance(stmt, For):
+        if isinstance(stmt, For | While):
             return True
         if isinstance(stmt, IfThenElse):
             todo += (*stmt.then_body.stmts, *stmt.else_body.stmts)

@@ -182,6 +182,16 @@ class Expressions:
             operands.append(self._leaf(arg) or (yield self.steps(arg)))
         return math(self.out, expr.op, operands)
 
+    def any_lane(self, expr: Call) -> Steps[Value]:
+        flags = self._leaf(expr.args[0]) or (yield self.steps(expr.args[0]))
+        return self.out.any_lane(flags)
+
+    def interleave(self, expr: Call) -> Steps[Value]:
+        """Lanes of the lower or the upper halves of two vectors in turn."""
+        a = self._leaf(expr.args[0]) or (yield self.steps(expr.args[0]))
+        b = self._leaf(expr.args[1]) or (yield self.steps(expr.args[1]))
+        return self.out.interleaved(a, b, is_high=expr.op is Op.INTERLEAVE_HIGH)
+
     def marked_index(self, expr: Call) -> Steps[Value]:
         """What is marked as an index, or has a mask, elsewhere than in an access: a number like any other."""
         index = expr.args[0]
@@ -362,6 +372,9 @@ Rule: TypeAlias = Callable[[Expressions, Any], Steps[Value]]
 
 _CALLS: dict[Op, Rule] = {
     Op.IF_THEN_ELSE: Expressions.if_then_else,
+    Op.ANY: Expressions.any_lane,
+    Op.INTERLEAVE_LOW: Expressions.interleave,
+    Op.INTERLEAVE_HIGH: Expressions.interleave,
     Op.CHECKED: Expressions.marked_index,
     Op.MASKED: Expressions.marked_index,
     Op.CALL_EXTERN: Expressions.extern,

@@ -307,23 +307,27 @@ class Statements:
         out.branch_if(self.condition(stmt.condition, "the condition of a `while`"), body, done)
         out.start(body)
         if not self.module.exported:
-            self._count_to_ask(integer(_BETWEEN))
+            has_loops = next(statements_of(stmt.body, For, While), None) is not None
+            self._count_to_ask(integer(_BETWEEN), in_memory=has_loops)
         yield self.body(stmt.body)
         out.branch(test)
         out.start(done)
 
-    def _count_to_ask(self, between: Value) -> None:
-        """Asks for signals once in so many iterations of a loop, however often it is begun."""
+    def _count_to_ask(self, between: Value, *, in_memory: bool = True) -> None:
+        """Asks for signals once in so many iterations of a loop, however often it is begun.
+
+        The count stays in memory, so that it takes no register from loops inside.
+        """
         out = self.out
         place = out.alloca(8, 8)
         out.allocas.append(f"  store i64 0, ptr {place.text}")
         ask, going = out.label("ask"), out.label("going")
-        # Volatile, so that it takes no register from the loops inside.
-        count = out.op("add", out.value(i64, f"load volatile i64, {place.typed}", place), integer(1))
-        out.effect(f"store volatile {count.typed}, {place.typed}", count, place)
+        volatile = "volatile " if in_memory else ""
+        count = out.op("add", out.value(i64, f"load {volatile}i64, {place.typed}", place), integer(1))
+        out.effect(f"store {volatile}{count.typed}, {place.typed}", count, place)
         out.branch_if(out.compare("icmp sge", count, between), ask, going)
         out.start(ask)
-        out.effect(f"store volatile i64 0, {place.typed}", place)
+        out.effect(f"store {volatile}i64 0, {place.typed}", place)
         self._ask()
         out.branch(going)
         out.start(going)

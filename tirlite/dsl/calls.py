@@ -273,6 +273,24 @@ def _broadcast(site: CallSite) -> object:
     return e.Broadcast(value, _lanes(site, 1))
 
 
+def _any(site: CallSite) -> object:
+    site.count(1, 1, "a vector of bools")
+    flags = number(site.args[0], site.spans[0])
+    if not flags.dtype.is_bool or flags.dtype.lanes == 1:
+        raise site.wrong(0, "a vector of bools")
+    return Call(bool_, Op.ANY, (flags,))
+
+
+def _interleaved(site: CallSite) -> object:
+    site.count(2, 2, "two vectors")
+    a, b = (number(value, span) for value, span in zip(site.args, site.spans, strict=True))
+    if a.dtype.lanes % 2:
+        raise site.wrong(0, "a vector with an even number of lanes")
+    if b.dtype != a.dtype:
+        raise site.wrong(1, f"a vector of type {a.dtype}")
+    return Call(a.dtype, Op[site.word.name.upper()], (a, b))
+
+
 def _checked(site: CallSite) -> object:
     site.count(1, 1, "one argument")
     index = number(site.args[0], site.spans[0])
@@ -363,6 +381,9 @@ _RULES: Mapping[str, Callable[[CallSite], object]] = {
     "if_then_else": _if_then_else,
     "ramp": _ramp,
     "broadcast": _broadcast,
+    "any": _any,
+    "interleave_low": _interleaved,
+    "interleave_high": _interleaved,
     "checked": _checked,
     "masked": _masked,
     "address_of": _address_of,

@@ -77,6 +77,9 @@ _FORMS = (
     "if_then_else",
     "ramp",
     "broadcast",
+    "any",
+    "interleave_low",
+    "interleave_high",
     "truncdiv",
     "truncmod",
 )

@@ -44,6 +44,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.arithmetic import FUNCTIONS, Function
 from tirlite.ir.masked import mask_of, unmasked
+from tirlite.ir.op import INTERLEAVES
 from tirlite.ir.traps import Trap, trap_of
 
 
@@ -301,12 +302,47 @@ def _call(code: Code, node: Call) -> Steps[int]:
     if node.op in (Op.CHECKED, Op.MASKED):  # an index like any other, where it is that of no access
         index: int = yield expression(code, node.args[0])
         return index
+    if node.op is Op.ANY:
+        flags: int = yield expression(code, node.args[0])
+        return _any(code, flags)
+    if node.op in INTERLEAVES:
+        interleaved: int = yield _interleave(code, node)
+        return interleaved
     if not node.op.is_math:
         raise code.cannot(f"`tl.{node.op.label}`")
     arguments = []
     for argument in node.args:
         arguments.append((yield expression(code, argument)))
     return _apply(code, math_function(node.op, node.args[0].dtype), *arguments)
+
+
+def _any(code: Code, flags: int) -> int:
+    """Emit whether any lane is set; poisoned where a lane is."""
+    result = code.program.new_register()
+
+    def step(values: Values, marks: Marks) -> None:
+        values[result], mark = values[flags].any(), marks[flags]
+        marks[result] = None if mark is None else mark.on(np.ones(1, np.bool_))
+
+    code.emit(step)
+    return result
+
+
+def _interleave(code: Code, node: Call) -> Steps[int]:
+    first = yield expression(code, node.args[0])
+    second = yield expression(code, node.args[1])
+    result, half = code.program.new_register(), node.dtype.lanes // 2
+    part = slice(half) if node.op is Op.INTERLEAVE_LOW else slice(half, None)
+
+    def step(values: Values, marks: Marks) -> None:
+        values[result] = np.stack((values[first][part], values[second][part]), axis=1).reshape(-1)
+        poison = [np.False_ if mark is None else mark.lanes for mark in (marks[first], marks[second])]
+        bad = np.stack([np.broadcast_to(lanes, 2 * half)[part] for lanes in poison], axis=1).reshape(-1)
+        mark = merged(marks[first], marks[second])
+        marks[result] = None if mark is None else mark.on(bad)
+
+    code.emit(step)
+    return result
 
 
 def _let(code: Code, node: LetExpr) -> Steps[int]:

@@ -61,6 +61,9 @@ class Op(Enum):
     FMA = ("fma", 3)
     ISNAN = ("isnan", 1)
     IF_THEN_ELSE = ("if_then_else", 3)
+    ANY = ("any", 1)
+    INTERLEAVE_LOW = ("interleave_low", 2)
+    INTERLEAVE_HIGH = ("interleave_high", 2)
     CHECKED = ("checked", 1)
     MASKED = ("masked", 2)
     ADDRESS_OF = ("address_of", 1)
@@ -94,6 +97,17 @@ class Op(Enum):
         return Op[self.name.removeprefix("FAST_")]
 
 
+INTERLEAVES = (Op.INTERLEAVE_LOW, Op.INTERLEAVE_HIGH)
 _NOT_MATH = frozenset(
-    {Op.IF_THEN_ELSE, Op.CHECKED, Op.MASKED, Op.ADDRESS_OF, Op.ACCESS_PTR, Op.CALL_EXTERN, Op.BARRIER}
+    {
+        *INTERLEAVES,
+        Op.ANY,
+        Op.IF_THEN_ELSE,
+        Op.CHECKED,
+        Op.MASKED,
+        Op.ADDRESS_OF,
+        Op.ACCESS_PTR,
+        Op.CALL_EXTERN,
+        Op.BARRIER,
+    }
 )

@@ -8,7 +8,7 @@ from tirlite.diag import Message
 from tirlite.ir.dtype import DType, bool_, handle, i64
 from tirlite.ir.expr import BufferRef, Call, Expr, IntImm, Load, StringImm
 from tirlite.ir.masked import fits_mask
-from tirlite.ir.op import Op
+from tirlite.ir.op import INTERLEAVES, Op
 from tirlite.ir.validate_types import is_number
 
 ACCESS_MASKS = ("r", "w", "rw")
@@ -74,6 +74,14 @@ def check_call(node: Call) -> Message | None:
         return _expect(node, 0, index.is_integer, "an index") or _gives(node, index)
     if op is Op.MASKED:
         return _masked(node)
+    if op is Op.ANY:
+        lanes = node.args[0].dtype
+        return _expect(node, 0, lanes.is_bool and lanes.lanes > 1, "a vector of bools") or _gives(node, bool_)
+    if op in INTERLEAVES:
+        a, b = node.args
+        is_even = a.dtype.lanes % 2 == 0 and not a.dtype.is_handle
+        wrong = _expect(node, 0, is_even, "a vector with an even number of lanes")
+        return wrong or _expect(node, 1, b.dtype == a.dtype, str(a.dtype)) or _gives(node, a.dtype)
     if op is Op.ADDRESS_OF:
         return _expect(node, 0, isinstance(node.args[0], Load), "an element of a buffer") or _gives(node, handle)
     if op is Op.ACCESS_PTR:

@@ -15,7 +15,6 @@ from tirlite.ir import (
     Let,
     Load,
     Min,
-    Ramp,
     SeqStmt,
     Stmt,
     Store,
@@ -40,8 +39,8 @@ class ByVectors:
     """What becomes of a loop with this body.
 
     Where an iteration `is_repeatable`, the last vector may overlap the one before; else the last iterations follow one
-    by one. `jam` makes of a body what is written in its place, once its variable stands for vectors.
-    Loads that every iteration may do, whatever branches ask for, are told by `is_inside`.
+    by one. `lanes` are those from an iteration on, of one of the `widths`, and `jam` makes of a body what is written in
+    its place, once its variable stands for vectors.
     """
 
     def __init__(
@@ -49,17 +48,17 @@ class ByVectors:
         loop: For,
         body: SeqStmt,
         jam: Callable[[SeqStmt], SeqStmt],
-        is_inside: Callable[[Load], bool],
+        lanes: Callable[[Expr, int], Lanes],
+        widths: tuple[int, int],
         *,
         is_repeatable: bool,
     ) -> None:
         self.loop = loop
         self.inside = body
         self.jam = jam
-        self.is_inside = is_inside
+        self.lanes = lanes
         self.is_repeatable = is_repeatable
-        self.most = min(MOST_LANES, _VECTOR_BYTES // _widest(loop))
-        self.few = self.most // _PER_VECTOR
+        self.most, self.few = widths
 
     def statements(self) -> Iterator[Stmt]:
         """The loops over vectors, and the serial one over the rest. Raises NotVector."""
@@ -83,25 +82,37 @@ class ByVectors:
 
     def vectors(self, count: Expr, end: Expr) -> Iterator[Stmt]:
         """Loops over vectors up to `end`; the last vector lies within, wherever `end` is."""
+        if self.most == self.few and self.is_repeatable and self.loop.kind is not ForKind.PARALLEL:
+            # One loop does for all.
+            yield self.overlapping(self.loop.start, end)
+            return
         middle = last_whole(self.loop, count, self.most)
         if not isinstance(count, IntImm) or count.value >= self.most:
             at = Var(self.loop.var.name)
             yield For(at, self.loop.start, middle, self.body(at, self.most), self.loop.kind, step=self.most)
         if isinstance(count, IntImm) and count.value % self.most == 0:
             return
-        at = Var(self.loop.var.name)
-        if not self.is_repeatable:
+        if self.is_repeatable:
+            yield self.overlapping(middle, end)
+        elif self.few < self.most:
+            at = Var(self.loop.var.name)
             yield For(at, middle, end, self.body(at, self.few), step=self.few)
-            return
-        first = Var("first")
+
+    def overlapping(self, begin: Expr, end: Expr) -> Stmt:
+        """The loop over the rest, of which the last vector begins early enough to end in time."""
+        at, first = Var(self.loop.var.name), Var("first")
         within = Let(first, Min(at, folded(Sub(end, const(self.few, i64)))))
-        yield For(at, middle, end, SeqStmt((within, *self.body(first, self.few).stmts)), step=self.few)
+        return For(at, begin, end, SeqStmt((within, *self.body(first, self.few).stmts)), step=self.few)
 
     def body(self, first: Expr, lanes: int) -> SeqStmt:
         """The body for so many iterations at once, from `first` on."""
-        places = {self.loop.var: Ramp(first, const(1, i64), lanes)}
-        vectors = Lanes(lanes, places, neighbours=True, is_inside=self.is_inside)
-        return self.jam(vectors.block(self.inside))
+        return self.jam(self.lanes(first, lanes).block(self.inside))
+
+
+def widths_of(loop: For) -> tuple[int, int]:
+    """The lanes of the vectors of a loop, and of those that go over what is left."""
+    most = min(MOST_LANES, _VECTOR_BYTES // _widest(loop))
+    return most, most // _PER_VECTOR
 
 
 def _widest(loop: For) -> int:

@@ -45,6 +45,7 @@ from tirlite.ir import (
     Sub,
     Unary,
     Var,
+    While,
     bool_,
     const,
     i64,
@@ -90,6 +91,7 @@ class Lanes:
         # What every iteration has accessed, at indices that no memory decides: it may be loaded by all lanes.
         self.accessed: list[Load | Store] = []
         self.is_certain = True
+        self.is_lazy = False  # whether some lanes may not ask for what is computed
 
     def block(self, body: SeqStmt) -> SeqStmt:
         """The statements of a body for all iterations at once, one after the other. Raises NotVector."""
@@ -102,6 +104,8 @@ class Lanes:
         """
         if isinstance(stmt, IfThenElse):
             return self._branch(stmt)
+        if isinstance(stmt, While):
+            return self._while(stmt)
         if isinstance(stmt, For) and stmt.kind in (ForKind.SERIAL, ForKind.REDUCE, ForKind.UNROLLED):
             if self.of(stmt.start) is not stmt.start or self.of(stmt.stop) is not stmt.stop or self.on is not None:
                 raise NotVector
@@ -150,6 +154,21 @@ class Lanes:
         self.on = around
         return SeqStmt((*made,))
 
+    def _while(self, stmt: While) -> Stmt:
+        """A loop that all lanes run alike, or that runs as long as a condition holds for any of them.
+
+        Lanes for which it does not hold keep what they have, so it never holds for them again.
+        """
+        condition = self.of(stmt.condition)
+        if condition is stmt.condition and self.on is None:
+            return stmt.replaced(body=self._uncertain(stmt.body))
+        around, vector = self.on, self.spread(condition)
+        holds = vector if around is None else BitAnd(around, vector)
+        self.on = Var("holds", vector.dtype)
+        body = SeqStmt((Let(self.on, holds, span=stmt.span), self._uncertain(stmt.body)))
+        self.on = around
+        return stmt.replaced(condition=Call(bool_, Op.ANY, (holds,)), body=body)
+
     def _uncertain(self, body: SeqStmt) -> SeqStmt:
         """The statements of a body that not every iteration comes to."""
         was, self.is_certain = self.is_certain, False
@@ -166,7 +185,7 @@ class Lanes:
         """Whether lanes that are off may load it too."""
         if load.buffer.volatile:
             return False
-        known = not _is_from_memory(load) and any(_is_at(load, each) for each in self.accessed)
+        known = not _is_from_memory(load) and any(is_at(load, each) for each in self.accessed)
         return known or self.is_inside(load)
 
     def _masked(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -189,6 +208,10 @@ class Lanes:
             raise NotVector
         self.wide[buffer] = replace(buffer, shape=(*buffer.shape, const(self.lanes, i64)))
         return stmt.replaced(buffer=self.wide[buffer])
+
+    def moved(self, load: Load) -> Expr | None:
+        """The vector of what lanes load from elsewhere than they would; None for what they load from where it is."""
+        return None
 
     def of(self, expr: Expr) -> Expr:
         """The vector of the values of `expr`; `expr` itself where these are all the same. Raises NotVector."""
@@ -224,6 +247,9 @@ class Lanes:
         if isinstance(expr, Var):
             return self.values.get(expr, expr)
         if isinstance(expr, Load):
+            moved = self.moved(expr)
+            if moved is not None:
+                return moved
             indices: tuple[Expr, ...] = yield self._indices(expr.buffer, expr.indices)
             if expr.buffer in self.wide:
                 return Load(self.wide[expr.buffer], indices)
@@ -247,8 +273,8 @@ class Lanes:
         first, *sides = (child for child in expr.children() if isinstance(child, Expr))
         test: Expr = yield self._of(first)
         vector, around, was = self.spread(test), self.on, self.is_certain
-        is_either = isinstance(expr, Call)
-        self.is_certain = False
+        is_either, was_lazy = isinstance(expr, Call), self.is_lazy
+        self.is_certain, self.is_lazy = False, True
         values: list[Expr] = []
         for side, wanted in zip(sides, (Not(vector) if isinstance(expr, Or) else vector, Not(vector)), strict=False):
             value: Expr = side
@@ -260,7 +286,7 @@ class Lanes:
                 value = yield self._of(side)
                 self.on = around
             values.append(value)
-        self.is_certain = was
+        self.is_certain, self.is_lazy = was, was_lazy
         if test is first and _are_same(values, tuple(sides)):
             return expr
         if is_either and test is first and around is None:
@@ -312,7 +338,7 @@ def _is_from_memory(node: Load | Store) -> bool:
     return any(isinstance(each, Load) for index in node.indices for each in walk(index))
 
 
-def _is_at(load: Load, other: Load | Store) -> bool:
+def is_at(load: Load, other: Load | Store) -> bool:
     """Whether an access is at the element that another one is at."""
     if load.buffer is not other.buffer:
         return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
@@ -12,11 +12,14 @@ from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import has_much_to_do
 from tirlite.ir import (
+    Buffer,
+    Expr,
     For,
     ForKind,
     IfThenElse,
     IntImm,
     Let,
+    Load,
     Ramp,
     SeqStmt,
     Stmt,
@@ -29,7 +32,8 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.checked import has_check
-from tirlite.rewrite.by_vectors import MOST_LANES, ByVectors
+from tirlite.rewrite.by_vectors import MOST_LANES, ByVectors, widths_of
+from tirlite.rewrite.columns import Columns, lanes_of
 from tirlite.rewrite.jam import Jam
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations, last_whole
 from tirlite.rewrite.local_elements import is_same_element, with_local_elements
@@ -90,30 +94,59 @@ def _chain(loop: For) -> list[For]:
 def _nest(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
     """What stands in the place of a chain of loops of which one goes by vectors; None where none can."""
     inside = partial(is_inside, Bounds(facts.space))
-    for place in reversed(range(max(0, len(chain) - _DEEPEST), len(chain))):
-        loop = chain[place]
-        touches = facts.touches_in.get(loop, {})
-        if not (_may_pay(loop) and _writes_parameters(touches, facts) and facts.is_independent(loop)):
-            continue
-        body = with_local_elements(loop, touches)
-        is_repeatable = _is_repeatable(loop, touches)
-        try:
-            plain = (*ByVectors(loop, body, lambda each: each, inside, is_repeatable=is_repeatable).statements(),)
-        except NotVector:
-            continue
-        around = _jammed(chain[:place], loop, facts)
-        if around is None:
-            return _within(chain[:place], plain)
-        level, outer = around
-        jam = partial(_jam, outer)
-        try:
-            together = (*ByVectors(loop, body, jam, inside, is_repeatable=is_repeatable).statements(),)
-        except NotVector:
-            return _within(chain[:place], plain)
-        between = chain[level + 1 : place]
-        rows, single = _within(between, together), _within(between, plain)
-        return _within(chain[:level], (*_by_rows(outer, rows, single),))
+    for has_rows in (False, True):
+        for place in reversed(range(max(0, len(chain) - _DEEPEST), len(chain))):
+            made = _at(chain, place, facts, inside, has_rows=has_rows)
+            if made is not None:
+                return made
     return None
+
+
+def _at(
+    chain: list[For], place: int, facts: Facts, inside: Callable[[Load], bool], *, has_rows: bool
+) -> tuple[Stmt, ...] | None:
+    """What stands in the place of a chain whose loop at a place goes by vectors; None where that cannot be.
+
+    With `has_rows`, lanes may load along rows of their own.
+    """
+    loop = chain[place]
+    touches = facts.touches_in.get(loop, {})
+    if not (_may_pay(loop) and _writes_parameters(touches, facts) and facts.is_independent(loop)):
+        return None
+    body = with_local_elements(loop, touches)
+    is_repeatable = _is_repeatable(loop, touches)
+    if has_rows:
+        written = {facts.definitions.root(each.buffer) for each, found in touches.items() if any(map(writes, found))}
+        lanes, widths = partial(_columns, loop, inside, lambda each: each not in written), (lanes_of(loop),) * 2
+    else:
+        lanes, widths = partial(_neighbours, loop, inside), widths_of(loop)
+    try:
+        plain = (*ByVectors(loop, body, lambda each: each, lanes, widths, is_repeatable=is_repeatable).statements(),)
+    except NotVector:
+        return None
+    around = _jammed(chain[:place], loop, facts)
+    if around is None:
+        return _within(chain[:place], plain)
+    level, outer = around
+    jam = partial(_jam, outer)
+    try:
+        together = (*ByVectors(loop, body, jam, lanes, widths, is_repeatable=is_repeatable).statements(),)
+    except NotVector:
+        return _within(chain[:place], plain)
+    between = chain[level + 1 : place]
+    rows, single = _within(between, together), _within(between, plain)
+    return _within(chain[:level], (*_by_rows(outer, rows, single),))
+
+
+def _neighbours(loop: For, inside: Callable[[Load], bool], first: Expr, lanes: int) -> Lanes:
+    places = {loop.var: Ramp(first, const(1, i64), lanes)}
+    return Lanes(lanes, places, neighbours=True, is_inside=inside)
+
+
+def _columns(
+    loop: For, inside: Callable[[Load], bool], is_steady: Callable[[Buffer], bool], first: Expr, lanes: int
+) -> Lanes:
+    return Columns(loop.var, first, lanes, inside, is_steady)
 
 
 def _writes_parameters(touches: Mapping[Allocation, Sequence[Touch]], facts: Facts) -> bool:

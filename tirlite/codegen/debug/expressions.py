@@ -183,6 +183,23 @@ class CheckedExpressions(Expressions):
         mark = joined(self.out, *(self.marks.get(each) for each in operands))
         return self.marked(math(self.out, expr.op, operands), mark)
 
+    def any_lane(self, expr: Call) -> Steps[Value]:
+        flags = self._leaf(expr.args[0]) or (yield self.steps(expr.args[0]))
+        mark = self.marks.get(flags)
+        value = self.out.any_lane(flags)
+        return self.marked(value, None if mark is None else Mark(self.out.any_lane(mark.flag), mark.origin))
+
+    def interleave(self, expr: Call) -> Steps[Value]:
+        out, is_high = self.out, expr.op is Op.INTERLEAVE_HIGH
+        a = self._leaf(expr.args[0]) or (yield self.steps(expr.args[0]))
+        b = self._leaf(expr.args[1]) or (yield self.steps(expr.args[1]))
+        value, mark = out.interleaved(a, b, is_high=is_high), joined(out, self.marks.get(a), self.marks.get(b))
+        if mark is None:
+            return value
+        none = zero(flags_of(a.dtype))
+        flags = [none if each is None else each.flag for each in (self.marks.get(a), self.marks.get(b))]
+        return self.marked(value, settled(out, Mark(out.interleaved(*flags, is_high=is_high), mark.origin)))
+
     def extern(self, expr: Call) -> Steps[Value]:
         """A call of an extern function, which may read what it is given and write where it is pointed to."""
         name, *args = expr.args
@@ -317,6 +334,9 @@ Rule: TypeAlias = Callable[[CheckedExpressions, Any], Steps[Value]]
 
 _CALLS: dict[Op, Callable[[Any, Any], Steps[Value]]] = {
     Op.IF_THEN_ELSE: CheckedExpressions.if_then_else,
+    Op.ANY: CheckedExpressions.any_lane,
+    Op.INTERLEAVE_LOW: CheckedExpressions.interleave,
+    Op.INTERLEAVE_HIGH: CheckedExpressions.interleave,
     Op.CALL_EXTERN: CheckedExpressions.extern,
     Op.ADDRESS_OF: CheckedExpressions.address_of,
     Op.ACCESS_PTR: CheckedExpressions.access_pointer,

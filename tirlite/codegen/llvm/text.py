@@ -172,6 +172,13 @@ class FunctionText:
         mask = f"<{lanes} x i32> zeroinitializer"
         return self.value(dtype, f"shufflevector {first.typed}, {undefined(dtype).typed}, {mask}", first)
 
+    def interleaved(self, a: Value, b: Value, *, is_high: bool) -> Value:
+        """The lanes of the lower or the upper halves of two vectors in turn."""
+        lanes = a.dtype.lanes
+        first = lanes // 2 * is_high
+        picked = ", ".join(f"i32 {lane}, i32 {lane + lanes}" for lane in range(first, first + lanes // 2))
+        return self.value(a.dtype, f"shufflevector {a.typed}, {b.typed}, <{lanes} x i32> <{picked}>", a, b)
+
     def overflowing(self, name: str, a: Value, b: Value) -> tuple[Value, Value]:
         """A sum, difference or product in i64, and whether it wrapped around."""
         full = f"llvm.{name}.with.overflow.i64"

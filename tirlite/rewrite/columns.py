@@ -1,0 +1,312 @@
+"""Columns are lanes that each go along a row of memory of their own, of which tiles are turned over on the way.
+
+Where a loop inside loads the next element of its row in each iteration, one vector of these holds elements that lie far
+apart. So as many elements of as many rows are loaded row by row, and transposed in registers: rows are interleaved with
+those half of them further on, as often as their number can be halved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tirlite.ir import (
+    LT,
+    Add,
+    Allocate,
+    And,
+    Buffer,
+    Call,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    IntImm,
+    Let,
+    Load,
+    Op,
+    Or,
+    Ramp,
+    SeqStmt,
+    Stmt,
+    Store,
+    Sub,
+    Var,
+    While,
+    const,
+    f32,
+    f64,
+    i64,
+    statements,
+    substitute,
+    walk,
+)
+from tirlite.ir.masked import masked
+from tirlite.record import record
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.lanes import Lanes, NotVector, is_at, iterations
+
+# The bytes of a vector, and of the part of a row that goes over in one tile.
+VECTOR_BYTES = 64
+
+
+@record(eq=False)
+class _Tile:
+    """What one iteration loads in a loop over `along`, and where the lanes find it from `begin` on."""
+
+    load: Load
+    along: Var
+    buffer: Buffer
+    begin: Expr
+
+
+class Columns(Lanes):
+    """Lanes of a loop over `var`, from its value `first` on, of which some load along rows.
+
+    `is_steady` says of a buffer that nothing writes it while the loop runs.
+    """
+
+    def __init__(
+        self, var: Var, first: Expr, lanes: int, is_inside: Callable[[Load], bool], is_steady: Callable[[Buffer], bool]
+    ) -> None:
+        super().__init__(lanes, {var: Ramp(first, const(1, i64), lanes)}, neighbours=True, is_inside=is_inside)
+        self.var = var
+        self.first = first
+        self.is_steady = is_steady
+        self.tiles: list[_Tile] = []
+        # Elements that lie apart and stand still in loops inside, and what collects those of all lanes.
+        self.collected: list[tuple[Load, Buffer]] = []
+        self.before: list[Stmt] = []
+        self.inside: set[Var] = set()  # what is defined by loops inside that are open, and in them
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        """A loop inside that loads along rows goes by tiles. Raises NotVector."""
+        if self.inside:
+            return self._statement(stmt)
+        made = self._statement(stmt)
+        if self.before:
+            made, self.before = SeqStmt((*self.before, made)), []
+        return made
+
+    def _statement(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, For | IfThenElse | While):
+            outside, self.inside = self.inside, self.inside | _defined(stmt)
+            made = self._composite(stmt)
+            self.inside = outside
+            return made
+        if isinstance(stmt, Store) and not self.inside and self.on is None and stmt.buffer not in self.wide:
+            return self._stored(stmt)
+        return super().statement(stmt)
+
+    def _stored(self, stmt: Store) -> Stmt:
+        """A store to neighbours, or one by one from a buffer that has the values of all lanes."""
+        try:
+            return super().statement(stmt)
+        except NotVector:
+            if not self._is_known(stmt, set()):
+                raise
+        stage, lane = self._stage(stmt.buffer), Var("lane")
+        place = {self.var: folded(Add(self.first, lane))}
+        indices = tuple(folded(substitute(index, place)) for index in stmt.indices)
+        one = Store(stmt.buffer, indices, Load(stage, (lane,)), span=stmt.span)
+        return SeqStmt(
+            (
+                Allocate(stage, span=stmt.span),
+                Store(stage, (self._lane_numbers(const(0, i64)),), self.spread(self.of(stmt.value)), span=stmt.span),
+                For(lane, const(0, i64), const(self.lanes, i64), SeqStmt((one,)), span=stmt.span),
+            )
+        )
+
+    def _stage(self, buffer: Buffer) -> Buffer:
+        return Buffer(f"{buffer.name}.lanes", buffer.dtype, (const(self.lanes, i64),), "local")
+
+    def _is_known(self, node: Load | Store, inside: set[Var]) -> bool:
+        """Whether an element follows from the iteration alone, of those that differ, and does not lie beside others."""
+        nodes = [each for index in node.indices for each in walk(index)]
+        names = {each for each in nodes if isinstance(each, Var)}
+        is_plain = node.buffer.dtype.lanes == 1 and not node.buffer.volatile
+        if not is_plain or any(isinstance(each, Load | Call) for each in nodes) or names & inside:
+            return False
+        *row, last = node.indices or (const(0, i64),)
+        is_beside = not any(map(self._is_vector, row)) and _is_shifted(last, self.var)
+        return {name for name in names if name in self.values} == {self.var} and not is_beside
+
+    def _from_stage(self, load: Load) -> Expr | None:
+        """What all lanes load once, one after the other, before the statement that stands in no loop inside."""
+        whole = (self._lane_numbers(const(0, i64)),)
+        for known, stage in self.collected:
+            if is_at(load, known):
+                return Load(stage, whole)
+        is_surely = not self.inside and self.on is None and not self.is_lazy
+        if not self._is_known(load, self.inside) or not self.is_steady(load.buffer):
+            return None
+        if not is_surely and not self.is_inside(load):
+            return None
+        stage, lane = self._stage(load.buffer), Var("lane")
+        place = {self.var: folded(Add(self.first, lane))}
+        one = Load(load.buffer, tuple(folded(substitute(index, place)) for index in load.indices))
+        self.before.append(Allocate(stage))
+        self.before.append(For(lane, const(0, i64), const(self.lanes, i64), SeqStmt((Store(stage, (lane,), one),))))
+        self.collected.append((load, stage))
+        return Load(stage, whole)
+
+    def _composite(self, stmt: For | IfThenElse | While) -> Stmt:
+        if isinstance(stmt, For) and stmt.kind is ForKind.SERIAL and stmt.step == 1 and self.on is None:
+            loads = self._along_rows(stmt)
+            if loads:
+                return SeqStmt((*self._by_tiles(stmt, loads),))
+        return super().statement(stmt)
+
+    def moved(self, load: Load) -> Expr | None:
+        tile = next((tile for tile in self.tiles if is_at(load, tile.load)), None)
+        if tile is None:
+            return self._from_stage(load)
+        place = folded(Sub(tile.along, tile.begin))
+        return Load(tile.buffer, (place, Ramp(const(0, i64), const(1, i64), self.lanes)))
+
+    def _along_rows(self, loop: For) -> list[Load]:
+        """The loads that each lane does along a row of its own. Raises NotVector for one that not all lanes do."""
+        found: list[Load] = []
+        defined = _defined(loop)
+        for load, is_certain in _loads(loop.body):
+            if any(is_at(load, each) for each in found) or not self._is_along(load, loop, defined):
+                continue
+            if not is_certain and not self.is_inside(load):
+                raise NotVector
+            found.append(load)
+        return found
+
+    def _is_along(self, load: Load, loop: For, defined: set[Var]) -> bool:
+        """Whether the iterations of a loop inside load neighbours, and those of the loop around rows."""
+        if load.buffer in self.wide or load.dtype not in (f32, f64) or load.buffer.volatile or not load.indices:
+            return False
+        if not self.is_steady(load.buffer):
+            return False
+        *row, last = load.indices
+        nodes = [node for index in load.indices for node in walk(index)]
+        own = {node for node in nodes if isinstance(node, Var) and node in self.values}
+        if own != {self.var} or any(isinstance(node, Load | Call) for node in nodes):
+            return False
+        inside = [node for node in nodes if node in defined]
+        if inside != [loop.var] or not _is_shifted(last, loop.var):
+            return False
+        # What lies side by side for the lanes is loaded from where it is.
+        return not (self._is_vector(last) and not any(map(self._is_vector, row)) and _is_shifted(last, self.var))
+
+    def _is_vector(self, index: Expr) -> bool:
+        return any(node is self.var for node in walk(index))
+
+    def _by_tiles(self, loop: For, loads: list[Load]) -> Iterator[Stmt]:
+        """Whole tiles first; what is left of the rows is a tile of which a part is loaded."""
+        if self.of(loop.start) is not loop.start or self.of(loop.stop) is not loop.stop:
+            raise NotVector
+        if not isinstance(loop.start, IntImm) or not isinstance(loop.stop, IntImm | Var):
+            start, stop = Var("start"), Var("stop")
+            yield Let(start, loop.start, span=loop.span)
+            yield Let(stop, loop.stop, span=loop.span)
+            loop = loop.replaced(start=start, stop=stop)
+        count = iterations(loop)
+        if not isinstance(count, IntImm | Var):
+            name = Var("count")
+            yield Let(name, count, span=loop.span)
+            count = name
+        tail = count.value % self.lanes if isinstance(count, IntImm) else None
+        whole = folded(Sub(count, const(tail, i64) if tail is not None else count % self.lanes))
+        middle: Expr = folded(Add(loop.start, whole))
+        if not isinstance(middle, IntImm | Var):
+            name = Var("middle")
+            yield Let(name, middle, span=loop.span)
+            middle = name
+        if not isinstance(count, IntImm) or count.value >= self.lanes:
+            at = Var("tile")
+            body = SeqStmt((*self._tile(loop, loads, at, folded(Add(at, const(self.lanes, i64))), None),))
+            yield For(at, loop.start, middle, body, step=self.lanes, span=loop.span)
+        if tail != 0:
+            on = Var("left", LT(self._lane_numbers(middle), self.spread(loop.stop)).dtype)
+            rest = SeqStmt(
+                (
+                    Let(on, LT(self._lane_numbers(middle), self.spread(loop.stop))),
+                    *self._tile(loop, loads, middle, loop.stop, on),
+                )
+            )
+            yield IfThenElse(LT(middle, loop.stop), rest, SeqStmt())
+
+    def _lane_numbers(self, begin: Expr) -> Expr:
+        return Ramp(begin, const(1, i64), self.lanes)
+
+    def _tile(self, loop: For, loads: list[Load], begin: Expr, end: Expr, on: Expr | None) -> Iterator[Stmt]:
+        """The iterations from `begin` to `end`, after what they load."""
+        outer = len(self.tiles)
+        for load in loads:
+            shape = (const(self.lanes, i64), const(self.lanes, i64))
+            buffer = Buffer(f"{load.buffer.name}.columns", load.dtype, shape, "local")
+            yield Allocate(buffer, span=loop.span)
+            yield from self._transposed(load, loop.var, begin, on, buffer)
+            self.tiles.append(_Tile(load, loop.var, buffer, begin))
+        yield loop.replaced(start=begin, stop=end, body=self._uncertain(loop.body))
+        del self.tiles[outer:]
+
+    def _transposed(self, load: Load, along: Var, begin: Expr, on: Expr | None, buffer: Buffer) -> Iterator[Stmt]:
+        dtype = load.dtype.with_lanes(self.lanes)
+
+        def named(value: Expr) -> Let:
+            return Let(Var("row", dtype), value, span=None)
+
+        rows: list[Var] = []
+        for lane in range(self.lanes):
+            places = {self.var: folded(Add(self.first, const(lane, i64))), along: begin}
+            *row, last = (folded(substitute(index, places)) for index in load.indices)
+            part = self._lane_numbers(last)
+            yield (let := named(Load(load.buffer, (*row, part if on is None else masked(part, on)))))
+            rows.append(let.var)
+        half = self.lanes // 2
+        for _ in range(self.lanes.bit_length() - 1):
+            turned: list[Var] = []
+            for one, other in zip(rows[:half], rows[half:], strict=True):
+                for op in (Op.INTERLEAVE_LOW, Op.INTERLEAVE_HIGH):
+                    yield (let := named(Call(dtype, op, (one, other))))
+                    turned.append(let.var)
+            rows = turned
+        for number, column in enumerate(rows):
+            yield Store(buffer, (const(number, i64), self._lane_numbers(const(0, i64))), column)
+
+
+def _defined(stmt: For | IfThenElse | While) -> set[Var]:
+    """The variables of a loop or a branch, and those that are defined in it."""
+    found = {each.var for each in statements(stmt) if isinstance(each, For | Let)}
+    # One without any is there, too.
+    return found or {Var("none")}
+
+
+def lanes_of(loop: For) -> int:
+    """How many columns go together: as many as a vector has of the widest floats that are loaded."""
+    loads = (load for stmt in statements(loop.body) for load, _ in _loads(SeqStmt((stmt,))))
+    loaded = (load.dtype.bytes for load in loads if load.dtype.is_float)
+    return VECTOR_BYTES // max([4, *loaded])
+
+
+def _loads(body: SeqStmt) -> Iterator[tuple[Load, bool]]:
+    """The loads of a body but for loops inside, and whether each iteration does them."""
+    todo: list[tuple[Stmt | Expr, bool]] = [(stmt, True) for stmt in reversed(body.stmts)]
+    while todo:
+        node, is_certain = todo.pop()
+        if isinstance(node, IfThenElse):
+            todo += ((stmt, False) for stmt in (*node.else_body.stmts, *node.then_body.stmts))
+            todo.append((node.condition, is_certain))
+        elif isinstance(node, And | Or) or (isinstance(node, Call) and node.op is Op.IF_THEN_ELSE):
+            first, *others = node.children()
+            todo += ((each, False) for each in others if isinstance(each, Expr))
+            todo += ((each, is_certain) for each in (first,) if isinstance(each, Expr))
+        elif isinstance(node, Let | Store | Expr):
+            if isinstance(node, Load):
+                yield node, is_certain
+            todo += ((each, is_certain) for each in node.children() if isinstance(each, Expr))
+
+
+def _is_shifted(index: Expr, var: Var) -> bool:
+    """Whether an index is a variable plus or minus what does not mention it."""
+    while isinstance(index, Add | Sub):
+        mentions = [any(node is var for node in walk(side)) for side in (index.a, index.b)]
+        if all(mentions) or (mentions[1] and isinstance(index, Sub)):
+            return False
+        index = index.a if mentions[0] else index.b
+    return index is var
