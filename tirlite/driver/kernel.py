@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from tirlite.diag import TirliteError, boundary
 from tirlite.diag.argument import demand_kind
@@ -22,6 +22,7 @@ from tirlite.rewrite.options import Form
 from tirlite.runtime import Binder
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
     from inspect import Signature
     from os import PathLike
     from pathlib import Path
@@ -157,6 +158,28 @@ class Kernel:
                 with boundary:
                     raise message.error()
         return False
+
+    @overload
+    def compile(self, *, background: Literal[False] = False) -> Kernel: ...
+
+    @overload
+    def compile(self, *, background: Literal[True]) -> Future[Kernel]: ...
+
+    def compile(self, *, background: bool = False) -> Kernel | Future[Kernel]:
+        """The kernel itself, compiled now and not at its first call.
+
+        With `background` a thread compiles, and a future is returned whose result is the kernel; a call that comes
+        before it is done waits for it. A process that is forked meanwhile compiles for itself. Versions for empty
+        arrays and for arrays with strides are made at the first call that needs them. Raises KernelError, or has the
+        future raise it, for what cannot be compiled.
+        """
+        if background:
+            from tirlite.driver.ahead import Compilation
+
+            return Compilation(self, lambda: self._version.executable)
+        with boundary:
+            _ = self._version.executable
+        return self
 
     def with_options(self, options: Options, func: PrimFunc | None = None) -> Kernel:
         """The same function, or another form of it, compiled anew with other options."""
