@@ -5,30 +5,31 @@ from __future__ import annotations
 import os
 from concurrent.futures import Future
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tirlite.diag import boundary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tirlite.driver.kernel import Kernel
+T = TypeVar("T")
 
 
-class Compilation(Future["Kernel"]):
-    """A compilation that runs beside its caller; its result is the kernel.
+class Compilation(Future[T]):
+    """A compilation that runs beside its caller; its result is what is compiled.
 
     In the child of a fork, where that thread is not, who asks for the result compiles.
     """
 
-    def __init__(self, kernel: Kernel, make: Callable[[], object]) -> None:
+    def __init__(self, compiled: T, name: str, make: Callable[[], object]) -> None:
         super().__init__()
-        self._kernel = kernel
+        self._compiled = compiled
+        self._name = name
         self._make = make
         self._process = os.getpid()
         self.set_running_or_notify_cancel()
         # Python waits for it at its end: LLVM may not run on while the process is taken down.
-        Thread(target=self._run, name=f"compile {kernel.name}").start()
+        Thread(target=self._run, name=f"compile {name}").start()
 
     def _run(self) -> None:
         try:
@@ -37,10 +38,10 @@ class Compilation(Future["Kernel"]):
         except BaseException as error:
             self.set_exception(error)
         else:
-            self.set_result(self._kernel)
+            self.set_result(self._compiled)
 
-    def result(self, timeout: float | None = None) -> Kernel:
-        """The kernel, when it is compiled. Raises KernelError where it cannot be, TimeoutError after the seconds."""
+    def result(self, timeout: float | None = None) -> T:
+        """What is compiled, when it is. Raises KernelError where it cannot be, TimeoutError after the seconds."""
         self._go_on()
         return super().result(timeout)
 
@@ -51,4 +52,4 @@ class Compilation(Future["Kernel"]):
 
     def _go_on(self) -> None:
         if self._process != os.getpid():
-            self.__init__(self._kernel, self._make)  # type: ignore[misc]
+            self.__init__(self._compiled, self._name, self._make)  # type: ignore[misc]

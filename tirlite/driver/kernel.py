@@ -176,7 +176,7 @@ class Kernel:
         if background:
             from tirlite.driver.ahead import Compilation
 
-            return Compilation(self, lambda: self._version.executable)
+            return Compilation(self, self.name, lambda: self._version.executable)
         with boundary:
             _ = self._version.executable
         return self

@@ -152,6 +152,49 @@ def test_two_networks_in_one_program(tmp_path: Path) -> None:
     assert version == "the context was made for another version of the interface"
 
 
+ELSEWHERE = """
+#include <stdio.h>
+#include <stdlib.h>
+#include "net.h"
+#include "smooth.h"
+
+int main(int count, char **given) {
+  static float x[3 * 64], scores[3 * 10], y[5], z[5] = {1, 2, 3, 4, 5};
+  void *weights = aligned_alloc(64, (NET_WEIGHT_BYTES + 63) / 64 * 64);
+  void *arena = aligned_alloc(64, 1 << 20);
+  FILE *file = fopen(given[count - 1], "rb");
+  if (!file || fread(weights, 1, NET_WEIGHT_BYTES, file) != NET_WEIGHT_BYTES) return 1;
+  for (int k = 0; k < 3 * 64; k++) x[k] = (float)(k % 7) / 7;
+  if (net_arena_bytes(3) > 1 << 20 || net(NULL, x, scores, 3, weights, arena)) return 2;
+  for (int k = 0; k < 30; k++) printf("%.9g\\n", scores[k]);
+  if (smooth_arena_bytes(2.0f, 5) > 1 << 20 || smooth(NULL, z, 2.0f, y, 5, arena)) return 3;
+  printf("%g %g\\n", y[0], y[4]);
+  z[3] = 1001;
+  printf("%s\\n", smooth_message(smooth(NULL, z, 2.0f, y, 5, arena)));
+  return 0;
+}
+"""
+
+
+def test_a_program_for_another_machine(tmp_path: Path) -> None:
+    """An emulator runs it; it gives the bits of this machine."""
+    compiler, emulator = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
+    if compiler is None or emulator is None:
+        pytest.skip("there is no compiler for aarch64, or no qemu-aarch64")
+    net = tl.graph.compile(mlp().function)
+    paths = net.export(tmp_path, name="net", target="aarch64", weights="file")
+    smooth.export(tmp_path, target="aarch64")
+    (tmp_path / "main.c").write_text(ELSEWHERE)
+    sources = [tmp_path / name for name in ("main.c", "net.o", "smooth.o")]
+    subprocess.run([compiler, "-static", "-o", tmp_path / "program", *sources, "-lm"], check=True)
+    ran = subprocess.run([emulator, tmp_path / "program", paths[3]], capture_output=True, text=True, check=True)
+    *scores, sums, fault = ran.stdout.splitlines()
+    x = (np.arange(3 * 64, dtype=np.float32) % 7 / np.float32(7)).reshape(3, 64)
+    np.testing.assert_array_equal(np.array(scores, np.float32).reshape(3, 10), net(x))
+    assert sums == "4 12"
+    assert fault.startswith("assertion failed: an element is too large (test_export.py:")
+
+
 @pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
 def test_each_worker_has_a_part_of_the_arena_in_the_place_of_a_heap(tmp_path: Path) -> None:
     net = tl.graph.compile(mlp().function, target=tl.Target.host(workers=3))
