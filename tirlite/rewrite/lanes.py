@@ -265,7 +265,7 @@ class Lanes:
             assert isinstance(child, Expr)
             vector: Expr = yield self._of(child)
             children.append(vector)
-        is_same = _are_same(children, expr.children()) and (self.on is None or not _may_fault(expr))
+        is_same = _are_same(children, expr.children()) and (self.on is None or not may_fault(expr))
         return expr if is_same else self._combined(expr, children)
 
     def _lazy(self, expr: Expr) -> Steps[Expr]:
@@ -301,7 +301,7 @@ class Lanes:
             raise NotVector
         if isinstance(expr, Add | Sub | Mul) and (moved := _moved_ramp(expr, *children)) is not None:
             return moved
-        if isinstance(expr, Binary) and self.on is not None and _may_fault(expr):
+        if isinstance(expr, Binary) and self.on is not None and may_fault(expr):
             a, b = map(self.spread, children)
             harmless = self.spread(const(int(type(expr) not in SHIFTS), expr.dtype))
             return type(expr)(a, Select(self.on, b, harmless))
@@ -323,7 +323,7 @@ def _are_same(new: list[Expr] | tuple[Expr, ...], old: tuple[Node, ...]) -> bool
     return all(a is b for a, b in zip(new, old, strict=True))
 
 
-def _may_fault(expr: Expr) -> bool:
+def may_fault(expr: Expr) -> bool:
     """Whether an operation on integers has no value for some operands: in lanes that are off, anything may stand."""
     if not isinstance(expr, Binary) or trap_of(type(expr), expr.dtype) is None:
         return False

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import has_much_to_do
-from tirlite.ir import For, ForKind, PrimFunc, Stmt, statements_of
+from tirlite.ir import For, ForKind, PrimFunc, Stmt, While, statements_of
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import FactsPass
@@ -25,26 +27,43 @@ class VectorizeLoops(FactsPass):
     before where that writes the same again; else the last iterations follow one by one. Four iterations of a loop
     around go together where they share what loops inside load.
 
+    A `while` that looks for an element is led up to it by whole vectors.
+
     For functions in normal form (see `Normalize`); the result is in it too.
     """
 
     name: str = "vectorize-loops"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        loops = statements_of(facts.func.body, For)
-        if not any(loop.kind is ForKind.VECTORIZED or has_much_to_do(loop) for loop in loops):
+        body = facts.func.body
+        loops = statements_of(body, For)
+        searches = any(True for _ in statements_of(body, While))
+        if not searches and not any(loop.kind is ForKind.VECTORIZED or has_much_to_do(loop) for loop in loops):
             return facts.func
         from tirlite.ir import rewrite
         from tirlite.rewrite.nests import by_vectors
 
         made = by_vectors(facts)
-        if not made:
+        ahead = _ahead(facts.func, made) if searches else {}
+        if not made and not ahead:
             return facts.func
 
         def replaced(loop: For) -> Stmt | tuple[Stmt, ...]:
             return made.get(loop, loop)
 
-        result = rewrite(facts.func, {For: replaced})
+        def searched(loop: While) -> Stmt | tuple[Stmt, ...]:
+            return (ahead[loop], loop) if loop in ahead else loop
+
+        result = rewrite(facts.func, {For: replaced, While: searched})
         assert isinstance(result, PrimFunc)
         # The statements of a loop stand there once for each length of vectors.
         return Normalize()(result)
+
+
+def _ahead(func: PrimFunc, made: Mapping[For, object]) -> dict[While, Stmt]:
+    """What leads up to loops that search, but for those in loops that others take the place of."""
+    from tirlite.rewrite.search_ahead import search_ahead
+
+    gone = {each for loop in made for each in statements_of(loop.body, While)}
+    loops = (loop for loop in statements_of(func.body, While) if loop not in gone)
+    return {loop: found for loop in loops if (found := search_ahead(loop)) is not None}

@@ -1,0 +1,71 @@
+"""A `while` that looks for an element is led up to it by vectors, and reads nothing behind the end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fuzz.guard import guarded
+
+import tirlite as tl
+
+n, m = tl.dims("n m")
+
+
+@tl.kernel(unchecked=True)
+def first_above(x: tl.f32[n, m], t: tl.f32, start: tl.i64, y: tl.i64[n, 2]):
+    for i in range(n):
+        j = start
+        while j < m and not x[i, j] > t:
+            j += 1
+        y[i, 0] = j
+        y[i, 1] = -1
+        for k in range(m):
+            if x[i, k] > t:
+                y[i, 1] = k
+                break
+
+
+@pytest.mark.parametrize("size", [1, 31, 32, 33, 64, 100])
+def test_the_first_is_found_wherever_it_is(size: int) -> None:
+    assert str(first_above.lowered).count("tl.any(") == 2
+    where = [*range(0, size, 7), size - 1, size]
+    x = np.full((len(where), size), np.nan, np.float32)
+    x[:, ::3] = -1
+    for row, place in enumerate(where):
+        x[row, place:] = 2
+    for start in (0, size // 2, size, 2**63 - 5):
+        for at_end in (True, False):
+            results = []
+            for run in (first_above, first_above.interpret, tl.compile(first_above.lowered).interpret):
+                y = np.zeros((len(where), 2), np.int64)
+                run(guarded(x, at_end=at_end), 1.0, start, y)
+                results.append(y)
+            wanted = [[max(place, start), place if place < size else -1] for place in where]
+            np.testing.assert_array_equal(results, [wanted] * 3)
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        pytest.param("while j < m - 1 and x[j + 1] > 0:\n        j += 1", id="behind the counter"),
+        pytest.param("while j < 5 and x[j] > 0:\n        j += 1", id="another limit"),
+        pytest.param("while j < m and x[j] > 0:\n        j += 2", id="another step"),
+        pytest.param("while j < m and at[j] // at[0] > 0:\n        j += 1", id="a division"),
+        pytest.param("while j < m and x[at[j]] > 0:\n        j += 1", id="elements anywhere"),
+        pytest.param("while x[j] > 0 and j < m:\n        j += 1", id="the limit comes last"),
+        pytest.param("while j < m and x[j] > 0:\n        j += 1\n        x[0] = -1", id="more to do"),
+    ],
+)
+def test_what_does_more_than_search_stays(loop: str) -> None:
+    func = tl.parse(
+        f"""
+m = tl.dim("m")
+
+@tl.kernel
+def f(x: tl.f32[m], at: tl.i32[m], y: tl.i64[1]):
+    j = tl.i64(0)
+    {loop}
+    y[0] = j
+"""
+    )
+    assert "tl.any" not in str(tl.compile(func, unchecked=True).lowered)

@@ -1,0 +1,182 @@
+"""Looks some vectors ahead where a `while` does no more than look for an element, from a counter on up to a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tirlite.ir import (
+    LE,
+    LT,
+    Add,
+    And,
+    Buffer,
+    Call,
+    Expr,
+    IfThenElse,
+    IntImm,
+    Let,
+    Load,
+    Node,
+    Not,
+    Op,
+    Ramp,
+    SeqStmt,
+    Stmt,
+    Store,
+    Sub,
+    Var,
+    While,
+    bool_,
+    const,
+    i64,
+    rewrite,
+    structural_equal,
+    walk,
+)
+from tirlite.ir.checked import has_check
+from tirlite.record import record
+from tirlite.rewrite.lanes import Lanes, NotVector, may_fault
+
+# The bytes of what is looked at in one step, of the widest element.
+_BYTES = 128
+
+
+@record(eq=False)
+class _Search:
+    """A counter below `limit`, in a local buffer, and whether the search goes on at it.
+
+    `rest` is what the loop asks for besides; `at` stands for the counter in `goes_on`.
+    """
+
+    counter: Load
+    limit: Expr
+    rest: tuple[Expr, ...]
+    at: Var
+    goes_on: Expr
+
+
+def search_ahead(loop: While) -> Stmt | None:
+    """What is to stand in front of a loop: it moves the counter on as long as the search goes on for whole vectors.
+
+    None for loops that do more than search, or might touch memory behind what they look for that is not theirs.
+    """
+    search = _search_with_body(loop) or _search_with_break(loop)
+    if search is None or has_check(search.goes_on) or not _may_look_ahead(search):
+        return None
+    widths = [node.buffer.dtype.bytes for node in walk(search.goes_on) if isinstance(node, Load)]
+    if not widths:
+        return None
+    lanes = _BYTES // max(widths)
+    try:
+        vectors = Lanes(lanes, {search.at: Ramp(search.counter, const(1, i64), lanes)}, neighbours=True)
+        holds = vectors.of(search.goes_on)
+    except NotVector:
+        return None
+    if holds.dtype.lanes != lanes:
+        return None
+    # The limit is an extent, which does not wrap around; the counter may be anything.
+    step = const(lanes, i64)
+    ahead = Add(search.counter, step)
+    condition: Expr = And(LE(search.counter, Sub(search.limit, step)), Not(Call(bool_, Op.ANY, (Not(holds),))))
+    for each in reversed(search.rest):
+        condition = And(each, condition)
+    moved = Store(search.counter.buffer, search.counter.indices, ahead, span=loop.span)
+    return While(condition, SeqStmt((moved,)), span=loop.span)
+
+
+def _search_with_body(loop: While) -> _Search | None:
+    """`while j < limit and goes_on(j): j += 1`."""
+    conditions = [*_conjuncts(loop.condition)]
+    limit, others = conditions[0], conditions[1:]
+    if len(loop.body.stmts) != 1 or not others or not isinstance(limit, LT):
+        return None
+    counter, at = limit.a, Var("at")
+    if not isinstance(counter, Load) or not _moves_on(loop.body.stmts[0], counter, counter):
+        return None
+    goes_on = others[0]
+    for each in others[1:]:
+        goes_on = And(goes_on, each)
+    named = rewrite(goes_on, {Load: lambda load: at if _is_counter(load, counter) else load})
+    assert isinstance(named, Expr)
+    return _Search(counter, limit.b, (), at, named)
+
+
+def _search_with_break(loop: While) -> _Search | None:
+    """`while going and j < limit: at = j; j += 1; if found(at): ...; going = False`."""
+    conditions = [*_conjuncts(loop.condition)]
+    if len(conditions) != 2 or len(loop.body.stmts) != 3:
+        return None
+    going, limit = conditions
+    if not isinstance(limit, LT):
+        return None
+    named, step, found = loop.body.stmts
+    counter = limit.a
+    if not (isinstance(going, Load) and isinstance(counter, Load) and isinstance(named, Let)):
+        return None
+    if not isinstance(named.value, Load) or not _is_counter(named.value, counter):
+        return None
+    if not _moves_on(step, counter, named.var) or not isinstance(found, IfThenElse) or found.else_body.stmts:
+        return None
+    # It ends at the first that is found, so that this happens once.
+    ends = [stmt for stmt in found.then_body.stmts if isinstance(stmt, Store) and _is_counter(stmt, going)]
+    is_over = bool(ends) and isinstance(ends[-1].value, IntImm) and not ends[-1].value.value
+    if not is_over or not _is_local(going):
+        return None
+    return _Search(counter, limit.b, (going,), named.var, Not(found.condition))
+
+
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
+    """What must hold, in the order in which it is asked for."""
+    todo = [condition]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, And):
+            todo += (each.b, each.a)
+        else:
+            yield each
+
+
+def _moves_on(stmt: Stmt, counter: Load, value: Expr) -> bool:
+    """Whether a statement sets a counter to one more than a value."""
+    if not isinstance(stmt, Store) or not _is_counter(stmt, counter) or not isinstance(stmt.value, Add):
+        return False
+    is_value = stmt.value.a is value or bool(structural_equal(stmt.value.a, value))
+    return is_value and isinstance(stmt.value.b, IntImm) and stmt.value.b.value == 1 and _is_local(counter)
+
+
+def _is_counter(node: Load | Store, counter: Load) -> bool:
+    return node.buffer is counter.buffer and not node.indices
+
+
+def _is_local(load: Load) -> bool:
+    """Whether a scalar is the author's variable."""
+    return not load.indices and load.buffer.scope == "local" and not load.buffer.volatile
+
+
+def _may_look_ahead(search: _Search) -> bool:
+    """Whether what decides may be computed for all places below the limit: nothing of it faults, or lies outside."""
+    moved = (search.counter.buffer, *(each.buffer for each in search.rest if isinstance(each, Load)))
+    if search.counter.dtype != i64 or any(_mentions_load(search.limit, buffer) for buffer in moved):
+        return False
+    loads = [node for node in walk(search.goes_on) if isinstance(node, Load)]
+    looks = any(node is search.at for load in loads for index in load.indices for node in walk(index))
+    return looks and all(_is_harmless(node, search, moved) for node in walk(search.goes_on))
+
+
+def _mentions_load(expr: Expr, buffer: Buffer) -> bool:
+    return any(isinstance(node, Load) and node.buffer is buffer for node in walk(expr))
+
+
+def _is_harmless(node: Node, search: _Search, moved: tuple[Buffer, ...]) -> bool:
+    if isinstance(node, Call):
+        return node.op.is_math
+    if not isinstance(node, Load):
+        return isinstance(node, Expr) and not may_fault(node)
+    if node.buffer in moved or node.buffer.volatile:
+        return False
+    if not any(each is search.at for index in node.indices for each in walk(index)):
+        return True
+    # The element at the counter is there, so rows are; and the limit is where they end.
+    *row, last = node.indices
+    is_last = last is search.at and not any(each is search.at for index in row for each in walk(index))
+    return is_last and bool(structural_equal(node.buffer.shape[-1], search.limit))
