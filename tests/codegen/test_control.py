@@ -143,3 +143,19 @@ def test_an_assert_stops_the_kernel_where_it_stands() -> None:
     with pytest.raises(tl.KernelAssertionError, match="assert x\\[i\\] < 100"):
         checked(np.array([5, 100, 6]), y)
     assert y.tolist() == [5, 100, -7]
+
+
+@pytest.mark.parametrize(("dtype", "is_scalar"), [("u8", True), ("u16", True), ("f32", False)])
+def test_small_elements_are_looked_up_one_by_one(dtype: str, is_scalar: bool) -> None:
+    """LLVM has no instruction that gathers them, and takes vectors of indices apart."""
+    func = tl.parse(
+        f"""
+n = tl.dim("n")
+
+@tl.kernel
+def f(x: tl.u8[n], t: tl.{dtype}[256], y: tl.{dtype}[n]):
+    for i in range(n):
+        y[i] = t[x[i]]
+"""
+    )
+    assert ("llvm.loop.vectorize.width" in tl.compile(func).llvm) is is_scalar
