@@ -421,3 +421,22 @@ def test_a_while_runs_until_it_ends_in_all_lanes(rows: int, columns: int) -> Non
         results.append(y)
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])
+
+
+def test_what_takes_long_is_left_out_where_no_lane_asks_for_it() -> None:
+    PASS.expect(
+        """
+        for i in range(n):
+            if m >= 4:
+                for k in tl.vectorized(4):
+                    if x[i, k] > 1:
+                        y[i, k] = tl.exp(x[i, k])
+        """,
+        """
+        for i in range(n):
+            if m >= 4:
+                holds = x[i, tl.ramp(0, 1, 4)] > tl.broadcast(tl.f32(1), 4)
+                if tl.any(holds):
+                    y[i, tl.masked(tl.ramp(0, 1, 4), holds)] = tl.exp(x[i, tl.ramp(0, 1, 4)])
+        """,
+    )

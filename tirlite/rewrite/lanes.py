@@ -150,7 +150,11 @@ class Lanes:
                 if own is not holds or around is not None:
                     self.on = Var("on", vector.dtype)
                     made.append(Let(self.on, own if around is None else BitAnd(around, own), span=stmt.span))
-                made.append(self._uncertain(body))
+                inside = self._uncertain(body)
+                if any(isinstance(node, Call) and node.op.takes_fast for node in walk(body)):
+                    # What takes long is left out where no lane asks for it.
+                    inside = SeqStmt((IfThenElse(Call(bool_, Op.ANY, (self.on,)), inside, SeqStmt(), span=stmt.span),))
+                made.append(inside)
         self.on = around
         return SeqStmt((*made,))
 
