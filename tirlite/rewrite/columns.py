@@ -7,7 +7,7 @@ those half of them further on, as often as their number can be halved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from tirlite.ir import (
     LT,
@@ -62,17 +62,27 @@ class _Tile:
 class Columns(Lanes):
     """Lanes of a loop over `var`, from its value `first` on, of which some load along rows.
 
-    `is_steady` says of a buffer that nothing writes it while the loop runs.
+    `is_steady` says of a buffer that nothing writes it while the loop runs. Where `stores_rows`, loops inside may store
+    along rows, too.
     """
 
     def __init__(
-        self, var: Var, first: Expr, lanes: int, is_inside: Callable[[Load], bool], is_steady: Callable[[Buffer], bool]
+        self,
+        var: Var,
+        first: Expr,
+        lanes: int,
+        is_inside: Callable[[Load], bool],
+        is_steady: Callable[[Buffer], bool],
+        *,
+        stores_rows: bool,
     ) -> None:
         super().__init__(lanes, {var: Ramp(first, const(1, i64), lanes)}, neighbours=True, is_inside=is_inside)
         self.var = var
         self.first = first
         self.is_steady = is_steady
+        self.stores_rows = stores_rows
         self.tiles: list[_Tile] = []
+        self.outgoing: list[_Tile] = []
         # Elements that lie apart and stand still in loops inside, and what collects those of all lanes.
         self.collected: list[tuple[Load, Buffer]] = []
         self.before: list[Stmt] = []
@@ -95,6 +105,11 @@ class Columns(Lanes):
             return made
         if isinstance(stmt, Store) and not self.inside and self.on is None and stmt.buffer not in self.wide:
             return self._stored(stmt)
+        if isinstance(stmt, Store):
+            tile = next((tile for tile in self.outgoing if is_at(Load(stmt.buffer, stmt.indices), tile.load)), None)
+            if tile is not None:
+                value = self.spread(self.of(stmt.value))
+                return Store(tile.buffer, self._place_in(tile), value, span=stmt.span)
         return super().statement(stmt)
 
     def _stored(self, stmt: Store) -> Stmt:
@@ -151,35 +166,48 @@ class Columns(Lanes):
 
     def _composite(self, stmt: For | IfThenElse | While) -> Stmt:
         if isinstance(stmt, For) and stmt.kind is ForKind.SERIAL and stmt.step == 1 and self.on is None:
-            loads = self._along_rows(stmt)
-            if loads:
-                return SeqStmt((*self._by_tiles(stmt, loads),))
+            loads, stores = self._along_rows(stmt), self._stores_along_rows(stmt)
+            if loads or stores:
+                return SeqStmt((*self._by_tiles(stmt, loads, stores),))
         return super().statement(stmt)
 
     def moved(self, load: Load) -> Expr | None:
         tile = next((tile for tile in self.tiles if is_at(load, tile.load)), None)
         if tile is None:
             return self._from_stage(load)
-        place = folded(Sub(tile.along, tile.begin))
-        return Load(tile.buffer, (place, Ramp(const(0, i64), const(1, i64), self.lanes)))
+        return Load(tile.buffer, self._place_in(tile))
+
+    def _place_in(self, tile: _Tile) -> tuple[Expr, ...]:
+        """What all lanes have in a tile in an iteration."""
+        return folded(Sub(tile.along, tile.begin)), self._lane_numbers(const(0, i64))
+
+    def _stores_along_rows(self, loop: For) -> list[Load]:
+        """What each iteration stores in the row of each lane, as loads of that. Each in a buffer of its own."""
+        stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store) and self.stores_rows]
+        defined, found = _defined(loop), []
+        for stmt in loop.body.stmts:
+            if isinstance(stmt, Store) and sum(each.buffer is stmt.buffer for each in stores) == 1:
+                element = Load(stmt.buffer, stmt.indices)
+                if self._goes_along(element, loop, defined):
+                    found.append(element)
+        return found
 
     def _along_rows(self, loop: For) -> list[Load]:
         """The loads that each lane does along a row of its own. Raises NotVector for one that not all lanes do."""
         found: list[Load] = []
         defined = _defined(loop)
         for load, is_certain in _loads(loop.body):
-            if any(is_at(load, each) for each in found) or not self._is_along(load, loop, defined):
+            is_along = self._goes_along(load, loop, defined) and self.is_steady(load.buffer)
+            if not is_along or any(is_at(load, each) for each in found):
                 continue
             if not is_certain and not self.is_inside(load):
                 raise NotVector
             found.append(load)
         return found
 
-    def _is_along(self, load: Load, loop: For, defined: set[Var]) -> bool:
+    def _goes_along(self, load: Load, loop: For, defined: set[Var]) -> bool:
         """Whether the iterations of a loop inside load neighbours, and those of the loop around rows."""
         if load.buffer in self.wide or load.dtype not in (f32, f64) or load.buffer.volatile or not load.indices:
-            return False
-        if not self.is_steady(load.buffer):
             return False
         *row, last = load.indices
         nodes = [node for index in load.indices for node in walk(index)]
@@ -195,8 +223,8 @@ class Columns(Lanes):
     def _is_vector(self, index: Expr) -> bool:
         return any(node is self.var for node in walk(index))
 
-    def _by_tiles(self, loop: For, loads: list[Load]) -> Iterator[Stmt]:
-        """Whole tiles first; what is left of the rows is a tile of which a part is loaded."""
+    def _by_tiles(self, loop: For, loads: list[Load], stores: list[Load]) -> Iterator[Stmt]:
+        """Whole tiles first; what is left of the rows is a tile of which a part is loaded and stored."""
         if self.of(loop.start) is not loop.start or self.of(loop.stop) is not loop.stop:
             raise NotVector
         if not isinstance(loop.start, IntImm) or not isinstance(loop.stop, IntImm | Var):
@@ -218,14 +246,14 @@ class Columns(Lanes):
             middle = name
         if not isinstance(count, IntImm) or count.value >= self.lanes:
             at = Var("tile")
-            body = SeqStmt((*self._tile(loop, loads, at, folded(Add(at, const(self.lanes, i64))), None),))
+            body = SeqStmt((*self._tile(loop, loads, stores, at, folded(Add(at, const(self.lanes, i64))), None),))
             yield For(at, loop.start, middle, body, step=self.lanes, span=loop.span)
         if tail != 0:
             on = Var("left", LT(self._lane_numbers(middle), self.spread(loop.stop)).dtype)
             rest = SeqStmt(
                 (
                     Let(on, LT(self._lane_numbers(middle), self.spread(loop.stop))),
-                    *self._tile(loop, loads, middle, loop.stop, on),
+                    *self._tile(loop, loads, stores, middle, loop.stop, on),
                 )
             )
             yield IfThenElse(LT(middle, loop.stop), rest, SeqStmt())
@@ -233,41 +261,66 @@ class Columns(Lanes):
     def _lane_numbers(self, begin: Expr) -> Expr:
         return Ramp(begin, const(1, i64), self.lanes)
 
-    def _tile(self, loop: For, loads: list[Load], begin: Expr, end: Expr, on: Expr | None) -> Iterator[Stmt]:
-        """The iterations from `begin` to `end`, after what they load."""
-        outer = len(self.tiles)
-        for load in loads:
-            shape = (const(self.lanes, i64), const(self.lanes, i64))
-            buffer = Buffer(f"{load.buffer.name}.columns", load.dtype, shape, "local")
-            yield Allocate(buffer, span=loop.span)
-            yield from self._transposed(load, loop.var, begin, on, buffer)
-            self.tiles.append(_Tile(load, loop.var, buffer, begin))
+    def _tile(
+        self, loop: For, loads: list[Load], stores: list[Load], begin: Expr, end: Expr, on: Expr | None
+    ) -> Iterator[Stmt]:
+        """The iterations from `begin` to `end`, between what they load and what they store."""
+        outer = len(self.tiles), len(self.outgoing)
+        for elements, tiles in ((loads, self.tiles), (stores, self.outgoing)):
+            for element in elements:
+                shape = (const(self.lanes, i64), const(self.lanes, i64))
+                tile = _Tile(
+                    element, loop.var, Buffer(f"{element.buffer.name}.columns", element.dtype, shape, "local"), begin
+                )
+                yield Allocate(tile.buffer, span=loop.span)
+                if tiles is self.tiles:
+                    yield from self._loaded(tile, on)
+                tiles.append(tile)
         yield loop.replaced(start=begin, stop=end, body=self._uncertain(loop.body))
-        del self.tiles[outer:]
+        for tile in self.outgoing[outer[1] :]:
+            yield from self._stored_back(tile, on)
+        del self.tiles[outer[0] :]
+        del self.outgoing[outer[1] :]
 
-    def _transposed(self, load: Load, along: Var, begin: Expr, on: Expr | None, buffer: Buffer) -> Iterator[Stmt]:
-        dtype = load.dtype.with_lanes(self.lanes)
+    def _loaded(self, tile: _Tile, on: Expr | None) -> Iterator[Stmt]:
+        rows: list[Expr] = [Load(tile.load.buffer, indices) for indices in self._rows(tile, on)]
+        columns = yield from self._turned(rows)
+        for number, column in enumerate(columns):
+            yield Store(tile.buffer, (const(number, i64), self._lane_numbers(const(0, i64))), column)
+
+    def _stored_back(self, tile: _Tile, on: Expr | None) -> Iterator[Stmt]:
+        whole = self._lane_numbers(const(0, i64))
+        columns: list[Expr] = [Load(tile.buffer, (const(number, i64), whole)) for number in range(self.lanes)]
+        rows = yield from self._turned(columns)
+        for row, indices in zip(rows, self._rows(tile, on), strict=True):
+            yield Store(tile.load.buffer, indices, row)
+
+    def _rows(self, tile: _Tile, on: Expr | None) -> Iterator[tuple[Expr, ...]]:
+        """The indices of the part of each lane's row that is in a tile."""
+        for lane in range(self.lanes):
+            places = {self.var: folded(Add(self.first, const(lane, i64))), tile.along: tile.begin}
+            *row, last = (folded(substitute(index, places)) for index in tile.load.indices)
+            part = self._lane_numbers(last)
+            yield (*row, part if on is None else masked(part, on))
+
+    def _turned(self, vectors: list[Expr]) -> Generator[Stmt, None, list[Expr]]:
+        """Names as many vectors as each has lanes, and then those of their first lanes, of their second and so on."""
 
         def named(value: Expr) -> Let:
-            return Let(Var("row", dtype), value, span=None)
+            return Let(Var("row", value.dtype), value)
 
-        rows: list[Var] = []
-        for lane in range(self.lanes):
-            places = {self.var: folded(Add(self.first, const(lane, i64))), along: begin}
-            *row, last = (folded(substitute(index, places)) for index in load.indices)
-            part = self._lane_numbers(last)
-            yield (let := named(Load(load.buffer, (*row, part if on is None else masked(part, on)))))
-            rows.append(let.var)
+        lets = [named(vector) for vector in vectors]
+        yield from lets
         half = self.lanes // 2
         for _ in range(self.lanes.bit_length() - 1):
-            turned: list[Var] = []
-            for one, other in zip(rows[:half], rows[half:], strict=True):
-                for op in (Op.INTERLEAVE_LOW, Op.INTERLEAVE_HIGH):
-                    yield (let := named(Call(dtype, op, (one, other))))
-                    turned.append(let.var)
-            rows = turned
-        for number, column in enumerate(rows):
-            yield Store(buffer, (const(number, i64), self._lane_numbers(const(0, i64))), column)
+            rows = [let.var for let in lets]
+            lets = [
+                named(Call(one.dtype, op, (one, other)))
+                for one, other in zip(rows[:half], rows[half:], strict=True)
+                for op in (Op.INTERLEAVE_LOW, Op.INTERLEAVE_HIGH)
+            ]
+            yield from lets
+        return [let.var for let in lets]
 
 
 def _defined(stmt: For | IfThenElse | While) -> set[Var]:

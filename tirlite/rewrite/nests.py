@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
@@ -117,7 +117,10 @@ def _at(
     is_repeatable = _is_repeatable(loop, touches)
     if has_rows:
         written = {facts.definitions.root(each.buffer) for each, found in touches.items() if any(map(writes, found))}
-        lanes, widths = partial(_columns, loop, inside, lambda each: each not in written), (lanes_of(loop),) * 2
+        # What each iteration stores by itself is faster along rows; but not what only lanes take from being in order.
+        in_order = any(not facts.is_independent(each) for each in statements_of(loop.body, For))
+        steady = partial(_is_steady, facts, written)
+        lanes, widths = partial(_columns, loop, inside, steady, in_order), (lanes_of(loop),) * 2
     else:
         lanes, widths = partial(_neighbours, loop, inside), widths_of(loop)
     try:
@@ -144,9 +147,19 @@ def _neighbours(loop: For, inside: Callable[[Load], bool], first: Expr, lanes: i
 
 
 def _columns(
-    loop: For, inside: Callable[[Load], bool], is_steady: Callable[[Buffer], bool], first: Expr, lanes: int
+    loop: For,
+    inside: Callable[[Load], bool],
+    is_steady: Callable[[Buffer], bool],
+    stores_rows: bool,
+    first: Expr,
+    lanes: int,
 ) -> Lanes:
-    return Columns(loop.var, first, lanes, inside, is_steady)
+    return Columns(loop.var, first, lanes, inside, is_steady, stores_rows=stores_rows)
+
+
+def _is_steady(facts: Facts, written: Container[Buffer], buffer: Buffer) -> bool:
+    """Whether nothing writes a buffer, by whatever name."""
+    return facts.definitions.root(buffer) not in written
 
 
 def _writes_parameters(touches: Mapping[Allocation, Sequence[Touch]], facts: Facts) -> bool:
