@@ -122,3 +122,13 @@ def test_what_takes_known_sizes_refuses_by_name() -> None:
         g.invoke(f, g.input("y", tl.f32[n, 3]))
     with pytest.raises(tl.GraphError, match="no-extent.*is not an extent"):
         g.extent(g.input("z", tl.f32[()]), 4)
+
+
+def test_products_of_matrices_that_may_have_no_rows() -> None:
+    rows = tl.dim("rows", min=0)
+    g = tl.graph.Builder("gram")
+    x = g.input("x", tl.f32[rows, 5])
+    net = tl.graph.compile(g.function(g.matmul(x, g.transpose(x, (1, 0)))))
+    for count in (0, 1, 37):
+        given = np.random.default_rng(count).standard_normal((count, 5)).astype(np.float32)
+        np.testing.assert_allclose(net(given), given @ given.T, atol=1e-5)

@@ -19,6 +19,7 @@ from tirlite.ir import (
     ForKind,
     IntImm,
     Let,
+    LetExpr,
     Load,
     Max,
     Min,
@@ -94,6 +95,7 @@ class Hoisting:
         """None where a condition in front of a loop is not worth its code, or cannot stand there."""
         if loop not in self._inside:
             found = _Inside({loop.var: None}, set())
+            found.variables.update((each.var, each.value) for each in walk(loop.body) if isinstance(each, LetExpr))
             for stmt in statements(loop.body):
                 if isinstance(stmt, Let):
                     found.variables[stmt.var] = stmt.value
