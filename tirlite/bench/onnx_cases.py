@@ -23,7 +23,8 @@ PASS, UNSUPPORTED, WRONG, FAILED = "pass", "unsupported", "wrong", "failed"
 class Outcome:
     """What became of a case: `state` is "pass", "unsupported", "wrong" (other numbers) or "failed" (an error).
 
-    `is_bound` says that inputs which are not floats, such as a shape, were given when the model was read.
+    `is_bound` says that inputs which are not floats, such as a shape, were given when the model was read; `operators`
+    are those of its nodes.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class Outcome:
     state: str
     why: str = ""
     is_bound: bool = False
+    operators: tuple[str, ...] = ()
 
 
 def outcomes(kinds: Sequence[str] = KINDS, *, pattern: str = "", compiled: bool = False) -> Iterator[Outcome]:
@@ -42,7 +44,13 @@ def outcomes(kinds: Sequence[str] = KINDS, *, pattern: str = "", compiled: bool 
     for kind in kinds:
         for case in sorted(loader.load_model_tests(kind=kind), key=lambda each: str(each.name)):
             if pattern in case.name:
-                yield outcome(kind, case, compiled=compiled)
+                yield replace(outcome(kind, case, compiled=compiled), operators=_operators(case))
+
+
+def _operators(case: Any) -> tuple[str, ...]:
+    """The operators of a case's nodes, by name, those of other domains with their domain."""
+    nodes = _model(case).graph.node
+    return tuple(sorted({f"{each.domain}.{each.op_type}" if each.domain else each.op_type for each in nodes}))
 
 
 def outcome(kind: str, case: Any, *, compiled: bool = False) -> Outcome:

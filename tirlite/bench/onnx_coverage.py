@@ -59,9 +59,24 @@ def _text(found: Sequence[Outcome], *, listed: bool) -> str:
     reasons = Counter(_reason(each) for each in found if each.state == UNSUPPORTED)
     if reasons:
         parts.append(table(("cases", "unsupported because"), [(n, why) for why, n in reasons.most_common()]))
+    parts.append(_by_operator(found))
     if listed:
         parts += [f"{each.state}: {each.name}: {each.why}" for each in found if each.state != PASS]
     return "\n\n".join(parts)
+
+
+def _by_operator(found: Sequence[Outcome]) -> str:
+    """How many operators have cases, and pass all of them; and the others, with how many cases they pass."""
+    from tirlite.bench.onnx_cases import PASS
+    from tirlite.show import table
+
+    cases = Counter(op for each in found for op in each.operators)
+    passed = Counter(op for each in found for op in each.operators if each.state == PASS)
+    open_ = [(op, count, passed[op]) for op, count in sorted(cases.items()) if passed[op] < count]
+    head = f"operators: {len(cases)}, of which {len(cases) - len(open_)} pass all of their cases"
+    some = sum(1 for op in cases if passed[op])
+    head += f", {some} some"
+    return f"{head}\n\n{table(('operator', 'cases', 'pass'), open_)}" if open_ else head
 
 
 def _reason(each: Outcome) -> str:

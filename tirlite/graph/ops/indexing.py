@@ -166,7 +166,7 @@ def _sort_rows(site: Site, attrs: Attrs) -> TupleType:
 
 def _non_max_suppression(site: Site, attrs: Suppression) -> TupleType:
     boxes, scores, most, *limits = site.tensors()
-    if (boxes.rank, scores.rank) != (3, 3) or prove_eq(boxes.shape[2], 4) is not Proof.YES:
+    if (boxes.rank, scores.rank) != (3, 3) or not site.is_equal(boxes.shape[2], 4):
         raise site.mismatch("boxes must be [batch, n, 4], and scores [batch, classes, n]")
     for a, b in ((boxes.shape[0], scores.shape[0]), (boxes.shape[1], scores.shape[2])):
         if not site.is_equal(a, b):

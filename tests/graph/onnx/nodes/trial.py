@@ -15,11 +15,14 @@ from graph.onnx.nodes.indexing import INDEXING
 from graph.onnx.nodes.layers import LAYERS
 from graph.onnx.nodes.reduction import REDUCTION
 from graph.onnx.nodes.sample import Array, Draw, Sample
+from graph.onnx.nodes.selection import SELECTION
 from graph.onnx.nodes.window import WINDOW
 
 import tirlite as tl
 
-MAKERS: dict[str, Callable[[Draw], Sample]] = ELEMENTWISE | ARRANGEMENT | WINDOW | INDEXING | REDUCTION | LAYERS
+MAKERS: dict[str, Callable[[Draw], Sample]] = (
+    ELEMENTWISE | ARRANGEMENT | WINDOW | INDEXING | REDUCTION | LAYERS | SELECTION
+)
 NEWEST = min(onnx.defs.onnx_opset_version(), 26)
 SAME, UNSUPPORTED, UNDECIDED, NO_ORACLE, WRONG, FAILED = (
     "same",

@@ -121,14 +121,14 @@ def _single(t: Translation, node: Node, number: int, default: np.generic) -> Exp
 BEYOND = 1_000_000_000  # no axis is as long: exporters write such numbers for "to the end"
 
 
-def elements_of(t: Translation, x: Expr) -> list[Size | Expr]:
-    """The integers in a vector: sizes where these are known, and else values that a run finds."""
+def elements_of(t: Translation, x: Expr, count: Size | None = None) -> list[Size | Expr]:
+    """The integers in a vector of `count`: sizes where these are known, and else values that a run finds."""
     known = contents(x)
     if known is not None:
         return list(known.reshape(-1).tolist())
     if operator(x) == "concat" and x.tensor.rank == 1:
         return [each for part in x.operands[: len(x.args)] for each in elements_of(t, part)]  # type: ignore[attr-defined]
-    count = product(x.shape)
+    count = product(x.shape) if count is None else count
     if not isinstance(count, int):
         raise Unsupported("how many integers an input holds is not known")
     flat = t.b.reshape(x, (count,))

@@ -114,8 +114,9 @@ def _slice(t: Translation, node: Node) -> Expr:
         if starts is None or stops is None:
             raise Unsupported("its starts or ends are left out")
         return t.b.slice(node.first, starts, [_stop(stop, 1) for stop in stops], axes)
-    firsts, ends = elements_of(t, node.x(1)), elements_of(t, node.x(2))
-    axes = node.known(3) if node.has(3) else tuple(range(len(firsts)))
+    given = node.known(3) if node.has(3) else None
+    firsts, ends = (elements_of(t, node.x(number), None if given is None else len(given)) for number in (1, 2))
+    axes = tuple(range(len(firsts))) if given is None else given
     steps = node.known(4) if node.has(4) else (1,) * len(firsts)
     x, known = node.first, []
     for start, stop, axis, step in zip(firsts, ends, axes, steps, strict=True):
