@@ -8,6 +8,7 @@ import numpy as np
 
 from tirlite.graph.expr import Expr
 from tirlite.graph.extents import product
+from tirlite.graph.onnx.importers.deformed import deformed_conv
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.ops import ConvTranspose
@@ -103,6 +104,7 @@ def _tensor_scatter(t: Translation, node: Node) -> Expr:
 
 
 SAMPLING: Mapping[str, Importer] = {
+    "DeformConv": deformed_conv,
     "GridSample": _grid_sample,
     "RoiAlign": _roi_align,
     "MaxUnpool": _max_unpool,

@@ -209,6 +209,8 @@ def _range(t: Translation, node: Node) -> Expr:
     if node.dtype.is_float and not all(isinstance(node.x(number), Constant) for number in range(3)):
         count: Size = _count_of_floats(t, node)
     elif any(each is None for each in ends):
+        if not all(isinstance(node.x(number), Constant) for number in range(3)):
+            raise Unsupported("its ends are computed from data, and nothing bounds how many numbers there are")
         start, limit, delta = (node.array(number).reshape(-1)[0] for number in range(3))
         if not delta:
             raise Unsupported("its step is 0")
