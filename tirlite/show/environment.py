@@ -3,7 +3,7 @@
 NO_COLOR (https://no-color.org) and FORCE_COLOR (https://force-color.org) count when they are set to anything but
 nothing; of both, NO_COLOR wins. TIRLITE_FULL_TRACEBACK=1 shows the frames inside of tirlite too. TIRLITE_CACHE is the
 folder of the cache on disk, or 0 or off for none; left out, it is `tirlite` in the folder for caches (XDG_CACHE_HOME).
-TIRLITE_PERF=1 tells the profiler perf the names of compiled functions.
+TIRLITE_PERF=1 tells the profiler perf the names of compiled functions, TIRLITE_GDB=1 the debugger gdb.
 TIRLITE_NUM_THREADS is the most threads that run a parallel loop.
 """
 
@@ -55,6 +55,11 @@ def threads() -> str:
 def perf_is_wanted() -> bool:
     """Whether the names of compiled functions are to be told to the profiler perf."""
     return os.environ.get("TIRLITE_PERF", "0") not in ("", "0")
+
+
+def gdb_is_wanted() -> bool:
+    """Whether the names of compiled functions are to be told to the debugger gdb."""
+    return os.environ.get("TIRLITE_GDB", "0") not in ("", "0")
 
 
 def without_cache() -> None:

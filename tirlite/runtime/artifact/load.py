@@ -12,7 +12,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.diag import KernelError, Message
-from tirlite.show.environment import perf_is_wanted
+from tirlite.show.environment import gdb_is_wanted, perf_is_wanted
 from tirlite.target.convention import MOST_PARAMETERS, SLOT_BYTES
 
 if TYPE_CHECKING:
@@ -107,6 +107,10 @@ def loaded(image: Image, known: Mapping[str, int]) -> Library:
         raise OSError("the system does not let memory be made executable")
     if perf_is_wanted():
         _tell_perf(image, base)
+    if gdb_is_wanted():
+        from tirlite.runtime.artifact.debugger import tell_gdb
+
+        tell_gdb(image, base)
     return Library(bytes_of_it, {symbol.name: base + symbol.offset for symbol in image.symbols})
 
 

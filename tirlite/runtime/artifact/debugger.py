@@ -1,0 +1,134 @@
+"""Tells gdb the names of functions that are loaded from images: by the interface that it has for compilers.
+
+The debugger watches a function and a list in the process, `__jit_debug_register_code` and `__jit_debug_descriptor`.
+LLVM's library has both, though it shows them to debuggers alone, so they are looked up in its table of symbols. What is
+registered is a file of ELF in memory that holds symbols and nothing else.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from functools import cache
+from mmap import ACCESS_READ, mmap
+from struct import calcsize, iter_unpack, pack, unpack_from
+from typing import TYPE_CHECKING
+
+from tirlite.record import record
+
+if TYPE_CHECKING:
+    from tirlite.runtime.artifact.image import Image, Symbol
+
+_HEADER = "<16sHHIQQQIHHHHHH"
+_SECTION = "<IIQQQQIIQQ"
+_SYMBOL = "<IBBHQQ"
+_EXECUTABLE, _X86_64 = 2, 62
+_SYMBOLS, _STRINGS, _NO_BITS = 2, 3, 8
+_ALLOCATED, _CODE = 2, 4
+_FUNCTION = 0x12  # global
+_REGISTER = 1
+
+
+class _Entry(ctypes.Structure):
+    """jit_code_entry."""
+
+    _fields_ = (
+        ("next", ctypes.c_void_p),
+        ("previous", ctypes.c_void_p),
+        ("file", ctypes.c_void_p),
+        ("size", ctypes.c_uint64),
+    )
+
+
+class _Descriptor(ctypes.Structure):
+    """jit_descriptor."""
+
+    _fields_ = (
+        ("version", ctypes.c_uint32),
+        ("action", ctypes.c_uint32),
+        ("relevant", ctypes.c_void_p),
+        ("first", ctypes.c_void_p),
+    )
+
+
+@record
+class _Watched:
+    """Where the debugger looks."""
+
+    register: int
+    descriptor: int
+
+
+# What gdb reads stays for as long as the process: images are seldom unloaded, and never one by one.
+_KEPT: list[object] = []
+
+
+def tell_gdb(image: Image, base: int) -> bool:
+    """Registers the functions of an image that is loaded at `base`; False where LLVM's library has no such symbols."""
+    watched = _watched()
+    if watched is None:
+        return False
+    file = ctypes.create_string_buffer(symbol_file(image.symbols, base, image.code_bytes))
+    descriptor = _Descriptor.from_address(watched.descriptor)
+    entry = _Entry(descriptor.first, None, ctypes.addressof(file), len(file) - 1)
+    _KEPT.extend((file, entry))
+    if descriptor.first:
+        _Entry.from_address(descriptor.first).previous = ctypes.addressof(entry)
+    descriptor.first = descriptor.relevant = ctypes.addressof(entry)
+    descriptor.action = _REGISTER
+    ctypes.CFUNCTYPE(None)(watched.register)()
+    return True
+
+
+def symbol_file(symbols: Iterable[Symbol], base: int, size: int) -> bytes:
+    """An ELF file with these functions, in `size` bytes of code at the address `base`, and without the code."""
+    names, table = b"\0", pack(_SYMBOL, 0, 0, 0, 0, 0, 0)
+    for each in symbols:
+        table += pack(_SYMBOL, len(names), _FUNCTION, 0, 1, base + each.offset, each.size)
+        names += each.name.encode() + b"\0"
+    sections = b"\0.text\0.symtab\0.strtab\0"
+    at, head = calcsize(_HEADER), calcsize(_SECTION)
+    headers = [
+        (0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+        (1, _NO_BITS, _ALLOCATED | _CODE, base, at, size, 0, 0, 16, 0),
+        (7, _SYMBOLS, 0, 0, at, len(table), 3, 1, 8, calcsize(_SYMBOL)),
+        (15, _STRINGS, 0, 0, at + len(table), len(names), 0, 0, 1, 0),
+        (15, _STRINGS, 0, 0, at + len(table) + len(names), len(sections), 0, 0, 1, 0),
+    ]
+    end = at + len(table) + len(names) + len(sections)
+    ident = b"\x7fELF\2\1\1".ljust(16, b"\0")
+    header = pack(_HEADER, ident, _EXECUTABLE, _X86_64, 1, 0, 0, end, 0, at, 0, 0, head, len(headers), 4)
+    return header + table + names + sections + b"".join(pack(_SECTION, *each) for each in headers)
+
+
+@cache
+def _watched() -> _Watched | None:
+    """The addresses in LLVM's library, which is loaded for them."""
+    from llvmlite import binding
+
+    binding.get_host_cpu_name()  # the library is loaded by the first call
+    with open("/proc/self/maps") as maps:  # noqa: PTH123
+        starts = [line for line in maps if line.rstrip().endswith("libllvmlite.so")]
+    if not starts:
+        return None
+    base = int(starts[0].split("-", 1)[0], 16) - int(starts[0].split()[2], 16)
+    path = starts[0].split(maxsplit=5)[5].rstrip("\n")
+    with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:  # noqa: PTH123
+        found = _values(content, (b"__jit_debug_register_code", b"__jit_debug_descriptor"))
+    return _Watched(base + found[0], base + found[1]) if len(found) == 2 else None
+
+
+def _values(content: mmap, names: tuple[bytes, ...]) -> list[int]:
+    """The values of symbols of these names in a shared library, as far as it has them."""
+    _, _, _, _, _, _, table, _, _, _, _, size, count, _ = unpack_from(_HEADER, content)
+    headers = [unpack_from(_SECTION, content, table + number * size) for number in range(count)]
+    found = []
+    for symbols in (each for each in headers if each[1] == _SYMBOLS):
+        strings = headers[symbols[6]]
+        for name in names:
+            at = content.find(b"\0" + name + b"\0", strings[4], strings[4] + strings[5])
+            if at >= 0:
+                wanted = at + 1 - strings[4]
+                every = iter_unpack(_SYMBOL, content[symbols[4] : symbols[4] + symbols[5]])
+                found += [value for text, _, _, _, value, _ in every if text == wanted][:1]
+    return found
