@@ -7,15 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tirlite.dsl.assignment import Assignments
 from tirlite.dsl.cell_types import CellTypes
+from tirlite.dsl.convert import is_literal
 from tirlite.dsl.expression import Expressions, Invoke
 from tirlite.dsl.local_names import Block, local_names
 from tirlite.dsl.loop_names import with_own_variables
 from tirlite.dsl.loops import LeftLoop
+from tirlite.dsl.own_parameters import with_own_parameters
 from tirlite.dsl.places import Places
 from tirlite.dsl.scope import Scope
 from tirlite.dsl.signature import annotated_names
 from tirlite.dsl.statement import Statements, tail_returns
 from tirlite.dsl.surroundings import Surroundings
+from tirlite.ir.expr import Expr
 from tirlite.ir.stmt import SeqStmt
 from tirlite.ir.trampoline import Steps
 
@@ -38,6 +41,8 @@ class Body:
         self.scope.open(Block())
         params = {arg.arg for arg in tree.args.args}
         self.expressions = Expressions(places, surroundings, self.scope, params, invoker(self.scope))
+        self._own = with_own_parameters(tree, self.expressions)
+        tree = self._own.tree
         own = with_own_variables(tree, self.expressions)
         tree = own.tree if own is not None else tree
         left: Mapping[ast.For, LeftLoop] = {}
@@ -56,9 +61,16 @@ class Body:
             self.assignments.fix(name, "a dim")
         self.statements = Statements(self.expressions, self.scope, self.names, self.assignments, left)
         self.statements.values = own.values if own is not None else {}
+        self.statements.passed_over = {stmt for _, stmt in self._own.first.values()}
 
     def declare(self, name: str, value: object, what: str, node: ast.AST) -> None:
         """The parameter `name` stands for `value`, and is called `what` where something assigns to it."""
+        if name in self._own.first and (isinstance(value, Expr) or is_literal(value)):
+            other, stmt = self._own.first[name]
+            self.scope.bind(other, value, self.expressions.span(node))
+            self.expressions.local.add(other)
+            self.statements.passed_over.remove(stmt)
+            return
         self.scope.bind(name, value, self.expressions.span(node))
         self.assignments.fix(name, what)
 

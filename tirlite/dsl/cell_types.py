@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from dataclasses import field
 
-from tirlite.dsl.scope import Cell
+from tirlite.dsl.scope import Cell, Origin
 from tirlite.ir.dtype import DType, i64
 from tirlite.ir.expr import Buffer
 from tirlite.ir.promote import literal_type, promote
@@ -22,17 +22,17 @@ class CellTypes:
     """The type of each scalar, by its first assignment. While `learning`, mistakes of the function are not its own."""
 
     learning: bool = True
-    known: dict[ast.stmt, DType] = field(default_factory=dict)
+    known: dict[Origin, DType] = field(default_factory=dict)
     undecided: bool = False  # whether there was any such scalar
 
     def begin(self, name: str, literal: bool | int | float, origin: ast.stmt) -> Cell:
         """A new cell whose first value is a literal."""
-        own = literal_type(literal, None)
+        own, place = literal_type(literal, None), (name, origin.lineno, origin.col_offset)
         self.undecided = True
         if not self.learning:
-            return Cell(Buffer(name, self.known.get(origin, own), (), "local"))
+            return Cell(Buffer(name, self.known.get(place, own), (), "local"))
         # A placeholder of the same kind, with which no arithmetic fails.
-        return Cell(Buffer(name, own, (), "local"), type(literal)(1), origin)
+        return Cell(Buffer(name, own, (), "local"), type(literal)(1), place)
 
     def settle(self, cell: Cell, given: DType) -> Cell:
         """`cell` when its first value with a type comes, of type `given`."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable
 from dataclasses import field
+from typing import TypeAlias
 
 from tirlite.diag import Message, Span, TirliteError
 from tirlite.dsl.local_names import Block
@@ -50,6 +50,10 @@ class AlreadyReported(Exception):
     """Something depends on a statement that was wrong; nothing more is to be said."""
 
 
+# A name and the place of the assignment, which may be one of several names.
+Origin: TypeAlias = tuple[str, int, int]
+
+
 @record
 class Cell:
     """A scalar that changes: a buffer without axes.
@@ -60,7 +64,7 @@ class Cell:
 
     buffer: Buffer
     placeholder: bool | int | float | None = None
-    origin: ast.stmt | None = None
+    origin: Origin | None = None
 
 
 @record

@@ -77,6 +77,7 @@ class Statements:
         self.result: object = None
         self.loops: dict[str, ast.For] = {}  # those that are open, by the names of their variables
         self.values: Mapping[ast.stmt, ast.For] = {}  # what gives a name the variable of a loop, see `loop_names`
+        self.passed_over: set[ast.stmt] = set()  # first assignments of parameters that may not be assigned
         self.unordered: set[str] = set()  # variables of loops whose iterations have no order
         self.tags: dict[Var, str] = {}  # of the loops that are open: the thread that an attribute binds them to, or ""
 
@@ -137,6 +138,8 @@ class Statements:
 
     def assign(self, stmt: ast.Assign) -> Steps[None]:
         yield from ()
+        if stmt in self.passed_over:
+            return
         if stmt in self.values:
             self._check_own_variable(stmt)
         self.assignments.assign(stmt)
