@@ -38,7 +38,7 @@ class BadIndex(Message):
 
     code = "bad-index"
     title = "index {axis} of `{name}` is {given}"
-    help = "an index is an integer; cast with tl.i64(...); only the last may be a vector"
+    help = "an index is an integer: `//` gives one, and tl.i64(...) casts; only the last may be a vector"
 
     name: str
     axis: int
