@@ -181,7 +181,9 @@ def _front(
         from tirlite.driver.manifest import Known, keep_known
         from tirlite.runtime.head import Head
 
-        found = Known(Head(front.signature, tuple(front.unfit)), front.content, str(front.func), ())
+        def found() -> Known:
+            return Known(Head(front.signature, tuple(front.unfit)), front.content, str(front.func), ())
+
         keep_known(key, function, names, made.lookups, found)
     return front, made.captures
 

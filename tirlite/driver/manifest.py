@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from _blake2 import blake2b
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -65,14 +65,15 @@ def known(key: bytes, function: FunctionType, frame_locals: Mapping[str, object]
 
 
 def keep_known(
-    key: bytes, function: FunctionType, frame_locals: Mapping[str, object], lookups: Lookups, made: Known
+    key: bytes, function: FunctionType, frame_locals: Mapping[str, object], lookups: Lookups, made: Callable[[], Known]
 ) -> None:
     """Keeps what a translation has given, unless nobody could tell later whether it still holds."""
     if lookups.is_open:
         return
     try:
-        plain = made.head.plain()
         tokens = _tokens(Tokens(asked_by(lookups)), function, frame_locals, _members(lookups))
+        told = made()  # takes a good part of a translation's time
+        plain = told.head.plain()
     except (Untold, RecursionError):
         return
     if plain is None:
@@ -80,7 +81,7 @@ def keep_known(
     found = find(key)
     kept = found if isinstance(found, tuple) else ()
     others = [each for each in kept if isinstance(each, tuple) and each[:1] != (tokens,)]
-    keep(key, ((tokens, plain, made.content, made.text), *others[: _MOST_VARIANTS - 1]))
+    keep(key, ((tokens, plain, told.content, told.text), *others[: _MOST_VARIANTS - 1]))
 
 
 def _members(lookups: Lookups) -> dict[tuple[str, str], object]:
