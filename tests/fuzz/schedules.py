@@ -20,12 +20,15 @@ from small_tiles import small_tiles
 
 import tirlite as tl
 from tirlite.codegen import Effort
-from tirlite.ir import Load, Store, Var, statements_of, walk
+from tirlite.ir import Allocate, Load, Store, Var, statements_of, walk
 from tirlite.schedules import LoopHandle
 from tirlite.schedules.auto import auto, chains
 from tirlite.schedules.handle import loop_named, loops_around
 
-STEPS = ("split", "reorder", "pack", "cache_write", "compute_at") * 2 + ("distribute", "specialize", "fuse")
+STEPS = (
+    *("split", "reorder", "pack", "cache_write", "compute_at") * 2,
+    *("distribute", "distribute", "expand", "precompute", "specialize", "fuse"),
+)
 LAST = ("vectorize", "vectorize", "unroll_jam", "unroll_jam", "parallel")
 # Tiles so small that arrays of some dozens of elements have several.
 SMALL_TILES = {"_ROWS": 2, "_TILE_BYTES": 16, "_FEWEST": 4, "_MOST": 4}
@@ -70,7 +73,12 @@ class Steps:
             within = chain[some[0] : some[-1] + 1]
             s.reorder(*draw.sample(within, len(within)))
         elif name == "distribute":
-            s.distribute(inner, out_of=outer)
+            s.distribute(inner, out_of=outer, behind=draw.random() < 0.5)
+        elif name == "expand":
+            own = [stmt.buffer.name for stmt in loop_named(s._func, inner).body.stmts if isinstance(stmt, Allocate)]
+            s.expand(draw.choice(own or ["x0"]), at=inner)
+        elif name == "precompute":
+            s.precompute(inner)
         elif name == "fuse":
             at = draw.randrange(len(chain))
             s.fuse(chain[at - 1], chain[at])

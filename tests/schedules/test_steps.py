@@ -352,3 +352,49 @@ def test_compute_at_computes_what_an_iteration_reads() -> None:
         "            y[i_inner, j] = rows[i_inner - (i_outer - 1), j]"
         " + rows[max(i_inner, 1) - i_outer, j + 2]"
     )
+
+
+@tl.kernel
+def weights(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+    for i in range(n):
+        total = tl.f32(0)
+        for j in tl.reduce(m):
+            total += tl.exp(x[i, j])
+        for j in range(m):
+            y[i, j] = tl.exp(x[i, j]) / total
+
+
+def test_precompute_expand_and_distribute() -> None:
+    s = tl.schedule(weights)
+    s.precompute(s.loop("j", 0))
+    s.expand("total", at="i")
+    s.expand("exp", at="i")
+    s.distribute("exp.j", out_of="i", behind=True)
+    assert body_of(s) == (
+        "total = tl.alloc(tl.f32[n])\n"
+        "exp = tl.alloc(tl.f32[m, n])\n"
+        "for i_before in range(n):\n"
+        "    total[i_before] = tl.f32(0.0)\n"
+        "    for exp_j in range(m):\n"
+        "        exp[exp_j, i_before] = tl.exp(x[i_before, exp_j])\n"
+        "for i in range(n):\n"
+        "    for j in tl.reduce(m):\n"
+        "        total[i] = total[i] + exp[j, i]\n"
+        "    for j in range(m):\n"
+        "        y[i, j] = exp[j, i] / total[i]"
+    )
+    x = np.random.default_rng(7).normal(size=(5, 9)).astype("f")
+    np.testing.assert_array_equal(tl.compile(weights, schedule=s)(x), tl.compile(weights, schedule=None)(x))
+
+
+def test_what_is_written_in_between_is_not_computed_beforehand() -> None:
+    @tl.kernel
+    def changed(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        for i in range(n):
+            y[i] = tl.exp(x[i])
+        for i in range(n):
+            x[i] = y[i] + tl.exp(x[i])
+
+    s = tl.schedule(changed)
+    with pytest.raises(tl.KernelError, match="`x` is written before the last loop that reads it"):
+        s.precompute(s.loop("i", 0))

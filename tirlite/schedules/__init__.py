@@ -8,10 +8,12 @@ if TYPE_CHECKING:
     from tirlite.schedules.cache_write import CacheWrite
     from tirlite.schedules.compute_at import ComputeAt
     from tirlite.schedules.distribute import Distribute
+    from tirlite.schedules.expand import Expand
     from tirlite.schedules.fuse import Fuse
     from tirlite.schedules.handle import LoopHandle
     from tirlite.schedules.pack import Pack
     from tirlite.schedules.parallel import Parallel
+    from tirlite.schedules.precompute import Precompute
     from tirlite.schedules.reorder import Reorder
     from tirlite.schedules.schedule import Schedule, schedule
     from tirlite.schedules.specialize import Specialize
@@ -25,10 +27,12 @@ else:
             "cache_write": "CacheWrite",
             "compute_at": "ComputeAt",
             "distribute": "Distribute",
+            "expand": "Expand",
             "fuse": "Fuse",
             "handle": "LoopHandle",
             "pack": "Pack",
             "parallel": "Parallel",
+            "precompute": "Precompute",
             "reorder": "Reorder",
             "schedule": "Schedule schedule",
             "specialize": "Specialize",
@@ -42,10 +46,12 @@ __all__ = [
     "CacheWrite",
     "ComputeAt",
     "Distribute",
+    "Expand",
     "Fuse",
     "LoopHandle",
     "Pack",
     "Parallel",
+    "Precompute",
     "Reorder",
     "Schedule",
     "Specialize",

@@ -16,16 +16,20 @@ from tirlite.schedules.step import breaks_order, carried, demand_plain, demand_u
 class Distribute(FactsPass):
     """What stands before `loop`, in the innermost of the loops around it up to `out_of`, in a nest of its own.
 
+    With `behind` it is what stands up to the loop, and that too.
+
     The first nest has the loops `i.before`; those of the second one keep their names. Refused where what comes to run
     later must run before, and where what stands before the loop declares what it uses.
     """
 
     loop: LoopName
     out_of: LoopName
+    behind: bool = False
     name: str = "distribute"
 
     def __str__(self) -> str:
-        return f"s.distribute({handle_of(self.loop)}, out_of={handle_of(self.out_of)})"
+        behind = ", behind=True" if self.behind else ""
+        return f"s.distribute({handle_of(self.loop)}, out_of={handle_of(self.out_of)}{behind})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         chain = chain_to(facts.func, self.loop)
@@ -39,9 +43,9 @@ class Distribute(FactsPass):
         stmts = nest[-1].body.stmts
         if loop not in stmts:
             raise does_not_fit(self, f"`{loop.var.name}` stands in a branch")
-        cut = stmts.index(loop)
+        cut = stmts.index(loop) + self.behind
         before, after = stmts[:cut], stmts[cut:]
-        if not before:
+        if not (before and after):
             return facts.func
         for each in nest:
             demand_plain(self, each)

@@ -13,10 +13,12 @@ from tirlite.rewrite.simplify.simplify import Simplify
 from tirlite.schedules.cache_write import CacheWrite
 from tirlite.schedules.compute_at import ComputeAt
 from tirlite.schedules.distribute import Distribute
+from tirlite.schedules.expand import Expand
 from tirlite.schedules.fuse import Fuse
 from tirlite.schedules.handle import LoopHandle, LoopName, buffer_named, loop_named
 from tirlite.schedules.pack import Pack
 from tirlite.schedules.parallel import Parallel
+from tirlite.schedules.precompute import Precompute
 from tirlite.schedules.reorder import Reorder
 from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.split import Split
@@ -114,13 +116,24 @@ class Schedule:
         """Makes a copy of a loop, `i.else`, for calls where loops, or products of them, run less often than that."""
         self.apply(Specialize(loop, tuple(least.items())))
 
-    def distribute(self, loop: LoopName, *, out_of: LoopName) -> None:
-        """Puts what stands before `loop` into a nest of its own, out of the loops around it up to `out_of`."""
-        self.apply(Distribute(loop, out_of))
+    def distribute(self, loop: LoopName, *, out_of: LoopName, behind: bool = False) -> None:
+        """Puts what stands before `loop` into a nest of its own, out of the loops around it up to `out_of`.
+
+        With `behind` the loop goes with it, and what stands behind it stays.
+        """
+        self.apply(Distribute(loop, out_of, behind))
 
     def compute_at(self, loop: LoopName, *, at: LoopName) -> None:
         """Puts the nest of a loop, which fills temporaries, into the loop that reads them: what an iteration needs."""
         self.apply(ComputeAt(loop, at))
+
+    def expand(self, buffer: Buffer | str, *, at: LoopName) -> None:
+        """Allocates before a loop, for all of its iterations, what each of them allocates for itself."""
+        self.apply(Expand(buffer if isinstance(buffer, str) else buffer.name, at))
+
+    def precompute(self, loop: LoopName) -> None:
+        """Keeps the elementary function that a loop computes, for itself and for loops behind that compute the same."""
+        self.apply(Precompute(loop))
 
     def pack(self, buffer: Buffer | str, *, at: LoopName, axes: Iterable[LoopName], whole: int = 1) -> None:
         """Copies what the body of `at` reads of a buffer together, in the order in which the loops `axes` read it."""

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.pipelines import LOOPS
-from tirlite.schedules.auto.candidates import has_chains
+from tirlite.schedules.auto.candidates import has_chains, has_rows
 from tirlite.schedules.auto.schedule_chains import ScheduleChains
 from tirlite.schedules.auto.schedule_contractions import ScheduleContractions
+from tirlite.schedules.auto.schedule_rows import ScheduleRows
 
 if TYPE_CHECKING:
+    from tirlite.analysis.facts import Facts
     from tirlite.ir import PrimFunc
     from tirlite.schedules.schedule import Schedule
     from tirlite.target import Target
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 def auto(target: Target) -> tuple[Pass, ...]:
     """What becomes of loops where no schedule says it, for a target."""
-    return (ScheduleChains(), ScheduleContractions(target), *LOOPS)
+    return (ScheduleChains(), ScheduleRows(target), ScheduleContractions(target), *LOOPS)
 
 
 def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
@@ -31,17 +33,25 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
         return Schedule(func, given or ())
     from tirlite.analysis.facts import Facts
     from tirlite.rewrite.normalize import Normalize
-    from tirlite.schedules.auto import chains
-    from tirlite.schedules.auto.contraction import Tiling, scheduled
+    from tirlite.schedules.auto import chains, contraction, rows
 
+    tiling = contraction.Tiling.of(target.processor)
     taken: list[Pass] = []
     facts = Facts(Normalize()(func))
     if has_chains(facts.func):
         made, steps = chains.scheduled(facts)
-        facts = facts if made is facts.func else Facts(made)
-        taken += steps
-    taken += scheduled(facts, Tiling.of(target.processor))[1]
+        facts, taken = _facts_of(made, facts), [*taken, *steps]
+    if has_rows(facts.func):
+        made, steps = rows.scheduled(facts, tiling)
+        facts, taken = _facts_of(made, facts), [*taken, *steps]
+    taken += contraction.scheduled(facts, tiling)[1]
     return Schedule(func, (*taken, *LOOPS))
+
+
+def _facts_of(func: PrimFunc, known: Facts) -> Facts:
+    from tirlite.analysis.facts import Facts
+
+    return known if known.func is func else Facts(func)
 
 
 __all__ = ["auto", "schedule_of"]

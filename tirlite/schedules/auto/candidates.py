@@ -28,3 +28,14 @@ def large_temporaries(func: PrimFunc) -> Iterator[Allocate]:
         is_small = len(extents) == len(buffer.shape) and prod(extents) * buffer.dtype.bytes <= _LITTLE
         if len(buffer.shape) > 1 and buffer.scope == "global" and not is_small:
             yield stmt
+
+
+def has_rows(func: PrimFunc) -> bool:
+    """Whether there is a loop with two others in its body, of not very many."""
+    loops = [*statements_of(func.body, For)]
+    return 3 <= len(loops) <= _MOST_LOOPS and any(is_row(each) for each in loops)
+
+
+def is_row(loop: For) -> bool:
+    """Whether two loops or more stand in the body of a loop."""
+    return sum(isinstance(stmt, For) for stmt in loop.body.stmts) > 1

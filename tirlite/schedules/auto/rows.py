@@ -1,0 +1,144 @@
+"""Schedules loops over rows, each of which goes through several loops, as in softmax or attention.
+
+Where one of these combines what lies there for all rows, as the keys of attention, rows go by blocks: what an iteration
+has for itself gets a place for each row of a block, and each of the loops goes over the block before the next one does.
+So products of vectors become products of matrices, which are scheduled as such, and in between a row takes the lane of
+a vector. An elementary function that several of the loops compute of the same is computed once.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from tirlite.analysis.facts import Facts
+from tirlite.diag import KernelError
+from tirlite.ir import Allocate, For, ForKind, IntImm, Let, Load, PrimFunc, Stmt, Store, Var, statements_of, walk
+from tirlite.rewrite.pipeline import Pass
+from tirlite.schedules.auto.candidates import is_row
+from tirlite.schedules.auto.contraction import Tiling, contractions, steps
+from tirlite.schedules.auto.trace import Trace
+from tirlite.schedules.distribute import Distribute
+from tirlite.schedules.expand import Expand
+from tirlite.schedules.handle import loops_around
+from tirlite.schedules.parallel import Parallel
+from tirlite.schedules.precompute import Precompute
+from tirlite.schedules.specialize import Specialize
+from tirlite.schedules.vectorize import Vectorize
+
+_PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
+
+
+def scheduled(facts: Facts, tiling: Tiling) -> tuple[PrimFunc, tuple[Pass, ...]]:
+    """The function with its loops over rows scheduled, and the steps that did it."""
+    trace = Trace(facts)
+    done: set[Var] = set()
+    while (row := _next_row(trace.facts.func, done)) is not None:
+        done.add(row.var)
+        before = {loop.var for loop, _ in loops_around(trace.facts.func)}
+        made = Trace(trace.facts)
+        with suppress(KernelError):
+            _schedule(made, row.var, tiling)
+            if made.taken:
+                trace.facts = made.facts
+                trace.taken += made.taken
+                done |= {loop.var for loop in statements_of(row, For)}
+                done |= {loop.var for loop, _ in loops_around(trace.facts.func)} - before
+    return trace.facts.func, tuple(trace.taken)
+
+
+def _next_row(func: PrimFunc, done: set[Var]) -> For | None:
+    """The first loop over rows that was not looked at, an outer one before those inside."""
+    for loop, _ in loops_around(func):
+        if loop.kind in _PLAIN and loop.step == 1 and is_row(loop) and loop.var not in done:
+            return loop
+    return None
+
+
+def _schedule(trace: Trace, row: Var, tiling: Tiling) -> None:
+    """Schedules a loop over rows, or leaves it as it is."""
+    loop = trace.loop(row)
+    if any(isinstance(stmt, Let) for stmt in loop.body.stmts) or not trace.facts.is_independent(loop):
+        return
+    products = {stage.var for stage in _stages(trace, row) if _is_product(stage, row)}
+    own = [stmt for stmt in loop.body.stmts if isinstance(stmt, Allocate)]
+    # What has two axes itself, or a known size, is no row.
+    is_long = any(not isinstance(extent, IntImm) for stmt in own for extent in stmt.buffer.shape)
+    is_long = is_long and all(len(stmt.buffer.shape) < 2 for stmt in own)
+    count = loop.stop.value if isinstance(loop.stop, IntImm) and isinstance(loop.start, IntImm) else None
+    block = tiling.row_bytes // max((stmt.buffer.dtype.bytes for stmt in own), default=4)
+    if not (products and is_long and (count is None or count >= block)):
+        return
+    if count is None:
+        first = next(stage.var.name for stage in _stages(trace, row) if stage.var in products)
+        trace.apply(Specialize(trace.name(row), ((row.name, block), (first, tiling.least_rows))))
+    _precompute(trace, row)
+    _in_blocks(trace, row, block, products, tiling)
+
+
+def _is_product(stage: For, row: Var) -> bool:
+    """Whether a loop has one inside, and both decide what it reads that is the same for all rows."""
+    inside = {each.var for each in statements_of(stage, For)}
+    for load in (node for node in walk(stage) if isinstance(node, Load)):
+        named = {node for index in load.indices for node in walk(index)}
+        if len(named & inside) > 1 and row not in named:
+            return True
+    return False
+
+
+def _stages(trace: Trace, row: Var) -> list[For]:
+    """The loops in the body of the one over rows."""
+    return [stmt for stmt in trace.loop(row).body.stmts if isinstance(stmt, For)]
+
+
+def _precompute(trace: Trace, row: Var) -> None:
+    """Computes once what several loops of a row compute."""
+    for var in [stage.var for stage in _stages(trace, row)]:
+        before = {loop.var for loop, _ in loops_around(trace.facts.func)}
+        attempt = Trace(trace.facts)
+        with suppress(KernelError):
+            attempt.apply(Precompute(attempt.name(var)))
+            new = next(loop for loop, _ in loops_around(attempt.facts.func) if loop.var not in before)
+            kept = {store.buffer for store in statements_of(new, Store)}
+            loads = [{node.buffer for node in walk(stmt) if isinstance(node, Load)} for stmt in _stages(attempt, row)]
+            if sum(not kept.isdisjoint(each) for each in loads) > 1:
+                trace.facts = attempt.facts
+                trace.taken += attempt.taken
+
+
+def _in_blocks(trace: Trace, row: Var, block: int, products: set[Var], tiling: Tiling) -> None:
+    """Rows by blocks: each loop of a row for all of a block before the next one."""
+    outer, inner = trace.split(row, block)
+    for stmt in [*trace.loop(inner).body.stmts]:
+        if isinstance(stmt, Allocate):
+            trace.apply(Expand(stmt.buffer.name, trace.name(inner)))
+    nests: list[Var] = []
+    for var in [stage.var for stage in _stages(trace, inner) if stage.var in products]:
+        for behind in (False, True):
+            before = {loop.var for loop, _ in loops_around(trace.facts.func)}
+            trace.apply(Distribute(trace.name(var), trace.name(inner), behind))
+            nests += (loop.var for loop, _ in loops_around(trace.facts.func) if loop.var not in before)
+    for var in (*nests, inner):
+        if not any(_is_one_of(stmt, products) for stmt in trace.loop(var).body.stmts):
+            with suppress(KernelError):
+                trace.apply(Vectorize(trace.name(var), (block, block // 4)))
+    trace.apply(Parallel(trace.name(outer)))
+    _tile_products(trace, nests, tiling)
+
+
+def _tile_products(trace: Trace, nests: list[Var], tiling: Tiling) -> None:
+    """Products over a block as such over matrices, without asking again whether they are large enough."""
+    for nest in nests:
+        found = next((each for each in contractions(trace.facts, tiling) if each.loops[0].var is nest), None)
+        if found is None:
+            continue
+        made = Trace(trace.facts)
+        with suppress(KernelError):
+            for step in steps(found, trace.facts, tiling):
+                if not isinstance(step, Specialize):
+                    made.apply(step)
+            trace.facts = made.facts
+            trace.taken += made.taken
+
+
+def _is_one_of(stmt: Stmt, variables: set[Var]) -> bool:
+    return isinstance(stmt, For) and stmt.var in variables

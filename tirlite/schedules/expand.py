@@ -1,0 +1,71 @@
+"""Expand gives what each iteration of a loop allocates for itself one place for all of them, before the loop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tirlite.analysis.facts import Facts
+from tirlite.ir import Allocate, Buffer, Expr, Load, Node, PrimFunc, Rule, SeqStmt, Store, Sub, View, rewrite, walk
+from tirlite.record import record
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.pipeline import FactsPass
+from tirlite.schedules.handle import LoopName, chain_to, handle_of
+from tirlite.schedules.step import defined_in, demand_plain, does_not_fit, mentions, trips, with_loop
+
+
+@record
+class Expand(FactsPass):
+    """A buffer that the body of `at` allocates, allocated before that loop, with a last axis for its iterations.
+
+    The iteration `i` has the elements `[..., i - start]`, so lanes that stand for iterations find theirs side by side.
+    It never changes results. Refused where the size differs between iterations, and for buffers that are looked at in
+    other ways than element by element.
+    """
+
+    buffer: str
+    at: LoopName
+    name: str = "expand"
+
+    def __str__(self) -> str:
+        return f"s.expand({self.buffer!r}, at={handle_of(self.at)})"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        at = chain_to(facts.func, self.at)[-1]
+        demand_plain(self, at)
+        stmts = at.body.stmts
+        found = [stmt for stmt in stmts if isinstance(stmt, Allocate) and stmt.buffer.name == self.buffer]
+        if not found:
+            raise does_not_fit(self, f"the body of the loop over `{at.var.name}` does not allocate `{self.buffer}`")
+        allocation, buffer = found[0], found[0].buffer
+        count = trips(facts, at)
+        inside = {at.var, *defined_in(at.body)}
+        if count is None or any(mentions(extent, inside) for extent in buffer.shape):
+            raise does_not_fit(self, f"the size of `{buffer.name}`, or how often the loop runs, is not known before it")
+        if buffer.dtype.lanes > 1 or buffer.volatile or not _is_plain(at.body, buffer):
+            raise does_not_fit(self, f"`{buffer.name}` is not used element by element")
+        wide = _wide(buffer, count)
+        place = folded(Sub(at.var, at.start))
+
+        def moved(node: Load | Store) -> Node:
+            return node.replaced(buffer=wide, indices=(*node.indices, place)) if node.buffer is buffer else node
+
+        rules: dict[type[Node], Rule] = {Load: moved, Store: moved}
+        body = rewrite(SeqStmt(tuple(stmt for stmt in stmts if stmt is not allocation)), rules)
+        return with_loop(facts, at, (allocation.replaced(buffer=wide), at.replaced(body=body)))
+
+
+def _wide(buffer: Buffer, count: Expr) -> Buffer:
+    """The buffer for all iterations, which is no register's any more."""
+    scope = "global" if buffer.scope == "local" else buffer.scope
+    return replace(buffer, shape=(*buffer.shape, count), scope=scope)
+
+
+def _is_plain(body: SeqStmt, buffer: Buffer) -> bool:
+    """Whether a buffer is loaded and stored alone, by scalar indices."""
+    for node in walk(body):
+        if isinstance(node, Load | Store):
+            if node.buffer is buffer and any(index.dtype.lanes > 1 for index in node.indices):
+                return False
+        elif not isinstance(node, Allocate) and any(getattr(node, name) is buffer for name in node.USES):
+            return False
+    return not any(isinstance(node, View) and node.source is buffer for node in walk(body))

@@ -1,0 +1,154 @@
+"""Precompute keeps what a loop computes by an elementary function, for the loops behind it that compute the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.fusion import can_be_reordered
+from tirlite.ir import (
+    Allocate,
+    And,
+    Buffer,
+    Call,
+    Expr,
+    For,
+    ForKind,
+    LetExpr,
+    Load,
+    Node,
+    Op,
+    Or,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Store,
+    Sub,
+    Var,
+    rewrite,
+    statements,
+    structural_equal,
+    substitute,
+    walk,
+)
+from tirlite.record import record
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.pipeline import FactsPass
+from tirlite.schedules.handle import LoopName, chain_to, handle_of
+from tirlite.schedules.step import defined_in, demand_plain, demand_unchecked, does_not_fit, trips
+
+_KINDS = (ForKind.SERIAL, ForKind.REDUCE)
+
+
+@record
+class Precompute(FactsPass):
+    """The first elementary function that each iteration of a loop computes, in a loop of its own before it.
+
+    The values are kept in a temporary, called after the function, and its loop `exp.j`. Loops behind in the same body,
+    and inside of those, that have the same bounds and compute the same read it. Refused where something writes what the
+    function is of before the last of these, and where some iterations do without it.
+    """
+
+    loop: LoopName
+    name: str = "precompute"
+
+    def __str__(self) -> str:
+        return f"s.precompute({handle_of(self.loop)})"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        loop = chain_to(facts.func, self.loop)[-1]
+        demand_plain(self, loop)
+        demand_unchecked(self, loop)
+        if loop.kind not in _KINDS:
+            raise does_not_fit(self, f"the loop over `{loop.var.name}` is no `range`")
+        value = next(_functions(loop.body), None)
+        count = trips(facts, loop)
+        if value is None or count is None:
+            raise does_not_fit(self, "no iteration computes an elementary function, or how many there are is not known")
+        block = next(each for each in walk(facts.func.body) if isinstance(each, SeqStmt) and loop in each.stmts)
+        behind = block.stmts[block.stmts.index(loop) :]
+        inside = defined_in(loop.body)
+        if any(node in inside for node in walk(value)):
+            raise does_not_fit(self, f"`{value.op.name.lower()}` is of what the iteration defines")
+        same = [each for stmt in behind for each in _loops(stmt) if _has_bounds(each, loop)]
+        users = [each for each in same if any(True for _ in _equals(each, loop, value))]
+        last = max(place for place, stmt in enumerate(behind) if any(each in {*_loops(stmt)} for each in users))
+        self._demand_steady(facts, value, behind[: last + 1])
+        kept = Buffer(value.op.name.lower(), value.dtype, (count,))
+        made = [self._using(stmt, loop, value, kept, users) for stmt in behind[: last + 1]]
+        var = Var(f"{kept.name}.{loop.var.name}")
+        store = Store(kept, (folded(Sub(var, loop.start)),), substitute(value, {loop.var: var}), span=loop.span)
+        first = For(var, loop.start, loop.stop, SeqStmt((store,)), span=loop.span)
+        place = block.stmts.index(loop)
+        whole = SeqStmt((*block.stmts[:place], Allocate(kept, span=loop.span), first, *made, *behind[last + 1 :]))
+        result = rewrite(facts.func, {SeqStmt: lambda each: whole if each is block else each})
+        assert isinstance(result, PrimFunc)
+        return Normalize()(result)
+
+    def _demand_steady(self, facts: Facts, value: Expr, behind: tuple[Stmt, ...]) -> None:
+        """Raises KernelError where a statement writes what the value is of."""
+        root = facts.definitions.root
+        read = {root(node.buffer) for node in walk(value) if isinstance(node, Load)}
+        for stmt in behind:
+            if not isinstance(stmt, Allocate) and not can_be_reordered(stmt):
+                raise does_not_fit(self, "what stands between the loops does more than load and store")
+            for store in (each for each in statements(stmt) if isinstance(each, Store)):
+                if root(store.buffer) in read:
+                    raise does_not_fit(self, f"`{store.buffer.name}` is written before the last loop that reads it")
+
+    def _using(self, stmt: Stmt, loop: For, value: Call, kept: Buffer, users: list[For]) -> Stmt:
+        """A statement with the value read where it was computed."""
+        places: dict[Node, Load] = {}
+        for each in users:
+            if each in {*_loops(stmt)}:
+                for found in _equals(each, loop, value):
+                    places[found] = Load(kept, (folded(Sub(each.var, each.start)),))
+        if not places:
+            return stmt
+
+        def read(node: Call) -> Node:
+            return places.get(node, node)
+
+        made = rewrite(stmt, {Call: read})
+        assert isinstance(made, Stmt)
+        return made
+
+
+def _functions(body: SeqStmt) -> Iterator[Call]:
+    """The elementary functions that each iteration computes, the outermost ones first."""
+    for stmt in body.stmts:
+        if not isinstance(stmt, Store):
+            continue
+        stack: list[Node] = [stmt.value]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, Call) and node.op.takes_fast and node.dtype.lanes == 1:
+                yield node
+            # Of these some operands may not be computed.
+            elif not isinstance(node, And | Or | LetExpr) and not (
+                isinstance(node, Call) and node.op is Op.IF_THEN_ELSE
+            ):
+                stack += reversed(node.children())
+
+
+def _is_conditional(node: Node) -> bool:
+    return isinstance(node, Call) and node.op in (Op.IF_THEN_ELSE, Op.MASKED)
+
+
+def _loops(stmt: Stmt) -> Iterator[For]:
+    """The loops in a statement, and it if it is one, that run in order."""
+    return (each for each in statements(stmt) if isinstance(each, For))
+
+
+def _has_bounds(one: For, other: For) -> bool:
+    is_alike = structural_equal(one.start, other.start) and structural_equal(one.stop, other.stop)
+    return one.step == 1 and bool(is_alike)
+
+
+def _equals(user: For, loop: For, value: Call) -> Iterator[Call]:
+    """Where a loop computes, of its own variable, what another one does."""
+    wanted = substitute(value, {loop.var: user.var})
+    for node in walk(user.body):
+        if isinstance(node, Call) and node.op is value.op and structural_equal(node, wanted):
+            yield node
