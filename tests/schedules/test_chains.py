@@ -16,7 +16,7 @@ from tirlite.schedules.auto import chains
 
 n, m, k = tl.dims("n m k")
 # Tiles so small that arrays of some elements have several.
-SMALL = {"_ROWS": 2, "_TILE_BYTES": 16, "_FEWEST": 4, "_MOST": 4}
+SMALL = {"_ROWS": 2, "_TILE_BYTES": 16, "_FEWEST": 4, "_MOST": 4, "_MUCH": 4}
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +81,18 @@ def of_channels(x: tl.u8[k, n + 2, m], y: tl.out[tl.u8[k, n, m]]):
                 y[c, i, j] = tl.u8(sums[c, i, j] // 2 + sums[c, max(i - 1, 0), j] // 4)
 
 
-@pytest.mark.parametrize("kernel", [blur, clamped, corners, of_channels], ids=lambda kernel: kernel.name)
+@tl.kernel
+def half(x: tl.f32[2 * n + 2, 2 * m], y: tl.out[tl.f32[n, m]]):
+    rows = tl.alloc(tl.f32[2 * n + 2, m])
+    for i in range(2 * n + 2):
+        for j in range(m):
+            rows[i, j] = x[i, 2 * j] + x[i, 2 * j + 1]
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = rows[2 * i, j] + rows[2 * i + 1, j] + rows[2 * i + 2, j]
+
+
+@pytest.mark.parametrize("kernel", [blur, clamped, corners, of_channels, half], ids=lambda kernel: kernel.name)
 def test_temporaries_are_tiles_and_values_as_written(kernel: tl.Kernel) -> None:
     tiled = tl.compile(kernel.ir, target=tl.Target.host(workers=2))
     assert any(isinstance(step, ComputeAt) for step in tiled.schedule.steps)

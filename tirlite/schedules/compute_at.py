@@ -37,7 +37,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.record import record
-from tirlite.rewrite.affine_exprs import folded, shifted
+from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
@@ -269,7 +269,7 @@ class _Move:
                 return node.replaced(buffer=small, indices=())
             axes = self.made[node.buffer].axes
             indices = [
-                folded(Sub(index, _begin(found))) if (found := self._along(axes.get(axis))) is not None else index
+                folded(Sub(index, found.begin)) if (found := self._along(axes.get(axis))) is not None else index
                 for axis, index in enumerate(node.indices)
             ]
             return node.replaced(buffer=small, indices=tuple(indices))
@@ -289,7 +289,7 @@ class _Move:
             start, stop = substitute(loop.start, values), substitute(loop.stop, values)
             if (found := self.windows.get(loop)) is not None:
                 is_begun, is_within = self._lies_within(found, loop)
-                begin, end = _begin(found), shifted(found.base, found.high + 1)
+                begin, end = found.begin, found.end
                 if is_begun and is_within and found.extent == 1:
                     values[loop.var] = begin
                     continue
@@ -306,12 +306,8 @@ class _Move:
 
     def _lies_within(self, found: Window, loop: For) -> tuple[bool, bool]:
         """Whether a window certainly begins where a loop does, or later, and ends where it does, or before."""
-        base = self.space.size(found.base)
+        base = found.factor * self.space.size(found.base)
         room = base + found.low - self.space.size(loop.start), self.space.size(loop.stop) - base - found.high - 1
         lows = [ends(each)[0] if self.space.is_exact(each) else None for each in room]
         begun, within = (low is not None and is_nonnegative(low) for low in lows)
         return begun, within
-
-
-def _begin(found: Window) -> Expr:
-    return shifted(found.base, found.low)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from math import prod
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
@@ -26,6 +27,8 @@ _ROWS = 16
 _TILE_BYTES = 32 * 1024
 # So few elements of a row make a tile at least, and so many at most.
 _FEWEST, _MOST = 128, 2048
+# Elements that are computed more often than that, on average, are left where they are.
+_MUCH = 1.2
 # So many nests before one are looked at.
 _MOST_FILLS = 16
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
@@ -107,26 +110,41 @@ def _inlined(trace: Trace, chain: Chain) -> bool:
 
 
 def _tiled(trace: Trace, chain: Chain) -> Trace:
-    """The nest by tiles, each after what it reads."""
+    """The nest by tiles, each after what it reads: higher ones, where too much lies around these."""
+    for rows in (_ROWS, 2 * _ROWS):
+        made = Trace(trace.facts)
+        made.taken = [*trace.taken]
+        with suppress(KernelError):
+            computed = _in_tiles(made, chain, rows)
+            if computed is not None and computed <= _MUCH:
+                return made
+    return trace
+
+
+def _in_tiles(trace: Trace, chain: Chain, rows: int) -> float | None:
+    """How often an element is computed once the nest goes by tiles, at most; None where it cannot."""
     loops = _loops(trace.loop(chain.nest))
     read = {buffer for var in chain.fills for buffer in _written(trace.loop(var))}
     moving = [loop for loop in loops if _moves(loop, read)]
     if not moving:
-        return trace
-    made = Trace(trace.facts)
-    made.taken = [*trace.taken]
-    outer, inner = _split(made, loops, moving, _sizes(trace, chain, len(moving)))
-    try:
-        if len(outer) + len(inner) > 1:
-            made.apply(Reorder(tuple(map(made.name, (*outer, *inner)))))
-        moved = [_moved(made, first, outer) for first in reversed(chain.fills)]
-    except KernelError:
-        return trace
-    if not any(moved):
-        return trace
+        return None
+    tiled = dict(zip(moving[-2:], _sizes(trace, chain, rows)[-len(moving) :], strict=True))
+    blocks: dict[Var, int] = {}
+    inner: list[Var] = []
+    for loop in loops:
+        if loop in tiled:
+            tile, within = trace.split(loop.var, tiled[loop])
+            blocks[tile] = tiled[loop]
+            inner.append(within)
+        elif loop in moving:
+            blocks[loop.var] = 1
+        else:
+            inner.append(loop.var)
+    trace.apply(Reorder(tuple(map(trace.name, (*blocks, *inner)))))
+    computed = [each for first in reversed(chain.fills) if (each := _moved(trace, first, blocks)) is not None]
     with suppress(KernelError):
-        made.apply(Parallel(made.name(outer[0])))
-    return made
+        trace.apply(Parallel(trace.name(next(iter(blocks)))))
+    return max(computed, default=None)
 
 
 def _moves(loop: For, read: set[Buffer]) -> bool:
@@ -135,41 +153,24 @@ def _moves(loop: For, read: set[Buffer]) -> bool:
     return any(node is loop.var for load in loads for index in load.indices for node in walk(index))
 
 
-def _sizes(trace: Trace, chain: Chain, axes: int) -> tuple[int, ...]:
-    """How many iterations of the last loops make a tile."""
+def _sizes(trace: Trace, chain: Chain, rows: int) -> tuple[int, int]:
+    """How many iterations of the last two loops make a tile."""
     buffers = {buffer for var in chain.fills for buffer in _written(trace.loop(var))}
     element = sum(each.dtype.bytes for each in buffers)
-    if axes == 1:
-        return (_MOST,)
-    fitting = max(1, _TILE_BYTES // (_ROWS * element))
-    return _ROWS, min(max(1 << (fitting.bit_length() - 1), _FEWEST), _MOST)
+    fitting = max(1, _TILE_BYTES // (rows * element))
+    return rows, min(max(1 << (fitting.bit_length() - 1), _FEWEST), _MOST)
 
 
-def _split(trace: Trace, loops: list[For], moving: list[For], sizes: tuple[int, ...]) -> tuple[list[Var], list[Var]]:
-    """The last loops that decide what is read, split: the variables of loops over tiles, and of those in them."""
-    outer: list[Var] = []
-    inner: list[Var] = []
-    tiled = dict(zip(moving[-len(sizes) :], sizes, strict=True))
-    for loop in loops:
-        if loop in tiled:
-            tile, within = trace.split(loop.var, tiled[loop])
-            outer.append(tile)
-            inner.append(within)
-        else:
-            (outer if loop in moving else inner).append(loop.var)
-    return outer, inner
-
-
-def _moved(trace: Trace, first: Var, outer: list[Var]) -> bool:
-    """Whether a nest now fills its temporaries for one tile."""
-    step = ComputeAt(trace.name(first), trace.name(outer[-1]))
+def _moved(trace: Trace, first: Var, blocks: dict[Var, int]) -> float | None:
+    """How often a nest now computes an element, for one tile after the other; None where it stays as it is."""
+    step = ComputeAt(trace.name(first), trace.name([*blocks][-1]))
     try:
         windows = step.windows(trace.facts)
         # What all tiles of an axis need would be computed for each of them, and have no size that is known.
         is_bounded = len(windows) == len(_loops(trace.loop(first)))
-        if not is_bounded or not {each.base for each in windows.values()}.issuperset(outer):
-            return False
+        if not is_bounded or {each.base for each in windows.values()} != {*blocks}:
+            return None
         trace.apply(step)
     except KernelError:
-        return False
-    return True
+        return None
+    return prod(each.extent / (each.factor * blocks[each.base]) for each in windows.values())

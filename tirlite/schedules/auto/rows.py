@@ -108,6 +108,7 @@ def _precompute(trace: Trace, row: Var) -> None:
 def _in_blocks(trace: Trace, row: Var, block: int, products: set[Var], tiling: Tiling) -> None:
     """Rows by blocks: each loop of a row for all of a block before the next one."""
     outer, inner = trace.split(row, block)
+    trace.apply(Parallel(trace.name(outer)))
     for stmt in [*trace.loop(inner).body.stmts]:
         if isinstance(stmt, Allocate):
             trace.apply(Expand(stmt.buffer.name, trace.name(inner)))
@@ -121,7 +122,6 @@ def _in_blocks(trace: Trace, row: Var, block: int, products: set[Var], tiling: T
         if not any(_is_one_of(stmt, products) for stmt in trace.loop(var).body.stmts):
             with suppress(KernelError):
                 trace.apply(Vectorize(trace.name(var), (block, block // 4)))
-    trace.apply(Parallel(trace.name(outer)))
     _tile_products(trace, nests, tiling)
 
 
