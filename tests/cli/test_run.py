@@ -89,6 +89,40 @@ def test_a_dim_that_the_model_does_not_have_is_named(model: Path, capsys: pytest
         assert "there is no dim `m`; it has n" in capsys.readouterr().err
 
 
+@pytest.fixture
+def lookup(tmp_path: Path) -> Path:
+    """Rows of a table by index, of as many places as an even number of them are halved to and doubled."""
+    helper, types = onnx.helper, onnx.TensorProto
+    x = helper.make_tensor_value_info("x", types.INT64, ["rows-1", "?"])
+    table = onnx.numpy_helper.from_array(np.ones((3, 4), np.float32), "table")
+    window = onnx.numpy_helper.from_array(np.ones((4, 4, 7), np.float32), "w")
+    nodes = [
+        helper.make_node("Gather", ["table", "x"], ["g"]),
+        helper.make_node("Transpose", ["g"], ["t"], perm=[0, 2, 1]),
+        helper.make_node("Conv", ["t", "w"], ["c"], strides=[2]),
+        helper.make_node("Concat", ["c", "c"], ["d"], axis=2),
+        helper.make_node("Slice", ["t", "six", "end", "two"], ["cut"]),
+        helper.make_node("Add", ["d", "cut"], ["y"]),
+    ]
+    numbers = [onnx.numpy_helper.from_array(np.array([v], np.int64), k) for k, v in (("six", 6), ("end", 1 << 40))]
+    numbers.append(onnx.numpy_helper.from_array(np.array([2], np.int64), "two"))
+    outputs = [onnx.ValueInfoProto(name="y")]
+    graph = helper.make_graph(nodes, "lookup", [x], outputs, [table, window, *numbers])
+    path = tmp_path / "lookup.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    return path
+
+
+def test_dims_and_indices_are_such_as_the_model_needs(lookup: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(lookup), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["dims"] == {"rows_1": 1, "x_1": 8}
+    options = ["--dim", "rows-1=5", "--facts", "x_1>=9, x_1<=20"]
+    assert main(["run", str(lookup), *options, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["dims"] == {"rows_1": 5, "x_1": 10}
+    assert main(["plan", str(lookup), "--facts", "x_1<=20", "--bind", "rows-1=2"]) == 0
+    assert "<= x_1 <= 20" in capsys.readouterr().out
+
+
 def test_what_is_no_model_is_told_with_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "net.onnx").write_bytes(b"no model")
     for command in (["run"], ["plan"], ["bench", "graphs"]):

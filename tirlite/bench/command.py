@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tirlite.cli.model_options import add_constant
+from tirlite.cli.model_options import add_constant, add_facts
 from tirlite.cli.numbers import seconds, whole
 from tirlite.show.environment import without_cache
 
@@ -98,11 +98,16 @@ def _add_graphs(benches: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "models", metavar="MODEL", type=Path, nargs="*", help="*.onnx, in place of the gallery, beside onnxruntime"
     )
     graphs.add_argument(
-        "--dim", metavar="NAME=N,M", action="append", default=[], help="values of a model's dim to measure at, else 1"
+        "--dim",
+        metavar="NAME=N,M",
+        action="append",
+        default=[],
+        help="values of a dim to measure at, else the least",
     )
     graphs.add_argument(
         "--bind", metavar="NAME=N", action="append", default=[], help="a number for a dim before a model is read"
     )
+    add_facts(graphs)
     add_constant(graphs)
     _finish(graphs, run_graphs, "small networks and few runs")
 
@@ -185,14 +190,15 @@ def run_graphs(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
     from tirlite.bench.graphs import graph_rows, graphs_json, graphs_text
     from tirlite.bench.models import ModelSizes, model_rows
-    from tirlite.cli.model_options import told_constants, told_dims, told_values
+    from tirlite.cli.model_options import dims_of_model, told_constants, told_dims, told_values
     from tirlite.graph.gallery.networks import LARGE, SMALL
 
     rows = []
     networks = SMALL if arguments.quick else {**SMALL, **LARGE}
     runs = 1 if arguments.quick else 11
     constants = told_constants(arguments.constant)
-    sizes = ModelSizes(told_values(arguments.dim), told_dims(arguments.bind, "--bind"), constants)
+    dims = dims_of_model(told_dims(arguments.bind, "--bind"), arguments.facts)
+    sizes = ModelSizes(told_values(arguments.dim), dims, constants)
     if arguments.models or sizes.values:  # a dim without a model is refused there
         measured = model_rows(arguments.models, sizes, runs)
     else:

@@ -14,11 +14,13 @@ import numpy.typing as npt
 from tirlite.bench import onnxruntime_figures
 from tirlite.bench.graphs import GraphRow, Peer, graph_rows
 from tirlite.cli.command_error import input_at_fault
-from tirlite.cli.model_options import bad_option
+from tirlite.cli.model_options import bad_option, by_identifier
 from tirlite.cli.turns import medians
 from tirlite.graph import compile, from_onnx  # noqa: A004
 from tirlite.graph.gallery.network import Network
+from tirlite.graph.sample_arguments import sample_sizes
 from tirlite.record import record
+from tirlite.sizes import SizeLike
 from tirlite.target import Target
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -28,22 +30,24 @@ _THREADS = (1, 2)
 
 @record
 class ModelSizes:
-    """What is told of models: values of dims to measure at, numbers for dims before a model is read, constants."""
+    """What is told of models: values of dims to measure at, what dims are before a model is read, constants."""
 
     values: Mapping[str, Sequence[int]]
-    bound: Mapping[str, int]
+    dims: Mapping[str, SizeLike]
     constants: Mapping[str, Array]
 
 
 def model_rows(paths: Sequence[Path], told: ModelSizes, runs: int) -> Iterator[GraphRow]:
-    """Rows for each model, one for each choice of the values told; other dims are 1. A call is timed `runs` times.
+    """Rows for each model, one for each choice of the values told; other dims are the least that can be.
+
+    A call is timed `runs` times.
 
     Raises CommandError for what cannot be imported, and for a name among the values that no model has.
     """
     with input_at_fault():
         networks = [(path, _network(path, told)) for path in paths]
     known = dict.fromkeys(name for _, network in networks for name in network.dims)
-    for name, values in told.values.items():
+    for name, values in by_identifier(paths[0], told.values).items() if paths else told.values.items():
         if name not in known:
             option = f"--dim {name}={','.join(map(str, values))}"
             raise bad_option(option, f"the dims are {', '.join(known) or 'none'}")
@@ -74,7 +78,11 @@ def _beside(
 
 
 def _network(path: Path, told: ModelSizes) -> Network:
-    network = Network(from_onnx(path, dims=told.bound, constants=told.constants))
-    names = list(network.dims)
-    choices = product(*(told.values.get(name, (1,)) for name in names))
-    return replace(network, bindings=tuple(dict(zip(names, values, strict=True)) for values in choices))
+    network = Network(from_onnx(path, dims=told.dims, constants=told.constants))
+    values = by_identifier(path, told.values)
+    names = [name for name in network.dims if name in values]
+    bindings = []
+    for choice in product(*(values[name] for name in names)):
+        known = {network.dims[name]: value for name, value in zip(names, choice, strict=True)}
+        bindings.append({dim.name: value for dim, value in sample_sizes(network.function, known).items()})
+    return replace(network, bindings=tuple(bindings))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tirlite.cli.command_error import CommandError
 from tirlite.cli.numbers import decimal, integer, is_integer
@@ -12,6 +13,10 @@ from tirlite.diag import Message, TirliteError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from tirlite.sizes import SizeLike
+
+V = TypeVar("V")
 
 
 # How the options about models are written, each with what it does.
@@ -49,6 +54,29 @@ def add_constant(parser: argparse.ArgumentParser) -> None:
     """Adds the option that makes inputs constants."""
     text = "an input that is known: a number or *.npy, where shapes or branches depend on it"
     parser.add_argument("--constant", metavar="NAME=VALUE", action="append", default=[], help=text)
+
+
+def add_facts(parser: argparse.ArgumentParser) -> None:
+    """Adds the option that tells what is known of dims."""
+    text = "what is known of dims: 's<=512, batch%%8==0'"
+    parser.add_argument("--facts", metavar="F", action="append", default=[], help=text)
+
+
+def dims_of_model(bound: Mapping[str, int], facts: list[str]) -> dict[str, SizeLike]:
+    """What `from_onnx` is told of dims: numbers, and dims with facts. Raises PlanError for what is no fact."""
+    from tirlite.plan import parse_facts
+
+    return {**parse_facts(", ".join(facts)), **bound}
+
+
+def by_identifier(model: Path, told: Mapping[str, V]) -> dict[str, V]:
+    """What is told of dims by the names that a model gives extents, by the identifiers that these become."""
+    if all(name.isidentifier() for name in told):
+        return dict(told)
+    from tirlite.graph.onnx.model import dim_names_of
+
+    names = dim_names_of(model)
+    return {names.get(name, name): value for name, value in told.items()}
 
 
 def told_dims(given: list[str], option: str = "--dim") -> dict[str, int]:

@@ -44,7 +44,7 @@ examples:
   tirlite plan encoder.onnx --bind batch=1 --bind sequence=128 --capacity 65536
 """
 # What speaks of a table, and has no meaning for a model; None or [] where it was not given.
-_OF_TABLES = ("facts", "out", "stop_at_fit")
+_OF_TABLES = ("out", "stop_at_fit")
 # Strategies that search, and for how many nodes where nothing is told: some seconds.
 _SEARCHES = ("auto", "exact")
 _BUDGET = 1_000_000
@@ -114,7 +114,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--align", metavar="A", type=byte_count, default=1, help="a power of two; aligns every buffer to it"
     )
-    facts = "what is known of the names in sizes: 'N<=64, N%%8==0'"
+    facts = "what is known of the names in sizes, or of dims: 'N<=64, N%%8==0'"
     parser.add_argument("--facts", metavar="F", action="append", default=[], help=facts)
     values = "values for names in sizes, with commas between"
     parser.add_argument("--bind", metavar="N=4", action="append", default=[], help=values)
@@ -169,7 +169,7 @@ def _of_table(arguments: argparse.Namespace, fitting: FirstFit) -> tuple[Problem
 
 
 def _of_model(arguments: argparse.Namespace, _: FirstFit) -> tuple[Problem, Plan]:
-    from tirlite.cli.model_options import told_constants, told_dims
+    from tirlite.cli.model_options import by_identifier, dims_of_model, told_constants, told_dims
     from tirlite.cli.plan_model import ToldOfModel, model_plan
     from tirlite.cli.plan_report import failure_json
 
@@ -181,8 +181,10 @@ def _of_model(arguments: argparse.Namespace, _: FirstFit) -> tuple[Problem, Plan
     if arguments.align != 1:
         raise BadPlanOption("--align", str(arguments.align), "the tensors of a model have their alignment").error()
     with input_at_fault():
-        bound = _binding(arguments.bind)
-        sizes, constants = told_dims(arguments.dim), told_constants(arguments.constant)
+        bound = told_dims([part for each in arguments.bind for part in each.split(",")], "--bind")
+        dims = dims_of_model(bound, arguments.facts)
+        sizes = by_identifier(arguments.file, told_dims(arguments.dim))
+        constants = told_constants(arguments.constant)
         choices: Choices = {
             "strategy": arguments.strategy,
             "capacity": arguments.capacity,
@@ -191,7 +193,7 @@ def _of_model(arguments: argparse.Namespace, _: FirstFit) -> tuple[Problem, Plan
             "time_limit": arguments.time_limit,
         }
         try:
-            plan = model_plan(arguments.file, ToldOfModel(bound, sizes, constants), choices)
+            plan = model_plan(arguments.file, ToldOfModel(dims, sizes, constants), choices)
         except CapacityError as error:
             if arguments.json:
                 print(failure_json(arguments.strategy, arguments.capacity, error))

@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
     from tirlite.plan import Plan, Problem
     from tirlite.rewrite.options import Choices
+    from tirlite.sizes import SizeLike
 
 
 @record
 class ToldOfModel:
-    """Dims that are numbers before the model is planned, sizes that the plan is shown at, inputs that are known."""
+    """Dims that are numbers, or known better, before the model is planned, sizes that the plan is shown at, inputs that
+    are known.
+    """
 
-    bound: Mapping[str, int]
+    dims: Mapping[str, SizeLike]
     sizes: Mapping[str, int]
     constants: Mapping[str, npt.NDArray[Any]]
 
@@ -45,7 +48,7 @@ def model_plan(path: Path, told: ToldOfModel, choices: Choices) -> Plan:
     from tirlite.sizes import dims_of
     from tirlite.solver import LateEngine
 
-    function = from_onnx(path, dims=told.bound, constants=told.constants)
+    function = from_onnx(path, dims=told.dims, constants=told.constants)
     with_engine: Choices = {"engine": LateEngine, **choices}
     graph = compile(function, **with_engine)
     by_shape = choices.get("strategy") == "per_shape"

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from tirlite.cli.command_error import input_at_fault
-from tirlite.cli.model_options import add_constant, bad_option, loaded, pairs, told_constants, told_dims
+from tirlite.cli.model_options import (
+    add_constant,
+    add_facts,
+    bad_option,
+    by_identifier,
+    dims_of_model,
+    loaded,
+    pairs,
+    told_constants,
+    told_dims,
+)
 from tirlite.cli.numbers import whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tirlite.graph import CompiledGraph, Function
-    from tirlite.sizes import Dim
 
 _DESCRIPTION = """\
-Compiles an ONNX model and runs it once on each of the inputs given, with seeded random numbers for all others. Prints
-each output, the bytes planned for the tensors in between, the bound that no plan can beat, and how long it took.
+Compiles an ONNX model and runs it once on each of the inputs given, with seeded random numbers for all others: indices
+are such as there are. A dim that is not told is the least by which what operators ask of it holds. Prints each output,
+the bytes planned for the tensors in between, the bound that no plan can beat, and how long it took.
 """
 _EPILOG = """\
 examples:
@@ -41,11 +52,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model, *.onnx")
     parser.add_argument("--input", metavar="NAME=FILE", action="append", default=[], help="an input, as *.npy")
     parser.add_argument(
-        "--dim", metavar="NAME=N", action="append", default=[], help="a value of a dim to run at, else 1"
+        "--dim", metavar="NAME=N", action="append", default=[], help="a value of a dim to run at, else the least"
     )
     parser.add_argument(
         "--bind", metavar="NAME=N", action="append", default=[], help="a number for a dim before the model is read"
     )
+    add_facts(parser)
     add_constant(parser)
     parser.add_argument("--planner", metavar="P", default="auto", help="who plans, auto unless told otherwise")
     parser.add_argument("--seed", metavar="N", type=whole(0), default=0, help="of the random inputs (%(default)d)")
@@ -55,18 +67,18 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Reads, compiles, runs, prints."""
-    import numpy as np
-
     from tirlite.cli.model_report import Report, report_json, report_text
     from tirlite.graph import compile, from_onnx  # noqa: A004
     from tirlite.graph.arguments import bind
 
     started = perf_counter()
     with input_at_fault():
-        bound, told = told_dims(arguments.bind, "--bind"), told_dims(arguments.dim)
-        function = from_onnx(arguments.model, dims=bound, constants=told_constants(arguments.constant))
-        files = dict(pairs("--input", arguments.input))
-        arrays = _arrays(function, files, _dims_told(function, told), np.random.default_rng(arguments.seed))
+        model = Path(arguments.model)
+        bound = told_dims(arguments.bind, "--bind")
+        told = by_identifier(model, told_dims(arguments.dim))
+        dims = dims_of_model(bound, arguments.facts)
+        function = from_onnx(model, dims=dims, constants=told_constants(arguments.constant))
+        arrays = _arrays(function, dict(pairs("--input", arguments.input)), told, arguments.seed)
         _, binding = bind(function, arrays)
         sizes = {dim.name: value for dim, value in binding.items()}
         _refuse_other(told, sizes)
@@ -82,53 +94,36 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _dims_told(function: Function, told: Mapping[str, int]) -> dict[Dim, int]:
-    """The values of a function's dims, 1 where none is told. Raises CommandError for a dim that it does not have."""
-    from tirlite.sizes import dims_of
-
-    dims = dict.fromkeys(dim for param in function.params for extent in param.shape for dim in dims_of(extent))
-    names = [dim.name for dim in dims]
-    for name, value in told.items():
-        if name not in names:
-            listed = ", ".join(names) or "none"
-            raise bad_option(f"--dim {name}={value}", f"there is no dim `{name}`; it has {listed}")
-    return {dim: told.get(dim.name, 1) for dim in dims}
-
-
 def _refuse_other(told: Mapping[str, int], sizes: Mapping[str, int]) -> None:
     for name, value in told.items():
         if sizes[name] != value:
             raise bad_option(f"--dim {name}={value}", f"the inputs have {name} = {sizes[name]}")
 
 
-def _arrays(function: Function, files: Mapping[str, str], told: Mapping[Dim, int], rng: Any) -> list[npt.NDArray[Any]]:
-    """An array for each parameter: from its file, else random, as large as the others and what is told make it."""
-    names = [param.name for param in function.params]
+def _arrays(function: Function, files: Mapping[str, str], told: Mapping[str, int], seed: int) -> list[npt.NDArray[Any]]:
+    """An array for each parameter: from its file, else random, as large as the others and what is told make it.
+
+    Raises CommandError for an input, or a dim, that the function does not have.
+    """
+    import numpy as np
+
+    from tirlite.graph.sample_arguments import dims_in, sample_arguments, sample_sizes
+
+    names, dims = [param.name for param in function.params], {dim.name: dim for dim in dims_in(function)}
     for name in files:
         if name not in names:
             raise bad_option(f"--input {name}={files[name]}", f"the inputs are {', '.join(names)}")
+    for name, value in told.items():
+        if name not in dims:
+            raise bad_option(f"--dim {name}={value}", f"there is no dim `{name}`; it has {', '.join(dims) or 'none'}")
     found = {name: loaded(f"--input {name}={file}", file) for name, file in files.items()}
-    binding = {
-        **told,
-        **{
-            extent: array.shape[axis]
-            for param in function.params
-            if (array := found.get(param.name)) is not None and array.ndim == param.tensor.rank
-            for axis, extent in enumerate(param.shape)
-            if extent in told
-        },
+    known = {dims[name]: value for name, value in told.items()} | {
+        dim: array.shape[axis]
+        for param in function.params
+        if (array := found.get(param.name)) is not None and array.ndim == param.tensor.rank
+        for axis, extent in enumerate(param.shape)
+        for dim in dims.values()
+        if extent == dim
     }
-    return [found[param.name] if param.name in found else _random(param, binding, rng) for param in function.params]
-
-
-def _random(param: Any, binding: Mapping[Dim, int], rng: Any) -> npt.NDArray[Any]:
-    from tirlite.sizes import evaluate
-
-    shape = tuple(evaluate(each, binding) for each in param.shape)
-    stored = param.dtype.stored
-    made: npt.NDArray[Any]
-    if param.dtype.is_float and stored.kind == "f":
-        made = rng.standard_normal(shape).astype(stored)
-    else:
-        made = rng.integers(0, 2, shape).astype(stored)
-    return made
+    sizes = sample_sizes(function, known)
+    return sample_arguments(function, sizes, np.random.default_rng(seed), found)

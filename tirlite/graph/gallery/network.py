@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.graph.extents import values
 from tirlite.graph.function import Function
-from tirlite.graph.types import TensorType
+from tirlite.graph.sample_arguments import sample_arguments
 from tirlite.record import record
 from tirlite.sizes import Dim, dims_of
 
@@ -33,18 +32,9 @@ class Network:
         return {dim.name: dim for extent in extents for dim in dims_of(extent)}
 
     def arguments(self, sizes: Mapping[str, int], seed: int = 0) -> tuple[npt.NDArray[Any], ...]:
-        """Arrays for the parameters: normal floats, integers below 10, bools that are drawn."""
-        rng = np.random.default_rng(seed)
+        """Arrays for the parameters: normal floats, integers that are in range where they are indices, else 0 or 1."""
         binding = {dim: sizes[name] for name, dim in self.dims.items()}
-        return tuple(_drawn(rng, param.tensor, values(param.shape, binding)) for param in self.function.params)
-
-
-def _drawn(rng: np.random.Generator, of: TensorType, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    if of.dtype.is_bool:
-        return np.asarray(rng.random(shape) < 0.5)
-    if of.dtype.is_float:
-        return np.asarray(rng.standard_normal(shape), of.dtype.numpy)
-    return np.asarray(rng.integers(0, 10, shape), of.dtype.numpy)
+        return tuple(sample_arguments(self.function, binding, np.random.default_rng(seed), {}))
 
 
 class Weights:

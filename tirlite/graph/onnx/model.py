@@ -19,7 +19,7 @@ from tirlite.graph.expr import Expr, Var
 from tirlite.graph.function import Function
 from tirlite.graph.onnx.bad_model import BadOnnxModel
 from tirlite.graph.onnx.budget import Budget, Spent
-from tirlite.graph.onnx.dims import ModelDims
+from tirlite.graph.onnx.dims import ModelDims, dim_names
 from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
 from tirlite.graph.onnx.importers.table import IMPORTERS
 from tirlite.graph.onnx.narrow import NARROW, NarrowValue
@@ -94,6 +94,13 @@ def from_onnx(
         return _Import(model, Spent(name, BUDGET), folder, shapes or {}, constants or {}, told_dims).function(outputs)
     except MALFORMED as error:
         raise BadOnnxModel(name, f"it is malformed: {told(error)}").error() from error
+
+
+def dim_names_of(source: str | PathLike[str]) -> dict[str, str]:
+    """The identifier that each name of an extent becomes, in the inputs of a model. Raises GraphError."""
+    graph = _loaded(source)[0].graph
+    known = {each.name for each in graph.initializer}
+    return dim_names(each for each in graph.input if each.name not in known)
 
 
 def _loaded(source: object) -> tuple[Any, str, Path | None]:

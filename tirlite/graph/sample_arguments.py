@@ -1,0 +1,157 @@
+"""Makes arguments to try a function on: sizes that obey its demands, and arrays whose indices are in range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.diag import TirliteError
+from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem
+from tirlite.graph.extents import values
+from tirlite.graph.op import Op
+from tirlite.graph.program import Program, program
+from tirlite.graph.types import TensorType, tensors
+from tirlite.sizes import Dim, Size, dims_of, evaluate
+
+Array = npt.NDArray[Any]
+
+# Values of a dim that are tried, besides the first ones: models halve extents some times, and lay windows on them.
+_FIRST, _LARGER = 64, (80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640, 768, 1024, 2048, 4096, 16384)
+# Operands that are indices, each with the axis of operand 0 that they count along; ops that only move elements.
+_INDEXED = ("gather", "gather_elements", "scatter_elements")
+_MOVERS = ("reshape", "assume", "transpose", "broadcast_to", "slice", "tile", "concat", "cast", "identity", "split")
+
+
+def dims_in(function: FunctionNode) -> list[Dim]:
+    """The dims in the types of the parameters, each once."""
+    extents = (extent for param in function.params for of in tensors(param.type) for extent in of.shape)
+    return list(dict.fromkeys(dim for extent in extents for dim in dims_of(extent)))
+
+
+def sample_sizes(function: FunctionNode, told: Mapping[Dim, int]) -> dict[Dim, int]:
+    """A value for each dim: as told, else the least by which demands hold and no extent is empty, if one is found."""
+    found = {dim: told.get(dim, dim.low) for dim in dims_in(function)}
+    asked = list(_asked(function))
+    for _ in range(2):
+        for number, (dims, holds) in enumerate(asked):
+            free = [dim for dim in dims if dim in found and dim not in told]
+            if not free or holds(found):
+                continue
+            before = [each for _, each in asked[:number] if each(found)]
+            tried = (dict.fromkeys(group, step) for group in (*([dim] for dim in free), free) for step in _steps())
+            for choice in tried:
+                made = {**found, **{dim: dim.nth(max(0, step - 1)) for dim, step in choice.items()}}
+                if holds(made) and all(each(made) for each in before):
+                    found = made
+                    break
+    return found
+
+
+def _steps() -> Iterator[int]:
+    return chain(range(1, _FIRST), _LARGER)
+
+
+def _asked(function: FunctionNode) -> Iterator[tuple[tuple[Dim, ...], Any]]:
+    """What sizes are to obey: the dims in it, and whether it holds at given values."""
+    known = frozenset(dims_in(function))
+    for demand in function.demands:
+        dims = tuple(dict.fromkeys((*dims_of(demand.left), *dims_of(demand.right))))
+        if not demand.is_told and known.issuperset(dims):
+            yield dims, demand.holds
+    extents = (e for step in program(function).steps() for of in tensors(step.type) for e in of.shape)
+    for extent in dict.fromkeys(extent for extent in extents if not isinstance(extent, int)):
+        dims = dims_of(extent)
+        if known.issuperset(dims):
+            yield dims, _is_positive(extent)
+
+
+def _is_positive(extent: Size) -> Any:
+    def holds(binding: Mapping[Dim, int]) -> bool:
+        try:
+            return evaluate(extent, binding) > 0
+        except TirliteError:  # divides by zero there
+            return False
+
+    return holds
+
+
+def sample_arguments(
+    function: FunctionNode, binding: Mapping[Dim, int], rng: np.random.Generator, given: Mapping[str, Array]
+) -> list[Array]:
+    """An array for each parameter, which must be a tensor: that of `given` by its name, else random.
+
+    Floats are normal; integers that are used as indices are such as the axis has, others 0 or 1.
+    """
+    limits = _limits(function, binding)
+    return [
+        given[param.name]
+        if param.name in given
+        else _drawn(rng, param.tensor, values(param.shape, binding), limits.get(param, 2))
+        for param in function.params
+    ]
+
+
+def _drawn(rng: np.random.Generator, of: TensorType, shape: tuple[int, ...], below: int) -> Array:
+    stored = of.dtype.stored
+    if of.dtype.is_float and stored.kind == "f":
+        return np.asarray(rng.standard_normal(shape), stored)
+    return np.asarray(rng.integers(0, max(below, 1), shape), stored)
+
+
+def _limits(function: FunctionNode, binding: Mapping[Dim, int]) -> dict[Expr, int]:
+    """What the elements of values must be below, as they are used as indices somewhere."""
+    made = program(function)
+    found: dict[Expr, int] = {}
+
+    def demand(value: Expr, below: int) -> None:
+        value = made.resolved(value)
+        found[value] = min(found.get(value, below), below)
+
+    for step in reversed([*made.steps()]):
+        for value, below in _uses(made, step, binding):
+            demand(value, below)
+        if (below := found.get(step, 0)) > 0:
+            for value, less in _passed(step, below):
+                demand(value, less)
+    return found
+
+
+def _uses(made: Program, step: Expr, binding: Mapping[Dim, int]) -> Iterable[tuple[Expr, int]]:
+    """The operands that a call takes as indices, and how many elements there are."""
+    if not isinstance(step, Call) or not isinstance(step.op, Op) or len(step.args) < 2:
+        return
+    shape = step.args[0].shape if isinstance(step.args[0].type, TensorType) else ()
+    extents: list[Size] = []
+    if step.op.name in _INDEXED:
+        axis: Any = getattr(step.attrs, "axis", 0)
+        extents = [shape[axis]]
+    elif step.op.name in ("gather_nd", "scatter_nd"):
+        depth = step.args[1].shape[-1]
+        first = getattr(step.attrs, "batch_dims", 0)
+        extents = list(shape[first : first + depth]) if isinstance(depth, int) else []
+    if extents and all(frozenset(binding).issuperset(dims_of(each)) for each in extents):
+        yield step.args[1], min(evaluate(each, binding) for each in extents)
+
+
+def _passed(step: Expr, below: int) -> Iterable[tuple[Expr, int]]:
+    """The operands whose elements come through, and what they must be below."""
+    if isinstance(step, Tuple | Let | If | TupleGetItem):
+        yield from ((each, below) for each in step.operands)
+    if not isinstance(step, Call) or not isinstance(step.op, Op):
+        return
+    constants = [int(arg.value.max()) for arg in step.args if isinstance(arg, Constant) and arg.value.size]
+    most = max(0, *constants) if constants else 0
+    others = [arg for arg in step.args if not isinstance(arg, Constant)]
+    if step.op.name in _MOVERS:
+        yield from ((each, below) for each in others)
+    elif step.op.name in ("where", "maximum", "minimum", "clip"):
+        yield from ((each, below) for each in others if isinstance(each.type, TensorType) and each.dtype.is_integer)
+    elif step.op.name == "add":
+        share = max(1, (below - most - 1) // max(1, len(others)) + 1)
+        yield from ((each, share) for each in others)
+    elif step.op.name == "multiply" and most > 0:
+        yield from ((each, max(1, (below - 1) // most + 1)) for each in others)
