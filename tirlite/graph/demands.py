@@ -52,6 +52,14 @@ class Demand:
         return f"{self.left} {'<=' if self.is_most else '=='} {self.right}"
 
 
+@record
+class Mark:
+    """What was asked up to some time."""
+
+    asked: tuple[Demand, ...]
+    stands: Mapping[Atom, Size]
+
+
 class Demands:
     """What was asked of sizes while one graph is built."""
 
@@ -59,11 +67,30 @@ class Demands:
         self._asked: list[Demand] = []
         self._stands: dict[Atom, Size] = {}
         self._dims: dict[str, int] = {}
+        self._forgotten = 0
 
     @property
-    def changes(self) -> int:
-        """How many atoms stand for something else by now: what was made before the last change may be out of date."""
-        return len(self._stands)
+    def changes(self) -> tuple[int, int]:
+        """Another one once atoms stand for something else: what was made before may be out of date."""
+        return (len(self._stands), self._forgotten)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether anything stands for something else."""
+        return bool(self._stands)
+
+    def mark(self) -> Mark:
+        """What is known so far, for `back_to`."""
+        return Mark(tuple(self._asked), dict(self._stands))
+
+    def since(self, mark: Mark) -> list[Demand]:
+        """What was asked since, and is not told by the types of the parameters."""
+        return [each for each in self._asked[len(mark.asked) :] if not self._settled(each).is_told]
+
+    def back_to(self, mark: Mark) -> None:
+        """Forgets what was asked since: for a part of a graph that is left out after all."""
+        self._asked, self._stands = [*mark.asked], dict(mark.stands)
+        self._forgotten += 1
 
     def know(self, dim: Dim) -> None:
         """A dim of a parameter: of two that turn out to be equal, the one that was known first stays."""
@@ -106,11 +133,14 @@ class Demands:
         """All that was asked, over the dims that are left."""
         made: dict[tuple[Size, Size, bool], Demand] = {}
         for each in self._asked:
-            left, right = (self._by_dims(size) for size in (each.left, each.right))
-            told = prove_le(left, right) is Proof.YES if each.is_most else is_equal(left, right)
-            shown = replace(each, is_told=True) if told else replace(each, left=left, right=right)
+            shown = self._settled(each)
             made.setdefault((shown.left, shown.right, shown.is_most), shown)
         return tuple(made.values())
+
+    def _settled(self, demand: Demand) -> Demand:
+        left, right = (self._by_dims(size) for size in (demand.left, demand.right))
+        told = prove_le(left, right) is Proof.YES if demand.is_most else is_equal(left, right)
+        return replace(demand, is_told=True) if told else replace(demand, left=left, right=right)
 
     def _by_dims(self, size: Size) -> Size:
         """With the dims that are left in the place of the others; a demand of anything else is to stay one."""

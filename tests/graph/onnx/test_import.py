@@ -195,6 +195,34 @@ def test_sizes_that_floats_would_round_elsewhere_are_data() -> None:
         tl.from_onnx(model(nodes, {"x": ["n"]}, ["y"], tenth))
 
 
+def squeezed() -> list[Any]:
+    """`squeeze` as exporters write it: without the last axis if that has one element, as it is otherwise."""
+    then = helper.make_graph(
+        [helper.make_node("Squeeze", ["x", "axis"], ["a"])], "then", [], [onnx.ValueInfoProto(name="a")]
+    )
+    other = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["b"])], "other", [], [onnx.ValueInfoProto(name="b")]
+    )
+    return [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "axis"], ["last"]),
+        helper.make_node("Equal", ["last", "one"], ["is_one"]),
+        helper.make_node("If", ["is_one"], ["y"], then_branch=then, else_branch=other),
+    ]
+
+
+def test_the_branch_without_an_axis_is_taken_by_demand() -> None:
+    weights = [integers("axis", [-1]), integers("one", [1])]
+    pool = helper.make_node("MaxPool", ["given"], ["x"], kernel_shape=[4], strides=[4], ceil_mode=1)
+    f = tl.from_onnx(model([pool, *squeezed()], {"given": ["n", 2, "s"]}, ["y"], *weights))
+    assert str(f.result) == "f32[n, 2]"
+    assert len(f.demands) == 1
+    x = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
+    np.testing.assert_array_equal(tl.graph.evaluate(f, x), x.max(2))
+    with pytest.raises(tl.KernelAssertionError, match="demands that"):
+        tl.graph.evaluate(f, np.zeros((2, 2, 5), np.float32))
+
+
 def test_a_recurrent_layer_wants_three_axes() -> None:
     weights = [onnx.numpy_helper.from_array(np.zeros((1, 8, 2), np.float32), name) for name in ("w", "r")]
     node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=2)

@@ -26,12 +26,12 @@ class Renewal:
     def __init__(self, demands: Demands) -> None:
         self.demands = demands
         self._known: dict[Expr, Expr] = {}
-        self._changes = 0
+        self._changes = (0, 0)
         self._extents: dict[RunDim, Size] = {}
 
     def value(self, value: Expr) -> Expr:
         """The value with its extents as they are said by now."""
-        if not self.demands.changes or not isinstance(value.type, TensorType):
+        if not self.demands.has_changed or not isinstance(value.type, TensorType):
             return value
         if self._changes != self.demands.changes:
             self._changes = self.demands.changes
@@ -68,7 +68,7 @@ class Renewal:
 
     def settled(self, params: Sequence[Var], values: Sequence[Expr]) -> tuple[list[Var], list[Expr]]:
         """Parameters and values of a finished graph by the extents that are left, each expression made once."""
-        if not self.demands.changes:
+        if not self.demands.has_changed:
             return [*params], [*values]
         renewed = [replace(param, given=self._type(param)) for param in params]
         made: dict[Expr, Expr] = dict(zip(params, renewed, strict=True))
@@ -95,7 +95,7 @@ class Renewal:
         return substitute(now, self._extents) if self._extents else now
 
     def _operands(self, args: tuple[Expr, ...], attrs: Attrs) -> tuple[tuple[Expr, ...], Attrs]:
-        if not self.demands.changes:
+        if not self.demands.has_changed:
             return args, attrs
         return tuple(map(self.value, args)), attrs.mapped(self._now)
 

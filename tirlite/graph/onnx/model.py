@@ -168,7 +168,7 @@ class _Import:
         self.missing += translation.missing
         self._check_missing(translation.refused)
         function = self._finished(names, wanted)
-        return function.replaced(body=translation.fold(function.body)) if self.demands.changes else function
+        return function.replaced(body=translation.fold(function.body)) if self.demands.has_changed else function
 
     def _check_names(self, inputs: Iterable[str]) -> None:
         """Raises GraphError for shapes, constants and dims of names that the model does not have."""

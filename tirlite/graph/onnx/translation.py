@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from tirlite.diag import GraphError, Message, Source, Span, TirliteError
 from tirlite.graph.builder.builder import Builder
+from tirlite.graph.demands import Mark
 from tirlite.graph.expr import BranchTypes, Expr
 from tirlite.graph.onnx.attributes import attributes_of
 from tirlite.graph.onnx.contents import contents
@@ -212,9 +213,19 @@ class Translation:
         outputs = tuple(proto.output)
         return Node(proto.op_type, domain, version, proto.name, operands, outputs, attributes, span, proto, kinds)
 
+    def mark(self) -> tuple[Mark, int, int]:
+        """What was noted so far, for `back_to`."""
+        return self.b.demands.mark(), len(self.missing), len(self.refused)
+
+    def back_to(self, mark: tuple[Mark, int, int]) -> None:
+        """Forgets what was noted since: for a part of the model that is left out after all."""
+        asked, missing, refused = mark
+        self.b.demands.back_to(asked)
+        del self.missing[missing:], self.refused[refused:]
+
     def _renewed(self, node: Node) -> Node:
         """The node with its operands by what is known of their extents by now."""
-        if (renewal := self.b.renewal) is None or not renewal.demands.changes:
+        if (renewal := self.b.renewal) is None or not renewal.demands.has_changed:
             return node
         operands = tuple(None if each is None else renewal.value(each) for each in node.operands)
         return replace(node, operands=operands)

@@ -11,7 +11,7 @@ from tirlite.graph.builder.loops import Step
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.extents import is_equal
 from tirlite.graph.loop import LoopSteps
-from tirlite.graph.onnx.contents import contents
+from tirlite.graph.onnx.contents import contents, operator
 from tirlite.graph.onnx.importers.selection import backwards, first_rows, scalar
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
@@ -29,7 +29,15 @@ def _if(t: Translation, node: Node) -> Sequence[Expr]:
     condition = t.fold(t.b.reshape(node.first, ()))
     if isinstance(condition, Constant):
         return t.inside(node.body("then_branch" if condition.value else "else_branch"), [], node)
+    before = t.mark()
     then, other = (t.inside(node.body(name), [], node) for name in ("then_branch", "else_branch"))
+    if any(a.tensor.rank != b.tensor.rank for a, b in zip(then, other, strict=True)):
+        t.back_to(before)
+        return t.inside(node.body(_demanded_branch(t, condition, node)), [], node)
+    if asked := t.b.demands.since(before[0]):
+        raise Unsupported(
+            f"a branch demands that {asked[0]}, and calls may take the other; make its condition a constant"
+        )
     for a, b in zip(then, other, strict=True):
         _join_dims(t, node, a.tensor, b.tensor)
     if (renewal := t.b.renewal) is not None:
@@ -39,6 +47,27 @@ def _if(t: Translation, node: Node) -> Sequence[Expr]:
     types = tuple(_either(t, condition, a, b) for a, b in zip(then, other, strict=True))
     both = t.b.if_(condition, t.b.tuple(*then), t.b.tuple(*other), given=TupleType(types))
     return [t.b.item(both, number) for number in range(len(then))]
+
+
+def _demanded_branch(t: Translation, condition: Expr, node: Node) -> str:
+    """The branch that is taken where two extents are equal: exporters write so what `squeeze` of an extent of 1 gives.
+
+    The two have other numbers of axes, so that each call must take the same one: that they are equal is demanded.
+    """
+    branches = ["then_branch", "else_branch"]
+    while operator(condition) in ("reshape", "cast", "identity", "logical_not", "assume"):
+        if operator(condition) == "logical_not":
+            branches.reverse()
+        condition = condition.operands[0]
+    if operator(condition) == "not_equal":
+        branches.reverse()
+    elif operator(condition) != "equal":
+        raise Unsupported("its branches give results of other numbers of axes, as data decide")
+    found = [contents(each) for each in condition.operands]
+    sizes = [each.reshape(-1)[0] for each in found if each is not None and each.size == 1]
+    if len(sizes) != 2 or not t.b.demands.ask(sizes[0], sizes[1], node.op, node.span):
+        raise Unsupported("its branches give results of other numbers of axes, as data decide")
+    return branches[0]
 
 
 def _join_dims(t: Translation, node: Node, then: TensorType, other: TensorType) -> None:
