@@ -183,7 +183,9 @@ def applied(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Va
     try:
         return apply(call, args, binding)
     except IndexError as error:
-        raise NoSuchElement(call.op.name, str(error), span=call.span).error() from None
+        named = [arg.name for arg in call.args if isinstance(arg, Var | Call) and arg.name and _is_index(arg)]
+        where = f"input `{named[-1]}`: " if named else ""
+        raise NoSuchElement(call.op.name, where + str(error), span=call.span).error() from None
     except (ArithmeticError, MemoryError, ValueError) as error:
         raise NoValue(call.op.name, str(error), span=call.span).error() from None
 
@@ -219,6 +221,10 @@ def _rounded(value: Any, of: Type) -> Value:
         return array.astype(np.float16)
     assert array.dtype == of.dtype.numpy, f"{array.dtype} for {of}"
     return array
+
+
+def _is_index(arg: Expr) -> bool:
+    return isinstance(arg.type, TensorType) and arg.dtype.is_integer
 
 
 def _is_half(dtype: DType) -> bool:

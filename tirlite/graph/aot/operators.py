@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from tirlite.diag import GraphError, Message
 from tirlite.graph.aot.plain_dims import PlainDims
+from tirlite.graph.aot.told_asserts import has_asserts, told_for
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Attrs, Op
 from tirlite.graph.ops.convolution import Conv, Pool, pads_of
@@ -119,6 +120,8 @@ _SAID = frozenset(
         *(("quantize_linear", "dtype"), ("dequantize_linear", "dtype")),
     }
 )
+# Calls with functions of their own, for what they tell; beyond, all share one that tells less.
+_MOST_TOLD = 256
 _GLOBAL = {"global_max_pool": "reduce_max", "global_average_pool": "reduce_mean"}
 
 
@@ -127,6 +130,8 @@ class OperatorFunctions:
 
     def __init__(self) -> None:
         self._made: dict[tuple[object, ...], PrimFunc] = {}
+        self._asserting: dict[tuple[object, ...], bool] = {}
+        self._told = 0
 
     def of(self, call: Call) -> PrimFunc:
         """The function with the operands of `call` as its parameters, then its results. Raises GraphError."""
@@ -134,7 +139,13 @@ class OperatorFunctions:
         key = (call.op.name, tuple(arg.type for arg in call.args), call.attrs.bits)
         if key not in self._made:
             self._made[key] = self._make(call, call.op)
-        return self._made[key]
+            self._asserting[key] = has_asserts(self._made[key])
+        made = self._made[key]
+        if not self._asserting[key] or self._told >= _MOST_TOLD:
+            return made
+        # One for each call, so that a fault tells which one it was.
+        self._told += 1
+        return told_for(made, call)
 
     def copy(self, of: TensorType) -> PrimFunc:
         """The function that copies a tensor."""

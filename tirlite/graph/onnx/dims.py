@@ -8,6 +8,7 @@ from typing import Any
 from tirlite.graph.aot.names import name_of
 from tirlite.graph.onnx.bad_model import BadOnnxModel
 from tirlite.sizes import Dim, Size, SizeLike, as_size
+from tirlite.sizes.poly import atom_of
 
 # What exporters write for an extent that may be anything.
 _ANONYMOUS = ("", "?", "-1", "None")
@@ -40,6 +41,11 @@ class ModelDims:
                 self._told.add(name)
                 return self._given[name]
         return as_size(Dim(called))
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether dims are told to be something else than the model has there."""
+        return any(not atom_of(size, Dim) for size in self._given.values())
 
     def check(self) -> None:
         """Raises GraphError where a dim is told of that no input has."""

@@ -13,7 +13,8 @@ def einsum(b: Builder, equation: str, operands: Sequence[Expr]) -> Expr | None:
     """The result; None for equations that contradict the operands, or take diagonals of dims."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
-    if len(terms) != len(operands):
+    letters_alone = all(each.isascii() and (each.isalpha() or each in ".,->") for each in equation.replace(" ", ""))
+    if len(terms) != len(operands) or not letters_alone:
         return None
     spelled = [_without_dots(term, each.tensor.rank) for term, each in zip(terms, operands, strict=True)]
     written = [term for term in spelled if term is not None]

@@ -24,6 +24,7 @@ from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
 from tirlite.graph.onnx.importers.table import IMPORTERS
 from tirlite.graph.onnx.narrow import NARROW, NarrowValue
 from tirlite.graph.onnx.node import MALFORMED, told
+from tirlite.graph.onnx.structure import check_declared, check_names, versions_of
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.onnx.translation import Dialect, Lost, Missing, Names, Translation
 from tirlite.graph.types import TensorType
@@ -148,7 +149,8 @@ class _Import:
 
     def function(self, outputs: Sequence[str] | None) -> Function:
         graph = self.model.graph
-        versions = {"" if each.domain == "ai.onnx" else each.domain: each.version for each in self.model.opset_import}
+        versions = versions_of(self.model, self.name)
+        check_names(graph, self.name)
         if not graph.output:
             raise BadOnnxModel(self.name, "it has no outputs").error()
         if versions.get("", _OLDEST) < _OLDEST:
@@ -167,6 +169,9 @@ class _Import:
         translation.graph(graph, names, Dialect(versions, functions), self.name, wanted)
         self.missing += translation.missing
         self._check_missing(translation.refused)
+        # Where a caller tells other extents, those that the model declares are no more true.
+        told = bool(self.shapes or self.constants) or self.dims.has_numbers
+        check_declared((*graph.output, *graph.value_info), names, self.name, only_types=told)
         function = self._finished(names, wanted)
         return function.replaced(body=translation.fold(function.body)) if self.demands.has_changed else function
 

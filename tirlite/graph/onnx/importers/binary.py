@@ -46,6 +46,7 @@ def _aligned(t: Translation, node: Node) -> list[Expr]:
 
 def _div(t: Translation, node: Node) -> Expr:
     x, y = _aligned(t, node)
+    _refuse_zero(y)
     return t.b.divide(x, y) if x.dtype.is_float else t.b.trunc_divide(x, y)
 
 

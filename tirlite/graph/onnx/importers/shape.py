@@ -42,6 +42,8 @@ def _reshape(t: Translation, node: Node) -> Expr:
         if any(each == 0 and place >= len(x.shape) for place, each in enumerate(wanted)):
             raise Unsupported("an extent of 0 stands where its operand has no axis")
         wanted = [x.shape[place] if each == 0 else each for place, each in enumerate(wanted)]
+    if -1 in wanted and product(each for each in wanted if each != -1) == 0:
+        raise Unsupported("an extent of -1 stands beside one of 0, and may be anything")
     return t.b.reshape(x, wanted)
 
 
@@ -119,6 +121,8 @@ def _slice(t: Translation, node: Node) -> Expr:
     axes = tuple(range(len(firsts))) if given is None else given
     steps = node.known(4) if node.has(4) else (1,) * len(firsts)
     x, known = node.first, []
+    if len({axis_of(axis, rank) for axis in axes}) < len(axes):
+        raise Unsupported(f"an axis stands twice in {axes}")
     for start, stop, axis, step in zip(firsts, ends, axes, steps, strict=True):
         if isinstance(start, Expr) or isinstance(stop, Expr):
             x = sliced(t, x, axis_of(axis, rank), start, stop, step)
@@ -217,7 +221,9 @@ def _range(t: Translation, node: Node) -> Expr:
         count = max(0, int(np.ceil((float(limit) - float(start)) / float(delta))))
     else:
         first, last, step = (node.sizes(number)[0] for number in range(3))
-        if not isinstance(step, int) or step == 0:
+        if step == 0:
+            raise Unsupported("its step is 0")
+        if not isinstance(step, int):
             raise Unsupported("its step is not known")
         count = maximum(0, ceildiv(last - first, step) if step > 0 else ceildiv(first - last, -step))
     return t.b.range(t.b.reshape(node.x(0), ()), t.b.reshape(node.x(2), ()), count)
