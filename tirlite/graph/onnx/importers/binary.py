@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 
 from tirlite.graph.expr import Expr
+from tirlite.graph.onnx.contents import contents
 from tirlite.graph.onnx.einsum import einsum
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
@@ -44,6 +45,13 @@ def _aligned(t: Translation, node: Node) -> list[Expr]:
     return operands
 
 
+def _refuse_zero(divisor: Expr) -> None:
+    """Raises Unsupported for integers that are 0 whatever the model is called with."""
+    known = contents(divisor)
+    if known is not None and any(each == 0 for each in known.reshape(-1)):
+        raise Unsupported("it divides integers by 0")
+
+
 def _div(t: Translation, node: Node) -> Expr:
     x, y = _aligned(t, node)
     _refuse_zero(y)
@@ -52,6 +60,7 @@ def _div(t: Translation, node: Node) -> Expr:
 
 def _mod(t: Translation, node: Node) -> Expr:
     x, y = node.x(0), node.x(1)
+    _refuse_zero(y)
     return t.b.trunc_mod(x, y) if node.flag("fmod") else t.b.floor_mod(x, y)
 
 

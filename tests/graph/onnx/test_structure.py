@@ -1,0 +1,79 @@
+"""Models that contradict themselves are refused, with what contradicts what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+
+onnx = pytest.importorskip("onnx")
+helper, FLOAT, INT64 = onnx.helper, onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
+node = helper.make_node
+
+
+def model(nodes: list[Any], outputs: list[Any] | None = None, *weights: Any, opset: int = 17, **inputs: Any) -> Any:
+    """A model of f32 inputs with these extents, `x` of 4 elements among them."""
+    shapes = {"x": [4], **inputs}
+    given = [helper.make_tensor_value_info(name, FLOAT, shape) for name, shape in shapes.items()]
+    made = [helper.make_tensor_value_info("y", *each) for each in outputs or []] or [onnx.ValueInfoProto(name="y")]
+    graph = helper.make_graph(nodes, "net", given, made, [*weights])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def constant(name: str, *values: int) -> Any:
+    return onnx.numpy_helper.from_array(np.array(values, np.int64), name)
+
+
+def floats(name: str, count: int) -> Any:
+    return onnx.numpy_helper.from_array(np.ones(count, np.float32), name)
+
+
+RELU = node("Relu", ["x"], ["y"])
+SHAPE = node("Shape", ["x"], ["s"])
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (model([node("Neg", ["x"], ["y"]), RELU]), "node 1, Neg, which computes `y`, and node 2, Relu"),
+        (model([node("Relu", ["x"], ["x"]), RELU]), "an input called `x`, and node 1"),
+        (model([RELU, node("Abs", ["x"], ["w"])], None, floats("w", 1)), "a constant called `w`, and node 2"),
+        (model([RELU], None, floats("w", 1), floats("w", 2)), "a constant called `w`, and a constant"),
+        (model([RELU], opset=999), "operators of version 999, and those up to"),
+        (model([RELU], [(FLOAT, [5])]), r"`y` is f32\[4\], and is declared as f32\[5\]"),
+        (model([RELU], [(FLOAT, [4, 1])]), r"declared as f32\[4, 1\]"),
+        (model([RELU], [(INT64, [4])]), r"declared as i64\[4\]"),
+        (model([RELU], None, floats("w", 3), w=[2]), r"constant `w` is f32\[3\], and declared as f32\[2\]"),
+        (model([node("Slice", ["x", "a", "b", "a", "a"], ["y"])], None, constant("a", 0), constant("b", 4)), "step"),
+        (model([SHAPE, node("Div", ["s", "z"], ["y"])], None, constant("z", 0)), r"y = Div\(s, z\)`: it divides"),
+        (model([SHAPE, node("Mod", ["s", "z"], ["y"])], None, constant("z", 0), x=["n"]), "divides integers by 0"),
+        (model([node("Reshape", ["x", "a"], ["y"])], None, constant("a", 0, 0, -1), x=["n", 0]), "-1 stands beside"),
+        (model([node("Einsum", ["x"], ["y"], equation="1->1")]), "equation '1->1'"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(given: Any, told: str) -> None:
+    with pytest.raises(tl.GraphError, match=told):
+        tl.from_onnx(given)
+
+
+def test_what_agrees_is_read() -> None:
+    given = model([RELU], [(FLOAT, ["m"])], floats("w", 3), w=["k"], x=["n"])
+    assert str(tl.from_onnx(given).result) == "f32[n]"
+    # What a caller tells of the dims, the model cannot have known.
+    assert str(tl.from_onnx(model([RELU], [(FLOAT, [4])]), shapes={"x": [9]}).result) == "f32[9]"
+
+
+def test_an_index_that_does_not_exist_is_told_with_its_node_and_input() -> None:
+    nodes = [node("Cast", ["r"], ["rows"], to=INT64), node("Gather", ["x", "rows"], ["picked"])]
+    f = tl.from_onnx(model([*nodes, node("Relu", ["picked"], ["y"])], r=["k"]))
+    x, rows = np.arange(4, dtype=np.float32), np.array([3, 9], np.float32)
+    net = tl.graph.compile(f)
+    for call in (net, net.interpret, lambda *arrays: tl.graph.evaluate(f, *arrays)):
+        with pytest.raises(
+            tl.KernelRunError, match=r"(?s)input `rows`: index 9 .*picked = Gather\(x, rows\)"
+        ) as caught:
+            call(x, rows)
+        assert "kernels/operators" not in str(caught.value)
