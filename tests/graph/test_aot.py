@@ -10,6 +10,36 @@ import tirlite as tl
 from tirlite.graph import Builder, Function, compile, evaluate, lower  # noqa: A004
 
 
+def test_calls_take_names_and_arrays_for_results() -> None:
+    g = tl.graph.Builder("named")
+    n = tl.dim("n")
+    x, y = g.input("x:0", tl.f32[n]), g.input("y", tl.f32[n])
+    net = tl.graph.compile(g.function({"sum:0": g.add(x, y), "less": g.subtract(x, y)}))
+    a, b = np.array([1, 2, 3], np.float32), np.array([1, 1, 1], np.float32)
+    for call in (lambda: net(a, b), lambda: net(a, y=b), lambda: net(**{"x:0": a}, y=b), lambda: net(y=b, x_0=a)):
+        np.testing.assert_array_equal(call(), [a + b, a - b])
+    total, less = np.zeros((2, 3), np.float32)
+    made = net(a, b, out=(total, less))
+    assert made[0] is total
+    np.testing.assert_array_equal([total, less], [a + b, a - b])
+    total[:] = 0
+    made = net(a, b, out={"sum:0": total})
+    assert made[0] is total
+    np.testing.assert_array_equal(made, [a + b, a - b])
+    empty = np.zeros(0, np.float32)
+    assert net(empty, empty, out=(empty.copy(), None))[1].shape == (0,)
+    for wrong in (
+        lambda: net(a, x_0=a),
+        lambda: net(a, z=b),
+        lambda: net(a, b, out=total),
+        lambda: net(a, b, out={"z": a}),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
+    with pytest.raises(ValueError, match="sum_0"):
+        net(a, b, out=(np.zeros(4, np.float32), less))
+
+
 def chain() -> Function:
     n = tl.dim("n")
     g = Builder("net")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from time import perf_counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy.typing as npt
@@ -14,9 +15,10 @@ from tirlite.diag.argument import demand_kind
 from tirlite.driver import Kernel
 from tirlite.driver.timing import Timing
 from tirlite.graph.aot.by_tokens import by_tokens
+from tirlite.graph.aot.call_arguments import BadGraphOut, in_order, results_given
 from tirlite.graph.aot.keeping import tensors_to_keep
 from tirlite.graph.aot.lower import Lowered, lower_program
-from tirlite.graph.arguments import GraphArgumentCount, arrays_of
+from tirlite.graph.arguments import arrays_of
 from tirlite.graph.demand import demand_function
 from tirlite.graph.demands import Demand
 from tirlite.graph.expr import Expr, FunctionNode
@@ -39,6 +41,11 @@ Array: TypeAlias = npt.NDArray[Any]
 Result: TypeAlias = "Array | tuple[Result, ...]"
 # An array for each parameter, or a tuple of them where that is one.
 Argument: TypeAlias = "npt.ArrayLike | tuple[Argument, ...]"
+
+
+# An array for the one result, one for each of several, or some of them by name.
+Out: TypeAlias = "npt.NDArray[Any] | Sequence[npt.NDArray[Any] | None] | Mapping[str, npt.NDArray[Any]] | None"
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class UnknownOrder(Message):
@@ -82,9 +89,28 @@ class CompiledGraph:
         self._kept = tuple(lowered.kept)
         self._extents = lowered.extents
 
-    def __call__(self, *arrays: Argument) -> Result:
-        """Raises CallTypeError and CallValueError for arguments that do not fit."""
-        return self._structured(self._cut(_leaves(self.kernel(*self._inputs(arrays)))))
+    def __call__(self, *arrays: Argument, out: Out = None, **named: Argument) -> Result:
+        """Inputs may be given by name. Results are written to the arrays of `out`: one, a tuple, or a dict by name.
+
+        Raises CallTypeError and CallValueError for arguments that do not fit.
+        """
+        inputs = self._inputs(arrays, named)
+        if out is None:
+            return self._structured(self._cut(_leaves(self.kernel(*inputs))))
+        with boundary:
+            names = self._results
+            given = results_given(self.function, names, out)
+            if self._extents:
+                raise BadGraphOut(self.function.name, "the extents of the results are found by the run").error()
+        made = self.kernel(*inputs, **given)
+        rest = iter(() if made is None else _leaves(made))
+        return self._structured([given[name] if name in given else next(rest) for name in names])
+
+    @property
+    def _results(self) -> list[str]:
+        """The names of the tensors in the result, as `main` has them."""
+        outputs = self.kernel.ir.outputs
+        return [each.name for each in outputs[: len(outputs) - len(self._kept) - len(self._extents)]]
 
     def trace(self, *arrays: Argument) -> Mapping[Expr, Result]:
         """As a call: the values of what is kept, and of the function's body."""
@@ -136,13 +162,10 @@ class CompiledGraph:
         """Files for programs without Python, see `Kernel.export`; called as the graph's function unless told."""
         return self.kernel.export(folder, name=name or self.kernel.name, target=target, weights=weights)
 
-    def _inputs(self, arrays: Sequence[Argument]) -> list[Array]:
-        if len(arrays) != len(self.function.params):
-            with boundary:
-                raise GraphArgumentCount(self.function.name, len(self.function.params), len(arrays)).error()
-        given = zip(self.function.params, arrays, strict=True)
+    def _inputs(self, arrays: Sequence[Argument], named: Mapping[str, Argument] = NOTHING) -> list[Array]:
         # Inputs are only read, so a copy does where an array has gaps or another order of axes.
         with boundary:
+            given = zip(self.function.params, in_order(self.function, arrays, named), strict=True)
             return [each for param, value in given for each in arrays_of(param.name, param.type, value)]
 
     def _cut(self, leaves: tuple[Array, ...]) -> tuple[Array, ...]:
