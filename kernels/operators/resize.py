@@ -47,8 +47,9 @@ def resize(
     mode: str = "nearest",
     coordinates: str = "half_pixel",
     rounding: str = "round_prefer_floor",
+    cubic: float = -0.75,
 ) -> PrimFunc:
-    """x at the extents of y; `mode` is "nearest", with a `rounding`, or "linear".
+    """x at the extents of y; `mode` is "nearest", with a `rounding`, "linear", or "cubic" with Keys' coefficient.
 
     `scales` are the extents of y over those of x as they were given; None takes them from the extents. Places outside
     of x count as at its edge.
@@ -59,7 +60,7 @@ def resize(
     kind = computed_in(X.dtype) if X.dtype.is_float else f32
     with nest(b, after) as indices:
         ways = [
-            _ways(b, index, before[axis], after[axis], scales[axis], mode, coordinates, rounding)
+            _ways(b, index, before[axis], after[axis], scales[axis], mode, coordinates, rounding, cubic)
             for axis, index in enumerate(indices)
         ]
         if mode == "nearest":
@@ -91,6 +92,7 @@ def _ways(
     mode: str,
     coordinates: str,
     rounding: str,
+    cubic: float,
 ) -> list[tuple[Expr, Expr | None]]:
     """The indices along an axis of the operand that an index of the result takes from, and their weights."""
     if before is after or (isinstance(before, int) and before == after and scale in (None, 1.0)):
@@ -100,11 +102,27 @@ def _ways(
     if mode == "nearest":
         rounded = _rounded(place, rounding)
         return [(b.let("at", Min(Max(Cast(i64, rounded), as_expr(0)), last)), None)]
+    if mode == "cubic":
+        return _four(b, place, last, cubic)
     inside = b.let("inside", Min(Max(place, as_expr(0.0)), Cast(f64, last)))
     low = b.let("low", Min(Cast(i64, Call(f64, Op.FLOOR, (inside,))), last))
     high = b.let("high", Min(low + 1, last))
     share = b.let("share", inside - Cast(f64, low))
     return [(low, 1 - share), (high, share)]
+
+
+def _four(b: Builder, place: Expr, last: Expr, a: float) -> list[tuple[Expr, Expr | None]]:
+    """The elements around a place, with the weights of Keys' convolution: two that are near, two that are far."""
+    low = b.let("low", Cast(i64, Call(f64, Op.FLOOR, (place,))))
+    share = b.let("share", place - Cast(f64, low))
+    found: list[tuple[Expr, Expr | None]] = []
+    for step in range(-1, 3):
+        x = b.let(f"distance{step + 1}", share - float(step) if step <= 0 else float(step) - share)
+        near = ((a + 2) * x - (a + 3)) * x * x + 1.0
+        far = ((x - 5.0) * x + 8.0) * x * a - 4.0 * a
+        weight = b.let(f"weight{step + 1}", near if step in (0, 1) else far)
+        found.append((b.let(f"at{step + 1}", Min(Max(low + step, as_expr(0)), last)), weight))
+    return found
 
 
 def _place(index: Expr, before: Extent, after: Extent, scale: float | None, coordinates: str) -> Expr:
@@ -153,6 +171,13 @@ def nearest_of(place: float, rounding: str) -> int:
     return down + (fraction > 0.5 or (fraction == 0.5 and rounding == "round_prefer_ceil"))
 
 
+def keys(distance: float, a: float) -> float:
+    x = abs(distance)
+    if x <= 1:
+        return (a + 2) * x**3 - (a + 3) * x**2 + 1
+    return a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a if x < 2 else 0.0
+
+
 def resized(x: np.ndarray, shape: tuple[int, ...], scales, mode: str, coordinates: str, rounding: str) -> np.ndarray:
     """One axis after the other, by a matrix of weights."""
     y = x.astype(np.float64)
@@ -162,6 +187,9 @@ def resized(x: np.ndarray, shape: tuple[int, ...], scales, mode: str, coordinate
             place = place_of(index, before, after, scales[axis] or after / before, coordinates)
             if mode == "nearest":
                 weights[index, min(max(nearest_of(place, rounding), 0), before - 1)] = 1
+            elif mode == "cubic":
+                for at in range(floor(place) - 1, floor(place) + 3):
+                    weights[index, min(max(at, 0), before - 1)] += keys(place - at, -0.75)
             else:
                 place = min(max(place, 0), before - 1)
                 low = floor(place)
@@ -199,6 +227,10 @@ CASES = (
     ),
     *(
         case(f"linear-{coordinates}", (1, 2, 4, 5), (1, 2, 8, 3), coordinates=coordinates, mode="linear")
+        for coordinates in COORDINATES
+    ),
+    *(
+        case(f"cubic-{coordinates}", (1, 2, 4, 5), (1, 2, 9, 3), coordinates=coordinates, mode="cubic")
         for coordinates in COORDINATES
     ),
     case("one axis", (2, 6), (2, 4), mode="linear", scales=(1.0, 0.7)),

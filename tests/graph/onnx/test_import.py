@@ -223,6 +223,19 @@ def test_the_branch_without_an_axis_is_taken_by_demand() -> None:
         tl.graph.evaluate(f, np.zeros((2, 2, 5), np.float32))
 
 
+@pytest.mark.parametrize("how", ["half_pixel", "align_corners"])
+def test_cubic_resizing_of_symbolic_extents_is_that_of_numbers(how: str) -> None:
+    rng = np.random.default_rng(0)
+    ways = {"mode": "cubic", "coordinate_transformation_mode": how, "cubic_coeff_a": -0.5}
+    given = [helper.make_node("Resize", ["x", "", "scales"], ["y"], **ways)]
+    scales = onnx.numpy_helper.from_array(np.array([1, 2, 3], np.float32), "scales")
+    f = tl.from_onnx(model(given, {"x": [2, "h", "w"]}, ["y"], scales))
+    x = rng.standard_normal((2, 4, 5)).astype(np.float32)
+    wanted = tl.graph.evaluate(tl.from_onnx(model(given, {"x": [2, 4, 5]}, ["y"], scales)), x)
+    np.testing.assert_allclose(tl.graph.evaluate(f, x), wanted, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(tl.graph.compile(f)(x), wanted, rtol=1e-4, atol=1e-5)
+
+
 def test_a_recurrent_layer_wants_three_axes() -> None:
     weights = [onnx.numpy_helper.from_array(np.zeros((1, 8, 2), np.float32), name) for name in ("w", "r")]
     node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=2)

@@ -23,10 +23,11 @@ class ScalingBuilder(CallBuilder):
         mode: str = "nearest",
         coordinates: str = "half_pixel",
         rounding: str = "round_prefer_floor",
+        cubic: float = -0.75,
     ) -> Call:
-        """x at other extents, by the "nearest" element or "linear" between its neighbours; places as in ONNX."""
+        """x at other extents, by the "nearest" element, "linear" or "cubic" between neighbours; places as in ONNX."""
         given = (None,) * len(shape) if scales is None else tuple(scales)
-        attrs = Resize(shape_of(shape, self._here()), given, mode, coordinates, rounding)
+        attrs = Resize(shape_of(shape, self._here()), given, mode, coordinates, rounding, cubic)
         return self.call("resize", x, attrs=attrs)
 
     def quantize_linear(

@@ -19,7 +19,8 @@ ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 class Resize(Attrs):
     """The extents of the result; over those of the operand as they were given, where they were (else None); the way.
 
-    `mode` is "nearest", with a `rounding`, or "linear"; `coordinates` says where an element of the result lies.
+    `mode` is "nearest", with a `rounding`, "linear", or "cubic", by Keys' convolution with this coefficient;
+    `coordinates` says where an element of the result lies.
     """
 
     shape: Shape
@@ -27,6 +28,7 @@ class Resize(Attrs):
     mode: str = "nearest"
     coordinates: str = "half_pixel"
     rounding: str = "round_prefer_floor"
+    cubic: float = -0.75
 
 
 @record
@@ -43,7 +45,7 @@ def _resize(site: Site, attrs: Resize) -> TensorType:
         if len(given) != x.rank:
             raise site.bad_attribute(f"{name} has {len(given)} entries, and there are {x.rank} axes")
     for name, text, known in (
-        ("mode", attrs.mode, ("nearest", "linear")),
+        ("mode", attrs.mode, ("nearest", "linear", "cubic")),
         ("coordinates", attrs.coordinates, COORDINATES),
         ("rounding", attrs.rounding, ROUNDINGS),
     ):

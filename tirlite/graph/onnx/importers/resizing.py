@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import floor
 
 from tirlite.graph.expr import Constant, Expr
+from tirlite.graph.extents import is_equal
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.resampling import Resampling, matrix
 from tirlite.graph.onnx.translation import Importer, Translation
@@ -81,13 +82,18 @@ def _resized(
     node: Node,
 ) -> Expr:
     antialias = node.flag("antialias") and mode != "nearest"
-    is_plain = mode in ("nearest", "linear") and not antialias and not node.flag("exclude_outside")
+    # Cubic ones of known extents are products of matrices, which are faster.
+    pairs = zip(x.shape, shape, strict=True)
+    varies = any(not isinstance(a, int) or not isinstance(b, int) for a, b in pairs if not is_equal(a, b))
+    modes = ("nearest", "linear", "cubic") if varies else ("nearest", "linear")
+    cubic = node.number("cubic_coeff_a", -0.75)
+    is_plain = mode in modes and not antialias and not node.flag("exclude_outside")
     if is_plain and coordinates in COORDINATES and rounding in ROUNDINGS:
-        return t.b.resize(x, shape, scales=scales, mode=mode, coordinates=coordinates, rounding=rounding)
+        kinds = {"mode": mode, "coordinates": coordinates, "rounding": rounding}
+        return t.b.resize(x, shape, scales=scales, cubic=cubic, **kinds)
     if coordinates == "tf_crop_and_resize" and not node.has(1):
         raise Unsupported("its region is left out")
     roi = [float(each) for each in node.array(1)] if coordinates == "tf_crop_and_resize" else []
-    cubic = node.number("cubic_coeff_a", -0.75)
     way = Resampling(mode, coordinates, rounding, cubic, antialias, node.flag("exclude_outside"))
     axes = [axis_of(axis, node.rank) for axis in node.integers("axes") or range(node.rank)]
     for axis in range(node.rank):
