@@ -20,7 +20,7 @@ from tirlite.plan.request import Pool, Request
 from tirlite.plan.search.engine import Engine, Limits
 from tirlite.plan.strategies.share import share
 from tirlite.record import cached_property, record
-from tirlite.sizes import Proof, Size, alternatives, prove_le
+from tirlite.sizes import Proof, Size, alternatives, evaluate, prove_le
 
 
 @record
@@ -113,6 +113,9 @@ def _number(size: Size) -> int:
 
 
 _SAMPLES = 8
+# Of more requests than this, pairs in place are not left out one by one; how that goes is looked at, at so many
+# bindings, with so many looks.
+_FEW, _NUMBERS, _LOOKS = 64, 3, 500
 # Of more requests than this in one memory, what whole slots need is not asked.
 _MANY = 10_000
 
@@ -188,7 +191,10 @@ class _Memory:
         alone, whole = self._arena((), bare) or self._whole(bare), self._whole(slots)
         alike = [each for each in taken if order.fits(each.destination.size, each.source.size)]
         held = [each for each in pairs if each.pair in slots.shared.in_place]
-        choices = list({tuple(each.pair for each in some): some for some in (taken, alike, held) if some}.values())
+        fewer = self._without_hindrance(taken)
+        choices = list(
+            {tuple(each.pair for each in some): some for some in (fewer, taken, alike, held) if some}.values()
+        )
         for some in choices:
             joint = self._arena(some, slots, alone)
             if joint is not None:
@@ -198,6 +204,32 @@ class _Memory:
             if _is_at_most(way.size, other.size) or covered(way.size, other.maxima(name)):
                 return way
         return self._arena(held, slots) or whole
+
+    def _without_hindrance(self, taken: Sequence[Handover]) -> Sequence[Handover]:
+        """The pairs but for those that keep others from lying well, as it shows at some bindings.
+
+        Where a large request is born beside a small one that is in place of another large one, one of the pairs before
+        it has to go: else the small one lies where it splits what is free.
+        """
+        if len(self.requests) > _FEW:
+            return taken
+        rows = [_numbers(self.requests, each) for each in self.packer.bindings[:_NUMBERS]]
+
+        def bytes_of(some: Sequence[Handover]) -> int:
+            total = 0
+            for row in rows:
+                pairs = [Handover(row[each.destination.id], row[each.source.id], each.at) for each in some]
+                groups = grouped(list(row.values()), pairs)
+                blocks = [_block(group, max(self.pool.align, group.align)) for group in groups]
+                total += top_of(blocks, pack_blocks(blocks, _LOOKS))
+            return total
+
+        best, least = list(taken), bytes_of(taken)
+        for each in taken:
+            without = [other for other in best if other is not each]
+            if (count := bytes_of(without)) < least:
+                best, least = without, count
+        return best
 
     def _whole(self, slots: _Slots) -> _Way:
         return _Way(slots.size(self.pool.name), slots)
@@ -299,6 +331,11 @@ def _settled(problem: Problem) -> Problem:
     if all(len(request.memories) == 1 for request in problem.requests):
         return problem
     return replace(problem, requests=tuple(replace(r, pools=(homes[r.id],)) for r in problem.requests))
+
+
+def _numbers(requests: Sequence[Request], binding: Binding) -> dict[str, Request]:
+    """The requests with the sizes that they have at a binding."""
+    return {each.id: replace(each, size=evaluate(each.size, binding)) for each in requests}
 
 
 def _by_memory(problem: Problem) -> dict[str, list[Request]]:
