@@ -11,7 +11,7 @@ from tirlite.diag import KernelIndexError, KernelRunError
 
 n, m = tl.dims("n m")
 
-TYPES = ("bool_", "u8", "f16", "f32", "u64")
+TYPES = ("bool_", "f16", "f32", "u64")
 TEXT = """
 n, m = tl.dims("n m")
 

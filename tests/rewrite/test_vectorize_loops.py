@@ -349,7 +349,7 @@ def test_sums_of_rows_go_by_tiles_that_are_turned_over() -> None:
                 y[i, 0] += x[i, j]
         """
     )
-    text = str(PASS.rewritten(func))
+    text = str(VectorizeLoops()(func))
     assert "row_15 = x[first + 15, tl.ramp(tile, 1, 16)]" in text
     assert "row_16 = tl.interleave_low(row, row_8)" in text
     assert text.count("tl.interleave_high") == 2 * 4 * 8
@@ -377,7 +377,7 @@ def nearest(x: tl.f32[n, m], c: tl.f32[n, m], y: tl.f32[n, n], at: tl.i64[n, 2])
         at[i, 0] = tl.i64(x[i, m - 1])
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (15, 33), (16, 16), (37, 5), (50, 48)])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (16, 16), (20, 33), (33, 5)])
 def test_columns_do_what_is_written(rows: int, columns: int) -> None:
     """With forbidden pages behind the arrays, and before them: nothing is read beyond a row of the last element."""
     assert "c_columns" in str(nearest.lowered)
@@ -468,7 +468,7 @@ def running(x: tl.f64[n, m], y: tl.f64[n, m], z: tl.f64[n, m]):
 def test_rows_that_are_stored_are_turned_back(kernel: tl.Kernel) -> None:
     """What is written under another name is not loaded ahead, and what some lanes store goes as it is written."""
     kind = kernel.ir.params[0].dtype.numpy
-    for rows, columns in ((1, 1), (8, 8), (17, 16), (33, 37)):
+    for rows, columns in ((1, 1), (8, 8), (17, 21)):
         x = np.random.default_rng(rows).standard_normal((rows, columns)).astype(kind)
         results = []
         for run in (kernel, kernel.interpret, tl.compile(kernel.lowered).interpret):
@@ -490,7 +490,7 @@ def test_sums_along_rows_are_stored_by_tiles() -> None:
                 y[i, j] = s
         """
     )
-    text = str(PASS.rewritten(func))
+    text = str(VectorizeLoops()(func))
     assert "y_columns[j - tile, tl.ramp(0, 1, 16)] = s[tl.ramp(0, 1, 16)]" in text
     assert "y[first + 15, tl.ramp(tile, 1, 16)] = row" in text
     PASS.expect_unchanged("for i in range(n):\n    for j in range(m):\n        y[i, j] = x[i, j] + 1")

@@ -471,7 +471,7 @@ def _goes_by_vectors(stmt: For) -> bool:
 
 
 def _looks_up(stmt: For) -> bool:
-    """Whether a loop looks small elements up where memory says: by vectors LLVM takes three times as long."""
+    """Whether a loop looks small elements up where memory says: LLVM would take vectors of indices apart."""
     nodes = (node for each in stmt.body.stmts if isinstance(each, Store) for node in walk(each.value))
     loads = (node for node in nodes if isinstance(node, Load) and node.buffer.dtype.bits < 32)
     return any(isinstance(each, Load) for load in loads for index in load.indices for each in walk(index))

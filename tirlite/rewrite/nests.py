@@ -94,12 +94,21 @@ def _chain(loop: For) -> list[For]:
 def _nest(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
     """What stands in the place of a chain of loops of which one goes by vectors; None where none can."""
     inside = partial(is_inside, Bounds(facts.space))
-    for has_rows in (False, True):
-        for place in reversed(range(max(0, len(chain) - _DEEPEST), len(chain))):
-            made = _at(chain, place, facts, inside, has_rows=has_rows)
+    tried: list[int] = []
+    for place in reversed(range(max(0, len(chain) - _DEEPEST), len(chain))):
+        if _may_go(chain[place], facts):
+            made = _at(chain, place, facts, inside, has_rows=False)
             if made is not None:
                 return made
-    return None
+            tried.append(place)
+    found = (_at(chain, place, facts, inside, has_rows=True) for place in tried)
+    return next((made for made in found if made is not None), None)
+
+
+def _may_go(loop: For, facts: Facts) -> bool:
+    """Whether iterations of a loop may run at once, and vectors may serve it."""
+    touches = facts.touches_in.get(loop, {})
+    return _may_pay(loop) and _writes_parameters(touches, facts) and facts.is_independent(loop)
 
 
 def _at(
@@ -111,8 +120,6 @@ def _at(
     """
     loop = chain[place]
     touches = facts.touches_in.get(loop, {})
-    if not (_may_pay(loop) and _writes_parameters(touches, facts) and facts.is_independent(loop)):
-        return None
     body = with_local_elements(loop, touches)
     is_repeatable = _is_repeatable(loop, touches)
     if has_rows:
