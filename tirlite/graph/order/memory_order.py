@@ -164,8 +164,8 @@ class _Ordering:
                 yield self.made.resolved(operand)
 
     def _needs(self, step: If) -> Iterator[Expr]:
-        """What must be there before an If: whatever its branches mention."""
-        mentioned = [step.condition]
+        """What must be there before an If: whatever its branches mention, and the extents of what it gives."""
+        mentioned = [step.condition, *step.sources]
         for block in self.made.branches[step]:
             mentioned.append(block.result)
             for each in block.steps:
