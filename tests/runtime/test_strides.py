@@ -227,6 +227,7 @@ def halves(step: tl.i64, x: tl.buffer(tl.f32[n, m], strides=(step, 2)), y: tl.ou
         kernel(5, x[:, ::2])
     with pytest.raises(tl.CallValueError, match="`x` must be of stride 2 along axis 1, not 1"):
         kernel(6, x)
+    assert repr(kernel) == "<Kernel halves(step: i64, x: f32[n, m] with strides (step, 2), y: out[f32[n, m]])>"
     with pytest.raises(tl.KernelError, match="strides=0.5 of a buffer"):
         tl.parse(text.replace("(step, 2)", "(step, 0.5)"))
 

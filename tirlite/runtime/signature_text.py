@@ -20,10 +20,11 @@ def head_text(func: PrimFunc) -> str:
 
 
 def kind_text(param: Var | Buffer) -> str:
-    """The type of a parameter: `f32[n, m + 1]`, `i64`."""
+    """The type of a parameter: `f32[n, m + 1]`, `i64`, `f32[n] with strides (2,)`."""
     if isinstance(param, Var):
         return str(param.dtype)
-    return f"{param.dtype}[{', '.join(text(extent) for extent in param.shape) or '()'}]"
+    strides = f" with strides {shape_text(param.strides)}" if param.strides else ""
+    return f"{param.dtype}[{', '.join(text(extent) for extent in param.shape) or '()'}]{strides}"
 
 
 def shape_text(shape: Sequence[Expr | int]) -> str:
