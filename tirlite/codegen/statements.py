@@ -25,6 +25,7 @@ from tirlite.ir import (
     Buffer,
     Evaluate,
     Expr,
+    FloorDiv,
     For,
     ForKind,
     IfThenElse,
@@ -33,6 +34,7 @@ from tirlite.ir import (
     Let,
     Load,
     Min,
+    Mul,
     Node,
     SeqStmt,
     Steps,
@@ -46,6 +48,7 @@ from tirlite.ir import (
     i64,
     run,
     statements_of,
+    structural_equal,
     walk,
 )
 from tirlite.ir.checked import has_check, is_checked
@@ -478,7 +481,10 @@ def _looks_up(stmt: For) -> bool:
 
 
 def _is_short(stmt: For) -> bool:
-    """Whether a loop goes through a part of what is left, as in `range(j, min(j + 16, m))`."""
+    """Whether a loop goes through part of what is left: `range(j, min(j + 16, m))`, `range(m // 16 * 16, m)`."""
+    start = stmt.start.b if isinstance(stmt.start, Add) else stmt.start
+    if isinstance(start, Mul) and isinstance(start.a, FloorDiv) and structural_equal(start.a.b, start.b):
+        return isinstance(start.b, IntImm) and start.b.value <= _FEW
     stop = stmt.stop.a if isinstance(stmt.stop, Min) else stmt.stop
     return isinstance(stop, Add) and stop.a is stmt.start and isinstance(stop.b, IntImm) and stop.b.value <= _FEW
 
