@@ -194,10 +194,9 @@ class Lanes:
 
     def _masked(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """The indices of an access of the lanes that are on. Raises NotVector where there is no such access."""
-        *row, last = indices
-        if self.on is None or buffer.volatile or buffer.dtype.lanes > 1 or last.dtype.lanes == 1:
+        if self.on is None or buffer.volatile or buffer.dtype.lanes > 1 or not indices or indices[-1].dtype.lanes == 1:
             raise NotVector
-        return (*row, masked(last, self.on))
+        return (*indices[:-1], masked(indices[-1], self.on))
 
     def _widened(self, stmt: Allocate) -> Stmt:
         """The allocation with an element for each lane."""
