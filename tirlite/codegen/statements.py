@@ -469,8 +469,21 @@ def _can_be_unrolled(stmt: For) -> bool:
 
 
 def _goes_by_vectors(stmt: For) -> bool:
-    """Whether a loop stores vectors: enough for an iteration, so that copies of it would take LLVM's time alone."""
-    return any(isinstance(each, Store) and each.value.dtype.lanes > 1 for each in stmt.body.stmts)
+    """Whether a loop stores vectors: enough for an iteration, so that copies of it would take LLVM's time alone.
+
+    So would copies of a loop around a long one that does.
+    """
+    if any(isinstance(each, Store) and each.value.dtype.lanes > 1 for each in stmt.body.stmts):
+        return True
+    inside = (each for each in statements_of(stmt.body, For) if not _is_brief(each))
+    return any(each.value.dtype.lanes > 1 for loop in inside for each in loop.body.stmts if isinstance(each, Store))
+
+
+def _is_brief(stmt: For) -> bool:
+    """Whether a loop is known to run a few times."""
+    if not (isinstance(stmt.start, IntImm) and isinstance(stmt.stop, IntImm)):
+        return False
+    return len(range(stmt.start.value, stmt.stop.value, stmt.step)) <= _FEW
 
 
 def _looks_up(stmt: For) -> bool:

@@ -80,7 +80,13 @@ def _as_vectors(loop: For) -> tuple[Stmt, ...] | None:
 
 def _may_pay(loop: For) -> bool:
     """Whether vectors may serve a loop more than LLVM does by itself: it does not look around loops."""
-    return loop.kind in _PLAIN and loop.step == 1 and has_much_to_do(loop) and not has_check(loop)
+    is_plain = loop.kind in _PLAIN and loop.step == 1 and not has_check(loop)
+    return is_plain and has_much_to_do(loop) and not _goes_by_vectors(loop)
+
+
+def _goes_by_vectors(loop: For) -> bool:
+    """Whether a step of a schedule has written vectors already."""
+    return any(store.value.dtype.lanes > 1 for store in statements_of(loop.body, Store))
 
 
 def _chain(loop: For) -> list[For]:
