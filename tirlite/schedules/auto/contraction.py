@@ -61,7 +61,7 @@ _SOME = 16
 
 @record
 class Tiling:
-    """The numbers of a schedule: the rows of a tile of registers, and the bytes of one of its rows.
+    """The numbers of a schedule: the rows of a tile of registers, the bytes of one of its rows, and of one vector.
 
     Packed is an operand of `least_bytes` or more, where `least_rows` read it; of `least_strided` where there are no
     vectors without a copy.
@@ -69,6 +69,7 @@ class Tiling:
 
     rows: int
     row_bytes: int
+    vector_bytes: int
     least_rows: int
     least_bytes: int
     least_strided: int
@@ -77,8 +78,26 @@ class Tiling:
     def of(cls, processor: Processor) -> Tiling:
         """What suits a processor's registers and caches."""
         rows, vectors = processor.tile
-        cache, width = processor.caches[1], vectors * processor.vector_bytes
-        return cls(rows, width, _LEAST_TILES * rows, cache // _PART_OF_CACHE, cache // _PART_WITHOUT_VECTORS)
+        cache, vector = processor.caches[1], processor.vector_bytes
+        return cls(
+            rows,
+            vectors * vector,
+            vector,
+            _LEAST_TILES * rows,
+            cache // _PART_OF_CACHE,
+            cache // _PART_WITHOUT_VECTORS,
+        )
+
+    def lanes(self, element: int, columns: For) -> int:
+        """The lanes in a row of a tile: of columns that are known to be few, no more vectors than hold them."""
+        full, least = self.row_bytes // element, max(2, self.vector_bytes // element)
+        if not _is_known(columns) or _count(columns) > full // 2:
+            return full
+        return next(lanes for lanes in (least << power for power in range(9)) if lanes >= min(_count(columns), full))
+
+    def rows_of(self, lanes: int, element: int) -> int:
+        """The rows of a tile with so many lanes: those of few vectors are more, so that as many sums are in work."""
+        return self.rows if 2 * lanes > self.row_bytes // element else 2 * self.rows
 
 
 @record(eq=False)
@@ -192,7 +211,7 @@ def _contraction(loop: For, tiling: Tiling) -> Contraction | None:
     loads = [node for value in values for node in walk(value) if isinstance(node, Load)]
     if any(node.buffer is update.store.buffer for node in loads):
         return None
-    for columns in _by_preference(spatial, store, tiling.row_bytes // update.store.buffer.dtype.bytes):
+    for columns in _by_preference(spatial, store, tiling, update.store.buffer.dtype.bytes):
         across = [load for load in loads if _names(load, columns.var)]
         rows = [each for each in spatial if across and not _names(across[0], each.var)]
         is_one = all(structural_equal(load, across[0]) for load in across)
@@ -223,11 +242,13 @@ def _stored(nest: _Nest, update: Update) -> Store | None:
     return last if isinstance(last, Store) else None
 
 
-def _by_preference(spatial: tuple[For, ...], store: Store, lanes: int) -> list[For]:
-    """The loops that columns may be: first those of enough iterations, and of these the one along rows of memory."""
+def _by_preference(spatial: tuple[For, ...], store: Store, tiling: Tiling, element: int) -> list[For]:
+    """The loops that columns may be: first those that fill most of their lanes, of these one along rows of memory."""
 
     def cost(loop: For) -> tuple[bool, bool]:
-        return _is_known(loop) and _count(loop) < lanes // 2, not _is_dense(store.indices, loop.var)
+        lanes = tiling.lanes(element, loop)
+        fills = not _is_known(loop) or (_count(loop) * element >= tiling.vector_bytes and 4 * _count(loop) >= 3 * lanes)
+        return not fills, not _is_dense(store.indices, loop.var)
 
     return sorted(spatial, key=cost)
 
@@ -256,7 +277,7 @@ def _is_dense(indices: tuple[Expr, ...], var: Var) -> bool:
 
 def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     """What is done with a contraction, step by step. Handles name its loops, whatever others are called."""
-    named, lanes = _Names(nest, facts), tiling.row_bytes // nest.element
+    named, lanes = _Names(nest, facts), tiling.lanes(nest.element, nest.columns)
     least = _least(nest, lanes, tiling)
     if least is None:
         return
@@ -285,7 +306,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     if not nest.is_local:
         yield CacheWrite(nest.store.buffer.name, within)
     yield Vectorize(within, (lanes,), padded=True)
-    if (together := _together(nest.rows[-1], tiling)) > 1:
+    if (together := _together(nest.rows[-1], tiling.rows_of(lanes, nest.element))) > 1:
         yield UnrollJam(named(rows[-1]), together)
     path = [*batches, *blocks, f"{nest.columns.var.name}.outer"]
     for place in reversed(range(1, len(path))):
@@ -298,11 +319,12 @@ def _rows_of_block(first: For, others: list[For], tiling: Tiling) -> int:
     return -(-_TILES_OF_BLOCK * tiling.rows // inside)
 
 
-def _together(loop: For, tiling: Tiling) -> int:
-    """So many rows of a tile: of few those that leave the least over, each of which takes the time of two."""
-    if not _is_known(loop) or (count := _count(loop)) >= _TILES_OF_BLOCK * tiling.rows:
-        return tiling.rows
-    return min(range(tiling.rows, 0, -1), key=lambda rows: count // rows * max(rows, 2) + count % rows * 2)
+def _together(loop: For, most: int) -> int:
+    """So many rows of a tile: of few those that leave the least over. A small tile waits for its own sums."""
+    if not _is_known(loop) or (count := _count(loop)) >= _TILES_OF_BLOCK * most:
+        return most
+    least, alone = most // 2, max(1, most // 3)
+    return min(range(most, 0, -1), key=lambda rows: count // rows * max(rows, least) + count % rows * alone)
 
 
 def _least(nest: Contraction, lanes: int, tiling: Tiling) -> tuple[tuple[str, int], ...] | None:
@@ -311,7 +333,8 @@ def _least(nest: Contraction, lanes: int, tiling: Tiling) -> tuple[tuple[str, in
     size = tiling.least_bytes if nest.is_dense else tiling.least_strided
     elements = max(1, size // nest.packed.buffer.dtype.bytes)
     wide = (*nest.terms, nest.columns)
-    for loops, least in ((nest.rows, tiling.least_rows), ((nest.columns,), lanes // 2), (wide, elements)):
+    few = lanes // 2 if not _is_known(nest.columns) else tiling.vector_bytes // nest.element // 2
+    for loops, least in ((nest.rows, tiling.least_rows), ((nest.columns,), max(2, few)), (wide, elements)):
         if not all(map(_is_known, loops)):
             found.append((" * ".join(each.var.name for each in loops), least))
         elif prod(map(_count, loops)) < least:
