@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from effort import effort
-from small_tiles import small_tiles
+from small_tiles import SMALL, small_tiles
 
 import tirlite as tl
 from tirlite.codegen import Effort
-from tirlite.schedules import CacheWrite, Pack, Specialize
+from tirlite.schedules import CacheWrite, Pack, Specialize, UnrollJam
 
 n, m, k, h = tl.dims("n m k h")
 
@@ -227,6 +227,16 @@ def test_constant_sizes_decide_while_compiling() -> None:
     assert Pack in kinds
     assert CacheWrite in kinds
     assert Specialize not in kinds
+
+
+def test_columns_that_are_few_take_fewer_vectors_and_more_rows() -> None:
+    few, many = sized(30, 9, 2), sized(30, 9, 9)
+    assert [step for step in few.schedule.steps if isinstance(step, UnrollJam)][0].by > SMALL.rows
+    assert [step for step in many.schedule.steps if isinstance(step, UnrollJam)][0].by == SMALL.rows
+    for kernel in (few, many):
+        shapes = [[extent.value for extent in param.shape] for param in kernel.ir.params[:2]]
+        given = [np.random.default_rng(3).normal(size=shape).astype("f") for shape in shapes]
+        np.testing.assert_array_equal(kernel(*given), kernel.interpret(*given))
 
 
 def test_a_schedule_adds_a_panel_for_each_worker_and_none_where_loops_run_as_written() -> None:

@@ -13,28 +13,22 @@ from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, require_view
 from tirlite.codegen.kernel_calls import Calls, Version, dim_parameters
 from tirlite.codegen.llvm.values import Value, integer
+from tirlite.codegen.loop_hints import hints_of
 from tirlite.codegen.memory import Place, alignment_of
 from tirlite.codegen.pieces import LARGEST, Weights, cut
 from tirlite.codegen.storage import Home, Storage
 from tirlite.codegen.work import asks_between, is_unbound, iterations_between
 from tirlite.ir import (
-    Add,
     Allocate,
     Assert,
     AttrStmt,
     Buffer,
     Evaluate,
     Expr,
-    FloorDiv,
     For,
-    ForKind,
     IfThenElse,
-    IntImm,
     KernelCall,
     Let,
-    Load,
-    Min,
-    Mul,
     Node,
     SeqStmt,
     Steps,
@@ -48,7 +42,6 @@ from tirlite.ir import (
     i64,
     run,
     statements_of,
-    structural_equal,
     walk,
 )
 from tirlite.ir.checked import has_check, is_checked
@@ -58,15 +51,8 @@ from tirlite.target.convention import POLL
 if TYPE_CHECKING:
     from tirlite.codegen.workspace_layout import WorkerPart
 
-# A loop that is to be unrolled is written out up to so many times.
-_MOST_COPIES = 64
 # Iterations of a loop that ends by a condition, after which it asks for signals.
 _BETWEEN = 1 << 16
-_UNROLLED = '!{!"llvm.loop.unroll.full"}'
-_AS_WRITTEN = '!{!"llvm.loop.unroll.disable"}', '!{!"llvm.loop.vectorize.width", i32 1}'
-_ONE_BY_ONE = '!{!"llvm.loop.vectorize.width", i32 1}'
-# A loop of so few iterations gains nothing by vectors, which take LLVM's time.
-_FEW = 16
 
 
 class Statements:
@@ -407,13 +393,8 @@ class Statements:
         out.start(latch)
         flag, amount = step.split()
         out.define_later(following, f"add {flag} {counter.typed}, {amount}", counter)
-        note = ""
-        if _can_be_unrolled(stmt):
-            note = out.loop_metadata(_UNROLLED)
-        elif _looks_up(stmt):
-            note = out.loop_metadata(_ONE_BY_ONE)
-        elif _goes_by_vectors(stmt) or _is_short(stmt):
-            note = out.loop_metadata(*_AS_WRITTEN)
+        hints = hints_of(stmt)
+        note = out.loop_metadata(*hints) if hints else ""
         out.branch_if(out.compare(f"icmp {compare}", following, stop), body, done, note)
         out.start(done)
 
@@ -456,50 +437,6 @@ def _behind(body: SeqStmt, buffers: Iterable[Buffer]) -> set[Var]:
             if let.var in found:
                 found.update(node for node in walk(let.value) if isinstance(node, Var))
     return found
-
-
-def _can_be_unrolled(stmt: For) -> bool:
-    """Whether LLVM is told to unroll a loop.
-
-    Only where it will: it complains on the terminal about what it cannot do, and so is not told of vectorized loops.
-    """
-    if stmt.kind is not ForKind.UNROLLED or not (isinstance(stmt.start, IntImm) and isinstance(stmt.stop, IntImm)):
-        return False
-    return len(range(stmt.start.value, stmt.stop.value, stmt.step)) <= _MOST_COPIES
-
-
-def _goes_by_vectors(stmt: For) -> bool:
-    """Whether a loop stores vectors: enough for an iteration, so that copies of it would take LLVM's time alone.
-
-    So would copies of a loop around a long one that does.
-    """
-    if any(isinstance(each, Store) and each.value.dtype.lanes > 1 for each in stmt.body.stmts):
-        return True
-    inside = (each for each in statements_of(stmt.body, For) if not _is_brief(each))
-    return any(each.value.dtype.lanes > 1 for loop in inside for each in loop.body.stmts if isinstance(each, Store))
-
-
-def _is_brief(stmt: For) -> bool:
-    """Whether a loop is known to run a few times."""
-    if not (isinstance(stmt.start, IntImm) and isinstance(stmt.stop, IntImm)):
-        return False
-    return len(range(stmt.start.value, stmt.stop.value, stmt.step)) <= _FEW
-
-
-def _looks_up(stmt: For) -> bool:
-    """Whether a loop looks small elements up where memory says: LLVM would take vectors of indices apart."""
-    nodes = (node for each in stmt.body.stmts if isinstance(each, Store) for node in walk(each.value))
-    loads = (node for node in nodes if isinstance(node, Load) and node.buffer.dtype.bits < 32)
-    return any(isinstance(each, Load) for load in loads for index in load.indices for each in walk(index))
-
-
-def _is_short(stmt: For) -> bool:
-    """Whether a loop goes through part of what is left: `range(j, min(j + 16, m))`, `range(m // 16 * 16, m)`."""
-    start = stmt.start.b if isinstance(stmt.start, Add) else stmt.start
-    if isinstance(start, Mul) and isinstance(start.a, FloorDiv) and structural_equal(start.a.b, start.b):
-        return isinstance(start.b, IntImm) and start.b.value <= _FEW
-    stop = stmt.stop.a if isinstance(stmt.stop, Min) else stmt.stop
-    return isinstance(stop, Add) and stop.a is stmt.start and isinstance(stop.b, IntImm) and stop.b.value <= _FEW
 
 
 Rule: TypeAlias = Callable[[Any, Any], "Steps[None] | None"]

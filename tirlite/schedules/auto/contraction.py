@@ -49,7 +49,8 @@ from tirlite.target import Processor
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 # A panel pays for so many tiles of rows that read it, and beyond this part of the second cache: of what fits into it
-# rows are read as fast where they lie. Where lanes are not neighbours in memory, there are no vectors without a panel.
+# rows are read as fast where they lie. Where lanes are not neighbours in memory, or less than a row of a tile, loops go
+# by few vectors or none without a panel.
 _LEAST_TILES = 4
 _PART_OF_CACHE = 8
 _PART_WITHOUT_VECTORS = 256
@@ -63,8 +64,8 @@ _SOME = 16
 class Tiling:
     """The numbers of a schedule: the rows of a tile of registers, the bytes of one of its rows, and of one vector.
 
-    Packed is an operand of `least_bytes` or more, where `least_rows` read it; of `least_strided` where there are no
-    vectors without a copy.
+    Packed is an operand of `least_bytes` or more, where `least_rows` read it; of `least_strided` where loops go by few
+    vectors or none without a copy.
     """
 
     rows: int
@@ -211,12 +212,13 @@ def _contraction(loop: For, tiling: Tiling) -> Contraction | None:
     loads = [node for value in values for node in walk(value) if isinstance(node, Load)]
     if any(node.buffer is update.store.buffer for node in loads):
         return None
+    found: list[Contraction] = []
     for columns in _by_preference(spatial, store, tiling, update.store.buffer.dtype.bytes):
         across = [load for load in loads if _names(load, columns.var)]
         rows = [each for each in spatial if across and not _names(across[0], each.var)]
         is_one = all(structural_equal(load, across[0]) for load in across)
         if rows and is_one and any(_names(across[0], each.var) for each in terms):
-            return Contraction(
+            made = Contraction(
                 loops=nest.loops,
                 spatial=spatial,
                 rows=_tile_last(rows, tiling),
@@ -230,7 +232,8 @@ def _contraction(loop: For, tiling: Tiling) -> Contraction | None:
                 is_perfect=nest.level == 0 or is_cut,
                 cut=nest.loops[nest.level] if is_cut else None,
             )
-    return None
+            found.append(made)
+    return next((each for each in found if _least(each, tiling) is not None), None)
 
 
 def _stored(nest: _Nest, update: Update) -> Store | None:
@@ -278,7 +281,7 @@ def _is_dense(indices: tuple[Expr, ...], var: Var) -> bool:
 def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     """What is done with a contraction, step by step. Handles name its loops, whatever others are called."""
     named, lanes = _Names(nest, facts), tiling.lanes(nest.element, nest.columns)
-    least = _least(nest, lanes, tiling)
+    least = _least(nest, tiling)
     if least is None:
         return
     if nest.cut is not None:
@@ -327,13 +330,18 @@ def _together(loop: For, most: int) -> int:
     return min(range(most, 0, -1), key=lambda rows: count // rows * max(rows, least) + count % rows * alone)
 
 
-def _least(nest: Contraction, lanes: int, tiling: Tiling) -> tuple[tuple[str, int], ...] | None:
+def _least(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...] | None:
     """What must run how often for packing to pay, where constants do not tell; None where they say that it does not."""
     found: list[tuple[str, int]] = []
-    size = tiling.least_bytes if nest.is_dense else tiling.least_strided
+    fills = not _is_known(nest.columns) or _count(nest.columns) >= tiling.row_bytes // nest.element
+    size = tiling.least_bytes if nest.is_dense and fills else tiling.least_strided
     elements = max(1, size // nest.packed.buffer.dtype.bytes)
     wide = (*nest.terms, nest.columns)
-    few = lanes // 2 if not _is_known(nest.columns) else tiling.vector_bytes // nest.element // 2
+    few = (
+        tiling.row_bytes // nest.element // 2
+        if not _is_known(nest.columns)
+        else tiling.vector_bytes // nest.element // 2
+    )
     for loops, least in ((nest.rows, tiling.least_rows), ((nest.columns,), max(2, few)), (wide, elements)):
         if not all(map(_is_known, loops)):
             found.append((" * ".join(each.var.name for each in loops), least))

@@ -1,0 +1,66 @@
+"""Tells LLVM which loops it is to unroll, and which to leave as they are, where copies would take its time alone."""
+
+from __future__ import annotations
+
+from tirlite.ir import Add, FloorDiv, For, ForKind, IntImm, Load, Min, Mul, Store, statements_of, structural_equal, walk
+
+# A loop that is to be unrolled is written out up to so many times.
+_MOST_COPIES = 64
+# A loop of so few iterations gains nothing by vectors, which take LLVM's time.
+_FEW = 16
+_UNROLLED = ('!{!"llvm.loop.unroll.full"}',)
+_ONE_BY_ONE = ('!{!"llvm.loop.vectorize.width", i32 1}',)
+_AS_WRITTEN = ('!{!"llvm.loop.unroll.disable"}', '!{!"llvm.loop.vectorize.width", i32 1}')
+
+
+def hints_of(stmt: For) -> tuple[str, ...]:
+    """The metadata of a loop, as LLVM spells it; none where LLVM decides."""
+    if _can_be_unrolled(stmt):
+        return _UNROLLED
+    if _looks_up(stmt):
+        return _ONE_BY_ONE
+    return _AS_WRITTEN if _goes_by_vectors(stmt) or _is_short(stmt) else ()
+
+
+def _can_be_unrolled(stmt: For) -> bool:
+    """Whether LLVM is told to unroll a loop.
+
+    Only where it will: it complains on the terminal about what it cannot do, and so is not told of vectorized loops.
+    """
+    if stmt.kind is not ForKind.UNROLLED or not (isinstance(stmt.start, IntImm) and isinstance(stmt.stop, IntImm)):
+        return False
+    return len(range(stmt.start.value, stmt.stop.value, stmt.step)) <= _MOST_COPIES
+
+
+def _goes_by_vectors(stmt: For) -> bool:
+    """Whether a loop stores vectors: enough for an iteration, so that copies of it would take LLVM's time alone.
+
+    So would copies of a loop around a long one that does.
+    """
+    if any(isinstance(each, Store) and each.value.dtype.lanes > 1 for each in stmt.body.stmts):
+        return True
+    inside = (each for each in statements_of(stmt.body, For) if not _is_brief(each))
+    return any(each.value.dtype.lanes > 1 for loop in inside for each in loop.body.stmts if isinstance(each, Store))
+
+
+def _is_brief(stmt: For) -> bool:
+    """Whether a loop is known to run a few times."""
+    if not (isinstance(stmt.start, IntImm) and isinstance(stmt.stop, IntImm)):
+        return False
+    return len(range(stmt.start.value, stmt.stop.value, stmt.step)) <= _FEW
+
+
+def _looks_up(stmt: For) -> bool:
+    """Whether a loop looks small elements up where memory says: LLVM would take vectors of indices apart."""
+    nodes = (node for each in stmt.body.stmts if isinstance(each, Store) for node in walk(each.value))
+    loads = (node for node in nodes if isinstance(node, Load) and node.buffer.dtype.bits < 32)
+    return any(isinstance(each, Load) for load in loads for index in load.indices for each in walk(index))
+
+
+def _is_short(stmt: For) -> bool:
+    """Whether a loop goes through part of what is left: `range(j, min(j + 16, m))`, `range(m // 16 * 16, m)`."""
+    start = stmt.start.b if isinstance(stmt.start, Add) else stmt.start
+    if isinstance(start, Mul) and isinstance(start.a, FloorDiv) and structural_equal(start.a.b, start.b):
+        return isinstance(start.b, IntImm) and start.b.value <= _FEW
+    stop = stmt.stop.a if isinstance(stmt.stop, Min) else stmt.stop
+    return isinstance(stop, Add) and stop.a is stmt.start and isinstance(stop.b, IntImm) and stop.b.value <= _FEW
