@@ -42,6 +42,10 @@ class _Package(ModuleType):
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.__late__})
 
+    def __reduce__(self) -> tuple[Callable[[str], ModuleType], tuple[str]]:
+        # What sends functions to other processes, as dask does, sends the packages that they name.
+        return import_module, (self.__name__,)
+
 
 def late_names(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
     """What finds a name of `package`; `homes` are its names by the module in the package that they are defined in."""

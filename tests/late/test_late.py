@@ -1,5 +1,6 @@
 """Names of a package that are loaded when they are first used."""
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -177,3 +178,7 @@ tl.from_onnx(helper.make_model(graph))
 """
     later = ("llvmlite", "sympy", "tirlite.codegen", "tirlite.driver", "tirlite.rewrite", "tirlite.plan", "tirlite.dsl")
     assert [name for name in sorted(loaded_by(tmp_path, program)) if name.startswith(later)] == []
+
+
+def test_a_package_travels_by_its_name() -> None:
+    assert pickle.loads(pickle.dumps(tirlite.plan)) is tirlite.plan

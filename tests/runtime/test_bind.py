@@ -132,7 +132,18 @@ def test_the_layout_of_an_array() -> None:
     frozen.flags.writeable = False
     np.testing.assert_array_equal(scale(frozen, 2), 2 * X)
     skewed = np.zeros(25, np.uint8)[1:].view(np.float32).reshape(2, 3)
-    assert "`x` must be aligned to 4 bytes" in refusal(lambda: scale(skewed, 2), ValueError)
+    assert "`y` must be aligned to 4 bytes" in refusal(lambda: scale(X, 2, skewed), ValueError)
+
+
+def test_what_is_only_read_need_not_be_aligned() -> None:
+    """As arrays are that came in a message, and fields of packed records."""
+    skewed = np.zeros(25, np.uint8)[1:].view(np.float32).reshape(2, 3)
+    skewed[...] = X
+    records = np.zeros((2, 3), np.dtype([("flag", "u1"), ("value", "f4")]))
+    records["value"] = X
+    for given in (skewed, skewed[:, ::-1], records["value"], records[:, ::2]["value"]):
+        for _ in range(2):  # the quick call comes second
+            np.testing.assert_array_equal(scale(given, 2), 2 * given)
 
 
 def test_a_promised_alignment_is_checked_and_kept_by_what_is_allocated() -> None:

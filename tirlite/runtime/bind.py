@@ -12,7 +12,7 @@ from tirlite.diag import TirliteError
 from tirlite.ir import Var
 from tirlite.late import LateModule
 from tirlite.record import cached_property, record
-from tirlite.runtime.fresh import fresh_array
+from tirlite.runtime.fresh import aligned_array, fresh_array
 from tirlite.runtime.signature import ArrayParam, Signature
 
 if TYPE_CHECKING:
@@ -106,9 +106,9 @@ class Binder:
             assert not param.is_written
             assert not param.computed
             strided: list[ArrayParam] = []
-            start = self._bound(param, array, self._unbound, strided)
+            self._given[param.position] = array
+            self._operands[param.position] = start = self._bound(param, self._given, self._unbound, strided)
             assert not strided
-            self._given[param.position], self._operands[param.position] = array, start
             self._fixed_extents.append((start, start + array.nbytes, False, name))
         self._arrays = tuple(param for param in signature.arrays if param.name not in fixed)
         self._free = [position for position, value in enumerate(self._given) if value is OMITTED]
@@ -120,21 +120,20 @@ class Binder:
         if named:
             by_name = {name: value for name, value in named.items() if name in self._slots}
             named = {name: value for name, value in named.items() if name not in by_name}
-        given = list(args) if whole else self._arranged(args, named)
+        given: list[Any] = list(args) if whole else self._arranged(args, named)
         strided: list[ArrayParam] = []
         dims = self._unbound.copy()
         operands = self._operands.copy()
         extents: list[tuple[int, int, bool, str]] = []
         omitted = []
         for param in self._arrays:
-            array = given[param.position]
-            if array is OMITTED:
+            if (array := given[param.position]) is OMITTED:
                 omitted.append(param)
                 continue
             if type(array) is not np.ndarray:
-                array = given[param.position] = explain.require_array(param, array)
-            start = self._bound(param, array, dims, strided)
-            operands[param.position] = start
+                given[param.position] = explain.require_array(param, array)
+            operands[param.position] = start = self._bound(param, given, dims, strided)
+            array = given[param.position]
             extents.append((start, start + array.nbytes, param.is_written, param.buffer.name))
         for scalar in self.signature.scalars:
             number = scalars.scalar_value(scalar.name, scalar.var.dtype, given[scalar.position])
@@ -173,16 +172,22 @@ class Binder:
             values[scalar.var] = int(operands[scalar.position]) if not scalar.var.dtype.is_float else 0
         return values
 
-    def _bound(self, param: ArrayParam, array: Any, dims: list[int], strided: list[ArrayParam]) -> int:
-        """The address of an array that fits `param`; the dims that its shape binds are set.
+    def _bound(self, param: ArrayParam, given: list[Any], dims: list[int], strided: list[ArrayParam]) -> int:
+        """The address of the array for `param`, which fits; the dims that its shape binds are set.
 
-        `strided` gets the parameter if its array is not dense.
+        `strided` gets the parameter if its array is not dense. A copy takes the place of an array that is only read and
+        not aligned for its type, as arrays are that came in a message or are fields of packed records.
         """
+        array = given[param.position]
         if type(array) is not np.ndarray or array.dtype != param.dtype:
             array = explain.require_array(param, array)
+        if not (array.flags.aligned or param.is_written):
+            given[param.position] = copy = aligned_array(array.shape, param)
+            copy[...] = array
+            array = copy
         flags = array.flags
         has_buffer = flags.writeable
-        if not (flags.carray if param.is_written else flags.c_contiguous and flags.aligned):
+        if not (flags.carray if param.is_written else flags.c_contiguous):
             explain.require_layout(param, array)
             if not flags.c_contiguous:
                 strided.append(param)

@@ -65,7 +65,7 @@ def require_layout(param: ArrayParam, given: Array) -> None:
     name = param.name
     if param.is_written and not given.flags.writeable:
         raise ArgumentLayout(name, "writable, as the kernel writes it", f"pass {name}.copy()").error()
-    if not given.flags.aligned:
+    if param.is_written and not given.flags.aligned:
         refuse_alignment(param)
 
 
