@@ -173,7 +173,7 @@ class _Kernel:
             self.write("    " + step(self.random.choice((1, 1, 2))))
 
     def also(self) -> str:
-        return f" and {self.condition()}" if self.random.random() < 0.3 else ""
+        return f" and ({self.condition()})" if self.random.random() < 0.3 else ""
 
     def search(self, depth: int) -> None:
         """Halves a range again and again."""
