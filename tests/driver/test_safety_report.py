@@ -40,7 +40,7 @@ def test_a_callee_and_an_option() -> None:
     assert [(each.function, each.access, each.how) for each in report] == [
         ("outer", "y[0]", "proved"),
         ("outer", "x[2]", "decided"),
-        ("second", "x[1]", "checked"),
+        ("second", "x[1]", "decided"),
         ("second", "y[0]", "proved"),
     ]
     assert report[1].condition == "3 <= n"
@@ -52,6 +52,51 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     file.write_text(SOURCE)
     assert main(["show", f"{file}:shifted", "--safety"]) == 0
     assert "10    x[i + k]  decided  at entry  0 <= k and k <= 0" in capsys.readouterr().out
+
+
+def test_what_is_called_is_decided_at_the_entry_of_the_outermost() -> None:
+    m = tl.dim("m")
+
+    @tl.kernel
+    def shifted(x: tl.f32[n], k: tl.i64, y: tl.f32[m]):
+        for i in range(m):
+            y[i] = x[i + k]
+
+    @tl.kernel
+    def inner(x: tl.f32[n], k: tl.i64, y: tl.f32[m]):
+        tl.call(shifted, x, k + 1, y)
+
+    @tl.kernel
+    def outer(x: tl.f32[n], k: tl.i64, y: tl.f32[m]):
+        tl.call(inner, x, k, y)
+        tl.call(shifted, x, 0, y)
+
+    @tl.kernel
+    def tested(x: tl.f32[n], k: tl.i64, y: tl.f32[m]):
+        if x[0] > 0:
+            tl.call(shifted, x, k, y)
+
+    assert [(e.access, e.how, e.where) for e in outer.safety] == [
+        ("x[i + k]", "decided", "at entry"),
+        ("y[i]", "proved", "always"),
+    ]
+    assert [e.where for e in tested.safety if e.access == "x[i + k]"] == ["at its loop"]
+    assert "tl.checked" not in str(outer.lowered)
+    x = np.arange(10, dtype=np.float32)
+    for kernel in (outer, tested):
+        for k in (0, 6, 7, 8, -1, -2, 2**62, -(2**63), 2**63 - 1):
+            told, left = [], []
+            for run in (kernel, kernel.interpret):
+                y = np.full(3, -1, np.float32)
+                try:
+                    run(x + 1, k, y)
+                    told.append("")
+                except IndexError as error:
+                    told.append(str(error))
+                left.append(y.tolist())
+            assert told[0] == told[1]
+            assert left[0] == left[1]
+            assert (told[0] == "") == (0 <= k + (kernel is outer) <= 7)
 
 
 def test_what_an_annotation_promises_of_elements_counts() -> None:

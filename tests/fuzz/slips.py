@@ -16,6 +16,12 @@ def f(
     x: tl.f32[n, m], v: tl.f32[n], at: {at}, far: tl.i64[n], k: tl.i64, h: tl.i32, y: tl.f32[n, m], z: tl.f32[n]
 ):
 """
+CALLED = """
+@tl.kernel
+def g(a: tl.f32[n], s: tl.i64, b: tl.f32[m]):
+    for q in range({end}):
+        b[{to}] = a[{of}]
+"""
 # What is promised of the elements of `at`, if anything.
 _AT = ("tl.i32[m]", "tl.i32[m]", "tl.buffer(tl.i32[m], below=n)", "tl.buffer(tl.i32[m], below=m + 1, least=-1)")
 _STEPS = (-2, -1, -1, 0, 0, 0, 0, 0, 1, 1, 2)
@@ -45,7 +51,12 @@ class _Kernel:
             self.declare()
         for _ in range(self.random.randint(1, 3)):
             self.statement(0)
-        header = HEADER.format(at=self.random.choice(_AT))
+        dims, kernel = HEADER.format(at=self.random.choice(_AT)).split("\n\n", 1)
+        to, of = (self.shifted(self.random.choice(("q", "q", "s"))) for _ in range(2))
+        end = self.shifted(self.random.choice(("n", "m", "min(n, m)", "min(s, m)")))
+        calls = any("tl.call(" in line for line in self.lines)
+        called = CALLED.format(end=f"min({end}, 9)", to=to, of=of) if calls else ""
+        header = f"{dims}\n{called}\n{kernel}"
         return header + "\n".join(self.lines) + "\n"
 
     def shifted(self, text: str) -> str:
@@ -130,6 +141,12 @@ class _Kernel:
             name = self.name("i")
             self.write(f"{name} = tl.let_value({self.index()})".replace("tl.let_value(", "0 + ("))
             self.loops.append(name)
+        elif kind < 0.75:
+            source, target = self.random.sample([name for name in self.buffers if len(self.buffers[name]) == 1], 2)
+            if target == "v" or "w" in source + target:
+                self.store()
+            else:
+                self.write(f"tl.call(g, {source}, {self.index(1)}, {target})")
         else:
             self.store()
 

@@ -114,22 +114,44 @@ def safety_of(facts: Facts, *, at_entry: bool = False, at_loops: bool = False) -
 
     With `at_entry` accesses are decided there where they can be, and `at_loops` in front of innermost loops.
     """
-    if _is_plainly_proved(facts, Bounds(facts.space)):
-        return Safety(())
-    elements = _promised(facts)
-    space = facts.space
-    if elements or cells_of(facts.func):
-        space = KnownSpace(facts.func, facts.extents, facts.definitions, elements)
-    bounds = Bounds(space)
-    judged: dict[tuple[int, int], Judged] = {}
-    for number, access in enumerate(guarded_accesses(facts.func, space)):
-        for goal in bounds.open_goals(access):
-            verdict = Verdict.UNCHECKED if access.around.is_unchecked else Verdict.CHECKED
-            judged[number, goal.axis] = Judged(access, goal.axis, verdict)
-    safety = Safety(tuple(judged.values()))
-    if at_entry and any(each.verdict is Verdict.CHECKED for each in judged.values()):
-        safety = _Entry(facts, elements).decided(judged)
-    return _hoisted(safety, space) if at_loops else safety
+    judging = Judging(facts)
+    safety = judging.at_entry().safety if at_entry else judging.safety
+    return judging.at_loops(safety) if at_loops else safety
+
+
+class Judging:
+    """What is not proved of one function, `safety`, and what else may decide about it."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self.safety = Safety(())
+        self._judged: dict[tuple[int, int], Judged] = {}
+        if _is_plainly_proved(facts, Bounds(facts.space)):
+            return
+        self._elements = _promised(facts)
+        self._space = facts.space
+        if self._elements or cells_of(facts.func):
+            self._space = KnownSpace(facts.func, facts.extents, facts.definitions, self._elements)
+        bounds = Bounds(self._space)
+        for number, access in enumerate(guarded_accesses(facts.func, self._space)):
+            for goal in bounds.open_goals(access):
+                verdict = Verdict.UNCHECKED if access.around.is_unchecked else Verdict.CHECKED
+                self._judged[number, goal.axis] = Judged(access, goal.axis, verdict)
+        self.safety = Safety(tuple(self._judged.values()))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is to be checked."""
+        return any(each.verdict is Verdict.CHECKED for each in self._judged.values())
+
+    def at_entry(self, *, scans: bool = True) -> Decided:
+        """What is decided on entry, and what is known there; `scans` says whether arrays may be looked at."""
+        entry = Entry(self._facts, self._elements if self.is_open else {}, scans=scans) if self.is_open else None
+        return Decided(self.safety if entry is None else entry.decided(self._judged), entry)
+
+    def at_loops(self, safety: Safety) -> Safety:
+        """The same with what can be decided in front of loops."""
+        return _hoisted(safety, self._space) if safety.judged else safety
 
 
 def _hoisted(safety: Safety, space: IndexSpace) -> Safety:
@@ -140,6 +162,14 @@ def _hoisted(safety: Safety, space: IndexSpace) -> Safety:
         hoisted = hoisting.condition(each.access, each.axis) if each.verdict is Verdict.CHECKED else None
         found.append(each if hoisted is None else replace(each, verdict=Verdict.DECIDED, hoisted=hoisted))
     return replace(safety, judged=tuple(found))
+
+
+@record(eq=False)
+class Decided:
+    """The accesses of a function, some of them decided at its entry, and what is known there where any are."""
+
+    safety: Safety
+    entry: Entry | None
 
 
 def plain_safety_of(facts: Facts) -> Safety:
@@ -178,7 +208,7 @@ def _is_plainly_proved(facts: Facts, bounds: Bounds) -> bool:
     )
 
 
-class _OrdinaryExtents(Extents):
+class OrdinaryExtents(Extents):
     """The extents of a function whose integer parameters are ordinary numbers.
 
     `images` are the expressions for what is known on entry, `limited` the parameters that may be no such numbers.
@@ -209,12 +239,13 @@ class _OrdinaryExtents(Extents):
 class _EntrySpace(KnownSpace):
     """What integer expressions can be, where what is loaded from some parameters lies between their ends."""
 
-    extents: _OrdinaryExtents
+    extents: OrdinaryExtents
 
-    def __init__(self, facts: Facts, extents: _OrdinaryExtents, elements: Mapping[Buffer, Ends]) -> None:
+    def __init__(self, facts: Facts, extents: OrdinaryExtents, elements: Mapping[Buffer, Ends], *, scans: bool) -> None:
         self._ends: dict[Buffer, tuple[Dim, Dim]] = {}
         self.scans: dict[Dim, Scan] = {}
-        self._scanned = {param for param, each in facts.params.items() if _is_index_array(param, each)} - {*elements}
+        arrays = {param for param, each in facts.params.items() if _is_index_array(param, each)} if scans else set()
+        self._scanned = arrays - {*elements}
         super().__init__(facts.func, extents, facts.definitions, elements)
 
     def elements(self, load: Load) -> Ends:
@@ -250,13 +281,13 @@ def _is_index_array(param: Buffer, touched: Allocation) -> bool:
     return is_narrow and _is_steady(touched)
 
 
-class _Entry:
+class Entry:
     """What can be decided at the entry to one function."""
 
-    def __init__(self, facts: Facts, elements: Mapping[Buffer, Ends]) -> None:
+    def __init__(self, facts: Facts, elements: Mapping[Buffer, Ends], *, scans: bool = True) -> None:
         self.func = facts.func
-        self.extents = _OrdinaryExtents(facts.func)
-        self.space = _EntrySpace(facts, self.extents, elements)
+        self.extents = OrdinaryExtents(facts.func)
+        self.space = _EntrySpace(facts, self.extents, elements, scans=scans)
         self.bounds = Bounds(self.space)
         self.demands: dict[Demand, None] = {}
 
@@ -274,7 +305,7 @@ class _Entry:
                 self.demands[demand] = None
                 found.append(Judged(each.access, axis, Verdict.DECIDED, demand))
         images = self.extents.images
-        scalars = self._scalars() if self.demands else ()
+        scalars = self.scalars() if self.demands else ()
         used = {dim for each in self.demands for size in (*each.sizes, *each.reached) for dim in dims_of(size)}
         scans = tuple(dict.fromkeys(scan for dim, scan in self.space.scans.items() if dim in used))
         return Safety(tuple(found), tuple(each for each in self.demands if each.sizes), scalars, scans, images)
@@ -286,13 +317,13 @@ class _Entry:
         if access.around.is_tested:
             return None
         sizes = self.bounds.demands(goal, access)
-        if sizes is None or not all(map(self._is_known, sizes)) or any(map(_is_negative, sizes)):
+        if sizes is None or not all(map(self.is_known, sizes)) or any(map(is_negative, sizes)):
             return None
         return Demand(sizes, tuple(dict.fromkeys(self._reached(access))))
 
     def _reached(self, access: Access) -> Iterator[Size]:
         for fact in (*access.around.known, *map(self._last, access.around.loops)):
-            if fact is not None and not varies(fact) and self._is_known(fact) and not is_nonnegative(fact):
+            if fact is not None and not varies(fact) and self.is_known(fact) and not is_nonnegative(fact):
                 yield fact
 
     def _last(self, loop: For) -> Size | None:
@@ -302,11 +333,11 @@ class _Entry:
             return None
         return stop - start - 1 if loop.step > 0 else start - stop - 1
 
-    def _is_known(self, size: Size) -> bool:
+    def is_known(self, size: Size) -> bool:
         """Whether a size can be computed at entry: then i64 arithmetic gives it."""
         return all(dim in self.extents.images for dim in dims_of(size)) and is_exact_size(size, self.extents.arrays)
 
-    def _scalars(self) -> tuple[Var, ...]:
+    def scalars(self) -> tuple[Var, ...]:
         """Those parameters that must be ordinary for what is proved here: what control and indices are made of."""
         todo: list[Node] = []
         for stmt in statements(self.func.body):
@@ -319,5 +350,6 @@ class _Entry:
         return tuple(var for var in self.extents.limited if var in met)
 
 
-def _is_negative(size: Size) -> bool:
+def is_negative(size: Size) -> bool:
+    """Whether a size is proved to be less than 0."""
     return is_nonnegative(-1 - size)

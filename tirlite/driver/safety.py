@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.guarded import Access, guarded_accesses
 from tirlite.analysis.safety import Judged, Safety, Verdict, safety_of
-from tirlite.ir import Expr, Load, PrimFunc, Var, View, rewrite, text
-from tirlite.ir.callees import closure_of
+from tirlite.ir import Expr, Load, PrimFunc, Var, View, callees, rewrite, text
 from tirlite.record import record
 from tirlite.rewrite.checks import condition_of
+from tirlite.rewrite.fit_callees import fit_callees
+from tirlite.rewrite.lifted_checks import lifted_safety
 from tirlite.rewrite.normalize import Normalize
 from tirlite.show import table
 
@@ -71,16 +72,18 @@ def safety_report(func: PrimFunc, *, debug: bool, unchecked: bool) -> SafetyRepo
 
     With `debug` all that is not proved is checked where it stands.
     """
-    rows: list[Assurance] = []
-    for each in reversed(closure_of(func)):
-        facts = Facts(Normalize()(each))
-        decides = not (debug or unchecked)
-        safety = safety_of(facts, at_entry=decides and each is func, at_loops=decides)
-        rows += _rows(each.name, facts, safety, unchecked=unchecked)
-    return SafetyReport(rows)
+    facts = Facts(fit_callees(Normalize()(func)))
+    if debug or unchecked:
+        each_facts = [facts, *(Facts(Normalize()(each)) for each in reversed(callees(facts.func)))]
+        judged = [(each, safety_of(each)) for each in each_facts]
+    else:
+        lifted = lifted_safety(facts, at_loops=True)
+        called = reversed([*lifted.callees.items()])
+        judged = [(facts, lifted.outermost), *((lifted.facts[callee], safety) for callee, safety in called)]
+    return SafetyReport([row for each, safety in judged for row in _rows(each, safety, unchecked=unchecked)])
 
 
-def _rows(name: str, facts: Facts, safety: Safety, *, unchecked: bool) -> Iterator[Assurance]:
+def _rows(facts: Facts, safety: Safety, *, unchecked: bool) -> Iterator[Assurance]:
     judged: dict[object, list[Judged]] = {}
     for each in safety.judged:
         judged.setdefault(each.access.node, []).append(each)
@@ -96,7 +99,7 @@ def _rows(name: str, facts: Facts, safety: Safety, *, unchecked: bool) -> Iterat
         said = _conditions(found, safety) if verdict is Verdict.DECIDED else ""
         is_at_loop = verdict is Verdict.DECIDED and any(each.hoisted is not None for each in found)
         where = "at its loop" if is_at_loop else _WHERE[verdict]
-        yield Assurance(name, line, _text(access), verdict.value, where, said)
+        yield Assurance(facts.func.name, line, _text(access), verdict.value, where, said)
 
 
 def _text(access: Access) -> str:

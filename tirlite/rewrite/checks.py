@@ -24,7 +24,9 @@ from tirlite.ir import (
     Cast,
     Expr,
     For,
+    Function,
     IfThenElse,
+    KernelCall,
     Let,
     Load,
     Max,
@@ -39,6 +41,7 @@ from tirlite.ir import (
     Substitution,
     Var,
     View,
+    calls_in,
     const,
     i64,
     rewrite,
@@ -47,6 +50,8 @@ from tirlite.ir import (
 )
 from tirlite.ir.checked import ELSE_IN_ORDER, bare, checked, is_checked
 from tirlite.ir.rewrite import Rule
+from tirlite.rewrite.fit_callees import fit_callees
+from tirlite.rewrite.lifted_checks import Lifted, lifted_safety
 from tirlite.rewrite.renamer import Renamer
 from tirlite.sizes import Size
 from tirlite.sizes.poly import of_terms, terms_of
@@ -95,10 +100,20 @@ def with_marks(facts: Facts) -> PrimFunc:
 
 def with_checks(facts: Facts, *, at_entry: bool, at_loops: bool) -> PrimFunc:
     """The function with what is checked where it stands marked, and with an assert of what is decided at entry."""
-    safety = safety_of(facts, at_entry=at_entry, at_loops=at_loops)
-    if at_entry:
+    if not at_entry:
+        return _marked(facts.func, safety_of(facts, at_loops=at_loops).judged)
+    func = facts.func
+    if calls_in(func.body):
+        func = fit_callees(func)
+        facts = facts if func is facts.func else Facts(func)
+        lifted = lifted_safety(facts, at_loops=at_loops)
+        safety = lifted.outermost
         _refuse_certain_faults(facts, safety)
-    func = _marked(facts.func, safety.judged)
+        func = _with_callees(_marked(func, safety.judged), lifted)
+    else:
+        safety = safety_of(facts, at_entry=True, at_loops=at_loops)
+        _refuse_certain_faults(facts, safety)
+        func = _marked(func, safety.judged)
     if not safety.demands and not safety.scalars:
         return func
     wide = [var for each in safety.scans if each.buffer.dtype == i64 for var in (each.least, each.greatest)]
@@ -107,6 +122,22 @@ def with_checks(facts: Facts, *, at_entry: bool, at_loops: bool) -> PrimFunc:
     looks = [stmt for each in safety.scans for stmt in _look(each)]
     stmts = (*looks, Assert(condition, ELSE_IN_ORDER), *func.body.stmts)
     return func.replaced(body=SeqStmt(stmts, span=func.body.span))
+
+
+def _with_callees(func: PrimFunc, lifted: Lifted) -> PrimFunc:
+    """The function with checks in all that it calls. What has none there is not to be looked at again."""
+    checked: dict[Function, PrimFunc] = {}
+
+    def replace(call: KernelCall) -> KernelCall:
+        return call.replaced(callee=checked[call.callee])
+
+    for callee, safety in lifted.callees.items():
+        marked = rewrite(_marked(lifted.facts[callee].func, safety.judged), {KernelCall: replace})
+        assert isinstance(marked, PrimFunc)
+        checked[callee] = marked.replaced(body=SeqStmt((AttrStmt(AttrKey.UNCHECKED, marked.body),)))
+    result = rewrite(func, {KernelCall: replace})
+    assert isinstance(result, PrimFunc)
+    return result
 
 
 def _look(scan: Scan) -> Iterator[Stmt]:

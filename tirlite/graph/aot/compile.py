@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
+    from tirlite.driver.safety import SafetyReport
     from tirlite.rewrite.options import Choices
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -145,6 +146,11 @@ class CompiledGraph:
     def plan_at(self, **sizes: int) -> Plan:
         """The storage plan for one value of each dim; see `Kernel.plan_at`."""
         return self.kernel.plan_at(**sizes)
+
+    @property
+    def safety(self) -> SafetyReport:
+        """For each access of `main` and of the operators how it stays in its buffer; see `Kernel.safety`."""
+        return self.kernel.safety
 
     @property
     def timing(self) -> Timing:

@@ -1,0 +1,174 @@
+"""Lifts what decides about the accesses of functions that are called to the entry of the outermost one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.safety import ORDINARY, Decided, Demand, Entry, Judging, Safety, Verdict, is_negative
+from tirlite.diag import KernelError
+from tirlite.ir import Expr, Function, IfThenElse, KernelCall, PrimFunc, Stmt, Var, While, callees
+from tirlite.record import record
+from tirlite.rewrite.normalize import Normalize
+from tirlite.sizes import Dim, Size, dims_of, substitute
+from tirlite.sizes.unknown import is_nonnegative
+
+# So much is tested at entry for what is called.
+_MOST_DEMANDS = 32
+
+
+@record(eq=False)
+class Lifted:
+    """What is known of a function and of all that it calls, judged in normal form: `facts` are those of that.
+
+    Of a function in `callees` the accesses that are decided at entry are so at the entry of the outermost one.
+    """
+
+    outermost: Safety
+    callees: Mapping[PrimFunc, Safety]
+    facts: Mapping[PrimFunc, Facts]
+
+
+def lifted_safety(facts: Facts, *, at_loops: bool) -> Lifted:
+    """The safety of a function in normal form, whose callees are those for the extents that they are given."""
+    judging = Judging(facts)
+    outermost = judging.at_entry()
+    found = {callee: Facts(Normalize()(callee)) for callee in callees(facts.func)}
+    judged = {callee: Judging(each) for callee, each in found.items()}
+    decided = {callee: each.at_entry(scans=False) for callee, each in judged.items() if each.is_open}
+    demands, scalars, entry, refused = _lifted(facts, outermost, found, decided)
+    safeties: dict[PrimFunc, Safety] = {}
+    for callee, each in judged.items():
+        own = decided[callee].safety if callee in decided and callee not in refused else each.safety
+        safeties[callee] = each.at_loops(own) if at_loops else own
+    safety = judging.at_loops(outermost.safety) if at_loops else outermost.safety
+    if demands or scalars:
+        assert entry is not None
+        safety = replace(
+            safety,
+            demands=tuple(dict.fromkeys((*safety.demands, *demands))),
+            scalars=tuple(dict.fromkeys((*safety.scalars, *scalars))),
+            images={**(safety.images or {}), **entry.extents.images},
+        )
+    return Lifted(safety, safeties, found)
+
+
+def _lifted(
+    facts: Facts, outermost: Decided, found: Mapping[PrimFunc, Facts], decided: Mapping[PrimFunc, Decided]
+) -> tuple[list[Demand], list[Var], Entry | None, set[Function]]:
+    """What the outermost function tests for others, and the functions that have to check their accesses themselves."""
+    refused: set[Function] = {callee for callee, each in decided.items() if not _decides(each.safety)}
+    if refused >= {*decided}:
+        return [], [], outermost.entry, refused
+    entries = {callee: each.entry or Entry(found[callee], {}, scans=False) for callee, each in decided.items()}
+    entry = outermost.entry or Entry(facts, {})
+    while True:
+        failed, demands, scalars = _try(facts.func, {**entries, facts.func: entry}, decided, found, refused)
+        if failed is None:
+            return demands, scalars, entry, refused
+        refused.add(failed)
+
+
+def _decides(safety: Safety) -> bool:
+    return any(each.verdict is Verdict.DECIDED for each in safety.judged)
+
+
+def _try(
+    func: PrimFunc,
+    entries: dict[PrimFunc, Entry],
+    decided: Mapping[PrimFunc, Decided],
+    found: Mapping[PrimFunc, Facts],
+    refused: set[Function],
+) -> tuple[Function | None, list[Demand], list[Var]]:
+    """A function whose demands some caller cannot make sure of, or else what the outermost one tests."""
+    demands: dict[Function, list[Demand]] = {}
+    scalars: dict[Function, list[Var]] = {}
+    for caller in (*found, func):
+        is_outermost = caller is func
+        decides = caller in decided and caller not in refused and not is_outermost
+        own = list(decided[caller].safety.demands) if decides else []
+        numbers = list(decided[caller].safety.scalars) if decides else []
+        body = func.body if is_outermost else found[caller].func.body
+        for call, is_tested in _calls(body):
+            callee = call.callee
+            if callee in refused or not (demands.get(callee) or scalars.get(callee)):
+                continue
+            if is_tested or caller in refused:
+                return callee, [], []
+            assert isinstance(callee, PrimFunc)
+            if caller not in entries:
+                entries[caller] = Entry(found[caller], {}, scans=False)
+            site = _Site(call, entries[callee], entries[caller])
+            lifted = site.lifted(demands[callee], scalars[callee])
+            if lifted is None or len(own) + len(lifted) > _MOST_DEMANDS:
+                return callee, [], []
+            own += lifted
+            numbers += site.scalars
+        demands[caller], scalars[caller] = list(dict.fromkeys(own)), list(dict.fromkeys(numbers))
+    return None, demands[func], scalars[func]
+
+
+def _calls(body: Stmt) -> Iterator[tuple[KernelCall, bool]]:
+    """The calls in a block, and whether a test decides that they are made."""
+    stack = [(body, False)]
+    while stack:
+        stmt, is_tested = stack.pop()
+        if isinstance(stmt, KernelCall):
+            yield stmt, is_tested
+        inside = is_tested or isinstance(stmt, IfThenElse | While)
+        stack += [(each, inside) for each in stmt.children() if isinstance(each, Stmt)]
+
+
+class _Site:
+    """One call: what its callee knows on entry, in terms of what the caller does."""
+
+    def __init__(self, call: KernelCall, callee: Entry, caller: Entry) -> None:
+        self.caller = caller
+        self.scalars: list[Var] = []
+        buffers = dict(call.buffers())
+        images: dict[Var, Expr] = dict(call.scalars())
+        images |= {dim: buffers[param].shape[axis] for dim, (param, axis) in call.callee.sources.items()}
+        self._given = callee.extents.given
+        self._images = {dim: images[var] for var, dim in self._given.items() if var in images}
+
+    def lifted(self, demands: Sequence[Demand], scalars: Sequence[Var]) -> list[Demand] | None:
+        """The demands of the callee as those of the caller; None where it cannot tell on entry whether they are met."""
+        found: list[Demand] = []
+        ordinary = [Demand(_within(self._given[var] + 0)) for var in scalars]
+        for demand in (*demands, *ordinary):
+            sizes, reached = self._mapped(demand.sizes), self._mapped(demand.reached)
+            if sizes is None or reached is None or any(map(is_negative, sizes)):
+                return None
+            open_sizes = tuple(size for size in sizes if not is_nonnegative(size))
+            if open_sizes:
+                found.append(Demand(open_sizes, tuple(size for size in reached if not is_nonnegative(size))))
+        return found
+
+    def _mapped(self, sizes: Sequence[Size]) -> tuple[Size, ...] | None:
+        found: list[Size] = []
+        for size in sizes:
+            values: dict[Dim, Size] = {}
+            for dim in dims_of(size):
+                value = self.caller.extents.size(self._images[dim]) if dim in self._images else None
+                if value is None:
+                    return None
+                values[dim] = value
+            try:
+                mapped = substitute(size, values)
+            except KernelError:
+                return None
+            if not self.caller.is_known(mapped):
+                return None
+            self._note(values.values())
+            found.append(mapped)
+        return tuple(found)
+
+    def _note(self, sizes: Iterable[Size]) -> None:
+        """Numbers of the caller that must be ordinary, as the callee takes its own to be."""
+        met = {dim for size in sizes for dim in dims_of(size)}
+        self.scalars += [var for var in self.caller.extents.limited if self.caller.extents.given[var] in met]
+
+
+def _within(size: Size) -> tuple[Size, Size]:
+    return ORDINARY - size, size + ORDINARY
