@@ -105,7 +105,8 @@ def _ways(
     if mode == "cubic":
         return _four(b, place, last, cubic)
     inside = b.let("inside", Min(Max(place, as_expr(0.0)), Cast(f64, last)))
-    low = b.let("low", Min(Cast(i64, Call(f64, Op.FLOOR, (inside,))), last))
+    # In bounds as it is; said in integers it is seen to be.
+    low = b.let("low", Min(Max(Cast(i64, Call(f64, Op.FLOOR, (inside,))), as_expr(0)), last))
     high = b.let("high", Min(low + 1, last))
     share = b.let("share", inside - Cast(f64, low))
     return [(low, 1 - share), (high, share)]
