@@ -494,3 +494,16 @@ def test_sums_along_rows_are_stored_by_tiles() -> None:
     assert "y_columns[j - tile, tl.ramp(0, 1, 16)] = s[tl.ramp(0, 1, 16)]" in text
     assert "y[first + 15, tl.ramp(tile, 1, 16)] = row" in text
     PASS.expect_unchanged("for i in range(n):\n    for j in range(m):\n        y[i, j] = x[i, j] + 1")
+
+
+def test_a_number_in_memory_that_some_lanes_alone_read() -> None:
+    func = tl.parse("""
+n = tl.dim("n")
+@tl.kernel
+def f(x: tl.f32[n], gain: tl.f32[()], y: tl.f32[n]):
+    for i in tl.vectorized(8):
+        y[i] = tl.log1p(x[i]) if x[i] <= 2 else x[i] + gain[()]
+""")
+    x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    tl.compile(func)(x, np.array(3, np.float32), y)
+    np.testing.assert_allclose(y, np.where(x <= 2, np.log1p(x), x + 3), rtol=1e-6)
