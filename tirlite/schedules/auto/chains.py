@@ -13,7 +13,7 @@ from math import prod
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
-from tirlite.ir import Buffer, For, ForKind, Load, PrimFunc, SeqStmt, Stmt, Store, Var, statements, walk
+from tirlite.ir import Buffer, For, ForKind, Load, Max, Min, PrimFunc, SeqStmt, Stmt, Store, Var, statements, walk
 from tirlite.record import record
 from tirlite.rewrite.pipeline import Pass
 from tirlite.schedules.auto.candidates import large_temporaries
@@ -155,10 +155,19 @@ def _moves(loop: For, read: set[Buffer]) -> bool:
 
 def _sizes(trace: Trace, chain: Chain, rows: int) -> tuple[int, int]:
     """How many iterations of the last two loops make a tile."""
-    buffers = {buffer for var in chain.fills for buffer in _written(trace.loop(var))}
+    nests = [trace.loop(var) for var in chain.fills]
+    if any(map(_is_clamped, nests)):
+        return rows, _MOST
+    buffers = {buffer for nest in nests for buffer in _written(nest)}
     element = sum(each.dtype.bytes for each in buffers)
     fitting = max(1, _TILE_BYTES // (rows * element))
     return rows, min(max(1 << (fitting.bit_length() - 1), _FEWEST), _MOST)
+
+
+def _is_clamped(nest: For) -> bool:
+    """Whether a nest keeps indices along rows in their range, which takes time at both ends of each row of a tile."""
+    loads = (node for node in walk(nest) if isinstance(node, Load) and node.indices)
+    return any(isinstance(node, Min | Max) for load in loads for node in walk(load.indices[-1]))
 
 
 def _moved(trace: Trace, first: Var, blocks: dict[Var, int]) -> float | None:
