@@ -56,6 +56,17 @@ def test_what_is_not_zero() -> None:
     compare(made, ({"x": each} for each in (few(3, 4), few(1, 1), few(0, 3), nan)))
 
 
+def test_what_one_condition_picks_twice_goes_together() -> None:
+    nodes = [
+        helper.make_node("Compress", ["x", "c"], ["a"]),
+        helper.make_node("Compress", ["y", "c"], ["b"]),
+        helper.make_node("Mul", ["a", "b"], ["z"]),
+    ]
+    vector = (TYPES.FLOAT, ["n"])
+    made = model(nodes, {"x": vector, "y": vector, "c": (TYPES.BOOL, ["n"])}, ["z"])
+    compare(made, [{"x": few(5), "y": few(5) + 2, "c": np.array([1, 0, 1, 1, 0], bool)}])
+
+
 @pytest.mark.parametrize("axis", [None, 0, -1])
 def test_what_a_condition_picks(axis: int | None) -> None:
     node = helper.make_node("Compress", ["x", "c"], ["y"], **({} if axis is None else {"axis": axis}))

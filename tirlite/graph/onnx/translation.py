@@ -88,6 +88,8 @@ class Translation:
         self.fold = Folding(read.spent, builder.demands)
         self.missing: list[Missing] = []
         self.refused: list[Message] = []
+        # Where a tensor is not zero: asked for again, it is the same value, with the same extent.
+        self.places: dict[Expr, Expr] = {}
         self._importers = importers
         self._read = read
         self._names: Names = {}

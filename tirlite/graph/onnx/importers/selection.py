@@ -26,10 +26,12 @@ def _places(t: Translation, x: Expr) -> Expr:
     if isinstance(x, Constant):
         found = x.value.nonzero()
         return t.b.constant(np.array(found, np.int64).reshape(len(found), -1))
-    flags = x if x.dtype.is_bool else t.b.cast(x, bool_)
-    total = product(x.shape)
-    count = t.b.reduce_sum(t.b.cast(t.b.reshape(flags, (total,)), i64), 0)
-    return t.b.nonzero(flags, t.extent(count, total, "count"))
+    if x not in t.places:
+        flags = x if x.dtype.is_bool else t.b.cast(x, bool_)
+        total = product(x.shape)
+        count = t.b.reduce_sum(t.b.cast(t.b.reshape(flags, (total,)), i64), 0)
+        t.places[x] = t.b.nonzero(flags, t.extent(count, total, "count"))
+    return t.places[x]
 
 
 def _chosen(t: Translation, flags: Expr) -> Expr:
