@@ -23,7 +23,7 @@ from tirlite.rewrite.options import Form, Options
 from tirlite.rewrite.pipelines import pipeline
 from tirlite.schedules.auto import auto
 
-# What a trial may take, in seconds; most take a tenth of one.
+# What a trial may take, in seconds of its own process, whatever else runs; most take a tenth of one.
 PATIENCE = 120
 
 # One program in so many is printed and parsed, or interpreted after all passes: both take long, and all are compiled.
@@ -98,7 +98,7 @@ def apart(work: Callable[[], Failure | None]) -> Failure | None:
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
-        signal.alarm(PATIENCE)
+        signal.setitimer(signal.ITIMER_PROF, PATIENCE)
         os.close(receiver)
         with os.fdopen(sender, "wb") as out:
             pickle.dump(work(), out)
