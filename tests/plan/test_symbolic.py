@@ -145,3 +145,16 @@ def test_what_is_covered_is_so_at_random_values(seed):
 
 def test_no_cover_is_claimed_where_a_slot_may_be_negative():
     assert Cover.of([np.array([[4, -1]])], NONE) is None
+
+
+def test_a_pair_in_place_that_splits_what_is_free_is_left_out() -> None:
+    """Large tensors, small ones in their places, and further ones in the places of those, beside the next large one."""
+    sizes = [3, 1, 1, 1, 3, 3, 1, 1, 1, 3]
+    begins = [0, 2, 4, 6, 8, 10, 12, 14, 16, 18]
+    requests = tuple(
+        Request(f"r{i}", 64 * size * n, ((low, low + 3),))
+        for i, (size, low) in enumerate(zip(sizes, begins, strict=True))
+    )
+    pairs = tuple((f"r{i + 1}", f"r{i}") for i in (0, 1, 2, 4, 5, 6, 7))
+    plan = solve(Problem(requests, in_place=pairs), "pack")
+    assert plan.total == 256 * n
