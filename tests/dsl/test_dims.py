@@ -232,7 +232,7 @@ def test_names_are_those_that_python_reads() -> None:
 N, M = sympy.symbols("n m", integer=True, positive=True)
 
 
-@tl.kernel
+@tl.kernel(schedule=None)
 def halves(x: tl.f32[N, M], y: tl.out[tl.f32[N, sympy.floor(M / 2)]]):
     t = tl.alloc(tl.f32[N, M])
     for i in range(N):

@@ -360,7 +360,7 @@ def test_values_that_are_none_are_refused(binding, text):
 def test_sizes_are_compared_with_expressions_of_the_users_dims():
     n, m = tl.dims("n m")
 
-    @tl.kernel
+    @tl.kernel(schedule=None)
     def twice(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
         t = tl.alloc(tl.f32[n, m + 1])
         for i in range(n):

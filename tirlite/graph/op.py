@@ -225,9 +225,10 @@ class Site:
     def mismatch(self, why: str) -> TirliteError:
         return ShapeMismatch(str(self), why, span=self.span).error()
 
-    def undecided(self, why: str) -> TirliteError:
+    def undecided(self, why: str, *sizes: Size) -> TirliteError:
+        """For what is not proved of the operands' extents and `sizes`: perhaps as dims of one name are two."""
         extents = (extent for arg in self.args for tensor in tensors(arg) for extent in tensor.shape)
-        if (message := contradiction(dim for extent in extents for dim in dims_of(extent))) is not None:
+        if (message := contradiction(dim for size in (*extents, *sizes) for dim in dims_of(size))) is not None:
             return GraphError(message.replaced(span=self.span))
         return ShapeUndecided(str(self), why, span=self.span).error()
 
@@ -235,7 +236,7 @@ class Site:
         """For two extents that must be equal, and are not proved to be."""
         if prove_eq(a, b) is Proof.NO:
             return self.mismatch(why)
-        return self.undecided(f"{why}: are they equal?")
+        return self.undecided(f"{why}: are they equal?", a, b)
 
     def wrong_type(self, why: str) -> TirliteError:
         return OperandType(str(self), why, span=self.span).error()

@@ -78,7 +78,7 @@ def _reshape(site: Site, attrs: Reshape) -> TensorType:
         why = f"{before} elements become {after}"
         if prove_eq(before, after) is Proof.NO:
             raise site.mismatch(why)
-        raise site.undecided(f"{why}: are they as many?")
+        raise site.undecided(f"{why}: are they as many?", before, after)
     return TensorType(attrs.shape, x.dtype)
 
 
