@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
+from itertools import takewhile
 
 from tirlite.analysis.access import AccessKind
 from tirlite.analysis.facts import Facts
@@ -44,7 +45,8 @@ class Outside:
 
 def find_outside(facts: Facts, accesses: Iterable[Access]) -> Outside | None:
     """The first of some accesses that every call reaches out of bounds, if there is one."""
-    return next((found for access in accesses for found in _outside(facts, access)), None)
+    begun = _begun(facts)
+    return next((found for access in accesses for found in _outside(facts, begun, access)), None)
 
 
 def find_unwritten(facts: Facts) -> tuple[Store, Buffer] | None:
@@ -55,20 +57,21 @@ def find_unwritten(facts: Facts) -> tuple[Store, Buffer] | None:
         for allocation in facts.sequence.allocations
         if allocation.touches and all(touch.kind is AccessKind.READ for touch in allocation.touches)
     } | (only_updated(facts.func) - params)
+    begun = _begun(facts)
     for access in guarded_accesses(facts.func, facts.space) if never else ():
         node, stmt = access.node, access.stmt
         if isinstance(node, View) or not isinstance(stmt, Store):
             continue
         buffer = facts.definitions.root(node.buffer)
-        is_candidate = stmt.buffer in params and _is_reached(facts, access)
+        is_candidate = stmt.buffer in params and _is_reached(facts, begun, access)
         if buffer in never and is_candidate and any(each is node for each in used(stmt.value)):
             return stmt, buffer
     return None
 
 
-def _outside(facts: Facts, access: Access) -> Iterator[Outside]:
+def _outside(facts: Facts, begun: Set[Stmt], access: Access) -> Iterator[Outside]:
     node = access.node
-    if isinstance(node, View) or not _is_reached(facts, access):
+    if isinstance(node, View) or not _is_reached(facts, begun, access):
         return
     for axis, (index, extent) in enumerate(zip(node.indices, node.buffer.shape, strict=True)):
         size = facts.extents.size(extent)
@@ -81,17 +84,20 @@ def _outside(facts: Facts, access: Access) -> Iterator[Outside]:
                 return
 
 
-def _is_reached(facts: Facts, access: Access) -> bool:
+def _begun(facts: Facts) -> Set[Stmt]:
+    """The statements of the function's body that each call comes to and goes through, unless an access ends it."""
+    return frozenset(takewhile(_is_passed, facts.func.body.stmts))
+
+
+def _is_passed(stmt: Stmt) -> bool:
+    return not any(isinstance(each, _ENDS) for each in statements(stmt))
+
+
+def _is_reached(facts: Facts, begun: Set[Stmt], access: Access) -> bool:
     """Whether each call comes to an access, or is ended by another one before."""
     if not access.around.is_certain or not all(_runs(facts, loop) for loop in access.around.loops):
         return False
-    outermost: Stmt = access.around.loops[0] if access.around.loops else access.stmt
-    for stmt in facts.func.body.stmts:
-        if any(isinstance(each, _ENDS) for each in statements(stmt)):
-            return False
-        if stmt is outermost:
-            return True
-    return False
+    return (access.around.loops[0] if access.around.loops else access.stmt) in begun
 
 
 def _runs(facts: Facts, loop: For) -> bool:

@@ -294,8 +294,11 @@ class Entry:
     def decided(self, judged: Mapping[tuple[int, int], Judged]) -> Safety:
         """The same accesses, by their number and axis, decided where that can be."""
         found: list[Judged] = []
+        by_access: dict[int, dict[int, Judged]] = {}
+        for (number, axis), each in judged.items():
+            by_access.setdefault(number, {})[axis] = each
         for number, access in enumerate(guarded_accesses(self.func, self.space)):
-            own = {axis: each for (place, axis), each in judged.items() if place == number}
+            own = by_access.get(number, {})
             goals = {goal.axis: goal for goal in self.bounds.open_goals(access)} if own else {}
             for axis, each in own.items():
                 demand = self._demand(access, goals.get(axis)) if each.verdict is Verdict.CHECKED else None
