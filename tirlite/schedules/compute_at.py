@@ -47,6 +47,9 @@ from tirlite.sizes.unknown import ends, is_nonnegative
 
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
+# Elements along an axis: as many as an array can have.
+_MOST = 1 << 47
+
 
 @record
 class ComputeAt(FactsPass):
@@ -88,7 +91,11 @@ class ComputeAt(FactsPass):
             demand_plain(self, loop)
             if not all(loop in filled.axes.values() for filled in made.values()):
                 raise does_not_fit(self, f"the loop over `{loop.var.name}` sets elements more than once")
-        return self._windows(facts, made, nest, around)
+        windows = self._windows(facts, made, nest, around)
+        for loop, found in windows.items():
+            if found.extent > _MOST:
+                raise does_not_fit(self, f"a tile along `{loop.var.name}` would have {found.extent} elements")
+        return windows
 
     def _between(self, func: PrimFunc, first: For, around: tuple[For, ...]) -> tuple[Stmt, ...]:
         """The statements behind the nest up to the one that `at` stands in, that one too."""
