@@ -31,7 +31,7 @@ function line(box, words, kind) {
   return part;
 }
 
-/** Why two buffers share storage, or do not: the words of `plan.explain(first, second)`. */
+/** Why two buffers share storage, or do not: in the words of `plan.explain`, but for those that strategy `tvm` has of its own. */
 function explained(a, b) {
   const plan = drawn.plan, name = k => buffers.id[k], pool = k => plan.pools[plan.pool[k]].name;
   const pair = `\`${name(a)}\` and \`${name(b)}\``, same = plan.pool[a] === plan.pool[b];
