@@ -59,6 +59,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     _finish(passes, run_passes, "small arrays and few runs")
     _add_plans(benches)
+    _add_storage(benches)
 
 
 def _add_kernels(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -123,6 +124,18 @@ def _add_plans(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     plans.add_argument("--time-limit", metavar="S", type=seconds, default=10, help="seconds a problem (%(default)g)")
     plans.add_argument("--threads", metavar="T", type=whole(1, 1024), default=1, help="searches at once (%(default)d)")
     _finish(plans, run_plans, "small problems")
+
+
+def _add_storage(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    storage = benches.add_parser(
+        "storage",
+        help="bytes of tables and models beside those that TVM and ONNX Runtime take for them, where installed",
+        description="Plans each table and model, checks the plan, and runs the planners of peers on the same.",
+    )
+    storage.add_argument("paths", metavar="PATH", type=Path, nargs="+", help="*.csv, *.onnx, or a folder of them")
+    storage.add_argument("--bind", metavar="NAME=N", action="append", default=[], help="a number for a dim of models")
+    storage.add_argument("--time-limit", metavar="S", type=seconds, default=10, help="seconds a table (%(default)g)")
+    _finish(storage, run_storage, "a second a table")
 
 
 def _finish(bench: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int], quick: str) -> None:
@@ -247,4 +260,19 @@ def run_plans(arguments: argparse.Namespace) -> int:
         if sys.stderr.isatty():
             print(f"measured: {result.name}", file=sys.stderr)
     print(plans_json(results) if arguments.json else plans_text(results))
+    return 0
+
+
+def run_storage(arguments: argparse.Namespace) -> int:
+    """Measures and prints."""
+    from tirlite.bench.storage import storage_json, storage_rows, storage_text
+    from tirlite.cli.model_options import told_dims
+
+    results = []
+    limit = min(arguments.time_limit, 1.0) if arguments.quick else arguments.time_limit
+    for result in storage_rows(arguments.paths, told_dims(arguments.bind, "--bind"), limit):
+        results.append(result)
+        if sys.stderr.isatty():
+            print(f"measured: {result.name}", file=sys.stderr)
+    print(storage_json(results) if arguments.json else storage_text(results))
     return 0
