@@ -94,9 +94,11 @@ def test_a_sum_of_products_is_exact_to_one_rounding_each() -> None:
     a, b = rng.standard_normal(100), rng.standard_normal(100)
     assert "tl.fma(a[tl.ramp(i, 1, 32)]" in str(dot.lowered)
     assert dot(a, b)[0] == tl.compile(dot.lowered).interpret(a, b)[0]
-    # The product of what rounds apart is lost without fma: (1 + e) * (1 - e) - 1 = -e * e.
+    # The product of what rounds apart is lost without fma: (1 + e) * (1 - e) - 1 = -e * e. Both are of one lane.
     tiny = 2.0**-30
-    assert dot(np.array([-1.0, 1 + tiny]), np.array([1.0, 1 - tiny]))[0] == -(tiny**2)
+    a, b = np.zeros((2, 33))
+    a[[0, 32]], b[[0, 32]] = (-1, 1 + tiny), (1, 1 - tiny)
+    assert dot(a, b)[0] == -(tiny**2)
 
 
 def test_a_kernel_prints_its_permissions_and_reads_them_back() -> None:

@@ -241,12 +241,25 @@ class Expressions:
             pointer, on = yield self.masked_pointer(place, indices)
             return masked.load(self.out, place, pointer, on, expr.dtype, self.environment.notes.get(place.buffer, ""))
         if indices and indices[-1].dtype.lanes > 1:
+            if masked.is_gather(place, indices[-1]):
+                gathered: Value = yield self._from_lanes(place, expr)
+                return gathered
             first, *others = yield self.pointers(place, indices)
             if others:
                 return memory.gather(self.out, place, [first, *others], expr.dtype)
         else:
             first = yield self.address(place, indices)
         return memory.load(self.out, place, first, expr.dtype, self.environment.notes.get(place.buffer, ""))
+
+    def _from_lanes(self, place: Place, load: Load) -> Steps[Value]:
+        """The elements at a vector of indices, which are not checked here, by one instruction where there is one."""
+        values: list[Value] = []
+        for index in load.indices:
+            value = self._leaf(index) or (yield self.steps(index))
+            values.append(to_index(self.out, value))
+        note = self.environment.notes.get(place.buffer, "")
+        pointers = masked.address(self.out, place, values)
+        return masked.load(self.out, place, pointers, masked.all_lanes(load.dtype.lanes), load.dtype, note)
 
     def pointers(self, place: Place, indices: tuple[Expr, ...]) -> Steps[list[Value]]:
         """The address of an element, or of the first of neighbours; else that of each lane."""

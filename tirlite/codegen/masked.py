@@ -10,7 +10,8 @@ from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, element_type, memory_type, register_type, zero
 from tirlite.codegen.memory import Place
 from tirlite.codegen.refused import Refused
-from tirlite.ir import DType, handle, u8
+from tirlite.ir import DType, Expr, Ramp, bool_, handle, u8
+from tirlite.ir.checked import is_checked
 
 
 def address(out: FunctionText, place: Place, indices: list[Value]) -> Value:
@@ -27,6 +28,18 @@ def address(out: FunctionText, place: Place, indices: list[Value]) -> Value:
     lanes = total.dtype.lanes
     moved = f"getelementptr {kind}, {place.pointer.typed}, {register_type(total.dtype)} {total.text}"
     return out.value(handle.with_lanes(lanes), moved, place.pointer, total)
+
+
+def is_gather(place: Place, index: Expr) -> bool:
+    """Whether lanes load words from wherever a vector of indices says: machines may have an instruction for that."""
+    dtype = place.buffer.dtype
+    is_word = dtype.lanes == 1 and dtype.bytes in (4, 8) and not place.buffer.volatile
+    return is_word and not isinstance(index, Ramp) and not is_checked(index)
+
+
+def all_lanes(lanes: int) -> Value:
+    """A mask that leaves nothing out."""
+    return Value(bool_.with_lanes(lanes), "splat (i1 true)")
 
 
 def load(out: FunctionText, place: Place, pointer: Value, on: Value, dtype: DType, note: str = "") -> Value:

@@ -185,7 +185,7 @@ class Lanes:
         if self.is_certain and self.on is None and not _is_from_memory(node):
             self.accessed.append(node)
 
-    def _is_there(self, load: Load) -> bool:
+    def is_there(self, load: Load) -> bool:
         """Whether lanes that are off may load it too."""
         if load.buffer.volatile:
             return False
@@ -257,7 +257,7 @@ class Lanes:
             if expr.buffer in self.wide:
                 return Load(self.wide[expr.buffer], indices)
             self._note(expr)
-            if self.on is not None and not self._is_there(expr):
+            if self.on is not None and not self.is_there(expr):
                 return Load(expr.buffer, self._masked(expr.buffer, indices))
             return expr if indices is expr.indices else Load(expr.buffer, indices)
         if isinstance(expr, And | Or) or (isinstance(expr, Call) and expr.op is Op.IF_THEN_ELSE):

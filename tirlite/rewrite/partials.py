@@ -11,6 +11,7 @@ from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update, neutral
 from tirlite.analysis.regrouping import updates_in
 from tirlite.ir import (
     GE,
+    LT,
     Allocate,
     BitAnd,
     Broadcast,
@@ -37,6 +38,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.arg_extremum import comes_first
 from tirlite.ir.checked import has_check
+from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations, last_whole
 from tirlite.rewrite.local_elements import is_same_element
 
@@ -73,18 +75,21 @@ class Single:
         """Combines with them what iterations compute."""
         place = ramp(0, vectors.lanes)
         operand = vectors.spread(vectors.of(self.update.operand))
+        value: Expr = self.update.operation(self.buffer[place], operand)
         if vectors.on is not None:
-            operand = Select(vectors.on, operand, vectors.spread(neutral(self.update.operation, self.buffer.dtype)))
-        value = self.update.operation(self.buffer[place], operand)
+            value = Select(vectors.on, value, self.buffer[place])
         yield Store(self.buffer, (place,), value, span=self.update.store.span)
 
-    def combined(self) -> Iterator[Stmt]:
-        """Combines them by halves, and then with what was there before the loop."""
-        operation, store = self.update.operation, self.update.store
-        for low, high in _halves(self.lanes):
-            yield Store(self.buffer, (low,), operation(self.buffer[low], self.buffer[high]))
-        whole = operation(self.buffer[const(0, i64)], self.buffer[const(1, i64)])
-        yield Store(store.buffer, store.indices, operation(self.update.element, whole), span=store.span)
+    def halved(self, lanes: int, left: int) -> Iterator[Stmt]:
+        """Combines so many of them by halves, until so many are left."""
+        for low, high in _halves(lanes, left):
+            yield Store(self.buffer, (low,), self.update.operation(self.buffer[low], self.buffer[high]))
+
+    def ended(self) -> Iterator[Stmt]:
+        """Combines the one that is left with what was there before the loop."""
+        store, whole = self.update.store, self.buffer[const(0, i64)]
+        value = self.update.operation(self.update.element, whole)
+        yield Store(store.buffer, store.indices, value, span=store.span)
 
 
 class Pair:
@@ -108,11 +113,13 @@ class Pair:
         yield from (Let(name, each) for name, each in zip(names, operands, strict=True))
         yield from kept(self.update.operation, names, [each[place] for each in self.buffers], vectors.on)
 
-    def combined(self) -> Iterator[Stmt]:
-        operation = self.update.operation
-        for low, high in (*_halves(self.lanes), (const(0, i64), const(1, i64))):
-            yield from kept(operation, [each[high] for each in self.buffers], [each[low] for each in self.buffers])
-        yield from kept(operation, [each[const(0, i64)] for each in self.buffers], self.update.elements)
+    def halved(self, lanes: int, left: int) -> Iterator[Stmt]:
+        for low, high in _halves(lanes, left):
+            new, old = ([each[place] for each in self.buffers] for place in (high, low))
+            yield from kept(self.update.operation, new, old)
+
+    def ended(self) -> Iterator[Stmt]:
+        yield from kept(self.update.operation, [each[const(0, i64)] for each in self.buffers], self.update.elements)
 
 
 def kept(
@@ -147,11 +154,11 @@ def _started(buffer: Buffer, value: Expr) -> Iterator[Stmt]:
     yield Store(buffer, (ramp(0, extent.value),), Broadcast(value, extent.value))
 
 
-def _halves(lanes: int) -> Iterator[tuple[Ramp, Ramp]]:
-    """The lanes of the lower and the upper half, of the lower half's halves and so on, down to two."""
-    while lanes > 2:
+def _halves(lanes: int, left: int) -> Iterator[tuple[Expr, Expr]]:
+    """The lanes of the lower and the upper half, of the lower half's halves and so on, until so many are left."""
+    while lanes > left:
         lanes //= 2
-        yield ramp(0, lanes), ramp(lanes, lanes)
+        yield (ramp(0, lanes), ramp(lanes, lanes)) if lanes > 1 else (const(0, i64), const(1, i64))
 
 
 def split(loop: For, facts: Facts) -> Stmt | tuple[Stmt, ...]:
@@ -220,23 +227,29 @@ class _Loops:
         self.replaced = {stmt: each for each in self.partials for stmt in each.replaced}
 
     def statements(self) -> Iterator[Stmt]:
-        """The loops over vectors, and the serial one over the rest. Raises NotVector."""
+        """The loops over vectors, and what is left: a vector with lanes that are off, or a serial loop.
+
+        Raises NotVector.
+        """
         loop = self.loop
         count = iterations(loop)
+        if isinstance(count, IntImm) and count.value < self.few:
+            yield loop.replaced(kind=ForKind.SERIAL)
+            return
         if not isinstance(count, IntImm | Var):
             var = Var("count")
             yield Let(var, count, span=loop.span)
             count = var
         whole = last_whole(loop, count, self.few)
-        vectors = SeqStmt((*self.vectors(count),))
-        yield from (
-            vectors.stmts if isinstance(count, IntImm) else [IfThenElse(GE(count, const(self.few, i64)), vectors)]
-        )
-        yield loop.replaced(kind=ForKind.SERIAL, start=whole)
+        rest = self.rest(count, whole)
+        vectors = SeqStmt((*self.vectors(count, rest or ()),))
+        fewest = const(self.few if rest is None else 1, i64)
+        yield from vectors.stmts if isinstance(count, IntImm) else [IfThenElse(GE(count, fewest), vectors)]
+        if rest is None:
+            yield loop.replaced(kind=ForKind.SERIAL, start=whole)
 
-    def vectors(self, count: Expr) -> Iterator[Stmt]:
-        if isinstance(count, IntImm) and count.value < self.few:
-            return
+    def vectors(self, count: Expr, rest: tuple[Stmt, ...]) -> Iterator[Stmt]:
+        """The loops from the most lanes to few, then the rest, and what all of these give together."""
         for each in self.partials:
             yield from each.start()
         begin = self.loop.start
@@ -244,15 +257,41 @@ class _Loops:
             end = last_whole(self.loop, count, lanes)
             yield self.over_vectors(lanes, begin, end)
             begin = end
+        yield from rest
+        # Where few lanes did, the others have nothing that changes a result.
+        wide = SeqStmt(tuple(stmt for each in self.partials for stmt in each.halved(self.most, self.few)))
+        if not isinstance(count, IntImm):
+            yield IfThenElse(GE(count, const(self.most, i64)), wide)
+        elif count.value >= self.most:
+            yield from wide.stmts
         for each in self.partials:
-            yield from each.combined()
+            yield from each.halved(self.few, 1)
+            yield from each.ended()
 
     def over_vectors(self, lanes: int, begin: Expr, end: Expr) -> Stmt:
         """The loop from `begin` to `end`, so many iterations at a time."""
         at = Var(self.loop.var.name)
-        vectors = _Updates(lanes, {self.loop.var: Ramp(at, const(1, i64), lanes)}, is_inside=self.is_inside)
+        return For(at, begin, end, self.updates(_Updates, at, lanes).block(self.loop.body), step=lanes)
+
+    def rest(self, count: Expr, whole: Expr) -> tuple[Stmt, ...] | None:
+        """The last iterations as a vector of which some lanes are off; None where they have no such form."""
+        if isinstance(count, IntImm) and count.value % self.few == 0:
+            return ()
+        vectors = self.updates(_Rest, whole, self.few)
+        left = folded(count % self.few)
+        on = LT(ramp(0, self.few), Broadcast(left, self.few))
+        name = vectors.on = Var("left", on.dtype)
+        try:
+            stmts = (Let(name, on, span=self.loop.span), *vectors.block(self.loop.body).stmts)
+        except NotVector:
+            return None
+        return stmts if isinstance(count, IntImm) else (IfThenElse(GE(left, const(1, i64)), SeqStmt(stmts)),)
+
+    def updates(self, kind: type[_Updates], first: Expr, lanes: int) -> _Updates:
+        """Iterations from one on, as lanes."""
+        vectors = kind(lanes, {self.loop.var: Ramp(first, const(1, i64), lanes)}, is_inside=self.is_inside)
         vectors.replaced = self.replaced
-        return For(at, begin, end, vectors.block(self.loop.body), step=lanes)
+        return vectors
 
 
 class _Updates(Lanes):
@@ -265,3 +304,12 @@ class _Updates(Lanes):
         if made is None:
             return super().statement(stmt)
         return SeqStmt((*made.taken(self),)) if stmt is made.replaced[0] else SeqStmt()
+
+
+class _Rest(_Updates):
+    """Lanes of which the last ones are no iterations: what each has for itself may lie in no buffer there."""
+
+    def is_there(self, load: Load) -> bool:
+        is_same = not any(node in self.values for index in load.indices for node in walk(index))
+        # The first lane is an iteration.
+        return is_same and not load.buffer.volatile and (self.is_certain or self.is_inside(load))

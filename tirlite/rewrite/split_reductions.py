@@ -14,7 +14,8 @@ class SplitReductions(FactsPass):
     """Writes `tl.reduce` loops as serial ones: those that combine over neighbours in memory by vectors.
 
     A loop that combines values into elements that stay the same throughout becomes a loop over vectors of partial
-    results, which are combined pairwise at its end; the last few iterations follow in order. Loops with other
+    results, which are combined pairwise at its end; the last few iterations are a vector with lanes that are off, or
+    follow in order where they have no such form. Loops with other
     statements than stores and lets, of other steps than 1, or with what has no vector form go on in order as they are
     written. For functions in normal form (see `Normalize`) that `CheckReductions` lets pass; the result is in it too.
     """
