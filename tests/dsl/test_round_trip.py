@@ -153,6 +153,9 @@ def calls(case: Case, op: ir.Op) -> list[ir.Expr]:
         return [call(f32, op, ir.StringImm("f"), ir.BufferRef(b), one, x, call(ir.handle, ir.Op.ADDRESS_OF, x))]
     if op is ir.Op.BARRIER:
         return [call(i32, op, ir.StringImm("shared"))]
+    if op is ir.Op.PRINT:
+        texts = (("a {} {:.3f} {{}}\n", one, x), ("{}", ir.FloatImm(f32, 2.0)), ('{{"\n\n',), ("\n",), ("",))
+        return [call(i32, op, ir.StringImm(text), *values) for text, *values in texts]
     arguments = [[case.load(t)] * (op.arity or 0) for t in (f32, f64)]
     arguments += [[ir.FloatImm(t, 2.0)] * (op.arity or 0) for t in (f32, f64)]
     arguments += [[case.load(i8)], [ir.IntImm(i8, -1)], [one]] if op is ir.Op.ABS else []

@@ -103,6 +103,8 @@ def called(first: ir.Buffer, second: ir.Buffer, scale: ir.Expr = HALF) -> ir.Pri
     return func(ir.Allocate(first), ir.Allocate(second), kernel_call(*args))
 
 
+PRINTS = ir.Evaluate(ir.Call(i32, ir.Op.PRINT, (ir.StringImm("{}\n"), k)))
+
 ILL_FORMED: list[tuple[str, ir.PrimFunc]] = [
     ("operand-types-differ", value(ir.Add(k, a))),
     ("operand-types-differ", value(ir.Add(k, ir.const(1, i32)))),
@@ -168,6 +170,16 @@ ILL_FORMED: list[tuple[str, ir.PrimFunc]] = [
     ("call-argument", call(ir.Op.ACCESS_PTR, a, ZERO, ONE, ir.StringImm("r"), dtype=handle)),
     ("call-argument", call(ir.Op.CALL_EXTERN, a)),
     ("call-argument", call(ir.Op.BARRIER, a)),
+    ("call-arity", call(ir.Op.PRINT, dtype=i32)),
+    ("call-argument", call(ir.Op.PRINT, a, dtype=i32)),
+    ("call-argument", call(ir.Op.PRINT, ir.StringImm("{}"), dtype=i32)),
+    ("call-argument", call(ir.Op.PRINT, ir.StringImm("{:d}"), a, dtype=i32)),
+    ("call-argument", call(ir.Op.PRINT, ir.StringImm("{a}"), a, dtype=i32)),
+    ("call-argument", call(ir.Op.PRINT, ir.StringImm("{}"), RAMP, dtype=i32)),
+    ("call-argument", call(ir.Op.PRINT, ir.StringImm("{}"), a_buffer(), dtype=i32)),
+    ("call-result", call(ir.Op.PRINT, ir.StringImm("a"))),
+    ("print-place", value(ir.Add(ir.Call(i32, ir.Op.PRINT, (ir.StringImm("a"),)), ir.const(1, i32)))),
+    ("print-order", func(ir.For(ir.Var("i"), ZERO, n, ir.seq(PRINTS), ir.ForKind.REDUCE))),
     ("call-result", call(ir.Op.EXP, a, dtype=f64)),
     ("call-result", call(ir.Op.ISNAN, a)),
     ("call-result", call(ir.Op.IF_THEN_ELSE, flag, k, k)),
@@ -314,6 +326,7 @@ WELL_FORMED = {
     "a thread loop": loop(kind=ir.ForKind.THREAD, thread_tag="threadIdx.x"),
     "a loop backwards": loop(start=n, stop=ZERO, step=-1),
     "a barrier": call(ir.Op.BARRIER, ir.StringImm("shared")),
+    "a line of a loop in order": func(ir.For(ir.Var("i"), ZERO, n, ir.seq(PRINTS))),
     "an access pointer": call(ir.Op.ACCESS_PTR, a_buffer(), ZERO, ONE, ir.StringImm("rw"), dtype=handle),
     "an extern call": call(ir.Op.CALL_EXTERN, ir.StringImm("f"), a_buffer(), k),
     "both branches define": func(ir.IfThenElse(flag, ir.seq(ir.Let(v, k)), ir.seq(ir.Let(v, ONE)))),

@@ -16,6 +16,7 @@ from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.loop_hints import hints_of
 from tirlite.codegen.memory import Place, alignment_of
 from tirlite.codegen.pieces import LARGEST, Weights, cut
+from tirlite.codegen.refused import Refused
 from tirlite.codegen.storage import Home, Storage
 from tirlite.codegen.work import asks_between, is_unbound, iterations_between
 from tirlite.ir import (
@@ -46,6 +47,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.checked import has_check, is_checked
 from tirlite.ir.masked import mask_of
+from tirlite.ir.printing import PRINTED, is_print, text_and_values
 from tirlite.target.convention import POLL
 
 if TYPE_CHECKING:
@@ -172,7 +174,16 @@ class Statements:
             memory.store(self.out, place, first, value, self.environment.notes.get(stmt.buffer, ""))
 
     def evaluate(self, stmt: Evaluate) -> None:
-        self.values.value(stmt.value)
+        if not is_print(stmt):
+            self.values.value(stmt.value)
+            return
+        if self.module.exported:
+            raise Refused("`print` in exported code", "leave it out: there is no Python to print by")
+        from tirlite.codegen.printing import emit_print
+
+        text, shown = text_and_values(stmt)
+        self._ask()
+        emit_print(self.out, text, [self.usable(each, PRINTED) for each in shown])
 
     def let(self, stmt: Let) -> None:
         variables = self.environment.variables
@@ -249,16 +260,16 @@ class Statements:
     def attribute(self, stmt: AttrStmt) -> Steps[None]:
         return self.block(stmt.body)
 
-    def condition(self, condition: Expr, _use: str) -> Value:
-        """The value of a condition; checked code calls it by its use, where it cannot be used."""
-        return self.values.value(condition)
+    def usable(self, expr: Expr, _use: str) -> Value:
+        """A value that must be one, as that of a condition; checked code calls it by its use, where it is none."""
+        return self.values.value(expr)
 
     def bounds(self, stmt: For) -> tuple[Value, Value]:
         return self.values.value(stmt.start), self.values.value(stmt.stop)
 
     def conditional(self, stmt: IfThenElse) -> Steps[None]:
         out = self.out
-        condition = self.condition(stmt.condition, "the condition of an `if`")
+        condition = self.usable(stmt.condition, "the condition of an `if`")
         then, done = out.label("then"), out.label("done")
         otherwise = out.label("else") if stmt.else_body.stmts else done
         out.branch_if(condition, then, otherwise)
@@ -295,7 +306,7 @@ class Statements:
         test, body, done = out.label("test"), out.label("while"), out.label("done")
         out.branch(test)
         out.start(test)
-        out.branch_if(self.condition(stmt.condition, "the condition of a `while`"), body, done)
+        out.branch_if(self.usable(stmt.condition, "the condition of a `while`"), body, done)
         out.start(body)
         if not self.module.exported:
             has_loops = next(statements_of(stmt.body, For, While), None) is not None

@@ -9,7 +9,7 @@ from tirlite.dsl.convert import condition, constant, integer, is_literal, number
 from tirlite.dsl.native import is_native, native_address
 from tirlite.dsl.operators import OperandType
 from tirlite.dsl.parameters import described
-from tirlite.dsl.vocabulary import DECLARATIONS, LEN, LOOPS, MAX, MIN, RANGE, Word
+from tirlite.dsl.vocabulary import DECLARATIONS, LEN, LOOPS, MAX, MIN, PRINT, RANGE, Word
 from tirlite.ir import expr as e
 from tirlite.ir.dtype import DType, bool_, dtype_of, f64, handle, i32, i64
 from tirlite.ir.expr import Buffer, BufferRef, Call, Expr, IntImm, Load, StringImm, widened
@@ -115,7 +115,7 @@ class CallSite:
 
 def called(word: Word) -> str:
     """How a word is spelt."""
-    return word.name if word in (MIN, MAX, LEN, RANGE) else f"tl.{word.name}"
+    return word.name if word in (MIN, MAX, LEN, RANGE, PRINT) else f"tl.{word.name}"
 
 
 def call(site: CallSite) -> object:
@@ -137,6 +137,8 @@ def misplaced(word: Word, span: Span) -> Exception:
         advice = f"write `for i in {name}({args}):`"
     elif word.name in DECLARATIONS:
         advice = f"give it a name, on a line of its own: `a = {name}(...)`"
+    elif word == PRINT:
+        advice = "it has no value: write it on a line of its own"
     elif word.name in ("argmax", "argmin"):
         advice = f"write `top, at = {name}((top, at), (x[i], i))`"
     elif word.name == "attr":

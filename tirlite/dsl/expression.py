@@ -373,6 +373,7 @@ class Expressions:
         function, found = node.func, None
         if isinstance(function, ast.Name) and function.id not in self.local:
             found = self.surroundings.find(function.id)
+            found = next((word for builtin, word in BUILTINS.items() if builtin is found), found)
         elif isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
             base = self.surroundings.find(function.value.id)
             if function.value.id not in self.local and is_tl(base):

@@ -50,7 +50,7 @@ _ADVICE = {
     "sign signbit copysign": "write `a if c else b`",
     "isinf isfinite": 'compare: `abs(x) < tl.f32("inf")`',
     "rint": "write tl.round",
-    "print": "kernels do not print: store what is to be seen into an output, or call kernel.interpret under a debugger",
+    "device_print printf": "write `print(...)`, as in Python",
     "constexpr": "names from around a kernel are constants; tl.static(...) is computed before the kernel runs",
     "jit njit func vectorize guvectorize": "write `@tl.kernel`, and `@tl.inline` for functions that kernels call",
     "cast": "call the type: `tl.f32(x)`",

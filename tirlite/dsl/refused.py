@@ -56,7 +56,7 @@ _REFUSED: Mapping[type[ast.AST], tuple[str, str]] = {
     ast.Await: ("`await`", "leave it out"),
     ast.Yield: ("`yield`", "store results into parameters"),
     ast.YieldFrom: ("`yield from`", "store results into parameters"),
-    ast.JoinedStr: ("an f-string", "only the message of an assert tells values"),
+    ast.JoinedStr: ("an f-string", "only print and the message of an assert tell values"),
     ast.Starred: ("`*`", "write out the arguments"),
     ast.Slice: ("a slice", "write a loop over the elements: `for j in range(m): y[i, j] = ...`"),
     ast.MatMult: ("`@`", "write the three loops"),
@@ -68,7 +68,7 @@ _REFUSED: Mapping[type[ast.AST], tuple[str, str]] = {
 # Of later versions of Python: they are looked for by name.
 _LATER = {
     "TypeAlias": ("a type alias", "write it before the kernel"),
-    "TemplateStr": ("a t-string", "only the message of an assert tells values"),
+    "TemplateStr": ("a t-string", "only print and the message of an assert tell values"),
 }
 
 

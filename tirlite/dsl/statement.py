@@ -157,6 +157,12 @@ class Statements:
 
     def evaluate(self, stmt: ast.Expr) -> Steps[None]:
         yield from ()
+        if self.expressions.calls_one_of(("print",), stmt.value):
+            from tirlite.dsl.printing import print_call
+
+            assert isinstance(stmt.value, ast.Call)
+            self.scope.add(Evaluate(print_call(stmt.value, self.expressions), span=self._span(stmt)))
+            return
         value = self.expressions.value(stmt.value, alone=True)
         if isinstance(stmt.value, ast.Call) and (value is None or isinstance(value, tuple)):
             return

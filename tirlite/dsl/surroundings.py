@@ -213,7 +213,7 @@ def member(base: object, base_name: str, name: str, span: Span) -> object:
 
 
 def _near_word(name: str) -> str:
-    if name in ("min", "max", "range"):
+    if name in ("min", "max", "range", "print"):
         return f"write {name}(...), as in Python"
     if advice := foreign_names.advice_on(name):
         return advice

@@ -101,7 +101,7 @@ def _note_uses(uncalled: dict[PrimFunc, ast.FunctionDef], stmt: ast.FunctionDef,
         del uncalled[each]
 
 
-_BUILTINS = ("range", "len", "min", "max", "abs", "bool", "int", "float")
+_BUILTINS = ("range", "len", "min", "max", "abs", "bool", "int", "float", "print")
 
 
 def _is_import_of_tl(stmt: ast.stmt) -> bool:

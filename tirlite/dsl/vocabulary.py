@@ -88,7 +88,7 @@ _CALLS = ("call", "checked", "masked", "address_of", "access_ptr", "call_extern"
 _HEADER = ("dim", "dims", "out", "buffer", "kernel", "inline")
 
 MATH: Mapping[str, Word] = {op.label: Word(op.label, op) for op in Op if op.is_math and not op.is_fast}
-RANGE, MIN, MAX, LEN = Word("range"), Word("min"), Word("max"), Word("len")
+RANGE, MIN, MAX, LEN, PRINT = (Word(name) for name in ("range", "min", "max", "len", "print"))
 WORDS: Mapping[str, Word] = {
     **{name: Word(name) for name in (*LOOPS, *DECLARATIONS, *_FORMS, *_PAIRS, *_CALLS) if name != RANGE.name},
     **MATH,
@@ -110,6 +110,7 @@ BUILTINS: Mapping[object, object] = {
     builtins.min: MIN,
     builtins.max: MAX,
     builtins.len: LEN,
+    builtins.print: PRINT,
     builtins.abs: MATH["abs"],
     builtins.bool: bool_,
     builtins.int: i64,

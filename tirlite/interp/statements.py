@@ -34,6 +34,7 @@ from tirlite.ir import (
     shown,
 )
 from tirlite.ir.faults import OutOfMemory, ViewOutOfBounds
+from tirlite.ir.printing import PRINTED, is_print, printed, text_and_values
 from tirlite.ir.thread_tag import ThreadRole, thread_role
 
 
@@ -73,7 +74,26 @@ def _store(code: Code, node: Store) -> Steps[None]:
 
 
 def _evaluate(code: Code, node: Evaluate) -> Steps[None]:
-    yield expression(code, node.value)
+    if is_print(node):
+        yield _print(code, node)
+    else:
+        yield expression(code, node.value)
+
+
+def _print(code: Code, node: Evaluate) -> Steps[None]:
+    text, shown = text_and_values(node)
+    types, span = [each.dtype for each in shown], code.span
+    registers = []
+    for value in shown:
+        registers.append((yield expression(code, value)))
+
+    def step(values: Values, marks: Marks) -> None:
+        for each in registers:
+            if (mark := marks[each]) is not None:
+                raise refuse(mark, PRINTED, span).error()
+        print(printed(text, [values[each].item() for each in registers], types), end="")
+
+    code.emit(step)
 
 
 def shape_of(code: Code, buffer: Buffer) -> Steps[tuple[int, ...]]:

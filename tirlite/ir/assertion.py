@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tirlite.diag import Message
 from tirlite.ir.checked import bare, has_check, unchecked
-from tirlite.ir.dtype import DType, f32, rounded
+from tirlite.ir.dtype import DType, float_text
 from tirlite.ir.expr import (
     And,
     BitAnd,
@@ -130,12 +130,5 @@ def _number_text(value: bool | int | float | None, dtype: DType) -> str:
     if value is None:
         return "what was never written"
     if dtype.is_float:
-        if dtype == f32:
-            # As few digits as tell it from its neighbours.
-            return next(t for t in (repr(float(f"{value:.{n}g}")) for n in range(1, 18)) if _is_same(t, float(value)))
-        return repr(float(value))
+        return float_text(float(value), dtype)
     return repr(bool(value) if dtype.is_bool else int(value))
-
-
-def _is_same(digits: str, value: float) -> bool:
-    return value != value or rounded(float(digits), f32) == value

@@ -232,6 +232,14 @@ def rounded(value: float, dtype: DType) -> float:
     return copysign(size if size < ldexp(1.0, most) else inf, value)
 
 
+def float_text(value: float, dtype: DType) -> str:
+    """A float of this type with as few digits as tell it from its neighbours, as Python writes those of f64."""
+    if (dtype.code, dtype.bits) not in _FORMATS or not isfinite(value):
+        return repr(value)
+    texts = (repr(float(f"{value:.{digits}g}")) for digits in range(1, 18))
+    return next(text for text in texts if rounded(float(text), dtype) == value)
+
+
 # Digits of the significand, and the exponents of the least and past the greatest normal number, as frexp counts them.
 _FORMATS = {
     (TypeCode.FLOAT, 16): (11, -13, 16),

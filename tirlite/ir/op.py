@@ -70,6 +70,7 @@ class Op(Enum):
     ACCESS_PTR = ("access_ptr", 4)
     CALL_EXTERN = ("call_extern", None)
     BARRIER = ("barrier", 1)
+    PRINT = ("print", None)
 
     def __init__(self, label: str, arity: int | None, is_fast: bool = False) -> None:
         self.label = label
@@ -109,5 +110,6 @@ _NOT_MATH = frozenset(
         Op.ACCESS_PTR,
         Op.CALL_EXTERN,
         Op.BARRIER,
+        Op.PRINT,
     }
 )

@@ -203,12 +203,26 @@ def _call(call: Call, names: Names) -> tuple[int, Sequence[Piece]]:
             (if_false, TERNARY, False),
         )
     args: Sequence[Expr | str] = call.args
+    if call.op is Op.PRINT:
+        return ATOM, _print(call)
     if call.op is Op.CALL_EXTERN:
         args = (f'"{call.dtype}"', *args)
     # Functions of several numbers bring them to one type, so that one constant must say it if all are constants.
     typed = call.op.is_math and all(type(arg) in _CONSTANTS for arg in call.args) and call.dtype != f64
     end = ", fast=True)" if call.op.is_fast else ")"
     return ATOM, [*_listed(f"tl.{call.op.label}(", args, typed=typed), end]
+
+
+def _print(call: Call) -> Sequence[Piece]:
+    """`print("a {}".format(x))`, with `end=""` where it is not the end of a line."""
+    text, *values = call.args
+    assert isinstance(text, StringImm)
+    is_line = text.value.endswith("\n")
+    shown = text.value[:-1] if is_line else text.value
+    end = ")" if is_line else ', end="")'
+    if not values:
+        return (f"print({quoted(shown.format())}{end}",)
+    return [*_listed(f"print({quoted(shown)}.format(", values, typed=True), f"){end}"]
 
 
 def _select(select: Select, names: Names) -> tuple[int, Sequence[Piece]]:

@@ -10,7 +10,7 @@ from tirlite.ir.kernel_call import Function
 from tirlite.ir.node import Node
 
 # What the printed text needs for itself.
-_RESERVED = frozenset(keyword.kwlist) | {"tl", "range", "min", "max", "abs", "bool", "int", "float"}
+_RESERVED = frozenset(keyword.kwlist) | {"tl", "range", "min", "max", "abs", "bool", "int", "float", "print"}
 
 
 def as_python_reads(name: str) -> str:

@@ -16,6 +16,7 @@ from tirlite.ir import validate_calls as calls
 from tirlite.ir import validate_defaults as defaults
 from tirlite.ir import validate_kernel_calls as kernel_calls
 from tirlite.ir import validate_names as names
+from tirlite.ir import validate_prints as prints
 from tirlite.ir import validate_statements as statements
 from tirlite.ir import validate_strides as strides
 from tirlite.ir import validate_types as types
@@ -24,6 +25,7 @@ from tirlite.ir.expr import Buffer, BufferRef, Call, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import Function, KernelCall
 from tirlite.ir.node import Node
+from tirlite.ir.op import Op
 from tirlite.ir.repeats import ALWAYS_FINE, demand_few_repeats
 from tirlite.ir.stmt import SeqStmt, Stmt, View
 from tirlite.plan.scope import UnknownScope
@@ -50,6 +52,8 @@ RULES: Mapping[str, type[Message]] = {
         calls.CallArity,
         calls.CallArgument,
         calls.CallResult,
+        prints.PrintOrder,
+        prints.PrintPlace,
         kernel_calls.KernelCallArity,
         kernel_calls.KernelCallArgument,
         kernel_calls.KernelCallExtent,
@@ -138,6 +142,7 @@ def _own_violations(func: PrimFunc) -> Iterator[Message]:
         scope.define(var, func, span)
     stack: list[_Step] = [func]
     steps = 0
+    may_print = False
     while stack:
         step = stack.pop()
         steps += 1
@@ -152,6 +157,7 @@ def _own_violations(func: PrimFunc) -> Iterator[Message]:
             if isinstance(step, Stmt):
                 span = step.span
             broken = _at_node(step, scope)
+            may_print = may_print or type(step) is KernelCall or (type(step) is Call and step.op is Op.PRINT)
             if step.DEFINES or isinstance(step, SeqStmt):
                 stack.extend(reversed(_steps(step)))
             elif step.CHILDREN:
@@ -164,6 +170,8 @@ def _own_violations(func: PrimFunc) -> Iterator[Message]:
             scope.close()
         for each in broken:
             yield each.replaced(span=span)
+    if may_print:
+        yield from prints.print_violations(func)
 
 
 def _steps(node: Node) -> list[_Step]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tirlite.diag import Message
-from tirlite.ir.dtype import DType, bool_, handle, i64
+from tirlite.ir.dtype import DType, bool_, handle, i32, i64
 from tirlite.ir.expr import BufferRef, Call, Expr, IntImm, Load, StringImm
 from tirlite.ir.masked import fits_mask
 from tirlite.ir.op import INTERLEAVES, Op
@@ -65,6 +65,8 @@ def check_call(node: Call) -> Message | None:
     op, count = node.op, len(node.args)
     if op is Op.CALL_EXTERN:
         return _extern(node)
+    if op is Op.PRINT:
+        return _print(node)
     if count != op.arity:
         return CallArity(op.label, str(op.arity), count)
     if op is Op.BARRIER:
@@ -112,6 +114,21 @@ def _extern(node: Call) -> Message | None:
     is_address = isinstance(name, IntImm) and name.dtype == i64 and name.value > 0
     is_name = isinstance(name, StringImm) and bool(name.value)
     return _expect(node, 0, is_name or is_address, "the name of a function, or its address")
+
+
+def _print(node: Call) -> Message | None:
+    if not node.args:
+        return CallArity(node.op.label, "one or more", 0)
+    text, *values = node.args
+    for position, value in enumerate(values, 1):
+        is_value = not value.dtype.is_handle and value.dtype.lanes == 1
+        wrong = _expect(node, position, is_value and not isinstance(value, (StringImm, BufferRef)), "a number")
+        if wrong is not None:
+            return wrong
+    from tirlite.ir.printing import fits
+
+    fit = isinstance(text, StringImm) and fits(text.value, [value.dtype for value in values])
+    return _expect(node, 0, fit, f"a text with a place `{{}}` for each of {len(values)} values") or _gives(node, i32)
 
 
 def _masked(node: Call) -> Message | None:

@@ -126,7 +126,7 @@ def _bodies(stmt: Stmt) -> list[SeqStmt]:
 def _has_effect(root: Node) -> bool:
     """Whether an expression does more than compute: it calls foreign code, or hands out an address."""
     return any(
-        (isinstance(node, Call) and node.op in (Op.CALL_EXTERN, Op.BARRIER, Op.ACCESS_PTR, Op.ADDRESS_OF))
+        (isinstance(node, Call) and node.op in (Op.CALL_EXTERN, Op.BARRIER, Op.PRINT, Op.ACCESS_PTR, Op.ADDRESS_OF))
         or (isinstance(node, Load) and node.buffer.volatile)
         for node in walk(root)
     )

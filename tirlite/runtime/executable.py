@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from tirlite.ir.checked import asks_for_order
-from tirlite.target.convention import FORK_JOIN, INTERRUPTED, POLL
+from tirlite.target.convention import FORK_JOIN, INTERRUPTED, POLL, PRINT
 
 if TYPE_CHECKING:
     from tirlite.codegen import Lowered
@@ -44,7 +44,7 @@ class Executable:
         self._signature = signature
         self._plans = plans
         known: dict[str, int] = {}
-        if POLL in artifact.code.externs:
+        if POLL in artifact.code.externs or PRINT in artifact.code.externs:
             from tirlite.runtime.signals import signal_addresses
 
             known |= signal_addresses()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from tirlite.codegen import Told
-from tirlite.diag import Message
-from tirlite.ir import DType
+if TYPE_CHECKING:
+    from tirlite.codegen import Told
+    from tirlite.diag import Message
+    from tirlite.ir import DType
 
 
 def told_by(address: int, faults: Mapping[int, Told]) -> Message:
@@ -16,14 +18,15 @@ def told_by(address: int, faults: Mapping[int, Told]) -> Message:
     told = faults[ctypes.c_int64.from_address(address).value]
     types = told.types
     bits = (ctypes.c_int64 * (1 + len(types))).from_address(address)[1:]
-    message = told.message([_number(each, dtype) for each, dtype in zip(bits, types, strict=True)])
+    message = told.message([number_of(each, dtype) for each, dtype in zip(bits, types, strict=True)])
     free = ctypes.CDLL(None).free
     free.argtypes = [ctypes.c_void_p]
     free(address)
     return message
 
 
-def _number(bits: int, dtype: DType) -> bool | int | float:
+def number_of(bits: int, dtype: DType) -> bool | int | float:
+    """A number from its bits as `codegen.faults.as_bits` hands them on."""
     if dtype.is_float:
         number: float = struct.unpack("d", struct.pack("q", bits))[0]
         return number

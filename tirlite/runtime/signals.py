@@ -1,4 +1,4 @@
-"""What kernels that run for long ask by whether a signal is to be handled, and the exception of a handler."""
+"""What kernels call Python by: to ask whether a signal is to be handled, and to print; and the exceptions of both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tirlite.gate import GATE
 from tirlite.record import record
 from tirlite.runtime.artifact.artifact import library_of
 from tirlite.runtime.cache.entries import code_called
-from tirlite.target.convention import POLL, RAISE, STOP
+from tirlite.target.convention import POLL, PRINT, PRINTER, RAISE, STOP
 
 if TYPE_CHECKING:
     from tirlite.runtime.artifact.artifact import Code
@@ -23,6 +23,9 @@ _API = (
     "PyErr_CheckSignals",
     "PyErr_Fetch",
     "PyErr_Restore",
+    "PyObject_CallFunction",
+    "PyObject_IsTrue",
+    "Py_DecRef",
 )
 
 
@@ -35,12 +38,15 @@ class _Signals:
 
 
 def signal_addresses() -> dict[str, int]:
-    """The addresses of `tirlite.poll` and `tirlite.stop`, see `codegen.llvm.signals`."""
+    """The addresses of `tirlite.poll`, `tirlite.stop` and `tirlite.print`, see `codegen.llvm.signals`."""
     return _signals().addresses
 
 
 def raise_kept() -> None:
-    """Raises the exception of the handler that interrupted a kernel."""
+    """Raises the exception of the handler that interrupted a kernel, or of what it printed to."""
+    from tirlite.runtime.printing import raise_own
+
+    raise_own()
     _signals().raise_kept()
 
 
@@ -57,11 +63,14 @@ def _loaded() -> _Signals:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
     # With the lock held, and what it leaves behind as an error raised.
     raises = ctypes.PYFUNCTYPE(ctypes.c_int64)(library.address(RAISE))
-    return _Signals({name: library.address(name) for name in (POLL, STOP)}, raises)
+    from tirlite.runtime.printing import print_values
+
+    ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.py_object)(library.address(PRINTER))(print_values)
+    return _Signals({name: library.address(name) for name in (POLL, STOP, PRINT)}, raises)
 
 
 def _compiled() -> Code:
     from tirlite.codegen import Effort, compile_text, signals_text
     from tirlite.runtime.artifact.build import code_of
 
-    return code_of(compile_text(signals_text(), Effort.NONE), (POLL, RAISE, STOP), _API)
+    return code_of(compile_text(signals_text(), Effort.NONE), (POLL, RAISE, STOP, PRINT, PRINTER), _API)

@@ -21,7 +21,7 @@ from tirlite.ir import (
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of
-from tirlite.schedules.step import defined_in, demand_unchecked, does_not_fit, is_in_bounds, is_steady, with_loop
+from tirlite.schedules.step import defined_in, demand_any_order, does_not_fit, is_in_bounds, is_steady, with_loop
 
 
 @record
@@ -43,7 +43,7 @@ class CacheWrite(FactsPass):
         buffer = buffer_named(facts.func, self.buffer)
         around = chain_to(facts.func, self.at)
         at = around[-1]
-        demand_unchecked(self, at)
+        demand_any_order(self, at)
         first = self._element(facts, buffer, at.body)
         if not is_in_bounds(facts.func, around, first):
             raise does_not_fit(self, f"the element of `{buffer.name}` is not proved to be in bounds")

@@ -41,7 +41,7 @@ from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.step import demand_plain, demand_unchecked, does_not_fit
+from tirlite.schedules.step import demand_any_order, demand_plain, does_not_fit
 from tirlite.schedules.windows import Window, window
 from tirlite.sizes.unknown import ends, is_nonnegative
 
@@ -82,7 +82,7 @@ class ComputeAt(FactsPass):
         around = chain_to(facts.func, self.at)
         between = self._between(facts.func, first, around)
         for loop in (first, *(each for each in between if isinstance(each, For))):
-            demand_unchecked(self, loop)
+            demand_any_order(self, loop)
         made = self._filled(facts, first)
         self._demand_readers(made, first, around[-1])
         self._demand_steady_inputs(facts, made, first, between)

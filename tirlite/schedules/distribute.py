@@ -9,7 +9,7 @@ from tirlite.ir import Allocate, For, Let, PrimFunc, SeqStmt, Stmt, Var, View, s
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.step import breaks_order, carried, demand_plain, demand_unchecked, does_not_fit, with_loop
+from tirlite.schedules.step import breaks_order, carried, demand_any_order, demand_plain, does_not_fit, with_loop
 
 
 @record
@@ -49,7 +49,7 @@ class Distribute(FactsPass):
             return facts.func
         for each in nest:
             demand_plain(self, each)
-        demand_unchecked(self, nest[0])
+        demand_any_order(self, nest[0])
         if any(isinstance(stmt, Allocate | Let | View) for stmt in before):
             raise does_not_fit(self, "what stands before the loop declares names")
         first = {each for stmt in before for each in statements(stmt)}

@@ -34,8 +34,8 @@ from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of
 from tirlite.schedules.step import (
     defined_in,
+    demand_any_order,
     demand_plain,
-    demand_unchecked,
     does_not_fit,
     is_in_bounds,
     is_steady,
@@ -75,7 +75,7 @@ class Pack(FactsPass):
         buffer = buffer_named(func, self.buffer)
         around = chain_to(func, self.at)
         at = around[-1]
-        demand_unchecked(self, at)
+        demand_any_order(self, at)
         loops = [chain_to(func, each)[-1] for each in self.axes]
         loads = self._loads(facts, buffer, at, loops)
         load = loads[0]

@@ -7,7 +7,7 @@ from tirlite.ir import ForKind, PrimFunc
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, handle_of, loop_named
-from tirlite.schedules.step import demand_independent, demand_unchecked, does_not_fit, with_loop
+from tirlite.schedules.step import demand_any_order, demand_independent, does_not_fit, with_loop
 
 
 @record
@@ -24,6 +24,6 @@ class Parallel(FactsPass):
         loop = loop_named(facts.func, self.loop)
         if loop.kind not in (ForKind.SERIAL, ForKind.PARALLEL):
             raise does_not_fit(self, f"the loop over `{loop.var.name}` is no `range`")
-        demand_unchecked(self, loop)
+        demand_any_order(self, loop)
         demand_independent(self, facts, loop)
         return with_loop(facts, loop, (loop.replaced(kind=ForKind.PARALLEL),))

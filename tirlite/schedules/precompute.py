@@ -36,7 +36,7 @@ from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.step import defined_in, demand_plain, demand_unchecked, does_not_fit, trips
+from tirlite.schedules.step import defined_in, demand_any_order, demand_plain, does_not_fit, trips
 
 _KINDS = (ForKind.SERIAL, ForKind.REDUCE)
 
@@ -59,7 +59,7 @@ class Precompute(FactsPass):
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = chain_to(facts.func, self.loop)[-1]
         demand_plain(self, loop)
-        demand_unchecked(self, loop)
+        demand_any_order(self, loop)
         if loop.kind not in _KINDS:
             raise does_not_fit(self, f"the loop over `{loop.var.name}` is no `range`")
         value = next(_functions(loop.body), None)

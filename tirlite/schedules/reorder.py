@@ -10,7 +10,7 @@ from tirlite.ir import For, ForKind, PrimFunc, SeqStmt
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.step import breaks_order, carried, demand_unchecked, does_not_fit, is_steady, mentions, with_loop
+from tirlite.schedules.step import breaks_order, carried, demand_any_order, does_not_fit, is_steady, mentions, with_loop
 
 
 @record
@@ -38,7 +38,7 @@ class Reorder(FactsPass):
             if outer.body.stmts != (inner,):
                 raise does_not_fit(self, f"the loop over `{outer.var.name}` has more in it than `{inner.var.name}`")
         self._demand_bounds(loops)
-        demand_unchecked(self, nest[0])
+        demand_any_order(self, nest[0])
         for place, loop in enumerate(nest):
             moved = [each for each in loops[: loops.index(loop)] if each in nest[place + 1 :]]
             # What an outer loop carries stays in order where no other one comes before it.

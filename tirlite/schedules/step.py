@@ -32,6 +32,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.checked import has_check
+from tirlite.ir.printing import prints_in
 from tirlite.rewrite.normalize import Normalize
 from tirlite.sizes import maximum
 
@@ -166,8 +167,12 @@ def is_steady(expr: Expr) -> bool:
     return not any(isinstance(node, Load) for node in walk(expr))
 
 
-def demand_unchecked(step: object, loop: For) -> None:
-    """Raises KernelError for a loop with an index that is checked where it stands: what ran before a fault stays so."""
+def demand_any_order(step: object, loop: For) -> None:
+    """Raises KernelError for a loop that prints, or has an index that is checked where it stands: iterations run in
+    order, so that what comes before a fault, or another line, stays before it.
+    """
+    if next(prints_in(loop), None) is not None:
+        raise does_not_fit(step, f"the loop over `{loop.var.name}` prints, so that iterations run in order")
     if has_check(loop):
         reason = (
             f"an index in the loop over `{loop.var.name}` is checked where it stands, so that iterations run in order"

@@ -11,7 +11,7 @@ from tirlite.rewrite.jam import Jam
 from tirlite.rewrite.lanes import NotVector, iterations, last_whole
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, handle_of, loop_named
-from tirlite.schedules.step import demand_independent, demand_plain, demand_unchecked, does_not_fit, with_loop
+from tirlite.schedules.step import demand_any_order, demand_independent, demand_plain, does_not_fit, with_loop
 
 
 @record
@@ -34,7 +34,7 @@ class UnrollJam(FactsPass):
         demand_plain(self, loop)
         if loop.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or not 2 <= self.by <= 64:
             raise does_not_fit(self, "it takes 2 to 64 iterations of a `range`")
-        demand_unchecked(self, loop)
+        demand_any_order(self, loop)
         demand_independent(self, facts, loop)
         try:
             return with_loop(facts, loop, (*self._together(loop),))

@@ -39,9 +39,9 @@ from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, handle_of, loop_named
 from tirlite.schedules.step import (
+    demand_any_order,
     demand_independent,
     demand_plain,
-    demand_unchecked,
     does_not_fit,
     is_block_of,
     mentions,
@@ -77,7 +77,7 @@ class Vectorize(FactsPass):
         demand_plain(self, loop)
         if loop.kind is not ForKind.SERIAL or any(n < 2 or n & (n - 1) for n in self.lanes) or not self.lanes:
             raise does_not_fit(self, "it takes a `range`, and widths of 2, 4, 8 lanes and so on, the widest first")
-        demand_unchecked(self, loop)
+        demand_any_order(self, loop)
         demand_independent(self, facts, loop)
         try:
             return with_loop(facts, loop, (*self._vectors(facts, loop),))

@@ -20,3 +20,7 @@ POLL = "tirlite.poll"
 STOP = "tirlite.stop"
 RAISE = "tirlite.raise_kept"
 INTERRUPTED = 1 << 62
+
+# What kernels print by, see `codegen.llvm.signals`, and what tells it the function of Python that does so.
+PRINT = "tirlite.print"
+PRINTER = "tirlite.printer"

@@ -296,8 +296,8 @@ class CheckedStatements(Statements):
         if is_outermost:
             self.environment.shadow_notes = {}
 
-    def condition(self, condition: Expr, use: str) -> Value:
-        return self.values.good(condition, use)
+    def usable(self, expr: Expr, use: str) -> Value:
+        return self.values.good(expr, use)
 
     def bounds(self, stmt: For) -> tuple[Value, Value]:
         found = self.values.value(stmt.start), self.values.value(stmt.stop)

@@ -1,20 +1,24 @@
-"""Writes the LLVM text of what kernels that run for long ask Python by: whether a signal is to be handled.
+"""Writes the LLVM text of what kernels call Python by: to ask whether a signal is to be handled, and to print.
 
 `tirlite.poll()` runs the handlers of signals that have come in, if the calling thread is Python's main one, and returns
 0, or `INTERRUPTED` where a handler raised an exception. That is kept until `tirlite.raise_kept()` raises it. In threads
 that Python does not know, workers of the pool, it returns what `tirlite.stop` was told last for their job.
 `tirlite.stop(flag)` sets that to 0 or 1, and with -1 leaves it as it is; it returns what holds then.
+`tirlite.print(text, length, values)` hands these to the function of Python that `tirlite.printer` was told, which says
+whether it failed; it returns as `tirlite.poll` does.
 """
 
 from __future__ import annotations
 
-from tirlite.target.convention import INTERRUPTED, POLL, RAISE, STOP
+from tirlite.target.convention import INTERRUPTED, POLL, PRINT, PRINTER, RAISE, STOP
 
 _TEXT = """
 @stopped = internal global i64 0
 @type = internal global ptr null
 @value = internal global ptr null
 @trace = internal global ptr null
+@printer = internal global ptr null
+@numbers = internal constant [4 x i8] [i8 75, i8 75, i8 75, i8 0]
 
 declare ptr @PyGILState_GetThisThreadState()
 declare i32 @PyGILState_Ensure()
@@ -22,6 +26,9 @@ declare void @PyGILState_Release(i32)
 declare i32 @PyErr_CheckSignals()
 declare void @PyErr_Fetch(ptr, ptr, ptr)
 declare void @PyErr_Restore(ptr, ptr, ptr)
+declare ptr @PyObject_CallFunction(ptr, ptr, ...)
+declare i32 @PyObject_IsTrue(ptr)
+declare void @Py_DecRef(ptr)
 
 define i64 @POLL() {
   %own = call ptr @PyGILState_GetThisThreadState()
@@ -42,6 +49,34 @@ keep:
 leave:
   call void @PyGILState_Release(i32 %lock)
   %code = select i1 %raised, i64 INTERRUPTED, i64 0
+  ret i64 %code
+}
+
+define i64 @PRINTER(ptr %printer) {
+  store ptr %printer, ptr @printer
+  ret i64 0
+}
+
+define i64 @PRINT(ptr %text, i64 %length, ptr %values) {
+  %lock = call i32 @PyGILState_Ensure()
+  %printer = load ptr, ptr @printer
+  %at = ptrtoint ptr %text to i64
+  %from = ptrtoint ptr %values to i64
+  %result = call ptr (ptr, ptr, ...) @PyObject_CallFunction(ptr %printer, ptr @numbers, i64 %at, i64 %length, i64 %from)
+  %raised = icmp eq ptr %result, null
+  br i1 %raised, label %keep, label %look
+keep:
+  call void @PyErr_Fetch(ptr @type, ptr @value, ptr @trace)
+  br label %leave
+look:
+  %says = call i32 @PyObject_IsTrue(ptr %result)
+  call void @Py_DecRef(ptr %result)
+  %failed = icmp ne i32 %says, 0
+  br label %leave
+leave:
+  %stops = phi i1 [ true, %keep ], [ %failed, %look ]
+  call void @PyGILState_Release(i32 %lock)
+  %code = select i1 %stops, i64 INTERRUPTED, i64 0
   ret i64 %code
 }
 
@@ -71,5 +106,7 @@ leave:
 
 def signals_text() -> str:
     """The module of these functions."""
-    text = _TEXT.replace("@POLL", f"@{POLL}").replace("@RAISE", f"@{RAISE}").replace("@STOP", f"@{STOP}")
-    return text.replace("INTERRUPTED", str(INTERRUPTED))
+    text = _TEXT.replace("INTERRUPTED", str(INTERRUPTED))
+    for word, name in (("POLL", POLL), ("RAISE", RAISE), ("STOP", STOP), ("PRINTER", PRINTER), ("PRINT", PRINT)):
+        text = text.replace(f"@{word}(", f"@{name}(")
+    return text

@@ -40,6 +40,7 @@ class ModuleText:
         self.functions: list[str] = []
         self.inlined: dict[str, str] = {}  # name -> a function of a formula, which others call
         self.tables: dict[str, tuple[str, str]] = {}  # elements -> name, definition
+        self.texts: dict[bytes, str] = {}  # bytes -> name of a constant
         self.kept: list[str] = []  # functions of which LLVM must not know all callers
         self.metadata: list[str] = []
         self.messages: list[Message] = []  # a fault's number is the place of its message, counted from 1
@@ -69,6 +70,10 @@ class ModuleText:
             self.tables[elements] = (name, line)
         return self.tables[elements][0]
 
+    def constant_bytes(self, data: bytes) -> str:
+        """The name of a constant that holds these bytes."""
+        return self.texts.setdefault(data, f"@tirlite.text{len(self.texts)}")
+
     def text(self, name: str) -> str:
         """The whole module."""
         parts = [f'source_filename = "{name}"', *self.functions, *self.inlined.values(), *self.declarations.values()]
@@ -76,6 +81,9 @@ class ModuleText:
             names = ", ".join(f"ptr @{name}" for name in self.kept)
             used = f"appending global [{len(self.kept)} x ptr] [{names}]"
             parts.append(f'@llvm.compiler.used = {used}, section "llvm.metadata"')
+        for data, constant in self.texts.items():
+            letters = "".join(f"\\{byte:02X}" for byte in data)
+            parts.append(f'{constant} = private unnamed_addr constant [{len(data)} x i8] c"{letters}"')
         parts += [*(line for _, line in self.tables.values()), *self.metadata]
         return "\n".join(parts) + "\n"
 

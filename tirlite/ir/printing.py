@@ -1,0 +1,70 @@
+"""Tells of the calls that print: which text they make of their values, and where they stand in a function.
+
+The first argument of such a call is the text, as `str.format` takes it: a place `{}` or `{:spec}` for each value that
+follows, all other braces doubled, and what ends the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from string import Formatter
+from typing import TypeGuard
+
+from tirlite.ir.dtype import DType, float_text
+from tirlite.ir.expr import Call, Expr, StringImm
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import Evaluate
+from tirlite.ir.walk import walk
+from tirlite.record import record
+
+# What a value is for, in the message where it was never written.
+PRINTED = "a value that is printed"
+
+
+def is_print(node: object) -> TypeGuard[Evaluate]:
+    """Whether a statement prints."""
+    return isinstance(node, Evaluate) and isinstance(node.value, Call) and node.value.op is Op.PRINT
+
+
+def prints_in(root: Node) -> Iterator[Evaluate]:
+    """The statements that print, in program order."""
+    return (each for each in walk(root) if is_print(each))
+
+
+def text_and_values(stmt: Evaluate) -> tuple[str, tuple[Expr, ...]]:
+    """What a statement that prints is given."""
+    assert isinstance(stmt.value, Call)
+    text, *values = stmt.value.args
+    assert isinstance(text, StringImm)
+    return text.value, tuple(values)
+
+
+@record
+class _Shown:
+    """A value that writes itself as Python writes one of its kind; floats as NumPy does those of their width."""
+
+    value: bool | int | float
+    dtype: DType
+
+    def __format__(self, spec: str) -> str:
+        if self.dtype.is_float:
+            return format(float(self.value), spec) if spec else float_text(float(self.value), self.dtype)
+        return format(bool(self.value) if self.dtype.is_bool else int(self.value), spec)
+
+
+def printed(text: str, values: Sequence[bool | int | float], types: Sequence[DType]) -> str:
+    """What is printed for these values."""
+    return text.format(*(_Shown(value, dtype) for value, dtype in zip(values, types, strict=True)))
+
+
+def fits(text: str, types: Sequence[DType]) -> bool:
+    """Whether a text has one place for each value, and no format that a value of its type cannot have."""
+    try:
+        places = [part for part in Formatter().parse(text) if part[1] is not None]
+        if any(name or conversion or "{" in (spec or "") for _, name, spec, conversion in places):
+            return False
+        printed(text, [1] * len(types), types)
+    except (ValueError, IndexError):
+        return False
+    return len(places) == len(types)
