@@ -302,7 +302,7 @@ class Expressions:
         axes = [axis for axis, index in enumerate(indices) if is_checked(index)]
         if axes:
             own = [values[axis] for axis in axes], [given[axis] for axis in axes]
-            require_inside(self.out, place, axes, *own, on)
+            require_inside(self.out, place, axes, *own, self.environment.counted(), on)
         if are_neighbours(place, unmasked(indices[-1])):
             values[-1] = self.out.extract(values[-1], 0)
         return masked.address(self.out, place, values), on
@@ -319,7 +319,8 @@ class Expressions:
             given.append(self._leaf(index) or (yield self.steps(index)))
         values = [each if each.dtype is i64 else to_index(self.out, each) for each in given]
         if axes:
-            require_inside(self.out, place, axes, [values[axis] for axis in axes], [given[axis] for axis in axes])
+            own = [values[axis] for axis in axes], [given[axis] for axis in axes]
+            require_inside(self.out, place, axes, *own, self.environment.counted())
         return memory.address(self.out, place, memory.offset_in(self.out, place, values))
 
     def _lane_addresses(self, place: Place, row: tuple[Expr, ...], last: Expr) -> Steps[list[Value]]:
@@ -330,7 +331,7 @@ class Expressions:
         given = settled(self.out, given) if is_checked(last) else given
         vector = to_index(self.out, given)
         if is_checked(last):
-            require_inside(self.out, place, [len(row)], [vector], [given])
+            require_inside(self.out, place, [len(row)], [vector], [given], self.environment.counted())
         lanes = 1 if are_neighbours(place, index) else last.dtype.lanes
         moved = Place(place.buffer, start, place.strides[-1:], place.align, place.extents[-1:])
         offsets = [memory.offset_in(self.out, moved, [self.out.extract(vector, lane)]) for lane in range(lanes)]

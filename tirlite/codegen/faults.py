@@ -10,7 +10,7 @@ from tirlite.codegen.llvm.text import FunctionText, ModuleText
 from tirlite.codegen.llvm.values import FALSE, NULL, Value, integer
 from tirlite.codegen.storage import LARGEST_BYTES
 from tirlite.diag import KernelRunError, Message, Span
-from tirlite.ir import Assert, Buffer, f64, handle, i64
+from tirlite.ir import Assert, Buffer, View, f64, handle, i64
 
 if TYPE_CHECKING:
     from tirlite.codegen.reports import Told
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 from collections.abc import Sequence
 
-from tirlite.codegen.memory import Place
+from tirlite.codegen.memory import Environment, Place
 from tirlite.target.convention import GIVE, TAKE
 
 
@@ -209,12 +209,13 @@ def any_of(out: FunctionText, flags: list[Value]) -> Value:
     return result
 
 
-def require_view(out: FunctionText, buffer: Buffer, source: Place, offset: Value, extents: list[Value]) -> Value:
+def require_view(out: FunctionText, environment: Environment, view: View, offset: Value, extents: list[Value]) -> Value:
     """The bytes of a view. Stops where an extent is negative, and where it reaches beyond its source."""
     from tirlite.codegen.reports import ExtentReport, ViewReport
 
     assert isinstance(out, KernelFunction)
-    span, whole = out.module.span, source.extents
+    buffer, source, span = view.buffer, environment.places[view.source], out.module.span
+    whole, loops = source.extents, environment.counted()
     flags = [out.compare("icmp slt", each, integer(0)) for each in extents if each.number is None or each.number < 0]
     if flags:
         out.stop_if(any_of(out, flags), ExtentReport(span, buffer), lambda: extents)
@@ -228,8 +229,9 @@ def require_view(out: FunctionText, buffer: Buffer, source: Place, offset: Value
         out.compare("icmp ugt", offset, available),
         out.compare("icmp ugt", last, available),
     ]
-    report = ViewReport(span, buffer, source.buffer)
-    out.stop_if(any_of(out, [bad, *beyond]), report, lambda: [offset, *extents, *whole])
+    report = ViewReport(span, buffer, source.buffer, tuple(name for name, _ in loops))
+    counts = [value for _, value in loops]
+    out.stop_if(any_of(out, [bad, *beyond]), report, lambda: [offset, *extents, *whole, *counts])
     return size
 
 
@@ -239,11 +241,13 @@ def require_inside(
     axes: Sequence[int],
     indices: Sequence[Value],
     given: Sequence[Value],
+    loops: Sequence[tuple[str, Value]],
     on: Value | None = None,
 ) -> None:
     """Stops where an index is outside of its axis, of these axes. `indices` are what was `given`, as i64.
 
-    With a mask, only lanes that are on count, and other axes only where one is.
+    `loops` are the variables of those around. With a mask, only lanes that are on count, and other axes only where one
+    is.
     """
     from tirlite.codegen.reports import IndexReport
 
@@ -259,9 +263,11 @@ def require_inside(
 
     def values() -> list[Value]:
         lanes = [first_flagged(out, value, flag) for value, flag in zip(given, flags, strict=True)]
-        return [each for pair in zip(lanes, extents, strict=True) for each in pair]
+        pairs = [each for pair in zip(lanes, extents, strict=True) for each in pair]
+        return [*pairs, *(value for _, value in loops)]
 
-    out.stop_if(wrong, IndexReport(out.module.span, place.buffer.name, tuple(axes), types), values)
+    names = tuple(name for name, _ in loops)
+    out.stop_if(wrong, IndexReport(out.module.span, place.buffer.name, tuple(axes), types, names), values)
 
 
 def first_flagged(out: FunctionText, value: Value, flag: Value) -> Value:

@@ -12,6 +12,7 @@ from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, element_type, integer, memory_type, undefined, zero
 from tirlite.codegen.refused import Refused
 from tirlite.ir import Buffer, DType, Var, u8
+from tirlite.ir.loop_values import Counted, author_name, in_written_order
 from tirlite.record import record
 
 
@@ -36,6 +37,11 @@ class Environment:
         self.variables: dict[Var, Value] = {}
         self.places: dict[Buffer, Place] = {}
         self.notes: dict[Buffer, str] = {}  # what ends the accesses of a buffer in the loop nest that is open
+        self.loops: tuple[Counted, ...] = ()  # around what is written
+
+    def counted(self) -> list[tuple[str, Value]]:
+        """The variables of the loops around, by the names that messages give them."""
+        return [(author_name(var), self.variables[var]) for var in in_written_order(self.loops)]
 
 
 def natural_alignment(dtype: DType) -> int:

@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias
 from tirlite.diag import KernelRunError, Message, Span
 from tirlite.ir import Assert, Binary, Buffer, DType, failure, i64, shown
 from tirlite.ir.faults import IndexOutOfBounds, NegativeExtent, OutOfMemory, UninitialisedRead, ViewOutOfBounds
+from tirlite.ir.loop_values import told_at
 from tirlite.ir.traps import trap_of
 from tirlite.record import record
 
@@ -103,20 +104,26 @@ class Report:
 
 @record
 class IndexReport(Report):
-    """Indices of an access of which one lies outside of its axis: the axes, and each index with the extent there."""
+    """Indices of an access of which one lies outside of its axis: the axes, and each index with the extent there.
+
+    Behind them come the variables of the loops around, by these names.
+    """
 
     buffer: str
     axes: tuple[int, ...]
     indices: tuple[DType, ...]
+    loops: tuple[str, ...]
 
     @property
     def types(self) -> tuple[DType, ...]:
-        return tuple(each for dtype in self.indices for each in (dtype.scalar, i64))
+        pairs = tuple(each for dtype in self.indices for each in (dtype.scalar, i64))
+        return (*pairs, *(i64 for _ in self.loops))
 
     def message(self, values: Sequence[Number]) -> Message:
-        pairs = [(int(values[k]), int(values[k + 1])) for k in range(0, len(values), 2)]
+        cut = 2 * len(self.axes)
+        pairs = [(int(values[k]), int(values[k + 1])) for k in range(0, cut, 2)]
         axis, pair = next((a, p) for a, p in zip(self.axes, pairs, strict=True) if not 0 <= p[0] < p[1])
-        return IndexOutOfBounds(self.buffer, axis, *pair, span=self.span)
+        return IndexOutOfBounds(self.buffer, axis, *pair, _told_at(self.loops, values[cut:]), span=self.span)
 
 
 @record
@@ -189,20 +196,25 @@ class MemoryReport(Report):
 
 @record
 class ViewReport(Report):
-    """The byte offset of a view, its extents, and then those of its source, in which it does not lie."""
+    """The byte offset of a view, its extents, and then those of its source, in which it does not lie.
+
+    Behind them come the variables of the loops around, by these names.
+    """
 
     buffer: Buffer
     source: Buffer
+    loops: tuple[str, ...]
 
     @property
     def types(self) -> tuple[DType, ...]:
-        return (i64,) * (1 + len(self.buffer.shape) + len(self.source.shape))
+        return (i64,) * (1 + len(self.buffer.shape) + len(self.source.shape) + len(self.loops))
 
     def message(self, values: Sequence[Number]) -> Message:
         first, cut = int(values[0]), 1 + len(self.buffer.shape)
         last = first + _bytes(self.buffer, values[1:cut])
-        available = _bytes(self.source, values[cut:])
-        return ViewOutOfBounds(self.buffer.name, self.source.name, first, last, available, span=self.span)
+        end = cut + len(self.source.shape)
+        available, at = _bytes(self.source, values[cut:end]), _told_at(self.loops, values[end:])
+        return ViewOutOfBounds(self.buffer.name, self.source.name, first, last, available, at, span=self.span)
 
 
 @record
@@ -221,3 +233,7 @@ class AssertReport(Report):
 
 def _bytes(buffer: Buffer, extents: Sequence[Number]) -> int:
     return prod(int(extent) for extent in extents) * buffer.dtype.bytes
+
+
+def _told_at(names: Sequence[str], values: Sequence[Number]) -> str:
+    return told_at([(name, int(value)) for name, value in zip(names, values, strict=True)])

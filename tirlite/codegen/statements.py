@@ -46,6 +46,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.checked import has_check, is_checked
+from tirlite.ir.loop_values import counted_by
 from tirlite.ir.masked import mask_of
 from tirlite.ir.printing import PRINTED, is_print, text_and_values
 from tirlite.target.convention import POLL
@@ -233,7 +234,7 @@ class Statements:
         extents = [self.values.value(extent) for extent in stmt.buffer.shape]
         offset = self.values.value(stmt.byte_offset)
         if is_checked(stmt.byte_offset):
-            require_view(self.out, stmt.buffer, source, offset, extents)
+            require_view(self.out, self.environment, stmt, offset, extents)
         pointer = source.pointer if offset.number == 0 else self.out.move(source.pointer, offset)
         from tirlite.codegen.multiples import largest_divisor
 
@@ -293,13 +294,16 @@ class Statements:
         if is_outermost:
             self.environment.notes = {}
 
-    def body(self, body: SeqStmt) -> Steps[None]:
+    def iteration(self, loop: For | While) -> Steps[None]:
         """The block of a loop."""
+        around = self.environment.loops
+        self.environment.loops = (*around, *counted_by(loop))
         self._depth += 1
         if self._depth > self.module.extent.deepest:
             self._count(deepest=self._depth)
-        yield self.block(body)
+        yield self.block(loop.body)
         self._depth -= 1
+        self.environment.loops = around
 
     def while_loop(self, stmt: While) -> Steps[None]:
         out = self.out
@@ -311,7 +315,7 @@ class Statements:
         if not self.module.exported:
             has_loops = next(statements_of(stmt.body, For, While), None) is not None
             self._count_to_ask(integer(_BETWEEN), in_memory=has_loops)
-        yield self.body(stmt.body)
+        yield self.iteration(stmt)
         out.branch(test)
         out.start(done)
 
@@ -399,7 +403,7 @@ class Statements:
         self.environment.variables[stmt.var] = variable
         if between is not None:
             self._count_to_ask(between)
-        yield self.body(stmt.body)
+        yield self.iteration(stmt)
         out.branch(latch)
         out.start(latch)
         flag, amount = step.split()

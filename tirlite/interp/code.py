@@ -8,9 +8,11 @@ from typing import Any, TypeAlias
 
 from tirlite.diag import KernelRunError, Message, Span
 from tirlite.interp.memory import owner_of
+from tirlite.interp.place import Site
 from tirlite.interp.poison import refuse
 from tirlite.interp.program import Block, Marks, Program, Step, Values
 from tirlite.ir import Buffer, Function, Steps, Var
+from tirlite.ir.loop_values import Counted, author_name, in_written_order
 from tirlite.record import record
 
 # What translates one type of node. An expression's rule returns the register of its value.
@@ -52,6 +54,7 @@ class Code:
     span: Span | None = None
     sources: dict[Buffer, Buffer] = field(default_factory=dict)
     thread_loops: int = 0
+    loops: tuple[Counted, ...] = ()  # of the function that is translated, around what is
     parallel_loops: list[int] = field(default_factory=list)  # the registers of those that are open
     homes: dict[Buffer, int] = field(default_factory=dict)  # how many were open where a buffer is allocated
     owners: int = 0
@@ -60,6 +63,12 @@ class Code:
 
     def __post_init__(self) -> None:
         self.block = self.program.entry
+
+    @property
+    def site(self) -> Site:
+        """Where an access stands that is translated now."""
+        found = in_written_order(self.loops)
+        return Site(self.span, tuple((author_name(var), self.program.register_of(var)) for var in found))
 
     def emit(self, step: Step) -> None:
         self.block.steps.append(step)

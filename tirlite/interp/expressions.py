@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tirlite.diag import Span
 from tirlite.interp.bfloat import in_bfloat, is_bfloat, item_type
 from tirlite.interp.code import Code, Rule
 from tirlite.interp.convert import conversion
@@ -229,19 +228,19 @@ def only(code: Code, vector: int, on: int, name: str) -> int:
 
 def _load(code: Code, node: Load) -> Steps[int]:
     indices, on = yield indices_of(code, node)
-    return _emit_load(code, node, indices, on, code.span)
+    return _emit_load(code, node, indices, on)
 
 
-def _emit_load(code: Code, node: Load, indices: tuple[int, ...], on: int | None, span: Span | None) -> int:
-    source, result = code.program.register_of(node.buffer), code.program.new_register()
+def _emit_load(code: Code, node: Load, indices: tuple[int, ...], on: int | None) -> int:
+    source, result, site = code.program.register_of(node.buffer), code.program.new_register(), code.site
     if on is not None and node.buffer.dtype.lanes > 1:
         raise code.cannot("a masked access of vector elements")
-    watch(code, node.buffer, indices, writes=False, span=span)
-    watch_iterations(code, node.buffer, indices, writes=False, span=span)
+    watch(code, node.buffer, indices, writes=False)
+    watch_iterations(code, node.buffer, indices, writes=False)
 
     def step(values: Values, marks: Marks) -> None:
         window = values[source]
-        values[result], bad = window.load(element(window, indices, values, marks, span))
+        values[result], bad = window.load(element(window, indices, values, marks, site))
         marks[result] = None if bad is None else Poison(bad, node.buffer.name, position(indices, values))
 
     code.emit(step)

@@ -93,17 +93,17 @@ def close_iterations(code: Code) -> None:
     code.parallel_loops.pop()
 
 
-def watch_iterations(code: Code, buffer: Buffer, indices: tuple[int, ...], *, writes: bool, span: Span | None) -> None:
+def watch_iterations(code: Code, buffer: Buffer, indices: tuple[int, ...], *, writes: bool) -> None:
     """Emit what notes an access in each parallel loop around it that the memory comes from outside of."""
     loops = tuple(code.parallel_loops[code.homes.get(code.root(buffer), 0) :])
     if not loops:
         return
-    register = code.program.register_of(buffer)
+    register, site = code.program.register_of(buffer), code.site
 
     def step(values: Values, marks: Marks) -> None:
         window = values[register]
-        flat = element(window, indices, values, marks, span)
+        flat = element(window, indices, values, marks, site)
         for loop in loops:
-            values[loop].touch(window, flat, writes=writes, span=span)
+            values[loop].touch(window, flat, writes=writes, span=site.span)
 
     code.emit(step)

@@ -12,9 +12,23 @@ from tirlite.interp.poison import refuse
 from tirlite.interp.program import Marks, Values
 from tirlite.ir import Buffer
 from tirlite.ir.faults import IndexOutOfBounds, NegativeExtent
+from tirlite.ir.loop_values import told_at
+from tirlite.record import record
 
 
-def element(window: Window, indices: tuple[int, ...], values: Values, marks: Marks, span: Span | None) -> Any:
+@record(eq=False)
+class Site:
+    """Where an access stands: its place in the source, and the names and registers of the loops around."""
+
+    span: Span | None
+    loops: tuple[tuple[str, int], ...]
+
+    def told(self, values: Values) -> str:
+        """What a message says of the loops."""
+        return told_at([(name, int(values[register])) for name, register in self.loops])
+
+
+def element(window: Window, indices: tuple[int, ...], values: Values, marks: Marks, site: Site) -> Any:
     """The flat index of an access in elements of `window`; an array of them if the last index is a vector.
 
     A vector without lanes touches nothing: then nothing is asked of the other indices.
@@ -25,19 +39,24 @@ def element(window: Window, indices: tuple[int, ...], values: Values, marks: Mar
     for axis, register in enumerate(indices):
         mark = marks[register]
         if mark is not None:
-            raise refuse(mark, f"index {axis} of `{window.buffer.name}`", span).error()
+            raise refuse(mark, f"index {axis} of `{window.buffer.name}`", site.span).error()
         index, extent = values[register], window.shape[axis]
         if index.ndim:
             outside = (index < 0) | (index >= extent)
             if outside.any():
-                raise IndexOutOfBounds(window.buffer.name, axis, int(index[outside][0]), extent, span=span).error()
+                raise _outside(window, axis, int(index[outside][0]), values, site)
             index = index.astype(np.int64)
         else:
             index = int(index)
             if not 0 <= index < extent:
-                raise IndexOutOfBounds(window.buffer.name, axis, index, extent, span=span).error()
+                raise _outside(window, axis, index, values, site)
         flat = flat * extent + index
     return flat
+
+
+def _outside(window: Window, axis: int, index: int, values: Values, site: Site) -> Exception:
+    told, extent = site.told(values), window.shape[axis]
+    return IndexOutOfBounds(window.buffer.name, axis, index, extent, told, span=site.span).error()
 
 
 def position(indices: tuple[int, ...], values: Values) -> tuple[int, ...]:

@@ -34,6 +34,7 @@ from tirlite.ir import (
     shown,
 )
 from tirlite.ir.faults import OutOfMemory, ViewOutOfBounds
+from tirlite.ir.loop_values import counted_by
 from tirlite.ir.printing import PRINTED, is_print, printed, text_and_values
 from tirlite.ir.thread_tag import ThreadRole, thread_role
 
@@ -53,20 +54,20 @@ def _seq(code: Code, node: SeqStmt) -> Steps[None]:
 def _store(code: Code, node: Store) -> Steps[None]:
     indices, on = yield indices_of(code, node)
     stored = yield expression(code, node.value)
-    target, span = code.program.register_of(node.buffer), code.span
+    target, site = code.program.register_of(node.buffer), code.site
     if on is not None:
         if node.buffer.dtype.lanes > 1:
             raise code.cannot("a masked access of vector elements")
         stored = only(code, stored, on, node.buffer.name)
     use = f"the value stored into `{node.buffer.name}`"
-    watch(code, node.buffer, indices, writes=True, span=span)
-    watch_iterations(code, node.buffer, indices, writes=True, span=span)
+    watch(code, node.buffer, indices, writes=True)
+    watch_iterations(code, node.buffer, indices, writes=True)
 
     def step(values: Values, marks: Marks) -> None:
         window, mark = values[target], marks[stored]
-        flat = element(window, indices, values, marks, span)
+        flat = element(window, indices, values, marks, site)
         if mark is not None and window.shadow is None:
-            raise refuse(mark, use, span).error()
+            raise refuse(mark, use, site.span).error()
         window.store(flat, values[stored], mark)
 
     code.emit(step)
@@ -123,7 +124,7 @@ def _allocate(code: Code, node: Allocate) -> Steps[None]:
 
 
 def _view(code: Code, node: View) -> Steps[None]:
-    buffer, span = node.buffer, code.span
+    buffer, span, site = node.buffer, code.span, code.site
     registers = yield shape_of(code, buffer)
     offset = yield expression(code, node.byte_offset)
     source, target = code.program.register_of(node.source), code.program.register_of(buffer)
@@ -138,7 +139,8 @@ def _view(code: Code, node: View) -> Steps[None]:
             raise refuse(mark, f"the byte offset of `{buffer.name}`", span).error()
         last = first + size_of(buffer, shape)
         if not 0 <= first <= last <= whole.raw.size:
-            raise ViewOutOfBounds(buffer.name, node.source.name, first, last, whole.raw.size, span=span).error()
+            told = site.told(values)
+            raise ViewOutOfBounds(buffer.name, node.source.name, first, last, whole.raw.size, told, span=span).error()
         # A slow thread may still read what was written before the declaration was passed once more.
         mine = owner if owner is None or passes is None else owner_of(owner - 1 + values[passes] * code.owners)
         values[target] = view(buffer, shape, whole, first, mine)
@@ -200,17 +202,24 @@ def _for(code: Code, node: For) -> Steps[None]:
     code.block = body
     if is_parallel:
         begin_iteration(code, node)
-    yield statement(code, node.body)
+    yield _iteration(code, node)
     if is_parallel:
         close_iterations(code)
     code.goto(head)
     code.block = after
 
 
+def _iteration(code: Code, loop: For | While) -> Steps[None]:
+    around = code.loops
+    code.loops = (*around, *counted_by(loop))
+    yield statement(code, loop.body)
+    code.loops = around
+
+
 def _threads(code: Code, node: For) -> Steps[None]:
     extent = yield expression(code, node.stop)
     fork = open_threads(code, node, extent)
-    yield statement(code, node.body)
+    yield _iteration(code, node)
     close_threads(code, fork)
 
 
@@ -221,7 +230,7 @@ def _while(code: Code, node: While) -> Steps[None]:
     condition = yield expression(code, node.condition)
     code.branch(condition, "the condition of a `while`", body, after)
     code.block = body
-    yield statement(code, node.body)
+    yield _iteration(code, node)
     code.goto(head)
     code.block = after
 
@@ -240,11 +249,11 @@ def _if(code: Code, node: IfThenElse) -> Steps[None]:
 def _kernel_call(code: Code, node: KernelCall) -> Steps[None]:
     routine = yield enter(code, node)
     if routine is not None:
-        program, around = code.program, (code.block, code.span, code.program.registers)
-        code.block, program.registers = routine.entry, routine.registers
+        program, around = code.program, (code.block, code.span, code.program.registers, code.loops)
+        code.block, program.registers, code.loops = routine.entry, routine.registers, ()
         yield statement(code, node.callee.body)
         leave(code, routine)
-        code.block, code.span, program.registers = around
+        code.block, code.span, program.registers, code.loops = around
 
 
 def _attr(code: Code, node: AttrStmt) -> Steps[None]:

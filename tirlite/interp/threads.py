@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tirlite.diag import Span
 from tirlite.interp.code import Code
 from tirlite.interp.place import element
 from tirlite.interp.poison import refuse
@@ -50,15 +49,16 @@ def barrier(code: Code) -> int:
     return code.program.new_register()
 
 
-def watch(code: Code, buffer: Buffer, indices: tuple[int, ...], *, writes: bool, span: Span | None) -> None:
+def watch(code: Code, buffer: Buffer, indices: tuple[int, ...], *, writes: bool) -> None:
     """Emit what sees whether an access inside a loop over threads conflicts with that of another thread."""
     if not code.thread_loops:
         return
-    register = code.program.register_of(buffer)
+    register, site = code.program.register_of(buffer), code.site
 
     def step(values: Values, marks: Marks) -> None:
         window, thread = values[register], values[THREAD]
-        thread.team.touch(thread, window, element(window, indices, values, marks, span), writes=writes, span=span)
+        flat = element(window, indices, values, marks, site)
+        thread.team.touch(thread, window, flat, writes=writes, span=site.span)
 
     code.emit(step)
 

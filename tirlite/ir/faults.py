@@ -42,7 +42,7 @@ class IndexOutOfBounds(Message):
 
     code = "index-out-of-bounds"
     raises = KernelIndexError
-    title = "index {index} is out of bounds for axis {axis} of `{buffer}` with extent {extent}"
+    title = "index {index} is out of bounds for axis {axis} of `{buffer}` with extent {extent}{at}"
     label = "out of bounds here"
     help = "an index of this axis is at least 0 and less than {extent}"
 
@@ -50,6 +50,7 @@ class IndexOutOfBounds(Message):
     axis: int
     index: int
     extent: int
+    at: str = ""
 
 
 class ViewOutOfBounds(Message):
@@ -61,7 +62,7 @@ class ViewOutOfBounds(Message):
 
     code = "view-out-of-bounds"
     raises = KernelIndexError
-    title = "`{buffer}` takes bytes {first} to {last} of `{source}`, which has {available}"
+    title = "`{buffer}` takes bytes {first} to {last} of `{source}`, which has {available}{at}"
     label = "reaches beyond its source"
     help = "a view must lie within the bytes of its source"
 
@@ -70,6 +71,7 @@ class ViewOutOfBounds(Message):
     first: int
     last: int
     available: int
+    at: str = ""
 
 
 class NegativeExtent(Message):

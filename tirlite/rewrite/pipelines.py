@@ -45,7 +45,7 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     in_order = form is Form.IN_ORDER
     first, last = _checks(options, in_order)
     prepare: tuple[Pass, ...] = (
-        InjectVirtualThreads(),
+        InjectVirtualThreads(windows=options.debug),
         SplitThreads(windows=options.debug),
         CheckRaces(),
         CheckReductions(),

@@ -272,14 +272,14 @@ class CheckedExpressions(Expressions):
             indices = [to_index(self.out, each) for each in given]
             if checked:
                 of = [indices[axis] for axis in checked], [given[axis] for axis in checked]
-                require_inside(self.out, place, checked, *of)
+                require_inside(self.out, place, checked, *of, self.environment.counted())
             return indices
         indices = []
         for axis, each in enumerate(given):
             self.checks.good(self.marks.get(each), f"index {axis} of `{place.buffer.name}`")
             indices.append(to_index(self.out, each))
             if axis in checked:
-                require_inside(self.out, place, [axis], [indices[-1]], [each])
+                require_inside(self.out, place, [axis], [indices[-1]], [each], self.environment.counted())
         return indices
 
     def lane_offsets(self, place: Place, indices: list[Value]) -> list[Value]:

@@ -239,11 +239,11 @@ class CheckedStatements(Statements):
         return found[0], found[1], size
 
     def view(self, stmt: View) -> None:
-        buffer, source, out = stmt.buffer, stmt.source, self.out
+        buffer, out = stmt.buffer, self.out
         extents = self._extents(buffer)
         offset = self.values.value(stmt.byte_offset)
         self.checks.good(self.values.marks.get(offset), f"the byte offset of `{buffer.name}`")
-        size = require_view(out, buffer, self.environment.places[source], offset, extents)
+        size = require_view(out, self.environment, stmt, offset, extents)
         self._place_view(stmt, offset, extents, size)
 
     def _place_view(self, stmt: View, offset: Value, extents: list[Value], size: Value) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tirlite.diag import KernelError, Message
 from tirlite.ir import For, Node, PrimFunc, Stmt, statements_of
+from tirlite.ir.checked import has_check
 from tirlite.ir.demand import pass_call
 from tirlite.ir.thread_tag import ThreadRole, thread_role
 from tirlite.record import record
@@ -35,11 +36,13 @@ class InjectVirtualThreads:
     """Interleaves virtual threads: each statement is done for all of them before the next one.
 
     Each virtual thread gets a copy of what is allocated inside, by an axis in front. Loops and branches that are the
-    same for all of them move outside; barriers are passed once. The function is in normal form (see `Normalize`).
+    same for all of them move outside; barriers are passed once. With `windows` a copied buffer keeps its name and axes,
+    as `SplitThreads` has it. The function is in normal form (see `Normalize`).
 
     Raises KernelError for a barrier that not all virtual threads come to alike.
     """
 
+    windows: bool = False
     name: str = "inject-virtual-threads"
 
     @pass_call
@@ -50,13 +53,14 @@ class InjectVirtualThreads:
         from tirlite.analysis.threads.nesting import check_thread_nesting
 
         check_thread_nesting(func)
-        return _Injector().inject(func)
+        return _Injector(windows=self.windows or has_check(func.body)).inject(func)
 
 
 class _Injector:
     """One walk; `depth` loops over virtual threads are open."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, windows: bool) -> None:
+        self.windows = windows
         self.depth = 0
 
     def inject(self, func: PrimFunc) -> PrimFunc:
@@ -77,7 +81,7 @@ class _Injector:
             return loop
         from tirlite.rewrite.threads.emission import divided
 
-        return divided(loop).stmts
+        return divided(loop, windows=self.windows).stmts
 
 
 def demand_injected(func: PrimFunc, pass_name: str) -> None:

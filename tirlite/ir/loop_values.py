@@ -1,0 +1,100 @@
+"""Names the variables of the loops around a statement as their author did, for the messages of faults.
+
+Steps of schedules name what they make by dots, which no author can: `j.inner` of a split takes the values of `j`, and a
+fused `i.j` starts with what `i` and `j` are. A `for` with a `break` is a `while` that reads its counter first, and one
+with a computed step counts from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+from typing import TypeAlias
+
+from tirlite.diag import Span
+from tirlite.ir.expr import Add, Load, Mul, Var
+from tirlite.ir.stmt import For, Let, Stmt, Store, View, While
+
+# A variable with the place of its loop.
+Counted: TypeAlias = "tuple[Var, Span | None]"
+
+_INNER = ".inner"
+
+
+def counted_by(loop: For | While) -> tuple[Counted, ...]:
+    """The variables that have a value in each iteration of a loop and that its author knows; there may be none."""
+    stmts = loop.body.stmts
+    if isinstance(loop, For):
+        found = [loop.var] if author_name(loop.var) else _fused(loop)
+    else:
+        found, stmts = _read_first(stmts), stmts[2:]
+    stepped = (_stepped(var, stmts) for var in found)
+    return tuple((var, loop.span) for var in stepped if var is not None)
+
+
+def _fused(loop: For) -> list[Var]:
+    """The variables of two loops that are one now."""
+    lets = [stmt.var for stmt in loop.body.stmts[:2] if isinstance(stmt, Let)]
+    return [*filter(author_name, lets)] if loop.var.name == ".".join(var.name for var in lets) else []
+
+
+def _read_first(stmts: Sequence[Stmt]) -> list[Var]:
+    """The `i` of statements that begin as `i = counter` and `counter = i + step`."""
+    if len(stmts) < 2 or not isinstance(stmts[0], Let) or not isinstance(stmts[1], Store):
+        return []
+    read, store = stmts[0].value, stmts[1]
+    is_read = isinstance(read, Load) and not read.indices and read.buffer is store.buffer
+    is_next = isinstance(store.value, Add) and store.value.a is stmts[0].var
+    return [stmts[0].var] if is_read and is_next else []
+
+
+def _stepped(var: Var, stmts: Sequence[Stmt]) -> Var | None:
+    """What a loop with a computed step is over, where `var` counts its iterations; else `var`.
+
+    None where that is computed in loops inside, as those over threads that a barrier has moved.
+    """
+    direct = _over(var, stmts)
+    if direct is not None:
+        return direct
+    inside = [stmt for stmt in stmts if isinstance(stmt, For)]
+    while inside:
+        stmts = inside.pop().body.stmts
+        if _over(var, stmts) is not None:
+            return None
+        inside += [stmts[0]] if len(stmts) == 1 and isinstance(stmts[0], For) else []
+    return var
+
+
+def _over(var: Var, stmts: Iterable[Stmt]) -> Var | None:
+    """The variable of this name that lets in front make of `var`: `start + var * step`."""
+    for let in takewhile(lambda stmt: isinstance(stmt, Let | View), stmts):
+        if isinstance(let, Let) and let.var.name == author_name(var) and isinstance(let.value, Add):
+            distance = let.value.b
+            if isinstance(distance, Mul) and distance.a is var:
+                return let.var
+    return None
+
+
+def author_name(var: Var) -> str:
+    """What the author of a loop calls its variable; empty for one that only a schedule knows."""
+    name = var.name
+    while name.endswith(_INNER):
+        name = name.removesuffix(_INNER)
+    return "" if "." in name else name
+
+
+def in_written_order(counted: Iterable[Counted]) -> list[Var]:
+    """Variables in the order in which their loops are written, as loops over threads may be moved inside of others.
+
+    Those of loops that are written nowhere go by their names.
+    """
+    found = [*counted]
+    places = [(span.source.name, span.line, span.column) for _, span in found if span is not None]
+    keys = places if len(places) == len(found) else [author_name(var) for var, _ in found]
+    return [found[number][0] for number in sorted(range(len(found)), key=keys.__getitem__)]
+
+
+def told_at(loops: Iterable[tuple[str, int]]) -> str:
+    """What a message says of the loops around, by name and value, behind what is wrong; nothing where none are."""
+    told = ", ".join(f"{name} = {value}" for name, value in loops)
+    return f", at {told}" if told else ""
