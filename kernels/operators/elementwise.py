@@ -9,16 +9,15 @@ from collections.abc import Sequence
 
 from tirlite.ir import NE, Builder, Cast, DType, Expr, PrimFunc, TensorType, f32
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.formulas import FORMULAS, Formula, number
+from tirlite.kernels.operators.formulas import Formula, number
 from tirlite.kernels.operators.nest import nest, seen
 from tirlite.kernels.operators.shapes import Axis, Extent, broadcast, extents
 
 
 @factory
-def elementwise(op: str, *types: TensorType, **attrs: object) -> PrimFunc:
-    """The operator called `op` in `FORMULAS`, on operands and a result of these types; `attrs` are its attributes."""
-    formula = FORMULAS[op]
-    return spread(op, types, lambda *values: formula(*values, **attrs))
+def elementwise(name: str, formula: Formula, *types: TensorType, **attrs: object) -> PrimFunc:
+    """`formula` of the elements of operands, with these attributes; the last of `types` is that of the result."""
+    return spread(name, types, lambda *values: formula(*values, **attrs))
 
 
 @factory

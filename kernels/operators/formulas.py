@@ -1,4 +1,4 @@
-"""Writes element-wise operators as expressions of their operands: one function for each operator, by its name.
+"""Writes what element-wise operators are made of as functions of expressions.
 
 Half-precision operands come in widened to f32, and the value is rounded once, when it is stored. What is used more than
 once is a variable or a load, which costs nothing to repeat.
@@ -6,38 +6,24 @@ once is a variable or a load, which costs nothing to repeat.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from math import inf, log, pi, sqrt
+from math import inf
 
 from tirlite.ir import (
     EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
-    Add,
     And,
     BitAnd,
-    BitNot,
-    BitOr,
-    BitXor,
     Call,
-    Div,
     Expr,
-    FloorDiv,
     FloorMod,
     LetExpr,
     Max,
     Min,
-    Mul,
-    Not,
     Op,
-    Or,
     Select,
     ShiftLeft,
     ShiftRight,
-    Sub,
     TruncDiv,
     TruncMod,
     Var,
@@ -53,10 +39,12 @@ def function(op: Op) -> Formula:
     return lambda x: Call(x.dtype, op, (x,))
 
 
-exp, expm1, log1p, tanh, erf, root, trunc, absolute, logarithm, sigmoid = map(
-    function,
-    (Op.EXP, Op.EXPM1, Op.LOG1P, Op.TANH, Op.ERF, Op.SQRT, Op.TRUNC, Op.ABS, Op.LOG, Op.SIGMOID),
-)
+exp, exp2, expm1 = map(function, (Op.EXP, Op.EXP2, Op.EXPM1))
+log, log2, log10, log1p = map(function, (Op.LOG, Op.LOG2, Op.LOG10, Op.LOG1P))
+sqrt, rsqrt, absolute = map(function, (Op.SQRT, Op.RSQRT, Op.ABS))
+sin, cos, tan, asin, acos, atan = map(function, (Op.SIN, Op.COS, Op.TAN, Op.ASIN, Op.ACOS, Op.ATAN))
+sinh, cosh, tanh, erf, sigmoid = map(function, (Op.SINH, Op.COSH, Op.TANH, Op.ERF, Op.SIGMOID))
+floor, ceil, rounded, trunc = map(function, (Op.FLOOR, Op.CEIL, Op.ROUND, Op.TRUNC))
 
 
 def number(value: float, like: Expr) -> Expr:
@@ -81,13 +69,13 @@ def sign(x: Expr) -> Expr:
 
 def asinh(x: Expr) -> Expr:
     size = absolute(x)
-    near = log1p(size + size * size / (root(size * size + 1) + 1))
-    return named(Select(size > 1e9, logarithm(size) + log(2), near), lambda value: Select(x < 0, -value, value))
+    near = log1p(size + size * size / (sqrt(size * size + 1) + 1))
+    return named(Select(size > 1e9, log(size) + math.log(2), near), lambda value: Select(x < 0, -value, value))
 
 
 def acosh(x: Expr) -> Expr:
-    near = log1p((x - 1) + root((x - 1) * 2 + (x - 1) * (x - 1)))
-    return Select(x > 1e9, logarithm(x) + log(2), near)
+    near = log1p((x - 1) + sqrt((x - 1) * 2 + (x - 1) * (x - 1)))
+    return Select(x > 1e9, log(x) + math.log(2), near)
 
 
 def atanh(x: Expr) -> Expr:
@@ -101,8 +89,8 @@ def softplus(x: Expr) -> Expr:
 
 def gelu(x: Expr, *, approximate: bool = False) -> Expr:
     if approximate:
-        return x * (tanh((x + x * x * x * 0.044715) * sqrt(2 / pi)) + 1) * 0.5
-    return x * (erf(x / sqrt(2)) + 1) * 0.5
+        return x * (tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)) + 1) * 0.5
+    return x * (erf(x / math.sqrt(2)) + 1) * 0.5
 
 
 def clip(x: Expr, *, low: float | None = None, high: float | None = None) -> Expr:
@@ -186,85 +174,9 @@ def bits(kind: type[Expr], logical: Formula) -> Formula:
     return lambda x, *y: logical(x, *y) if x.dtype.is_bool else kind(x, *y)
 
 
-def differ(x: Expr, y: Expr) -> Expr:
-    return NE(x, y)
+def isnan(x: Expr) -> Expr:
+    return Call(bool_, Op.ISNAN, (x,))
 
 
-UNARY: dict[str, Formula] = {
-    **{
-        op.label: function(op)
-        for op in (
-            *(
-                Op.EXP,
-                Op.EXP2,
-                Op.EXPM1,
-                Op.LOG,
-                Op.LOG2,
-                Op.LOG10,
-                Op.LOG1P,
-                Op.SQRT,
-                Op.RSQRT,
-                Op.SIN,
-                Op.COS,
-                Op.TAN,
-            ),
-            *(Op.ASIN, Op.ACOS, Op.ATAN, Op.SINH, Op.COSH, Op.TANH, Op.ERF, Op.SIGMOID),
-            *(Op.FLOOR, Op.CEIL, Op.ROUND, Op.TRUNC, Op.ABS),
-        )
-    },
-    "identity": lambda x: x,
-    "negative": lambda x: -x,
-    "sign": sign,
-    "relu": positive,
-    "reciprocal": lambda x: 1 / x,
-    "asinh": asinh,
-    "acosh": acosh,
-    "atanh": atanh,
-    "silu": lambda x: x * sigmoid(x),
-    "softplus": softplus,
-    "softsign": lambda x: x / (absolute(x) + 1),
-    "mish": lambda x: x * tanh(softplus(x)),
-    "hard_sigmoid": hard_sigmoid,
-    "hard_swish": lambda x: x * hard_sigmoid(x, alpha=1 / 6, beta=0.5),
-    "leaky_relu": leaky_relu,
-    "elu": elu,
-    "celu": celu,
-    "selu": selu,
-    "gelu": gelu,
-    "clip": clip,
-    "bitwise_not": bits(BitNot, Not),
-    "logical_not": Not,
-    "isnan": lambda x: Call(bool_, Op.ISNAN, (x,)),
-    "isinf": lambda x: EQ(absolute(x), number(inf, x)),
-}
-
-BINARY: dict[str, Formula] = {
-    "add": Add,
-    "subtract": Sub,
-    "multiply": Mul,
-    "divide": Div,
-    "power": power,
-    "maximum": Max,
-    "minimum": Min,
-    "floor_divide": FloorDiv,
-    "floor_mod": FloorMod,
-    "trunc_divide": trunc_divide,
-    "trunc_mod": trunc_mod,
-    "prelu": lambda x, slope: Select(x < 0, x * slope, x),
-    "less": LT,
-    "less_equal": LE,
-    "greater": GT,
-    "greater_equal": GE,
-    "equal": EQ,
-    "not_equal": NE,
-    "logical_and": And,
-    "logical_or": Or,
-    "logical_xor": differ,
-    "bitwise_and": bits(BitAnd, And),
-    "bitwise_or": bits(BitOr, Or),
-    "bitwise_xor": bits(BitXor, differ),
-    "shift_left": shift(ShiftLeft),
-    "shift_right": shift(ShiftRight),
-}
-
-FORMULAS: dict[str, Formula] = {**UNARY, **BINARY, "where": Select}
+def isinf(x: Expr) -> Expr:
+    return EQ(absolute(x), number(inf, x))

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from tirlite.graph.memory.problem import memory_problem
     from tirlite.graph.onnx.model import from_onnx
     from tirlite.graph.op import Attrs, Op, Site
-    from tirlite.graph.ops import OPS
     from tirlite.graph.order.memory_order import Ordered, memory_order
     from tirlite.graph.out_variants import NATIVE, NUMPY, Library, OutVariants
     from tirlite.graph.program import Block, Branches, Program, program
+    from tirlite.graph.registry import OPS
     from tirlite.graph.static_runtime.runtime import Figures, RuntimeOptions, StaticRuntime
     from tirlite.graph.types import TensorType, TupleType, Type, tensor_type
     from tirlite.graph.validate import validate
@@ -52,10 +52,10 @@ else:
             "memory.problem": "memory_problem",
             "onnx.model": "from_onnx",
             "op": "Attrs Op Site",
-            "ops": "OPS",
             "order.memory_order": "Ordered memory_order",
             "out_variants": "NATIVE NUMPY Library OutVariants",
             "program": "Block Branches Program program",
+            "registry": "OPS",
             "static_runtime.runtime": "Figures RuntimeOptions StaticRuntime",
             "types": "TensorType TupleType Type tensor_type",
             "validate": "validate",

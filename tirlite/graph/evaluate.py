@@ -18,7 +18,6 @@ from tirlite.graph.extents import values as values_at
 from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program, extents_found, program
-from tirlite.graph.reference import MEANINGS
 from tirlite.graph.run_dims import RunDim, check_extent
 from tirlite.graph.types import TensorType, TupleType, Type
 from tirlite.ir import DType, Steps, TypeCode, run
@@ -194,10 +193,12 @@ def applied(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Va
 def apply(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Value:
     """The value of one call of an operator, given those of its operands and of the dims in its attributes."""
     demand_kind("apply", call, Call)
-    demand_kind("apply", call.op, Op)
+    op = call.op
+    demand_kind("apply", op, Op)
+    assert isinstance(op, Op)
     wide = [_widened(value, arg.type) for value, arg in zip(args, call.args, strict=True)]
     with np.errstate(all="ignore"):
-        return _rounded(MEANINGS[call.op.name](call.attrs.at(binding), *wide), call.type)
+        return _rounded(op.means(call.attrs.at(binding), *wide), call.type)
 
 
 def _widened(value: Value, of: Type) -> Value:

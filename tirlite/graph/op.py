@@ -1,17 +1,20 @@
-"""What an operator of a graph is: a name, how many operands it takes, its attributes, and the type of its result."""
+"""What an operator of a graph is: its name, operands, attributes, the type and value of its result, its kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
 from importlib import import_module
-from typing import Self
+from typing import Any, Protocol, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from tirlite.diag import GraphError, Message, Span, TirliteError
 from tirlite.graph.demands import Demands
 from tirlite.graph.extents import is_equal
 from tirlite.graph.types import TensorType, Type, tensors
-from tirlite.ir import DType
+from tirlite.ir import DType, PrimFunc
 from tirlite.record import record
 from tirlite.sizes import Dim, Poly, Proof, Size, dims_of, evaluate, prove_eq, substitute
 from tirlite.sizes.dim import contradiction
@@ -249,13 +252,64 @@ class Site:
         return f"{name}{self.op}({', '.join([*map(str, self.args), *filter(None, [str(self.attrs)])])})"
 
 
+Array: TypeAlias = npt.NDArray[Any]
+# Attributes, whose sizes are integers, and arrays in; an array, or several, out. Elements of half precision come as f32
+# and are rounded by the caller; all others come and leave in their own type.
+Meaning: TypeAlias = Callable[..., "Array | tuple[Array, ...]"]
+
+
+def plain(function: Callable[..., Any]) -> Meaning:
+    """A NumPy function as the meaning of an operator without attributes."""
+    return lambda attrs, *args: np.asarray(function(*args))
+
+
+@record(eq=False)
+class Lowering:
+    """How a kernel is made: by a factory, from `first`, the operands' types (None for one that is absent), the results'
+    types, and the attributes by keyword, but for those that are `said` by the types.
+
+    The factory is a function, or the name of one in `tirlite.kernels.operators`, which is loaded when it is needed.
+    """
+
+    factory: str | Callable[..., PrimFunc]
+    first: tuple[object, ...] = ()
+    said: tuple[str, ...] = ()
+
+    def make(self) -> Callable[..., PrimFunc]:
+        """The factory."""
+        if not isinstance(self.factory, str):
+            return self.factory
+        module, name = self.factory.split(".")
+        found: Callable[..., PrimFunc] = getattr(import_module(f"tirlite.kernels.operators.{module}"), name)
+        return found
+
+
+class NodeAttributes(Protocol):
+    """The attributes of a node of ONNX, each with what it is where it is left out."""
+
+    def integer(self, name: str, default: int = 0) -> int: ...
+    def flag(self, name: str, default: int = 0) -> bool: ...
+    def number(self, name: str, default: float = 0.0) -> float: ...
+    def text(self, name: str, default: str = "") -> str: ...
+
+
+@record
+class Spelling:
+    """What a node of ONNX that is one operator here, operand by operand, is called, and what its attributes become."""
+
+    name: str
+    attrs: Callable[[NodeAttributes], Attrs] | None = None
+    domain: str = ""
+
+
 @record(eq=False, repr=False)
 class Op:
     """An operator. `rule(site, attrs)` gives the type of its result, or raises one of the errors of `site`.
 
-    It takes from `least` to `most` operands (None: any number) and attributes of the class `attrs`. A view gives its
-    operand's bytes under another shape. An element-wise operator makes each element of its result from the elements at
-    the same index, after broadcasting.
+    It takes from `least` to `most` operands (None: any number) and attributes of the class `attrs`. Its value is that
+    of `meaning(attrs, *arrays)`, where there is one, else what its kernel computes. A view gives its operand's bytes
+    under another shape. An element-wise operator makes each element of its result from the elements at the same index,
+    after broadcasting. One that `overwrites` reads what it needs of its first operand before it writes there.
     """
 
     name: str
@@ -265,6 +319,11 @@ class Op:
     attrs: type[Attrs] = Attrs
     is_view: bool = False
     is_elementwise: bool = False
+    overwrites: bool = False
+    meaning: Meaning | None = None
+    lowering: Lowering | None = None
+    onnx: Spelling | None = None
+    method: Callable[..., Any] | None = None
 
     def infer(self, site: Site) -> Type:
         """The type of the result."""
@@ -274,6 +333,11 @@ class Op:
         if type(site.attrs) is not self.attrs:
             raise site.bad_attribute(f"attributes are {type(site.attrs).__name__}, wanted {self.attrs.__name__}")
         return self.rule(site, site.attrs)
+
+    def means(self, attrs: Attrs, *arrays: Any) -> Any:
+        """The value by NumPy, of an operator that has a meaning of its own."""
+        assert self.meaning is not None, f"{self.name} means what its kernel computes"
+        return self.meaning(attrs, *arrays)
 
     def _wanted(self) -> str:
         if self.most is None:
@@ -290,12 +354,5 @@ class Op:
 
 def _called(name: str) -> Op:
     """The operator of this name, in a process that may not have loaded it yet."""
-    found: Op = import_module("tirlite.graph.ops").OPS[name]
-    return found
-
-
-def table(*ops: Op) -> dict[str, Op]:
-    """The operators by name."""
-    found = {op.name: op for op in ops}
-    assert len(found) == len(ops), "an operator stands twice"
+    found: Op = import_module("tirlite.graph.registry").OPS[name]
     return found

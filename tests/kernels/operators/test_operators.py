@@ -8,13 +8,13 @@ from functools import cache
 import numpy as np
 import pytest
 from effort import effort
+from operator_cases.elementwise import kernel_of
+from operator_cases.library import CASES
 
 import tirlite as tl
 from tirlite.codegen import Effort
 from tirlite.kernels.operators.case import Case
-from tirlite.kernels.operators.elementwise import elementwise
 from tirlite.kernels.operators.gather import gather
-from tirlite.kernels.operators.library import CASES
 from tirlite.kernels.operators.softmax import softmax
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -90,7 +90,7 @@ def test_names_of_dims_are_of_no_matter() -> None:
 @pytest.mark.parametrize("op", ["relu", "gelu", "sigmoid"])
 def test_element_wise_operators_go_in_place(op: str) -> None:
     n, m = tl.dims("n m")
-    made = elementwise(op, tl.f32[n, 4, m], tl.f32[n, 4, m])
+    made = kernel_of(op, tl.f32[n, 4, m], tl.f32[n, 4, m])
 
     @tl.kernel
     def twice(x: tl.f32[n, 4, m], y: tl.out[tl.f32[n, 4, m]]):
@@ -105,8 +105,8 @@ def test_element_wise_operators_go_in_place(op: str) -> None:
 
 def test_a_sum_goes_onto_either_of_its_operands() -> None:
     n, m = tl.dims("n m")
-    add = elementwise("add", tl.f32[n, m], tl.f32[m], tl.f32[n, m])
-    relu = elementwise("relu", tl.f32[n, m], tl.f32[n, m])
+    add = kernel_of("add", tl.f32[n, m], tl.f32[m], tl.f32[n, m])
+    relu = kernel_of("relu", tl.f32[n, m], tl.f32[n, m])
 
     @tl.kernel
     def biased(x: tl.f32[n, m], bias: tl.f32[m], y: tl.out[tl.f32[n, m]]):

@@ -14,10 +14,10 @@ from tirlite.graph.aot.keeping import check_kept
 from tirlite.graph.aot.names import Names
 from tirlite.graph.aot.operators import OperatorFunctions
 from tirlite.graph.aot.roots import Root, root
+from tirlite.graph.attributes import Sizes
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
 from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op
-from tirlite.graph.ops import Sizes
 from tirlite.graph.program import Block, Program, extents_found, program
 from tirlite.graph.run_dims import RunDim, most_of, run_dims
 from tirlite.graph.types import TensorType, same_type, tensors

@@ -2,48 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import fields, replace
-from typing import TypeAlias
 
 from tirlite.diag import GraphError, Message
 from tirlite.graph.aot.plain_dims import PlainDims
 from tirlite.graph.aot.told_asserts import has_asserts, told_for
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Attrs, Op
-from tirlite.graph.ops.convolution import Conv, Pool, pads_of
+from tirlite.graph.operators.convolution import Conv
+from tirlite.graph.operators.pooling import Pool
+from tirlite.graph.operators.windows import pads_of
 from tirlite.graph.types import TensorType, tensors
 from tirlite.ir import PrimFunc, Var, i64
 from tirlite.ir import TensorType as KernelType
 from tirlite.ir.size import expr_of
-from tirlite.kernels.operators import (
-    arrange,
-    conv,
-    determinant,
-    elementwise,
-    fill,
-    gather,
-    join,
-    matmul,
-    nonzero,
-    normalize,
-    order,
-    pad,
-    pool,
-    quantize,
-    reduce,
-    resize,
-    sampling,
-    scatter,
-    sequence,
-    softmax,
-    sort,
-    suppression,
-)
-from tirlite.kernels.operators.formulas import FORMULAS
+from tirlite.kernels.operators import elementwise
 from tirlite.sizes import Dim, Poly, Size, dims_of
-
-Factory: TypeAlias = Callable[..., PrimFunc]
 
 
 class NoKernelFor(Message):
@@ -61,68 +36,8 @@ class NoKernelFor(Message):
     op: str
 
 
-# The factories whose attributes say what the type of the result says already.
-_BY_TYPES: Mapping[str, Factory] = {
-    "cast": elementwise.cast,
-    "bitcast": elementwise.bitcast,
-    "broadcast_to": arrange.broadcast_to,
-}
-_WITH_ATTRS: Mapping[str, Factory] = {
-    "transpose": arrange.transpose,
-    "tile": arrange.tile,
-    "slice": arrange.slice_,
-    "pad": pad.pad,
-    "concat": join.concat,
-    "gather": gather.gather,
-    "matmul": matmul.matmul,
-    "gemm": matmul.gemm,
-    "det": determinant.det,
-    "conv": conv.conv,
-    "conv_transpose": conv.conv_transpose,
-    "max_pool": pool.max_pool,
-    "max_pool_indices": pool.max_pool_indices,
-    "average_pool": pool.average_pool,
-    "batch_norm": normalize.batch_norm,
-    "instance_norm": normalize.instance_norm,
-    "layer_norm": normalize.layer_norm,
-    "lrn": normalize.lrn,
-    "softmax": softmax.softmax,
-    "log_softmax": softmax.log_softmax,
-    "argmax": order.argmax,
-    "argmin": order.argmin,
-    "cumsum": order.cumsum,
-    "cumprod": order.cumprod,
-    "topk": order.topk,
-    "gather_elements": gather.gather_elements,
-    "gather_nd": gather.gather_nd,
-    "scatter_elements": scatter.scatter_elements,
-    "scatter_nd": scatter.scatter_nd,
-    "one_hot": fill.one_hot,
-    "nonzero": nonzero.nonzero,
-    "sort_rows": sort.sort_rows,
-    "non_max_suppression": suppression.non_max_suppression,
-    "range": fill.range_,
-    "resize": resize.resize,
-    "quantize_linear": quantize.quantize_linear,
-    "dequantize_linear": quantize.dequantize_linear,
-    "matmul_integer": quantize.matmul_integer,
-    "grid_sample": sampling.grid_sample,
-    "roi_align": sampling.roi_align,
-    "lstm": sequence.lstm,
-    "gru": sequence.gru,
-    "rnn": sequence.rnn,
-}
-# What the types of the results say already.
-_SAID = frozenset(
-    {
-        *((name, "count") for name in ("topk", "range", "nonzero", "non_max_suppression")),
-        *(("one_hot", "depth"), ("resize", "shape"), ("roi_align", "height"), ("roi_align", "width")),
-        *(("quantize_linear", "dtype"), ("dequantize_linear", "dtype")),
-    }
-)
 # Calls with functions of their own, for what they tell; beyond, all share one that tells less.
 _MOST_TOLD = 256
-_GLOBAL = {"global_max_pool": "reduce_max", "global_average_pool": "reduce_mean"}
 
 
 class OperatorFunctions:
@@ -152,7 +67,7 @@ class OperatorFunctions:
         key = ("copy", of)
         if key not in self._made:
             kind = _Own(of.shape).type(of)
-            self._made[key] = elementwise.elementwise("identity", kind, kind)
+            self._made[key] = elementwise.elementwise("identity", lambda x: x, kind, kind)
         return self._made[key]
 
     def _make(self, call: Call, op: Op) -> PrimFunc:
@@ -160,27 +75,17 @@ class OperatorFunctions:
         own = _Own(extent for part in kinds for of in part for extent in of.shape)
         given: list[KernelType | None] = [own.type(each) for each in kinds[0]]
         results = [own.type(each) for each in kinds[1]]
-        said = own.padded(call)
+        lowering = op.lowering
+        if lowering is None:
+            raise NoKernelFor(op.name, span=call.span).error()
+        padded = own.padded(call)
         attrs = {
-            each.name: own.value(getattr(said, each.name), call)
-            for each in fields(said)
-            if (op.name, each.name) not in _SAID and each.name != "same"
+            each.name: own.value(getattr(padded, each.name), call)
+            for each in fields(padded)
+            if each.name not in lowering.said and each.name != "same"
         }
-        if op.name in _WITH_ATTRS:
-            absent = [None] * ((op.most or len(given)) - len(given))
-            return _WITH_ATTRS[op.name](*given, *absent, *results, **attrs)
-        if op.name in _BY_TYPES:
-            return _BY_TYPES[op.name](*given, *results)
-        if op.name == "split":
-            return join.split(*given, *results, axis=attrs["axis"])
-        if op.name in FORMULAS:
-            return elementwise.elementwise(op.name, *given, *results, **attrs)
-        if op.name in reduce.REDUCTIONS:
-            return reduce.reduce(op.name, *given, *results, **attrs)
-        if op.name in _GLOBAL:
-            axes = tuple(range(2, call.args[0].tensor.rank))
-            return reduce.reduce(_GLOBAL[op.name], *given, *results, axes=axes, keepdims=True)
-        raise NoKernelFor(op.name, span=call.span).error()
+        absent = [None] * ((op.most or len(given)) - len(given))
+        return lowering.make()(*lowering.first, *given, *absent, *results, **attrs)
 
 
 class UnboundSize(Message):

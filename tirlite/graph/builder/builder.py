@@ -13,19 +13,22 @@ from collections.abc import Mapping, Sequence
 from tirlite.diag import GraphError, Message
 from tirlite.graph.builder.calls import Operand
 from tirlite.graph.builder.cells import CellBuilder
-from tirlite.graph.builder.convolution import ConvolutionBuilder
-from tirlite.graph.builder.indexing import IndexingBuilder
 from tirlite.graph.builder.loops import LoopBuilder
-from tirlite.graph.builder.normalization import NormalizationBuilder
-from tirlite.graph.builder.recurrence import RecurrenceBuilder
-from tirlite.graph.builder.reduction import ReductionBuilder
 from tirlite.graph.builder.renewal import Renewal
-from tirlite.graph.builder.sampling import SamplingBuilder
-from tirlite.graph.builder.scaling import ScalingBuilder
 from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Expr, If, Let, Tuple, Var
 from tirlite.graph.extents import Extent, size_of
 from tirlite.graph.function import Function
+from tirlite.graph.operators.convolution import Convolution
+from tirlite.graph.operators.creation import Creation
+from tirlite.graph.operators.indexing import Indexing
+from tirlite.graph.operators.normalization import Normalization
+from tirlite.graph.operators.pooling import Pooling
+from tirlite.graph.operators.recurrence import Recurrence
+from tirlite.graph.operators.reduction import Reduction
+from tirlite.graph.operators.sampling import Sampling
+from tirlite.graph.operators.scaling import Scaling
+from tirlite.graph.operators.selection import Selection
 from tirlite.graph.places import user_line
 from tirlite.graph.run_dims import most as limit
 from tirlite.graph.run_dims import run_dim
@@ -70,14 +73,17 @@ class NoExtent(Message):
 
 class Builder(
     CellBuilder,
-    ConvolutionBuilder,
-    IndexingBuilder,
+    Convolution,
+    Creation,
+    Indexing,
+    Normalization,
+    Pooling,
+    Recurrence,
+    Reduction,
+    Sampling,
+    Scaling,
+    Selection,
     LoopBuilder,
-    NormalizationBuilder,
-    RecurrenceBuilder,
-    ReductionBuilder,
-    SamplingBuilder,
-    ScalingBuilder,
 ):
     """Builds one function. Every method returns an expression, whose span is the line of the call.
 

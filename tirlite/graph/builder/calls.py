@@ -15,8 +15,8 @@ from tirlite.graph.builder.renewal import Renewal
 from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, Tuple, TupleGetItem, constant
 from tirlite.graph.op import Attrs
-from tirlite.graph.ops import OPS
 from tirlite.graph.places import user_line
+from tirlite.graph.registry import OPS
 from tirlite.ir import SCALARS, DType, TypeCode, literal_type
 
 Exprs: TypeAlias = "tuple[Expr, ...]"

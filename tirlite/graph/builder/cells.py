@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tirlite.graph.builder.arrangement import ArrangementBuilder
-from tirlite.graph.builder.binary import BinaryBuilder
 from tirlite.graph.builder.calls import Operand
-from tirlite.graph.builder.elementwise import ElementwiseBuilder
-from tirlite.graph.builder.linear import LinearBuilder
 from tirlite.graph.expr import Call
+from tirlite.graph.operators.arrangement import Arrangement
+from tirlite.graph.operators.binary import Binary
+from tirlite.graph.operators.elementwise import Elementwise
+from tirlite.graph.operators.linear import Linear
 
 
-class CellBuilder(ElementwiseBuilder, BinaryBuilder, LinearBuilder, ArrangementBuilder):
+class CellBuilder(Elementwise, Binary, Linear, Arrangement):
     """One step in time: inputs `[batch, inputs]`, states `[batch, hidden]`."""
 
     def lstm_cell(

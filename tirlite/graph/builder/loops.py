@@ -11,7 +11,7 @@ from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.expr import Expr, Var
 from tirlite.graph.extents import Extent, size_of
 from tirlite.graph.loop import LoopFunction, LoopSteps, closed
-from tirlite.graph.ops import Broadcast
+from tirlite.graph.operators.arrangement import Broadcast
 from tirlite.graph.types import TensorType, same_type
 from tirlite.ir import bool_, i64
 from tirlite.sizes import Size, substitute

@@ -29,8 +29,8 @@ from tirlite.graph.explicit.instructions import (
 )
 from tirlite.graph.expr import FunctionNode, Tuple, Var
 from tirlite.graph.extents import values
-from tirlite.graph.ops import OPS
 from tirlite.graph.out_variants import OutVariants
+from tirlite.graph.registry import OPS
 from tirlite.graph.types import TensorType
 from tirlite.ir import Steps
 from tirlite.ir import run as run_steps

@@ -29,7 +29,7 @@ from tirlite.graph.explicit.instructions import (
     walk,
 )
 from tirlite.graph.explicit.values_json import Dims, Names, as_dtype, as_size, attrs_json, read_attrs, size_json
-from tirlite.graph.ops import OPS
+from tirlite.graph.registry import OPS
 from tirlite.graph.types import TensorType, TupleType, Type, tensors
 from tirlite.sizes import Dim, dims_of
 

@@ -10,13 +10,10 @@ from tirlite.graph.memory.values import Value, Values
 from tirlite.graph.op import Op
 from tirlite.graph.types import TensorType
 
-# Not element-wise, but their kernels read what they need of the first operand before they write there.
-_OVERWRITING = frozenset({"batch_norm", "instance_norm", "layer_norm", "log_softmax", "softmax"})
-
 
 def lenders(call: Call, values: Values) -> Iterator[Value]:
     """The tensors that the call reads just where it writes: never by another shape, or spread, or twice otherwise."""
-    if isinstance(call.op, Op) and (call.op.is_elementwise or call.op.name in _OVERWRITING):
+    if isinstance(call.op, Op) and (call.op.is_elementwise or call.op.overwrites):
         candidates = call.args if call.op.is_elementwise else call.args[:1]
         for value in dict.fromkeys(value for arg in candidates for value in values.of[arg]):
             reads = [arg for arg in call.args if value in values.of[arg]]

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tirlite.graph.attributes import Sizes
 from tirlite.graph.expr import Call, Constant, Expr
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import Op
-from tirlite.graph.ops import OPS, Sizes
+from tirlite.graph.registry import OPS
 from tirlite.ir import DType, TypeCode
 from tirlite.sizes import Size, as_size
 

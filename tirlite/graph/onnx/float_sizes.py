@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from tirlite.graph.expr import Call, Constant, Expr
 from tirlite.graph.onnx.contents import Contents, contents, operator
-from tirlite.graph.ops import Cast
-from tirlite.graph.reference import MEANINGS
+from tirlite.graph.operators.elementwise import Cast
+from tirlite.graph.registry import OPS
 from tirlite.ir import DType
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_le
@@ -101,7 +101,7 @@ def _made(call: Call, name: str, given: Sequence[Any]) -> Contents | None:
         if name == "gather" and not isinstance(call.args[1], Constant):
             return None
         indices = [call.args[1].value] if name == "gather" and isinstance(call.args[1], Constant) else []
-        return np.asarray(MEANINGS[name](call.attrs, *given, *indices), object)
+        return np.asarray(OPS[name].means(call.attrs, *given, *indices), object)
     rule = _EACH[name]
     a, b = np.broadcast_arrays(given[0], given[-1])
     flat = [rule(x, y, dtype) for x, y in zip(a.reshape(-1), b.reshape(-1), strict=True)]

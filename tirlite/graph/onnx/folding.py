@@ -19,7 +19,7 @@ from tirlite.graph.onnx.contents import Contents, contents, of_sizes, operator
 from tirlite.graph.onnx.float_sizes import FloatSizes
 from tirlite.graph.onnx.shapes import SHAPE_ARITHMETIC
 from tirlite.graph.op import Op
-from tirlite.graph.ops import Cast
+from tirlite.graph.operators.elementwise import Cast
 from tirlite.graph.types import TensorType, tensors
 
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from tirlite.graph.expr import Call, Constant
 from tirlite.graph.onnx.contents import Contents
-from tirlite.graph.ops import Cast, Reduce
-from tirlite.graph.reference import MEANINGS
+from tirlite.graph.operators.elementwise import Cast
+from tirlite.graph.operators.reduction import Reduce
+from tirlite.graph.registry import OPS
 from tirlite.ir import DType
 from tirlite.sizes import Proof, Size, maximum, minimum, prove_eq, prove_le, prove_lt
 
@@ -22,7 +23,7 @@ def _moved(call: Call, given: Sequence[Any]) -> tuple[Contents, ...] | None:
     """Operators that put elements elsewhere do with sizes what they do with numbers."""
     if any(each is None for each in given) or call.attrs.symbolic_sizes():
         return None
-    made = MEANINGS[call.op.name](call.attrs, *given)
+    made = OPS[call.op.name].means(call.attrs, *given)
     return tuple(np.asarray(each, object) for each in (made if isinstance(made, tuple) else (made,)))
 
 

@@ -8,41 +8,9 @@ from functools import reduce
 from tirlite.graph.expr import Expr
 from tirlite.graph.onnx.contents import contents
 from tirlite.graph.onnx.einsum import einsum
+from tirlite.graph.onnx.importers.declared import aligned
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
-
-_PLAIN = {
-    "Add": "add",
-    "Sub": "subtract",
-    "Mul": "multiply",
-    "And": "logical_and",
-    "Or": "logical_or",
-    "Xor": "logical_xor",
-    "Equal": "equal",
-    "Less": "less",
-    "LessOrEqual": "less_equal",
-    "Greater": "greater",
-    "GreaterOrEqual": "greater_equal",
-    "BitwiseAnd": "bitwise_and",
-    "BitwiseOr": "bitwise_or",
-    "BitwiseXor": "bitwise_xor",
-    "PRelu": "prelu",
-    "Where": "where",
-}
-
-
-def _plain(name: str) -> Importer:
-    return lambda t, node: t.b.call(name, *_aligned(t, node))
-
-
-def _aligned(t: Translation, node: Node) -> list[Expr]:
-    """The operands; before version 7, the second one may name the axis of the first at which its own axes begin."""
-    operands = node.all()
-    if node.version < 7 and "axis" in node.attributes and len(operands) == 2:
-        x, y = operands
-        behind = x.tensor.rank - node.axis() - y.tensor.rank
-        return [x, t.b.reshape(y, (*y.shape, *(1 for _ in range(behind))))]
-    return operands
 
 
 def _refuse_zero(divisor: Expr) -> None:
@@ -53,7 +21,7 @@ def _refuse_zero(divisor: Expr) -> None:
 
 
 def _div(t: Translation, node: Node) -> Expr:
-    x, y = _aligned(t, node)
+    x, y = aligned(t, node)
     _refuse_zero(y)
     return t.b.divide(x, y) if x.dtype.is_float else t.b.trunc_divide(x, y)
 
@@ -65,7 +33,7 @@ def _mod(t: Translation, node: Node) -> Expr:
 
 
 def _pow(t: Translation, node: Node) -> Expr:
-    x, y = _aligned(t, node)
+    x, y = aligned(t, node)
     if x.dtype == y.dtype:
         return t.b.power(x, y)
     if x.dtype.is_float:
@@ -119,7 +87,6 @@ def _einsum(t: Translation, node: Node) -> Expr:
 
 
 BINARY: Mapping[str, Importer] = {
-    **{op: _plain(name) for op, name in _PLAIN.items()},
     "Div": _div,
     "Mod": _mod,
     "Pow": _pow,
@@ -129,8 +96,6 @@ BINARY: Mapping[str, Importer] = {
     "Min": _folded("minimum"),
     "Mean": _mean,
     "PRelu": _prelu,
-    "MatMul": _plain("matmul"),
     "Gemm": _gemm,
     "Einsum": _einsum,
-    "Det": lambda t, node: t.b.det(node.first),
 }

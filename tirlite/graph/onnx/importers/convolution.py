@@ -12,8 +12,9 @@ from tirlite.graph.expr import Expr
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
-from tirlite.graph.ops import Conv, ConvTranspose, Pool
-from tirlite.graph.ops.convolution import pads_of
+from tirlite.graph.operators.convolution import Conv, ConvTranspose
+from tirlite.graph.operators.pooling import Pool
+from tirlite.graph.operators.windows import pads_of
 from tirlite.sizes import Proof, Size, maximum, prove_le
 
 C = TypeVar("C", Conv, Pool)
@@ -171,17 +172,11 @@ def _global_lp_pool(t: Translation, node: Node) -> Expr:
     return t.b.power(total, 1 / power)
 
 
-def _global(name: str) -> Importer:
-    return lambda t, node: t.b.call(name, node.first)
-
-
 CONVOLUTION: Mapping[str, Importer] = {
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
     "LpPool": _lp_pool,
-    "GlobalAveragePool": _global("global_average_pool"),
-    "GlobalMaxPool": _global("global_max_pool"),
     "GlobalLpPool": _global_lp_pool,
 }

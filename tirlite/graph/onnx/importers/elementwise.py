@@ -13,71 +13,6 @@ from tirlite.graph.onnx.node import Node, Unsupported, wide
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.ir import DType, f64
 
-_PLAIN = {
-    "Abs": "abs",
-    "Acos": "acos",
-    "Acosh": "acosh",
-    "Asin": "asin",
-    "Asinh": "asinh",
-    "Atan": "atan",
-    "Atanh": "atanh",
-    "BitwiseNot": "bitwise_not",
-    "Ceil": "ceil",
-    "Cos": "cos",
-    "Cosh": "cosh",
-    "Erf": "erf",
-    "Exp": "exp",
-    "Floor": "floor",
-    "HardSwish": "hard_swish",
-    "Identity": "identity",
-    "IsNaN": "isnan",
-    "Log": "log",
-    "Mish": "mish",
-    "Neg": "negative",
-    "Not": "logical_not",
-    "Reciprocal": "reciprocal",
-    "Relu": "relu",
-    "Round": "round",
-    "Sigmoid": "sigmoid",
-    "Sign": "sign",
-    "Sin": "sin",
-    "Sinh": "sinh",
-    "Softplus": "softplus",
-    "Softsign": "softsign",
-    "Sqrt": "sqrt",
-    "Tan": "tan",
-    "Tanh": "tanh",
-}
-
-
-def _plain(name: str) -> Importer:
-    return lambda t, node: t.b.call(name, node.first)
-
-
-def _leaky_relu(t: Translation, node: Node) -> Expr:
-    return t.b.leaky_relu(node.first, node.number("alpha", 0.01))
-
-
-def _elu(t: Translation, node: Node) -> Expr:
-    return t.b.elu(node.first, node.number("alpha", 1.0))
-
-
-def _celu(t: Translation, node: Node) -> Expr:
-    return t.b.celu(node.first, node.number("alpha", 1.0))
-
-
-def _selu(t: Translation, node: Node) -> Expr:
-    default = (1.67326319217681884765625, 1.05070102214813232421875)
-    return t.b.selu(node.first, node.number("alpha", default[0]), node.number("gamma", default[1]))
-
-
-def _gelu(t: Translation, node: Node) -> Expr:
-    return t.b.gelu(node.first, approximate=node.text("approximate", "none") == "tanh")
-
-
-def _hard_sigmoid(t: Translation, node: Node) -> Expr:
-    return t.b.hard_sigmoid(node.first, node.number("alpha", 0.2), node.number("beta", 0.5))
-
 
 def _swish(t: Translation, node: Node) -> Expr:
     alpha = node.number("alpha", 1.0)
@@ -187,13 +122,6 @@ def _dropout(t: Translation, node: Node) -> list[Expr]:
 
 
 ELEMENTWISE: Mapping[str, Importer] = {
-    **{op: _plain(name) for op, name in _PLAIN.items()},
-    "LeakyRelu": _leaky_relu,
-    "Elu": _elu,
-    "Celu": _celu,
-    "Selu": _selu,
-    "Gelu": _gelu,
-    "HardSigmoid": _hard_sigmoid,
     "Swish": _swish,
     "ThresholdedRelu": _thresholded_relu,
     "Shrink": _shrink,

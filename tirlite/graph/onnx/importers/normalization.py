@@ -48,10 +48,6 @@ def _trained(t: Translation, node: Node) -> Sequence[Expr]:
     ]
 
 
-def _instance_norm(t: Translation, node: Node) -> Expr:
-    return t.b.instance_norm(node.x(0), node.x(1), node.x(2), node.number("epsilon", 1e-5))
-
-
 def _layer_norm(t: Translation, node: Node) -> list[Expr | None]:
     x, axis, epsilon = node.first, node.axis("axis", -1), node.number("epsilon", 1e-5)
     made = t.b.layer_norm(x, node.x(1), node.maybe(2), axis=axis, epsilon=epsilon)
@@ -93,11 +89,6 @@ def _group_norm(t: Translation, node: Node) -> Expr:
             each = t.b.reshape(grown, (channels,))
         factors.append(t.b.reshape(each, (channels, *(1 for _ in rest))))
     return t.b.add(t.b.multiply(back, factors[0]), factors[1])
-
-
-def _lrn(t: Translation, node: Node) -> Expr:
-    alpha, beta = node.number("alpha", 1e-4), node.number("beta", 0.75)
-    return t.b.lrn(node.first, node.integer("size"), alpha=alpha, beta=beta, bias=node.number("bias", 1.0))
 
 
 def _softmax(t: Translation, node: Node) -> Expr:
@@ -142,11 +133,9 @@ def _mean_variance(t: Translation, node: Node) -> Expr:
 
 NORMALIZATION: Mapping[str, Importer] = {
     "BatchNormalization": _batch_norm,
-    "InstanceNormalization": _instance_norm,
     "LayerNormalization": _layer_norm,
     "RMSNormalization": _rms_norm,
     "GroupNormalization": _group_norm,
-    "LRN": _lrn,
     "Softmax": _softmax,
     "LogSoftmax": _softmax,
     "Hardmax": _hardmax,

@@ -11,7 +11,7 @@ from tirlite.graph.extents import is_equal
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.resampling import Resampling, matrix
 from tirlite.graph.onnx.translation import Importer, Translation
-from tirlite.graph.ops.scaling import COORDINATES, ROUNDINGS
+from tirlite.graph.operators.scaling import COORDINATES, ROUNDINGS
 from tirlite.sizes import Size
 
 

@@ -11,7 +11,7 @@ from tirlite.graph.extents import product
 from tirlite.graph.onnx.importers.deformed import deformed_conv
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
-from tirlite.graph.ops import ConvTranspose
+from tirlite.graph.operators.convolution import ConvTranspose
 from tirlite.ir import i64
 from tirlite.sizes import Size
 

@@ -1,4 +1,4 @@
-"""The closed table of importers: who makes which operator of ONNX, by domain and name."""
+"""The table of importers, by domain and name: operators declare their own, and others are composed of several."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -6,6 +6,7 @@ from types import MappingProxyType
 from tirlite.graph.onnx.importers.binary import BINARY
 from tirlite.graph.onnx.importers.control import CONTROL
 from tirlite.graph.onnx.importers.convolution import CONVOLUTION
+from tirlite.graph.onnx.importers.declared import declared
 from tirlite.graph.onnx.importers.elementwise import ELEMENTWISE
 from tirlite.graph.onnx.importers.indexing import INDEXING
 from tirlite.graph.onnx.importers.microsoft import ADDED, MICROSOFT
@@ -20,14 +21,17 @@ from tirlite.graph.onnx.importers.selection import SELECTION
 from tirlite.graph.onnx.importers.shape import SHAPE
 from tirlite.graph.onnx.importers.spectral import SPECTRAL
 from tirlite.graph.onnx.translation import Importer
+from tirlite.graph.registry import OPS
 
 _FAMILIES = (
     *(ELEMENTWISE, BINARY, SHAPE, CONVOLUTION, NORMALIZATION, REDUCTION, INDEXING),
     *(RESIZING, QUANTIZATION, RECURRENCE, CONTROL, SAMPLING, SELECTION, SPECTRAL, ADDED),
 )
-IMPORTERS: Mapping[tuple[str, str], Importer] = MappingProxyType(
-    {("", op): importer for family in _FAMILIES for op, importer in family.items()}
-    | {("com.microsoft", op): importer for op, importer in {**MICROSOFT, **MICROSOFT_QUANTIZED}.items()}
-)
+_DECLARED = {(op.onnx.domain, op.onnx.name): declared(op) for op in OPS.values() if op.onnx is not None}
+_COMPOSED = {("", op): importer for family in _FAMILIES for op, importer in family.items()} | {
+    ("com.microsoft", op): importer for op, importer in {**MICROSOFT, **MICROSOFT_QUANTIZED}.items()
+}
+assert not _DECLARED.keys() & _COMPOSED.keys(), "an operator declares itself and is composed"
+IMPORTERS: Mapping[tuple[str, str], Importer] = MappingProxyType(_DECLARED | _COMPOSED)
 
 __all__ = ["IMPORTERS"]

@@ -1,0 +1,30 @@
+"""Makes importers of operators that say themselves what they are in ONNX; see `Spelling`."""
+
+from __future__ import annotations
+
+from tirlite.graph.expr import Expr
+from tirlite.graph.onnx.node import Node
+from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.graph.op import Op
+
+
+def declared(op: Op) -> Importer:
+    """The importer of an operator, whose operands are those of the node."""
+    spelling = op.onnx
+    assert spelling is not None
+
+    def importer(t: Translation, node: Node) -> Expr:
+        attrs = None if spelling.attrs is None else spelling.attrs(node)
+        return t.b.call(op.name, *([node.first] if op.most == 1 else aligned(t, node)), attrs=attrs)
+
+    return importer
+
+
+def aligned(t: Translation, node: Node) -> list[Expr]:
+    """The operands; before version 7, the second one may name the axis of the first at which its own axes begin."""
+    operands = node.all()
+    if node.version < 7 and "axis" in node.attributes and len(operands) == 2:
+        x, y = operands
+        behind = x.tensor.rank - node.axis() - y.tensor.rank
+        return [x, t.b.reshape(y, (*y.shape, *(1 for _ in range(behind))))]
+    return operands

@@ -1,0 +1,381 @@
+"""Operators that put the elements of tensors into another order or shape, or join or divide them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tirlite.graph.attributes import Axis, Reshape
+from tirlite.graph.builder.calls import CallBuilder, Operand
+from tirlite.graph.builder.declare import operator
+from tirlite.graph.builder.ranges import resolved, sliced
+from tirlite.graph.expr import Call, TupleGetItem
+from tirlite.graph.extents import Extent, Shape, is_equal, product, shape_of
+from tirlite.graph.op import Array, Attrs, Lowering, Site
+from tirlite.graph.operators.broadcast import broadcast_into
+from tirlite.graph.types import TensorType, TupleType
+from tirlite.ir import i32, i64
+from tirlite.record import record
+from tirlite.sizes import Proof, Size, ceildiv, prove_eq, prove_le
+
+
+@record
+class Transpose(Attrs):
+    """The axes of the operand in the order of the result."""
+
+    axes: tuple[int, ...]
+
+
+@record
+class Broadcast(Attrs):
+    """The extents of the result."""
+
+    shape: Shape
+
+
+@record
+class Tile(Attrs):
+    """How often the operand is repeated along each axis."""
+
+    repeats: tuple[Size, ...]
+
+
+@record
+class Slice(Attrs):
+    """For each axis: the first index, how many there are, and the step from one to the next, which may be negative."""
+
+    starts: tuple[Size, ...]
+    sizes: tuple[Size, ...]
+    steps: tuple[int, ...]
+
+
+@record
+class Pad(Attrs):
+    """What is added before and behind each axis, and of which elements.
+
+    `mode` is "constant" (`value`), "edge" (the outermost element), "reflect" (mirrored at the outermost element) or
+    "wrap" (from the other end).
+    """
+
+    before: tuple[Size, ...]
+    after: tuple[Size, ...]
+    mode: str = "constant"
+    value: float | int = 0
+
+
+PAD_MODES = ("constant", "edge", "reflect", "wrap")
+
+
+def _nonnegative(site: Site, what: str, sizes: Shape) -> None:
+    if any(prove_le(0, size) is Proof.NO for size in sizes):
+        raise site.bad_attribute(f"{what} must not be negative")
+
+
+def _reshape_type(site: Site, attrs: Reshape) -> TensorType:
+    x = site.tensor(0)
+    _nonnegative(site, "extents", attrs.shape)
+    before, after = product(x.shape), product(attrs.shape)
+    if not site.is_equal(before, after):
+        why = f"{before} elements become {after}"
+        if prove_eq(before, after) is Proof.NO:
+            raise site.mismatch(why)
+        raise site.undecided(f"{why}: are they as many?", before, after)
+    return TensorType(attrs.shape, x.dtype)
+
+
+def _assume_type(site: Site, attrs: Reshape) -> TensorType:
+    """The builder demands that there are as many elements: nothing is left to be proved here."""
+    x = site.tensor(0)
+    _nonnegative(site, "extents", attrs.shape)
+    before, after = product(x.shape), product(attrs.shape)
+    if prove_eq(before, after) is Proof.NO:
+        raise site.mismatch(f"{before} elements become {after}")
+    return TensorType(attrs.shape, x.dtype)
+
+
+def _transpose_type(site: Site, attrs: Transpose) -> TensorType:
+    x = site.tensor(0)
+    if sorted(attrs.axes) != list(range(x.rank)):
+        raise site.bad_attribute(f"axes must be an order of the {x.rank} axes from 0 on")
+    return TensorType(tuple(x.shape[axis] for axis in attrs.axes), x.dtype)
+
+
+def _broadcast_to_type(site: Site, attrs: Broadcast) -> TensorType:
+    x = site.tensor(0)
+    _nonnegative(site, "extents", attrs.shape)
+    broadcast_into(site, x, attrs.shape)
+    return TensorType(attrs.shape, x.dtype)
+
+
+def _tile_type(site: Site, attrs: Tile) -> TensorType:
+    x = site.tensor(0)
+    _every_axis(site, x, "repeats", attrs.repeats)
+    _nonnegative(site, "repeats", attrs.repeats)
+    return TensorType(tuple(e * n for e, n in zip(x.shape, attrs.repeats, strict=True)), x.dtype)
+
+
+def _slice_type(site: Site, attrs: Slice) -> TensorType:
+    x = site.tensor(0)
+    for name in ("starts", "sizes", "steps"):
+        _every_axis(site, x, name, getattr(attrs, name))
+    if 0 in attrs.steps:
+        raise site.bad_attribute("a step must not be 0")
+    _nonnegative(site, "sizes", attrs.sizes)
+    for axis, (start, size, step) in enumerate(zip(attrs.starts, attrs.sizes, attrs.steps, strict=True)):
+        if prove_le(1, size) is Proof.YES:
+            last, extent = start + step * (size - 1), x.shape[axis]
+            for index in (start, last):
+                if prove_le(0, index) is Proof.NO or prove_le(index, extent - 1) is Proof.NO:
+                    raise site.bad_attribute(f"axis {axis} has {extent} elements, and index {index} is asked for")
+    return TensorType(attrs.sizes, x.dtype)
+
+
+def _pad_type(site: Site, attrs: Pad) -> TensorType:
+    x = site.tensor(0)
+    _every_axis(site, x, "before", attrs.before)
+    _every_axis(site, x, "after", attrs.after)
+    _nonnegative(site, "pads", attrs.before + attrs.after)
+    if attrs.mode not in PAD_MODES:
+        raise site.bad_attribute(f"mode must be one of {', '.join(PAD_MODES)}")
+    extents = zip(x.shape, attrs.before, attrs.after, strict=True)
+    return TensorType(tuple(before + extent + after for extent, before, after in extents), x.dtype)
+
+
+def _every_axis(site: Site, x: TensorType, name: str, given: tuple[Size, ...]) -> None:
+    if len(given) != x.rank:
+        raise site.bad_attribute(f"{name} has {len(given)} entries, and there are {x.rank} axes")
+
+
+@record
+class Split(Attrs):
+    """The extents of the parts along an axis."""
+
+    sizes: tuple[Size, ...]
+    axis: int = 0
+
+
+def _concat_type(site: Site, attrs: Axis) -> TensorType:
+    dtype = site.same_dtype()
+    first, *rest = site.tensors()
+    axis = site.axis(attrs.axis, first.rank)
+    total = first.shape[axis]
+    for number, each in enumerate(rest, 1):
+        if each.rank != first.rank:
+            raise site.mismatch(f"operand {number} has {each.rank} axes, operand 0 {first.rank}")
+        for other in range(first.rank):
+            _check_equal(site, axis, other, first, each, number)
+        total = total + each.shape[axis]
+    return TensorType((*first.shape[:axis], total, *first.shape[axis + 1 :]), dtype)
+
+
+def _check_equal(site: Site, axis: int, other: int, first: TensorType, each: TensorType, number: int) -> None:
+    a, b = first.shape[other], each.shape[other]
+    if other != axis and not site.is_equal(a, b):
+        why = f"axis {other} is {a} in operand 0 and {b} in operand {number}"
+        raise site.unequal(why, a, b)
+
+
+def _split_type(site: Site, attrs: Split) -> TupleType:
+    x = site.tensor(0)
+    axis = site.axis(attrs.axis, x.rank)
+    total: Size = 0
+    for size in attrs.sizes:
+        total = total + size
+    if not attrs.sizes or not site.is_equal(total, x.shape[axis]):
+        raise site.bad_attribute(f"the parts have {total} elements along axis {axis}, which has {x.shape[axis]}")
+    parts = (TensorType((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype) for size in attrs.sizes)
+    return TupleType(tuple(parts))
+
+
+def _gather_type(site: Site, attrs: Axis) -> TensorType:
+    x, indices = site.tensor(0), site.tensor(1)
+    if indices.dtype not in (i32, i64):
+        raise site.wrong_type(f"indices must be i32 or i64, and are {indices.dtype}")
+    axis = site.axis(attrs.axis, x.rank)
+    return TensorType(x.shape[:axis] + indices.shape + x.shape[axis + 1 :], x.dtype)
+
+
+def _reshape(attrs: Reshape, x: Array) -> Array:
+    return x.reshape(_numbers(attrs.shape))
+
+
+def _assume(attrs: Reshape, x: Array) -> Array:
+    return x.reshape(_numbers(attrs.shape))
+
+
+def _transpose(attrs: Transpose, x: Array) -> Array:
+    return x.transpose(attrs.axes)
+
+
+def _broadcast_to(attrs: Broadcast, x: Array) -> Array:
+    return np.broadcast_to(x, _numbers(attrs.shape))
+
+
+def _tile(attrs: Tile, x: Array) -> Array:
+    return np.tile(x, _numbers(attrs.repeats))
+
+
+def _slice(attrs: Slice, x: Array) -> Array:
+    ranges = zip(_numbers(attrs.starts), _numbers(attrs.sizes), attrs.steps, strict=True)
+    return x[np.ix_(*(start + step * np.arange(size) for start, size, step in ranges))] if x.ndim else x
+
+
+def _pad(attrs: Pad, x: Array) -> Array:
+    widths = list(zip(_numbers(attrs.before), _numbers(attrs.after), strict=True))
+    if attrs.mode == "constant":
+        return np.pad(x, widths, constant_values=x.dtype.type(attrs.value))
+    modes: Any = attrs.mode
+    return np.pad(x, widths, mode=modes)
+
+
+def _concat(attrs: Axis, *parts: Array) -> Array:
+    return np.concatenate(parts, attrs.axis)
+
+
+def _split(attrs: Split, x: Array) -> tuple[Array, ...]:
+    ends = np.cumsum(_numbers(attrs.sizes))[:-1]
+    return tuple(np.split(x, ends, attrs.axis))
+
+
+def _gather(attrs: Axis, x: Array, indices: Array) -> Array:
+    return np.take(x, indices, attrs.axis)
+
+
+def _numbers(sizes: tuple[object, ...]) -> tuple[int, ...]:
+    """Sizes that are integers, as all are once the dims are bound."""
+    assert all(isinstance(size, int) for size in sizes)
+    return tuple(size for size in sizes if isinstance(size, int))
+
+
+class Arrangement(CallBuilder):
+    """Elements of any type, moved but not changed. Extents may be integers, dims, or expressions of dims."""
+
+    @operator(_reshape_type, _reshape, attrs=Reshape, is_view=True)
+    def reshape(self, x: Operand, shape: Sequence[Extent]) -> Call:
+        """The same elements in the same order under another shape; one extent may be -1: whatever is left for it."""
+        (value,) = self._operands([x], span := self._here())
+        if self.renewal is not None:
+            value = self.renewal.value(value)
+            shape = self.renewal.shape(shape_of(shape, span))
+        extents = resolved(value.shape, shape_of(shape, span))
+        if self.renewal is not None and self.renewal.is_open(product(value.shape), product(extents), "reshape", span):
+            return self.assume(value, extents)
+        return self.call("reshape", value, attrs=Reshape(extents))
+
+    @operator(_assume_type, _assume, attrs=Reshape, is_view=True)
+    def assume(self, x: Operand, shape: Sequence[Extent]) -> Call:
+        """x under another shape of as many elements: where that is not proved, each call is checked for it."""
+        (value,) = self._operands([x], span := self._here())
+        extents = shape_of(shape, span)
+        made = self.call("assume", value, attrs=Reshape(extents))
+        before, after = product(value.shape), product(extents)
+        if not is_equal(before, after):
+            self.demands.assume(before, after, f"reshape({value.type})", span)
+        return made
+
+    def flatten(self, x: Operand, axis: int = 1) -> Call:
+        """A matrix: the axes before `axis` become its rows, those from there on its columns."""
+        (value,) = self._operands([x], self._here())
+        place = axis if axis >= 0 else axis + len(value.shape)
+        return self.reshape(value, (product(value.shape[:place]), product(value.shape[place:])))
+
+    def squeeze(self, x: Operand, axes: int | Sequence[int] | None = None) -> Call:
+        """Without these axes, whose extents must be 1; without all axes of extent 1 where none are given."""
+        (value,) = self._operands([x], self._here())
+        rank = len(value.shape)
+        if axes is None:
+            dropped = {axis for axis, extent in enumerate(value.shape) if extent == 1}
+        else:
+            dropped = {axis % rank if rank else axis for axis in ([axes] if isinstance(axes, int) else axes)}
+        return self.reshape(value, [extent for axis, extent in enumerate(value.shape) if axis not in dropped])
+
+    def unsqueeze(self, x: Operand, axes: int | Sequence[int]) -> Call:
+        """With axes of extent 1 put in, so that they stand at these places of the result."""
+        (value,) = self._operands([x], self._here())
+        places = [axes] if isinstance(axes, int) else list(axes)
+        rank = len(value.shape) + len(places)
+        put = {place % rank for place in places}
+        rest = iter(value.shape)
+        return self.reshape(value, [1 if axis in put else next(rest, 1) for axis in range(rank)])
+
+    def expand_dims(self, x: Operand, axis: int) -> Call:
+        """With one axis of extent 1 put in."""
+        return self.unsqueeze(x, axis)
+
+    @operator(_transpose_type, _transpose, "arrange.transpose", attrs=Transpose)
+    def transpose(self, x: Operand, axes: Sequence[int] | None = None) -> Call:
+        """The axes in another order; reversed where none is given."""
+        (value,) = self._operands([x], self._here())
+        rank = len(value.shape)
+        order = range(rank - 1, -1, -1) if axes is None else [axis + rank if axis < 0 else axis for axis in axes]
+        return self.call("transpose", value, attrs=Transpose(tuple(order)))
+
+    @operator(_broadcast_to_type, _broadcast_to, Lowering("arrange.broadcast_to", said=("shape",)), attrs=Broadcast)
+    def broadcast_to(self, x: Operand, shape: Sequence[Extent]) -> Call:
+        """x, repeated along the axes that it lacks and those of extent 1 until it has this shape."""
+        return self.call("broadcast_to", x, attrs=Broadcast(shape_of(shape, self._here())))
+
+    @operator(_tile_type, _tile, "arrange.tile", attrs=Tile)
+    def tile(self, x: Operand, repeats: Sequence[Extent]) -> Call:
+        """x, so many times along each axis."""
+        return self.call("tile", x, attrs=Tile(shape_of(repeats, self._here())))
+
+    @operator(_slice_type, _slice, "arrange.slice_", attrs=Slice)
+    def slice(
+        self,
+        x: Operand,
+        starts: Sequence[Extent | None],
+        stops: Sequence[Extent | None],
+        axes: Sequence[int] | None = None,
+        steps: Sequence[int] | None = None,
+    ) -> Call:
+        """`x[start:stop:step]` along the given axes, or the first ones, with the meaning that Python gives it."""
+        (value,) = self._operands([x], span := self._here())
+        shape = value.shape
+        every: list[tuple[Size, Size, int]] = [(0, extent, 1) for extent in shape]
+        chosen = range(len(starts)) if axes is None else [axis % max(len(shape), 1) for axis in axes]
+        for axis, start, stop, step in zip(chosen, starts, stops, steps or (1,) * len(starts), strict=True):
+            every[axis] = (*sliced(shape[axis], start, stop, step, span), step)
+        return self.call(
+            "slice", value, attrs=Slice(*map(tuple, zip(*every, strict=True))) if every else Slice((), (), ())
+        )
+
+    @operator(_pad_type, _pad, "pad.pad", attrs=Pad)
+    def pad(
+        self,
+        x: Operand,
+        before: Sequence[Extent],
+        after: Sequence[Extent] | None = None,
+        *,
+        mode: str = "constant",
+        value: float | int = 0,
+    ) -> Call:
+        """x with more elements before and behind each axis: of `value`, or by mode "edge", "reflect" or "wrap"."""
+        first = shape_of(before, span := self._here())
+        last = first if after is None else shape_of(after, span)
+        return self.call("pad", x, attrs=Pad(first, last, mode, value))
+
+    @operator(_concat_type, _concat, "join.concat", most=None, attrs=Axis)
+    def concat(self, parts: Sequence[Operand], axis: int = 0) -> Call:
+        """The parts one behind the other along an axis."""
+        return self.call("concat", *parts, attrs=Axis(axis))
+
+    @operator(_split_type, _split, Lowering("join.split", said=("sizes",)), attrs=Split)
+    def split(self, x: Operand, parts: int | Sequence[Extent], axis: int = 0) -> list[TupleGetItem]:
+        """The parts along an axis: of the given extents, or so many equal ones and the last of what is left."""
+        (value,) = self._operands([x], span := self._here())
+        if isinstance(parts, int):
+            extent = value.shape[axis] if -len(value.shape) <= axis < len(value.shape) else 0
+            each = ceildiv(extent, parts) if parts > 0 else 0
+            sizes = (*(each,) * (parts - 1), extent - each * (parts - 1))
+        else:
+            sizes = shape_of(parts, span)
+        call = self.call("split", value, attrs=Split(sizes, axis))
+        return [self.item(call, number) for number in range(len(sizes))]
+
+    @operator(_gather_type, _gather, "gather.gather", least=2, attrs=Axis)
+    def gather(self, x: Operand, indices: Operand, axis: int = 0) -> Call:
+        """The elements at these indices of an axis, whose place the axes of the indices take; as numpy.take."""
+        return self.call("gather", x, indices, attrs=Axis(axis))

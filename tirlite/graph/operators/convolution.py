@@ -1,0 +1,200 @@
+"""Convolutions and their transposes, over any number of spatial axes.
+
+Tensors are `[batch, channels, *spatial]`, weights `[outputs, inputs of a group, *window]`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+import numpy as np
+
+from tirlite.graph.builder.calls import CallBuilder, Operand
+from tirlite.graph.builder.declare import operator
+from tirlite.graph.expr import Call
+from tirlite.graph.op import Array, Attrs, ShapeMismatch, Site
+from tirlite.graph.operators.broadcast import contracted
+from tirlite.graph.operators.windows import (
+    Padding,
+    Steps,
+    every,
+    pads_given,
+    pads_of,
+    pairs,
+    slid,
+    spatial_axes,
+    steps_of,
+    windowed,
+    windows,
+)
+from tirlite.graph.types import TensorType
+from tirlite.record import record
+from tirlite.sizes import Size
+
+
+@record
+class Conv(Attrs):
+    """Steps of the window, padding, distance between its elements, and how many groups of channels stand apart.
+
+    With `same`, "upper" or "lower", there are as many places as elements over steps, rounded up: `pads` are 0, and what
+    that takes is added, half of it before the tensor; an odd one goes behind it ("upper"), or before it.
+    """
+
+    strides: tuple[int, ...]
+    pads: tuple[Size, ...]
+    dilations: tuple[int, ...]
+    groups: int = 1
+    same: str = field(default="", kw_only=True)
+
+
+@record
+class ConvTranspose(Conv):
+    """As of the convolution that it is the transpose of, and what is added behind each spatial axis of the result."""
+
+    output_padding: tuple[int, ...] = ()
+
+
+def _weights(site: Site, attrs: Conv) -> TensorType:
+    dtype = site.same_dtype()
+    weight = site.tensor(1)
+    if dtype.is_bool or dtype.is_handle:
+        raise site.wrong_type(f"the elements must be numbers, and are {dtype}")
+    if weight.rank != site.tensor(0).rank:
+        raise site.mismatch("operands 0 and 1 must have as many axes")
+    if attrs.groups < 1:
+        raise site.bad_attribute("groups must be positive")
+    return weight
+
+
+def _check_bias(site: Site, outputs: Size) -> None:
+    if len(site.args) > 2:
+        bias = site.tensor(2)
+        if bias.rank != 1 or not site.is_equal(bias.shape[0], outputs):
+            raise site.mismatch(f"the bias must have {outputs} elements")
+
+
+def _conv_type(site: Site, attrs: Conv) -> TensorType:
+    x, weight = windowed(site, attrs), _weights(site, attrs)
+    contracted(site, x.shape[1], weight.shape[1] * attrs.groups)
+    outputs = weight.shape[0]
+    if isinstance(outputs, int) and outputs % attrs.groups:
+        raise site.mismatch(f"{outputs} channels do not divide into {attrs.groups} groups")
+    _check_bias(site, outputs)
+    return TensorType((x.shape[0], outputs, *slid(site, x.shape[2:], weight.shape[2:], attrs)), x.dtype)
+
+
+def _conv_transpose_type(site: Site, attrs: ConvTranspose) -> TensorType:
+    x, weight = windowed(site, attrs), _weights(site, attrs)
+    if attrs.same:
+        raise site.bad_attribute("a transposed convolution is told its pads")
+    contracted(site, x.shape[1], weight.shape[0])
+    axes = x.rank - 2
+    extra = attrs.output_padding or (0,) * axes
+    if len(extra) != axes:
+        raise site.bad_attribute(f"output_padding has {len(extra)} entries, and there are {axes} spatial axes")
+    outputs = weight.shape[1] * attrs.groups
+    _check_bias(site, outputs)
+    spatial = tuple(
+        attrs.strides[i] * (x.shape[2 + i] - 1)
+        + attrs.dilations[i] * (weight.shape[2 + i] - 1)
+        + (1 + extra[i] - attrs.pads[i] - attrs.pads[axes + i])
+        for i in range(axes)
+    )
+    return TensorType((x.shape[0], outputs, *spatial), x.dtype)
+
+
+def _conv(attrs: Conv, x: Array, weight: Array, bias: Array | None = None) -> Array:
+    padded = np.pad(x, pairs(pads_of(attrs, x.shape[2:], weight.shape[2:])))
+    seen = windows(padded, weight.shape[2:], attrs.strides, attrs.dilations)
+    axes = x.ndim - 2
+    parts = []
+    for channels, kernel in zip(np.split(seen, attrs.groups, 1), np.split(weight, attrs.groups, 0), strict=True):
+        summed = [1, *range(2 + axes, 2 + 2 * axes)]
+        parts.append(np.tensordot(channels, kernel, (summed, [1, *range(2, 2 + axes)])))
+    return _with_bias(np.moveaxis(np.concatenate(parts, -1), -1, 1), bias)
+
+
+def _with_bias(result: Array, bias: Array | None) -> Array:
+    return result if bias is None else np.asarray(result + bias.reshape(-1, *(1,) * (result.ndim - 2)))
+
+
+def _conv_transpose(attrs: ConvTranspose, x: Array, weight: Array, bias: Array | None = None) -> Array:
+    """The convolution of x, its elements put apart by the strides, with the windows turned around."""
+    axes = x.ndim - 2
+    extents = [(extent - 1) * step + 1 for extent, step in zip(x.shape[2:], attrs.strides, strict=True)]
+    spaced = np.zeros((*x.shape[:2], *extents), x.dtype)
+    spaced[(slice(None), slice(None), *every(attrs.strides))] = x
+    turned = weight[(slice(None), slice(None), *every([-1] * axes))]
+    # [inputs, outputs of a group] becomes [outputs, inputs of a group].
+    groups = np.split(turned, attrs.groups, 0)
+    kernel = np.concatenate([np.swapaxes(group, 0, 1) for group in groups], 0)
+    extra = attrs.output_padding or (0,) * axes
+    reach = [d * (k - 1) for k, d in zip(weight.shape[2:], attrs.dilations, strict=True)]
+    wide = (*reach, *(r + e for r, e in zip(reach, extra, strict=True)))
+    full = _conv(Conv((1,) * axes, wide, attrs.dilations, attrs.groups), spaced, kernel)
+    cuts = zip(pairs(attrs.pads), full.shape, strict=True)
+    return _with_bias(full[tuple(slice(before, end - behind) for (before, behind), end in cuts)], bias)
+
+
+class Convolution(CallBuilder):
+    """Windows that move over the axes behind the second one of `[batch, channels, *spatial]`.
+
+    A single number stands for all spatial axes. `pad` takes a number, one for each axis, or two for each axis: what is
+    added before each of them, and then what is added behind each.
+    """
+
+    @operator(_conv_type, _conv, "conv.conv", least=2, most=3, attrs=Conv)
+    def conv(
+        self,
+        x: Operand,
+        weight: Operand,
+        bias: Operand | None = None,
+        *,
+        stride: Steps = 1,
+        pad: Padding = 0,
+        dilation: Steps = 1,
+        groups: int = 1,
+    ) -> Call:
+        """The convolution with weights `[outputs, inputs / groups, *window]`, over any number of spatial axes."""
+        image, *rest = self._operands([x, weight, *([] if bias is None else [bias])], self._here())
+        axes = spatial_axes(image)
+        attrs = Conv(steps_of(stride, axes), pads_given(pad, axes), steps_of(dilation, axes), groups)
+        return self.call("conv", image, *rest, attrs=attrs)
+
+    def conv2d(
+        self,
+        x: Operand,
+        weight: Operand,
+        bias: Operand | None = None,
+        *,
+        stride: Steps = 1,
+        pad: Padding = 0,
+        dilation: Steps = 1,
+        groups: int = 1,
+    ) -> Call:
+        """The convolution of `[batch, channels, height, width]`. Raises GraphError for any other number of axes."""
+        image, *_ = self._operands([x, weight], self._here())
+        if image.tensor.rank != 4:
+            why = "operand 0 must be [batch, channels, height, width]; `conv` takes any number of spatial axes"
+            raise ShapeMismatch(f"conv2d({image.tensor})", why, span=self._here()).error()
+        return self.conv(image, weight, bias, stride=stride, pad=pad, dilation=dilation, groups=groups)
+
+    @operator(_conv_transpose_type, _conv_transpose, "conv.conv_transpose", least=2, most=3, attrs=ConvTranspose)
+    def conv_transpose(
+        self,
+        x: Operand,
+        weight: Operand,
+        bias: Operand | None = None,
+        *,
+        stride: Steps = 1,
+        pad: Padding = 0,
+        dilation: Steps = 1,
+        groups: int = 1,
+        output_padding: Steps = 0,
+    ) -> Call:
+        """The transpose of a convolution, with weights `[inputs, outputs / groups, *window]`."""
+        image, *rest = self._operands([x, weight, *([] if bias is None else [bias])], self._here())
+        axes = spatial_axes(image)
+        steps, dilations, extra = steps_of(stride, axes), steps_of(dilation, axes), steps_of(output_padding, axes)
+        attrs = ConvTranspose(steps, pads_given(pad, axes), dilations, groups, extra)
+        return self.call("conv_transpose", image, *rest, attrs=attrs)

@@ -1,0 +1,66 @@
+"""Operators that make tensors of sizes and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tirlite.graph.attributes import Count, Sizes
+from tirlite.graph.builder.calls import CallBuilder, Operand
+from tirlite.graph.builder.declare import operator
+from tirlite.graph.expr import Call
+from tirlite.graph.extents import Extent, Shape, shape_of, size_of
+from tirlite.graph.op import Array, Lowering, Site
+from tirlite.graph.types import TensorType
+from tirlite.ir import DType, i64
+from tirlite.sizes import Proof, prove_le
+
+
+def _sizes_type(site: Site, attrs: Sizes) -> TensorType:
+    if not attrs.dtype.is_integer:
+        raise site.bad_attribute(f"sizes are integers, not {attrs.dtype}")
+    made = TensorType(attrs.extents, attrs.dtype)
+    if made.elements != len(attrs.elements):
+        raise site.bad_attribute(f"{len(attrs.elements)} elements do not fill {made}")
+    return made
+
+
+def _range_type(site: Site, attrs: Count) -> TensorType:
+    dtype = site.same_dtype()
+    if not (dtype.is_integer or dtype.is_float):
+        raise site.wrong_type(f"the elements must be numbers, and are {dtype}")
+    if any(each.rank for each in site.tensors()):
+        raise site.mismatch("start and step must have no axes")
+    if prove_le(0, attrs.count) is Proof.NO:
+        raise site.bad_attribute("count must not be negative")
+    shape: Shape = (attrs.count,)
+    return TensorType(shape, dtype)
+
+
+def _numbers(extents: tuple[object, ...]) -> tuple[int, ...]:
+    return tuple(each for each in extents if isinstance(each, int))
+
+
+def _sizes(attrs: Sizes) -> Array:
+    return np.array(attrs.elements, attrs.dtype.numpy).reshape(_numbers(attrs.extents))
+
+
+def _range(attrs: Count, start: Array, delta: Array) -> Array:
+    assert isinstance(attrs.count, int)
+    return np.asarray(start + np.arange(attrs.count).astype(start.dtype) * delta)
+
+
+class Creation(CallBuilder):
+    """Tensors that are made of no others."""
+
+    @operator(_range_type, _range, Lowering("fill.range_", said=("count",)), least=2, attrs=Count)
+    def range(self, start: Operand, delta: Operand, count: Extent) -> Call:
+        """`start + i * delta` for i below `count`."""
+        return self.call("range", start, delta, attrs=Count(size_of(count, self._here())))
+
+    @operator(_sizes_type, _sizes, least=0, attrs=Sizes)
+    def sizes(self, elements: Sequence[Extent], dtype: DType = i64) -> Call:
+        """A vector of integers that are made of dims."""
+        found = shape_of(elements, self._here())
+        return self.call("sizes", attrs=Sizes(found, (len(found),), dtype))

@@ -1,0 +1,110 @@
+"""Products of matrices, and determinants."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tirlite.graph.builder.calls import CallBuilder, Operand
+from tirlite.graph.builder.declare import operator
+from tirlite.graph.expr import Call
+from tirlite.graph.op import Array, Attrs, Site, Spelling, plain
+from tirlite.graph.operators.broadcast import broadcast, broadcast_into, contracted
+from tirlite.graph.types import TensorType
+from tirlite.ir import DType
+from tirlite.record import record
+
+
+@record
+class Gemm(Attrs):
+    """`alpha * A' @ B' + beta * C`, where A' is A or its transpose, and B' likewise."""
+
+    alpha: float = 1.0
+    beta: float = 1.0
+    trans_a: bool = False
+    trans_b: bool = False
+
+
+def _matmul_type(site: Site, attrs: Attrs) -> TensorType:
+    """As numpy.matmul: the last two axes are matrices, those before them broadcast; a vector is a row, or a column."""
+    dtype = _numbers(site)
+    a, b = (each.shape for each in site.tensors())
+    if not a or not b:
+        raise site.mismatch("an operand without axes is not a matrix")
+    left = a if len(a) > 1 else (1, *a)
+    right = b if len(b) > 1 else (*b, 1)
+    contracted(site, left[-1], right[-2])
+    batch = broadcast(site, [left[:-2], right[:-2]])
+    return TensorType(batch + left[-2:-1] * (len(a) > 1) + right[-1:] * (len(b) > 1), dtype)
+
+
+def _gemm_type(site: Site, attrs: Gemm) -> TensorType:
+    dtype = _numbers(site)
+    a, b, *c = site.tensors()
+    if a.rank != 2 or b.rank != 2:
+        raise site.mismatch("operands 0 and 1 must be matrices")
+    rows, inner = reversed(a.shape) if attrs.trans_a else a.shape
+    other, columns = reversed(b.shape) if attrs.trans_b else b.shape
+    contracted(site, inner, other)
+    for each in c:
+        broadcast_into(site, each, (rows, columns))
+    if dtype.is_integer and any(not float(factor).is_integer() for factor in (attrs.alpha, attrs.beta)):
+        raise site.bad_attribute(f"alpha and beta must be whole numbers for {dtype}")
+    return TensorType((rows, columns), dtype)
+
+
+def _numbers(site: Site) -> DType:
+    dtype = site.same_dtype()
+    if not (dtype.is_integer or dtype.is_float):
+        raise site.wrong_type(f"the elements must be numbers, and are {dtype}")
+    return dtype
+
+
+def _det_type(site: Site, attrs: Attrs) -> TensorType:
+    x = site.tensor(0)
+    if not x.dtype.is_float:
+        raise site.wrong_type(f"the elements must be of a float type, and are {x.dtype}")
+    if x.rank < 2 or not site.is_equal(x.shape[-1], x.shape[-2]):
+        raise site.mismatch("operand 0 must be square matrices")
+    return TensorType(x.shape[:-2], x.dtype)
+
+
+def _gemm(attrs: Gemm, a: Array, b: Array, c: Array | None = None) -> Array:
+    product = np.matmul(a.T if attrs.trans_a else a, b.T if attrs.trans_b else b)
+    result = product if attrs.alpha == 1 else product * a.dtype.type(attrs.alpha)
+    if c is None:
+        return np.asarray(result)
+    return np.asarray(result + (c if attrs.beta == 1 else c * a.dtype.type(attrs.beta)))
+
+
+class Linear(CallBuilder):
+    """Products of matrices."""
+
+    @operator(_matmul_type, plain(np.matmul), "matmul.matmul", least=2, onnx=Spelling("MatMul"))
+    def matmul(self, a: Operand, b: Operand) -> Call:
+        """The product of the last two axes, for each index of those before them, which broadcast; as numpy.matmul."""
+        return self.call("matmul", a, b)
+
+    @operator(_gemm_type, _gemm, "matmul.gemm", least=2, most=3, attrs=Gemm)
+    def gemm(
+        self,
+        a: Operand,
+        b: Operand,
+        c: Operand | None = None,
+        *,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        trans_a: bool = False,
+        trans_b: bool = False,
+    ) -> Call:
+        """`alpha * a @ b + beta * c` of matrices, a and b transposed where asked for; c broadcasts to the result."""
+        attrs = Gemm(alpha, beta, trans_a, trans_b)
+        return self.call("gemm", a, b, *(() if c is None else (c,)), attrs=attrs)
+
+    def dense(self, x: Operand, weight: Operand, bias: Operand | None = None) -> Call:
+        """`x @ weight.T + bias`: `[rows, inputs]` and `[outputs, inputs]` give `[rows, outputs]`."""
+        return self.gemm(x, weight, bias, trans_b=True)
+
+    @operator(_det_type, plain(np.linalg.det), "determinant.det", onnx=Spelling("Det"))
+    def det(self, x: Operand) -> Call:
+        """The determinants of the square matrices in the last two axes."""
+        return self.call("det", x)

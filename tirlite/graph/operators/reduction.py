@@ -1,0 +1,210 @@
+"""Operators that make one element of many along some axes. Sums of integers wrap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from tirlite.graph.builder.calls import CallBuilder, Operand
+from tirlite.graph.builder.declare import Member, Rule, operator
+from tirlite.graph.expr import Call
+from tirlite.graph.extents import Shape
+from tirlite.graph.op import Array, Attrs, Lowering, Meaning, Site
+from tirlite.graph.types import TensorType
+from tirlite.ir import DType, i64
+from tirlite.record import record
+from tirlite.sizes import Proof, prove_le
+
+
+@record
+class Reduce(Attrs):
+    """The axes that are gone through, and whether they stay with extent 1."""
+
+    axes: tuple[int, ...]
+    keepdims: bool = False
+
+
+@record
+class Arg(Attrs):
+    """The axis, whether it stays with extent 1, and whether the last of equal elements counts."""
+
+    axis: int = -1
+    keepdims: bool = False
+    last: bool = False
+
+
+@record
+class CumSum(Attrs):
+    """The axis; whether an element itself is left out of its sum, or product; whether these begin at the end."""
+
+    axis: int = -1
+    exclusive: bool = False
+    reverse: bool = False
+
+
+def _without(shape: Shape, axes: tuple[int, ...], *, keepdims: bool) -> Shape:
+    if keepdims:
+        return tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+    return tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
+
+
+def _reduce(accepts: Callable[[DType], bool], wanted: str, *, needs_some: bool = False) -> Callable[..., TensorType]:
+    def rule(site: Site, attrs: Reduce) -> TensorType:
+        x = site.tensor(0)
+        if not accepts(x.dtype):
+            raise site.wrong_type(f"the elements must be {wanted}, and are {x.dtype}")
+        axes = site.axes(attrs.axes, x.rank)
+        if needs_some:
+            _check_some(site, x, axes)
+        return TensorType(_without(x.shape, axes, keepdims=attrs.keepdims), x.dtype)
+
+    return rule
+
+
+def _check_some(site: Site, x: TensorType, axes: tuple[int, ...]) -> None:
+    for axis in axes:
+        if prove_le(1, x.shape[axis]) is Proof.NO:
+            raise site.mismatch(f"axis {axis} is empty, and has no greatest or least element")
+
+
+def _arg_type(site: Site, attrs: Arg) -> TensorType:
+    x = site.tensor(0)
+    axis = site.axis(attrs.axis, x.rank)
+    _check_some(site, x, (axis,))
+    return TensorType(_without(x.shape, (axis,), keepdims=attrs.keepdims), i64)
+
+
+def _cumsum_type(site: Site, attrs: CumSum) -> TensorType:
+    x = site.tensor(0)
+    if not _is_number(x.dtype):
+        raise site.wrong_type(f"the elements must be numbers, and are {x.dtype}")
+    site.axis(attrs.axis, x.rank)
+    return x
+
+
+def _is_number(dtype: DType) -> bool:
+    return dtype.is_integer or dtype.is_float
+
+
+_NUMBERS = _reduce(_is_number, "numbers")
+
+
+_EXTREMES = _reduce(_is_number, "numbers", needs_some=True)
+
+
+_FLOATS = _reduce(lambda dtype: dtype.is_float, "of a float type")
+
+
+_BOOLS = _reduce(lambda dtype: dtype.is_bool, "bool_")
+
+
+def _over_axes(function: Callable[..., Any]) -> Meaning:
+    def meaning(attrs: Reduce, x: Array) -> Array:
+        return np.asarray(function(x, axis=attrs.axes, keepdims=attrs.keepdims)).astype(x.dtype, copy=False)
+
+    return meaning
+
+
+def _sum(x: Array, **over: Any) -> Any:
+    return np.sum(x, dtype=x.dtype, **over)
+
+
+def _log_sum_exp(x: Array, axis: tuple[int, ...], keepdims: bool) -> Any:
+    most = x.max(axis, keepdims=True)
+    most = np.where(np.isfinite(most), most, x.dtype.type(0))
+    result = np.log(np.exp(x - most).sum(axis, keepdims=True)) + most
+    return result if keepdims else result.squeeze(axis)
+
+
+def _arg(function: Callable[..., Any]) -> Meaning:
+    def meaning(attrs: Arg, x: Array) -> Array:
+        if not attrs.last:
+            return np.asarray(function(x, axis=attrs.axis, keepdims=attrs.keepdims))
+        flipped = function(np.flip(x, attrs.axis), axis=attrs.axis, keepdims=attrs.keepdims)
+        return np.asarray(x.shape[attrs.axis] - 1 - flipped)
+
+    return meaning
+
+
+def _running(function: Callable[..., Any], start: int) -> Meaning:
+    def meaning(attrs: CumSum, x: Array) -> Array:
+        ordered = np.flip(x, attrs.axis) if attrs.reverse else x
+        made = np.asarray(function(ordered, attrs.axis, dtype=x.dtype))
+        if attrs.exclusive:
+            made = np.roll(made, 1, attrs.axis)
+            np.moveaxis(made, attrs.axis, 0)[:1] = start
+        return np.flip(made, attrs.axis) if attrs.reverse else made
+
+    return meaning
+
+
+Axes: TypeAlias = "int | Sequence[int] | None"
+
+
+class Reducer(Protocol):
+    """A method that makes one element of many along axes."""
+
+    def __call__(self, x: Operand, axes: Axes = None, *, keepdims: bool = False) -> Call: ...
+
+
+def _reduced(doc: str, rule: Rule, function: Callable[..., Any]) -> Member[Reducer]:
+    def make(name: str) -> Callable[..., Call]:
+        def method(g: CallBuilder, x: Operand, axes: Axes = None, *, keepdims: bool = False) -> Call:
+            (value,) = g._operands([x], g._here())
+            if axes is None:
+                axes = range(value.tensor.rank)
+            found = (axes,) if isinstance(axes, int) else tuple(axes)
+            return g.call(name, value, attrs=Reduce(found, keepdims))
+
+        return method
+
+    def declare(name: str) -> Callable[[Any], Any]:
+        return operator(rule, _over_axes(function), Lowering("reduce.reduce", (name,)), attrs=Reduce)
+
+    return Member(doc, make, declare)
+
+
+class Reduction(CallBuilder):
+    """Sums and their kin along the given axes, or all; with `keepdims` these stay with extent 1.
+
+    Without another word they take any type of numbers, and integers wrap.
+    """
+
+    reduce_sum = _reduced("The sum.", _NUMBERS, _sum)
+    reduce_mean = _reduced("The mean, of floats.", _FLOATS, np.mean)
+    reduce_max = _reduced("The greatest element.", _EXTREMES, np.max)
+    reduce_min = _reduced("The least element.", _EXTREMES, np.min)
+    reduce_prod = _reduced("The product.", _NUMBERS, lambda x, **over: np.prod(x, dtype=x.dtype, **over))
+    reduce_l1 = _reduced("The sum of the absolute values.", _NUMBERS, lambda x, **over: _sum(np.abs(x), **over))
+    reduce_l2 = _reduced(
+        "The root of the sum of the squares, of floats.", _FLOATS, lambda x, **over: np.sqrt(_sum(x * x, **over))
+    )
+    reduce_sum_square = _reduced("The sum of the squares.", _NUMBERS, lambda x, **over: _sum(x * x, **over))
+    reduce_log_sum = _reduced(
+        "The logarithm of the sum, of floats.", _FLOATS, lambda x, **over: np.log(_sum(x, **over))
+    )
+    reduce_log_sum_exp = _reduced("The logarithm of the sum of the exponentials, of floats.", _FLOATS, _log_sum_exp)
+    reduce_all = _reduced("Whether all hold, of bools.", _BOOLS, np.all)
+    reduce_any = _reduced("Whether one holds, of bools.", _BOOLS, np.any)
+
+    @operator(_arg_type, _arg(np.argmax), "order.argmax", attrs=Arg)
+    def argmax(self, x: Operand, axis: int = -1, *, keepdims: bool = False, last: bool = False) -> Call:
+        """The index of the greatest element along an axis, as i64: of the first of equal ones, or of the last."""
+        return self.call("argmax", x, attrs=Arg(axis, keepdims, last))
+
+    @operator(_arg_type, _arg(np.argmin), "order.argmin", attrs=Arg)
+    def argmin(self, x: Operand, axis: int = -1, *, keepdims: bool = False, last: bool = False) -> Call:
+        """The index of the least element along an axis, as i64: of the first of equal ones, or of the last."""
+        return self.call("argmin", x, attrs=Arg(axis, keepdims, last))
+
+    @operator(_cumsum_type, _running(np.cumsum, 0), "order.cumsum", attrs=CumSum)
+    def cumsum(self, x: Operand, axis: int = -1, *, exclusive: bool = False, reverse: bool = False) -> Call:
+        """The sums of the elements up to each one along an axis, without itself or from the end where asked for."""
+        return self.call("cumsum", x, attrs=CumSum(axis, exclusive, reverse))
+
+    @operator(_cumsum_type, _running(np.cumprod, 1), "order.cumprod", attrs=CumSum)
+    def cumprod(self, x: Operand, axis: int = -1, *, exclusive: bool = False, reverse: bool = False) -> Call:
+        """As `cumsum`, the products."""
+        return self.call("cumprod", x, attrs=CumSum(axis, exclusive, reverse))
