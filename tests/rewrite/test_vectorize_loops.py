@@ -8,6 +8,7 @@ from fuzz.guard import guarded
 from rewrite.before_after import BeforeAfter, kernel
 
 import tirlite as tl
+from tirlite.ir import DType
 from tirlite.rewrite import VectorizeLoops
 
 n, m = tl.dims("n m")
@@ -494,6 +495,30 @@ def test_sums_along_rows_are_stored_by_tiles() -> None:
     assert "y_columns[j - tile, tl.ramp(0, 1, 16)] = s[tl.ramp(0, 1, 16)]" in text
     assert "y[first + 15, tl.ramp(tile, 1, 16)] = row" in text
     PASS.expect_unchanged("for i in range(n):\n    for j in range(m):\n        y[i, j] = x[i, j] + 1")
+
+
+def transposed(dtype: DType) -> tl.Kernel:
+    @tl.kernel
+    def transposed(x: dtype[n, m], z: dtype[m, n], y: dtype[m, n]):
+        for j in range(m):
+            for i in range(n):
+                y[j, i] = x[i, j] * z[j, i]
+
+    return transposed
+
+
+@pytest.mark.parametrize("dtype", [tl.f32, tl.f64, tl.i32, tl.u64, tl.u8])
+def test_a_transpose_goes_by_tiles(dtype: DType) -> None:
+    """Lanes find what they load side by side, and what they store along their rows is turned back."""
+    kernel = transposed(dtype)
+    assert ("y_columns" in str(kernel.lowered)) == (dtype.bytes >= 4)
+    draw = np.random.default_rng(dtype.bits)
+    for rows, columns in ((0, 3), (1, 1), (3, 40), (16, 16), (33, 21)):
+        x, z = (draw.integers(0, 100, shape).astype(dtype.numpy) for shape in ((rows, columns), (columns, rows)))
+        for run in (kernel, kernel.interpret, tl.compile(kernel.lowered).interpret):
+            given = [guarded(each, at_end=True) for each in (x, z, np.zeros_like(z))]
+            run(*given)
+            np.testing.assert_array_equal(given[-1], x.T * z)
 
 
 def test_a_number_in_memory_that_some_lanes_alone_read() -> None:

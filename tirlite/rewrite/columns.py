@@ -16,6 +16,7 @@ from tirlite.ir import (
     And,
     Buffer,
     Call,
+    DType,
     Expr,
     For,
     ForKind,
@@ -35,9 +36,13 @@ from tirlite.ir import (
     const,
     f32,
     f64,
+    i32,
     i64,
     statements,
+    statements_of,
     substitute,
+    u32,
+    u64,
     walk,
 )
 from tirlite.ir.masked import masked
@@ -47,6 +52,9 @@ from tirlite.rewrite.lanes import Lanes, NotVector, is_at, iterations
 
 # The bytes of a vector, and of the part of a row that goes over in one tile.
 VECTOR_BYTES = 64
+# What tiles hold: where lanes serve loops in order, floats alone, as LLVM sums integers by itself.
+IN_ORDER = (f32, f64)
+TURNED = (f32, f64, i32, u32, i64, u64)
 
 
 @record(eq=False)
@@ -62,8 +70,8 @@ class _Tile:
 class Columns(Lanes):
     """Lanes of a loop over `var`, from its value `first` on, of which some load along rows.
 
-    `is_steady` says of a buffer that nothing writes it while the loop runs. Where `stores_rows`, loops inside may store
-    along rows, too.
+    `is_steady` says of a buffer that nothing writes it while the loop runs. Tiles are of these `dtypes`. Where
+    `stores_rows`, loops inside may store along rows, too.
     """
 
     def __init__(
@@ -73,6 +81,7 @@ class Columns(Lanes):
         lanes: int,
         is_inside: Callable[[Load], bool],
         is_steady: Callable[[Buffer], bool],
+        dtypes: tuple[DType, ...],
         *,
         stores_rows: bool,
     ) -> None:
@@ -80,6 +89,7 @@ class Columns(Lanes):
         self.var = var
         self.first = first
         self.is_steady = is_steady
+        self.dtypes = dtypes
         self.stores_rows = stores_rows
         self.tiles: list[_Tile] = []
         self.outgoing: list[_Tile] = []
@@ -207,7 +217,7 @@ class Columns(Lanes):
 
     def _goes_along(self, load: Load, loop: For, defined: set[Var]) -> bool:
         """Whether the iterations of a loop inside load neighbours, and those of the loop around rows."""
-        if load.buffer in self.wide or load.dtype not in (f32, f64) or load.buffer.volatile or not load.indices:
+        if load.buffer in self.wide or load.dtype not in self.dtypes or load.buffer.volatile or not load.indices:
             return False
         *row, last = load.indices
         nodes = [node for index in load.indices for node in walk(index)]
@@ -330,11 +340,25 @@ def _defined(stmt: For | IfThenElse | While) -> set[Var]:
     return found or {Var("none")}
 
 
-def lanes_of(loop: For) -> int:
-    """How many columns go together: as many as a vector has of the widest floats that are loaded."""
+def lanes_of(loop: For, dtypes: tuple[DType, ...]) -> int:
+    """How many columns go together: as many as a vector has of the widest of these dtypes that are loaded."""
     loads = (load for stmt in statements(loop.body) for load, _ in _loads(SeqStmt((stmt,))))
-    loaded = (load.dtype.bytes for load in loads if load.dtype.is_float)
+    loaded = (load.dtype.bytes for load in loads if load.dtype in dtypes)
     return VECTOR_BYTES // max([4, *loaded])
+
+
+def takes_rows_of_lanes(loop: For) -> bool:
+    """Whether a loop inside steps from row to row of what it loads, and iterations of `loop` find neighbours in a row.
+
+    So does a transpose: `y[j, i] = x[i, j]`, in a loop over i in one over j.
+    """
+    return any(
+        _is_shifted(last, loop.var) and any(node is inner.var for index in row for node in walk(index))
+        for inner in statements_of(loop.body, For)
+        for load, _ in _loads(inner.body)
+        if load.indices
+        for *row, last in (load.indices,)
+    )
 
 
 def _loads(body: SeqStmt) -> Iterator[tuple[Load, bool]]:

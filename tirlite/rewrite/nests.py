@@ -13,6 +13,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import has_much_to_do
 from tirlite.ir import (
     Buffer,
+    DType,
     Expr,
     For,
     ForKind,
@@ -33,7 +34,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.checked import has_check
 from tirlite.rewrite.by_vectors import MOST_LANES, ByVectors, widths_of
-from tirlite.rewrite.columns import Columns, lanes_of
+from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, lanes_of, takes_rows_of_lanes
 from tirlite.rewrite.jam import Jam
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations, last_whole
 from tirlite.rewrite.local_elements import is_same_element, with_local_elements
@@ -130,10 +131,13 @@ def _at(
     is_repeatable = _is_repeatable(loop, touches)
     if has_rows:
         written = {facts.definitions.root(each.buffer) for each, found in touches.items() if any(map(writes, found))}
-        # What each iteration stores by itself is faster along rows; but not what only lanes take from being in order.
+        # What each iteration stores by itself is faster along rows; but not what only lanes take from being in order,
+        # nor what they find side by side.
         in_order = any(not facts.is_independent(each) for each in statements_of(loop.body, For))
         steady = partial(_is_steady, facts, written)
-        lanes, widths = partial(_columns, loop, inside, steady, in_order), (lanes_of(loop),) * 2
+        stores_rows = in_order or takes_rows_of_lanes(loop)
+        dtypes = IN_ORDER if in_order else TURNED
+        lanes, widths = partial(_columns, loop, inside, steady, dtypes, stores_rows), (lanes_of(loop, dtypes),) * 2
     else:
         lanes, widths = partial(_neighbours, loop, inside), widths_of(loop)
     try:
@@ -163,11 +167,12 @@ def _columns(
     loop: For,
     inside: Callable[[Load], bool],
     is_steady: Callable[[Buffer], bool],
+    dtypes: tuple[DType, ...],
     stores_rows: bool,
     first: Expr,
     lanes: int,
 ) -> Lanes:
-    return Columns(loop.var, first, lanes, inside, is_steady, stores_rows=stores_rows)
+    return Columns(loop.var, first, lanes, inside, is_steady, dtypes, stores_rows=stores_rows)
 
 
 def _is_steady(facts: Facts, written: Container[Buffer], buffer: Buffer) -> bool:
