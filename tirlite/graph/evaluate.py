@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,14 @@ from tirlite.graph.program import Block, Program, extents_found, program
 from tirlite.graph.run_dims import RunDim, check_extent
 from tirlite.graph.types import TensorType, TupleType, Type
 from tirlite.ir import DType, Steps, TypeCode, run
+from tirlite.late import LateModule
 from tirlite.sizes import Dim
 from tirlite.sizes import evaluate as size_at
+
+if TYPE_CHECKING:
+    from tirlite.graph import definition
+else:
+    definition = LateModule("tirlite.graph.definition")
 
 Array: TypeAlias = npt.NDArray[Any]
 Value: TypeAlias = "Array | tuple[Value, ...]"
@@ -196,6 +202,9 @@ def apply(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Valu
     op = call.op
     demand_kind("apply", op, Op)
     assert isinstance(op, Op)
+    if op.meaning is None:
+        came: Value = definition.defined(call, args, binding)
+        return came
     wide = [_widened(value, arg.type) for value, arg in zip(args, call.args, strict=True)]
     with np.errstate(all="ignore"):
         return _rounded(op.means(call.attrs.at(binding), *wide), call.type)

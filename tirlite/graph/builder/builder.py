@@ -8,7 +8,9 @@ f = g.function(y)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MethodType
+from typing import TYPE_CHECKING
 
 from tirlite.diag import GraphError, Message
 from tirlite.graph.builder.calls import Operand
@@ -30,6 +32,7 @@ from tirlite.graph.operators.sampling import Sampling
 from tirlite.graph.operators.scaling import Scaling
 from tirlite.graph.operators.selection import Selection
 from tirlite.graph.places import user_line
+from tirlite.graph.registry import OPS
 from tirlite.graph.run_dims import most as limit
 from tirlite.graph.run_dims import run_dim
 from tirlite.graph.types import TensorType, Type, tensor_type
@@ -101,6 +104,14 @@ class Builder(
         self._dims: dict[Dim, None] = {}
         self._place = user_line()
         self._origin = Origin()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Callable[..., object]:
+            """An operator of a file that no base of this class is in."""
+            if name.startswith("_") or name not in OPS:
+                raise AttributeError(f"a builder has no `{name}`", name=name, obj=self)
+            return MethodType(OPS[name].method, self)
 
     def input(self, name: str, of: Annotation | TensorType | DType) -> Var:
         """A parameter: `g.input("x", tl.f32[n, 3])`, or `tl.f32` for a single number. The order is that of calls.
