@@ -1,4 +1,4 @@
-"""`tl.interleave_low`, `tl.interleave_high` and `tl.any`: lanes of vectors, with the poison of each."""
+"""`tl.interleave_low`, `tl.interleave_high`, `tl.dot` and `tl.any`: lanes of vectors, with the poison of each."""
 
 import numpy as np
 import pytest
@@ -65,3 +65,60 @@ def test_any_lane_counts_and_any_poison() -> None:
             run(np.full(8, 1, np.int32), np.zeros(1, np.int32))
         messages.append(str(raised.value))
     assert messages[0] == messages[1]
+
+
+def dots_of(one: tl.ir.DType, other: tl.ir.DType, lanes: int, shared: bool) -> tl.Kernel:
+    """Dot products of groups of lanes, of which the first operand has one for all, or one for each."""
+    group = 32 // one.bits
+    first = group if shared else group * lanes
+
+    @tl.kernel
+    def dots(t: tl.i32[lanes], a: one[first], b: other[group * lanes], y: tl.out[tl.i32[lanes]]):
+        y[tl.ramp(0, 1, lanes)] = tl.dot(
+            t[tl.ramp(0, 1, lanes)], a[tl.ramp(0, 1, first)], b[tl.ramp(0, 1, group * lanes)]
+        )
+
+    return dots
+
+
+@pytest.mark.parametrize("lanes", [4, 6, 64])
+def test_dot_products_are_exact_at_the_ends_of_their_types(lanes: int) -> None:
+    rng = np.random.default_rng(1)
+    for one, other in ((tl.u8, tl.i8), (tl.i8, tl.u8), (tl.i8, tl.i8), (tl.i16, tl.i16), (tl.u16, tl.i16)):
+        for shared in (True, False):
+            kernel = dots_of(one, other, lanes, shared)
+            t = np.full(lanes, np.iinfo(np.int32).max, np.int32)
+            for pick in (lambda dtype: dtype.min, lambda dtype: dtype.max, None):
+                a, b = (
+                    np.full(shape, pick(dtype), dtype.numpy)
+                    if pick
+                    else rng.integers(dtype.min, dtype.max, shape, dtype.numpy, endpoint=True)
+                    for dtype, shape in (
+                        (one, 32 // one.bits * (1 if shared else lanes)),
+                        (other, 32 // one.bits * lanes),
+                    )
+                )
+                groups = np.broadcast_to(a.astype(np.int64).reshape(-1, 32 // one.bits), (lanes, 32 // one.bits))
+                wanted = t + (groups * b.astype(np.int64).reshape(lanes, -1)).sum(axis=1)
+                wanted = wanted.astype(np.int32)
+                assert kernel(t, a, b).tolist() == wanted.tolist()
+                assert kernel.interpret(t, a, b).tolist() == wanted.tolist()
+
+
+@tl.kernel
+def half_written(x: tl.i8[16], y: tl.i32[4]):
+    t = tl.alloc(tl.i8[16])
+    for i in range(15):
+        t[i] = x[i]
+    y[tl.ramp(0, 1, 4)] = tl.dot(y[tl.ramp(0, 1, 4)], t[tl.ramp(0, 1, 4)], x[tl.ramp(0, 1, 16)])
+    y[tl.ramp(0, 1, 2)] = tl.dot(y[tl.ramp(0, 1, 2)], x[tl.ramp(0, 1, 8)], t[tl.ramp(8, 1, 8)])
+
+
+def test_a_dot_product_of_poison_is_poison() -> None:
+    messages = []
+    for run in (half_written.interpret, tl.compile(half_written, debug=True)):
+        with pytest.raises(KernelRunError) as raised:
+            run(np.zeros(16, np.int8), np.zeros(4, np.int32))
+        messages.append(str(raised.value))
+    assert messages[0] == messages[1]
+    assert "`t[8]`" in messages[0]

@@ -145,6 +145,10 @@ def calls(case: Case, op: ir.Op) -> list[ir.Expr]:
         return [call(ir.bool_, op, vector(case, ir.bool_))]
     if op in (ir.Op.INTERLEAVE_LOW, ir.Op.INTERLEAVE_HIGH):
         return [call(f32.with_lanes(4), op, vector(case, f32), vector(case, f32))]
+    if op is ir.Op.DOT:
+        lanes = ir.Ramp(ir.IntImm(i64, 0), ir.IntImm(i64, 1), 4)
+        bytes_of = case.load(i8, lanes)
+        return [call(i32, op, case.load(i32), bytes_of, bytes_of)]
     if op is ir.Op.ADDRESS_OF:
         return [call(ir.handle, op, x)]
     if op is ir.Op.ACCESS_PTR:

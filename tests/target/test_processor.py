@@ -41,12 +41,12 @@ def test_the_host_is_one_of_the_named_processors_or_has_more() -> None:
 def test_a_processor_is_read_from_what_the_system_says_of_it() -> None:
     zen = described("x86-64", ZEN, {0: 64, 1: 32768, 2: 1048576})
     assert (zen.level, zen.vector_bits, zen.registers, zen.has_fma) == (3, 256, 16, True)
-    assert zen.dots == ("u8 s8",)
+    assert zen.dots == ("s16 s16", "u8 s8")
     assert zen.caches[:2] == (32768, 1048576)
     plain = described("x86-64", b"", {})
     assert (plain.level, plain.vector_bits, plain.has_fma) == (1, 128, False)
     arm = described("aarch64", b"Features\t: fp asimd asimddp", {})
-    assert (arm.vector_bits, arm.registers, arm.dots) == (128, 32, ("s8 s8",))
+    assert (arm.vector_bits, arm.registers, arm.dots) == (128, 32, ("s8 s8", "u8 u8"))
 
 
 @pytest.mark.parametrize(("name", "tile"), [*zip(NAMED, [(6, 2), (6, 2), (6, 4), (6, 4)], strict=True)])

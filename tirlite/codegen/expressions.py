@@ -192,6 +192,14 @@ class Expressions:
         b = self._leaf(expr.args[1]) or (yield self.steps(expr.args[1]))
         return self.out.interleaved(a, b, is_high=expr.op is Op.INTERLEAVE_HIGH)
 
+    def dot(self, expr: Call) -> Steps[Value]:
+        from tirlite.codegen.arithmetic.dots import dot
+
+        operands = []
+        for arg in expr.args:
+            operands.append(self._leaf(arg) or (yield self.steps(arg)))
+        return dot(self.out, *operands)
+
     def marked_index(self, expr: Call) -> Steps[Value]:
         """What is marked as an index, or has a mask, elsewhere than in an access: a number like any other."""
         index = expr.args[0]
@@ -389,6 +397,7 @@ _CALLS: dict[Op, Rule] = {
     Op.ANY: Expressions.any_lane,
     Op.INTERLEAVE_LOW: Expressions.interleave,
     Op.INTERLEAVE_HIGH: Expressions.interleave,
+    Op.DOT: Expressions.dot,
     Op.CHECKED: Expressions.marked_index,
     Op.MASKED: Expressions.marked_index,
     Op.CALL_EXTERN: Expressions.extern,

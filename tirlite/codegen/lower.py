@@ -24,6 +24,7 @@ from tirlite.codegen.workspace import Workspace
 from tirlite.diag import Message
 from tirlite.ir import Buffer, DType, Function, PrimFunc, Var, f32, handle, u8
 from tirlite.record import record
+from tirlite.target.processor import HOST, processor_called
 
 if TYPE_CHECKING:
     from tirlite.codegen.reports import Told
@@ -59,8 +60,10 @@ class Lowered:
     heap: HeapNeed
 
 
-def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False, exported: bool = False) -> Lowered:
-    """The module of one function, whose parallel loops are run by so many workers at most.
+def lower(
+    func: PrimFunc, workers: int = 1, *, debug: bool = False, exported: bool = False, target: str = HOST
+) -> Lowered:
+    """The module of one function, whose parallel loops are run by so many workers at most, for a target by its name.
 
     With `debug` the code checks itself, and parallel loops run in order. If it is `exported`, a fault is a number
     alone, and memory comes from what surrounds the module, see `runtime.export.wrapper`. Raises KernelError for what
@@ -72,7 +75,7 @@ def lower(func: PrimFunc, workers: int = 1, *, debug: bool = False, exported: bo
     storage = assign_homes(func, runners, shares[func], on_entry)
     storage = storage.on_heap() if debug else storage
     workspace = Workspace.of(storage, () if debug else doubtful_buffers(facts, on_entry))
-    module = ModuleText(exported=exported)
+    module = ModuleText(processor_called(target), exported=exported)
     module.span = func.span
     name = "tirlite_" + _legal(func.name)
     versions = Versions(facts, name)

@@ -134,7 +134,7 @@ class Version:
         start = perf_counter()
         with collection_paused():
             workers = 1 if self.form is Form.IN_ORDER else self.options.target.workers
-            lowered = lower(func, workers, debug=self.options.debug)
+            lowered = lower(func, workers, debug=self.options.debug, target=self.options.target.name)
         self.stages.append(("codegen", perf_counter() - start))
         return lowered
 

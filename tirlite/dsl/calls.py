@@ -11,6 +11,7 @@ from tirlite.dsl.operators import OperandType
 from tirlite.dsl.parameters import described
 from tirlite.dsl.vocabulary import DECLARATIONS, LEN, LOOPS, MAX, MIN, PRINT, RANGE, Word
 from tirlite.ir import expr as e
+from tirlite.ir.dot import dot, dot_lanes, fits_dot
 from tirlite.ir.dtype import DType, bool_, dtype_of, f64, handle, i32, i64
 from tirlite.ir.expr import Buffer, BufferRef, Call, Expr, IntImm, Load, StringImm, widened
 from tirlite.ir.masked import fits_mask, masked
@@ -293,6 +294,19 @@ def _interleaved(site: CallSite) -> object:
     return Call(a.dtype, Op[site.word.name.upper()], (a, b))
 
 
+def _dot(site: CallSite) -> object:
+    site.count(3, 3, "a sum and two vectors")
+    total, a, b = (number(value, span) for value, span in zip(site.args, site.spans, strict=True))
+    if not total.dtype.is_integer or total.dtype.bits < 32:
+        raise site.wrong(0, "a sum of type i32, u32, i64 or u64")
+    lanes = dot_lanes(total.dtype, b.dtype)
+    if not lanes:
+        raise site.wrong(2, f"a vector of narrower integers, whose bits are as many as those of {total.dtype}")
+    if not fits_dot(a.dtype, b.dtype, lanes):
+        raise site.wrong(1, f"{lanes} or {b.dtype.lanes} integers of {b.dtype.bits} bits")
+    return dot(total, a, b)
+
+
 def _checked(site: CallSite) -> object:
     site.count(1, 1, "one argument")
     index = number(site.args[0], site.spans[0])
@@ -384,6 +398,7 @@ _RULES: Mapping[str, Callable[[CallSite], object]] = {
     "ramp": _ramp,
     "broadcast": _broadcast,
     "any": _any,
+    "dot": _dot,
     "interleave_low": _interleaved,
     "interleave_high": _interleaved,
     "checked": _checked,

@@ -78,6 +78,7 @@ _FORMS = (
     "ramp",
     "broadcast",
     "any",
+    "dot",
     "interleave_low",
     "interleave_high",
     "truncdiv",

@@ -304,6 +304,9 @@ def _call(code: Code, node: Call) -> Steps[int]:
     if node.op is Op.ANY:
         flags: int = yield expression(code, node.args[0])
         return _any(code, flags)
+    if node.op is Op.DOT:
+        summed: int = yield _dot(code, node)
+        return summed
     if node.op in INTERLEAVES:
         interleaved: int = yield _interleave(code, node)
         return interleaved
@@ -325,6 +328,32 @@ def _any(code: Code, flags: int) -> int:
 
     code.emit(step)
     return result
+
+
+def _dot(code: Code, node: Call) -> Steps[int]:
+    arguments = []
+    for argument in node.args:
+        arguments.append((yield expression(code, argument)))
+    result, lanes, kind = code.program.new_register(), node.dtype.lanes, node.dtype.scalar.numpy
+
+    def step(values: Values, marks: Marks) -> None:
+        total, a, b = (np.atleast_1d(values[each]).reshape(-1) for each in arguments)
+        group = b.size // lanes
+        products = a.astype(kind).reshape(-1, group) * b.astype(kind).reshape(-1, group)
+        found = total + products.sum(axis=1, dtype=kind)
+        values[result] = found if lanes > 1 else found[0]
+        first, *others = (marks[each] for each in arguments)
+        marks[result] = merged(first, *(_per_sum(mark, lanes, group) for mark in others))
+
+    code.emit(step)
+    return result
+
+
+def _per_sum(mark: Poison | None, lanes: int, group: int) -> Poison | None:
+    """The mark of a vector, as one of the sums that groups of its lanes go into; one group goes into all."""
+    if mark is None:
+        return None
+    return mark.on(np.broadcast_to(mark.lanes.reshape(-1, group).any(axis=1), lanes))
 
 
 def _interleave(code: Code, node: Call) -> Steps[int]:

@@ -64,6 +64,7 @@ class Op(Enum):
     ANY = ("any", 1)
     INTERLEAVE_LOW = ("interleave_low", 2)
     INTERLEAVE_HIGH = ("interleave_high", 2)
+    DOT = ("dot", 3)
     CHECKED = ("checked", 1)
     MASKED = ("masked", 2)
     ADDRESS_OF = ("address_of", 1)
@@ -102,6 +103,7 @@ INTERLEAVES = (Op.INTERLEAVE_LOW, Op.INTERLEAVE_HIGH)
 _NOT_MATH = frozenset(
     {
         *INTERLEAVES,
+        Op.DOT,
         Op.ANY,
         Op.IF_THEN_ELSE,
         Op.CHECKED,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tirlite.diag import Message
+from tirlite.ir.dot import dot_lanes, fits_dot
 from tirlite.ir.dtype import DType, bool_, handle, i32, i64
 from tirlite.ir.expr import BufferRef, Call, Expr, IntImm, Load, StringImm
 from tirlite.ir.masked import fits_mask
@@ -84,6 +85,8 @@ def check_call(node: Call) -> Message | None:
         is_even = a.dtype.lanes % 2 == 0 and not a.dtype.is_handle
         wrong = _expect(node, 0, is_even, "a vector with an even number of lanes")
         return wrong or _expect(node, 1, b.dtype == a.dtype, str(a.dtype)) or _gives(node, a.dtype)
+    if op is Op.DOT:
+        return _dot(node)
     if op is Op.ADDRESS_OF:
         return _expect(node, 0, isinstance(node.args[0], Load), "an element of a buffer") or _gives(node, handle)
     if op is Op.ACCESS_PTR:
@@ -138,6 +141,18 @@ def _masked(node: Call) -> Message | None:
         _expect(node, 0, is_vector, "an index of several lanes")
         or _expect(node, 1, fits_mask(index.dtype, on.dtype), f"a bool in each of {index.dtype.lanes} lanes")
         or _gives(node, index.dtype)
+    )
+
+
+def _dot(node: Call) -> Message | None:
+    total, a, b = (each.dtype for each in node.args)
+    lanes = dot_lanes(total, b)
+    wanted = f"a vector of integers, whose bits are as many as those of {total}"
+    return (
+        _expect(node, 0, total.is_integer and total.bits in (32, 64), "i32, u32, i64 or u64, or a vector of it")
+        or _expect(node, 2, bool(lanes), wanted)
+        or _expect(node, 1, fits_dot(a, b, lanes), f"{lanes} or {b.lanes} integers of {b.bits} bits")
+        or _gives(node, total)
     )
 
 

@@ -53,6 +53,7 @@ from tirlite.ir import (
     structural_equal,
     walk,
 )
+from tirlite.ir.dot import dot
 from tirlite.ir.masked import masked
 from tirlite.ir.traps import SHIFTS, trap_of
 from tirlite.rewrite.affine_exprs import folded
@@ -263,6 +264,9 @@ class Lanes:
         if isinstance(expr, And | Or) or (isinstance(expr, Call) and expr.op is Op.IF_THEN_ELSE):
             chosen: Expr = yield self._lazy(expr)
             return chosen
+        if isinstance(expr, Call) and expr.op is Op.DOT:
+            summed: Expr = yield self._dot(expr)
+            return summed
         children: list[Expr] = []
         for child in expr.children():
             assert isinstance(child, Expr)
@@ -270,6 +274,42 @@ class Lanes:
             children.append(vector)
         is_same = _are_same(children, expr.children()) and (self.on is None or not may_fault(expr))
         return expr if is_same else self._combined(expr, children)
+
+    def _dot(self, expr: Call) -> Steps[Expr]:
+        """A sum for each lane: of groups that lie side by side, or of one that serves all lanes."""
+        total, a, b = expr.args
+        if total.dtype.lanes != 1 or self.on is not None:
+            raise NotVector
+        vector: Expr = yield self._of(total)
+        first: Expr = yield self._group(a)
+        second: Expr = yield self._group(b)
+        if _are_same((vector, first, second), expr.args):
+            return expr
+        if second is b:  # sums have as many groups of the last operand as lanes
+            if first is a:
+                raise NotVector
+            first, second = second, first
+        return dot(self.spread(vector), first, second)
+
+    def _group(self, expr: Expr) -> Steps[Expr]:
+        """The groups of all lanes, neighbours in memory; `expr` itself where it is one for all. Raises NotVector."""
+        last = expr.indices[-1] if isinstance(expr, Load) and expr.indices else None
+        if not isinstance(expr, Load) or not isinstance(last, Ramp):
+            if any(node in self.values for node in walk(expr)):
+                raise NotVector
+            return expr
+        found: list[Expr] = []
+        for index in (*expr.indices[:-1], last.base):
+            vector: Expr = yield self._of(index)
+            found.append(vector)
+        *row, base = found
+        if _are_same(found, (*expr.indices[:-1], last.base)):
+            return expr
+        if not isinstance(base, Ramp) or _stride(base) != last.lanes or _stride(last) != 1:
+            raise NotVector
+        if any(index.dtype.lanes > 1 for index in row):
+            raise NotVector
+        return Load(expr.buffer, (*row, Ramp(base.base, last.stride, last.lanes * self.lanes)))
 
     def _lazy(self, expr: Expr) -> Steps[Expr]:
         """`and`, `or` or a conditional expression: what lanes do not ask for is computed under a mask."""
@@ -349,7 +389,11 @@ def is_at(load: Load, other: Load | Store) -> bool:
 
 
 def _is_dense(index: Expr) -> bool:
-    return isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value == 1
+    return isinstance(index, Ramp) and _stride(index) == 1
+
+
+def _stride(ramp: Ramp) -> int | None:
+    return ramp.stride.value if isinstance(ramp.stride, IntImm) else None
 
 
 def _moved_ramp(expr: Add | Sub | Mul, a: Expr, b: Expr) -> Expr | None:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from tirlite.schedules.cache_write import CacheWrite
     from tirlite.schedules.compute_at import ComputeAt
     from tirlite.schedules.distribute import Distribute
+    from tirlite.schedules.dots import Dots
     from tirlite.schedules.expand import Expand
     from tirlite.schedules.fuse import Fuse
     from tirlite.schedules.handle import LoopHandle
@@ -27,6 +28,7 @@ else:
             "cache_write": "CacheWrite",
             "compute_at": "ComputeAt",
             "distribute": "Distribute",
+            "dots": "Dots",
             "expand": "Expand",
             "fuse": "Fuse",
             "handle": "LoopHandle",
@@ -46,6 +48,7 @@ __all__ = [
     "CacheWrite",
     "ComputeAt",
     "Distribute",
+    "Dots",
     "Expand",
     "Fuse",
     "LoopHandle",

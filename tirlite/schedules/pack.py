@@ -77,9 +77,9 @@ class Pack(FactsPass):
         at = around[-1]
         demand_any_order(self, at)
         loops = [chain_to(func, each)[-1] for each in self.axes]
-        loads = self._loads(facts, buffer, at, loops)
+        loads = loads_of_one(self, facts, buffer, at, loops)
         load = loads[0]
-        self._demand_axes(at, loops, load)
+        demand_axes(self, at, loops, load)
         if not is_in_bounds(func, (*around, *loops), load):
             raise does_not_fit(self, f"an index of `{buffer.name}` is not proved to be in bounds")
         extents: list[Expr] = []
@@ -101,43 +101,46 @@ class Pack(FactsPass):
         stmts = (Allocate(packed, span=at.span), *_copy(load, packed, loops, last), *body.stmts)
         return with_loop(facts, at, (at.replaced(body=SeqStmt(stmts)),))
 
-    def _loads(self, facts: Facts, buffer: Buffer, at: For, loops: list[For]) -> list[Load]:
-        """Where the body reads the one element of a buffer that the last axis decides."""
-        inside = [*statements(at.body)]
-        reads = [node for node in walk(at.body) if isinstance(node, Load) and node.buffer is buffer]
-        loads = [node for node in reads if _is_of(node, loops)] or reads
-        root = facts.definitions.root(buffer)
-        for allocation, touches in facts.touches_in.get(at, {}).items():
-            if allocation.buffer is root:
-                for touch in touches:
-                    if writes(touch) or touch.buffer is not buffer:
-                        raise does_not_fit(self, f"{touch} may write `{buffer.name}`, or reads it by another name")
-        if not loads or buffer.volatile or buffer.dtype.lanes > 1:
-            raise does_not_fit(self, f"the loop over `{at.var.name}` does not read `{buffer.name}`, element by element")
-        first = loads[0]
-        for other in loads[1:]:
-            if not structural_equal(Load(buffer, first.indices), Load(buffer, other.indices)):
-                raise does_not_fit(self, f"`{buffer.name}` is read by several indices")
-        if any(isinstance(stmt, IfThenElse) and any(node in loads for node in walk(stmt)) for stmt in inside):
-            raise does_not_fit(self, f"whether `{buffer.name}` is read is decided by a branch")
-        return loads
 
-    def _demand_axes(self, at: For, loops: list[For], load: Load) -> None:
-        inside = {stmt for stmt in statements(at.body) if isinstance(stmt, For)}
-        defined = defined_in(at.body)
-        if load.buffer in defined:
-            raise does_not_fit(self, f"`{load.buffer.name}` is each iteration's own")
-        own = {loop.var for loop in loops}
-        if not loops or any(loop not in inside for loop in loops) or len(own) < len(loops):
-            raise does_not_fit(self, f"the axes are not loops inside of the one over `{at.var.name}`")
-        for place, loop in enumerate(loops):
-            demand_plain(self, loop)
-            for bound in (loop.start, loop.stop):
-                if mentions(bound, defined - {each.var for each in loops[:place]}):
-                    raise does_not_fit(self, f"the bounds of the loop over `{loop.var.name}` depend on others inside")
-        for index in load.indices:
-            if not is_steady(index) or index.dtype.lanes > 1 or mentions(index, defined - own):
-                raise does_not_fit(self, f"`{load.buffer.name}` is read where other loops or memory decide")
+def loads_of_one(step: object, facts: Facts, buffer: Buffer, at: For, loops: list[For]) -> list[Load]:
+    """Where the body reads the one element of a buffer that the last axis decides. Raises KernelError for others."""
+    inside = [*statements(at.body)]
+    reads = [node for node in walk(at.body) if isinstance(node, Load) and node.buffer is buffer]
+    loads = [node for node in reads if _is_of(node, loops)] or reads
+    root = facts.definitions.root(buffer)
+    for allocation, touches in facts.touches_in.get(at, {}).items():
+        if allocation.buffer is root:
+            for touch in touches:
+                if writes(touch) or touch.buffer is not buffer:
+                    raise does_not_fit(step, f"{touch} may write `{buffer.name}`, or reads it by another name")
+    if not loads or buffer.volatile or buffer.dtype.lanes > 1:
+        raise does_not_fit(step, f"the loop over `{at.var.name}` does not read `{buffer.name}`, element by element")
+    first = loads[0]
+    for other in loads[1:]:
+        if not structural_equal(Load(buffer, first.indices), Load(buffer, other.indices)):
+            raise does_not_fit(step, f"`{buffer.name}` is read by several indices")
+    if any(isinstance(stmt, IfThenElse) and any(node in loads for node in walk(stmt)) for stmt in inside):
+        raise does_not_fit(step, f"whether `{buffer.name}` is read is decided by a branch")
+    return loads
+
+
+def demand_axes(step: object, at: For, loops: list[For], load: Load) -> None:
+    """Raises KernelError where these loops, inside of `at`, do not alone decide which element is read."""
+    inside = {stmt for stmt in statements(at.body) if isinstance(stmt, For)}
+    defined = defined_in(at.body)
+    if load.buffer in defined:
+        raise does_not_fit(step, f"`{load.buffer.name}` is each iteration's own")
+    own = {loop.var for loop in loops}
+    if not loops or any(loop not in inside for loop in loops) or len(own) < len(loops):
+        raise does_not_fit(step, f"the axes are not loops inside of the one over `{at.var.name}`")
+    for place, loop in enumerate(loops):
+        demand_plain(step, loop)
+        for bound in (loop.start, loop.stop):
+            if mentions(bound, defined - {each.var for each in loops[:place]}):
+                raise does_not_fit(step, f"the bounds of the loop over `{loop.var.name}` depend on others inside")
+    for index in load.indices:
+        if not is_steady(index) or index.dtype.lanes > 1 or mentions(index, defined - own):
+            raise does_not_fit(step, f"`{load.buffer.name}` is read where other loops or memory decide")
 
 
 def _is_of(load: Load, loops: list[For]) -> bool:

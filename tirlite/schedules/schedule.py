@@ -13,6 +13,7 @@ from tirlite.rewrite.simplify.simplify import Simplify
 from tirlite.schedules.cache_write import CacheWrite
 from tirlite.schedules.compute_at import ComputeAt
 from tirlite.schedules.distribute import Distribute
+from tirlite.schedules.dots import Dots
 from tirlite.schedules.expand import Expand
 from tirlite.schedules.fuse import Fuse
 from tirlite.schedules.handle import LoopHandle, LoopName, buffer_named, loop_named
@@ -138,6 +139,12 @@ class Schedule:
     def pack(self, buffer: Buffer | str, *, at: LoopName, axes: Iterable[LoopName], whole: int = 1) -> None:
         """Copies what the body of `at` reads of a buffer together, in the order in which the loops `axes` read it."""
         self.apply(Pack(buffer if isinstance(buffer, str) else buffer.name, at, tuple(axes), whole))
+
+    def dots(
+        self, *, outside: LoopName, at: LoopName, axes: Iterable[LoopName], whole: int, types: tuple[str, str]
+    ) -> None:
+        """Sums up products of narrow integers by groups of terms, of copies made in `outside` and `at`."""
+        self.apply(Dots(outside, at, tuple(axes), whole, types))
 
     def cache_write(self, buffer: Buffer | str, *, at: LoopName) -> None:
         """Keeps the element of a buffer that the body of `at` updates in a local scalar meanwhile."""

@@ -18,6 +18,7 @@ from tirlite.ir import (
     IntImm,
     Load,
     Min,
+    Mul,
     PrimFunc,
     Ramp,
     SeqStmt,
@@ -168,14 +169,15 @@ class _Padded:
         if load.buffer in self.own or not any(mentions(index, (self.loop.var,)) for index in load.indices):
             return True
         width, last = load.buffer.shape[-1], load.indices[-1]
-        wanted = folded(Sub(self.loop.var, self.loop.start))
+        group, column = last.dtype.lanes, folded(Sub(self.loop.var, self.loop.start))
+        groups = Ramp(folded(Mul(column, const(group, i64))), const(1, i64), group)
         return (
             load.buffer in self.made
             and not any(mentions(index, (self.loop.var,)) for index in load.indices[:-1])
-            and bool(structural_equal(last, wanted))
+            and bool(structural_equal(last, column if group == 1 else groups))
             and isinstance(width, IntImm)
             and self.room is not None
-            and width.value >= self.room
+            and width.value >= group * self.room
         )
 
     def _stage(self, buffer: Buffer) -> Buffer:

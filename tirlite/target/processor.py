@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import cache
 
 from tirlite.diag import Message, PlanError, nearest
@@ -35,8 +36,9 @@ class Processor:
     """What one core has. `vector_bits` and `registers` are of its vectors, `caches` bytes from the first level on.
 
     `level` orders the processors of a `family`: code for one runs on those of the same and of higher levels. `dots` are
-    dot products of four bytes each or of two halves, by the types of the two operands, as in `u8 s8`; with `has_fma`
-    a product and a sum are rounded once.
+    dot products of four bytes each or of two halves, by the types of the two operands, as in `u8 s8`; those of halves
+    are added to a sum by the same instruction where there are some of bytes. With `has_fma` a product and a sum are
+    rounded once.
     """
 
     family: str
@@ -64,12 +66,16 @@ class Processor:
         return max(tiles, key=lambda tile: (tile[0] * tile[1] / (tile[0] + tile[1]), tile[1]))
 
 
+# Every processor of the family multiplies vectors of i16, and adds the products by pairs.
+_PAIRS = ("s16 s16",)
 # By the names of the levels of the psABI; caches are those of common machines.
 _NAMED = {
-    "x86-64": Processor("x86-64", 1, 128, 16, has_fma=False),
-    "x86-64-v2": Processor("x86-64", 2, 128, 16, has_fma=False),
-    "x86-64-v3": Processor("x86-64", 3, 256, 16, has_fma=True),
-    "x86-64-v4": Processor("x86-64", 4, 512, 32, has_fma=True, caches=(32 * _KIB, 1024 * _KIB, 16384 * _KIB)),
+    "x86-64": Processor("x86-64", 1, 128, 16, has_fma=False, dots=_PAIRS),
+    "x86-64-v2": Processor("x86-64", 2, 128, 16, has_fma=False, dots=_PAIRS),
+    "x86-64-v3": Processor("x86-64", 3, 256, 16, has_fma=True, dots=_PAIRS),
+    "x86-64-v4": Processor(
+        "x86-64", 4, 512, 32, has_fma=True, dots=_PAIRS, caches=(32 * _KIB, 1024 * _KIB, 16384 * _KIB)
+    ),
     "aarch64": Processor("aarch64", 0, 128, 32, has_fma=True),
 }
 # What a processor of each level has, by the names of Linux; those of lower levels included.
@@ -78,14 +84,15 @@ _LEVELS = (
     (3, "abm avx avx2 bmi1 bmi2 f16c fma movbe"),
     (4, "avx512bw avx512cd avx512dq avx512f avx512vl"),
 )
-_DOTS = {
-    "avx512_vnni": "u8 s8",
-    "avx_vnni": "u8 s8",
-    "avx512_bf16": "bf16 bf16",
-    "asimddp": "s8 s8",
-    "i8mm": "u8 s8",
-    "bf16": "bf16 bf16",
-}
+# By the names of Linux, for vectors of some bits: instructions of 512 bits are no part of `avx_vnni`.
+_DOTS = (
+    ("avx512_vnni", 512, ("u8 s8",)),
+    ("avx_vnni", 256, ("u8 s8",)),
+    ("avx512_bf16", 512, ("bf16 bf16",)),
+    ("asimddp", 128, ("s8 s8", "u8 u8")),
+    ("i8mm", 128, ("u8 s8",)),
+    ("bf16", 128, ("bf16 bf16",)),
+)
 _MACHINES = {"x86_64": "x86-64", "amd64": "x86-64", "aarch64": "aarch64", "arm64": "aarch64"}
 _CACHES = "/sys/devices/system/cpu/cpu0/cache"
 
@@ -144,10 +151,16 @@ def described(family: str, text: bytes, caches: dict[int, int]) -> Processor:
         base.vector_bits,
         base.registers,
         has_fma=base.has_fma,
-        dots=tuple(sorted({dot for flag, dot in _DOTS.items() if flag in flags})),
+        dots=tuple(sorted({*base.dots, *_dots_of(flags, base.vector_bits)})),
         caches=tuple(caches.get(place + 1, known) for place, known in enumerate(base.caches)),  # type: ignore[arg-type]
         line=caches.get(0, base.line),
     )
+
+
+def _dots_of(flags: frozenset[str], vector_bits: int) -> Iterator[str]:
+    for flag, bits, dots in _DOTS:
+        if flag in flags and bits == vector_bits:
+            yield from dots
 
 
 def _flags(text: bytes) -> frozenset[str]:

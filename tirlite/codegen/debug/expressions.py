@@ -200,6 +200,19 @@ class CheckedExpressions(Expressions):
         flags = [none if each is None else each.flag for each in (self.marks.get(a), self.marks.get(b))]
         return self.marked(value, settled(out, Mark(out.interleaved(*flags, is_high=is_high), mark.origin)))
 
+    def dot(self, expr: Call) -> Steps[Value]:
+        from tirlite.codegen.arithmetic.dots import any_of_group, dot
+
+        out, lanes, marks = self.out, expr.dtype.lanes, list[Mark]()
+        operands, group = list[Value](), expr.args[2].dtype.lanes // expr.dtype.lanes
+        for arg in expr.args:
+            value = self._leaf(arg) or (yield self.steps(arg))
+            if (mark := self.marks.get(value)) is not None:
+                flag = any_of_group(out, mark.flag, lanes, group if operands else 1)
+                marks.append(Mark(flag, settled(out, mark).origin))
+            operands.append(value)
+        return self.marked(dot(out, *operands), joined(out, *marks))
+
     def extern(self, expr: Call) -> Steps[Value]:
         """A call of an extern function, which may read what it is given and write where it is pointed to."""
         name, *args = expr.args
@@ -337,6 +350,7 @@ _CALLS: dict[Op, Callable[[Any, Any], Steps[Value]]] = {
     Op.ANY: CheckedExpressions.any_lane,
     Op.INTERLEAVE_LOW: CheckedExpressions.interleave,
     Op.INTERLEAVE_HIGH: CheckedExpressions.interleave,
+    Op.DOT: CheckedExpressions.dot,
     Op.CALL_EXTERN: CheckedExpressions.extern,
     Op.ADDRESS_OF: CheckedExpressions.address_of,
     Op.ACCESS_PTR: CheckedExpressions.access_pointer,

@@ -13,6 +13,7 @@ from tirlite.target.convention import MOST_PARAMETERS, SLOT_BYTES
 
 if TYPE_CHECKING:
     from tirlite.codegen.reports import Told
+    from tirlite.target import Processor
 
 
 _LAST = frozenset((1 - (1 << 63), -1 << 63, (1 << 63) - 1, 1 << 63))
@@ -33,8 +34,9 @@ class Extent(NamedTuple):
 class ModuleText:
     """What the functions of a module share: declarations, metadata, the numbers of values and blocks, and faults."""
 
-    def __init__(self, *, exported: bool = False) -> None:
+    def __init__(self, processor: Processor, *, exported: bool = False) -> None:
         """`exported` is what goes into programs without Python, and without a heap."""
+        self.processor = processor
         self.exported = exported
         self.declarations: dict[str, str] = {}  # name -> its `declare` line
         self.functions: list[str] = []

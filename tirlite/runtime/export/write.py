@@ -80,7 +80,7 @@ def export(
     if shape_plan(func) is not None:
         advice = "compile it with another strategy than per_shape"
         raise NotExportable(signature.name, "its storage is planned as it is called", advice).error()
-    lowered = lower(func, workers, exported=True)
+    lowered = lower(func, workers, exported=True, target=machine)
     _demand_exportable(signature.name, lowered)
     folder.mkdir(parents=True, exist_ok=True)
     block = folder / f"{name}.weights"

@@ -36,6 +36,7 @@ from tirlite.record import record
 from tirlite.rewrite.pipeline import Pass, after
 from tirlite.schedules.cache_write import CacheWrite
 from tirlite.schedules.distribute import Distribute
+from tirlite.schedules.dots import Dots, operands, types_of
 from tirlite.schedules.fuse import Fuse
 from tirlite.schedules.handle import LoopHandle, LoopName, loops_around
 from tirlite.schedules.pack import Pack
@@ -54,6 +55,8 @@ _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 _LEAST_TILES = 4
 _PART_OF_CACHE = 8
 _PART_WITHOUT_VECTORS = 256
+# Dot products take so few instructions that copies pay for so many rows.
+_FEWEST_ROWS = 4
 # Rows go to workers by blocks of so many tiles, each of which packs its panels anew.
 _TILES_OF_BLOCK = 32
 # What stands in for the iterations of a loop that sizes decide.
@@ -65,7 +68,7 @@ class Tiling:
     """The numbers of a schedule: the rows of a tile of registers, the bytes of one of its rows, and of one vector.
 
     Packed is an operand of `least_bytes` or more, where `least_rows` read it; of `least_strided` where loops go by few
-    vectors or none without a copy.
+    vectors or none without a copy. `dots` are the dot products of the processor, by the types of their operands.
     """
 
     rows: int
@@ -74,6 +77,7 @@ class Tiling:
     least_rows: int
     least_bytes: int
     least_strided: int
+    dots: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, processor: Processor) -> Tiling:
@@ -87,6 +91,7 @@ class Tiling:
             _LEAST_TILES * rows,
             cache // _PART_OF_CACHE,
             cache // _PART_WITHOUT_VECTORS,
+            processor.dots,
         )
 
     def lanes(self, element: int, columns: For) -> int:
@@ -109,7 +114,8 @@ class Contraction:
     with columns, and not with `rows`, of which the last one is the tile's; with `is_dense` neighbours of it are
     neighbours in memory, as are those of `store`. That is the update, or where an iteration sums up into a scalar of
     its own (`is_local`), what becomes of it. `element` are the bytes of a sum. Where nothing stands beside the loops
-    over terms it `is_perfect`, once what stands before `cut` is put into a nest of its own.
+    over terms it `is_perfect`, once what stands before `cut` is put into a nest of its own. Of narrow integers `dots`
+    are the types of the copies that dot products take.
     """
 
     loops: tuple[For, ...]
@@ -124,6 +130,7 @@ class Contraction:
     is_dense: bool
     is_perfect: bool
     cut: For | None
+    dots: tuple[str, str] | None
 
     @property
     def batches(self) -> tuple[For, ...]:
@@ -231,9 +238,23 @@ def _contraction(loop: For, tiling: Tiling) -> Contraction | None:
                 is_dense=_is_dense(across[0].indices, columns.var) and _is_dense(store.indices, columns.var),
                 is_perfect=nest.level == 0 or is_cut,
                 cut=nest.loops[nest.level] if is_cut else None,
+                dots=_dots(update, across[0], tiling),
             )
             found.append(made)
     return next((each for each in found if _least(each, tiling) is not None), None)
+
+
+def _dots(update: Update, across: Load, tiling: Tiling) -> tuple[str, str] | None:
+    """The types of the copies of two operands that dot products take; None where there are none for these."""
+    loads = operands(update.operand) if update.operation is Add and tiling.dots else []
+    others = [each for each in loads if each is not across]
+    return types_of(others[0].dtype, across.dtype, tiling.dots) if len(loads) == 2 and len(others) == 1 else None
+
+
+def _by_groups(terms: tuple[For, ...]) -> tuple[For, ...]:
+    """The loops over terms, last the one of which groups are: of those that are known the longest."""
+    last = max(terms, key=lambda loop: _count(loop) if _is_known(loop) else _SOME)
+    return (*(each for each in terms if each is not last), last)
 
 
 def _stored(nest: _Nest, update: Update) -> Store | None:
@@ -300,12 +321,18 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     batches = [each.var.name for each in nest.batches]
     blocks = [f"{first.var.name}.outer"] if is_split else []
     rows = [f"{first.var.name}.inner" if is_split else first.var.name, *(each.var.name for each in others)]
-    terms = [named(each.var.name) for each in nest.terms]
+    inside = nest.terms if nest.dots is None else _by_groups(nest.terms)
+    terms = [named(each.var.name) for each in inside]
     order = (*map(named, (*batches, *blocks)), outer, *map(named, rows), within, *(terms if nest.is_perfect else ()))
     yield Reorder(order)
-    yield Pack(nest.packed.buffer.name, outer, (*terms, within), lanes)
-    if nest.is_dense:
-        yield Vectorize(named(f"{nest.packed.buffer.name}.{nest.columns.var.name}.inner"), (lanes,))
+    if nest.dots is not None:
+        if inside != nest.terms and not nest.is_perfect:
+            yield Reorder((*terms,))
+        yield Dots(order[0], outer, (*terms, within), lanes, nest.dots)
+    else:
+        yield Pack(nest.packed.buffer.name, outer, (*terms, within), lanes)
+        if nest.is_dense:
+            yield Vectorize(named(f"{nest.packed.buffer.name}.{nest.columns.var.name}.inner"), (lanes,))
     if not nest.is_local:
         yield CacheWrite(nest.store.buffer.name, within)
     yield Vectorize(within, (lanes,), padded=True)
@@ -342,7 +369,10 @@ def _least(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...] | N
         if not _is_known(nest.columns)
         else tiling.vector_bytes // nest.element // 2
     )
-    for loops, least in ((nest.rows, tiling.least_rows), ((nest.columns,), max(2, few)), (wide, elements)):
+    wanted = [(nest.rows, tiling.least_rows), ((nest.columns,), max(2, few)), (wide, elements)]
+    if nest.dots is not None:
+        wanted = [(nest.rows, _FEWEST_ROWS), ((nest.columns,), max(2, tiling.vector_bytes // nest.element // 2))]
+    for loops, least in wanted:
         if not all(map(_is_known, loops)):
             found.append((" * ".join(each.var.name for each in loops), least))
         elif prod(map(_count, loops)) < least:

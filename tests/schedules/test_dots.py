@@ -1,0 +1,174 @@
+"""Products of narrow integers: by dot products of the processor, over copies by groups of terms, exact to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from effort import effort
+from small_tiles import SMALL
+
+import tirlite as tl
+from tirlite.codegen import Effort
+from tirlite.diag import KernelError
+from tirlite.schedules import Dots
+from tirlite.schedules.auto.contraction import Tiling
+from tirlite.schedules.dots import types_of
+
+n, m, k, h = tl.dims("n m k h")
+SIZES = ((7, 9, 9, 3), (5, 5, 1, 2), (14, 4, 8, 1), (4, 4, 0, 1))
+
+
+@pytest.fixture(autouse=True)
+def _small_tiles() -> Iterator[None]:
+    with tiles("u8 s8", "s16 s16"), effort(Effort.NONE):
+        yield
+
+
+def tiles(*dots: str) -> object:
+    """Small tiles, of a processor with these dot products."""
+    return patch.object(Tiling, "of", lambda processor: replace(SMALL, dots=dots))
+
+
+def extremes(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    """Numbers of all sizes, and many of the largest and of the least."""
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    numbers = rng.integers(least, most, shape, dtype, endpoint=True)
+    return np.where(rng.random(shape) < 0.4, np.where(rng.random(shape) < 0.7, least, most), numbers).astype(dtype)
+
+
+def is_exact(kernel: tl.Kernel, *shapes: tuple[int, ...]) -> None:
+    """Whether code and interpreter, of the kernel as written and as it is lowered, give the same."""
+    rng = np.random.default_rng(3)
+    params = [param for param in kernel.ir.params if param.name != "y"]
+    given = [extremes(rng, param.dtype.numpy, shape) for param, shape in zip(params, shapes, strict=True)]
+    wanted = kernel.interpret(*given)
+    np.testing.assert_array_equal(kernel(*given), wanted)
+    np.testing.assert_array_equal(tl.compile(kernel.lowered, schedule=None).interpret(*given), wanted)
+
+
+def product_of(one: tl.ir.DType, other: tl.ir.DType) -> tl.Kernel:
+    @tl.kernel
+    def multiply(a: one[n, k], b: other[k, m], y: tl.out[tl.i32[n, m]]):
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = 0
+                for p in tl.reduce(k):
+                    y[i, j] += tl.i32(a[i, p]) * tl.i32(b[p, j])
+
+    return multiply
+
+
+NARROW = (tl.i8, tl.u8, tl.i16)
+
+
+def test_each_pair_of_types_is_exact() -> None:
+    for one, other in product(NARROW, NARROW):
+        kernel = product_of(one, other)
+        assert any(isinstance(step, Dots) for step in kernel.schedule.steps)
+        for rows, columns, terms, _ in SIZES:
+            is_exact(kernel, (rows, terms), (terms, columns))
+
+
+@tl.kernel
+def turned(a: tl.i8[k, n], b: tl.i8[m, k], y: tl.out[tl.i32[m, n]]):
+    for i in range(n):
+        for j in range(m):
+            total = tl.i32(7)
+            for p in tl.reduce(k):
+                total += tl.i32(b[j, p]) * tl.i32(a[p, i])
+            y[j, i] = total - 1
+
+
+@tl.kernel
+def batched(a: tl.u8[h, n, k], b: tl.u8[h, k, m], y: tl.out[tl.i32[h, n, m]]):
+    for g in tl.parallel(h):
+        for i in range(n):
+            for j in range(m):
+                y[g, i, j] = 0
+            for p in tl.reduce(k):
+                for j in range(m):
+                    y[g, i, j] += tl.i32(a[g, i, p]) * tl.i32(b[g, p, j])
+
+
+@tl.kernel
+def gram(a: tl.i8[n, k], y: tl.out[tl.i32[n, n]]):
+    for i in range(n):
+        for j in range(n):
+            y[i, j] = 0
+            for p in tl.reduce(k):
+                y[i, j] += tl.i32(a[i, p]) * tl.i32(a[j, p])
+
+
+@tl.kernel
+def convolution(x: tl.i8[h, n + 2, m + 2], f: tl.i8[k, h, 3, 3], y: tl.out[tl.i32[k, n, m]]):
+    for q in range(k):
+        for i in range(n):
+            for j in range(m):
+                y[q, i, j] = 0
+                for p in tl.reduce(h):
+                    for u in tl.reduce(3):
+                        for v in tl.reduce(3):
+                            y[q, i, j] += tl.i32(f[q, p, u, v]) * tl.i32(x[p, i + u, j + v])
+
+
+def test_factors_lie_in_any_way() -> None:
+    for kernel in (turned, batched, gram, convolution):
+        assert any(isinstance(step, Dots) for step in kernel.schedule.steps), kernel.name
+    for rows, columns, terms, count in SIZES:
+        is_exact(turned, (terms, rows), (columns, terms))
+        is_exact(batched, (count, rows, terms), (count, terms, columns))
+        is_exact(gram, (rows, terms))
+        is_exact(convolution, (count, rows + 2, columns + 2), (terms, count, 3, 3))
+
+
+def test_sums_wrap_around() -> None:
+    a = np.full((5, 1 << 17), -128, np.int8)
+    wanted = np.full((5, 5), (1 << 31) - (1 << 32), np.int64).astype(np.int32)
+    np.testing.assert_array_equal(gram(a), wanted)
+
+
+def test_copies_have_types_that_a_processor_multiplies() -> None:
+    vnni, arm = ("u8 s8", "s16 s16"), ("s8 s8", "u8 u8")
+    assert types_of(tl.i8, tl.i8, vnni) == ("u8", "i8")
+    assert types_of(tl.i8, tl.u8, vnni) == ("i8", "u8")
+    assert types_of(tl.u8, tl.u8, vnni) == ("i8", "u8")
+    assert types_of(tl.u8, tl.i16, vnni) == ("i16", "i16")
+    assert types_of(tl.i8, tl.i8, arm) == ("i8", "i8")
+    assert types_of(tl.i8, tl.u8, arm) == ("u8", "u8")
+    assert types_of(tl.u16, tl.i8, vnni) is None
+    assert types_of(tl.i16, tl.i16, arm) is None
+    assert types_of(tl.i8, tl.u8, ("s16 s16",)) == ("i16", "i16")
+
+
+def test_each_processor_has_its_own_copies() -> None:
+    kernel = product_of(tl.i8, tl.i8)
+    for dots in (("s16 s16",), ("s8 s8", "u8 u8")):
+        with tiles(*dots):
+            made = tl.compile(kernel.ir)
+            is_exact(made, (7, 9), (9, 5))
+            assert any(isinstance(step, Dots) for step in made.schedule.steps)
+
+
+def test_other_sums_are_refused() -> None:
+    @tl.kernel
+    def of_words(a: tl.i32[n, k], b: tl.i8[k, m], y: tl.out[tl.i32[n, m]]):
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = 0
+                for p in tl.reduce(k):
+                    y[i, j] += a[i, p] * tl.i32(b[p, j])
+
+    assert not any(isinstance(step, Dots) for step in of_words.schedule.steps)
+    s = tl.schedule(of_words)
+    s.split("j", 4)
+    with pytest.raises(KernelError, match="do not sum up products"):
+        s.dots(outside="i", at="j.outer", axes=["p", "j.inner"], whole=4, types=("u8", "i8"))
+    s = tl.schedule(product_of(tl.i16, tl.i16))
+    s.split("j", 4)
+    with pytest.raises(KernelError, match="do not fit"):
+        s.dots(outside="i", at="j.outer", axes=["p", "j.inner"], whole=4, types=("u8", "i8"))

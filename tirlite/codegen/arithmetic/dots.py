@@ -1,0 +1,108 @@
+"""Dot products of narrow integers: by the instruction that a processor has for the types, else by sums of products."""
+
+from __future__ import annotations
+
+from tirlite.codegen.llvm.text import FunctionText
+from tirlite.codegen.llvm.values import Value
+from tirlite.ir import DType, i32, i64
+from tirlite.ir.dot import dot_name
+from tirlite.target import Processor
+
+_NEON = {"s8 s8": "sdot", "u8 u8": "udot", "u8 s8": "usdot"}
+_BYTES = "u8 s8"
+_MULTIPLY_ADD = {128: "sse2.pmadd.wd", 256: "avx2.pmadd.wd", 512: "avx512.pmaddw.d.512"}
+
+
+def dot(out: FunctionText, total: Value, a: Value, b: Value) -> Value:
+    """`total` and in each lane the sum of the products of the group of lanes of `a` and `b` that belong to it."""
+    group = b.dtype.lanes // total.dtype.lanes
+    processor = out.module.processor
+    if a.dtype.lanes < b.dtype.lanes:
+        a = _repeated(out, a, total.dtype.lanes)
+    if dot_name(a.dtype, b.dtype) not in processor.dots:
+        a, b = b, a
+    if dot_name(a.dtype, b.dtype) not in processor.dots:
+        return _by_products(out, total, a, b, group)
+    lanes = total.dtype.lanes
+    most = processor.vector_bits // 32
+    width = min(lanes, most)
+    if width < 4 or lanes & (lanes - 1) or total.dtype.scalar != i32:
+        return _by_products(out, total, a, b, group)
+    parts = []
+    for first in range(0, lanes, width):
+        own = [_part(out, each, first * wide, width * wide) for each, wide in ((total, 1), (a, group), (b, group))]
+        parts.append(_instruction(out, processor, *own))
+    return _joined(out, parts)
+
+
+def any_of_group(out: FunctionText, flags: Value, lanes: int, group: int) -> Value:
+    """Whether a flag is set in the group of lanes that belongs to a sum, for each of them; one group belongs to all."""
+    found, *others = (_shuffled(out, flags, [*range(place, flags.dtype.lanes, group)]) for place in range(group))
+    for each in others:
+        found = out.op("or", found, each)
+    return found if found.dtype.lanes == lanes else out.splat(found, lanes)
+
+
+def _instruction(out: FunctionText, processor: Processor, total: Value, a: Value, b: Value) -> Value:
+    """The dot product of vectors of a width that the processor has."""
+    bits = 32 * total.dtype.lanes
+    if processor.family == "aarch64":
+        name = _NEON[dot_name(a.dtype, b.dtype)]
+        return out.call(total.dtype, f"llvm.aarch64.neon.{name}.v4i32.v16i8", total, a, b)
+    if a.dtype.bits == 16 and _BYTES not in processor.dots:
+        return out.op("add", total, out.call(total.dtype, f"llvm.x86.{_MULTIPLY_ADD[bits]}", a, b))
+    name = "vpdpbusd" if a.dtype.bits == 8 else "vpdpwssd"
+    # In i32, as LLVM has them up to 21; later ones read it too.
+    operands = [out.cast("bitcast", each, total.dtype) for each in (a, b)]
+    return out.call(total.dtype, f"llvm.x86.avx512.{name}.{bits}", total, *operands)
+
+
+def _repeated(out: FunctionText, a: Value, lanes: int) -> Value:
+    """One group of lanes in the place of each: its bits as a scalar, which a load may spread as it loads."""
+    bits = a.dtype.bits * a.dtype.lanes
+    whole = {32: i32, 64: i64}.get(bits)
+    if whole is None:
+        return _shuffled(out, a, [*range(a.dtype.lanes)] * lanes)
+    spread = out.splat(out.cast("bitcast", a, whole), lanes)
+    return out.cast("bitcast", spread, a.dtype.scalar.with_lanes(a.dtype.lanes * lanes))
+
+
+def _by_products(out: FunctionText, total: Value, a: Value, b: Value, group: int) -> Value:
+    for place in range(group):
+        picked = [*range(place, b.dtype.lanes, group)]
+        first, second = (_widened(out, _shuffled(out, each, picked), total.dtype) for each in (a, b))
+        total = out.op("add", total, out.op("mul", first, second))
+    return total
+
+
+def _widened(out: FunctionText, value: Value, dtype: DType) -> Value:
+    if value.dtype.lanes != dtype.lanes:
+        value = out.extract(value, 0)
+    return out.cast("sext" if value.dtype.is_signed else "zext", value, dtype)
+
+
+def _part(out: FunctionText, value: Value, first: int, lanes: int) -> Value:
+    return value if lanes == value.dtype.lanes else _shuffled(out, value, [*range(first, first + lanes)])
+
+
+def _joined(out: FunctionText, parts: list[Value]) -> Value:
+    """One vector of several of one type, by pairs."""
+    while len(parts) > 1:
+        lanes = parts[0].dtype.lanes
+        kind = parts[0].dtype.scalar.with_lanes(2 * lanes)
+        mask = ", ".join(f"i32 {lane}" for lane in range(2 * lanes))
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [
+            out.value(kind, f"shufflevector {one.typed}, {two.typed}, <{2 * lanes} x i32> <{mask}>", one, two)
+            for one, two in pairs
+        ]
+    return parts[0]
+
+
+def _shuffled(out: FunctionText, value: Value, lanes: list[int]) -> Value:
+    """Some lanes of a vector, as one."""
+    kind = value.dtype.scalar.with_lanes(len(lanes))
+    if len(lanes) == 1:
+        return out.extract(value, lanes[0])
+    mask = ", ".join(f"i32 {lane}" for lane in lanes)
+    return out.value(kind, f"shufflevector {value.typed}, {value.typed}, <{len(lanes)} x i32> <{mask}>", value)

@@ -1,0 +1,377 @@
+"""Dots sums up products of narrow integers by groups of terms, as the dot products of processors take them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterator, Sequence
+
+from tirlite.analysis.dependence import writes
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.reductions import update_of
+from tirlite.ir import (
+    LE,
+    Add,
+    Allocate,
+    And,
+    BitXor,
+    Buffer,
+    Call,
+    Cast,
+    DType,
+    Expr,
+    FloorDiv,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    Load,
+    Min,
+    Mul,
+    PrimFunc,
+    Ramp,
+    SeqStmt,
+    Stmt,
+    Store,
+    Sub,
+    Var,
+    const,
+    i8,
+    i16,
+    i32,
+    i64,
+    rewrite,
+    statements_of,
+    substitute,
+    u8,
+    walk,
+)
+from tirlite.ir.dot import dot, dot_name
+from tirlite.ir.dtype import dtype_of
+from tirlite.ir.op import INTERLEAVES
+from tirlite.record import record
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.lanes import Lanes, NotVector
+from tirlite.rewrite.pipeline import FactsPass
+from tirlite.schedules.handle import LoopName, chain_to, handle_of
+from tirlite.schedules.pack import demand_axes, loads_of_one
+from tirlite.schedules.step import (
+    defined_in,
+    demand_any_order,
+    demand_plain,
+    does_not_fit,
+    is_block_of,
+    is_in_bounds,
+    is_steady,
+    mentions,
+    trips,
+    with_loop,
+)
+
+
+@record
+class Dots(FactsPass):
+    """Products that loops inside of `at` sum up, by groups of terms: each group one `tl.dot` of two packed copies.
+
+    `axes` are the loops over terms, of which the last goes by groups, and then the one over columns. The operand that
+    varies with columns is copied as `at` begins, so that the group of a column lies together, and those of neighbours
+    side by side; columns to the next multiple of `whole` are 0. The other one is copied before `outside`, all of it.
+    `types` are those of the copies: of 8 bits, or of 16. Where the first has another sign than what it copies it is off
+    by 128, and 128 times the sum of each column puts that right, in integers that wrap around as the sums do. What
+    makes up a group at the end is 0.
+
+    Refused where the loops do not sum up products of two integers that fit the types, and as `pack` is.
+    """
+
+    outside: LoopName
+    at: LoopName
+    axes: tuple[LoopName, ...]
+    whole: int
+    types: tuple[str, str]
+    name: str = "dots"
+
+    def __str__(self) -> str:
+        axes = ", ".join(str(handle_of(each)) for each in self.axes)
+        around = f"outside={handle_of(self.outside)}, at={handle_of(self.at)}"
+        return f"s.dots({around}, axes=[{axes}], whole={self.whole}, types={self.types})"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        around = chain_to(facts.func, self.at)
+        outside = chain_to(facts.func, self.outside)[-1]
+        if outside not in around:
+            raise does_not_fit(self, f"the loop over `{outside.var.name}` is not around `{around[-1].var.name}`")
+        demand_any_order(self, outside)
+        *terms, columns = (chain_to(facts.func, each)[-1] for each in self.axes)
+        return _Made(self, facts, outside, around, tuple(terms), columns).func()
+
+
+class _Made:
+    """What becomes of one nest."""
+
+    def __init__(
+        self, step: Dots, facts: Facts, outside: For, around: Sequence[For], terms: tuple[For, ...], columns: For
+    ) -> None:
+        self.step, self.facts = step, facts
+        self.outside, self.around, self.at = outside, around, around[-1]
+        self.terms, self.columns = terms, columns
+        for loop in terms:
+            demand_plain(step, loop)
+        self.store, self.left, self.right = self._product()
+        kinds = [dtype_of(name) for name in step.types]
+        first, second = kinds
+        if (
+            first is None
+            or second is None
+            or first.bits != second.bits
+            or not (_fits(first, self.left.dtype) or first.bits == self.left.dtype.bits == 8)
+            or not _fits(second, self.right.dtype)
+        ):
+            raise does_not_fit(step, f"elements of `{self.left.buffer.name}` and `{self.right.buffer.name}` do not fit")
+        self.kinds = first, second
+        self.is_off = not _fits(first, self.left.dtype)
+        self.group = self.store.buffer.dtype.bits // first.bits
+        self.counts = [self._trips(loop) for loop in terms]
+        groups = folded(FloorDiv(Add(self.counts[-1], const(self.group - 1, i64)), const(self.group, i64)))
+        self.groups = [*self.counts[:-1], groups]
+        self.rows = self._rows()
+        rows = [self._count(start, stop) for start, stop in self.rows.values()]
+        long = folded(Mul(groups, const(self.group, i64)))
+        name, other = self.left.buffer.name, self.right.buffer.name
+        self.lefts = Buffer(f"{name}.packed", first, (*rows, *self.counts[:-1], long))
+        wide = const(self.group * step.whole, i64)
+        self.rights = Buffer(f"{other}.packed", second, (*self.groups, wide))
+        self.sums = Buffer(f"{other}.sums", self.store.buffer.dtype, (const(step.whole, i64),))
+
+    def _product(self) -> tuple[Store, Load, Load]:
+        """The store that adds a product, and its operands: the second one varies with columns."""
+        body = self.terms[-1].body.stmts if self.terms else ()
+        store = body[0] if len(body) == 1 and isinstance(body[0], Store) else None
+        update = None if store is None else update_of(store)
+        loads = [] if update is None else operands(update.operand)
+        across = [load for load in loads if mentions(load, (self.columns.var,))]
+        if update is None or store is None or update.operation is not Add or len(loads) != 2 or len(across) != 1:
+            raise does_not_fit(self.step, "the loops do not sum up products of one operand's rows and one's columns")
+        right = across[0]
+        left = loads[0] if loads[1] is right else loads[1]
+        return store, left, right
+
+    def _trips(self, loop: For) -> Expr:
+        most = trips(self.facts, loop)
+        if most is None or mentions(most, defined_in(SeqStmt((self.outside,)))):
+            raise does_not_fit(self.step, f"how often the loop over `{loop.var.name}` runs is decided inside")
+        return most
+
+    def _count(self, start: Expr, stop: Expr) -> Expr:
+        most = trips(self.facts, For(Var("row"), start, stop, SeqStmt()))
+        if most is None:
+            raise does_not_fit(self.step, f"how many rows `{self.left.buffer.name}` has is not known")
+        return most
+
+    def _rows(self) -> dict[For, tuple[Expr, Expr]]:
+        """The loops that decide where the left operand is read, with all values that their variables take."""
+        own = SeqStmt((self.outside,))
+        loops = {loop.var: loop for loop in statements_of(own, For)}
+        defined, found = defined_in(own), dict[For, tuple[Expr, Expr]]()
+        terms = {loop.var for loop in self.terms}
+        for node in (node for index in self.left.indices for node in walk(index)):
+            if node not in defined or node in terms:
+                continue
+            loop = loops.get(node) if isinstance(node, Var) else None
+            if loop is None:
+                raise does_not_fit(self.step, f"where `{self.left.buffer.name}` is read is computed inside")
+            whole = next((each for each in loops.values() if is_block_of(loop, each)), loop)
+            if whole is loop:
+                demand_plain(self.step, loop)
+            if any(mentions(bound, defined) or not is_steady(bound) for bound in (whole.start, whole.stop)):
+                raise does_not_fit(self.step, f"the bounds of the loop over `{loop.var.name}` depend on others")
+            found[loop] = whole.start, whole.stop
+        return found
+
+    def func(self) -> PrimFunc:
+        """The function with the nest by groups."""
+        self._demand_readable()
+        body = rewrite(self.at.body, {For: lambda loop: self._summed() if loop is self.terms[0] else loop})
+        assert isinstance(body, SeqStmt)
+        copied = (Allocate(self.rights, span=self.at.span), *self._rights(), *self._column_sums(), *body.stmts)
+        panel = self.at.replaced(body=SeqStmt(copied))
+        nest = rewrite(self.outside, {For: lambda loop: panel if loop is self.at else loop})
+        assert isinstance(nest, For)
+        return with_loop(self.facts, self.outside, (Allocate(self.lefts, span=self.outside.span), *self._lefts(), nest))
+
+    def _demand_readable(self) -> None:
+        """Raises KernelError where a copy of an operand would not be what the loops read."""
+        loops = [*self.terms, self.columns]
+        loads_of_one(self.step, self.facts, self.right.buffer, self.at, loops)
+        demand_axes(self.step, self.at, loops, self.right)
+        root = self.facts.definitions.root(self.left.buffer)
+        for allocation, touches in self.facts.touches_in.get(self.outside, {}).items():
+            for touch in touches if allocation.buffer is root else ():
+                if writes(touch) or touch.buffer is not self.left.buffer:
+                    raise does_not_fit(self.step, f"{touch} may write `{self.left.buffer.name}`")
+        if self.left.buffer.volatile or not all(map(is_steady, self.left.indices)):
+            raise does_not_fit(self.step, f"`{self.left.buffer.name}` is read where memory decides")
+        inside = (*self.around, *self.rows, *loops)
+        for load in (self.left, self.right):
+            if not is_in_bounds(self.facts.func, tuple(dict.fromkeys(inside)), load):
+                raise does_not_fit(self.step, f"an index of `{load.buffer.name}` is not proved to be in bounds")
+
+    def _lefts(self) -> Iterator[Stmt]:
+        """The loops that copy the left operand, each of its rows filled up to whole groups."""
+        name, last = self.left.buffer.name, self.terms[-1]
+        own = {loop.var: Var(f"{name}.{loop.var.name}") for loop in (*self.rows, *self.terms)}
+        starts = [start for start, _ in self.rows.values()] + [loop.start for loop in self.terms]
+        stops = [stop for _, stop in self.rows.values()] + [loop.stop for loop in self.terms]
+        variables = [*own.values()]
+        places = [folded(Sub(var, start)) for var, start in zip(variables, starts, strict=True)]
+        value = _as(substitute(self.left, own), self.kinds[0])
+        copy = For(variables[-1], starts[-1], stops[-1], SeqStmt((Store(self.lefts, tuple(places), value),)))
+        rest = Var(f"{name}.rest")
+        zero = Store(self.lefts, (*places[:-1], rest), const(0, self.kinds[0]))
+        body = SeqStmt((copy, For(rest, folded(Sub(last.stop, last.start)), self.lefts.shape[-1], SeqStmt((zero,)))))
+        for var, start, stop in reversed([*zip(variables, starts, stops, strict=True)][:-1]):
+            body = SeqStmt((For(var, start, stop, body),))
+        yield from body.stmts
+
+    def _rights(self) -> Iterator[Stmt]:
+        """The loops that copy the columns of a panel, group by group."""
+        name, last = self.right.buffer.name, self.terms[-1]
+        own = {loop.var: Var(f"{name}.{loop.var.name}") for loop in self.terms}
+        outer = [own[loop.var] for loop in self.terms[:-1]]
+        places = [folded(Sub(own[loop.var], loop.start)) for loop in self.terms[:-1]]
+        number = own[last.var]
+        top = Var(f"{name}.first")
+        first = folded(Add(last.start, Mul(number, const(self.group, i64))))
+        load = substitute(self.right, {**own, last.var: top})
+        row = (*places, number)
+        here = (Let(top, first), *self._group(load, top, row))
+        body = SeqStmt((For(number, const(0, i64), self.groups[-1], SeqStmt(here)),))
+        for loop, var in reversed([*zip(self.terms[:-1], outer, strict=True)]):
+            body = SeqStmt((For(var, loop.start, loop.stop, body),))
+        yield from body.stmts
+
+    def _group(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
+        """A group of terms from `top` on, of all columns: as vectors where all are there and lie side by side."""
+        columns, last, width = self.columns, self.terms[-1], self.step.whole
+        has_terms = LE(Add(top, const(self.group, i64)), last.stop)
+        has_columns = LE(Add(columns.start, const(width, i64)), columns.stop)
+        slowly = SeqStmt(tuple(self._one_by_one(load, top, row)))
+        try:
+            whole = SeqStmt(tuple(self._together(load, top, row)))
+        except NotVector:
+            yield from slowly.stmts
+            return
+        yield IfThenElse(And(has_terms, has_columns), whole, slowly)
+
+    def _together(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
+        """Whole vectors of columns, turned over in registers. Raises NotVector where they are no neighbours."""
+        columns, width = self.columns, self.step.whole
+        lanes = Lanes(width, {columns.var: Ramp(columns.start, const(1, i64), width)}, neighbours=True)
+        vectors: list[Expr] = []
+        for place in range(self.group):
+            vector = lanes.of(substitute(load, {top: folded(Add(top, const(place, i64)))}))
+            kept = Var(f"{self.right.buffer.name}.row", self.kinds[1].with_lanes(width))
+            yield Let(kept, _as(vector, self.kinds[1]))
+            vectors.append(kept)
+        for place, vector in enumerate((yield from self._turned(vectors))):
+            yield Store(self.rights, (*row, Ramp(const(place * width, i64), const(1, i64), width)), vector)
+
+    def _turned(self, vectors: list[Expr]) -> Generator[Stmt, None, list[Expr]]:
+        """Vectors of the lanes of some, a power of two, in turn."""
+        if len(vectors) == 1:
+            return vectors
+        even = yield from self._turned(vectors[::2])
+        odd = yield from self._turned(vectors[1::2])
+        made: list[Expr] = []
+        for a, b in zip(even, odd, strict=True):
+            for op in INTERLEAVES:
+                kept = Var(f"{self.right.buffer.name}.row", a.dtype)
+                yield Let(kept, Call(a.dtype, op, (a, b)))
+                made.append(kept)
+        return made
+
+    def _one_by_one(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
+        """The columns that there are, of the terms that there are."""
+        columns, last = self.columns, self.terms[-1]
+        number, place = Var(f"{self.right.buffer.name}.{columns.var.name}"), Var(f"{self.right.buffer.name}.place")
+        index = Add(Mul(folded(Sub(number, columns.start)), const(self.group, i64)), place)
+        value = substitute(load, {top: folded(Add(top, place)), columns.var: number})
+        store = Store(self.rights, (*row, index), _as(value, self.kinds[1]))
+        most = Min(const(self.group, i64), folded(Sub(last.stop, top)))
+        each = For(place, const(0, i64), most, SeqStmt((store,)))
+        wide = self.group * self.step.whole
+        whole = Ramp(const(0, i64), const(1, i64), wide)
+        yield Store(self.rights, (*row, whole), const(0, self.kinds[1].with_lanes(wide)))
+        yield For(number, columns.start, columns.stop, SeqStmt((each,)))
+
+    def _column_sums(self) -> Iterator[Stmt]:
+        """What the sums of columns add where the left operand is off: 128 times their terms."""
+        if not self.is_off:
+            return
+        width, kind = self.step.whole, self.store.buffer.dtype.with_lanes(self.step.whole)
+        lanes = Ramp(const(0, i64), const(1, i64), width)
+        sums = Load(self.sums, (lanes,))
+        ones = const(1, self.kinds[0].with_lanes(self.group))
+        variables = [Var(f"{self.right.buffer.name}.{loop.var.name}") for loop in self.terms]
+        wide = Ramp(const(0, i64), const(1, i64), self.group * width)
+        total = dot(sums, ones, Load(self.rights, (*variables, wide)))
+        body = SeqStmt((Store(self.sums, (lanes,), total),))
+        for var, groups in reversed([*zip(variables, self.groups, strict=True)]):
+            body = SeqStmt((For(var, const(0, i64), groups, body),))
+        by = const(128 if self.left.dtype.min == 0 else -128, kind)
+        yield Allocate(self.sums, span=self.at.span)
+        yield Store(self.sums, (lanes,), const(0, kind))
+        yield from body.stmts
+        yield Store(self.sums, (lanes,), Mul(sums, by))
+
+    def _summed(self) -> tuple[Stmt, ...]:
+        """The loops over terms, the last one by groups, before them what puts the sum right."""
+        element = Load(self.store.buffer, self.store.indices)
+        own = {loop.var: Var(loop.var.name) for loop in self.terms}
+        places = [own[loop.var] for loop in self.terms]
+        column = folded(Sub(self.columns.var, self.columns.start))
+        lefts = [folded(Sub(loop.var, start)) for loop, (start, _) in self.rows.items()]
+        first = Ramp(folded(Mul(places[-1], const(self.group, i64))), const(1, i64), self.group)
+        second = Ramp(folded(Mul(column, const(self.group, i64))), const(1, i64), self.group)
+        a = Load(self.lefts, (*lefts, *places[:-1], first))
+        b = Load(self.rights, (*places, second))
+        body = SeqStmt((self.store.replaced(value=dot(element, a, b)),))
+        for loop, groups in reversed([*zip(self.terms, self.groups, strict=True)]):
+            body = SeqStmt((For(own[loop.var], const(0, i64), groups, body, ForKind.SERIAL, span=loop.span),))
+        if not self.is_off:
+            return body.stmts
+        corrected = self.store.replaced(value=Add(element, Load(self.sums, (column,))))
+        return (corrected, *body.stmts)
+
+
+def operands(product: Expr) -> list[Load]:
+    """The two elements of narrow integers that are multiplied in a wider type; none for anything else."""
+    factors = (product.a, product.b) if isinstance(product, Mul) else ()
+    loads = [each.value for each in factors if isinstance(each, Cast) and isinstance(each.value, Load)]
+    is_one = len(loads) == 2 and product.dtype == i32 and all(map(_is_narrow, loads))
+    return [each for each in loads if isinstance(each, Load)] if is_one else []
+
+
+def _is_narrow(load: Load) -> bool:
+    return load.dtype.is_integer and not load.dtype.is_bool and load.dtype.lanes == 1 and load.dtype.bits <= 16
+
+
+def types_of(left: DType, right: DType, dots: Collection[str]) -> tuple[str, str] | None:
+    """The types of copies of two operands of which a processor with these has dot products; None where it has none."""
+    turned = {i8: u8, u8: i8}.get(left, left)
+    for first in (left, turned):
+        if dot_name(first, right) in dots or dot_name(right, first) in dots:
+            return first.name, right.name
+    if dot_name(i16, i16) in dots and _fits(i16, left) and _fits(i16, right):
+        return i16.name, i16.name
+    return None
+
+
+def _fits(kind: DType, element: DType) -> bool:
+    """Whether a type has all values of another one."""
+    return kind.min <= element.min and element.max <= kind.max
+
+
+def _as(value: Expr, kind: DType) -> Expr:
+    """A value as an element of a copy: of bytes with another sign, what is off by 128, as flipping one bit makes it."""
+    element = value.dtype.scalar
+    if kind.bits == 8 and element != kind:
+        value = BitXor(value, const(-128 if element.is_signed else 128, value.dtype))
+    return value.astype(kind.with_lanes(value.dtype.lanes))
