@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -69,6 +70,8 @@ def test_all_names_of_a_package_can_be_had(package: ModuleType) -> None:
 
 def test_a_name_is_that_of_its_module_and_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     package = ModuleType("tirlite.plan_stand_in")
+    for module in ("tables.csv", "shape.conditions"):  # below a package that is none, nothing more can be loaded
+        import_module(f"tirlite.plan.{module}")
     monkeypatch.setitem(sys.modules, "tirlite.plan", package)
     find = late_names("tirlite.plan", {"tables.csv": "read_csv", "shape.conditions": "Conditions"})
     assert find("read_csv") is package.read_csv

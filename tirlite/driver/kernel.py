@@ -208,6 +208,16 @@ class Kernel:
         return self._front.func
 
     @property
+    def front(self) -> Front:
+        """The function, or its head alone where an earlier process has translated it."""
+        return self._front
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the parameters that are outputs."""
+        return tuple(each.name for each in self._front.signature.func.outputs)
+
+    @property
     def content(self) -> bytes:
         """A digest of the function with the names in it: the same in every process."""
         return self._front.content

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tirlite.graph.function import Function
     from tirlite.graph.memory.plan_memory import MemoryPlan, plan_memory
     from tirlite.graph.memory.problem import memory_problem
-    from tirlite.graph.onnx.model import from_onnx
+    from tirlite.graph.onnx.entry import from_onnx
     from tirlite.graph.op import Attrs, Op, Site
     from tirlite.graph.order.memory_order import Ordered, memory_order
     from tirlite.graph.out_variants import NATIVE, NUMPY, Library, OutVariants
@@ -50,7 +50,7 @@ else:
             "function": "Function",
             "memory.plan_memory": "MemoryPlan plan_memory",
             "memory.problem": "memory_problem",
-            "onnx.model": "from_onnx",
+            "onnx.entry": "from_onnx",
             "op": "Attrs Op Site",
             "order.memory_order": "Ordered memory_order",
             "out_variants": "NATIVE NUMPY Library OutVariants",

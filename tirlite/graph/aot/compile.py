@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from time import perf_counter
 from types import MappingProxyType
@@ -14,21 +14,14 @@ from tirlite.diag import CallValueError, Message, boundary
 from tirlite.diag.argument import demand_kind
 from tirlite.driver import Kernel
 from tirlite.driver.timing import Timing
-from tirlite.graph.aot.by_tokens import by_tokens
 from tirlite.graph.aot.call_arguments import BadGraphOut, in_order, results_given
-from tirlite.graph.aot.keeping import tensors_to_keep
-from tirlite.graph.aot.lower import Lowered, lower_program
 from tirlite.graph.arguments import arrays_of
 from tirlite.graph.demand import demand_function
 from tirlite.graph.demands import Demand
 from tirlite.graph.expr import Expr, FunctionNode
-from tirlite.graph.order.memory_order import Ordered, memory_order
-from tirlite.graph.program import program
+from tirlite.graph.known.lowered import LoweredFront, keep_lowered, known_lowered, lowered_key
 from tirlite.graph.types import TensorType, Type, tensors
-from tirlite.ir import PrimFunc
-from tirlite.plan import Plan
-from tirlite.rewrite.options import Options
-from tirlite.sizes import Size
+from tirlite.record import cached_property
 from tirlite.solver import options as default_options
 
 if TYPE_CHECKING:
@@ -36,7 +29,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tirlite.driver.safety import SafetyReport
-    from tirlite.rewrite.options import Choices
+    from tirlite.graph.aot.lower import Lowered
+    from tirlite.graph.order.memory_order import Ordered
+    from tirlite.ir import PrimFunc
+    from tirlite.plan import Plan
+    from tirlite.rewrite.options import Choices, Options
+    from tirlite.sizes import Size
 
 Array: TypeAlias = npt.NDArray[Any]
 Result: TypeAlias = "Array | tuple[Result, ...]"
@@ -81,14 +79,37 @@ class CompiledGraph:
         seconds: float = 0.0,
     ) -> None:
         """`order` is the one of the operators, if it was chosen; `seconds` is what it took to lower the function."""
+        from tirlite.graph.aot.lower import Lowered
+
         demand_function(function)
         demand_kind("CompiledGraph", lowered, Lowered)
         self.function = function
-        self.order = order
+        self._ordered: Callable[[], Ordered | None] = lambda: order
         constants = {buffer.name: constant.value for constant, buffer in lowered.constants.items()}
         self.kernel = Kernel(lowered.func, options, seconds=seconds, fixed=constants)
         self._kept = tuple(lowered.kept)
         self._extents = lowered.extents
+
+    @classmethod
+    def of(
+        cls,
+        function: FunctionNode,
+        kernel: Kernel,
+        extents: tuple[Size, ...],
+        *,
+        kept: tuple[Expr, ...] = (),
+        ordered: Callable[[], Ordered | None] = lambda: None,
+    ) -> CompiledGraph:
+        """A function whose kernel is there already; `ordered` finds what the order of its operators has gained."""
+        made = cls.__new__(cls)
+        made.function, made.kernel, made._kept, made._extents, made._ordered = function, kernel, kept, extents, ordered
+        return made
+
+    @cached_property
+    def order(self) -> Ordered | None:
+        """What the order of the operators has gained, where it was chosen and the graph does not come from a pickle."""
+        with boundary:
+            return self._ordered()
 
     def __call__(self, *arrays: Argument, out: Out = None, **named: Argument) -> Result:
         """Inputs may be given by name. Results are written to the arrays of `out`: one, a tuple, or a dict by name.
@@ -110,8 +131,8 @@ class CompiledGraph:
     @property
     def _results(self) -> list[str]:
         """The names of the tensors in the result, as `main` has them."""
-        outputs = self.kernel.ir.outputs
-        return [each.name for each in outputs[: len(outputs) - len(self._kept) - len(self._extents)]]
+        outputs = self.kernel.outputs
+        return list(outputs[: len(outputs) - len(self._kept) - len(self._extents)])
 
     def trace(self, *arrays: Argument) -> Mapping[Expr, Result]:
         """As a call: the values of what is kept, and of the function's body."""
@@ -196,11 +217,7 @@ class CompiledGraph:
 def _restored(
     function: FunctionNode, kernel: Kernel, kept: tuple[Expr, ...], extents: tuple[Size, ...]
 ) -> CompiledGraph:
-    """A compiled graph that was pickled; what the order of its operators had gained is not told any more."""
-    made = CompiledGraph.__new__(CompiledGraph)
-    made.function, made.kernel, made.order, made._kept = function, kernel, None, kept
-    made._extents = extents
-    return made
+    return CompiledGraph.of(function, kernel, extents, kept=kept)
 
 
 def _begun(array: Array, of: TensorType, found: Mapping[Size, int]) -> Array:
@@ -225,13 +242,57 @@ def compile(  # noqa: A001
     """
     with boundary:
         if choices.get("strategy") == "graph":
+            from tirlite.graph.aot.by_tokens import by_tokens
+
             choices["strategy"] = by_tokens
         options = default_options(choices)
+        is_by_memory = _is_by_memory(order)
         start = perf_counter()
-        made = program(function)
-        ordered = memory_order(made) if _is_by_memory(order) else None
-        lowered = lower_program(ordered.program if ordered else made, tensors_to_keep(made) if keep == "all" else keep)
-        return CompiledGraph(function, lowered, options, ordered, perf_counter() - start)
+        demand_function(function)
+        is_plain = keep != "all" and not (keep := tuple(keep))
+        key = lowered_key(function, options, order) if is_plain else None
+        known = known_lowered(key, function) if key is not None else None
+        if known is None:
+            return _lowered(function, options, keep, key, is_by_memory=is_by_memory)
+        front = LoweredFront(known, lambda: _Front(function, is_by_memory=is_by_memory).lowered(()).func)
+        kernel = Kernel(front, options, seconds=perf_counter() - start, fixed=known.constants)
+        ordered = lambda: _Front(function, is_by_memory=is_by_memory).ordered  # noqa: E731
+        return CompiledGraph.of(function, kernel, known.extents, ordered=ordered)
+
+
+def _lowered(
+    function: FunctionNode,
+    options: Options,
+    keep: Iterable[Expr] | Literal["all"],
+    key: bytes | None,
+    *,
+    is_by_memory: bool,
+) -> CompiledGraph:
+    from tirlite.graph.aot.keeping import tensors_to_keep
+
+    start = perf_counter()
+    front = _Front(function, is_by_memory=is_by_memory)
+    lowered = front.lowered(tensors_to_keep(front.program) if keep == "all" else keep)
+    made = CompiledGraph(function, lowered, options, front.ordered, perf_counter() - start)
+    if key is not None:
+        keep_lowered(key, function, lowered, made.kernel.front)
+    return made
+
+
+class _Front:
+    """The way from a function to what it is lowered to."""
+
+    def __init__(self, function: FunctionNode, *, is_by_memory: bool) -> None:
+        from tirlite.graph.order.memory_order import memory_order
+        from tirlite.graph.program import program
+
+        self.program = program(function)
+        self.ordered = memory_order(self.program) if is_by_memory else None
+
+    def lowered(self, keep: Iterable[Expr]) -> Lowered:
+        from tirlite.graph.aot.lower import lower_program
+
+        return lower_program(self.ordered.program if self.ordered else self.program, keep)
 
 
 def _is_by_memory(order: str) -> bool:

@@ -7,6 +7,7 @@ from time import thread_time
 from typing import Any
 
 from tirlite.diag import GraphError, Message, Span
+from tirlite.graph.known.told import FileUsed, state_of
 from tirlite.record import record
 
 
@@ -56,6 +57,7 @@ class Spent:
         self.budget = budget
         self._began = thread_time()
         self._stored: dict[Path | None, int] = {}
+        self._files: dict[Path, FileUsed] = {}
         self.again()
 
     def again(self) -> None:
@@ -65,6 +67,17 @@ class Spent:
     def store(self, of: Path | None, size: int) -> None:
         """So many bytes are in the model itself, or in a file of its data."""
         self._stored[of] = size
+
+    def use(self, path: Path) -> None:
+        """A file of data is going to be read."""
+        state = state_of(path)
+        self._files.setdefault(path, FileUsed(path, state))
+        self.store(path, state[0])
+
+    @property
+    def files(self) -> list[FileUsed]:
+        """The files of data that were read."""
+        return list(self._files.values())
 
     def node(self, depth: int, span: Span | None) -> None:
         """One node more, so deep in functions and graphs."""

@@ -1,4 +1,4 @@
-"""A model, or the path of one, in; a function of a graph out: what `from_onnx` does."""
+"""A model, or the path of one, in; a function of a graph out: what `from_onnx` does where it is not known yet."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tirlite.diag import GraphError, Message, public
+from tirlite.diag import GraphError, Message
 from tirlite.graph.aot.names import name_of
 from tirlite.graph.builder.builder import Builder
 from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Expr, Var
 from tirlite.graph.function import Function
+from tirlite.graph.known.told import FileUsed, Told
 from tirlite.graph.onnx.bad_model import BadOnnxModel
 from tirlite.graph.onnx.budget import Budget, Spent
 from tirlite.graph.onnx.dims import ModelDims, dim_names
 from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
 from tirlite.graph.onnx.importers.table import IMPORTERS
 from tirlite.graph.onnx.narrow import NARROW, NarrowValue
-from tirlite.graph.onnx.node import MALFORMED, told
+from tirlite.graph.onnx.node import MALFORMED
+from tirlite.graph.onnx.node import told as told_of
 from tirlite.graph.onnx.structure import check_declared, check_names, versions_of
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.onnx.translation import Dialect, Lost, Missing, Names, Translation
@@ -68,33 +70,16 @@ class UnsupportedOnnx(Message):
     nodes: str
 
 
-@public
-def from_onnx(
-    source: str | PathLike[str] | bytes | object,
-    *,
-    outputs: Sequence[str] | None = None,
-    shapes: Mapping[str, Sequence[SizeLike]] | None = None,
-    constants: Mapping[str, npt.ArrayLike] | None = None,
-    dims: Mapping[str, SizeLike] | None = None,
-) -> Function:
-    """The model as a function: its inputs are parameters, its initializers constants, its outputs the result.
-
-    `source` is a path, a model's bytes, or an onnx.ModelProto. Named extents become dims, one for each name; unnamed
-    ones dims of their own; what operators demand to be equal becomes one dim, or a number. `outputs` picks other values
-    than the model's outputs, by their names; `shapes` gives inputs other extents; `constants` gives the values of
-    inputs, which then are not parameters. Constants and what is computed from shapes are folded. `dims` makes named
-    extents numbers, `{"batch": 4}`, or dims of which more is known, `{"s": tl.dim("s", max=512)}`. What operators ask
-    of extents beyond that is checked at each call: `demands` of the function lists it.
-
-    Raises GraphError: for a file that is not a model, for tensors that contradict themselves or lie outside of the
-    model's folder, and, naming all of them at once, for nodes that have no counterpart.
-    """
+def read_model(source: object, told: Told) -> tuple[Function, list[FileUsed]]:
+    """The model as a function, and the other files that it has data in. Raises GraphError, see `from_onnx`."""
     model, name, folder = _loaded(source)
-    told_dims = ModelDims(name, dims or {})
+    spent = Spent(name, BUDGET)
+    told_dims = ModelDims(name, told.dims)
     try:
-        return _Import(model, Spent(name, BUDGET), folder, shapes or {}, constants or {}, told_dims).function(outputs)
+        function = _Import(model, spent, folder, told.shapes, told.constants, told_dims).function(told.outputs)
     except MALFORMED as error:
-        raise BadOnnxModel(name, f"it is malformed: {told(error)}").error() from error
+        raise BadOnnxModel(name, f"it is malformed: {told_of(error)}").error() from error
+    return function, spent.files
 
 
 def dim_names_of(source: str | PathLike[str]) -> dict[str, str]:

@@ -98,8 +98,8 @@ class TensorReader:
     def _external(self, proto: Any, stored: np.dtype[Any], count: int) -> npt.NDArray[Any]:
         given = {entry.key: entry.value for entry in proto.external_data}
         path = self._inside(given.get("location", ""))
+        self.spent.use(path)
         whole = path.stat().st_size
-        self.spent.store(path, whole)
         offset, length = _number(given, "offset", 0), _number(given, "length", count * stored.itemsize)
         if length != count * stored.itemsize or offset + length > whole:
             raise _Wrong(

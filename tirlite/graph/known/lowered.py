@@ -1,0 +1,151 @@
+"""Keeps what a function of a graph is lowered to, as far as a call needs it: a later process need not lower it."""
+
+from __future__ import annotations
+
+from _blake2 import blake2b
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tirlite.diag import TirliteError
+from tirlite.driver.content import content_key
+from tirlite.driver.front import KnownFront
+from tirlite.driver.manifest import Known
+from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, operands_first
+from tirlite.graph.known.models import ReadFunction
+from tirlite.graph.known.pickled import written
+from tirlite.graph.known.places import Place, Unkept, arrays_at, demand_little, kept_place
+from tirlite.graph.run_dims import run_dims
+from tirlite.graph.types import tensors
+from tirlite.record import record
+from tirlite.runtime.cache.entries import find, folder, keep
+from tirlite.runtime.cache.stamp import compiler_stamp
+from tirlite.runtime.head import Head
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tirlite.graph.aot.lower import Lowered
+    from tirlite.ir import PrimFunc
+    from tirlite.rewrite.options import Options
+    from tirlite.sizes import Size
+
+    Array: TypeAlias = npt.NDArray[Any]
+
+
+@record(eq=False)
+class KnownLowered:
+    """What calls of a lowered function need: its head, its constants, and the extents that a run finds."""
+
+    head: Head
+    content: bytes
+    constants: Mapping[str, Array]
+    extents: tuple[Size, ...]
+
+
+class LoweredFront(KnownFront):
+    """The `main` of a graph, which is lowered again where more than its head is needed."""
+
+    def __init__(self, known: KnownLowered, lower: Callable[[], PrimFunc]) -> None:
+        super().__init__(Known(known.head, known.content, "", ()), lambda: (lower(), {}))
+
+    def _made(self) -> PrimFunc:
+        from tirlite.ir.equal import content_digest
+
+        func, _ = self._translate()
+        # Lowering looks at nothing but the function and tirlite, and both are in the key.
+        assert content_digest(func) == self.content
+        return func
+
+
+def lowered_key(function: FunctionNode, options: Options, order: str) -> bytes | None:
+    """The key of a function's entry; None where there is no cache, and for what differs from process to process."""
+    if folder() is None:
+        return None
+    try:
+        content = function.content if isinstance(function, ReadFunction) else b""
+        of_graph = content or _content(function)
+    except Unkept:
+        return None
+    digest = blake2b(compiler_stamp(graphs=True), digest_size=20)
+    digest.update(of_graph + order.encode())
+    return content_key(digest.digest(), options, "graph")
+
+
+def known_lowered(key: bytes, function: FunctionNode) -> KnownLowered | None:
+    """What is kept under the key, or None."""
+    plain: Any = find(key)
+    if plain is None:
+        return None
+    try:
+        head, content, count, names = plain
+        own = [each.value for each in _constants(function)]
+        constants = {name: own[at] if at >= 0 else arrays_at([Place(*place)], ())[0] for name, at, place in names}
+        made, extents = Head.of_plain(head), _extents(function)
+        fits = len(extents) == count and isinstance(content, bytes) and _fit(made, constants)
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, RecursionError, TirliteError):
+        return None
+    return KnownLowered(made, content, constants, extents) if fits else None
+
+
+def keep_lowered(key: bytes, function: FunctionNode, lowered: Lowered, front: Any) -> None:
+    """Keeps what was lowered, if calls of it need no more than what is kept."""
+    plain = Head(front.signature, tuple(front.unfit)).plain()
+    if plain is None or lowered.kept or lowered.extents != _extents(function):
+        return
+    places = {id(each): number for number, each in enumerate(_constants(function))}
+    made = []
+    for constant, buffer in lowered.constants.items():
+        at = places.get(id(constant), -1)
+        made.append((buffer.name, at, kept_place(constant.value) if at < 0 else None))
+    try:
+        demand_little([place for _, _, place in made if place is not None])
+    except Unkept:
+        return
+    names = tuple((name, at, () if place is None else place.plain()) for name, at, place in made)
+    keep(key, (plain, front.content, len(lowered.extents), names))
+
+
+def _content(function: FunctionNode) -> bytes:
+    """A digest of a function with its constants. Raises Unkept where there is none."""
+    data, arrays = written(function, spans=False)
+    digest = blake2b(data, digest_size=20)
+    for each in arrays:
+        digest.update(repr((each.dtype.str, each.shape)).encode())
+        digest.update(each.tobytes() if not each.flags.c_contiguous else each.data)
+    return digest.digest()
+
+
+def _extents(function: FunctionNode) -> tuple[Size, ...]:
+    """The extents in its result that a run finds."""
+    extents = (extent for each in tensors(function.result) for extent in each.shape)
+    return tuple(dict.fromkeys(extent for extent in extents if run_dims([extent])))
+
+
+def _constants(function: FunctionNode) -> list[Constant]:
+    """All constants, each once: those of the functions that it calls behind its own."""
+    return list(dict.fromkeys(each for body in _bodies(function) for each in body if isinstance(each, Constant)))
+
+
+def _bodies(function: FunctionNode) -> Iterator[list[Expr]]:
+    waiting, met = [function], {function}
+    for each in waiting:
+        body = operands_first(each.body)
+        yield body
+        called = [expr.op for expr in body if isinstance(expr, Call) and isinstance(expr.op, FunctionNode)]
+        new = [one for one in dict.fromkeys(called) if one not in met]
+        waiting += new
+        met.update(new)
+
+
+def _fit(head: Head, constants: Mapping[str, Array]) -> bool:
+    """Whether the arrays are what the parameters of these names take."""
+    params = {each.name: each for each in head.signature.arrays}
+    return all(
+        name in params
+        and not params[name].is_written
+        and not params[name].bare
+        and not params[name].computed
+        and params[name].dtype == array.dtype
+        and tuple(extent for _, extent in params[name].fixed) == array.shape
+        for name, array in constants.items()
+    )

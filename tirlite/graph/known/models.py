@@ -1,0 +1,126 @@
+"""Keeps the functions that models were read as: a later process reads such a model without the package that reads them.
+
+An entry stands for what a file holds, for what `from_onnx` was told and for what reads models. Other files in which the
+model has its data are listed in it, each with its digest.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from _blake2 import blake2b
+from collections.abc import Sequence
+from dataclasses import field
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tirlite.diag import TirliteError
+from tirlite.graph.function import Function
+from tirlite.graph.known.files import Whole, whole
+from tirlite.graph.known.pickled import read, written
+from tirlite.graph.known.places import Finder, Place, Unkept, arrays_at
+from tirlite.graph.known.told import FileUsed, Told, state_of
+from tirlite.record import parts_of, record
+from tirlite.runtime.cache.entries import find, folder, keep
+from tirlite.runtime.cache.stamp import compiler_stamp
+
+if TYPE_CHECKING:
+    from mmap import mmap
+
+
+@record(eq=False, repr=False)
+class ReadFunction(Function):
+    """A function as it was read from files: `content` is a digest of these and of what reading them was told.
+
+    What is made of it by `replaced` has none.
+    """
+
+    content: bytes = field(init=False, default=b"")
+
+
+class KnownModel:
+    """The entry of one model, as its file is now."""
+
+    def __init__(self, path: Path, main: Whole, told: bytes) -> None:
+        self._path = path
+        self._main: mmap | None = main.data
+        self._digest = main.digest
+        digest = blake2b(compiler_stamp(graphs=True), digest_size=20)
+        digest.update(repr((str(path), np.__version__, _versions_of_onnx(), len(told))).encode())
+        digest.update(told + self._digest)
+        self._key = digest.digest()
+
+    def found(self) -> Function | None:
+        """The function that is kept; None where there is none, and where other files are not those of then."""
+        main, self._main = self._main, None
+        plain: Any = find(self._key)
+        if plain is None or main is None:
+            return None
+        try:
+            listed, data, spelled = plain
+            used = [self._as_listed(name, digest) for name, digest in listed]
+            arrays = arrays_at([Place(*each) for each in spelled], [main, *used])
+            return self._with_content(read(data, arrays), [digest for _, digest in listed])
+        except (TypeError, ValueError, AttributeError, OverflowError, OSError, TirliteError):
+            return None
+
+    def _as_listed(self, name: str, digest: bytes) -> mmap:
+        # The same as when it was read: no link leads out of the model's folder.
+        home = self._path.parent.resolve()
+        path = (home / name).resolve()
+        found = whole(path) if path.is_relative_to(home) else None
+        if found is None or found.digest != digest:
+            raise ValueError
+        return found.data
+
+    def kept(self, function: Function, used: Sequence[FileUsed]) -> Function:
+        """The function, once it is kept, if it can be and no file has changed since it was read."""
+        try:
+            data, arrays = written(function)
+            finder, listed = Finder(arrays), []
+            home = self._path.parent.resolve()
+            for number, path in enumerate([self._path, *(each.path for each in used)]):
+                now = whole(path)
+                if now is None or (not number and now.digest != self._digest):
+                    return function
+                if number:
+                    listed.append((str(path.relative_to(home)), now.digest))
+                finder.look_in(now.data)
+            if any(state_of(each.path) != each.state for each in used):
+                return function
+            keep(self._key, (tuple(listed), data, tuple(each.plain() for each in finder.places())))
+            return self._with_content(function, [digest for _, digest in listed])
+        except (Unkept, OSError, ValueError):
+            return function
+
+    def _with_content(self, function: Any, digests: Sequence[bytes]) -> Function:
+        if not isinstance(function, Function):
+            raise ValueError
+        parts = {name: getattr(function, name) for name in parts_of(Function)}
+        made = ReadFunction(parts.pop("name"), parts.pop("params"), parts.pop("body"), **parts)
+        object.__setattr__(made, "content", blake2b(b"".join([self._key, *digests]), digest_size=20).digest())
+        return made
+
+
+def known_model(source: str | os.PathLike[str], told: Told) -> KnownModel | None:
+    """The entry of a model; None where there is no cache, no such file, and for what cannot be spelled."""
+    if folder() is None:
+        return None
+    try:
+        spelled = told.spelled
+        path = Path(source)
+        main = whole(path)
+    except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError):
+        return None
+    return None if main is None else KnownModel(path, main, spelled)
+
+
+def _versions_of_onnx() -> str:
+    """What tells one installed version of the package onnx from another."""
+    spec = PathFinder.find_spec("onnx")
+    homes = list(spec.submodule_search_locations or ()) if spec is not None else []
+    states = [(home, state_of(Path(home) / "__init__.py")) for home in homes if (Path(home) / "__init__.py").is_file()]
+    return repr(states)

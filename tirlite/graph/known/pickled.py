@@ -1,0 +1,97 @@
+"""Writes functions of graphs as bytes that have no arrays in them, and reads them back, with nothing but tirlite's own.
+
+What is read has a checksum, and stands in a folder that is trusted as code is.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from io import BytesIO
+from types import BuiltinFunctionType, FunctionType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from tirlite.diag import Span
+from tirlite.graph.expr import FunctionNode
+from tirlite.graph.known.places import Unkept
+from tirlite.graph.op import Op
+from tirlite.graph.registry import OPS
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Array: TypeAlias = npt.NDArray[Any]
+
+# What pickle itself needs by name, besides classes and functions of tirlite.
+_OTHERS = frozenset({("copyreg", "__newobj__"), ("copyreg", "_reconstructor"), ("builtins", "object")})
+
+_SOME_SPAN = -1
+
+
+def written(function: FunctionNode, *, spans: bool = True) -> tuple[bytes, list[Array]]:
+    """The function and the arrays of its constants in order. Raises Unkept for what has another meaning elsewhere.
+
+    Without `spans` it cannot be read, and is the same wherever the function is built.
+    """
+    buffer = BytesIO()
+    writer = _Writer(buffer, spans=spans)
+    try:
+        writer.dump(function)
+    except (pickle.PicklingError, TypeError, AttributeError, RecursionError):
+        raise Unkept from None
+    return buffer.getvalue(), writer.arrays
+
+
+def read(data: bytes, arrays: Sequence[Array]) -> FunctionNode:
+    """The inverse. Raises ValueError for data that no function was written as."""
+    try:
+        made = _Reader(data, arrays).load()
+    except Exception:  # whatever classes say to what is not theirs
+        made = None
+    if not isinstance(made, FunctionNode):
+        raise ValueError("no function was written so")
+    return made
+
+
+class _Writer(pickle.Pickler):
+    def __init__(self, buffer: BytesIO, *, spans: bool) -> None:
+        super().__init__(buffer, protocol=5)
+        self._spans = spans
+        self.arrays: list[Array] = []
+        self._known: dict[int, int] = {}
+
+    def persistent_id(self, obj: Any) -> int | None:
+        if type(obj) is np.ndarray:
+            if id(obj) not in self._known:
+                self._known[id(obj)] = len(self.arrays)
+                self.arrays.append(obj)
+            return self._known[id(obj)]
+        if isinstance(obj, Span) and not self._spans:
+            return _SOME_SPAN
+        if isinstance(obj, Op) and OPS.get(obj.name) is not obj:
+            raise pickle.PicklingError
+        if isinstance(obj, type | FunctionType | BuiltinFunctionType):
+            _demand_own(obj.__module__, obj.__qualname__)
+        return None
+
+
+class _Reader(pickle.Unpickler):
+    def __init__(self, data: bytes, arrays: Sequence[Array]) -> None:
+        super().__init__(BytesIO(data))
+        self._arrays = arrays
+
+    def persistent_load(self, pid: Any) -> Array:
+        found: Array = self._arrays[pid]
+        return found
+
+    def find_class(self, module: str, name: str, /) -> Any:
+        _demand_own(module, name)
+        return super().find_class(module, name)
+
+
+def _demand_own(module: str, name: str) -> None:
+    """Raises PicklingError for what does not belong to tirlite, whose files are in each key."""
+    if (not module.startswith("tirlite.") or "." in name) and (module, name) not in _OTHERS:
+        raise pickle.PicklingError

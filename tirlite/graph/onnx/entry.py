@@ -1,0 +1,51 @@
+"""The way in for models: what an earlier process has read is taken from the cache, all else is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from tirlite.diag import public
+from tirlite.graph.known.told import Told
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tirlite.graph.function import Function
+    from tirlite.sizes import SizeLike
+
+
+@public
+def from_onnx(
+    source: str | PathLike[str] | bytes | object,
+    *,
+    outputs: Sequence[str] | None = None,
+    shapes: Mapping[str, Sequence[SizeLike]] | None = None,
+    constants: Mapping[str, npt.ArrayLike] | None = None,
+    dims: Mapping[str, SizeLike] | None = None,
+) -> Function:
+    """The model as a function: its inputs are parameters, its initializers constants, its outputs the result.
+
+    `source` is a path, a model's bytes, or an onnx.ModelProto. Named extents become dims, one for each name; unnamed
+    ones dims of their own; what operators demand to be equal becomes one dim, or a number. `outputs` picks other values
+    than the model's outputs, by their names; `shapes` gives inputs other extents; `constants` gives the values of
+    inputs, which then are not parameters. Constants and what is computed from shapes are folded. `dims` makes named
+    extents numbers, `{"batch": 4}`, or dims of which more is known, `{"s": tl.dim("s", max=512)}`. What operators ask
+    of extents beyond that is checked at each call: `demands` of the function lists it.
+
+    Raises GraphError: for a file that is not a model, for tensors that contradict themselves or lie outside of the
+    model's folder, and, naming all of them at once, for nodes that have no counterpart.
+    """
+    told = Told(outputs, shapes or {}, constants or {}, dims or {})
+    known = None
+    if isinstance(source, str | PathLike):
+        from tirlite.graph.known.models import known_model
+
+        known = known_model(source, told)
+        if known is not None and (found := known.found()) is not None:
+            return found
+    from tirlite.graph.onnx.model import read_model
+
+    function, used = read_model(source, told)
+    return function if known is None else known.kept(function, used)
