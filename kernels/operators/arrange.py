@@ -63,26 +63,6 @@ def _before(axis: int, shape: Sequence[Extent]) -> int:
 
 
 @factory
-def depth_to_space(X: TensorType, Y: TensorType, *, blocksize: int, mode: str = "DCR") -> PrimFunc:
-    """Blocks of channels become squares of `blocksize`; in `mode` "CRD" the channels of y come first in those of x."""
-    n, c, h, w = extents(X)
-    rest = c // (blocksize * blocksize)
-    if mode == "DCR":
-        shape, axes = (n, blocksize, blocksize, rest, h, w), (0, 3, 4, 1, 5, 2)
-    else:
-        shape, axes = (n, rest, blocksize, blocksize, h, w), (0, 1, 4, 2, 5, 3)
-    return permuted("depth_to_space", X, Y, shape, axes)
-
-
-@factory
-def space_to_depth(X: TensorType, Y: TensorType, *, blocksize: int) -> PrimFunc:
-    """Squares of `blocksize` become channels: the inverse of `depth_to_space` in mode "DCR"."""
-    n, c, h, w = extents(X)
-    shape = (n, c, h // blocksize, blocksize, w // blocksize, blocksize)
-    return permuted("space_to_depth", X, Y, shape, (0, 3, 5, 1, 2, 4))
-
-
-@factory
 def slice_(
     X: TensorType, Y: TensorType, *, starts: tuple[Extent, ...], sizes: tuple[Extent, ...], steps: tuple[int, ...]
 ) -> PrimFunc:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 import tirlite as tl
 from tirlite.ir import PrimFunc, TensorType
-from tirlite.kernels.operators.case import Case, normal
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.shapes import extents, product
@@ -48,21 +45,3 @@ def det(X: TensorType, Y: TensorType) -> PrimFunc:
             results[t] = y.dtype(result)
 
     return det.ir
-
-
-n = tl.dim("n")
-
-
-def swapped(rng: np.random.Generator) -> tuple[np.ndarray]:
-    """Matrices whose first element is 0, and one that has no inverse."""
-    made = rng.standard_normal((3, 3, 3)).astype(np.float32)
-    made[0, 0, 0] = 0
-    made[1, 2] = made[1, 1]
-    return (made,)
-
-
-CASES = (
-    Case("det", lambda: det(tl.f64[n, 4, 4], tl.f64[n]), normal((2, 4, 4), dtype=np.float64), np.linalg.det, 1e-12),
-    Case("det-pivots", lambda: det(tl.f32[3, n, n], tl.f32[3]), swapped, np.linalg.det, 1e-5),
-    Case("det-one", lambda: det(tl.f32[1, 1], tl.f32[()]), normal((1, 1)), lambda x: x[0, 0]),
-)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 import tirlite as tl
 from tirlite.ir import PrimFunc, TensorType
-from tirlite.kernels.operators.case import Case, integers
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.shapes import elements, extents, product
 
@@ -36,21 +33,3 @@ def nonzero(X: TensorType, Y: TensorType) -> PrimFunc:
         assert at == found, f"{at} elements are not zero, and {found} were said to be"
 
     return nonzero.ir
-
-
-n = tl.dim("n")
-
-
-def all_or_none(rng: np.random.Generator) -> tuple[np.ndarray]:
-    return (np.zeros((3, 2), np.float32),)
-
-
-CASES = (
-    Case(
-        "nonzero",
-        lambda: nonzero(tl.i64[n, 5], tl.i64[2, 20]),
-        integers(1, 9, (4, 5)),
-        lambda x: np.array(np.nonzero(x)),
-    ),
-    Case("nonzero-none", lambda: nonzero(tl.f32[n, 2], tl.i64[2, 0]), all_or_none, lambda x: np.array(np.nonzero(x))),
-)

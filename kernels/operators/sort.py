@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 import tirlite as tl
 from tirlite.ir import PrimFunc, TensorType
-from tirlite.kernels.operators.case import Case, integers
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.shapes import extents
@@ -79,27 +76,3 @@ def sort_rows(X: TensorType, O: TensorType, F: TensorType) -> PrimFunc:
                 fresh[i] = differ_at(x, order[i], order[i - 1]) < width
 
     return sort_rows.ir
-
-
-n = tl.dim("n")
-
-
-def reference(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    order = np.lexsort(x.T[::-1])
-    return order, np.concatenate([[True], (x[order][1:] != x[order][:-1]).any(1)])
-
-
-CASES = (
-    Case(
-        "sort_rows",
-        lambda: sort_rows(tl.i32[n, 2], tl.i64[n], tl.bool_[n]),
-        integers(-2, 3, (37, 2), dtype=np.int32),
-        reference,
-    ),
-    Case(
-        "sort_rows-one",
-        lambda: sort_rows(tl.u8[1, 3], tl.i64[1], tl.bool_[1]),
-        integers(0, 9, (1, 3), dtype=np.uint8),
-        reference,
-    ),
-)

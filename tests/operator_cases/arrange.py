@@ -6,7 +6,7 @@ import numpy as np
 
 import tirlite as tl
 from tirlite.ir import DType
-from tirlite.kernels.operators.arrange import broadcast_to, depth_to_space, slice_, space_to_depth, tile, transpose
+from tirlite.kernels.operators.arrange import broadcast_to, slice_, tile, transpose
 from tirlite.kernels.operators.case import Case, normal
 from tirlite.kernels.operators.join import concat, split
 from tirlite.kernels.operators.pad import pad
@@ -75,28 +75,12 @@ def pad_case(name: str, shape: tuple, before: tuple, after: tuple, *, dtype: DTy
     )
 
 
-def to_space(x: np.ndarray, mode: str) -> np.ndarray:
-    batch, channels, height, width = x.shape
-    if mode == "DCR":
-        made = x.reshape(batch, 2, 2, channels // 4, height, width).transpose(0, 3, 4, 1, 5, 2)
-    else:
-        made = x.reshape(batch, channels // 4, 2, 2, height, width).transpose(0, 1, 4, 2, 5, 3)
-    return made.reshape(batch, channels // 4, 2 * height, 2 * width)
-
-
-def to_depth(x: np.ndarray) -> np.ndarray:
-    batch, channels, height, width = x.shape
-    made = x.reshape(batch, channels, height // 2, 2, width // 2, 2).transpose(0, 3, 5, 1, 2, 4)
-    return made.reshape(batch, 4 * channels, height // 2, width // 2)
-
-
-SPACE, DEPTH = (2, 8, 3, 5), (2, 2, 6, 10)
-
 CASES = (
     transpose_case("matrix", (n, m), (1, 0)),
     transpose_case("to the end", (2, 3, 4, 5), (0, 2, 3, 1)),
     transpose_case("heads", (n, m, 2, 4), (0, 2, 1, 3)),
     transpose_case("all", (2, 1, 3, 4), (3, 2, 1, 0)),
+    transpose_case("squares of channels", (2, 2, 2, 2, 3, 5), (0, 3, 4, 1, 5, 2)),
     transpose_case("as it is", (2, 3), (0, 1)),
     transpose_case("no axes", (), ()),
     transpose_case("i8", (3, 4), (1, 0), tl.i8),
@@ -130,17 +114,4 @@ CASES = (
     pad_case("reflect", (n, 4), (2, 5), (1, 9), mode="reflect"),
     pad_case("reflect one", (1, 2), (2, 1), (1, 3), mode="reflect"),
     pad_case("wrap", (3, 4), (2, 5), (1, 9), mode="wrap"),
-    Case(
-        "depth_to_space",
-        lambda: depth_to_space(tl.f32[SPACE], tl.f32[DEPTH], blocksize=2),
-        values(SPACE),
-        lambda x: to_space(x, "DCR"),
-    ),
-    Case(
-        "depth_to_space-columns",
-        lambda: depth_to_space(tl.f32[SPACE], tl.f32[DEPTH], blocksize=2, mode="CRD"),
-        values(SPACE),
-        lambda x: to_space(x, "CRD"),
-    ),
-    Case("space_to_depth", lambda: space_to_depth(tl.f32[DEPTH], tl.f32[SPACE], blocksize=2), values(DEPTH), to_depth),
 )

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from operator_cases import arrange, conv, elementwise, pool, sampling
-
-from tirlite.kernels.operators import (
+from operator_cases import (
+    arrange,
+    conv,
     determinant,
+    elementwise,
     fill,
     gather,
-    matmul,
     nonzero,
     normalize,
     order,
+    pool,
     quantize,
-    recurrent,
     reduce,
     resize,
+    sampling,
     scatter,
     sequence,
     softmax,
     sort,
     suppression,
 )
+
+from tirlite.kernels.operators import matmul
 from tirlite.kernels.operators.case import Case
 
 FAMILIES = (
     *(elementwise, matmul, determinant, conv, pool, reduce, softmax, normalize),
-    *(arrange, gather, scatter, order, fill, resize, sampling, quantize, recurrent, sequence),
+    *(arrange, gather, scatter, order, fill, resize, sampling, quantize, sequence),
     *(nonzero, sort, suppression),
 )
 CASES: tuple[Case, ...] = tuple(case for family in FAMILIES for case in family.CASES)
