@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from math import log
 from pathlib import Path
 from statistics import fmean, median
@@ -32,6 +33,7 @@ Fresh: TypeAlias = Callable[..., str]
 _IMPORT_BAR, _FIRST_RESULT_BAR = 60, 35
 _CALL_BAR = 10
 _CACHED_BAR = 5
+_NETWORK_BAR, _CACHED_NETWORK_BAR = 2_500, 300
 _PASS_BARS = {"chain": 1, "all live": 2, "symbolic": 5}
 _GROWTH_BAR = 1.2
 _EXTREMES = {
@@ -51,6 +53,7 @@ def compiler_figures(*, quick: bool = False) -> Iterator[Figure]:
         yield from _imports(fresh, runs)
         yield from _first_result(fresh, runs)
         yield from _from_cache(fresh, runs)
+        yield from _network(fresh, runs, 0 if quick else 6)
         yield from _calls(runs)
         yield from _passes([size // scale for size in (1_000, 4_000, 16_000, 20_000)], 1 if quick else 3)
         yield from _extremes(fresh, scale)
@@ -99,6 +102,27 @@ def _from_cache(fresh: Fresh, runs: int) -> Iterator[Figure]:
     loaded = ", ".join(found[0]["loaded"])
     yield Figure("first call of a kernel that the cache on disk has", first, "ms", _CACHED_BAR, loaded)
     yield Figure("the same with import and decoration, beyond NumPy", whole, "ms", _IMPORT_BAR)
+
+
+def _network(fresh: Fresh, runs: int, blocks: int) -> Iterator[Figure]:
+    """Processes that read a network from its file: one that compiles it, and others that find it on disk."""
+    if find_spec("onnx") is None:
+        return
+    name = "ResNet-50" if blocks else "the first layer of ResNet-50"
+    with TemporaryDirectory() as folder:
+        settings, file = {"TIRLITE_CACHE": f"{folder}/cache"}, f"{folder}/resnet50.onnx"
+        fresh("-m", "tirlite.bench.probes.network", "write", file, str(blocks))
+        run = partial(fresh, "-m", "tirlite.bench.probes.network", "run", file)
+        run(more={"TIRLITE_CACHE": "0"})
+        for title, bar, more, times in (
+            ("without the cache on disk", _NETWORK_BAR, {"TIRLITE_CACHE": "0"}, 1),
+            ("kept on disk now", None, settings, 1),
+            ("that the cache on disk has", _CACHED_NETWORK_BAR, settings, runs),
+        ):
+            found = [json.loads(run(more=more)) for _ in range(times)]
+            first, cpu, second = (1e3 * median(each[part] for each in found) for part in ("first", "cpu", "second"))
+            note = f"{cpu:.0f} ms of the processor; the second result takes {second:.0f} ms"
+            yield Figure(f"{name} {title}, file to first result, beyond NumPy", first, "ms", bar, note)
 
 
 def _calls(runs: int) -> Iterator[Figure]:
