@@ -210,39 +210,3 @@ def spmv(values: tl.f32[k], columns: tl.i32[k], starts: tl.i32[n + 1], x: tl.f32
         for p in tl.reduce(starts[i], starts[i + 1]):
             t += values[p] * x[columns[p]]
         y[i] = t
-
-
-@tl.kernel
-def copied(x: tl.u8[n], y: tl.out[tl.u8[n]]):
-    """The limit of bytes: each is read once and written once."""
-    for i in tl.parallel(n):
-        y[i] = x[i]
-
-
-@tl.kernel
-def read(x: tl.i32[n, m], y: tl.out[tl.i32[n]]):
-    """The limit of bytes that are only read."""
-    for i in tl.parallel(n):
-        y[i] = 0
-        for j in tl.reduce(m):
-            y[i] += x[i, j]
-
-
-def _multiply_adds(element, lanes):
-    @tl.kernel
-    def multiply_adds(times: tl.i64, x: element[n, lanes], y: tl.out[element[n, lanes]]):
-        for i in tl.parallel(n):
-            t = tl.alloc(element[lanes], scope="local")
-            t[tl.ramp(0, 1, lanes)] = x[i, tl.ramp(0, 1, lanes)]
-            for _ in range(times):
-                t[tl.ramp(0, 1, lanes)] = tl.fma(
-                    t[tl.ramp(0, 1, lanes)], x[i, tl.ramp(0, 1, lanes)], tl.broadcast(element(0.5), lanes)
-                )
-            y[i, tl.ramp(0, 1, lanes)] = t[tl.ramp(0, 1, lanes)]
-
-    return multiply_adds
-
-
-# As many vectors as stay in registers, and do not wait for each other.
-LANES = {"f32": 128, "f64": 64}
-multiply_adds = {"f32": _multiply_adds(tl.f32, LANES["f32"]), "f64": _multiply_adds(tl.f64, LANES["f64"])}

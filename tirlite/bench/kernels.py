@@ -18,10 +18,10 @@ from time import perf_counter, sleep
 import numpy as np
 
 from tirlite import driver
-from tirlite.bench import definitions
 from tirlite.bench.figures import machine, machine_text
 from tirlite.bench.peers import PEERS, peers_for
 from tirlite.bench.workloads import Array, Workload, workloads
+from tirlite.driver.limits import moving, multiplying
 from tirlite.record import record
 from tirlite.show import table
 from tirlite.target import Target
@@ -31,7 +31,6 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA
 _REST = 0.03
 _PATIENCE = 5.0  # seconds a workload and peer
 _RUNS = 25
-_MULTIPLY_ADDS_A_TIME = 64
 
 
 @record
@@ -99,23 +98,11 @@ def measured(workload: Workload, key: str, threads: int, peers: tuple[str, ...],
 
 
 def _limits(workload: Workload, target: Target) -> dict[str, Callable[[], object]]:
-    """What moves as many bytes, and what does as many multiply-adds. (All zeros would be one page of memory.)"""
-    found: dict[str, Callable[[], object]] = {}
-    read, written = workload.bytes_read, workload.output.nbytes
-    if written * 8 < read:
-        whole: Array = np.ones((max(read // 4096, 1), 1024), np.int32)
-        call = driver.compile(definitions.read, target=target)
-        found["bytes"] = partial(call, whole, np.zeros(len(whole), np.int32))
-    else:
-        half: Array = np.ones(max((read + written) // 2, 1), np.uint8)
-        found["bytes"] = partial(driver.compile(definitions.copied, target=target), half, half.copy())
+    """What moves as many bytes, and what does as many multiply-adds."""
+    found = {"bytes": moving(workload.bytes_read, workload.output.nbytes)}
     if workload.dtype and workload.multiply_adds:
-        lanes = definitions.LANES[workload.dtype]
-        x: Array = np.full((_MULTIPLY_ADDS_A_TIME, lanes), 0.5, workload.output.dtype)
-        times = max(workload.multiply_adds // x.size, 1)
-        call = driver.compile(definitions.multiply_adds[workload.dtype], target=target)
-        found["multiply-adds"] = partial(call, times, x, x.copy())
-    return found
+        found["multiply-adds"] = multiplying(workload.multiply_adds, workload.dtype)
+    return {name: partial(driver.compile(func, target=target), *given) for name, (func, given) in found.items()}
 
 
 def _in_turn(calls: dict[str, Callable[[], object]], runs: int) -> dict[str, list[float]]:
