@@ -70,11 +70,15 @@ class Executable:
 
         So many `strides` of the arrays go before them, see `quick_call`.
         """
-        if self._artifact.has_workspace or self._artifact.plan_at >= 0:
+        if self._artifact.plan_at >= 0:
             return None
-        from tirlite.runtime.quick import quick_call
+        from tirlite.runtime.quick import Temporaries, quick_call
 
-        return quick_call(self._signature, self._library.address(self._artifact.entry), strides)
+        artifact, temporaries = self._artifact, None
+        if artifact.has_workspace:
+            size = self._library.address(artifact.size_entry) if artifact.size_entry else 0
+            temporaries = Temporaries(size, artifact.workspace_bytes, artifact.alignment)
+        return quick_call(self._signature, self._library.address(artifact.entry), strides, temporaries)
 
     def run(self, binding: Binding, made: Made) -> bool:
         """False where the call is for the version that runs in order, and nothing has been done.

@@ -18,9 +18,11 @@ import numpy as np
 
 from tirlite.codegen.llvm.quick_call import API, MOST_OPERANDS, QUICK_CALL, ArrayOffsets, quick_text
 from tirlite.ir import IntImm, Var
+from tirlite.record import record
 from tirlite.runtime.artifact.artifact import library_of
 from tirlite.runtime.cache.entries import code_called
 from tirlite.runtime.signature import ArrayParam, Signature
+from tirlite.runtime.workspace import QUICK_ALIGNMENT, quick_block
 
 if TYPE_CHECKING:
     from tirlite.runtime.artifact.artifact import Code
@@ -48,15 +50,31 @@ class _Method(ctypes.Structure):
     )
 
 
-def quick_call(signature: Signature, kernel: int, strides: int) -> QuickCall | None:
+@record
+class Temporaries:
+    """What a kernel asks its caller for, as its last parameter: `size` is the address of a function of the dims, or 0.
+
+    Where it is 0 the number of `bytes` is known. `alignment` is in bytes.
+    """
+
+    size: int
+    bytes: int
+    alignment: int
+
+
+def quick_call(
+    signature: Signature, kernel: int, strides: int, temporaries: Temporaries | None = None
+) -> QuickCall | None:
     """What calls the kernel at the address `kernel`, which takes the arrays and the dims of `signature` and no more.
 
     With `strides` the kernel takes so many parameters before these: those that `rewrite.strided` puts there, which
-    callers do not give. None where a parameter is not an array or has an extent to be computed, where there are too
-    many, and where Python or NumPy lay out their objects in unknown ways. The code at `kernel` must stay as long as the
-    result is used.
+    callers do not give. With `temporaries` it takes their address behind these. None where a parameter is not an array
+    or has an extent to be computed, where there are too many, and where Python or NumPy lay out their objects in
+    unknown ways. The code at `kernel` must stay as long as the result is used.
     """
-    count = strides + len(signature.arrays) + len(signature.dims)
+    count = strides + len(signature.arrays) + len(signature.dims) + (temporaries is not None)
+    if temporaries is not None and (temporaries.alignment > QUICK_ALIGNMENT or (temporaries.size and strides)):
+        return None
     if len(signature.scalars) != strides or not 0 < count <= MOST_OPERANDS:
         return None
     if any(array.computed for array in signature.arrays) or sum(map(_moved, signature.arrays)) != strides:
@@ -67,14 +85,15 @@ def quick_call(signature: Signature, kernel: int, strides: int) -> QuickCall | N
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    made: QuickCall = make(ctypes.addressof(method), _description(signature, kernel, strides), None)
+    made: QuickCall = make(ctypes.addressof(method), _description(signature, kernel, strides, temporaries), None)
     return made
 
 
-def _description(signature: Signature, kernel: int, strides: int) -> bytes:
+def _description(signature: Signature, kernel: int, strides: int, temporaries: Temporaries | None) -> bytes:
     """The words that `codegen.llvm.quick_call` tells of."""
     words = [len(signature.arrays), len(signature.dims), kernel, id(np.ndarray), id(NotImplemented), id(None)]
     words.append(strides)
+    words += [0, 0, 0] if temporaries is None else [quick_block().address, temporaries.size, temporaries.bytes]
     for var in signature.dims:
         # An empty array is for the version of the kernel for those.
         low, high, multiple = (1, None, 1) if var.dim is None else (var.dim.min, var.dim.max, var.dim.multiple_of)

@@ -73,6 +73,36 @@ class Workspaces:
                 self._bytes -= dropped.size
 
 
+# A call that needs more takes so long that it does not matter how its block is found. No pages are used before that.
+QUICK_BYTES = 1 << 20
+QUICK_ALIGNMENT = 4096
+
+
+class QuickBlock:
+    """One block for the temporaries of quick calls, of whatever kernel, with the record that tells who uses it.
+
+    The words of the record, at `address`: 1 while a call uses the block, where it begins, its bytes. See `quick_call`.
+    """
+
+    def __init__(self) -> None:
+        self._block = Block(QUICK_BYTES + QUICK_ALIGNMENT)
+        self._record = (ctypes.c_int64 * 3)(0, self._block.aligned(QUICK_ALIGNMENT), QUICK_BYTES)
+        self.address = ctypes.addressof(self._record)
+
+    def forget(self) -> None:
+        """Begins anew, as in the child of a fork: the thread that used the block is not there."""
+        self._record[0] = 0
+
+
+@cache
+def quick_block() -> QuickBlock:
+    """The block of this process. Code that may use it is never unloaded, and so it stays."""
+    block = QuickBlock()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=block.forget)
+    return block
+
+
 @cache
 def process_workspaces() -> Workspaces:
     """The blocks that all kernels of this process share."""

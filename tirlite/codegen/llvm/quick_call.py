@@ -6,8 +6,13 @@ where NumPy keeps them. What fits is handed to the kernel, with other Python thr
 None, or the number of a fault as an int. For all else it is NotImplemented, before anything is called: who gets that
 looks again, in Python, and says what is wrong.
 
+Temporaries that the kernel asks its caller for lie in one block for all kernels, which a word says is taken while one
+uses it: who comes meanwhile, or asks for more, is for Python to serve.
+
 The words of the description: the number of arrays, that of dims, the addresses of the kernel, of the type ndarray, of
-NotImplemented and of None, and the number of strides that the kernel takes; for each dim its least and its largest
+NotImplemented and of None, and the number of strides that the kernel takes; the address of the record of that block,
+or 0, that of the function that says from the dims how many bytes the kernel asks for, or 0, and else how many these
+are; for each dim its least and its largest
 value and what divides it; for each array the address of its dtype object, the flags that it needs, the bits of its
 address that are 0, the bytes of an element, whether it is written, its rank, how many of its axes have a stride that
 the kernel takes, and for each axis its extent, or the number of its dim with all bits turned over.
@@ -52,20 +57,35 @@ def quick_text(at: ArrayOffsets) -> str:
         strides=at.strides,
         dtype=at.dtype,
         flags=at.flags,
-        cases=" ".join(f"i64 {count}, label %call{count}" for count in range(1, MOST_OPERANDS + 1)),
-        calls="".join(map(_call, range(1, MOST_OPERANDS + 1))),
-        faults=", ".join(f"[%fault{count}, %call{count}]" for count in range(1, MOST_OPERANDS + 1)),
+        call_cases=_cases("call"),
+        calls=_calls("call", "%kernel", "%operands", "ran"),
+        faults=_results("call"),
+        size_cases=_cases("size"),
+        size_calls=_calls("size", "%size.function", "%values", "measured"),
+        sizes=_results("size"),
     )
 
 
-def _call(count: int) -> str:
-    """The block that calls a kernel with so many operands."""
-    lines = [f"call{count}:"]
+def _cases(name: str) -> str:
+    return " ".join(f"i64 {count}, label %{name}{count}" for count in range(1, MOST_OPERANDS + 1))
+
+
+def _results(name: str) -> str:
+    return ", ".join(f"[%{name}{count}.result, %{name}{count}]" for count in range(1, MOST_OPERANDS + 1))
+
+
+def _calls(name: str, function: str, operands: str, then: str) -> str:
+    """The blocks that call a function with each number of operands, from where these lie."""
+    return "".join(_call(f"{name}{count}", count, function, operands, then) for count in range(1, MOST_OPERANDS + 1))
+
+
+def _call(name: str, count: int, function: str, operands: str, then: str) -> str:
+    lines = [f"{name}:"]
     for number in range(count):
-        lines.append(f"  %at{count}.{number} = getelementptr i64, ptr %operands, i64 {number}")
-        lines.append(f"  %o{count}.{number} = load i64, ptr %at{count}.{number}")
-    operands = ", ".join(f"i64 %o{count}.{number}" for number in range(count))
-    return "\n".join([*lines, f"  %fault{count} = call i64 %kernel({operands})", "  br label %ran", ""])
+        lines.append(f"  %{name}.at{number} = getelementptr i64, ptr {operands}, i64 {number}")
+        lines.append(f"  %{name}.{number} = load i64, ptr %{name}.at{number}")
+    given = ", ".join(f"i64 %{name}.{number}" for number in range(count))
+    return "\n".join([*lines, f"  %{name}.result = call i64 {function}({given})", f"  br label %{then}", ""])
 
 
 _TEXT = """
@@ -90,7 +110,12 @@ entry:
   %ndarray = load ptr, ptr %ndarray.at
   %strides.at = getelementptr i64, ptr %spec, i64 6
   %strides = load i64, ptr %strides.at
-  %facts = getelementptr i64, ptr %spec, i64 7
+  %record.at = getelementptr i64, ptr %spec, i64 7
+  %record = load ptr, ptr %record.at
+  %size.at = getelementptr i64, ptr %spec, i64 8
+  %size.function = load ptr, ptr %size.at
+  %needs.block = icmp ne ptr %record, null
+  %facts = getelementptr i64, ptr %spec, i64 10
   %fact.words = mul i64 %dims, 3
   %first = getelementptr i64, ptr %facts, i64 %fact.words
   %pointers = getelementptr i64, ptr %operands, i64 %strides
@@ -334,12 +359,56 @@ dim.fits:
 call:
   %given.operands = add i64 %arrays, %dims
   %total = add i64 %given.operands, %strides
+  br i1 %needs.block, label %measure, label %run
+
+measure:
+  %is.known = icmp eq ptr %size.function, null
+  br i1 %is.known, label %known.size, label %ask.size
+
+known.size:
+  %bytes.at = getelementptr i64, ptr %spec, i64 9
+  %bytes = load i64, ptr %bytes.at
+  br label %measured
+
+ask.size:
+  switch i64 %dims, label %refuse [{size_cases}]
+
+{size_calls}
+measured:
+  %wanted.bytes = phi i64 [%bytes, %known.size], {sizes}
+  %room.at = getelementptr i64, ptr %record, i64 2
+  %room = load i64, ptr %room.at
+  %has.room = icmp ule i64 %wanted.bytes, %room
+  br i1 %has.room, label %take, label %refuse
+
+take:
+  %taking = cmpxchg ptr %record, i64 0, i64 1 acquire monotonic
+  %is.mine = extractvalue {{i64, i1}} %taking, 1
+  br i1 %is.mine, label %taken, label %refuse
+
+taken:
+  %block.at = getelementptr i64, ptr %record, i64 1
+  %block = load i64, ptr %block.at
+  %last.at = getelementptr i64, ptr %operands, i64 %total
+  store i64 %block, ptr %last.at
+  %total.more = add i64 %total, 1
+  br label %run
+
+run:
+  %all = phi i64 [%total, %call], [%total.more, %taken]
   %thread = call ptr @PyEval_SaveThread()
-  switch i64 %total, label %impossible [{cases}]
+  switch i64 %all, label %impossible [{call_cases}]
 
 {calls}
 ran:
   %fault = phi i64 {faults}
+  br i1 %needs.block, label %give.back, label %back
+
+give.back:
+  store atomic i64 0, ptr %record release, align 8
+  br label %back
+
+back:
   call void @PyEval_RestoreThread(ptr %thread)
   %is.fine = icmp eq i64 %fault, 0
   br i1 %is.fine, label %fine, label %stopped
