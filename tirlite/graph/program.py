@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tirlite.diag import GraphError, Message
 from tirlite.graph.demand import demand_function
-from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Var
+from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
 from tirlite.graph.run_dims import RunDim, run_dims
 from tirlite.graph.types import tensors
 from tirlite.record import record
@@ -67,14 +67,25 @@ class Branches(NamedTuple):
     other: Block
 
 
+class Part(NamedTuple):
+    """The tensor of this number, from left to right, that a step makes: a parameter, a constant, a call or an If."""
+
+    step: Expr
+    number: int
+
+
 @record(eq=False)
 class Program:
-    """A function as a sequence. `branches` holds the blocks of each If, `bound` the value of each variable of a Let."""
+    """A function as a sequence. `branches` holds the blocks of each If, `bound` the value of each variable of a Let.
+
+    `parts` are the tensors in the value of each expression: Lets, tuples and projections are seen through.
+    """
 
     function: FunctionNode
     body: Block
     branches: Mapping[If, Branches]
     bound: Mapping[Var, Expr]
+    parts: Mapping[Expr, tuple[Part, ...]]
 
     def resolved(self, expr: Expr) -> Expr:
         """The expression whose value this one is: variables of Lets, and Lets, seen through."""
@@ -136,7 +147,8 @@ def program(function: FunctionNode) -> Program:
         for expr, first in regions.branches.items()
     }
     body = Block(tuple(blocks[0]), function.body)
-    return Program(function, body, MappingProxyType(branches), MappingProxyType(bound))
+    parts = MappingProxyType(_parts(function, order, bound))
+    return Program(function, body, MappingProxyType(branches), MappingProxyType(bound), parts)
 
 
 def _post_order(root: Expr) -> list[Expr]:
@@ -168,6 +180,24 @@ def _bound(function: FunctionNode, order: list[Expr]) -> dict[Var, Expr]:
                 raise BoundTwice(expr.var.name, function.name, span=expr.span).error()
             bound[expr.var] = expr.value
     return bound
+
+
+def _parts(function: FunctionNode, order: list[Expr], bound: Mapping[Var, Expr]) -> dict[Expr, tuple[Part, ...]]:
+    found: dict[Expr, tuple[Part, ...]] = {}
+    for expr in (*function.params, *order):
+        if expr in found:
+            continue
+        if isinstance(expr, Tuple):
+            found[expr] = tuple(part for each in expr.fields for part in found[each])
+        elif isinstance(expr, TupleGetItem):
+            found[expr] = found[expr.value][expr.tensor_slice]
+        elif isinstance(expr, Let):
+            found[expr] = found[expr.body]
+        elif isinstance(expr, Var) and expr in bound:
+            found[expr] = found[bound[expr]]
+        else:
+            found[expr] = tuple(Part(expr, number) for number, _ in enumerate(tensors(expr.type)))
+    return found | {var: found[value] for var, value in bound.items()}
 
 
 def _check_uses(function: FunctionNode, order: list[Expr], bound: Mapping[Var, Expr], regions: _Regions) -> None:

@@ -13,12 +13,11 @@ from tirlite.graph.aot.folding import folded_calls
 from tirlite.graph.aot.keeping import check_kept
 from tirlite.graph.aot.names import Names
 from tirlite.graph.aot.operators import OperatorFunctions
-from tirlite.graph.aot.roots import Root, root
 from tirlite.graph.attributes import Sizes
-from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
+from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Var
 from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op
-from tirlite.graph.program import Block, Program, extents_found, program
+from tirlite.graph.program import Block, Part, Program, extents_found, program
 from tirlite.graph.run_dims import RunDim, most_of, run_dims
 from tirlite.graph.types import TensorType, same_type, tensors
 from tirlite.ir import (
@@ -109,7 +108,7 @@ class _Lowering:
         self.constants: dict[Constant, Buffer] = {}
         self.kept: dict[Expr, Buffer] = {}
         self.homes: dict[Expr, tuple[Buffer, ...]] = {}
-        self.targets: dict[Root, Buffer] = {}
+        self.targets: dict[Part, Buffer] = {}
         self.types: dict[Buffer, TensorType] = {}
         self.sources: dict[Buffer, Buffer] = {}
         self.shown: dict[Buffer, TensorType] = {}
@@ -236,9 +235,9 @@ class _Lowering:
         copies = []
         inside = frozenset(block.steps)
         for index, target in enumerate(targets):
-            source = root(self.made, result, index)
-            computed = isinstance(source.expr, Call | If) and source.expr not in self.folded
-            if computed and source.expr in inside and source not in self.targets:
+            source = self._source(self.made.parts[result][index])
+            computed = isinstance(source.step, Call | If) and source.step not in self.folded
+            if computed and source.step in inside and source not in self.targets:
                 self.targets[source] = target
             else:
                 copies.append((index, target))
@@ -248,23 +247,17 @@ class _Lowering:
         for step in block.steps:
             if isinstance(step, Constant) or step in self.folded:
                 continue
-            yield self._step(step, body)
+            if isinstance(step, Call | If):
+                yield self._step(step, body)
             for dim in self.found.get(step, ()):
                 self._measure(dim, body)
 
-    def _step(self, step: Expr, body: list[Stmt]) -> Steps[None]:
-        if isinstance(step, Tuple):
-            self.homes[step] = tuple(buffer for each in step.fields for buffer in self._home(each))
-        elif isinstance(step, TupleGetItem):
-            self.homes[step] = self._home(step.value)[step.tensor_slice]
-        elif isinstance(step, Let):
-            self.homes[step] = self._home(step.body)
-        elif isinstance(step, If):
+    def _step(self, step: Call | If, body: list[Stmt]) -> Steps[None]:
+        if isinstance(step, If):
             yield self._if(step, body)
-        elif isinstance(step, Call) and step.is_view:
+        elif step.is_view:
             self.homes[step] = (self._view(self._home(step.args[0])[0], step.tensor, body),)
         else:
-            assert isinstance(step, Call)
             if isinstance(step.attrs, Sizes):
                 self._write(step, step.attrs, body)
                 return
@@ -274,9 +267,17 @@ class _Lowering:
             self._keep(step, body)
 
     def _home(self, expr: Expr) -> tuple[Buffer, ...]:
-        expr = self.made.resolved(expr)
-        known = self.folded.get(expr, expr)
-        return (self._constant(known),) if isinstance(known, Constant) else self.homes[expr]
+        return tuple(map(self._buffer_of, self.made.parts[expr]))
+
+    def _buffer_of(self, part: Part) -> Buffer:
+        known = self.folded.get(part.step, part.step)
+        return self._constant(known) if isinstance(known, Constant) else self.homes[part.step][part.number]
+
+    def _source(self, part: Part) -> Part:
+        """The tensor whose bytes this one has: views are seen through."""
+        while isinstance(part.step, Call) and part.step.is_view:
+            (part,) = self.made.parts[part.step.args[0]]
+        return part
 
     def _keep(self, step: Expr, body: list[Stmt]) -> None:
         """Copies the tensor that was just computed to an output of its own."""
@@ -327,7 +328,7 @@ class _Lowering:
         """Where the tensors of a step go: to a target as it is or seen in another shape, or to fresh storage."""
         made = []
         for index, of in enumerate(tensors(step.type)):
-            target = self.targets.get(Root(step, index))
+            target = self.targets.get(Part(step, index))
             if target is not None:
                 made.append(self._view(target, of, body))
                 continue

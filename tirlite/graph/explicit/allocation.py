@@ -21,7 +21,7 @@ from tirlite.graph.explicit.instructions import (
     Result,
     Routine,
 )
-from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
+from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Var
 from tirlite.graph.memory.values import Value, values_of
 from tirlite.graph.op import Attrs, Op
 from tirlite.graph.program import Block, program
@@ -84,20 +84,15 @@ class _Allocation:
                 name = self.names.unique(step.name or "constant")
                 body.append(LoadConstant(name, step.value, step.dtype))
                 self.homes[step] = (name,)
-            elif isinstance(step, Tuple):
-                self.homes[step] = tuple(name for each in step.fields for name in self.home(each))
-            elif isinstance(step, TupleGetItem):
-                self.homes[step] = self.home(step.value)[step.tensor_slice]
             elif isinstance(step, If):
                 yield self.choice(step, body)
             elif self.values.is_computed(step):
                 self.call(step, body)
-            elif isinstance(step, Call):
+            elif step in self.values.views:
+                assert isinstance(step, Call)
                 name = self.names.unique(step.name or _op_name(step))
                 body.append(ReshapeTensor(name, self.home(step.args[0])[0], step.tensor.shape))
                 self.homes[step] = (name,)
-            else:
-                assert isinstance(step, Let)
         for source, (_, target) in zip(self.home(block.result), self.values.copied.get(block, ()), strict=False):
             # Either all tensors of a branch's result are computed in place, or all are copied.
             body.append(InvokeOperator(COPY, Attrs(), (source,), (self.targets[target][0],)))
@@ -148,7 +143,7 @@ class _Allocation:
         return made
 
     def result(self, function: FunctionNode, body: list[Instruction]) -> Result:
-        expr = self.made.resolved(function.body)
+        expr = function.body
         seen: set[Value] = set()
         names = []
         for value, name, of in zip(self.values.of[expr], self.home(expr), tensors(expr.type), strict=True):
@@ -163,7 +158,7 @@ class _Allocation:
         return _structured(expr.type, iter(names).__next__)
 
     def home(self, expr: Expr) -> tuple[str, ...]:
-        return self.homes[self.made.resolved(expr)]
+        return tuple(self.homes[step][number] for step, number in self.made.parts[expr])
 
 
 def _op_name(call: Call) -> str:

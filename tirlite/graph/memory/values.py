@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import TypeGuard
 
 from tirlite.diag import GraphError, Message
-from tirlite.graph.expr import Call, Constant, Expr, If, Let, Tuple, TupleGetItem
+from tirlite.graph.expr import Call, Constant, Expr, If
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program
 from tirlite.graph.run_dims import most_of
@@ -83,7 +83,10 @@ def values_of(made: Program, *, views: bool = False) -> Values:
     for step in made.steps():
         if isinstance(step, Call | Constant | If) and step not in found.views:
             found.of[step] = _made(step, found, names, targets)
-    _complete(made, found)
+    for expr in (*made.steps(), *made.bound):
+        if expr not in found.of:
+            parts = made.parts[expr.operands[0] if expr in found.views else expr]
+            found.of[expr] = tuple(found.of[step][number] for step, number in parts)
     for step, branches in made.branches.items():
         for block in branches:
             pairs = zip(found.of[made.resolved(block.result)], found.of[step], strict=True)
@@ -120,22 +123,6 @@ def _targets(made: Program, views: frozenset[Expr]) -> dict[Expr, If]:
             if isinstance(result, Call | If) and result.device == step.device and result in block.steps:
                 targets[result] = step
     return targets
-
-
-def _complete(made: Program, found: Values) -> None:
-    """Adds what stands for tensors of others: tuples, projections, Lets and their variables."""
-    for step in made.steps():
-        if isinstance(step, Tuple):
-            found.of[step] = tuple(value for each in step.fields for value in found.of[made.resolved(each)])
-        elif isinstance(step, TupleGetItem):
-            found.of[step] = found.of[made.resolved(step.value)][step.tensor_slice]
-        elif step in found.views:
-            found.of[step] = found.of[made.resolved(step.operands[0])]
-    for var in made.bound:
-        found.of[var] = found.of[made.resolved(var)]
-    for step in made.steps():
-        if isinstance(step, Let):
-            found.of[step] = found.of[made.resolved(step)]
 
 
 def _new(expr: Expr, name: str, names: UniqueNames, *, pinned: bool) -> tuple[Value, ...]:
