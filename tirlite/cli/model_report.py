@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -18,7 +18,10 @@ from tirlite.sizes import evaluate
 
 @record
 class Report:
-    """What a run gave: outputs by name, bytes at the values of the dims, seconds to compile and of one run."""
+    """What a run gave: outputs by name, bytes at the values of the dims, seconds to compile and of one run.
+
+    Of a model in several parts the bytes are those of the largest.
+    """
 
     outputs: Mapping[str, npt.NDArray[Any]]
     total: int
@@ -27,14 +30,20 @@ class Report:
     strategy: str
     compile_seconds: float
     run_seconds: float
+    parts: int = 1
 
     @staticmethod
     def of(
-        outputs: Mapping[str, Any], plan: Plan, dims: Mapping[str, int], compile_seconds: float, run_seconds: float
+        outputs: Mapping[str, Any],
+        plans: Sequence[Plan],
+        dims: Mapping[str, int],
+        compile_seconds: float,
+        run_seconds: float,
     ) -> Report:
-        """The report of a plan at these values of the dims."""
+        """The report of the plans of a run at these values of the dims."""
+        plan = max(plans, key=lambda each: evaluate(each.total, {}))
         total, bound = evaluate(plan.total, {}), evaluate(plan.lower_bound, {})
-        return Report(dict(outputs), total, bound, dict(dims), plan.strategy, compile_seconds, run_seconds)
+        return Report(dict(outputs), total, bound, dict(dims), plan.strategy, compile_seconds, run_seconds, len(plans))
 
     @property
     def gap(self) -> float:
@@ -50,6 +59,8 @@ def report_text(report: Report) -> str:
     ]
     dims = ", ".join(f"{name}={value}" for name, value in report.dims.items())
     planned = f"{report.total:,} bytes by {report.strategy}, bound {report.lower_bound:,}, gap {report.gap:.1%}"
+    if report.parts > 1:
+        planned += f", in the largest of {report.parts} parts"
     return "\n".join(
         [
             table(("output", "type", "shape", "least", "mean", "greatest", "first elements"), rows),

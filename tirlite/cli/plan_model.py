@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from tirlite.record import record
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from tirlite.graph import CompiledGraph
     from tirlite.plan import Plan, Problem
     from tirlite.rewrite.options import Choices
     from tirlite.sizes import SizeLike
@@ -36,6 +38,20 @@ def model_problem(path: Path) -> Problem:
     return compile(from_onnx(path), strategy="none").plan.problem
 
 
+def _largest(graph: CompiledGraph, sizes: Mapping[str, int]) -> Plan:
+    """The plan of the largest part of a graph in parts, in a call with random inputs: that finds the sizes of some."""
+    import numpy as np
+
+    from tirlite.graph.sample_arguments import dims_in, sample_arguments, sample_sizes
+    from tirlite.sizes import evaluate
+
+    known = {dim: sizes[dim.name] for dim in dims_in(graph.function) if dim.name in sizes}
+    arguments = sample_arguments(graph.function, sample_sizes(graph.function, known), np.random.default_rng(0), {})
+    plans = graph.plans(*arguments)
+    print(f"in {len(plans)} parts; below is the largest of a call with random inputs", file=sys.stderr)
+    return max(plans, key=lambda each: evaluate(each.total, {}))
+
+
 def model_plan(path: Path, told: ToldOfModel, choices: Choices) -> Plan:
     """The plan that `tl.graph.compile` makes, with what the operators need for themselves; no native code is made.
 
@@ -51,6 +67,8 @@ def model_plan(path: Path, told: ToldOfModel, choices: Choices) -> Plan:
     function = from_onnx(path, dims=told.dims, constants=told.constants)
     with_engine: Choices = {"engine": LateEngine, **choices}
     graph = compile(function, **with_engine)
+    if len(graph.parts) > 1:
+        return _largest(graph, told.sizes)
     by_shape = choices.get("strategy") == "per_shape"
     try:
         return graph.plan_at(**told.sizes) if told.sizes or by_shape else graph.plan

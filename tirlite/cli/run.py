@@ -88,8 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     graph(*arrays)
     seconds = perf_counter() - first
     outputs = dict(zip(function.outputs, found if isinstance(found, tuple) else (found,), strict=True))
-    plan = graph.plan_at(**sizes) if sizes else graph.plan
-    report = Report.of(outputs, plan, {**bound, **sizes}, first - started, seconds)
+    report = Report.of(outputs, graph.plans(*arrays), {**bound, **sizes}, first - started, seconds)
     print(report_json(report) if arguments.json else report_text(report))
     return 0
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.graph.aot.compile import CompiledGraph, compile  # noqa: A004
+    from tirlite.graph.aot.compile import compile  # noqa: A004
+    from tirlite.graph.aot.compiled_graph import CompiledGraph
     from tirlite.graph.aot.lower import Lowered, lower
     from tirlite.graph.builder.builder import Builder
     from tirlite.graph.equal import structural_equal
@@ -34,7 +35,8 @@ else:
     __getattr__ = late_names(
         __name__,
         {
-            "aot.compile": "CompiledGraph compile",
+            "aot.compile": "compile",
+            "aot.compiled_graph": "CompiledGraph",
             "aot.lower": "Lowered lower",
             "builder.builder": "Builder",
             "equal": "structural_equal",

@@ -14,16 +14,15 @@ from tirlite.diag.argument import demand_kind
 from tirlite.graph.arguments import bind
 from tirlite.graph.bfloat import bfloat_bits, bfloat_values
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
-from tirlite.graph.extents import values as values_at
 from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program, extents_found, program
 from tirlite.graph.run_dims import RunDim, check_extent
+from tirlite.graph.stepping import stepping
 from tirlite.graph.types import TensorType, TupleType, Type
 from tirlite.ir import DType, Steps, TypeCode, run
 from tirlite.late import LateModule
 from tirlite.sizes import Dim
-from tirlite.sizes import evaluate as size_at
 
 if TYPE_CHECKING:
     from tirlite.graph import definition
@@ -64,22 +63,6 @@ class NoValue(Message):
     why: str
 
 
-class LoopRoom(Message):
-    """A loop in a graph makes more results of its steps than it was said that there are.
-
-    Example: `g.loop(step, limit, [x], most=4)`, where `limit` is 9 in a run.
-    Fix: Say how many steps there can be, or limit them.
-    """
-
-    code = "loop-room"
-    raises = KernelRunError
-    title = "`{loop}` makes step {steps}, and there is room for the results of {most}"
-
-    loop: str
-    steps: int
-    most: int
-
-
 @public
 def evaluate(function: FunctionNode, *arrays: npt.ArrayLike) -> Value:
     """The result of the function: an array, or a tuple of arrays.
@@ -100,7 +83,7 @@ def trace(function: FunctionNode, *arrays: npt.ArrayLike) -> Mapping[Expr, Value
 def _function(function: FunctionNode, args: Sequence[Value], binding: Mapping[Dim, int]) -> Steps[dict[Expr, Value]]:
     made = program(function)
     values: dict[Expr, Value] = dict(zip(function.params, args, strict=True))
-    sizes = _Sizes(dict(binding), extents_found(made))
+    sizes = _Sizes(made, dict(binding), extents_found(made))
     for param in function.params:
         sizes.measure(param, values)
     yield _block(made, made.body, values, sizes)
@@ -112,17 +95,17 @@ def _function(function: FunctionNode, args: Sequence[Value], binding: Mapping[Di
 class _Sizes:
     """The values of dims so far, and the extents that steps are the values of."""
 
+    made: Program
     binding: dict[Dim, int]
     found: Mapping[Expr, tuple[RunDim, ...]]
 
     def measure(self, step: Expr, values: Mapping[Expr, Value]) -> None:
-        """Binds the extents that have the value of a step."""
+        """Binds the extents whose values are known behind a step."""
         for dim in self.found.get(step, ()):
-            value = values[step]
+            value = values[self.made.resolved(dim.source)]
             assert isinstance(value, np.ndarray)
             self.binding[dim] = int(value.item())
-            least, most = (size_at(size, self.binding) for size in (dim.least, dim.most))
-            check_extent(dim, self.binding[dim], least, most, step.span)
+            check_extent(dim, self.binding[dim], self.binding, dim.source.span)
 
 
 def _block(made: Program, block: Block, values: dict[Expr, Value], sizes: _Sizes) -> Steps[None]:
@@ -163,24 +146,15 @@ def _call(call: Call, args: list[Value], binding: Mapping[Dim, int]) -> Steps[Va
 
 
 def _loop(loop: LoopFunction, args: list[Any], binding: Mapping[Dim, int]) -> Steps[Value]:
-    """What a loop comes to: its number, what it carries, and the results of its steps."""
-    first, limit, going, *others = args
-    carried, outside = others[: loop.carried], others[loop.carried :]
-    _, *parts = loop.parts
-    shapes = [values_at((loop.most, *each.shape), binding) for each in parts[loop.carried :]]
-    rows = [np.zeros(shape, each.dtype.stored) for shape, each in zip(shapes, parts[loop.carried :], strict=True)]
-    number, last = int(first), int(limit)
-    while number < last and going:
-        if any(number >= len(each) for each in rows):
-            raise LoopRoom(loop.name, number + 1, len(rows[0]), span=loop.span).error()
-        given = [np.array(number, np.int64), limit, going, *carried, *outside]
-        step: dict[Expr, Any] = yield _function(loop, given, binding)
-        going, *results = step[loop.body]
-        carried = results[: loop.carried]
-        for row, result in zip(rows, results[loop.carried :], strict=True):
-            row[number] = result
-        number += 1
-    return np.array(number, np.int64), *carried, *rows
+    steps = stepping(loop, args, binding)
+    try:
+        given = next(steps)
+        while True:
+            values: dict[Expr, Any] = yield _function(loop, given, binding)
+            given = steps.send(values[loop.body])
+    except StopIteration as end:
+        came: Value = end.value
+        return came
 
 
 def applied(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Value:

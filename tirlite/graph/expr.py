@@ -20,7 +20,7 @@ from tirlite.graph.demands import Demand
 from tirlite.graph.extents import is_equal
 from tirlite.graph.matching import matched
 from tirlite.graph.op import Attrs, Op, Site
-from tirlite.graph.run_dims import run_dims
+from tirlite.graph.run_dims import run_dims, with_limits
 from tirlite.graph.types import TensorType, TupleType, Type, same_type, tensors
 from tirlite.ir import DType
 from tirlite.record import parts_of, record
@@ -224,7 +224,7 @@ class Call(Expr):
 def _found_by_run(of: Type, sizes: Iterable[Size]) -> tuple[Expr, ...]:
     """The values of the extents in a type, and of those in other sizes, that a run finds."""
     extents = (extent for each in tensors(of) for extent in each.shape)
-    return tuple(dict.fromkeys(dim.source for dim in run_dims((*extents, *sizes))))
+    return tuple(dict.fromkeys(dim.source for dim in run_dims(with_limits((*extents, *sizes)))))
 
 
 @record(eq=False, repr=False)

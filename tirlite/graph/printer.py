@@ -125,7 +125,8 @@ class _FunctionText:
             elif not isinstance(step, Let) and not _is_number(step):
                 self.line(level, f"{self.head(step)}{self.value(step)}")
             for dim in self.found.get(step, ()):
-                self.line(level, f"{dim.name} = {self.name(step)}  # from {dim.least} to {dim.most}")
+                most = "on" if dim.most is None else f"to {dim.most}"
+                self.line(level, f"{dim.name} = {self.name(step)}  # from {dim.least} {most}")
         self.line(level, f"{end} {self.name(block.result)}")
 
     def head(self, step: Expr) -> str:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tirlite.diag import GraphError, Message
 from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
-from tirlite.graph.run_dims import RunDim, run_dims
+from tirlite.graph.run_dims import RunDim, run_dims, with_limits
 from tirlite.graph.types import tensors
 from tirlite.record import record
 from tirlite.sizes import Size
@@ -113,12 +113,22 @@ class Program:
 
 
 def extents_found(made: Program) -> dict[Expr, tuple[RunDim, ...]]:
-    """The extents that a run finds, by the step, the constant or the parameter that has their value."""
-    found: dict[Expr, dict[RunDim, None]] = {}
-    for step in made.steps():
-        for dim in run_dims(_sizes(step)):
-            found.setdefault(made.resolved(dim.source), {})[dim] = None
-    return {source: tuple(dims) for source, dims in found.items()}
+    """The extents that a run finds, by what comes last of their values and those of the extents that limit them.
+
+    That is a step, a constant or a parameter.
+    """
+    places: dict[Expr, int] = {}
+    last: dict[RunDim, Expr] = {}
+    for place, step in enumerate(made.steps()):
+        places[step] = place
+        for dim in run_dims(with_limits(_sizes(step))):
+            if dim not in last:
+                known = [made.resolved(dim.source), *(last[each] for each in run_dims(dim.limits))]
+                last[dim] = max(known, key=lambda each: places.get(each, -1))
+    found: dict[Expr, list[RunDim]] = {}
+    for dim, step in last.items():
+        found.setdefault(step, []).append(dim)
+    return {step: tuple(dims) for step, dims in found.items()}
 
 
 def _sizes(step: Expr) -> Iterator[Size]:

@@ -6,7 +6,7 @@ of any other tensor, and is seen with the extent that the run found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -14,7 +14,7 @@ from tirlite.diag import GraphError, KernelRunError, Message, Span
 from tirlite.graph.extents import product
 from tirlite.graph.types import TensorType
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, SizeLike, as_size, maximum, minimum, prove_le, upper_bound
+from tirlite.sizes import Dim, Proof, Size, SizeLike, as_size, evaluate, maximum, minimum, prove_le, upper_bound
 from tirlite.sizes.dim import Scalar
 from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.poly import Atom, Poly, Quotient, Remainder, inside_out, terms_of
@@ -31,13 +31,13 @@ class UnboundedExtent(Message):
     code = "unbounded-extent"
     raises = GraphError
     title = "no greatest value is known of the extent {size}, which a run finds: there is no storage to plan"
-    help = "an extent that is found in a run is planned with the most that it can be"
+    help = "`tl.graph.compile` takes such functions: it plans what comes behind the extent once a run has found it"
 
     size: str
 
 
 class ExtentOutside(Message):
-    """A run found an extent that is negative, or greater than the most that it was said to be.
+    """A run found an extent that is less, or greater, than it was said to be: negative ones are.
 
     Example: A `TopK` of 9 elements along an axis of 4.
     Fix: Give operands for which it lies between the two.
@@ -45,35 +45,46 @@ class ExtentOutside(Message):
 
     code = "extent-outside"
     raises = KernelRunError
-    title = "the extent {dim} is {value}, and must be from {least} to {most}"
+    title = "the extent {dim} is {value}, and must be {limits}"
 
     dim: str
     value: int
-    least: int
-    most: int
+    limits: str
 
 
 @record(eq=False, repr=False)
 class RunDim(Scalar):
-    """The value of `source`, an integer without axes that a graph computes: from `least` to `most`.
+    """The value of `source`, an integer without axes that a graph computes: from `least` to `most`, if there is one.
 
-    It stands for itself alone, whatever its name.
+    These may depend on extents that the run has found before. It stands for itself alone, whatever its name.
     """
 
     source: Any = field(default=None, kw_only=True)  # an expression of the graph
     least: Size = field(default=0, kw_only=True)
-    most: Size = field(default=0, kw_only=True)
+    most: Size | None = field(default=0, kw_only=True)
+
+    @property
+    def limits(self) -> tuple[Size, ...]:
+        """The least and the most that it can be, as far as there are such."""
+        return (self.least,) if self.most is None else (self.least, self.most)
 
     def __reduce__(self) -> Any:
         return _restored, (self.name, self.source, self.least, self.most)
 
 
-def run_dim(name: str, source: object, most: Size, origin: Origin, least: Size = 0) -> RunDim:
+def run_dim(name: str, source: object, most: Size | None, origin: Origin, least: Size = 0) -> RunDim:
     """A new extent, which has the value of `source`."""
-    return RunDim(name, 0, upper_bound(most), 1, origin, source=source, least=least, most=most)
+    greatest = None if most is None else upper_bound(most)
+    return RunDim(name, 0, greatest, 1, origin, source=source, least=least, most=most)
 
 
-def _restored(name: str, source: object, least: Size, most: Size) -> RunDim:
+def mapped_run_dim(dim: RunDim, source: object, function: Callable[[Size], Size]) -> RunDim:
+    """The extent with the value of another source, and with what a function makes of its limits."""
+    most = None if dim.most is None else function(dim.most)
+    return run_dim(dim.name, source, most, dim.origin, function(dim.least))
+
+
+def _restored(name: str, source: object, least: Size, most: Size | None) -> RunDim:
     return run_dim(name, source, most, Origin(), least)
 
 
@@ -81,6 +92,14 @@ def run_dims(sizes: Iterable[SizeLike]) -> tuple[RunDim, ...]:
     """The extents among these sizes, and in them, that a run finds, each once."""
     found = (atom for size in sizes if isinstance(size, Poly) for atom in inside_out(size))
     return tuple(dict.fromkeys(atom for atom in found if isinstance(atom, RunDim)))
+
+
+def with_limits(sizes: Iterable[Size]) -> list[Size]:
+    """Sizes, behind those that limit the extents which a run finds among them."""
+    layers = [[*sizes]]
+    while layers[-1]:
+        layers.append([limit for dim in run_dims(layers[-1]) for limit in dim.limits if not isinstance(limit, int)])
+    return [size for layer in reversed(layers) for size in layer]
 
 
 def most_of(of: TensorType) -> TensorType:
@@ -92,10 +111,15 @@ def most_of(of: TensorType) -> TensorType:
 
 def most(size: Size, span: Span | None = None) -> Size:
     """The most that a size can be, over dims that a call knows. Raises GraphError where no such size is found."""
-    found = _limit(size, is_upper=True)
+    found = greatest(size)
     if found is None:
         raise UnboundedExtent(str(size), span=span).error()
     return found
+
+
+def greatest(size: SizeLike) -> Size | None:
+    """The most that a size can be, over dims that a call knows; None where no such size is found."""
+    return _limit(size, is_upper=True)
 
 
 def _limit(size: SizeLike, *, is_upper: bool) -> Size | None:
@@ -118,7 +142,8 @@ def _limit(size: SizeLike, *, is_upper: bool) -> Size | None:
 
 def _limit_of_atom(atom: Atom, *, is_upper: bool) -> Size | None:
     if isinstance(atom, RunDim):
-        return atom.most if is_upper else atom.least
+        limit = atom.most if is_upper else atom.least
+        return None if limit is None else _limit(limit, is_upper=is_upper)
     if not run_dims([as_size(atom)]):
         return as_size(atom)
     if isinstance(atom, Quotient) and not run_dims([atom.operands[1]]) and prove_le(1, atom.operands[1]) is Proof.YES:
@@ -137,7 +162,9 @@ def _limit_of_atom(atom: Atom, *, is_upper: bool) -> Size | None:
     return None
 
 
-def check_extent(dim: RunDim, value: int, least: int, greatest: int, span: Span | None = None) -> None:
-    """Raises KernelRunError where a run found another extent than there can be."""
-    if not least <= value <= greatest:
-        raise ExtentOutside(dim.name, value, least, greatest, span=span).error()
+def check_extent(dim: RunDim, value: int, binding: Mapping[Dim, int], span: Span | None = None) -> None:
+    """Raises KernelRunError where a run found another extent than there can be at these values of the dims."""
+    least, *rest = (evaluate(size, binding) for size in dim.limits)
+    if value < least or any(value > each for each in rest):
+        limits = f"from {least} to {rest[0]}" if rest else f"at least {least}"
+        raise ExtentOutside(dim.name, value, limits, span=span).error()

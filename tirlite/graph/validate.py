@@ -106,7 +106,7 @@ def _check_dims(function: FunctionNode, where: str, sizes: list[Size], known: se
     for size in sizes:
         for dim in dims_of(size):
             if isinstance(dim, RunDim):
-                _check_dims(function, where, [dim.least, dim.most], known, span)
+                _check_dims(function, where, [*dim.limits], known, span)
             elif dim not in known:
                 raise UnknownGraphDim(dim.name, where, function.name, span=span).error()
 

@@ -1,50 +1,24 @@
-"""Compiles a function of operators to a CompiledGraph: one native function, called on NumPy arrays."""
+"""Compiles a function of operators to native code, called on NumPy arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import prod
+from collections.abc import Iterable, Sequence
 from time import perf_counter
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from tirlite.diag import CallValueError, Message, boundary
-from tirlite.diag.argument import demand_kind
 from tirlite.driver import Kernel
-from tirlite.driver.timing import Timing
-from tirlite.graph.aot.call_arguments import BadGraphOut, in_order, results_given
-from tirlite.graph.arguments import arrays_of
+from tirlite.graph.aot.compiled_graph import CompiledGraph
 from tirlite.graph.demand import demand_function
-from tirlite.graph.demands import Demand
 from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.known.lowered import LoweredFront, keep_lowered, known_lowered, lowered_key
-from tirlite.graph.types import TensorType, Type, tensors
 from tirlite.record import cached_property
 from tirlite.solver import options as default_options
 
 if TYPE_CHECKING:
-    from os import PathLike
-    from pathlib import Path
-
-    from tirlite.driver.safety import SafetyReport
     from tirlite.graph.aot.lower import Lowered
     from tirlite.graph.order.memory_order import Ordered
-    from tirlite.ir import PrimFunc
-    from tirlite.plan import Plan
-    from tirlite.rewrite.options import Choices, Options
-    from tirlite.sizes import Size
-
-Array: TypeAlias = npt.NDArray[Any]
-Result: TypeAlias = "Array | tuple[Result, ...]"
-# An array for each parameter, or a tuple of them where that is one.
-Argument: TypeAlias = "npt.ArrayLike | tuple[Argument, ...]"
-
-
-# An array for the one result, one for each of several, or some of them by name.
-Out: TypeAlias = "npt.NDArray[Any] | Sequence[npt.NDArray[Any] | None] | Mapping[str, npt.NDArray[Any]] | None"
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+    from tirlite.rewrite.options import Choices
 
 
 class UnknownOrder(Message):
@@ -60,170 +34,6 @@ class UnknownOrder(Message):
     help = '`order="memory"` takes the least memory, `order="program"` is that of the graph'
 
     order: str
-
-
-class CompiledGraph:
-    """A graph as native code. Call it with an array for each parameter; its constants are bound already.
-
-    The result is an array, or a tuple of results. Native code is made at the first call, once for all values of the
-    dims. `kernel` is the Kernel of `main`, whose parameters are the inputs, the constants and the outputs. `order` says
-    what the order of operators has gained, where it was chosen.
-    """
-
-    def __init__(
-        self,
-        function: FunctionNode,
-        lowered: Lowered,
-        options: Options,
-        order: Ordered | None = None,
-        seconds: float = 0.0,
-    ) -> None:
-        """`order` is the one of the operators, if it was chosen; `seconds` is what it took to lower the function."""
-        from tirlite.graph.aot.lower import Lowered
-
-        demand_function(function)
-        demand_kind("CompiledGraph", lowered, Lowered)
-        self.function = function
-        self._ordered: Callable[[], Ordered | None] = lambda: order
-        constants = {buffer.name: constant.value for constant, buffer in lowered.constants.items()}
-        self.kernel = Kernel(lowered.func, options, seconds=seconds, fixed=constants)
-        self._kept = tuple(lowered.kept)
-        self._extents = lowered.extents
-
-    @classmethod
-    def of(
-        cls,
-        function: FunctionNode,
-        kernel: Kernel,
-        extents: tuple[Size, ...],
-        *,
-        kept: tuple[Expr, ...] = (),
-        ordered: Callable[[], Ordered | None] = lambda: None,
-    ) -> CompiledGraph:
-        """A function whose kernel is there already; `ordered` finds what the order of its operators has gained."""
-        made = cls.__new__(cls)
-        made.function, made.kernel, made._kept, made._extents, made._ordered = function, kernel, kept, extents, ordered
-        return made
-
-    @cached_property
-    def order(self) -> Ordered | None:
-        """What the order of the operators has gained, where it was chosen and the graph does not come from a pickle."""
-        with boundary:
-            return self._ordered()
-
-    def __call__(self, *arrays: Argument, out: Out = None, **named: Argument) -> Result:
-        """Inputs may be given by name. Results are written to the arrays of `out`: one, a tuple, or a dict by name.
-
-        Raises CallTypeError and CallValueError for arguments that do not fit.
-        """
-        inputs = self._inputs(arrays, named)
-        if out is None:
-            return self._structured(self._cut(_leaves(self.kernel(*inputs))))
-        with boundary:
-            names = self._results
-            given = results_given(self.function, names, out)
-            if self._extents:
-                raise BadGraphOut(self.function.name, "the extents of the results are found by the run").error()
-        made = self.kernel(*inputs, **given)
-        rest = iter(() if made is None else _leaves(made))
-        return self._structured([given[name] if name in given else next(rest) for name in names])
-
-    @property
-    def _results(self) -> list[str]:
-        """The names of the tensors in the result, as `main` has them."""
-        outputs = self.kernel.outputs
-        return list(outputs[: len(outputs) - len(self._kept) - len(self._extents)])
-
-    def trace(self, *arrays: Argument) -> Mapping[Expr, Result]:
-        """As a call: the values of what is kept, and of the function's body."""
-        leaves = self._cut(_leaves(self.kernel(*self._inputs(arrays))))
-        kept = dict(zip(self._kept, leaves[len(leaves) - len(self._kept) :], strict=True))
-        return {**kept, self.function.body: self._structured(leaves)}
-
-    def interpret(self, *arrays: Argument) -> Result:
-        """As a call, but run by the reference interpreter on `ir`."""
-        return self._structured(self._cut(_leaves(self.kernel.interpret(*self._inputs(arrays)))))
-
-    @property
-    def demands(self) -> tuple[Demand, ...]:
-        """What operators ask of extents beyond what is proved of them; a call in which one does not hold is refused."""
-        return self.function.demands
-
-    @property
-    def ir(self) -> PrimFunc:
-        """`main` before the passes: an allocation for each tensor and a call for each operator."""
-        return self.kernel.ir
-
-    @property
-    def lowered(self) -> PrimFunc:
-        """`main` after the passes."""
-        return self.kernel.lowered
-
-    @property
-    def plan(self) -> Plan:
-        """The storage plan of the tensors between operators, and of what the operators need for themselves."""
-        return self.kernel.plan
-
-    def plan_at(self, **sizes: int) -> Plan:
-        """The storage plan for one value of each dim; see `Kernel.plan_at`."""
-        return self.kernel.plan_at(**sizes)
-
-    @property
-    def safety(self) -> SafetyReport:
-        """For each access of `main` and of the operators how it stays in its buffer; see `Kernel.safety`."""
-        return self.kernel.safety
-
-    @property
-    def timing(self) -> Timing:
-        """Seconds of each stage of compilation that has run."""
-        return self.kernel.timing
-
-    def export(
-        self,
-        folder: str | PathLike[str],
-        *,
-        name: str | None = None,
-        target: str = "host",
-        weights: Literal["object", "file"] = "object",
-    ) -> tuple[Path, ...]:
-        """Files for programs without Python, see `Kernel.export`; called as the graph's function unless told."""
-        return self.kernel.export(folder, name=name or self.kernel.name, target=target, weights=weights)
-
-    def _inputs(self, arrays: Sequence[Argument], named: Mapping[str, Argument] = NOTHING) -> list[Array]:
-        # Inputs are only read, so a copy does where an array has gaps or another order of axes.
-        with boundary:
-            given = zip(self.function.params, in_order(self.function, arrays, named), strict=True)
-            return [each for param, value in given for each in arrays_of(param.name, param.type, value)]
-
-    def _cut(self, leaves: tuple[Array, ...]) -> tuple[Array, ...]:
-        """The tensors, with the extents that the run found: those are the last of what `main` gives."""
-        if not self._extents:
-            return leaves
-        count = len(leaves) - len(self._extents)
-        found = {extent: int(each) for extent, each in zip(self._extents, leaves[count:], strict=True)}
-        types = [*tensors(self.function.result), *(each.tensor for each in self._kept)]
-        return tuple(_begun(array, of, found) for array, of in zip(leaves[:count], types, strict=True))
-
-    def _structured(self, leaves: Iterable[Array]) -> Result:
-        return _built(self.function.result, iter(leaves))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _restored, (self.function, self.kernel, self._kept, self._extents)
-
-    def __repr__(self) -> str:
-        return f"<CompiledGraph {self.kernel!r}>"
-
-
-def _restored(
-    function: FunctionNode, kernel: Kernel, kept: tuple[Expr, ...], extents: tuple[Size, ...]
-) -> CompiledGraph:
-    return CompiledGraph.of(function, kernel, extents, kept=kept)
-
-
-def _begun(array: Array, of: TensorType, found: Mapping[Size, int]) -> Array:
-    """The first elements of an array, with the extents that the run found."""
-    shape = tuple(found.get(extent, room) for extent, room in zip(of.shape, array.shape, strict=True))
-    return array if shape == array.shape else array.reshape(-1)[: prod(shape)].reshape(shape).copy()
 
 
 def compile(  # noqa: A001
@@ -253,7 +63,7 @@ def compile(  # noqa: A001
         key = lowered_key(function, options, order) if is_plain else None
         known = known_lowered(key, function) if key is not None else None
         if known is None:
-            return _lowered(function, options, keep, key, is_by_memory=is_by_memory)
+            return _lowered(function, choices, order, keep, key)
         front = LoweredFront(known, lambda: _Front(function, is_by_memory=is_by_memory).lowered(()).func)
         kernel = Kernel(front, options, seconds=perf_counter() - start, fixed=known.constants)
         ordered = lambda: _Front(function, is_by_memory=is_by_memory).ordered  # noqa: E731
@@ -262,32 +72,49 @@ def compile(  # noqa: A001
 
 def _lowered(
     function: FunctionNode,
-    options: Options,
+    choices: Choices,
+    order: Literal["program", "memory"],
     keep: Iterable[Expr] | Literal["all"],
     key: bytes | None,
-    *,
-    is_by_memory: bool,
 ) -> CompiledGraph:
-    from tirlite.graph.aot.keeping import tensors_to_keep
+    from tirlite.graph.aot.keeping import check_kept, tensors_to_keep
+    from tirlite.graph.aot.segmented_graph import SegmentedGraph
+    from tirlite.graph.aot.segments import segments
 
     start = perf_counter()
-    front = _Front(function, is_by_memory=is_by_memory)
-    lowered = front.lowered(tensors_to_keep(front.program) if keep == "all" else keep)
-    made = CompiledGraph(function, lowered, options, front.ordered, perf_counter() - start)
+    front = _Front(function, is_by_memory=_is_by_memory(order))
+    kept = check_kept(front.program, tensors_to_keep(front.program) if keep == "all" else keep)
+    if (parts := segments(front.program, kept)) is not None:
+        again = (_compiled_again, (function, order, parts.kept, choices))
+        return SegmentedGraph(parts, lambda part: compile(part, order=order, **choices), again)
+    lowered = front.lowered(kept)
+    made = CompiledGraph(function, lowered, default_options(choices), front.ordered, perf_counter() - start)
     if key is not None:
         keep_lowered(key, function, lowered, made.kernel.front)
     return made
+
+
+def _compiled_again(
+    function: FunctionNode, order: Literal["program", "memory"], kept: Sequence[Expr], choices: Choices
+) -> CompiledGraph:
+    return compile(function, order=order, keep=kept, **choices)
 
 
 class _Front:
     """The way from a function to what it is lowered to."""
 
     def __init__(self, function: FunctionNode, *, is_by_memory: bool) -> None:
-        from tirlite.graph.order.memory_order import memory_order
         from tirlite.graph.program import program
 
         self.program = program(function)
-        self.ordered = memory_order(self.program) if is_by_memory else None
+        self._is_by_memory = is_by_memory
+
+    @cached_property
+    def ordered(self) -> Ordered | None:
+        """The order that takes the least memory, where that is asked for."""
+        from tirlite.graph.order.memory_order import memory_order
+
+        return memory_order(self.program) if self._is_by_memory else None
 
     def lowered(self, keep: Iterable[Expr]) -> Lowered:
         from tirlite.graph.aot.lower import lower_program
@@ -299,15 +126,3 @@ def _is_by_memory(order: str) -> bool:
     if order not in ("program", "memory"):
         raise UnknownOrder(repr(order)).error()
     return order == "memory"
-
-
-def _leaves(given: Any) -> tuple[Any, ...]:
-    """What stands in tuples in tuples, from left to right."""
-    return tuple(leaf for each in given for leaf in _leaves(each)) if isinstance(given, tuple) else (given,)
-
-
-def _built(of: Type, leaves: Iterator[Any]) -> Result:
-    if isinstance(of, TensorType):
-        made: Array = next(leaves)
-        return made
-    return tuple(_built(each, leaves) for each in of.fields)

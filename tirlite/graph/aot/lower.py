@@ -15,10 +15,11 @@ from tirlite.graph.aot.names import Names
 from tirlite.graph.aot.operators import OperatorFunctions
 from tirlite.graph.attributes import Sizes
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Var
+from tirlite.graph.extents import is_equal, product
 from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Part, Program, extents_found, program
-from tirlite.graph.run_dims import RunDim, most_of, run_dims
+from tirlite.graph.run_dims import RunDim, UnboundedExtent, most_of, run_dims
 from tirlite.graph.types import TensorType, same_type, tensors
 from tirlite.ir import (
     EQ,
@@ -189,6 +190,8 @@ class _Lowering:
         """Binds an extent that the run finds to its value, once that is seen to be one that there is room for."""
         value = Scalar(self.names.fresh(f"{dim.name}_found"), i64)
         body.append(LetStmt(value, Load(self._home(dim.source)[0], ()).astype(i64), span=dim.source.span))
+        if dim.most is None:
+            raise UnboundedExtent(dim.name, span=dim.source.span).error()
         least, greatest = (expr_of(size, self.variables) for size in (dim.least, dim.most))
         message = f"the extent {dim.name} is {{}}, and must be from {{}} to {{}}"
         is_inside = And(LE(least, value), LE(value, greatest))
@@ -256,6 +259,7 @@ class _Lowering:
         if isinstance(step, If):
             yield self._if(step, body)
         elif step.is_view:
+            self._check_elements(step, body)
             self.homes[step] = (self._view(self._home(step.args[0])[0], step.tensor, body),)
         else:
             if isinstance(step.attrs, Sizes):
@@ -265,6 +269,17 @@ class _Lowering:
             self._call(step, callee, body)
         if step in self.keep:
             self._keep(step, body)
+
+    def _check_elements(self, view: Call, body: list[Stmt]) -> None:
+        """An assert that a view has as many elements as it shows, where that is not proved."""
+        source, shown = view.args[0].tensor, view.tensor
+        before, after = product(source.shape), product(shown.shape)
+        if is_equal(before, after):
+            return
+        values = tuple(expr_of(size, self.variables) for size in (before, after))
+        called = f"{view.name} = " if view.name else ""
+        message = f"`{called}reshape({source}, shape={shown})`: {{}} elements become {{}}"
+        body.append(Assert(EQ(*values), message, values, span=view.span))
 
     def _home(self, expr: Expr) -> tuple[Buffer, ...]:
         return tuple(map(self._buffer_of, self.made.parts[expr]))

@@ -33,7 +33,6 @@ from tirlite.graph.operators.scaling import Scaling
 from tirlite.graph.operators.selection import Selection
 from tirlite.graph.places import user_line
 from tirlite.graph.registry import OPS
-from tirlite.graph.run_dims import most as limit
 from tirlite.graph.run_dims import run_dim
 from tirlite.graph.types import TensorType, Type, tensor_type
 from tirlite.graph.validate import validate
@@ -139,17 +138,18 @@ class Builder(
         self._lets.append((var, bound))
         return var
 
-    def extent(self, value: Operand, most: Extent, name: str = "found", *, least: Extent = 0) -> Size:
+    def extent(self, value: Operand, most: Extent | None = None, name: str = "found", *, least: Extent = 0) -> Size:
         """An extent that the run finds: the value of an integer without axes, from `least` to `most`, or a run stops.
 
-        What has this extent gets storage for the most.
+        What has this extent gets storage for the most. Where there is no most, it is planned in the run, once the
+        extent is found; such a graph is compiled in segments.
         """
         span = self._here()
         source = self._operand(value, None, span)
         if not isinstance(source.type, TensorType) or source.type.rank or not source.dtype.is_integer:
             raise NoExtent(str(source.type), span=span).error()
-        greatest, low = limit(size_of(most, span), span), size_of(least, span)
-        return run_dim(name, source, greatest, self._origin, low) + 0
+        high = None if most is None else size_of(most, span)
+        return run_dim(name, source, high, self._origin, size_of(least, span)) + 0
 
     def if_(
         self, condition: Operand, then: Operand, other: Operand, name: str = "", *, given: Type | None = None

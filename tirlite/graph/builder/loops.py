@@ -8,13 +8,14 @@ from typing import TypeAlias
 import numpy as np
 
 from tirlite.graph.builder.calls import CallBuilder, Operand
+from tirlite.graph.closing import closed_over
 from tirlite.graph.expr import Expr, Var
 from tirlite.graph.extents import Extent, size_of
-from tirlite.graph.loop import LoopFunction, LoopSteps, closed
+from tirlite.graph.loop import LoopFunction, LoopSteps
 from tirlite.graph.operators.arrangement import Broadcast
 from tirlite.graph.types import TensorType, same_type
 from tirlite.ir import bool_, i64
-from tirlite.sizes import Size, substitute
+from tirlite.sizes import Size
 
 # Of the number of a step and the values that are carried: whether to go on, the values behind it, and its results.
 Step: TypeAlias = "Callable[[Expr, Expr, list[Expr]], tuple[Expr, Sequence[Expr], Sequence[Expr]]]"
@@ -43,15 +44,14 @@ class LoopBuilder(CallBuilder):
             if not same_type(before.type, behind.type):
                 raise LoopSteps(name, f"makes {behind.type} of {before.type}", span=span).error()
         room: Size = size_of(most, span)
-        inner = closed((number, bound, flag, *states), (goes, *after, *made), room)
+        inner = closed_over((number, bound, flag, *states), (goes, *after, *made), [room])
         params, outside = inner.params, inner.outside
         if (extents := inner.untold()) and (told := tuple(inner.outer(each) for each in extents)):
             # A tensor of no elements: it tells a step the dims that nothing else tells it.
             params += (Var("told", TensorType((*extents, 0), bool_)),)
             false = self.constant(np.array(False))
             outside += (self.call("broadcast_to", false, attrs=Broadcast((*told, 0))),)
-        inside = substitute(room, inner.extents)
-        function = LoopFunction(name, params, inner.body, carried=len(states), most=inside, span=span)
+        function = LoopFunction(name, params, inner.body, carried=len(states), most=inner.room[0], span=span)
         call = self.invoke(function, start, last, go, *carried, *outside, name=name)
         items = [self.item(call, place) for place in range(1 + len(after) + len(made))]
         return items[0], [*items[1 : 1 + len(after)]], [*items[1 + len(after) :]]

@@ -16,7 +16,7 @@ from tirlite.graph.expr import Call, Expr, If, Tuple, TupleGetItem, Var, operand
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import Attrs, Op, Site
 from tirlite.graph.registry import OPS
-from tirlite.graph.run_dims import RunDim, run_dim, run_dims
+from tirlite.graph.run_dims import RunDim, mapped_run_dim, run_dims
 from tirlite.graph.types import TensorType, TupleType, Type, tensors
 from tirlite.sizes import Proof, Size, prove_eq, substitute
 
@@ -87,8 +87,7 @@ class Renewal:
         sizes += expr.attrs.symbolic_sizes() if isinstance(expr, Call) else []
         for dim in run_dims(sizes):
             if dim not in self._extents:
-                least, most = self._now(dim.least), self._now(dim.most)
-                self._extents[dim] = run_dim(dim.name, made[dim.source], most, dim.origin, least) + 0
+                self._extents[dim] = mapped_run_dim(dim, made[dim.source], self._now) + 0
 
     def _now(self, size: Size) -> Size:
         """The size as it is said by now."""

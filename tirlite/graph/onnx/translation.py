@@ -109,8 +109,8 @@ class Translation:
         finally:
             self._names, self._dialect = before
 
-    def extent(self, value: Expr, most: Size, name: str = "extent") -> Size:
-        """The size that a single integer is; where a run finds it, it is from 0 to `most`."""
+    def extent(self, value: Expr, most: Size | None, name: str = "extent") -> Size:
+        """The size that a single integer is; where a run finds it, it is from 0 to `most`, if there is one."""
         number = self.fold(self.b.reshape(value, ()))
         known = contents(number)
         return self.b.extent(number, most, name) if known is None else as_size(known.item())

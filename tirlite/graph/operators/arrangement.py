@@ -15,6 +15,7 @@ from tirlite.graph.expr import Call, TupleGetItem
 from tirlite.graph.extents import Extent, Shape, is_equal, product, shape_of
 from tirlite.graph.op import Array, Attrs, Lowering, Site
 from tirlite.graph.operators.broadcast import broadcast_into
+from tirlite.graph.run_dims import run_dims
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import i32, i64
 from tirlite.record import record
@@ -266,12 +267,12 @@ class Arrangement(CallBuilder):
 
     @operator(_assume_type, _assume, attrs=Reshape, is_view=True)
     def assume(self, x: Operand, shape: Sequence[Extent]) -> Call:
-        """x under another shape of as many elements: where that is not proved, each call is checked for it."""
+        """x under another shape of as many elements: where that is not proved, each call or run is checked for it."""
         (value,) = self._operands([x], span := self._here())
         extents = shape_of(shape, span)
         made = self.call("assume", value, attrs=Reshape(extents))
         before, after = product(value.shape), product(extents)
-        if not is_equal(before, after):
+        if not is_equal(before, after) and not run_dims((before, after)):
             self.demands.assume(before, after, f"reshape({value.type})", span)
         return made
 

@@ -11,8 +11,9 @@ from tirlite.graph.builder.loops import Step
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.extents import is_equal
 from tirlite.graph.loop import LoopSteps
+from tirlite.graph.onnx.computed import scalar
 from tirlite.graph.onnx.contents import contents, operator
-from tirlite.graph.onnx.importers.selection import backwards, first_rows, scalar
+from tirlite.graph.onnx.importers.selection import backwards, first_rows
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.run_dims import most as greatest
@@ -23,6 +24,8 @@ from tirlite.sizes.poly import atom_of
 
 # More steps than these are not unrolled: each is a copy of the body.
 _MOST_STEPS = 1024
+# Room for the results of more steps than these is made only once a run has found that there are as many.
+_MOST_ROOM = 1 << 16
 
 
 def _if(t: Translation, node: Node) -> Sequence[Expr]:
@@ -131,21 +134,29 @@ def _looped(t: Translation, node: Node, count: Size | None) -> Sequence[Expr]:
     """A loop of the graph: of as many steps as a run says, or of as many as one of its dims."""
     carried = [node.x(number) for number in range(2, len(node.operands))]
     has_results = len(node.outputs) > len(carried)
-    if has_results and count is None:
-        raise Unsupported("nothing bounds how many steps there are, and it has results of each step")
-    is_whole = True
+    going = t.fold(t.b.reshape(node.x(1), ())) if node.has(1) else t.b.constant(np.array(True))
+    limit = scalar(t, t.b.reshape(node.x(0), ())) if node.has(0) else t.b.constant(np.int64(np.iinfo(np.int64).max))
+    is_whole = isinstance(going, Constant) and bool(going.value)
 
     def step(number: Expr, going: Expr, states: list[Expr]) -> tuple[Expr, list[Expr], list[Expr]]:
         nonlocal is_whole
         goes, *results = t.inside(node.body("body"), [number, going, *states], node)
-        is_whole = isinstance(goes, Constant) and bool(goes.value.all())
+        is_whole = is_whole and isinstance(goes, Constant) and bool(goes.value.all())
         return t.b.reshape(goes, ()), results[: len(carried)], results[len(carried) :]
 
-    going = t.fold(t.b.reshape(node.x(1), ())) if node.has(1) else t.b.constant(np.array(True))
-    limit = scalar(t, t.b.reshape(node.x(0), ())) if node.has(0) else t.b.constant(np.int64(np.iinfo(np.int64).max))
-    most = maximum(0, count) if has_results and count is not None else 0
-    steps, after, rows = _repeated(t, step, limit, carried, going, most)
-    if not rows or (is_whole and isinstance(going, Constant) and bool(going.value)):
+    def without_results(number: Expr, going: Expr, states: list[Expr]) -> tuple[Expr, list[Expr], list[Expr]]:
+        goes, after, _ = step(number, going, states)
+        return goes, after, []
+
+    most: Size = 0 if count is None else maximum(0, count)
+    if has_results and (count is None or (isinstance(most, int) and most > _MOST_ROOM)):
+        # All steps are made once without their results, to see how many there are: then there is room for these.
+        steps, _, _ = _repeated(t, without_results, limit, carried, going, 0)
+        most = t.extent(t.b.maximum(limit, 0) if is_whole else steps, None, "steps")
+        _, after, rows = _repeated(t, step, limit, carried, going, most)
+        return [*after, *rows]
+    steps, after, rows = _repeated(t, step, limit, carried, going, most if has_results else 0)
+    if not rows or is_whole:
         return [*after, *rows]
     found = t.extent(steps, most, "steps")
     return [*after, *(first_rows(t, each, found) for each in rows)]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tirlite.graph.expr import Expr
-from tirlite.graph.onnx.importers.selection import scalar
+from tirlite.graph.onnx.computed import scalar
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Translation
 from tirlite.ir import i64

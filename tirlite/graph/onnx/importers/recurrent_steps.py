@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tirlite.graph.expr import Expr
-from tirlite.graph.onnx.importers.selection import backwards, scalar
+from tirlite.graph.onnx.computed import scalar
+from tirlite.graph.onnx.importers.selection import backwards
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Translation
 from tirlite.record import record

@@ -8,6 +8,7 @@ from math import floor
 
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.extents import is_equal
+from tirlite.graph.onnx.computed import sizes_of
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.resampling import Resampling, matrix
 from tirlite.graph.onnx.translation import Importer, Translation
@@ -50,7 +51,7 @@ def _resize(t: Translation, node: Node) -> Expr:
         for axis, scale in zip(axes, map(float, node.array(2)), strict=True):
             extents[axis], ratios[axis] = _scaled(x.shape[axis], scale), scale
     else:
-        wanted = _aspect(node, [x.shape[axis] for axis in axes], node.sizes(3))
+        wanted = _aspect(node, [x.shape[axis] for axis in axes], sizes_of(t, node, 3, len(axes)))
         for axis, (extent, ratio) in zip(axes, wanted, strict=True):
             extents[axis], ratios[axis] = extent, ratio
     how = node.text("coordinate_transformation_mode", "half_pixel")

@@ -9,8 +9,9 @@ import numpy as np
 from tirlite.graph.attributes import Reshape
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.extents import product
-from tirlite.graph.onnx.contents import contents, of_sizes, operator
-from tirlite.graph.onnx.node import Node, Unsupported
+from tirlite.graph.onnx.computed import scalar
+from tirlite.graph.onnx.contents import contents
+from tirlite.graph.onnx.node import Node
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.operators.arrangement import Slice
 from tirlite.ir import bool_, f32, i64
@@ -124,27 +125,6 @@ def _single(t: Translation, node: Node, number: int, default: np.generic) -> Exp
 BEYOND = 1_000_000_000  # no axis is as long: exporters write such numbers for "to the end"
 
 
-def elements_of(t: Translation, x: Expr, count: Size | None = None) -> list[Size | Expr]:
-    """The integers in a vector of `count`: sizes where these are known, and else values that a run finds."""
-    known = contents(x)
-    if known is not None:
-        return list(known.reshape(-1).tolist())
-    if operator(x) == "concat" and x.tensor.rank == 1:
-        return [each for part in x.operands[: len(x.args)] for each in elements_of(t, part)]  # type: ignore[attr-defined]
-    count = product(x.shape) if count is None else count
-    if not isinstance(count, int):
-        raise Unsupported("how many integers an input holds is not known")
-    flat = t.b.reshape(x, (count,))
-    return [t.fold(t.b.reshape(t.b.slice(flat, [place], [place + 1]), ())) for place in range(count)]
-
-
-def scalar(t: Translation, value: Size | Expr) -> Expr:
-    """An integer without axes."""
-    if isinstance(value, Expr):
-        return t.b.cast(value, i64)
-    return of_sizes(np.array(value, object), i64, t.b.constant(np.int64(0)))
-
-
 def sliced(t: Translation, x: Expr, axis: int, start: Size | Expr, stop: Size | Expr, step: int) -> Expr:
     """What lies between two places along an axis that a run finds; negative ones count from the end."""
     extent = x.shape[axis]
@@ -169,30 +149,39 @@ def _placed(t: Translation, place: Expr, length: Expr) -> Expr:
 
 
 def reshaped(t: Translation, x: Expr, wanted: list[Size | Expr], *, copies: bool) -> Expr:
-    """The elements under a shape of which a run finds one extent, which the others tell: any other stops it.
+    """The elements under a shape that a run finds; where the other extents tell the only computed one, that is known.
 
-    With `copies`, an extent of 0 stands for that of the operand.
+    With `copies`, an extent of 0 stands for that of the operand. A run in which there are not as many elements stops.
     """
-    places = [place for place, each in enumerate(wanted) if isinstance(each, Expr)]
-    known = [
-        x.shape[place] if copies and prove_eq(each, 0) is Proof.YES else each
+    rank = x.tensor.rank
+    wanted = [
+        x.shape[place] if copies and place < rank and not isinstance(each, Expr) and each == 0 else each
         for place, each in enumerate(wanted)
-        if not isinstance(each, Expr)
     ]
-    if len(places) != 1 or any(prove_eq(each, -1) is Proof.YES for each in known):
-        raise Unsupported("more than one extent of its result is computed from data, or left out")
-    (place,) = places
+    known = [each for each in wanted if not isinstance(each, Expr)]
+    values: list[Expr] = [scalar(t, each) for each in wanted]
+    for place, each in enumerate(wanted[:rank] if copies else ()):
+        if isinstance(each, Expr):
+            values[place] = t.b.where(t.b.equal(each, 0), scalar(t, x.shape[place]), values[place])
     rest, total = product(known), product(x.shape)
-    if prove_eq(rest, 0) is not Proof.NO or prove_eq(total // rest * rest, total) is not Proof.YES:
-        raise Unsupported(f"whether {total} elements are a multiple of {rest} is not known")
-    extent = total // rest
-    value = scalar(t, wanted[place])
-    if copies and place < x.tensor.rank:
-        value = t.b.where(t.b.equal(value, 0), scalar(t, x.shape[place]), value)
-    value = t.b.where(t.b.equal(value, -1), scalar(t, extent), value)
-    told = t.b.extent(value, extent, "extent", least=extent)
-    shape = (*known[:place], extent, *known[place:])
-    return t.b.call("reshape", x, attrs=Reshape(shape, (told,)))
+    if len(known) == len(wanted) - 1 and -1 not in known and prove_eq(rest, 0) is Proof.NO:
+        extent = total // rest
+        if prove_eq(extent * rest, total) is Proof.YES:
+            (place,) = (place for place, each in enumerate(wanted) if isinstance(each, Expr))
+            found = t.b.where(t.b.equal(values[place], -1), scalar(t, extent), values[place])
+            told = t.b.extent(found, extent, "extent", least=extent)
+            return t.b.call("reshape", x, attrs=Reshape((*known[:place], extent, *known[place:]), (told,)))
+    others: Expr = scalar(t, 1)
+    for each in values:
+        others = t.b.multiply(others, t.b.where(t.b.equal(each, -1), 1, each))
+    left = t.b.floor_divide(scalar(t, total), t.b.maximum(others, 1))
+    shape = [
+        each
+        if not isinstance(each, Expr) and each != -1
+        else t.extent(t.b.where(t.b.equal(value, -1), left, value), None)
+        for value, each in zip(values, wanted, strict=True)
+    ]
+    return t.b.assume(x, shape)
 
 
 SELECTION: Mapping[str, Importer] = {

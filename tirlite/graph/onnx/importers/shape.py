@@ -7,15 +7,17 @@ from fractions import Fraction
 
 import numpy as np
 
+from tirlite.graph.attributes import Reshape
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.extents import product
+from tirlite.graph.onnx.computed import elements_of, extent_of, scalar, sizes_of
 from tirlite.graph.onnx.contents import boxed, contents, of_sizes
-from tirlite.graph.onnx.importers.selection import BEYOND, elements_of, reshaped, sliced
+from tirlite.graph.onnx.importers.selection import BEYOND, reshaped, sliced
 from tirlite.graph.onnx.narrow import NarrowValue
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
-from tirlite.ir import i64
-from tirlite.sizes import Proof, Size, ceildiv, maximum, prove_eq
+from tirlite.ir import f64, i64
+from tirlite.sizes import Proof, Size, as_size, ceildiv, maximum, prove_eq
 
 
 def _shape(t: Translation, node: Node) -> Expr:
@@ -81,14 +83,34 @@ def _transpose(t: Translation, node: Node) -> Expr:
 
 def _expand(t: Translation, node: Node) -> Expr:
     """Extents of 1 on either side give way to those of the other."""
-    x, wanted = node.first, node.sizes(1)
-    rank = max(len(wanted), len(x.shape))
-    mine, theirs = ((1,) * (rank - len(shape)) + tuple(shape) for shape in (x.shape, wanted))
-    return t.b.broadcast_to(x, [a if b == 1 else b for a, b in zip(mine, theirs, strict=True)])
+    x, wanted = node.first, elements_of(t, node.x(1))
+    rank = max(len(wanted), node.rank)
+    mine = [*(1,) * (rank - node.rank), *x.shape]
+    theirs: list[Size | Expr] = [*(1,) * (rank - len(wanted)), *wanted]
+    shape, told = [], []
+    for own, other in zip(mine, theirs, strict=True):
+        if not isinstance(other, Expr):
+            shape.append(own if other == 1 else other)
+        elif own == 1:
+            shape.append(extent_of(t, other))
+        else:
+            # It may be 1, which leaves the extent as it is, or that extent.
+            value = t.b.where(t.b.equal(other, 1), scalar(t, own), other)
+            told.append(t.b.extent(value, own, "extent", least=own))
+            shape.append(own)
+    if told:
+        x = t.b.call("reshape", x, attrs=Reshape(x.shape, tuple(told)))
+    return t.b.broadcast_to(x, shape)
 
 
 def _tile(t: Translation, node: Node) -> Expr:
-    return t.b.tile(node.first, node.sizes(1))
+    x, repeats = node.first, sizes_of(t, node, 1, node.rank)
+    if all(isinstance(each, int) for each in repeats):
+        return t.b.tile(x, repeats)
+    apart = t.b.reshape(x, [each for extent in x.shape for each in (1, extent)])
+    pairs = list(zip(repeats, x.shape, strict=True))
+    repeated = t.b.broadcast_to(apart, [each for pair in pairs for each in pair])
+    return t.b.reshape(repeated, [count * extent for count, extent in pairs])
 
 
 def _concat(t: Translation, node: Node) -> Expr:
@@ -101,12 +123,26 @@ def _concat(t: Translation, node: Node) -> Expr:
 def _split(t: Translation, node: Node) -> Sequence[Expr]:
     axis = node.axis("axis", 0)
     extent = node.first.shape[axis]
-    given: Sequence[Size] | None = node.sizes(1) if node.has(1) else node.integers("split")
+    if node.has(1):
+        return _split_by(t, node.first, elements_of(t, node.x(1)), axis)
+    given: Sequence[Size] | None = node.integers("split")
     if given is None:
         count = node.integer("num_outputs", len(node.outputs))
         each = ceildiv(extent, count)
         given = [*([each] * (count - 1)), extent - each * (count - 1)]
     return t.b.split(node.first, list(given), axis)
+
+
+def _split_by(t: Translation, x: Expr, parts: list[Size | Expr], axis: int) -> Sequence[Expr]:
+    """The parts of these extents; of computed ones the last is what is left, and must be what was computed."""
+    extent = x.shape[axis]
+    sizes = [t.extent(each, extent) if isinstance(each, Expr) else each for each in parts]
+    if any(isinstance(each, Expr) for each in parts):
+        left = extent - sum(sizes[:-1], start=as_size(0))
+        same = t.b.extent(scalar(t, parts[-1]), left, "left", least=left)
+        x = t.b.call("reshape", x, attrs=Reshape(x.shape, (sizes[-1], same)))
+        sizes[-1] = left
+    return t.b.split(x, sizes, axis)
 
 
 def _slice(t: Translation, node: Node) -> Expr:
@@ -205,31 +241,49 @@ def _constant(t: Translation, node: Node) -> Expr | NarrowValue:
 def _constant_of_shape(t: Translation, node: Node) -> Expr:
     found = node.attributes.get("value")
     value = found if isinstance(found, Constant) else t.b.constant(np.zeros(1, np.float32))
-    return t.b.broadcast_to(t.b.reshape(value, ()), node.sizes(0))
+    return t.b.broadcast_to(t.b.reshape(value, ()), sizes_of(t, node, 0))
 
 
 def _range(t: Translation, node: Node) -> Expr:
-    ends = [contents(node.x(number)) for number in range(3)]
-    if node.dtype.is_float and not all(isinstance(node.x(number), Constant) for number in range(3)):
-        count: Size = _count_of_floats(t, node)
-    elif any(each is None for each in ends):
-        if not all(isinstance(node.x(number), Constant) for number in range(3)):
-            raise Unsupported("its ends are computed from data, and nothing bounds how many numbers there are")
-        start, limit, delta = (node.array(number).reshape(-1)[0] for number in range(3))
-        if not delta:
-            raise Unsupported("its step is 0")
-        count = max(0, int(np.ceil((float(limit) - float(start)) / float(delta))))
-    else:
-        first, last, step = (node.sizes(number)[0] for number in range(3))
-        if step == 0:
-            raise Unsupported("its step is 0")
-        if not isinstance(step, int):
-            raise Unsupported("its step is not known")
-        count = maximum(0, ceildiv(last - first, step) if step > 0 else ceildiv(first - last, -step))
+    count = _known_count(t, node)
+    if count is None:
+        count = t.extent(_count(t, *(t.b.reshape(node.x(number), ()) for number in range(3))), None, "count")
     return t.b.range(t.b.reshape(node.x(0), ()), t.b.reshape(node.x(2), ()), count)
 
 
-def _count_of_floats(t: Translation, node: Node) -> Size:
+def _known_count(t: Translation, node: Node) -> Size | None:
+    """How many numbers there are, where that follows from the shapes."""
+    if all(isinstance(node.x(number), Constant) for number in range(3)):
+        start, limit, delta = (node.array(number).reshape(-1)[0] for number in range(3))
+        if not delta:
+            raise Unsupported("its step is 0")
+        return max(0, int(np.ceil((float(limit) - float(start)) / float(delta))))
+    if node.dtype.is_float:
+        return _count_of_floats(t, node)
+    ends = [contents(node.x(number)) for number in range(3)]
+    if any(each is None for each in ends):
+        return None
+    first, last, step = (node.sizes(number)[0] for number in range(3))
+    if step == 0:
+        raise Unsupported("its step is 0")
+    if not isinstance(step, int):
+        return None
+    return maximum(0, ceildiv(last - first, step) if step > 0 else ceildiv(first - last, -step))
+
+
+def _count(t: Translation, start: Expr, limit: Expr, step: Expr) -> Expr:
+    """How many numbers there are, which a run finds: -1, which is no extent, where the step is 0."""
+    if start.dtype.is_float:
+        ratio = t.b.divide(t.b.cast(t.b.subtract(limit, start), f64), t.b.cast(step, f64))
+        found = t.b.cast(t.b.ceil(ratio), i64)
+    else:
+        start, limit, step = (t.b.cast(each, i64) for each in (start, limit, step))
+        by = t.b.where(t.b.equal(step, 0), 1, step)
+        found = t.b.negative(t.b.floor_divide(t.b.subtract(start, limit), by))
+    return t.b.where(t.b.equal(step, 0), -1, t.b.maximum(found, 0))
+
+
+def _count_of_floats(t: Translation, node: Node) -> Size | None:
     """How many numbers there are between two floats that are made of sizes, a known number apart."""
     whole: list[Size] = []
     for number in range(2):
@@ -237,11 +291,13 @@ def _count_of_floats(t: Translation, node: Node) -> Size:
         is_whole = found is not None and all(each.by == 1 for each in found.reshape(-1))
         sizes = t.fold.whole(found, node.x(number)) if found is not None and is_whole else None
         if sizes is None:
-            raise Unsupported(f"input {number} is computed from data, and must be known from the shapes")
+            return None
         whole.append(sizes.reshape(-1)[0])
+    if not isinstance(node.x(2), Constant):
+        return None
     step = Fraction(float(node.array(2).reshape(-1)[0]))
     if not step or step.denominator > 1 << 16:
-        raise Unsupported(f"its step is {float(step)}")
+        return None
     return maximum(0, ceildiv((whole[1] - whole[0]) * step.denominator * (1 if step > 0 else -1), abs(step.numerator)))
 
 

@@ -1,0 +1,130 @@
+"""Shapes that models compute from data, beside onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from graph.onnx.test_loops import AFTER, BOOL, FLOAT, INT64, STATE, body, helper, model, ort
+
+import tirlite as tl
+
+node = helper.make_node
+X = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+
+
+def ints(*values: int) -> np.ndarray[Any, Any]:
+    return np.array(values, np.int64)
+
+
+def compare(made: Any, feeds: Sequence[dict[str, Any]], refused: Sequence[dict[str, Any]] = ()) -> Any:
+    """What the model gives, as onnxruntime gives it; what that refuses is refused."""
+    session = ort.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    f = tl.from_onnx(made)
+    net = tl.graph.compile(f)
+    for feed in [{name: np.asarray(value) for name, value in each.items()} for each in feeds]:
+        wanted = session.run(None, feed)
+        for found in (net(**feed), tl.graph.evaluate(f, *(feed[each.name] for each in f.params))):
+            for a, b in zip(found if isinstance(found, tuple) else [found], wanted, strict=True):
+                assert a.shape == b.shape
+                np.testing.assert_allclose(a, b, rtol=1e-5)
+    for feed in [{name: np.asarray(value) for name, value in each.items()} for each in refused]:
+        for run in (lambda feed=feed: net(**feed), lambda feed=feed: tl.graph.evaluate(f, *feed.values())):
+            with pytest.raises(tl.KernelRunError):
+                run()
+    return net
+
+
+def typed(made: Any, *kinds: int) -> Any:
+    """The model with the element types of its outputs, which onnxruntime asks for."""
+    for value, kind in zip(made.graph.output, kinds, strict=True):
+        value.type.tensor_type.elem_type = kind
+    return made
+
+
+def test_range_between_numbers_of_data() -> None:
+    ends = {"a": (INT64, []), "b": (INT64, []), "c": (INT64, [])}
+    nodes = [node("Range", ["a", "b", "c"], ["y"]), node("Mul", ["y", "y"], ["z"])]
+    given = [(0, 5, 1), (3, 3, 1), (5, 0, -2), (7, 0, 3)]
+    net = compare(
+        typed(model(nodes, ends, ["y", "z"]), INT64, INT64),
+        [dict(zip("abc", np.array(each, np.int64), strict=True)) for each in given],
+        [{"a": np.int64(0), "b": np.int64(3), "c": np.int64(0)}],
+    )
+    assert len(net.parts) == 2
+    floats = {"a": (FLOAT, []), "b": (FLOAT, []), "c": (FLOAT, [])}
+    made = typed(model([node("Range", ["a", "b", "c"], ["y"])], floats, ["y"]), FLOAT)
+    compare(made, [dict(zip("abc", np.array(each, np.float32), strict=True)) for each in [(0, 7, 0.3), (5, 0, -2.5)]])
+
+
+def test_shapes_that_are_operands() -> None:
+    matrix, shape = {"x": (FLOAT, ["n", 4])}, {"s": (INT64, [3])}
+    expanded = [node("Expand", ["x", "s"], ["y"]), node("Exp", ["y"], ["z"])]
+    made = typed(model(expanded, {"x": (FLOAT, ["n", 1]), **shape}, ["z"]), FLOAT)
+    feeds = [{"x": X[:, :1], "s": ints(2, 3, 4)}, {"x": X[:, :1], "s": ints(0, 1, 2)}]
+    compare(made, feeds, [{"x": X[:, :1], "s": ints(2, 2, 4)}, {"x": X[:, :1], "s": ints(2, 3, -1)}])
+    tiled = [node("Tile", ["x", "s"], ["y"]), node("Exp", ["y"], ["z"])]
+    made = typed(model(tiled, {**matrix, "s": (INT64, [2])}, ["z"]), FLOAT)
+    compare(made, [{"x": X, "s": ints(2, 3)}, {"x": X, "s": ints(0, 1)}], [{"x": X, "s": ints(-1, 1)}])
+    filled = [node("ConstantOfShape", ["s"], ["y"]), node("ReduceSum", ["y"], ["z"])]
+    compare(typed(model(filled, shape, ["y", "z"]), FLOAT, FLOAT), [{"s": ints(3, 0, 2)}, {"s": ints(1, 2, 3)}])
+    shaped = [node("Exp", ["x"], ["e"]), node("Reshape", ["e", "s"], ["y"]), node("Neg", ["y"], ["z"])]
+    right = [(2, 3, 2), (0, -1, 2), (12, 1, -1), (0, 0, 1)]
+    wrong = [(5, 2, 1), (-1, 5, 1), (-1, -1, 1), (-3, -4, 1)]
+    feeds, bad = ([{"x": X, "s": ints(*each)} for each in part] for part in (right, wrong))
+    compare(typed(model(shaped, {**matrix, **shape}, ["z"]), FLOAT), feeds, bad)
+    split = [node("Split", ["x", "s"], ["a", "b", "c"], axis=0), node("Neg", ["c"], ["d"])]
+    feeds, bad = (
+        [{"x": X, "s": ints(*each)} for each in part]
+        for part in ([(1, 2, 0), (0, 0, 3)], [(2, 2, 2), (2, 2, -1), (4, -1, 0)])
+    )
+    compare(typed(model(split, {**matrix, **shape}, ["a", "b", "d"]), FLOAT, FLOAT, FLOAT), feeds, bad)
+
+
+def test_a_shape_of_which_a_part_is_known() -> None:
+    """The way exporters write `x.expand(-1, k)`: what stands in the shape for -1 is known from the operand."""
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Gather", ["s", "zero"], ["rows"]),
+        node("Unsqueeze", ["rows", "zero"], ["r"]),
+        node("Unsqueeze", ["k", "zero"], ["c"]),
+        node("Concat", ["r", "c"], ["wanted"], axis=0),
+        node("Equal", ["wanted", "less"], ["is_less"]),
+        node("Where", ["is_less", "ones", "wanted"], ["shape"]),
+        node("Expand", ["x", "shape"], ["y"]),
+        node("Add", ["y", "x"], ["z"]),
+    ]
+    weights = {"zero": np.int64(0), "less": ints(-1, -1), "ones": ints(1, 1)}
+    made = typed(model(nodes, {"x": (FLOAT, ["n", 1]), "k": (INT64, [])}, ["z"], **weights), FLOAT)
+    made.graph.node[2].input[1] = made.graph.node[3].input[1] = "axis"
+    made.graph.initializer.append(helper.make_tensor("axis", INT64, [1], [0]))
+    assert str(tl.from_onnx(made).result).startswith("f32[n, extent")
+    compare(made, [{"x": X[:, :1], "k": np.int64(k)} for k in (5, 1, 0)])
+
+
+def test_loops_whose_steps_nothing_bounds() -> None:
+    rows = {**AFTER, "row": (FLOAT, [3])}
+    scale = helper.make_tensor("scale", FLOAT, [], [1.5])
+    whole = [node("Identity", ["c"], ["c2"]), node("Mul", ["h", "scale"], ["h2"]), node("Neg", ["h2"], ["row"])]
+    ends = [
+        node("Mul", ["h", "scale"], ["h2"]),
+        node("Neg", ["h2"], ["row"]),
+        node("ReduceMax", ["h2"], ["most"], keepdims=0),
+        node("Less", ["most", "limit"], ["c2"]),
+    ]
+    limit = helper.make_tensor("limit", FLOAT, [], [50.0])
+    given = {"m": (INT64, []), "t": (BOOL, []), "h0": (FLOAT, [3])}
+    for nodes, weights in ((whole, [scale]), (ends, [scale, limit])):
+        step = body(nodes, STATE, rows)
+        step.initializer.extend(weights)
+        loop = [node("Loop", ["m", "t", "h0"], ["h", "o"], body=step), node("ReduceSum", ["o"], ["sum"])]
+        made = typed(model(loop, given, ["h", "o", "sum"]), FLOAT, FLOAT, FLOAT)
+        h0 = np.array([1, 2, 3], np.float32)
+        compare(made, [{"m": np.int64(m), "t": np.array(True), "h0": h0} for m in (5, 1, 20)])
+    step = body(ends, STATE, rows)
+    step.initializer.extend([scale, limit])
+    loop = [node("Loop", ["", "t", "h0"], ["h", "o"], body=step), node("ReduceSum", ["o"], ["sum"])]
+    made = typed(model(loop, {"t": (BOOL, []), "h0": (FLOAT, [3])}, ["h", "o", "sum"]), FLOAT, FLOAT, FLOAT)
+    compare(made, [{"t": np.array(True), "h0": np.ones(3, np.float32)}])

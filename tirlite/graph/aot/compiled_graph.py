@@ -1,0 +1,231 @@
+"""A graph as native code: one native function, called on NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import prod
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy.typing as npt
+
+from tirlite.diag import boundary
+from tirlite.diag.argument import demand_kind
+from tirlite.driver import Kernel
+from tirlite.driver.timing import Timing
+from tirlite.graph.aot.call_arguments import BadGraphOut, in_order, results_given
+from tirlite.graph.arguments import arrays_of, bind
+from tirlite.graph.demand import demand_function
+from tirlite.graph.demands import Demand
+from tirlite.graph.expr import Expr, FunctionNode
+from tirlite.graph.types import TensorType, Type, tensors
+from tirlite.record import cached_property
+
+if TYPE_CHECKING:
+    from os import PathLike
+    from pathlib import Path
+
+    from tirlite.driver.safety import SafetyReport
+    from tirlite.graph.aot.lower import Lowered
+    from tirlite.graph.order.memory_order import Ordered
+    from tirlite.ir import PrimFunc
+    from tirlite.plan import Plan
+    from tirlite.rewrite.options import Options
+    from tirlite.sizes import Size
+
+Array: TypeAlias = npt.NDArray[Any]
+Result: TypeAlias = "Array | tuple[Result, ...]"
+# An array for each parameter, or a tuple of them where that is one.
+Argument: TypeAlias = "npt.ArrayLike | tuple[Argument, ...]"
+
+
+# An array for the one result, one for each of several, or some of them by name.
+Out: TypeAlias = "npt.NDArray[Any] | Sequence[npt.NDArray[Any] | None] | Mapping[str, npt.NDArray[Any]] | None"
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+FOUND = "the extents of the results are found by the run"
+
+
+class CompiledGraph:
+    """A graph as native code. Call it with an array for each parameter; its constants are bound already.
+
+    The result is an array, or a tuple of results. Native code is made at the first call, once for all values of the
+    dims. `kernel` is the Kernel of `main`, whose parameters are the inputs, the constants and the outputs. `order` says
+    what the order of operators has gained, where it was chosen.
+    """
+
+    def __init__(
+        self,
+        function: FunctionNode,
+        lowered: Lowered,
+        options: Options,
+        order: Ordered | None = None,
+        seconds: float = 0.0,
+    ) -> None:
+        """`order` is the one of the operators, if it was chosen; `seconds` is what it took to lower the function."""
+        from tirlite.graph.aot.lower import Lowered
+
+        demand_function(function)
+        demand_kind("CompiledGraph", lowered, Lowered)
+        self.function = function
+        self._ordered: Callable[[], Ordered | None] = lambda: order
+        constants = {buffer.name: constant.value for constant, buffer in lowered.constants.items()}
+        self.kernel = Kernel(lowered.func, options, seconds=seconds, fixed=constants)
+        self._kept = tuple(lowered.kept)
+        self._extents = lowered.extents
+
+    @classmethod
+    def of(
+        cls,
+        function: FunctionNode,
+        kernel: Kernel,
+        extents: tuple[Size, ...],
+        *,
+        kept: tuple[Expr, ...] = (),
+        ordered: Callable[[], Ordered | None] = lambda: None,
+    ) -> CompiledGraph:
+        """A function whose kernel is there already; `ordered` finds what the order of its operators has gained."""
+        made = cls.__new__(cls)
+        made.function, made.kernel, made._kept, made._extents, made._ordered = function, kernel, kept, extents, ordered
+        return made
+
+    @cached_property
+    def order(self) -> Ordered | None:
+        """What the order of the operators has gained, where it was chosen and the graph does not come from a pickle."""
+        with boundary:
+            return self._ordered()
+
+    def __call__(self, *arrays: Argument, out: Out = None, **named: Argument) -> Result:
+        """Inputs may be given by name. Results are written to the arrays of `out`: one, a tuple, or a dict by name.
+
+        Raises CallTypeError and CallValueError for arguments that do not fit.
+        """
+        inputs = self._inputs(arrays, named)
+        if out is None:
+            return self._structured(self._cut(leaves_of(self.kernel(*inputs))))
+        with boundary:
+            names = self._results
+            given = results_given(self.function, names, out)
+            if self._extents:
+                raise BadGraphOut(self.function.name, FOUND).error()
+        made = self.kernel(*inputs, **given)
+        rest = iter(() if made is None else leaves_of(made))
+        return self._structured([given[name] if name in given else next(rest) for name in names])
+
+    @property
+    def _results(self) -> list[str]:
+        """The names of the tensors in the result, as `main` has them."""
+        outputs = self.kernel.outputs
+        return list(outputs[: len(outputs) - len(self._kept) - len(self._extents)])
+
+    def trace(self, *arrays: Argument) -> Mapping[Expr, Result]:
+        """As a call: the values of what is kept, and of the function's body."""
+        leaves = self._cut(leaves_of(self.kernel(*self._inputs(arrays))))
+        kept = dict(zip(self._kept, leaves[len(leaves) - len(self._kept) :], strict=True))
+        return {**kept, self.function.body: self._structured(leaves)}
+
+    def interpret(self, *arrays: Argument) -> Result:
+        """As a call, but run by the reference interpreter on `ir`."""
+        return self._structured(self._cut(leaves_of(self.kernel.interpret(*self._inputs(arrays)))))
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        """What operators ask of extents beyond what is proved of them; a call in which one does not hold is refused."""
+        return self.function.demands
+
+    @property
+    def ir(self) -> PrimFunc:
+        """`main` before the passes: an allocation for each tensor and a call for each operator."""
+        return self.kernel.ir
+
+    @property
+    def lowered(self) -> PrimFunc:
+        """`main` after the passes."""
+        return self.kernel.lowered
+
+    @property
+    def plan(self) -> Plan:
+        """The storage plan of the tensors between operators, and of what the operators need for themselves."""
+        return self.kernel.plan
+
+    def plan_at(self, **sizes: int) -> Plan:
+        """The storage plan for one value of each dim; see `Kernel.plan_at`."""
+        return self.kernel.plan_at(**sizes)
+
+    @property
+    def safety(self) -> SafetyReport:
+        """For each access of `main` and of the operators how it stays in its buffer; see `Kernel.safety`."""
+        return self.kernel.safety
+
+    @property
+    def timing(self) -> Timing:
+        """Seconds of each stage of compilation that has run."""
+        return self.kernel.timing
+
+    def export(
+        self,
+        folder: str | PathLike[str],
+        *,
+        name: str | None = None,
+        target: str = "host",
+        weights: Literal["object", "file"] = "object",
+    ) -> tuple[Path, ...]:
+        """Files for programs without Python, see `Kernel.export`; called as the graph's function unless told."""
+        return self.kernel.export(folder, name=name or self.kernel.name, target=target, weights=weights)
+
+    @property
+    def parts(self) -> tuple[CompiledGraph, ...]:
+        """The graph itself; of a graph in segments, its parts."""
+        return (self,)
+
+    def plans(self, *arrays: Argument) -> tuple[Plan, ...]:
+        """The plans of all parts that a call with these arrays runs, in order, at the sizes that it finds."""
+        sizes = {dim.name: value for dim, value in bind(self.function, arrays)[1].items()}
+        return (self.plan_at(**sizes) if sizes else self.plan,)
+
+    def _inputs(self, arrays: Sequence[Argument], named: Mapping[str, Argument] = NOTHING) -> list[Array]:
+        # Inputs are only read, so a copy does where an array has gaps or another order of axes.
+        with boundary:
+            given = zip(self.function.params, in_order(self.function, arrays, named), strict=True)
+            return [each for param, value in given for each in arrays_of(param.name, param.type, value)]
+
+    def _cut(self, leaves: tuple[Array, ...]) -> tuple[Array, ...]:
+        """The tensors, with the extents that the run found: those are the last of what `main` gives."""
+        if not self._extents:
+            return leaves
+        count = len(leaves) - len(self._extents)
+        found = {extent: int(each) for extent, each in zip(self._extents, leaves[count:], strict=True)}
+        types = [*tensors(self.function.result), *(each.tensor for each in self._kept)]
+        return tuple(_begun(array, of, found) for array, of in zip(leaves[:count], types, strict=True))
+
+    def _structured(self, leaves: Iterable[Array]) -> Result:
+        return _built(self.function.result, iter(leaves))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (self.function, self.kernel, self._kept, self._extents)
+
+    def __repr__(self) -> str:
+        return f"<CompiledGraph {self.kernel!r}>"
+
+
+def _restored(
+    function: FunctionNode, kernel: Kernel, kept: tuple[Expr, ...], extents: tuple[Size, ...]
+) -> CompiledGraph:
+    return CompiledGraph.of(function, kernel, extents, kept=kept)
+
+
+def _begun(array: Array, of: TensorType, found: Mapping[Size, int]) -> Array:
+    """The first elements of an array, with the extents that the run found."""
+    shape = tuple(found.get(extent, room) for extent, room in zip(of.shape, array.shape, strict=True))
+    return array if shape == array.shape else array.reshape(-1)[: prod(shape)].reshape(shape).copy()
+
+
+def leaves_of(given: Any) -> tuple[Any, ...]:
+    """What stands in tuples in tuples, from left to right."""
+    return tuple(leaf for each in given for leaf in leaves_of(each)) if isinstance(given, tuple) else (given,)
+
+
+def _built(of: Type, leaves: Iterator[Any]) -> Result:
+    if isinstance(of, TensorType):
+        made: Array = next(leaves)
+        return made
+    return tuple(_built(each, leaves) for each in of.fields)

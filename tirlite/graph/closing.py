@@ -1,0 +1,168 @@
+"""Closes parts of a graph: makes functions of values, with a parameter for each value that they use from outside.
+
+The steps of a loop, and the segments that a graph is compiled in, are made so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from tirlite.graph.expr import Call, Constant, Expr, If, Let, Tuple, TupleGetItem, Var, operands_first
+from tirlite.graph.op import Op
+from tirlite.graph.run_dims import RunDim, mapped_run_dim, run_dims, with_limits
+from tirlite.graph.types import substituted, tensors
+from tirlite.record import record
+from tirlite.sizes import Dim, Size, as_size, dims_of, substitute
+from tirlite.sizes.poly import atom_of
+
+
+@record(eq=False)
+class Closed:
+    """A body over parameters alone, and the values from outside that those behind the given ones stand for.
+
+    `extents` are the dims that extents which a run finds outside are inside, `room` are further sizes, said inside.
+    """
+
+    params: tuple[Var, ...]
+    body: Tuple
+    outside: tuple[Expr, ...]
+    extents: Mapping[Dim, Size]
+    room: tuple[Size, ...] = ()
+
+    def untold(self) -> tuple[Size, ...]:
+        """The dims that the body, or what it takes room for, mentions, and that no parameter tells."""
+        told = {dim for param in self.params for size in sizes_of(param) for dim in atom_of(size, Dim)}
+        sizes = [*self.room, *(size for expr in operands_first(self.body) for size in sizes_of(expr))]
+        dims = dict.fromkeys(dim for size in with_limits(sizes) for dim in dims_of(size))
+        return tuple(dim + 0 for dim in dims if dim not in told and not isinstance(dim, RunDim))
+
+    def outer(self, extent: Size) -> Size:
+        """What an extent inside is outside."""
+        back = {dim: as_size(outer) for outer, inner in self.extents.items() for dim in atom_of(inner, Dim)}
+        return substitute(extent, back)
+
+
+def closed_over(params: Sequence[Var], results: Sequence[Expr], room: Sequence[Size]) -> Closed:
+    """The results as a body over these parameters: whatever does not depend on them is outside."""
+    inside: set[Expr] = set(params)
+    for expr in operands_first(Tuple(tuple(results))):
+        if any(each in inside for each in expr.operands):
+            inside.add(expr)
+    return _Closing(params, results, room, inside).closed(results)
+
+
+def closed_part(results: Sequence[Expr], inside: Collection[Expr], bound: Mapping[Var, Expr]) -> Closed:
+    """The results as a body of the expressions `inside`; `bound` are the values of variables of Lets."""
+    return _Closing((), results, (), inside, bound).closed(results)
+
+
+class _Closing:
+    """Extents that a run finds outside are dims inside: what comes in tells them. Constants stay inside."""
+
+    def __init__(
+        self,
+        params: Sequence[Var],
+        results: Sequence[Expr],
+        room: Sequence[Size],
+        inside: Collection[Expr],
+        bound: Mapping[Var, Expr] | None = None,
+    ) -> None:
+        self.inside = inside
+        self.bound: dict[Var, Expr] = dict(bound or {})
+        order = self._order(results)
+        self.extents: dict[Dim, Size] = {}
+        self.outside: dict[Expr, Var] = {}
+        self.made: dict[Expr, Expr] = {}
+        self.taken: set[str] = set()
+        self._name_extents([*params, *order], room)
+        self.room = tuple(substitute(size, self.extents) for size in room)
+        self.params = [self._param(each, each.name) for each in params]
+        self.made.update(zip(params, self.params, strict=True))
+        for expr in order:
+            if expr not in self.made:
+                self._find_extents(expr)
+                self.made[expr] = self._again(expr)
+
+    def closed(self, results: Sequence[Expr]) -> Closed:
+        """What was made, with these results."""
+        body = Tuple(tuple(map(self._value, results)))
+        params = (*self.params, *self.outside.values())
+        return Closed(params, body, tuple(self.outside), self.extents, self.room)
+
+    def _order(self, results: Sequence[Expr]) -> list[Expr]:
+        """What is inside, operands first. Variables of Lets are seen through."""
+        order: dict[Expr, None] = {}
+        stack = [(each, False) for each in reversed(results)]
+        while stack:
+            given, is_ready = stack.pop()
+            if isinstance(given, Let):
+                self.bound[given.var] = given.value
+            expr = self._resolved(given)
+            if is_ready:
+                order[expr] = None
+            elif expr in self.inside and expr not in order:
+                stack.append((expr, True))
+                stack += [(each, False) for each in reversed(expr.operands)]
+        return list(order)
+
+    def _resolved(self, expr: Expr) -> Expr:
+        while isinstance(expr, Let) or (isinstance(expr, Var) and expr in self.bound):
+            expr = expr.body if isinstance(expr, Let) else self.bound[expr]
+        return expr
+
+    def _value(self, given: Expr) -> Expr:
+        """What an expression is inside."""
+        expr = self._resolved(given)
+        if expr in self.made or isinstance(expr, Constant):
+            return self.made.get(expr, expr)
+        if expr not in self.outside:
+            name = expr.name if isinstance(expr, Var) else f"outside{len(self.outside)}"
+            self.outside[expr] = self._param(expr, name)
+        return self.outside[expr]
+
+    def _param(self, expr: Expr, name: str) -> Var:
+        number = 0
+        while (free := f"{name}_{number}" if number else name) in self.taken:
+            number += 1
+        self.taken.add(free)
+        return Var(free, substituted(expr.type, self.extents), span=expr.span, device=expr.device)
+
+    def _name_extents(self, exprs: Sequence[Expr], room: Sequence[Size]) -> None:
+        sizes = with_limits([*room, *(size for expr in exprs for size in _all_sizes(expr))])
+        for dim in run_dims(sizes):
+            if self._resolved(dim.source) not in self.inside:
+                self.extents[dim] = Dim(f"{dim.name}_{len(self.extents)}", 0, dim.max) + 0
+
+    def _find_extents(self, expr: Expr) -> None:
+        """Lets extents that are found inside have the values inside."""
+        for dim in run_dims(with_limits(sizes_of(expr))):
+            if dim not in self.extents:
+                found = mapped_run_dim(dim, self._value(dim.source), lambda size: substitute(size, self.extents))
+                self.extents[dim] = found + 0
+
+    def _again(self, expr: Expr) -> Expr:
+        """The same expression of what its operands are inside."""
+        if isinstance(expr, Call):
+            args = tuple(map(self._value, expr.args))
+            return expr.replaced(args=args, attrs=expr.attrs.substituted(self.extents))
+        if isinstance(expr, If):
+            condition, then, other = map(self._value, (expr.condition, expr.then, expr.other))
+            given = None if expr.given is None else substituted(expr.given, self.extents)
+            return expr.replaced(condition=condition, then=then, other=other, given=given)
+        if isinstance(expr, Tuple):
+            return expr.replaced(fields=tuple(map(self._value, expr.fields)))
+        assert isinstance(expr, TupleGetItem)
+        return expr.replaced(value=self._value(expr.value))
+
+
+def sizes_of(expr: Expr) -> list[Size]:
+    """The extents in the type of an expression, and the sizes in its attributes."""
+    found = [extent for of in tensors(expr.type) for extent in of.shape]
+    if isinstance(expr, Call) and isinstance(expr.op, Op):
+        found += expr.attrs.symbolic_sizes()
+    return found
+
+
+def _all_sizes(expr: Expr) -> list[Size]:
+    """Those of what comes in from outside among them."""
+    return [size for each in (expr, *expr.operands) for size in sizes_of(each)]

@@ -1,0 +1,98 @@
+"""Sizes that a model computes from data: each integer of a vector by itself, known from shapes or found by a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tirlite.graph.attributes import Axis
+from tirlite.graph.expr import Call, Constant, Expr
+from tirlite.graph.extents import is_equal, product
+from tirlite.graph.onnx.contents import contents, of_sizes, operator
+from tirlite.graph.onnx.node import Node, Unsupported
+from tirlite.graph.onnx.translation import Translation
+from tirlite.graph.op import Op
+from tirlite.graph.operators.arrangement import Slice
+from tirlite.graph.operators.elementwise import Cast
+from tirlite.ir import i64
+from tirlite.sizes import Size, as_size
+
+# Operators that leave the elements in their order.
+_SAME_ORDER = frozenset({"reshape", "assume", "identity"})
+
+
+def elements_of(t: Translation, x: Expr, count: Size | None = None) -> list[Size | Expr]:
+    """The integers in a vector of `count`: sizes where these are known, and else values that a run finds."""
+    known = contents(x)
+    if known is not None:
+        return list(known.reshape(-1).tolist())
+    count = product(x.shape) if count is None else count
+    if not isinstance(count, int):
+        raise Unsupported("how many integers an input holds is not known")
+    found = [_element(t, x, place) for place in range(count)]
+    sizes = map(contents, found)
+    return [each if size is None else as_size(size.item()) for each, size in zip(found, sizes, strict=True)]
+
+
+def sizes_of(t: Translation, node: Node, number: int, count: Size | None = None) -> list[Size]:
+    """The integers in an operand as extents: those that are computed from data are found by a run, and not bounded."""
+    return [extent_of(t, each) for each in elements_of(t, node.x(number), count)]
+
+
+def extent_of(t: Translation, value: Size | Expr) -> Size:
+    """A size, or a value as one that a run finds."""
+    return t.extent(value, None) if isinstance(value, Expr) else value
+
+
+def scalar(t: Translation, value: Size | Expr) -> Expr:
+    """An integer without axes."""
+    if isinstance(value, Expr):
+        return t.b.cast(value, i64)
+    return of_sizes(np.array(value, object), i64, t.b.constant(np.int64(0)))
+
+
+def _element(t: Translation, x: Expr, place: int) -> Expr:
+    """One element without axes: as far as it is known without the others, it is."""
+    known = contents(x)
+    if known is not None:
+        return of_sizes(np.array(known.reshape(-1)[place], object), x.dtype, x)
+    made = _through(t, x, place) if isinstance(x, Call) and isinstance(x.op, Op) else None
+    if made is None:
+        flat = t.b.reshape(x, (product(x.shape),))
+        made = t.b.reshape(t.b.slice(flat, [place], [place + 1]), ())
+    return t.fold(made)
+
+
+def _through(t: Translation, x: Call, place: int) -> Expr | None:
+    """One element of what an operator gives, by those of its operands; None where it needs several of one."""
+    if operator(x) in _SAME_ORDER:
+        return _element(t, x.args[0], place)
+    if isinstance(x.attrs, Cast):
+        return t.b.cast(_element(t, x.args[0], place), x.attrs.dtype)
+    if x.tensor.rank > 1 or any(arg.tensor.rank > 1 for arg in x.args):
+        return None
+    if operator(x) == "concat" and isinstance(x.attrs, Axis):
+        return _joined(t, x.args, place)
+    if operator(x) == "slice" and isinstance(x.attrs, Slice) and isinstance(start := x.attrs.starts[0], int):
+        return _element(t, x.args[0], start + place * x.attrs.steps[0])
+    if operator(x) == "gather" and isinstance(x.args[1], Constant) and isinstance(extent := x.args[0].shape[0], int):
+        return _element(t, x.args[0], int(x.args[1].value.reshape(-1)[place]) % extent)
+    if isinstance(x.op, Op) and x.op.is_elementwise:
+        count = product(x.shape)
+        alike = [is_equal(product(arg.shape), count) for arg in x.args]
+        if all(same or product(arg.shape) == 1 for arg, same in zip(x.args, alike, strict=True)):
+            parts = [_element(t, arg, place if same else 0) for arg, same in zip(x.args, alike, strict=True)]
+            return t.b.call(x.op.name, *parts, attrs=x.attrs)
+    return None
+
+
+def _joined(t: Translation, parts: Sequence[Expr], place: int) -> Expr | None:
+    for part in parts:
+        count = product(part.shape)
+        if not isinstance(count, int):
+            return None
+        if place < count:
+            return _element(t, part, place)
+        place -= count
+    return None
