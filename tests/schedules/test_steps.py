@@ -354,6 +354,21 @@ def test_compute_at_computes_what_an_iteration_reads() -> None:
     )
 
 
+def test_compute_at_makes_no_tile_of_more_elements_than_an_array_can_have() -> None:
+    @tl.kernel
+    def far_apart(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        t = tl.alloc(tl.f32[n])
+        for i in range(n):
+            t[i] = 2 * x[i]
+        for j in range(n):
+            y[j] = t[j] + t[min(j + (1 << 60), n - 1)]
+
+    s = tl.schedule(far_apart)
+    s.split("j", 8)
+    with pytest.raises(tl.KernelError, match="a tile along `i` would have 1152921504606846984 elements"):
+        s.compute_at("i", at="j.outer")
+
+
 @tl.kernel
 def weights(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
     for i in range(n):
