@@ -164,3 +164,67 @@ def test_a_histogram(last: int) -> None:
     at[40_000] = last
     told = assert_as_interpreted(histogram, at, np.zeros(4, np.int64))
     assert (told != "") == (last == 4)
+
+
+@tl.kernel
+def behind(x: tl.f32[n], k: tl.i64[m], y: tl.f32[m]):
+    for j in range(m):
+        index = k[j]
+        if index >= 0 and index + 5 < n:
+            y[j] = x[index + 5]
+
+
+@tl.kernel
+def from_the_end(x: tl.f32[n], k: tl.i64[m], y: tl.f32[m]):
+    for j in range(m):
+        index = k[j]
+        y[j] = x[index + n if index < 0 else index]
+
+
+@tl.kernel
+def clamped(x: tl.f32[n], k: tl.i64[m], y: tl.f32[m]):
+    for j in range(m):
+        y[j] = x[min(k[j], n - 1)]
+
+
+@tl.kernel
+def shifted_by_five(x: tl.f32[n], k: tl.i64[m], y: tl.f32[m]):
+    for j in range(m):
+        y[j] = x[k[j] + 5]
+
+
+LARGEST = 2**63 - 1
+
+
+@pytest.mark.parametrize("kernel", [behind, from_the_end, clamped, shifted_by_five], ids=lambda kernel: kernel.name)
+def test_indices_of_64_bits_that_arithmetic_wraps_around_with(kernel: tl.Kernel) -> None:
+    for at in ([0, 1], [LARGEST - 2, 0], [-LARGEST - 1, 0], [3, LARGEST], [-9, 8], [-5, 3], [1 << 62, 1 << 62], []):
+        assert_as_interpreted(kernel, np.arange(9, dtype=np.float32), np.int64(at), np.zeros(len(at), np.float32))
+
+
+@tl.kernel
+def all_of(x: tl.f32[n], at: tl.i64[m], y: tl.f32[m]):
+    numbers = tl.view(at, tl.i64[m])
+    for i in range(m):
+        y[i] = x[numbers[i]]
+
+
+@tl.kernel
+def pair_of(x: tl.f32[n], at: tl.i64[m], y: tl.f32[m], z: tl.f32[m]):
+    tl.call(all_of, x, at, y)
+    tl.call(all_of, y, at, z)
+
+
+@tl.kernel
+def of_both(x: tl.f32[n], first: tl.i64[m], second: tl.i64[m], y: tl.f32[m], z: tl.f32[m]):
+    tl.call(pair_of, x, first, y, z)
+    tl.call(pair_of, x, second, y, z)
+
+
+@pytest.mark.parametrize("last", [1, 4, LARGEST, -1])
+def test_index_arrays_of_callees_are_looked_at_by_the_outermost_kernel(last: int) -> None:
+    x, y = np.arange(4, dtype=np.float32), np.zeros(3, np.float32)
+    told = assert_as_interpreted(of_both, x, np.int64([0, 1, 2]), np.int64([2, last, 0]), y, y.copy())
+    assert ("is out of bounds" in told) == (last != 1)
+    assert "for i0 in range(m):" in str(of_both.lowered)
+    assert of_both.safety.count("checked") == 0

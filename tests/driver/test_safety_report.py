@@ -143,3 +143,38 @@ def test_a_promise_about_an_array_that_is_written_is_for_the_call_alone() -> Non
             x[at[i]] = 0
 
     assert [each.how for each in shifted.safety if each.access == "x[at[i]]"] == ["checked"]
+
+
+def test_values_that_a_condition_picks_are_told_apart() -> None:
+    m = tl.dim("m")
+
+    @tl.kernel
+    def from_the_end(x: tl.f32[n], k: tl.i64[m], y: tl.f32[m]):
+        for j in range(m):
+            index = k[j]
+            y[j] = x[index + n if index < 0 else index]
+
+    @tl.kernel
+    def asserted(x: tl.f32[n], k: tl.i64[m], y: tl.f32[m]):
+        for j in range(m):
+            index = k[j]
+            assert -n <= index < n
+            at = index + n if index < 0 else index
+            y[j] = x[at]
+
+    @tl.kernel
+    def around(x: tl.f32[n], y: tl.f32[n]):
+        for j in range(n):
+            after = j + 1 if j + 1 < n else 0
+            y[j] = x[after] - x[j - 1 if j > 0 else n - 1]
+
+    @tl.kernel
+    def at_most_the_last(x: tl.f32[n], k: tl.i64[m], y: tl.f32[m]):
+        for j in range(m):
+            y[j] = x[min(k[j], n - 1)]
+
+    (decided,) = (each for each in from_the_end.safety if each.how != "proved")
+    assert decided.condition == "0 <= n + least_k and greatest_k + 1 <= n"
+    for kernel in (asserted, around):
+        assert {each.how for each in kernel.safety} == {"proved"}
+    assert [each.condition for each in at_most_the_last.safety if each.how != "proved"] == ["0 <= least_k"]

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import prod
 
 from tirlite.analysis.guarded import Access, Around
-from tirlite.analysis.integers.exactness import stays_exact
+from tirlite.analysis.integers.exactness import is_exact_size, stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import Buffer, Expr, View
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_le, prove_lt, substitute
 from tirlite.sizes.narrow import narrowed
 from tirlite.sizes.poly import Atom, terms_of, varies
-from tirlite.sizes.unknown import ends, forms_of, is_nonnegative, scales
+from tirlite.sizes.unknown import ends, forms_of, is_nonnegative, scales, unknowns_in
 
 # So many facts about a place, one on top of another, go into a proof.
 _STEPS = 2
 # No more of them are looked at, of the sums that come of it in one step, of all sums of a function, and of terms.
 _MOST_FACTS, _MOST_FORMS, _MOST_FORMS_IN_ALL, _MOST_TERMS = 12, 8, 4000, 16
+
+# So many values that conditions pick are told apart, one inside of another.
+_MOST_CHOICES = 3
 
 
 @record(eq=False)
@@ -39,6 +43,7 @@ class Bounds:
         self.space = space
         self._proofs: dict[tuple[Expr, Expr], Proof] = {}
         self._known: dict[Around, tuple[dict[Atom, Size], list[Size]]] = {}
+        self._sides: dict[tuple[Around, Atom, bool], Around] = {}
         self._lows: dict[Size, Size | None] = {}
         self._between: dict[tuple[Size, Size, Size], Proof] = {}
 
@@ -55,7 +60,7 @@ class Bounds:
     def open_goals(self, access: Access) -> Iterator[Goal]:
         """What is not proved of an access, with all that is known where it stands."""
         for goal in self._goals(access):
-            if goal.sizes is None or not all(self._holds(size, access.around) for size in goal.sizes):
+            if goal.sizes is None or not all(self._is_certain(size, access.around) for size in goal.sizes):
                 yield goal
 
     def open_axes(self, access: Access) -> Iterator[int]:
@@ -63,14 +68,89 @@ class Bounds:
         for goal in self._goals(access):
             yield goal.axis
 
+    def behind(self, access: Access) -> list[Size]:
+        """All ends that a proof about an access, or what is demanded for it, may have been made of."""
+        node, known = access.node, [*access.around.known]
+        exprs = [node.byte_offset, *node.source.shape] if isinstance(node, View) else [*node.indices]
+        exprs += [*node.buffer.shape, *(end for loop in access.around.loops for end in (loop.start, loop.stop))]
+        todo = [*known, *map(self.space.size, exprs)]
+        met: dict[Size, None] = {}
+        while todo:
+            size = todo.pop()
+            if size in met:
+                continue
+            met[size] = None
+            for unknown in unknowns_in(size):
+                todo += [end for end in (unknown.low, unknown.high) if end is not None]
+                if unknown in self.space.choices:
+                    choice = self.space.choices[unknown]
+                    todo += [choice.yes, choice.no]
+                    todo += [fact for holds in (True, False) for fact in self.space.told(choice.condition, holds=holds)]
+        return [*met]
+
     def demands(self, goal: Goal, access: Access) -> tuple[Size, ...] | None:
         """Sizes without unknowns that make a goal true where all are 0 or more; None where none are found."""
         if goal.sizes is None:
             return None
-        open_sizes = [size for size in goal.sizes if not self._holds(size, access.around)]
-        facts = access.around.known[-_MOST_FACTS:]
-        found = [_greatest(self._low(form) for form in _forms(size, facts, 1)) for size in open_sizes]
-        return None if any(each is None for each in found) else tuple(each for each in found if each is not None)
+        found: list[Size] = []
+        for size in goal.sizes:
+            demanded = self._demanded(size, access.around)
+            if demanded is None:
+                return None
+            found += demanded
+        return tuple(found)
+
+    def _demanded(self, size: Size, around: Around, choices: int = _MOST_CHOICES) -> list[Size] | None:
+        """The same for one size; of a value that a condition picks, what is demanded of either."""
+        if self._is_certain(size, around):
+            return []
+        found: list[Size] = []
+        sides = self._sides_of(size, around) if choices else None
+        for part, side in sides or ():
+            demanded = self._demanded(part, side, choices - 1)
+            if demanded is None:
+                break
+            found += demanded
+        else:
+            if sides is not None:
+                return found
+        low = _greatest(self._low(form) for form in _forms(size, around.known[-_MOST_FACTS:], 1))
+        return None if low is None else [low]
+
+    def _is_certain(self, size: Size, around: Around, choices: int = _MOST_CHOICES) -> bool:
+        """Whether a size is 0 or more at a place, whichever values conditions pick."""
+        if self._holds(size, around):
+            return True
+        sides = self._sides_of(size, around) if choices else None
+        return sides is not None and all(self._is_certain(part, side, choices - 1) for part, side in sides)
+
+    def _sides_of(self, size: Size, around: Around) -> list[tuple[Size, Around]] | None:
+        """A size for each of two values that a condition picks one of, with what is known then; None where none is."""
+        chosen = next((each for each in unknowns_in(size) if each in self.space.choices), None)
+        if chosen is None:
+            return None
+        found: list[tuple[Size, Around]] = []
+        choice = self.space.choices[chosen]
+        for value, holds in ((choice.yes, True), (choice.no, False)):
+            side = self._side(around, chosen, holds)
+            # What lies between numbers of 64 bits, by the facts here, has not wrapped around.
+            if not self.space.is_exact(value) and not (self._is_above(value, side) and self._is_above(-value, side)):
+                return None
+            found.append((substitute(size, {chosen: value}), side))
+        return found
+
+    def _is_above(self, size: Size, around: Around) -> bool:
+        """Whether a size is no less than some number of 64 bits at a place."""
+        lows = map(self._low, _forms(size, around.known[-_MOST_FACTS:], _STEPS))
+        return any(low is not None and is_exact_size(low, self.space.extents.arrays) for low in lows)
+
+    def _side(self, around: Around, chosen: Atom, holds: bool) -> Around:
+        """The place, where the condition of a choice holds or does not."""
+        key = (around, chosen, holds)
+        if key not in self._sides:
+            told = self.space.told(self.space.choices[chosen].condition, holds=holds)
+            self._sides[key] = replace(around, known=(*around.known, *told))
+        return self._sides[key]
 
     def _holds(self, size: Size, around: Around) -> bool:
         """Whether a size is 0 or more at a place: as it is no less than multiples of a few facts about it."""

@@ -6,7 +6,7 @@ entry, for all of its executions. Scalars are taken to be of ordinary size there
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
 
@@ -16,7 +16,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.guarded import Access, guarded_accesses
 from tirlite.analysis.hoisted import Hoisted, Hoisting
 from tirlite.analysis.integers.cells import cells_of
-from tirlite.analysis.integers.exactness import is_exact_size
+from tirlite.analysis.integers.exactness import is_exact_size, may_be_anything
 from tirlite.analysis.integers.extents import Extents
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.analysis.integers.known_space import KnownSpace
@@ -46,7 +46,8 @@ from tirlite.ir import (
 from tirlite.ir.size import expr_of
 from tirlite.record import record
 from tirlite.sizes import Dim, Proof, Scalar, Size, dims_of
-from tirlite.sizes.poly import varies
+from tirlite.sizes.extrema import Maximum, Minimum
+from tirlite.sizes.poly import Product, terms_of, varies
 from tirlite.sizes.unknown import Ends, is_nonnegative
 
 # What decides at entry takes scalars below this, and above its negative: then no arithmetic on them wraps around.
@@ -55,6 +56,8 @@ ORDINARY = 1 << 46
 _FEW = 64
 # So many conditions are tested at entry: what is left is checked where it stands.
 _MOST_DEMANDS = 32
+# An extremum is told apart into so many sizes.
+_MOST_OF_ONE = 8
 
 
 class Verdict(Enum):
@@ -237,27 +240,52 @@ class OrdinaryExtents(Extents):
 
 
 class _EntrySpace(KnownSpace):
-    """What integer expressions can be, where what is loaded from some parameters lies between their ends."""
+    """What integer expressions can be, where what is loaded from some parameters lies between their ends.
+
+    With `is_ordinary` these are ordinary numbers, which arrays of 64-bit integers need not have; `looks` are the scans
+    of all such spaces of a function.
+    """
 
     extents: OrdinaryExtents
 
-    def __init__(self, facts: Facts, extents: OrdinaryExtents, elements: Mapping[Buffer, Ends], *, scans: bool) -> None:
+    def __init__(
+        self,
+        facts: Facts,
+        extents: OrdinaryExtents,
+        elements: Mapping[Buffer, Ends],
+        looks: dict[Buffer, Scan],
+        *,
+        arrays: set[Buffer],
+        is_ordinary: bool = True,
+    ) -> None:
         self._ends: dict[Buffer, tuple[Dim, Dim]] = {}
         self.scans: dict[Dim, Scan] = {}
-        arrays = {param for param, each in facts.params.items() if _is_index_array(param, each)} if scans else set()
-        self._scanned = arrays - {*elements}
+        self._scanned = arrays
+        self._looks = looks
+        self._is_ordinary = is_ordinary
         super().__init__(facts.func, extents, facts.definitions, elements)
 
     def elements(self, load: Load) -> Ends:
-        if load.buffer in self._scanned and self._sweeps(load):
-            least, greatest = self._ends_of(load.buffer)
+        source = self.source_of(load.buffer)
+        if source in self._scanned and self._sweeps(load):
+            least, greatest = self._ends_of(source)
             return least + 0, greatest + 0
         return super().elements(load)
 
+    def end(self, buffer: Buffer, *, is_greatest: bool) -> Size | None:
+        """The least or the greatest element of a parameter; None of what is not looked at."""
+        return self._ends_of(buffer)[is_greatest] + 0 if buffer in self._scanned else None
+
     def _ends_of(self, buffer: Buffer) -> tuple[Dim, Dim]:
         if buffer not in self._ends:
-            low, high = max(buffer.dtype.min, -ORDINARY), min(buffer.dtype.max, ORDINARY)
-            scan = Scan(buffer, Var(f"least_{buffer.name}", i64), Var(f"greatest_{buffer.name}", i64))
+            low, high = buffer.dtype.min, buffer.dtype.max
+            if self._is_ordinary:
+                low, high = max(low, -ORDINARY), min(high, ORDINARY)
+            if buffer not in self._looks:
+                self._looks[buffer] = Scan(
+                    buffer, Var(f"least_{buffer.name}", i64), Var(f"greatest_{buffer.name}", i64)
+                )
+            scan = self._looks[buffer]
             found = [Scalar(var.name, low, high, origin=self.extents.origin) for var in (scan.least, scan.greatest)]
             for dim, var in zip(found, (scan.least, scan.greatest), strict=True):
                 self.extents.images[dim] = var
@@ -282,44 +310,92 @@ def _is_index_array(param: Buffer, touched: Allocation) -> bool:
 
 
 class Entry:
-    """What can be decided at the entry to one function."""
+    """What can be decided at the entry to one function.
+
+    First with elements of arrays that may be any integers; then with those of 64 bits taken to be ordinary numbers,
+    which is part of the condition: of those arrays `relied_on`.
+    """
 
     def __init__(self, facts: Facts, elements: Mapping[Buffer, Ends], *, scans: bool = True) -> None:
         self.func = facts.func
         self.extents = OrdinaryExtents(facts.func)
-        self.space = _EntrySpace(facts, self.extents, elements, scans=scans)
-        self.bounds = Bounds(self.space)
+        arrays = {param for param, each in facts.params.items() if _is_index_array(param, each)} if scans else set()
+        arrays -= {*elements}
+        looks: dict[Buffer, Scan] = {}
+        self.space = _EntrySpace(facts, self.extents, elements, looks, arrays=arrays)
+        self.spaces = [self.space]
+        if any(each.dtype == i64 for each in arrays):
+            wide = _EntrySpace(facts, self.extents, elements, looks, arrays=arrays, is_ordinary=False)
+            self.spaces.insert(0, wide)
         self.demands: dict[Demand, None] = {}
+        self.relied_on: dict[Scan, None] = {}
 
     def decided(self, judged: Mapping[tuple[int, int], Judged]) -> Safety:
         """The same accesses, by their number and axis, decided where that can be."""
-        found: list[Judged] = []
-        by_access: dict[int, dict[int, Judged]] = {}
-        for (number, axis), each in judged.items():
-            by_access.setdefault(number, {})[axis] = each
-        for number, access in enumerate(guarded_accesses(self.func, self.space)):
-            own = by_access.get(number, {})
-            goals = {goal.axis: goal for goal in self.bounds.open_goals(access)} if own else {}
-            for axis, each in own.items():
-                demand = self._demand(access, goals.get(axis)) if each.verdict is Verdict.CHECKED else None
-                if demand is None or len(self.demands) == _MOST_DEMANDS:
-                    found.append(each)
-                    continue
-                self.demands[demand] = None
-                found.append(Judged(each.access, axis, Verdict.DECIDED, demand))
-        images = self.extents.images
-        scalars = self.scalars() if self.demands else ()
-        used = {dim for each in self.demands for size in (*each.sizes, *each.reached) for dim in dims_of(size)}
-        scans = tuple(dict.fromkeys(scan for dim, scan in self.space.scans.items() if dim in used))
-        return Safety(tuple(found), tuple(each for each in self.demands if each.sizes), scalars, scans, images)
+        found = dict(judged)
+        for space in self.spaces:
+            self._decide(space, found)
+        demands = tuple(each for each in self.demands if each.sizes)
+        scalars = (*self.scalars(), *self._wide(self.relied_on)) if self.demands else ()
+        scans = tuple(dict.fromkeys((*self.scans(self.demands), *self.relied_on)))
+        return Safety(tuple(found.values()), demands, scalars, scans, self.extents.images)
 
-    def _demand(self, access: Access, goal: Goal | None) -> Demand | None:
+    def _decide(self, space: _EntrySpace, found: dict[tuple[int, int], Judged]) -> None:
+        """Decides what is still to be checked, by what a space knows."""
+        bounds = Bounds(space)
+        by_access: dict[int, list[int]] = {}
+        for (number, axis), each in found.items():
+            if each.verdict is Verdict.CHECKED:
+                by_access.setdefault(number, []).append(axis)
+        if not by_access:
+            return
+        for number, access in enumerate(guarded_accesses(self.func, space)):
+            axes = by_access.get(number, ())
+            goals = {goal.axis: goal for goal in bounds.open_goals(access)} if axes else {}
+            for axis in axes:
+                demand = self._demand(bounds, access, goals.get(axis))
+                if demand is not None and len(self.demands) < _MOST_DEMANDS:
+                    self.demands[demand] = None
+                    found[number, axis] = replace(found[number, axis], verdict=Verdict.DECIDED, demand=demand)
+                    if space is self.space:
+                        behind = {dim for size in bounds.behind(access) for dim in dims_of(size)}
+                        used = (scan for dim, scan in space.scans.items() if dim in behind)
+                        self.relied_on |= dict.fromkeys(scan for scan in used if scan.buffer.dtype == i64)
+
+    @staticmethod
+    def _wide(scans: Iterable[Scan]) -> Iterator[Var]:
+        return (var for scan in scans if scan.buffer.dtype == i64 for var in (scan.least, scan.greatest))
+
+    def scans(self, demands: Iterable[Demand]) -> tuple[Scan, ...]:
+        """The looks at arrays that it takes to tell whether demands are met."""
+        used = {dim for each in demands for size in (*each.sizes, *each.reached) for dim in dims_of(size)}
+        known = {dim: scan for space in self.spaces for dim, scan in space.scans.items()}
+        return tuple(dict.fromkeys(scan for dim, scan in known.items() if dim in used))
+
+    def end_of(self, dim: Dim) -> tuple[Buffer, bool] | None:
+        """The array of which a dim is the least or the greatest element, and whether it is that."""
+        scan = next((space.scans[dim] for space in self.spaces if dim in space.scans), None)
+        return None if scan is None else (scan.buffer, self.extents.images[dim] is scan.greatest)
+
+    def end(self, buffer: Buffer, *, is_greatest: bool) -> Size | None:
+        """The least or the greatest element of an array that is looked at on entry; None where it may not be."""
+        return self.spaces[0].end(buffer, is_greatest=is_greatest)
+
+    def value_of(self, var: Var) -> Size:
+        """A number of the function that is to be ordinary."""
+        known = self.extents.given.get(var)
+        return (
+            next(dim for dim, image in self.extents.images.items() if image is var) + 0 if known is None else known + 0
+        )
+
+    def _demand(self, bounds: Bounds, access: Access, goal: Goal | None) -> Demand | None:
         """None where it depends on what the function computes, or where a test in a loop may keep it from happening."""
         if goal is None:
             return Demand(())
         if access.around.is_tested:
             return None
-        sizes = self.bounds.demands(goal, access)
+        demanded = bounds.demands(goal, access)
+        sizes = None if demanded is None else tuple(each for size in demanded for each in _each_of(size))
         if sizes is None or not all(map(self.is_known, sizes)) or any(map(is_negative, sizes)):
             return None
         return Demand(sizes, tuple(dict.fromkeys(self._reached(access))))
@@ -337,8 +413,11 @@ class Entry:
         return stop - start - 1 if loop.step > 0 else start - stop - 1
 
     def is_known(self, size: Size) -> bool:
-        """Whether a size can be computed at entry: then i64 arithmetic gives it."""
-        return all(dim in self.extents.images for dim in dims_of(size)) and is_exact_size(size, self.extents.arrays)
+        """Whether a size can be computed at entry, or compared to 0: then i64 arithmetic gives it."""
+        if not all(dim in self.extents.images for dim in dims_of(size)):
+            return False
+        wide, rest = apart(size)
+        return is_exact_size(size if wide is None else rest, self.extents.arrays)
 
     def scalars(self) -> tuple[Var, ...]:
         """Those parameters that must be ordinary for what is proved here: what control and indices are made of."""
@@ -351,6 +430,35 @@ class Entry:
         todo += [index for node in walk(self.func.body) if isinstance(node, Load | Store) for index in node.indices]
         met = {node for root in todo for node in walk(root) if isinstance(node, Var)}
         return tuple(var for var in self.extents.limited if var in met)
+
+
+def _each_of(size: Size) -> tuple[Size, ...]:
+    """Sizes that are all 0 or more just where a sum is: in place of an extremum, each of what it is picked from."""
+    todo, found = [size], []
+    while todo:
+        each = todo.pop()
+        picked = next((pair for pair in terms_of(each).items() if _is_least(*pair)), None)
+        if picked is None:
+            found.append(each)
+        else:
+            (atom,), factor = picked
+            todo += [each + factor * (operand - atom) for operand in reversed(atom.operands)]
+        if len(todo) + len(found) > _MOST_OF_ONE:
+            return (size,)
+    return tuple(each for each in found if not is_nonnegative(each))
+
+
+def _is_least(product: Product, factor: int) -> bool:
+    """Whether a term is the least of several."""
+    return len(product) == 1 and isinstance(product[0], Minimum if factor > 0 else Maximum)
+
+
+def apart(size: Size) -> tuple[Dim | None, Size]:
+    """A number in a sum that may be any of 64 bits, taken once, and the sum without it; None where none is there."""
+    for product, factor in terms_of(size).items():
+        if len(product) == 1 and abs(factor) == 1 and isinstance(dim := product[0], Scalar) and may_be_anything(dim):
+            return dim, size - factor * dim
+    return None, size
 
 
 def is_negative(size: Size) -> bool:

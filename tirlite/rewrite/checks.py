@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.refuted import find_outside, find_unwritten
-from tirlite.analysis.safety import ORDINARY, Demand, Judged, Safety, Scan, Verdict, plain_safety_of, safety_of
+from tirlite.analysis.safety import ORDINARY, Demand, Judged, Safety, Scan, Verdict, apart, plain_safety_of, safety_of
 from tirlite.diag import Message
 from tirlite.ir import (
     GT,
@@ -116,9 +116,7 @@ def with_checks(facts: Facts, *, at_entry: bool, at_loops: bool) -> PrimFunc:
         func = _marked(func, safety.judged)
     if not safety.demands and not safety.scalars:
         return func
-    wide = [var for each in safety.scans if each.buffer.dtype == i64 for var in (each.least, each.greatest)]
-    numbers = [*safety.scalars, *wide]
-    condition = reduce(And, [*_ordinary(numbers), *(condition_of(each, safety) for each in safety.demands)])
+    condition = reduce(And, [*_ordinary(safety.scalars), *(condition_of(each, safety) for each in safety.demands)])
     looks = [stmt for each in safety.scans for stmt in _look(each)]
     stmts = (*looks, Assert(condition, ELSE_IN_ORDER), *func.body.stmts)
     return func.replaced(body=SeqStmt(stmts, span=func.body.span))
@@ -191,7 +189,14 @@ def condition_of(demand: Demand, safety: Safety) -> Expr:
 
 
 def _sides(size: Size, safety: Safety) -> tuple[Expr, Expr]:
-    """Two sums, of which the second one is no less where a size is 0 or more."""
+    """Two sums, of which the second one is no less where a size is 0 or more.
+
+    A number that may be any stands by itself, so that no sum wraps around.
+    """
+    wide, rest = apart(size)
+    if wide is not None:
+        taken = size - rest == wide + 0
+        return (safety.expr(-rest), safety.expr(wide + 0)) if taken else (safety.expr(wide + 0), safety.expr(rest))
     less = {product: -factor for product, factor in terms_of(size).items() if factor < 0}
     more = {product: factor for product, factor in terms_of(size).items() if factor > 0}
     return safety.expr(of_terms(less)), safety.expr(of_terms(more))

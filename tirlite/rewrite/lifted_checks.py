@@ -36,8 +36,8 @@ def lifted_safety(facts: Facts, *, at_loops: bool) -> Lifted:
     outermost = judging.at_entry()
     found = {callee: Facts(Normalize()(callee)) for callee in callees(facts.func)}
     judged = {callee: Judging(each) for callee, each in found.items()}
-    decided = {callee: each.at_entry(scans=False) for callee, each in judged.items() if each.is_open}
-    demands, scalars, entry, refused = _lifted(facts, outermost, found, decided)
+    decided = {callee: each.at_entry() for callee, each in judged.items() if each.is_open}
+    demands, scalars, entry, refused = _lifted(facts, outermost, found, judged, decided)
     safeties: dict[PrimFunc, Safety] = {}
     for callee, each in judged.items():
         own = decided[callee].safety if callee in decided and callee not in refused else each.safety
@@ -49,24 +49,39 @@ def lifted_safety(facts: Facts, *, at_loops: bool) -> Lifted:
             safety,
             demands=tuple(dict.fromkeys((*safety.demands, *demands))),
             scalars=tuple(dict.fromkeys((*safety.scalars, *scalars))),
+            scans=tuple(dict.fromkeys((*safety.scans, *entry.scans(demands)))),
             images={**(safety.images or {}), **entry.extents.images},
         )
     return Lifted(safety, safeties, found)
 
 
 def _lifted(
-    facts: Facts, outermost: Decided, found: Mapping[PrimFunc, Facts], decided: Mapping[PrimFunc, Decided]
+    facts: Facts,
+    outermost: Decided,
+    found: Mapping[PrimFunc, Facts],
+    judged: Mapping[PrimFunc, Judging],
+    decided: dict[PrimFunc, Decided],
 ) -> tuple[list[Demand], list[Var], Entry | None, set[Function]]:
-    """What the outermost function tests for others, and the functions that have to check their accesses themselves."""
+    """What the outermost function tests for others, and the functions that have to check their accesses themselves.
+
+    A function for whose arrays of indices some caller cannot speak is `decided` without looks at them.
+    """
     refused: set[Function] = {callee for callee, each in decided.items() if not _decides(each.safety)}
     if refused >= {*decided}:
         return [], [], outermost.entry, refused
-    entries = {callee: each.entry or Entry(found[callee], {}, scans=False) for callee, each in decided.items()}
     entry = outermost.entry or Entry(facts, {})
+    without: set[Function] = set()
     while True:
+        entries = {callee: each.entry for callee, each in decided.items() if each.entry is not None}
         failed, demands, scalars = _try(facts.func, {**entries, facts.func: entry}, decided, found, refused)
         if failed is None:
             return demands, scalars, entry, refused
+        assert isinstance(failed, PrimFunc)
+        if failed not in without and decided[failed].safety.scans:
+            without.add(failed)
+            decided[failed] = judged[failed].at_entry(scans=False)
+            if _decides(decided[failed].safety):
+                continue
         refused.add(failed)
 
 
@@ -98,7 +113,7 @@ def _try(
                 return callee, [], []
             assert isinstance(callee, PrimFunc)
             if caller not in entries:
-                entries[caller] = Entry(found[caller], {}, scans=False)
+                entries[caller] = Entry(found[caller], {})
             site = _Site(call, entries[callee], entries[caller])
             lifted = site.lifted(demands[callee], scalars[callee])
             if lifted is None or len(own) + len(lifted) > _MOST_DEMANDS:
@@ -129,13 +144,15 @@ class _Site:
         buffers = dict(call.buffers())
         images: dict[Var, Expr] = dict(call.scalars())
         images |= {dim: buffers[param].shape[axis] for dim, (param, axis) in call.callee.sources.items()}
+        self._buffers = buffers
+        self._callee = callee
         self._given = callee.extents.given
         self._images = {dim: images[var] for var, dim in self._given.items() if var in images}
 
     def lifted(self, demands: Sequence[Demand], scalars: Sequence[Var]) -> list[Demand] | None:
         """The demands of the callee as those of the caller; None where it cannot tell on entry whether they are met."""
         found: list[Demand] = []
-        ordinary = [Demand(_within(self._given[var] + 0)) for var in scalars]
+        ordinary = [Demand(_within(self._callee.value_of(var))) for var in scalars]
         for demand in (*demands, *ordinary):
             sizes, reached = self._mapped(demand.sizes), self._mapped(demand.reached)
             if sizes is None or reached is None or any(map(is_negative, sizes)):
@@ -150,7 +167,7 @@ class _Site:
         for size in sizes:
             values: dict[Dim, Size] = {}
             for dim in dims_of(size):
-                value = self.caller.extents.size(self._images[dim]) if dim in self._images else None
+                value = self._mapped_dim(dim)
                 if value is None:
                     return None
                 values[dim] = value
@@ -163,6 +180,13 @@ class _Site:
             self._note(values.values())
             found.append(mapped)
         return tuple(found)
+
+    def _mapped_dim(self, dim: Dim) -> Size | None:
+        """What the callee knows on entry by a dim: an extent, a number, or an end of an array of indices."""
+        if dim in self._images:
+            return self.caller.extents.size(self._images[dim])
+        end = self._callee.end_of(dim)
+        return None if end is None else self.caller.end(self._buffers[end[0]], is_greatest=end[1])
 
     def _note(self, sizes: Iterable[Size]) -> None:
         """Numbers of the caller that must be ordinary, as the callee takes its own to be."""

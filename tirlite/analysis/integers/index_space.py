@@ -49,6 +49,7 @@ from tirlite.ir import (
     i64,
     run,
 )
+from tirlite.record import record
 from tirlite.sizes import Size, maximum, minimum
 from tirlite.sizes.poly import Atom, Composite, bare, terms_of, varies
 from tirlite.sizes.terms import level_above, written
@@ -79,6 +80,15 @@ _MOST_OPERANDS = 8
 FLIPPED: dict[type[Compare], type[Compare]] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
 
 
+@record(eq=False)
+class Choice:
+    """Two values modulo 2**64, of which a condition picks the first where it holds."""
+
+    condition: Expr
+    yes: Size
+    no: Size
+
+
 class IndexSpace:
     """What each integer expression of a function in normal form can be, as a size.
 
@@ -93,6 +103,7 @@ class IndexSpace:
         self._values: dict[Var, Size] = {}
         self._counters: dict[For, Unknown] = {}
         self._forms: dict[Size, list[Linear]] = {}
+        self.choices: dict[Atom, Choice] = {}  # what some unknowns are one of two of
 
     def size(self, expr: Expr, lane: Unknown | None = None) -> Size:
         """The value of an integer expression. Of a vector it is the value in lane `lane`."""
@@ -245,14 +256,18 @@ class IndexSpace:
             return picked
         yes: Size = yield self._size(branches[0], None, owner)
         no: Size = yield self._size(branches[1], None, owner)
-        if not self.is_exact(yes) or not self.is_exact(no):
-            return self.opaque(expr, owner)
+        if yes == no and self.is_exact(yes):
+            return yes
+        first, last = self._hull(yes, no) if self.is_exact(yes) and self.is_exact(no) else (None, None)
+        loop = None if owner is None else owner.owner
+        chosen = self.unknown("a value", first, last, loop, steady=owner is not None and owner.is_statement)
+        self.choices[chosen] = Choice(condition, yes, no)
+        return chosen + 0
+
+    def _hull(self, yes: Size, no: Size) -> tuple[Size | None, Size | None]:
         (low, high), (least, most) = ends(yes), ends(no)
         first = None if low is None or least is None else minimum(low, least)
-        last = None if high is None or most is None else maximum(high, most)
-        loop = None if owner is None else owner.owner
-        is_steady = owner is not None and owner.is_statement
-        return yes if yes == no else self.unknown("a value", first, last, loop, steady=is_steady) + 0
+        return first, None if high is None or most is None else maximum(high, most)
 
     def opaque(self, expr: Expr, owner: Definition | None) -> Size:
         """A value of which no more is known: evaluated at each mention, or once where it is part of a definition."""

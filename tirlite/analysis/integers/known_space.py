@@ -8,7 +8,8 @@ from tirlite.analysis.integers.cells import Known, cells_of, follow
 from tirlite.analysis.integers.definitions import Definition, Definitions
 from tirlite.analysis.integers.extents import Extents
 from tirlite.analysis.integers.index_space import IndexSpace
-from tirlite.ir import Buffer, Cast, Expr, For, Load, PrimFunc, Stmt, Var, While
+from tirlite.ir import Buffer, Cast, Expr, For, IntImm, Load, PrimFunc, Stmt, Var, View, While, statements_of
+from tirlite.ir.checked import bare
 from tirlite.sizes import Size
 from tirlite.sizes.poly import Atom
 from tirlite.sizes.unknown import Ends
@@ -17,7 +18,8 @@ from tirlite.sizes.unknown import Ends
 class KnownSpace(IndexSpace):
     """What integer expressions can be, with more looked into than plain arithmetic.
 
-    `elements` are the ends of what is loaded from some buffers. Locals are followed through the function.
+    `elements` are the ends of what is loaded from some buffers, also through views that have elements like theirs.
+    Locals are followed through the function.
     """
 
     def __init__(
@@ -25,6 +27,7 @@ class KnownSpace(IndexSpace):
     ) -> None:
         super().__init__(func, extents, definitions)
         self._elements = elements
+        self._seen = _seen_through(func)
         self._known = Known({}, {}, {})
         cells = cells_of(func)
         if cells:
@@ -44,7 +47,11 @@ class KnownSpace(IndexSpace):
 
     def elements(self, load: Load) -> Ends:
         """Ends of what is loaded from an array."""
-        return self._elements.get(load.buffer, (None, None))
+        return self._elements.get(self.source_of(load.buffer), (None, None))
+
+    def source_of(self, buffer: Buffer) -> Buffer:
+        """The buffer of whose elements a view has some; any other buffer itself."""
+        return self._seen.get(buffer, buffer)
 
     def narrowed(self, stmt: Stmt, *, holds: bool) -> Mapping[Atom, Size]:
         return self._known.narrowed.get((stmt, holds), {})
@@ -62,6 +69,17 @@ class KnownSpace(IndexSpace):
             self._values.popitem()
         while len(self._counters) > mark[1]:
             self._counters.popitem()
+
+
+def _seen_through(func: PrimFunc) -> dict[Buffer, Buffer]:
+    """For the views that have elements of their sources, where these come from."""
+    found: dict[Buffer, Buffer] = {}
+    for view in statements_of(func.body, View):
+        buffer, source, offset = view.buffer, view.source, bare(view.byte_offset)
+        is_whole = isinstance(offset, IntImm) and offset.value % buffer.dtype.bytes == 0
+        if is_whole and not view.fresh and buffer.dtype == source.dtype:
+            found[buffer] = found.get(source, source)
+    return found
 
 
 def loaded(expr: Expr, owner: Definition | None) -> Load | None:
