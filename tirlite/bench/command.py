@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tirlite.cli.model_options import add_constant, add_facts
 from tirlite.cli.numbers import seconds, whole
+from tirlite.cli.progress import printed
 from tirlite.show.environment import without_cache
 
 if TYPE_CHECKING:
@@ -183,13 +183,8 @@ def run_kernels(arguments: argparse.Namespace) -> int:
     from tirlite.bench.kernels import kernel_rows, kernels_json, kernels_text
 
     options = (arguments.only, arguments.peers, "quick" if arguments.quick else "")
-    rows = []
-    for row in kernel_rows(arguments.threads, options):
-        rows.append(row)
-        if sys.stderr.isatty():
-            print(f"measured: {row.workload}", file=sys.stderr)
-    print(kernels_json(rows) if arguments.json else kernels_text(rows))
-    return 0
+    rows = kernel_rows(arguments.threads, options)
+    return printed(rows, lambda row: row.workload, kernels_json if arguments.json else kernels_text)
 
 
 def run_parallel(arguments: argparse.Namespace) -> int:
@@ -206,7 +201,6 @@ def run_graphs(arguments: argparse.Namespace) -> int:
     from tirlite.cli.model_options import dims_of_model, told_constants, told_dims, told_values
     from tirlite.graph.gallery.networks import LARGE, SMALL
 
-    rows = []
     networks = SMALL if arguments.quick else {**SMALL, **LARGE}
     runs = 1 if arguments.quick else 11
     constants = told_constants(arguments.constant)
@@ -216,12 +210,7 @@ def run_graphs(arguments: argparse.Namespace) -> int:
         measured = model_rows(arguments.models, sizes, runs)
     else:
         measured = graph_rows((make() for make in networks.values()), runs)
-    for row in measured:
-        rows.append(row)
-        if sys.stderr.isatty():
-            print(f"measured: {row.name}", file=sys.stderr)
-    print(graphs_json(rows) if arguments.json else graphs_text(rows))
-    return 0
+    return printed(measured, lambda row: row.name, graphs_json if arguments.json else graphs_text)
 
 
 def run_passes(arguments: argparse.Namespace) -> int:
@@ -232,16 +221,10 @@ def run_passes(arguments: argparse.Namespace) -> int:
 
 
 def _told(measured: Iterable[Figure], *, as_json: bool) -> int:
-    """Prints figures once all of them are measured."""
+    """Prints figures once all of them are measured, or Ctrl-C has come."""
     from tirlite.bench.figures import figures_json, figures_text
 
-    figures = []
-    for figure in measured:
-        figures.append(figure)
-        if sys.stderr.isatty():  # whoever waits at a terminal sees that it goes on
-            print(f"measured: {figure.name.strip()}", file=sys.stderr)
-    print(figures_json(figures) if as_json else figures_text(figures))
-    return 0
+    return printed(measured, lambda figure: figure.name.strip(), figures_json if as_json else figures_text)
 
 
 def run_plans(arguments: argparse.Namespace) -> int:
@@ -253,14 +236,9 @@ def run_plans(arguments: argparse.Namespace) -> int:
 
     folder: Path | None = arguments.instances
     instances = list(generated(quick=arguments.quick)) if folder is None else instances_in(folder)
-    results = []
     how = How(CompiledEngine(), arguments.time_limit, arguments.threads)
-    for result in measured(instances, how, arguments.strategy):
-        results.append(result)
-        if sys.stderr.isatty():
-            print(f"measured: {result.name}", file=sys.stderr)
-    print(plans_json(results) if arguments.json else plans_text(results))
-    return 0
+    results = measured(instances, how, arguments.strategy)
+    return printed(results, lambda result: result.name, plans_json if arguments.json else plans_text)
 
 
 def run_storage(arguments: argparse.Namespace) -> int:
@@ -268,11 +246,6 @@ def run_storage(arguments: argparse.Namespace) -> int:
     from tirlite.bench.storage import storage_json, storage_rows, storage_text
     from tirlite.cli.model_options import told_dims
 
-    results = []
     limit = min(arguments.time_limit, 1.0) if arguments.quick else arguments.time_limit
-    for result in storage_rows(arguments.paths, told_dims(arguments.bind, "--bind"), limit):
-        results.append(result)
-        if sys.stderr.isatty():
-            print(f"measured: {result.name}", file=sys.stderr)
-    print(storage_json(results) if arguments.json else storage_text(results))
-    return 0
+    rows = storage_rows(arguments.paths, told_dims(arguments.bind, "--bind"), limit)
+    return printed(rows, lambda result: result.name, storage_json if arguments.json else storage_text)

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from statistics import median
 from time import perf_counter, sleep
@@ -181,4 +182,5 @@ def main(threads: str, only: str = "", peers: str = "", quick: str = "") -> None
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    with suppress(KeyboardInterrupt):  # who has started it tells of that
+        main(*sys.argv[1:])

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tirlite.cli.progress import gathered
+
 if TYPE_CHECKING:
     from tirlite.bench.onnx_cases import Outcome
 
@@ -30,18 +32,17 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs and prints; exit code 1 where a case gave other numbers or failed, 2 where none has the name asked for."""
     from tirlite.bench.onnx_cases import FAILED, KINDS, WRONG, outcomes
 
-    found: list[Outcome] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for each in outcomes(KINDS, pattern=arguments.only, compiled=arguments.compiled):
-            found.append(each)
-            if sys.stderr.isatty() and len(found) % 50 == 0:
-                print(f"{len(found)} cases", file=sys.stderr)
+        cases = outcomes(KINDS, pattern=arguments.only, compiled=arguments.compiled)
+        found, code = gathered(cases, lambda case: case.name)
+    if not found and code:
+        return code
     if not found:
         print(f"onnx-coverage: no case has `{arguments.only}` in its name", file=sys.stderr)
         return 2
     print(_text(found, listed=arguments.list))
-    return 1 if any(each.state in (WRONG, FAILED) for each in found) else 0
+    return code or (1 if any(each.state in (WRONG, FAILED) for each in found) else 0)
 
 
 def _text(found: Sequence[Outcome], *, listed: bool) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tirlite.cli.command_error import input_at_fault
 from tirlite.cli.model_options import add_constant, told_constants, told_dims
+from tirlite.cli.progress import working
 
 _DESCRIPTION = """\
 Compiles a kernel or an ONNX model, and writes an object file, a C header and a snippet for CMake. Prints their paths.
@@ -47,11 +48,14 @@ def run(arguments: argparse.Namespace) -> int:
             from tirlite.graph import compile, from_onnx  # noqa: A004
 
             bound, constants = told_dims(arguments.bind, "--bind"), told_constants(arguments.constant)
-            paths = compile(from_onnx(arguments.source, dims=bound, constants=constants)).export(arguments.out, **told)
+            with working(f"compiling {arguments.source}"):
+                graph = compile(from_onnx(arguments.source, dims=bound, constants=constants))
+                paths = graph.export(arguments.out, **told)
         else:
             from tirlite.cli.kernel_file import load_kernel
 
-            paths = load_kernel(arguments.source).export(arguments.out, **told)
+            with working(f"compiling {arguments.source}"):
+                paths = load_kernel(arguments.source).export(arguments.out, **told)
     for path in paths:
         print(path)
     return 0

@@ -20,7 +20,7 @@ from tirlite.sizes import evaluate
 class Report:
     """What a run gave: outputs by name, bytes at the values of the dims, seconds to compile and of one run.
 
-    Of a model in several parts the bytes are those of the largest.
+    Of a model in several parts the bytes are those of the largest. A run that was interrupted has no seconds.
     """
 
     outputs: Mapping[str, npt.NDArray[Any]]
@@ -29,7 +29,7 @@ class Report:
     dims: Mapping[str, int]
     strategy: str
     compile_seconds: float
-    run_seconds: float
+    run_seconds: float | None
     parts: int = 1
 
     @staticmethod
@@ -38,7 +38,7 @@ class Report:
         plans: Sequence[Plan],
         dims: Mapping[str, int],
         compile_seconds: float,
-        run_seconds: float,
+        run_seconds: float | None,
     ) -> Report:
         """The report of the plans of a run at these values of the dims."""
         plan = max(plans, key=lambda each: evaluate(each.total, {}))
@@ -68,7 +68,7 @@ def report_text(report: Report) -> str:
             *([f"dims      {dims}"] if dims else []),
             f"planned   {planned}",
             f"compiled  {report.compile_seconds:.2f} s, with the first run",
-            f"run       {report.run_seconds * 1000:.3f} ms",
+            "run       interrupted" if report.run_seconds is None else f"run       {report.run_seconds * 1000:.3f} ms",
         ]
     )
 

@@ -12,7 +12,7 @@ from tirlite.cli.command_error import CommandError, input_at_fault
 from tirlite.cli.model_options import add_constant
 from tirlite.cli.numbers import byte_count, decimal, integer
 from tirlite.cli.output_file import real_path, refuse_unwritable, write_file
-from tirlite.cli.progress import FirstFit
+from tirlite.cli.progress import FirstFit, hearing, working
 from tirlite.diag import CapacityError, Message
 
 if TYPE_CHECKING:
@@ -139,11 +139,12 @@ def run(arguments: argparse.Namespace) -> int:
         return plan_folder(arguments, _of_table)
     make = _of_model if arguments.file.suffix.lower() == ".onnx" else _of_table
     fitting = FirstFit(arguments.capacity)
-    problem, plan = make(arguments, fitting)
+    with hearing() as heard:
+        problem, plan = make(arguments, fitting)
     _write(problem, plan, arguments)
     told = fitting.seconds_of(plan)
     print(plan_json(plan, told) if arguments.json else plan_text(plan, str(arguments.file)))
-    return 0
+    return heard.code
 
 
 def _of_table(arguments: argparse.Namespace, fitting: FirstFit) -> tuple[Problem, Plan]:
@@ -193,7 +194,8 @@ def _of_model(arguments: argparse.Namespace, _: FirstFit) -> tuple[Problem, Plan
             "time_limit": arguments.time_limit,
         }
         try:
-            plan = model_plan(arguments.file, ToldOfModel(dims, sizes, constants), choices)
+            with working(f"planning {arguments.file}"):
+                plan = model_plan(arguments.file, ToldOfModel(dims, sizes, constants), choices)
         except CapacityError as error:
             if arguments.json:
                 print(failure_json(arguments.strategy, arguments.capacity, error))
@@ -268,7 +270,8 @@ def _plan(problem: Problem, arguments: argparse.Namespace, fitting: FirstFit) ->
     from tirlite.plan import solve
 
     if arguments.strategy not in _SEARCHES:
-        return solve(problem, arguments.strategy, match_range=arguments.match_range)
+        with working(f"planning {len(problem.requests)} buffers"):
+            return solve(problem, arguments.strategy, match_range=arguments.match_range)
     from tirlite.cli.progress import showing
 
     engine = _engine(arguments.time_limit)

@@ -1,11 +1,16 @@
-"""Shows on a terminal how far a search is: one line that is written over and over."""
+"""Shows on a terminal how far a command is, by one line that is written over and over; keeps what Ctrl-C leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from shutil import get_terminal_size
+from threading import Event, Thread, current_thread, main_thread
 from time import perf_counter
-from typing import TYPE_CHECKING, TextIO
+from types import FrameType
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 if TYPE_CHECKING:
     from tirlite.plan import Plan
@@ -13,20 +18,130 @@ if TYPE_CHECKING:
 
 # A search that is over sooner shows nothing, and seconds between two lines.
 _QUIET, _EVERY = 0.5, 0.2
+# Seconds between looks at what goes on, rare enough not to be seen in what is measured.
+_TICK = 0.5
 _CLEAR = "\r\x1b[K"
+# The exit code of a command that Ctrl-C has ended.
+INTERRUPTED = 130
+
+R = TypeVar("R")
+
+
+class Heard:
+    """Whether Ctrl-C has come; also where what it stopped went on with the best that there was."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+
+    @property
+    def code(self) -> int:
+        """The exit code of a command that has told what there is."""
+        return INTERRUPTED if self.is_set else 0
+
+
+@contextmanager
+def hearing() -> Iterator[Heard]:
+    """Notes Ctrl-C, which raises KeyboardInterrupt as ever, while the body runs."""
+    heard = Heard()
+    before = signal.getsignal(signal.SIGINT)
+    # Other threads cannot set it; where it is ignored, or another program's, it stays so.
+    if current_thread() is not main_thread() or not callable(before):
+        yield heard
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        heard.is_set = True
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield heard
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def gathered(rows: Iterable[R], name: Callable[[R], str]) -> tuple[list[R], int]:
+    """The rows as far as Ctrl-C lets them be made, and the exit code; a terminal shows how many there are so far."""
+    found: list[R] = []
+
+    def so_far() -> str:
+        return f"{len(found)} done{f', the last: {name(found[-1])}' if found else ''} (Ctrl-C shows them)"
+
+    with hearing() as heard:
+        try:
+            with _ticking(so_far):
+                for row in rows:
+                    found.append(row)
+                    if heard.is_set:
+                        break
+        except KeyboardInterrupt:
+            heard.is_set = True
+    if heard.is_set:
+        _tell(f"interrupted: {len(found)} done")
+    return found, heard.code
+
+
+def printed(rows: Iterable[R], name: Callable[[R], str], text: Callable[[list[R]], str]) -> int:
+    """Prints what there is of some rows, as `gathered` has them; the exit code."""
+    found, code = gathered(rows, name)
+    if found or not code:
+        print(text(found))
+    return code
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Shows on a terminal what a command is about, and for how long; Ctrl-C tells where it has come."""
+    start = perf_counter()
+    try:
+        with _ticking(lambda: what):
+            yield
+    except KeyboardInterrupt:
+        _tell(f"interrupted: {what}, {perf_counter() - start:.1f} s")
+        raise
+
+
+@contextmanager
+def _ticking(text: Callable[[], str]) -> Iterator[None]:
+    """Shows a text that may change, and the seconds, on standard error if that is a terminal."""
+    start, over = perf_counter(), Event()
+
+    def tick() -> None:
+        while not over.wait(_TICK):
+            line.show(f"{perf_counter() - start:.0f} s: {text()}")
+
+    with _line_on(sys.stderr) as line:
+        if not line.is_open:
+            yield
+            return
+        thread = Thread(target=tick, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+
+def _tell(text: str) -> None:
+    if sys.stderr is not None:
+        print(text, file=sys.stderr)
+
+
+@contextmanager
+def _line_on(stream: TextIO | None) -> Iterator[_Line]:
+    line = _Line(stream if stream is not None and stream.isatty() else None)
+    try:
+        yield line
+    finally:
+        line.clear()
 
 
 @contextmanager
 def showing(stream: TextIO | None) -> Iterator[Listener | None]:
     """A listener that shows progress on `stream`, until the search is left; None where no terminal is open there."""
-    if stream is None or not stream.isatty():
-        yield None
-        return
-    line = _Line(stream)
-    try:
-        yield line.listen
-    finally:
-        line.clear()
+    with _line_on(stream) as line:
+        yield (lambda progress: line.show(told(progress))) if line.is_open else None
 
 
 class FirstFit:
@@ -56,21 +171,27 @@ class FirstFit:
 
 
 class _Line:
-    def __init__(self, stream: TextIO) -> None:
+    """A line on a terminal, or nothing."""
+
+    def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
         self._next = perf_counter() + _QUIET
         self._is_shown = False
 
-    def listen(self, progress: Progress) -> None:
-        if perf_counter() < self._next:
+    @property
+    def is_open(self) -> bool:
+        return self._stream is not None
+
+    def show(self, text: str) -> None:
+        if self._stream is None or perf_counter() < self._next:
             return
         self._next = perf_counter() + _EVERY
         self._is_shown = True
-        self._stream.write(_CLEAR + told(progress))
+        self._stream.write(_CLEAR + text[: get_terminal_size().columns - 1])
         self._stream.flush()
 
     def clear(self) -> None:
-        if self._is_shown:
+        if self._stream is not None and self._is_shown:
             self._stream.write(_CLEAR)
             self._stream.flush()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from tirlite.cli.model_options import (
     told_dims,
 )
 from tirlite.cli.numbers import whole
+from tirlite.cli.progress import hearing, working
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -77,20 +79,23 @@ def run(arguments: argparse.Namespace) -> int:
         bound = told_dims(arguments.bind, "--bind")
         told = by_identifier(model, told_dims(arguments.dim))
         dims = dims_of_model(bound, arguments.facts)
-        function = from_onnx(model, dims=dims, constants=told_constants(arguments.constant))
-        arrays = _arrays(function, dict(pairs("--input", arguments.input)), told, arguments.seed)
+        with working(f"reading {model}"):
+            function = from_onnx(model, dims=dims, constants=told_constants(arguments.constant))
+            arrays = _arrays(function, dict(pairs("--input", arguments.input)), told, arguments.seed)
         _, binding = bind(function, arrays)
         sizes = {dim.name: value for dim, value in binding.items()}
         _refuse_other(told, sizes)
-        graph: CompiledGraph = compile(function, strategy=arguments.planner)
-        found = graph(*arrays)
-    first = perf_counter()
-    graph(*arrays)
-    seconds = perf_counter() - first
+        with working(f"compiling {model}, and running it for the first time"):
+            graph: CompiledGraph = compile(function, strategy=arguments.planner)
+            found = graph(*arrays)
+    first, seconds = perf_counter(), None
+    with hearing() as heard, suppress(KeyboardInterrupt), working(f"running {model}"):
+        graph(*arrays)
+        seconds = perf_counter() - first
     outputs = dict(zip(function.outputs, found if isinstance(found, tuple) else (found,), strict=True))
     report = Report.of(outputs, graph.plans(*arrays), {**bound, **sizes}, first - started, seconds)
     print(report_json(report) if arguments.json else report_text(report))
-    return 0
+    return heard.code
 
 
 def _refuse_other(told: Mapping[str, int], sizes: Mapping[str, int]) -> None:

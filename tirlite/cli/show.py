@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tirlite.cli.command_error import CommandError, input_at_fault
 from tirlite.cli.output_file import CannotWrite, write_file
+from tirlite.cli.progress import gathered, working
 from tirlite.diag import Message, nearest
 from tirlite.show import Piece, Role, Styled, page, python_text, write
 
@@ -76,7 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints what was asked for."""
     from tirlite.cli.kernel_file import load_kernel
 
-    kernel = load_kernel(arguments.kernel)
+    with working(f"reading {arguments.kernel}"):
+        kernel = load_kernel(arguments.kernel)
     if arguments.strategy is not None:
         with input_at_fault():
             kernel = kernel.with_options(replace(kernel.options, strategy=arguments.strategy))
@@ -87,16 +89,18 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         write_file(arguments.html, page(f"Kernel {kernel.name}", [("", kernel._repr_html_())]).encode())
     if arguments.json:
-        print(_json(kernel))
+        with working(f"compiling {arguments.kernel}"):
+            told = _json(kernel)
+        print(told)
         return 0
-    sections = list(_sections(kernel, arguments))
-    if not sections and arguments.dump is None and arguments.html is None:
+    sections, code = gathered(_sections(kernel, arguments), lambda section: section[0])
+    if not sections and arguments.dump is None and arguments.html is None and not code:
         sections = [("as written", python_text(str(kernel.ir)))]
     for number, (heading, text) in enumerate(sections):
         if len(sections) > 1:
             write([Piece("\n" * (number > 0)), Piece(f"# {heading}", Role.STRONG)])
         write(text)
-    return 0
+    return code
 
 
 def _json(kernel: Kernel) -> str:
