@@ -27,6 +27,7 @@ from tirlite.ir import (
 )
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
+from tirlite.rewrite.taps import written_out
 
 # The most lanes of a vector, and the bytes of one: four registers of 512 bits, or more that are narrower.
 MOST_LANES = 64
@@ -106,13 +107,19 @@ class ByVectors:
 
     def body(self, first: Expr, lanes: int) -> SeqStmt:
         """The body for so many iterations at once, from `first` on."""
-        return self.jam(self.lanes(first, lanes).block(self.inside))
+        return written_out(self.jam(self.lanes(first, lanes).block(self.inside)))
 
 
 def widths_of(loop: For) -> tuple[int, int]:
     """The lanes of the vectors of a loop, and of those that go over what is left."""
     most = min(MOST_LANES, _VECTOR_BYTES // _widest(loop))
     return most, most // _PER_VECTOR
+
+
+def window_widths_of(loop: For) -> tuple[int, int]:
+    """The lanes where rows of windows are shared: of one register, since each of what they load is kept in one."""
+    _, few = widths_of(loop)
+    return max(few, _VECTOR_BYTES // _PER_VECTOR // _widest(loop)), few
 
 
 def _widest(loop: For) -> int:

@@ -33,11 +33,12 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.checked import has_check
-from tirlite.rewrite.by_vectors import MOST_LANES, ByVectors, widths_of
+from tirlite.rewrite.by_vectors import MOST_LANES, ByVectors, widths_of, window_widths_of
 from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, lanes_of, takes_rows_of_lanes
 from tirlite.rewrite.jam import Jam
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations, last_whole
 from tirlite.rewrite.local_elements import is_same_element, with_local_elements
+from tirlite.rewrite.taps import count_of
 
 # So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
 _ROWS = 4
@@ -144,7 +145,11 @@ def _at(
         plain = (*ByVectors(loop, body, lambda each: each, lanes, widths, is_repeatable=is_repeatable).statements(),)
     except NotVector:
         return None
-    around = _jammed(chain[:place], loop, facts)
+    loads = _loads_inside(loop, facts)
+    around = _jammed(chain[:place], loop, facts, partial(_shares, loads))
+    if around is None and not has_rows:
+        around = _jammed(chain[:place], loop, facts, partial(_slides, loads, _short(loop)))
+        widths = window_widths_of(loop)
     if around is None:
         return _within(chain[:place], plain)
     level, outer = around
@@ -209,23 +214,42 @@ def _by_rows(loop: For, rows: tuple[Stmt, ...], single: tuple[Stmt, ...]) -> Ite
     yield loop.replaced(start=middle, body=SeqStmt(single))
 
 
-def _jammed(around: list[For], loop: For, facts: Facts) -> tuple[int, For] | None:
-    """The innermost loop around, of which several iterations share vectors that loops inside of `loop` load."""
-    inner = {stmt for stmt in statements(loop.body) if isinstance(stmt, For)}
-    within = {stmt for each in inner for stmt in statements(each.body)}
-    touches = [each for found in facts.touches_in[loop].values() for each in found]
-    loads = [each for each in touches if not writes(each) and each.stmt in within and _mentions(each, loop)]
+def _jammed(around: list[For], loop: For, facts: Facts, pays: Callable[[For], bool]) -> tuple[int, For] | None:
+    """The innermost loop around of which it pays to take several iterations together."""
     for level, outer in reversed([*enumerate(around)]):
         is_plain = outer.kind in _PLAIN and outer.step == 1
         count = iterations(outer)
         is_long = not isinstance(count, IntImm) or count.value >= _ROWS
-        shares = any(not _mentions(load, outer) for load in loads)
         bounds = [bound for each in (*around[level + 1 :], loop) for bound in (each.start, each.stop)]
         runs_alike = all(node is not outer.var for bound in bounds for node in walk(bound))
-        may_jam = is_plain and is_long and shares and runs_alike
-        if may_jam and facts.is_independent(outer):
+        if is_plain and is_long and runs_alike and pays(outer) and facts.is_independent(outer):
             return level, outer
     return None
+
+
+def _loads_inside(loop: For, facts: Facts) -> list[Touch]:
+    """The vectors that loops inside of a loop load."""
+    inner = {stmt for stmt in statements(loop.body) if isinstance(stmt, For)}
+    within = {stmt for each in inner for stmt in statements(each.body)}
+    touches = [each for found in facts.touches_in[loop].values() for each in found]
+    return [each for each in touches if not writes(each) and each.stmt in within and _mentions(each, loop)]
+
+
+def _shares(loads: list[Touch], outer: For) -> bool:
+    """Whether all iterations of a loop around load one of these vectors alike."""
+    return any(not _mentions(load, outer) for load in loads)
+
+
+def _short(loop: For) -> set[Var]:
+    """The variables of the loops inside of a loop that are known to run a few times, as for the taps of a window."""
+    return {each.var for each in statements_of(loop.body, For) if count_of(each) is not None}
+
+
+def _slides(loads: list[Touch], short: set[Var], outer: For) -> bool:
+    """Whether windows of neighbouring iterations of a loop around overlap: an index mentions it and one within."""
+    indices = (index for load in loads if isinstance(load.node, Load) for index in load.node.indices)
+    mentioned = ({node for node in walk(index) if isinstance(node, Var)} for index in indices)
+    return any(outer.var in each and each & short for each in mentioned)
 
 
 def _mentions(touch: Touch, loop: For) -> bool:

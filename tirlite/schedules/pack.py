@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.ir import (
+    LT,
     Allocate,
     Buffer,
     Expr,
@@ -158,12 +159,13 @@ def _copy(load: Load, packed: Buffer, loops: list[For], last: Expr) -> Iterator[
     value = substitute(load, variables)
     copy = For(names[-1], starts[-1], stops[-1], SeqStmt((Store(packed, places, value),)))
     body = SeqStmt((copy,))
-    width = packed.shape[-1]
-    if isinstance(width, IntImm):
+    width, length = packed.shape[-1], folded(Sub(stops[-1], starts[-1]))
+    if isinstance(width, IntImm) and not (isinstance(length, IntImm) and length.value == width.value):
+        # All of a row, as its length is known: of what is left of one, LLVM would make a call.
         rest = Var(f"{load.buffer.name}.rest")
-        zero = const(0, packed.dtype)
-        filled = Store(packed, (*places[:-1], rest), zero)
-        body = SeqStmt((copy, For(rest, folded(Sub(stops[-1], starts[-1])), width, SeqStmt((filled,)))))
+        filled = Store(packed, (*places[:-1], rest), const(0, packed.dtype))
+        fill = For(rest, const(0, i64), width, SeqStmt((filled,)))
+        body = SeqStmt((IfThenElse(LT(length, width), SeqStmt((fill,))), copy))
     for var, start, stop in reversed([*zip(names[:-1], starts[:-1], stops[:-1], strict=True)]):
         body = SeqStmt((For(var, start, stop, body),))
     yield from body.stmts

@@ -8,14 +8,17 @@ from contextlib import suppress
 from tirlite.analysis.facts import Facts
 from tirlite.ir import (
     LE,
+    LT,
     Add,
     Allocate,
+    Broadcast,
     Buffer,
     Expr,
     For,
     ForKind,
     IfThenElse,
     IntImm,
+    Let,
     Load,
     Min,
     Mul,
@@ -224,11 +227,29 @@ class _Padded:
         yield from self._whole_or(store, each)
 
     def _whole_or(self, store: Store, each: Sequence[Stmt]) -> Iterator[Stmt]:
-        """A store as one of a vector where all lanes are there, else, or where it has no vector form, one by one."""
+        """A store as one of a vector where all lanes are there, else of part of one.
+
+        Where it has no such form, it is done one by one.
+        """
         try:
             vector = self.vectors.statement(store)
         except NotVector:
             yield from each
             return
         is_whole = LE(Add(self.at, const(self.lanes, i64)), self.loop.stop)
-        yield IfThenElse(is_whole, SeqStmt((vector,)), SeqStmt(tuple(each)), span=store.span)
+        part = self._masked(store) if store.buffer not in self.own else None
+        yield IfThenElse(is_whole, SeqStmt((vector,)), SeqStmt(tuple(part or each)), span=store.span)
+
+    def _masked(self, store: Store) -> Sequence[Stmt] | None:
+        """A store of the lanes that are there; None where that cannot be."""
+        left = folded(Sub(self.loop.stop, self.at))
+        there = LT(self.place, Broadcast(left, self.lanes))
+        on = Var("left", there.dtype)
+        # What is accessed where all lanes are there is not there for all of them here.
+        self.vectors.on, self.vectors.accessed = on, []
+        try:
+            return Let(on, there, span=store.span), self.vectors.statement(store)
+        except NotVector:
+            return None
+        finally:
+            self.vectors.on = None

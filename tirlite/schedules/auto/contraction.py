@@ -332,7 +332,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     else:
         yield Pack(nest.packed.buffer.name, outer, (*terms, within), lanes)
         if nest.is_dense:
-            yield Vectorize(named(f"{nest.packed.buffer.name}.{nest.columns.var.name}.inner"), (lanes,))
+            yield Vectorize(named(f"{nest.packed.buffer.name}.{nest.columns.var.name}.inner"), (lanes,), padded=True)
     if not nest.is_local:
         yield CacheWrite(nest.store.buffer.name, within)
     yield Vectorize(within, (lanes,), padded=True)
