@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 
@@ -36,6 +37,15 @@ def _found() -> dict[str, Op]:
     found = {op.name: op for op in ops}
     assert len(found) == len(ops), "an operator stands twice"
     return found
+
+
+@cache
+def ops_from_elsewhere() -> frozenset[Op]:
+    """The operators whose files are not tirlite's own: what depends on these is not kept for later processes."""
+    package = import_module(_PACKAGE)
+    home = Path(package.__file__ or "").parent
+    modules = [import_module(f"{_PACKAGE}.{each.name}") for each in iter_modules(package.__path__)]
+    return frozenset(op for each in modules if Path(each.__file__ or "").parent != home for op in _declared(each))
 
 
 def _declared(module: ModuleType) -> Iterator[Op]:

@@ -17,7 +17,7 @@ from tirlite.diag import Span
 from tirlite.graph.expr import FunctionNode
 from tirlite.graph.known.places import Unkept
 from tirlite.graph.op import Op
-from tirlite.graph.registry import OPS
+from tirlite.graph.registry import OPS, ops_from_elsewhere
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -70,7 +70,7 @@ class _Writer(pickle.Pickler):
             return self._known[id(obj)]
         if isinstance(obj, Span) and not self._spans:
             return _SOME_SPAN
-        if isinstance(obj, Op) and OPS.get(obj.name) is not obj:
+        if isinstance(obj, Op) and (OPS.get(obj.name) is not obj or obj in ops_from_elsewhere()):
             raise pickle.PicklingError
         if isinstance(obj, type | FunctionType | BuiltinFunctionType):
             _demand_own(obj.__module__, obj.__qualname__)
