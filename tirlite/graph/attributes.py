@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tirlite.graph.extents import Shape
-from tirlite.graph.op import Attrs
+from tirlite.graph.op import Attrs, NodeAttributes
 from tirlite.ir import DType, i64
 from tirlite.record import record
 from tirlite.sizes import Size
@@ -14,6 +14,11 @@ class Axis(Attrs):
     """The axis that the operator works along; negative ones count from the end."""
 
     axis: int = -1
+
+
+def axis_of(node: NodeAttributes) -> Axis:
+    """The attribute `axis` of a node, which is the first one where it is left out."""
+    return Axis(node.axis("axis", 0))
 
 
 @record

@@ -292,6 +292,10 @@ class NodeAttributes(Protocol):
     def number(self, name: str, default: float = 0.0) -> float: ...
     def text(self, name: str, default: str = "") -> str: ...
 
+    def axis(self, name: str = "axis", default: int = 0) -> int:
+        """An axis of the first operand, counted from the front."""
+        ...
+
 
 @record
 class Spelling:

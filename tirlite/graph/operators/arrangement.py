@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tirlite.graph.attributes import Axis, Reshape
+from tirlite.graph.attributes import Axis, Reshape, axis_of
 from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import operator
 from tirlite.graph.builder.ranges import resolved, sliced
 from tirlite.graph.expr import Call, TupleGetItem
 from tirlite.graph.extents import Extent, Shape, is_equal, product, shape_of
-from tirlite.graph.op import Array, Attrs, Lowering, Site
+from tirlite.graph.op import Array, Attrs, Lowering, Site, Spelling
 from tirlite.graph.operators.broadcast import broadcast_into
 from tirlite.graph.run_dims import run_dims
 from tirlite.graph.types import TensorType, TupleType
@@ -376,7 +376,7 @@ class Arrangement(CallBuilder):
         call = self.call("split", value, attrs=Split(sizes, axis))
         return [self.item(call, number) for number in range(len(sizes))]
 
-    @operator(_gather_type, _gather, "gather.gather", least=2, attrs=Axis)
+    @operator(_gather_type, _gather, "gather.gather", least=2, attrs=Axis, onnx=Spelling("Gather", axis_of))
     def gather(self, x: Operand, indices: Operand, axis: int = 0) -> Call:
         """The elements at these indices of an axis, whose place the axes of the indices take; as numpy.take."""
         return self.call("gather", x, indices, attrs=Axis(axis))

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tirlite.graph.attributes import Axis
+from tirlite.graph.attributes import Axis, axis_of
 from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import operator
 from tirlite.graph.expr import Call
 from tirlite.graph.extents import Extent, size_of
-from tirlite.graph.op import Array, Attrs, Lowering, Site
+from tirlite.graph.op import Array, Attrs, Lowering, Site, Spelling
 from tirlite.graph.types import TensorType
 from tirlite.ir import i32, i64
 from tirlite.record import record
@@ -182,12 +182,26 @@ def _one_hot(attrs: OneHot, indices: Array, values: Array) -> Array:
 class Indexing(CallBuilder):
     """Indices are i32 or i64; negative ones count from the end of the axis."""
 
-    @operator(_gather_elements_type, _gather_elements, "gather.gather_elements", least=2, attrs=Axis)
+    @operator(
+        _gather_elements_type,
+        _gather_elements,
+        "gather.gather_elements",
+        least=2,
+        attrs=Axis,
+        onnx=Spelling("GatherElements", axis_of),
+    )
     def gather_elements(self, x: Operand, indices: Operand, axis: int = 0) -> Call:
         """For each index the element there along an axis, at its own place along all others; numpy.take_along_axis."""
         return self.call("gather_elements", x, indices, attrs=Axis(axis))
 
-    @operator(_gather_nd_type, _gather_nd, "gather.gather_nd", least=2, attrs=BatchDims)
+    @operator(
+        _gather_nd_type,
+        _gather_nd,
+        "gather.gather_nd",
+        least=2,
+        attrs=BatchDims,
+        onnx=Spelling("GatherND", lambda node: BatchDims(node.integer("batch_dims"))),
+    )
     def gather_nd(self, x: Operand, indices: Operand, *, batch_dims: int = 0) -> Call:
         """x at the tuples of indices that the last axis of `indices` holds, behind the axes that both have."""
         return self.call("gather_nd", x, indices, attrs=BatchDims(batch_dims))
@@ -199,7 +213,14 @@ class Indexing(CallBuilder):
         """x with the updates at their indices along an axis; put there, or combined by "add", "mul", "max" or "min"."""
         return self.call("scatter_elements", x, indices, updates, attrs=Scatter(axis, reduction))
 
-    @operator(_scatter_nd_type, _scatter_nd, "scatter.scatter_nd", least=3, attrs=ScatterNd)
+    @operator(
+        _scatter_nd_type,
+        _scatter_nd,
+        "scatter.scatter_nd",
+        least=3,
+        attrs=ScatterNd,
+        onnx=Spelling("ScatterND", lambda node: ScatterNd(node.text("reduction", "none"))),
+    )
     def scatter_nd(self, x: Operand, indices: Operand, updates: Operand, *, reduction: str = "none") -> Call:
         """x with the updates at the tuples of indices that the last axis of `indices` holds."""
         return self.call("scatter_nd", x, indices, updates, attrs=ScatterNd(reduction))

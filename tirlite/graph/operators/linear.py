@@ -7,7 +7,7 @@ import numpy as np
 from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import operator
 from tirlite.graph.expr import Call
-from tirlite.graph.op import Array, Attrs, Site, Spelling, plain
+from tirlite.graph.op import Array, Attrs, NodeAttributes, Site, Spelling, plain
 from tirlite.graph.operators.broadcast import broadcast, broadcast_into, contracted
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType
@@ -76,6 +76,10 @@ def _gemm(attrs: Gemm, a: Array, b: Array, c: Array | None = None) -> Array:
     return np.asarray(result + (c if attrs.beta == 1 else c * a.dtype.type(attrs.beta)))
 
 
+def _gemm_of(node: NodeAttributes) -> Gemm:
+    return Gemm(node.number("alpha", 1.0), node.number("beta", 1.0), node.flag("transA"), node.flag("transB"))
+
+
 class Linear(CallBuilder):
     """Products of matrices."""
 
@@ -84,7 +88,7 @@ class Linear(CallBuilder):
         """The product of the last two axes, for each index of those before them, which broadcast; as numpy.matmul."""
         return self.call("matmul", a, b)
 
-    @operator(_gemm_type, _gemm, "matmul.gemm", least=2, most=3, attrs=Gemm)
+    @operator(_gemm_type, _gemm, "matmul.gemm", least=2, most=3, attrs=Gemm, onnx=Spelling("Gemm", _gemm_of))
     def gemm(
         self,
         a: Operand,

@@ -11,7 +11,7 @@ from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import Member, Rule, operator
 from tirlite.graph.expr import Call
 from tirlite.graph.extents import Shape
-from tirlite.graph.op import Array, Attrs, Lowering, Meaning, Site
+from tirlite.graph.op import Array, Attrs, Lowering, Meaning, NodeAttributes, Site, Spelling
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, i64
 from tirlite.record import record
@@ -143,6 +143,10 @@ def _running(function: Callable[..., Any], start: int) -> Meaning:
 Axes: TypeAlias = "int | Sequence[int] | None"
 
 
+def _arg_of(node: NodeAttributes) -> Arg:
+    return Arg(node.axis("axis", 0), node.flag("keepdims", 1), node.flag("select_last_index"))
+
+
 class Reducer(Protocol):
     """A method that makes one element of many along axes."""
 
@@ -189,12 +193,12 @@ class Reduction(CallBuilder):
     reduce_all = _reduced("Whether all hold, of bools.", _BOOLS, np.all)
     reduce_any = _reduced("Whether one holds, of bools.", _BOOLS, np.any)
 
-    @operator(_arg_type, _arg(np.argmax), "order.argmax", attrs=Arg)
+    @operator(_arg_type, _arg(np.argmax), "order.argmax", attrs=Arg, onnx=Spelling("ArgMax", _arg_of))
     def argmax(self, x: Operand, axis: int = -1, *, keepdims: bool = False, last: bool = False) -> Call:
         """The index of the greatest element along an axis, as i64: of the first of equal ones, or of the last."""
         return self.call("argmax", x, attrs=Arg(axis, keepdims, last))
 
-    @operator(_arg_type, _arg(np.argmin), "order.argmin", attrs=Arg)
+    @operator(_arg_type, _arg(np.argmin), "order.argmin", attrs=Arg, onnx=Spelling("ArgMin", _arg_of))
     def argmin(self, x: Operand, axis: int = -1, *, keepdims: bool = False, last: bool = False) -> Call:
         """The index of the least element along an axis, as i64: of the first of equal ones, or of the last."""
         return self.call("argmin", x, attrs=Arg(axis, keepdims, last))

@@ -73,12 +73,6 @@ def _prelu(t: Translation, node: Node) -> Expr:
     return t.b.prelu(x, slope)
 
 
-def _gemm(t: Translation, node: Node) -> Expr:
-    alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
-    turned = {"trans_a": node.flag("transA"), "trans_b": node.flag("transB")}
-    return t.b.gemm(node.x(0), node.x(1), node.maybe(2), alpha=alpha, beta=beta, **turned)
-
-
 def _einsum(t: Translation, node: Node) -> Expr:
     made = einsum(t.b, node.text("equation"), node.all())
     if made is None:
@@ -96,6 +90,5 @@ BINARY: Mapping[str, Importer] = {
     "Min": _folded("minimum"),
     "Mean": _mean,
     "PRelu": _prelu,
-    "Gemm": _gemm,
     "Einsum": _einsum,
 }

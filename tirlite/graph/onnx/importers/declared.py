@@ -15,9 +15,16 @@ def declared(op: Op) -> Importer:
 
     def importer(t: Translation, node: Node) -> Expr:
         attrs = None if spelling.attrs is None else spelling.attrs(node)
-        return t.b.call(op.name, *([node.first] if op.most == 1 else aligned(t, node)), attrs=attrs)
+        operands = aligned(t, node) if op.is_elementwise else _given(node)
+        return t.b.call(op.name, *operands[: op.most], attrs=attrs)
 
     return importer
+
+
+def _given(node: Node) -> list[Expr]:
+    """The operands up to the last one that is there."""
+    count = max((number for number, each in enumerate(node.operands, 1) if each is not None), default=0)
+    return [node.x(number) for number in range(count)]
 
 
 def aligned(t: Translation, node: Node) -> list[Expr]:

@@ -13,25 +13,9 @@ from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.ir import i32, i64
 
 
-def _gather(t: Translation, node: Node) -> Expr:
-    return t.b.gather(node.x(0), node.x(1), node.axis("axis", 0))
-
-
-def _gather_elements(t: Translation, node: Node) -> Expr:
-    return t.b.gather_elements(node.x(0), node.x(1), node.axis("axis", 0))
-
-
-def _gather_nd(t: Translation, node: Node) -> Expr:
-    return t.b.gather_nd(node.x(0), node.x(1), batch_dims=node.integer("batch_dims"))
-
-
 def _scatter_elements(t: Translation, node: Node) -> Expr:
     how = node.text("reduction", "none")
     return t.b.scatter_elements(node.x(0), node.x(1), node.x(2), node.axis("axis", 0), reduction=how)
-
-
-def _scatter_nd(t: Translation, node: Node) -> Expr:
-    return t.b.scatter_nd(node.x(0), node.x(1), node.x(2), reduction=node.text("reduction", "none"))
 
 
 def _one_hot(t: Translation, node: Node) -> Expr:
@@ -86,12 +70,8 @@ def _eye_like(t: Translation, node: Node) -> Expr:
 
 
 INDEXING: Mapping[str, Importer] = {
-    "Gather": _gather,
-    "GatherElements": _gather_elements,
-    "GatherND": _gather_nd,
     "ScatterElements": _scatter_elements,
     "Scatter": _scatter_elements,
-    "ScatterND": _scatter_nd,
     "OneHot": _one_hot,
     "Trilu": _trilu,
     "EyeLike": _eye_like,

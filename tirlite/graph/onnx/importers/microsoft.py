@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tirlite.graph.expr import Expr
-from tirlite.graph.onnx.importers.binary import BINARY
 from tirlite.graph.onnx.importers.convolution import CONVOLUTION
+from tirlite.graph.onnx.importers.declared import declared
 from tirlite.graph.onnx.importers.indexing import INDEXING
 from tirlite.graph.onnx.importers.selection import SELECTION
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.graph.registry import OPS
 from tirlite.ir import i32
 
 
@@ -122,7 +123,7 @@ def _fused_conv(t: Translation, node: Node) -> Expr:
 
 
 def _fused_gemm(t: Translation, node: Node) -> Expr:
-    made = BINARY["Gemm"](t, node)
+    made = declared(OPS["gemm"])(t, node)
     assert isinstance(made, Expr)
     given = [node.number(name) for name in ("activation_alpha", "activation_beta") if name in node.attributes]
     return _activated(t, node, made, given)
@@ -145,7 +146,7 @@ MICROSOFT: Mapping[str, Importer] = {
     "FusedGemm": _fused_gemm,
     "BiasSoftmax": _bias_softmax,
     "Trilu": INDEXING["Trilu"],
-    "GatherND": INDEXING["GatherND"],
+    "GatherND": declared(OPS["gather_nd"]),
     "Unique": lambda t, node: list(SELECTION["Unique"](t, node))[:4],  # type: ignore[arg-type]
 }
 # What onnxruntime adds to the operators of the standard without a domain of its own.

@@ -76,12 +76,6 @@ def _alone(t: Translation, node: Node, x: Expr) -> Expr:
     return t.b.abs(x) if node.op in ("ReduceL1", "ReduceL2") else t.b.identity(x)
 
 
-def _arg(t: Translation, node: Node) -> Expr:
-    function = t.b.argmax if node.op == "ArgMax" else t.b.argmin
-    last = node.flag("select_last_index")
-    return function(node.first, node.axis("axis", 0), keepdims=node.flag("keepdims", 1), last=last)
-
-
 def _cumulative(t: Translation, node: Node) -> Expr:
     (axis,) = node.known(1)
     flags = {"exclusive": node.flag("exclusive"), "reverse": node.flag("reverse")}
@@ -91,8 +85,6 @@ def _cumulative(t: Translation, node: Node) -> Expr:
 
 REDUCTION: Mapping[str, Importer] = {
     **dict.fromkeys(_NAMES, _reduce),
-    "ArgMax": _arg,
-    "ArgMin": _arg,
     "CumSum": _cumulative,
     "CumProd": _cumulative,
 }
