@@ -28,6 +28,7 @@ _PUBLIC = {
     "tirlite.runtime": "set_num_threads",
     "tirlite.schedules": "Schedule schedule",
     "tirlite.target": "MemoryInfo Target",
+    "tirlite.tune": "autotune",
     "tirlite.diag": (
         "CallError CallTypeError CallValueError CapacityError GraphError InternalError KernelAssertionError"
         " KernelError KernelIndexError KernelRunError PlanError TirliteError"

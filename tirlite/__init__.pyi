@@ -42,6 +42,7 @@ from tirlite.solver import compile as compile
 from tirlite.solver import kernel as _kernel
 from tirlite.target import MemoryInfo as MemoryInfo
 from tirlite.target import Target as Target
+from tirlite.tune import autotune as autotune
 
 __version__: str
 
@@ -50,7 +51,8 @@ __all__ = [
     "CallError", "CallTypeError", "CallValueError", "CapacityError", "GraphError", "InternalError", "Kernel",
     "KernelAssertionError", "KernelError", "KernelIndexError", "KernelRunError", "MemoryInfo", "PlanError",
     "PrimFunc", "Schedule", "Target", "TirliteError", "abs", "access_ptr", "acos", "address_of", "alloc", "allocations",
-    "allow", "analysis", "argmax", "argmin", "array", "asin", "atan", "atan2", "attr", "barrier", "bf16", "bool_",
+    "allow", "analysis", "argmax", "argmin", "array", "asin", "atan", "atan2", "attr", "autotune", "barrier", "bf16",
+    "bool_",
     "broadcast", "buffer", "call", "call_extern", "ceil", "checked", "compile", "cos", "cosh", "dim", "dims",
     "erf", "exp", "exp2", "expm1", "f16", "f32", "f64", "floor", "fma", "from_onnx", "graph", "i16", "i32", "i64",
     "i8", "if_then_else", "inline", "ir", "isnan", "kernel", "let", "log", "log10", "log1p", "log2", "out",

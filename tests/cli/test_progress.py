@@ -20,6 +20,7 @@ from tirlite.cli.main import main
 from tirlite.cli.progress import FirstFit, gathered, showing, told, working
 from tirlite.plan import Plan, Problem
 from tirlite.plan.search.engine import Progress
+from tirlite.show import status_line
 
 STEP = Progress(nodes=34_000, seconds=1.25, total=1_100_000, bound=1_000_000)
 
@@ -50,7 +51,7 @@ def test_nothing_of_a_search_that_is_soon_over() -> None:
 
 
 def test_a_long_search_shows_a_line_and_clears_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_QUIET", 0.0)
+    monkeypatch.setattr(status_line, "_QUIET", 0.0)
     monkeypatch.setenv("COLUMNS", "200")
     stream = Terminal()
     with showing(stream) as listener:
@@ -99,7 +100,7 @@ def test_a_row_that_took_ctrl_c_for_its_end_is_the_last() -> None:
 @pytest.mark.usefixtures("_python_hears")
 def test_a_terminal_shows_how_far_a_command_is(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_QUIET", "_EVERY"):
-        monkeypatch.setattr(progress, name, 0.0)
+        monkeypatch.setattr(status_line, name, 0.0)
     monkeypatch.setattr(progress, "_TICK", 0.01)
     monkeypatch.setenv("COLUMNS", "60")
     stream = Terminal()

@@ -6,21 +6,19 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from shutil import get_terminal_size
 from threading import Event, Thread, current_thread, main_thread
 from time import perf_counter
 from types import FrameType
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
+from tirlite.show.status_line import StatusLine
+
 if TYPE_CHECKING:
     from tirlite.plan import Plan
     from tirlite.plan.search.engine import Listener, Progress
 
-# A search that is over sooner shows nothing, and seconds between two lines.
-_QUIET, _EVERY = 0.5, 0.2
 # Seconds between looks at what goes on, rare enough not to be seen in what is measured.
 _TICK = 0.5
-_CLEAR = "\r\x1b[K"
 # The exit code of a command that Ctrl-C has ended.
 INTERRUPTED = 130
 
@@ -129,8 +127,8 @@ def _tell(text: str) -> None:
 
 
 @contextmanager
-def _line_on(stream: TextIO | None) -> Iterator[_Line]:
-    line = _Line(stream if stream is not None and stream.isatty() else None)
+def _line_on(stream: TextIO | None) -> Iterator[StatusLine]:
+    line = StatusLine(stream)
     try:
         yield line
     finally:
@@ -168,32 +166,6 @@ class FirstFit:
         if self._capacity is None:
             return None
         return plan.seconds if self._seconds is None else self._seconds
-
-
-class _Line:
-    """A line on a terminal, or nothing."""
-
-    def __init__(self, stream: TextIO | None) -> None:
-        self._stream = stream
-        self._next = perf_counter() + _QUIET
-        self._is_shown = False
-
-    @property
-    def is_open(self) -> bool:
-        return self._stream is not None
-
-    def show(self, text: str) -> None:
-        if self._stream is None or perf_counter() < self._next:
-            return
-        self._next = perf_counter() + _EVERY
-        self._is_shown = True
-        self._stream.write(_CLEAR + text[: get_terminal_size().columns - 1])
-        self._stream.flush()
-
-    def clear(self) -> None:
-        if self._stream is not None and self._is_shown:
-            self._stream.write(_CLEAR)
-            self._stream.flush()
 
 
 def told(progress: Progress) -> str:

@@ -229,6 +229,16 @@ class Kernel:
         version = self._in_form(is_empty, Form.USUAL, form)
         return TimedCalls.of(version, binding, lambda: self._in_form(is_empty, Form.IN_ORDER, form))
 
+    def arguments(self, *args: object, **named: object) -> dict[str, object]:
+        """What a call with these arguments works on, by name: outputs that are left out are allocated.
+
+        Arrays that serve all calls are not among them. Raises what a call raises for arguments that do not fit.
+        """
+        with boundary:
+            binding = self._binder.bind(args, named)
+        pairs = zip(self._binder.signature.names, binding.arguments, strict=True)
+        return {name: value for name, value in pairs if name not in (self.fixed or {})}
+
     @property
     def ir(self) -> PrimFunc:
         """The function as it was written."""

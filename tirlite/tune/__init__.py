@@ -1,0 +1,13 @@
+"""Schedules around tirlite's answer, or an author's, compared and timed in turns: the quickest is returned."""
+
+from typing import TYPE_CHECKING
+
+from tirlite.late import late_names
+
+if TYPE_CHECKING:
+    from tirlite.tune.autotune import Tuned, autotune
+    from tirlite.tune.contest import Trial
+else:
+    __getattr__ = late_names(__name__, {"autotune": "Tuned autotune", "contest": "Trial"})
+
+__all__ = ["Trial", "Tuned", "autotune"]
