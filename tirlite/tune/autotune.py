@@ -71,9 +71,10 @@ class NothingTuned(Message):
 
     code = "nothing-tuned"
     raises = CallValueError
-    title = "none of the schedules that were tried could be taken"
+    title = "no schedule that was tried for `{kernel}` could be taken"
     help = "{reasons}"
 
+    kernel: str
     reasons: str
 
 
@@ -273,7 +274,7 @@ class Tuning:
     def _nothing(self) -> TirliteError:
         reasons = Counter(trial.refused for trial in self._trials)
         told = "; ".join(f"{count} refused: {reason}" for reason, count in reasons.items()) or "the space is empty"
-        return NothingTuned(told).error()
+        return NothingTuned(self._kernel.name, told).error()
 
 
 def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
