@@ -155,7 +155,7 @@ def _by_panels(
 ) -> Inline:
     kind = computed_in(dtype)
     columns = 2 * lanes_of(kind)
-    taps, places = window.taps, product(window.places)
+    taps, places, elements = window.taps, product(window.places), product(window.inputs)
     terms = taken * taps
     find, tiles = finder(window, where), tiling(kind, columns, terms, weight, _store(kind, groups, has_bias))
 
@@ -172,13 +172,14 @@ def _by_panels(
                 panel = tl.alloc(kind[1, terms, columns])
                 for c in range(taken):
                     for tap in range(taps):
-                        if runs[tap]:
-                            start = table[tap, 0]
+                        # The table is right; the bounds say so where nobody can tell what an array holds.
+                        if runs[tap] and elements >= columns:
+                            start = min(max(table[tap, 0], 0), elements - columns)
                             for q in range(columns):
                                 panel[0, c * taps + tap, q] = kind(x[t, c, start + q])
                         else:
                             for q in range(columns):
-                                at = table[tap, q]
+                                at = min(table[tap, q], elements - 1)
                                 panel[0, c * taps + tap, q] = kind(x[t, c, at]) if at >= 0 else 0
                 width = min(columns, places - first)
                 tiles(w, g, 0, outputs, panel, 0, 0, y, t, first, 0, width, bias)
@@ -190,7 +191,7 @@ def _depthwise(dtype: DType, window: Window, where: Inline, groups: int, outputs
     """Where each output sees a single channel: nothing would be used twice of a panel."""
     kind = computed_in(dtype)
     add, columns = multiply_add(kind), 2 * lanes_of(kind)
-    taps, places = window.taps, product(window.places)
+    taps, places, elements = window.taps, product(window.places), product(window.inputs)
     find, store = finder(window, where), _store(kind, groups, has_bias)
 
     @tl.inline
@@ -209,13 +210,13 @@ def _depthwise(dtype: DType, window: Window, where: Inline, groups: int, outputs
                         sums[q] = 0
                     for tap in range(taps):
                         factor = kind(w[g, o, tap])
-                        if runs[tap]:
-                            start = table[tap, 0]
+                        if runs[tap] and elements >= columns:
+                            start = min(max(table[tap, 0], 0), elements - columns)
                             for q in range(columns):
                                 sums[q] = add(factor, kind(x[t, 0, start + q]), sums[q])
                         else:
                             for q in range(columns):
-                                at = table[tap, q]
+                                at = min(table[tap, q], elements - 1)
                                 sums[q] = add(factor, kind(x[t, 0, at]) if at >= 0 else 0, sums[q])
                     for q in range(min(columns, places - first)):
                         store(y, t, o, first + q, sums[q], bias)

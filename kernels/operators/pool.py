@@ -123,13 +123,14 @@ def _pool(
                 for q in range(COLUMNS):
                     totals[q] = start
                 for tap in range(taps):
-                    if runs[tap]:
-                        at = table[tap, 0]
+                    # The table is right; the bounds say so where nobody can tell what an array holds.
+                    if runs[tap] and elements >= COLUMNS:
+                        at = min(max(table[tap, 0], 0), elements - COLUMNS)
                         for q in range(COLUMNS):
                             totals[q] = join(totals[q], kind(images[image, at + q]))
                     else:
                         for q in range(COLUMNS):
-                            near = table[tap, q]
+                            near = min(table[tap, q], elements - 1)
                             totals[q] = join(totals[q], kind(images[image, near]) if near >= 0 else start)
                 for q in range(min(COLUMNS, places - first)):
                     results[image, first + q] = y.dtype(end(totals[q], first + q))
@@ -173,7 +174,7 @@ def max_pool_indices(
                     most = kind(0)
                     at = tl.i64(-1)
                     for tap in range(taps):
-                        near = table[tap, q]
+                        near = min(table[tap, q], elements - 1)
                         value = kind(images[image, near]) if near >= 0 else kind(0)
                         better = near >= 0 and (at < 0 or before(value, most))
                         most = tl.select(better, value, most)

@@ -59,7 +59,9 @@ def grid_sample(
             for c in range(channels):
                 total = kind(0)
                 for tap in range(taps):
-                    total += factors[tap] * kind(images[n, c, ats[tap]]) if factors[tap] != 0 else 0
+                    # In bounds as it is: this says so where nobody can tell what an array holds.
+                    index = min(max(ats[tap], 0), tl.static(product(inputs)) - 1)
+                    total += factors[tap] * kind(images[n, c, index]) if factors[tap] != 0 else 0
                 results[n, c, place] = y.dtype(total)
 
     return grid_sample.ir
@@ -182,8 +184,8 @@ def _sampler(kind: DType, height: Extent, width: Extent, greatest: bool) -> Inli
         outside = at_y < -1 or at_y > height or at_x < -1 or at_x > width
         v = min(max(at_y, 0), kind(height - 1))
         h = min(max(at_x, 0), kind(width - 1))
-        low_v = tl.i64(v)
-        low_h = tl.i64(h)
+        low_v = min(max(tl.i64(v), 0), height - 1)
+        low_h = min(max(tl.i64(h), 0), width - 1)
         high_v = min(low_v + 1, height - 1)
         high_h = min(low_h + 1, width - 1)
         dv = v - kind(low_v)

@@ -10,6 +10,10 @@ import pytest
 
 import tirlite as tl
 from tirlite.cli.main import main
+from tirlite.kernels.operators.conv import conv
+from tirlite.kernels.operators.gather import gather
+from tirlite.kernels.operators.pool import max_pool
+from tirlite.kernels.operators.sampling import grid_sample, roi_align
 
 n = tl.dim("n")
 
@@ -178,3 +182,17 @@ def test_values_that_a_condition_picks_are_told_apart() -> None:
     for kernel in (asserted, around):
         assert {each.how for each in kernel.safety} == {"proved"}
     assert [each.condition for each in at_most_the_last.safety if each.how != "proved"] == ["0 <= least_k"]
+
+
+def test_operators_that_look_around_check_nothing_where_it_stands() -> None:
+    window = {"strides": (2, 2), "pads": (1, 1, 1, 1), "dilations": (1, 1)}
+    x, y = tl.f32[1, 4, 9, 9], tl.f32[1, 4, 5, 5]
+    functions = (
+        conv(x, tl.f32[4, 4, 3, 3], None, y, **window),
+        conv(x, tl.f32[4, 1, 3, 3], None, y, groups=4, **window),
+        max_pool(x, y, window=(3, 3), **window),
+        grid_sample(x, tl.f32[1, 5, 5, 2], y),
+        roi_align(x, tl.f32[7, 4], tl.i64[7], tl.f32[7, 4, 5, 5]),
+        gather(tl.f32[n, 9], tl.i64[5], tl.f32[5, 9], axis=0),
+    )
+    assert {each.how for func in functions for each in tl.compile(func).safety} == {"proved"}
