@@ -11,6 +11,7 @@ from effort import effort
 
 import tirlite as tl
 from tirlite.codegen import Effort
+from tirlite.rewrite.pipelines import LOOPS
 from tirlite.schedules import ComputeAt
 from tirlite.schedules.auto import chains
 
@@ -118,7 +119,8 @@ def test_what_one_element_needs_takes_no_memory() -> None:
             for j in range(m):
                 y[i, j] = half[i, j] * half[i, j]
 
-    assert [str(step) for step in staged.schedule.steps[:-2]] == ["s.compute_at(s.loop('i', 0), at=s.loop('j', 1))"]
+    steps = staged.schedule.steps[: -len(LOOPS)]
+    assert [str(step) for step in steps] == ["s.compute_at(s.loop('i', 0), at=s.loop('j', 1))"]
     assert staged.plan.total == 0
 
 

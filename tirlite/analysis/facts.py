@@ -122,6 +122,14 @@ class Facts:
         is_bound = isinstance(loop, For) and loop.kind is ForKind.THREAD
         return not is_bound and is_independent(loop, self.touches_in.get(loop, {}), self.addresses)
 
+    def writes_parameters(self, loop: Loop) -> bool:
+        """Whether a loop writes parameters, and of what is allocated outside of it nothing else."""
+        from tirlite.analysis.dependence import writes
+
+        touches = self.touches_in.get(loop, {})
+        written = [each.buffer for each, found in touches.items() if any(map(writes, found))]
+        return bool(written) and all(buffer in self.params for buffer in written)
+
     def of(self, func: Function) -> Facts:
         """The facts of another function, one that this one calls: found once, too."""
         if func is self.func:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tirlite.rewrite.normalize import Normalize
     from tirlite.rewrite.observers import DumpFolder, PrintAfter, verify_after
     from tirlite.rewrite.parallelize_loops import ParallelizeLoops
+    from tirlite.rewrite.partition_loops import PartitionLoops
     from tirlite.rewrite.pipeline import Observer, Pass, Step, run_pipeline
     from tirlite.rewrite.pipelines import default_pipeline
     from tirlite.rewrite.remove_no_ops import RemoveNoOps
@@ -53,6 +54,7 @@ else:
             "normalize": "Normalize",
             "observers": "DumpFolder PrintAfter verify_after",
             "parallelize_loops": "ParallelizeLoops",
+            "partition_loops": "PartitionLoops",
             "pipeline": "Observer Pass Step run_pipeline",
             "pipelines": "default_pipeline",
             "remove_no_ops": "RemoveNoOps",
@@ -88,6 +90,7 @@ __all__ = [
     "Normalize",
     "Observer",
     "ParallelizeLoops",
+    "PartitionLoops",
     "Pass",
     "PrintAfter",
     "RemoveNoOps",

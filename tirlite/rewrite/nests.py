@@ -115,8 +115,7 @@ def _nest(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
 
 def _may_go(loop: For, facts: Facts) -> bool:
     """Whether iterations of a loop may run at once, and vectors may serve it."""
-    touches = facts.touches_in.get(loop, {})
-    return _may_pay(loop) and _writes_parameters(touches, facts) and facts.is_independent(loop)
+    return _may_pay(loop) and facts.writes_parameters(loop) and facts.is_independent(loop)
 
 
 def _at(
@@ -183,12 +182,6 @@ def _columns(
 def _is_steady(facts: Facts, written: Container[Buffer], buffer: Buffer) -> bool:
     """Whether nothing writes a buffer, by whatever name."""
     return facts.definitions.root(buffer) not in written
-
-
-def _writes_parameters(touches: Mapping[Allocation, Sequence[Touch]], facts: Facts) -> bool:
-    """Whether parameters are written, and nothing else."""
-    written = [each.buffer for each, found in touches.items() if any(map(writes, found))]
-    return bool(written) and all(buffer in facts.params for buffer in written)
 
 
 def _jam(loop: For, body: SeqStmt) -> SeqStmt:

@@ -12,6 +12,7 @@ from tirlite.rewrite.lower_callees import LowerCallees
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.options import Form, Options
 from tirlite.rewrite.parallelize_loops import ParallelizeLoops
+from tirlite.rewrite.partition_loops import PartitionLoops
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.split_reductions import SplitReductions
 from tirlite.rewrite.storage_rewrite import StorageRewrite
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from tirlite.rewrite.options import BesideStrategy
 
 # What becomes of loops where no schedule says it, and what is known of them here is all there is to go by.
-LOOPS: tuple[Pass, ...] = (ParallelizeLoops(), VectorizeLoops())
+LOOPS: tuple[Pass, ...] = (ParallelizeLoops(), PartitionLoops(), VectorizeLoops())
 
 
 def default_pipeline(strategy: str | Strategy = "auto", **choices: Unpack[BesideStrategy]) -> tuple[Pass, ...]:

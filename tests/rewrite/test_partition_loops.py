@@ -1,0 +1,146 @@
+"""PartitionLoops, before and after: where an iteration stands is asked at the ends of a loop alone."""
+
+import numpy as np
+import pytest
+from fuzz.guard import guarded
+from rewrite.before_after import BeforeAfter
+
+import tirlite as tl
+from tirlite.rewrite import PartitionLoops
+
+n, m = tl.dims("n m")
+
+PASS = BeforeAfter((PartitionLoops(),))
+
+
+def test_indices_that_are_kept_in_range() -> None:
+    PASS.expect(
+        """
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = x[i, max(j - 1, 0)] + x[max(i - 1, 0), min(j + 2, m - 1)]
+        """,
+        """
+        for i in range(n):
+            y[i, 0] = x[i, 0] + x[max(i - 1, 0), min(2, m - 1)]
+            for j in range(1, m - 2):
+                y[i, j] = x[i, j - 1] + x[max(i - 1, 0), j + 2]
+            for j in range(max(1, m - 2), m):
+                y[i, j] = x[i, j - 1] + x[max(i - 1, 0), m - 1]
+        """,
+    )
+
+
+def test_tests_for_edges() -> None:
+    PASS.expect(
+        """
+        for i in range(n):
+            for j in range(m):
+                if j == 0 or j >= m - 1:
+                    y[i, j] = 0
+                else:
+                    y[i, j] = x[i, j - 1] * x[i, j + 1]
+        """,
+        """
+        for i in range(n):
+            y[i, 0] = tl.f32(0.0)
+            for j in range(1, m - 1):
+                y[i, j] = x[i, j - 1] * x[i, j + 1]
+            for j in range(max(1, m - 1), m):
+                y[i, j] = tl.f32(0.0)
+        """,
+    )
+
+
+def test_what_short_loops_inside_add_counts() -> None:
+    PASS.expect(
+        """
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = 0
+                for k in range(3):
+                    at = j + 2 * k - 2
+                    y[i, j] += x[i, min(max(at, 0), m - 1)]
+        """,
+        """
+        for i in range(n):
+            for j in range(min(2, m)):
+                y[i, j] = tl.f32(0.0)
+                for k in range(3):
+                    at = j + 2 * k - 2
+                    y[i, j] = y[i, j] + x[i, min(max(at, 0), m - 1)]
+            for j in range(2, m - 2):
+                y[i, j] = tl.f32(0.0)
+                for k in range(3):
+                    at = j + 2 * k - 2
+                    y[i, j] = y[i, j] + x[i, at]
+            for j in range(max(2, m - 2), m):
+                y[i, j] = tl.f32(0.0)
+                for k in range(3):
+                    at = j + 2 * k - 2
+                    y[i, j] = y[i, j] + x[i, min(at, m - 1)]
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for j in range(m):\n    y[0, j] = x[0, max(j, n // 2)]",  # far from both ends
+        "for j in range(m):\n    y[0, j] = x[0, max(j, 0)]",  # true of all
+        "for j in range(16):\n    y[0, j] = x[0, max(j - 1, 0)]",  # short
+        "for j in range(1, m):\n    y[0, j] = y[0, max(j - 2, 0)]",  # in order
+        "for j in range(m):\n    for k in range(j):\n        y[j, k] = x[max(j - 1, 0), k]",
+    ],
+)
+def test_other_loops_stay(loop: str) -> None:
+    PASS.expect_unchanged(loop)
+
+
+@tl.kernel
+def windows(x: tl.u8[n, m], side: tl.i64, y: tl.out[tl.u8[n, m]], z: tl.out[tl.i32[m]]):
+    for i in range(n):
+        for j in range(m):
+            least = tl.u8(255)
+            for a in range(3):
+                for b in range(5):
+                    least = min(least, x[min(max(i + a - 1, 0), n - 1), min(max(j + b - 2, 0), m - 1)])
+            y[i, j] = least
+    for j in range(m):
+        z[j] = tl.i32(x[0, j - 1]) if j > 0 else -1
+        if j + 3 < m and not j < 2:
+            z[j] += tl.i32(max(j, side))
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 4, 5, 7, 66, 131])
+def test_all_widths_do_what_is_written(columns: int) -> None:
+    """With forbidden pages behind the arrays; a number that is given may be anything, and cuts nothing."""
+    assert "n - 1), tl.ramp(j - 2, 1, 64)]" in str(windows.lowered)
+    x = np.random.default_rng(columns).integers(0, 256, (3, columns)).astype(np.uint8)
+    for side in (-(2**63), 0, 2**63 - 1):
+        results = []
+        for run in (windows, windows.interpret, tl.compile(windows.lowered).interpret):
+            y, z = np.zeros_like(x), np.zeros(columns, np.int32)
+            y, z = guarded(y, at_end=True), guarded(z, at_end=True)
+            run(guarded(x, at_end=True), side, y, z)
+            results.append((y, z))
+        for ours, *others in zip(*results, strict=True):
+            for other in others:
+                np.testing.assert_array_equal(ours, other)
+
+
+def test_what_takes_the_place_of_a_temporary_goes_on_to_do_so() -> None:
+    """A loop that writes one stays whole, so that the planner sees what is done in place."""
+
+    @tl.kernel
+    def smoothed(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        once = tl.alloc(tl.f32[n])
+        twice = tl.alloc(tl.f32[n])
+        for i in range(n):
+            once[i] = x[i] * x[max(i - 1, 0)]
+        for i in range(n):
+            twice[i] = once[i] + x[min(i + 1, n - 1)]
+        for i in range(n):
+            y[i] = twice[i] - twice[n - 1 - i]
+
+    assert smoothed.plan.total == 4 * n
