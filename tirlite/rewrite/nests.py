@@ -38,6 +38,7 @@ from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, lanes_of, takes_r
 from tirlite.rewrite.jam import Jam
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations, last_whole
 from tirlite.rewrite.local_elements import is_same_element, with_local_elements
+from tirlite.rewrite.scalars import with_scalars
 from tirlite.rewrite.taps import count_of
 
 # So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
@@ -109,6 +110,10 @@ def _nest(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
             if made is not None:
                 return made
             tried.append(place)
+    innermost = chain[-1]
+    if innermost.kind in _PLAIN and not has_check(innermost) and (plain := with_scalars(innermost.body)) is not None:
+        # Without arrays and loops inside, LLVM finds vectors also where lanes lie apart, as colours of an image do.
+        return _within(chain[:-1], (innermost.replaced(body=plain),))
     found = (_at(chain, place, facts, inside, has_rows=True) for place in tried)
     return next((made for made in found if made is not None), None)
 
@@ -235,7 +240,7 @@ def _shares(loads: list[Touch], outer: For) -> bool:
 
 def _short(loop: For) -> set[Var]:
     """The variables of the loops inside of a loop that are known to run a few times, as for the taps of a window."""
-    return {each.var for each in statements_of(loop.body, For) if count_of(each) is not None}
+    return {each.var for each in statements_of(loop.body, For) if (count_of(each) or 0) > 1}
 
 
 def _slides(loads: list[Touch], short: set[Var], outer: For) -> bool:

@@ -28,6 +28,8 @@ from tirlite.rewrite.pipeline import FactsPass
 _MOST_ELEMENTS = 16
 # So many loops around are looked at in turn.
 _DEEPEST = 3
+# Loops that are known to have so few iterations, with all inside of them, are done before a worker wakes up.
+_FEWEST = 128
 _COMPOSITES: frozenset[type[Stmt]] = frozenset((SeqStmt, For, IfThenElse, AttrStmt))
 
 
@@ -80,9 +82,20 @@ def _outermost(body: SeqStmt, facts: Facts) -> set[For]:
 def _is_independent(loop: For, facts: Facts) -> bool:
     inside = [*statements(loop.body)]
     is_worth_it = has_much_to_do(loop) and any(isinstance(stmt, Store) for stmt in inside)
+    loops = (loop, *(stmt for stmt in inside if isinstance(stmt, For)))
+    counts = [_count(each) for each in loops]
+    if None not in counts and prod(count or 0 for count in counts) <= _FEWEST:
+        return False
     # The stores before a fault are those that the loop makes in order.
     may_move = is_worth_it and all(map(_may_run_beside, inside)) and not has_check(loop)
     return may_move and facts.is_independent(loop)
+
+
+def _count(loop: For) -> int | None:
+    """How many iterations a loop has; None where that is not known."""
+    if not isinstance(loop.start, IntImm) or not isinstance(loop.stop, IntImm):
+        return None
+    return len(range(loop.start.value, loop.stop.value, loop.step))
 
 
 def _may_run_beside(stmt: Stmt) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.ir import For, ForKind, IntImm, Let, SeqStmt, Stmt, Store, const, i64, substitute
+from tirlite.ir import Allocate, For, ForKind, IntImm, Let, SeqStmt, Stmt, Store, const, i64, substitute
 from tirlite.rewrite.affine_exprs import folded
 
 # The most iterations of one loop, and the most statements that loops inside of a body become.
@@ -17,24 +17,25 @@ def count_of(loop: For) -> int | None:
         return None
     if not (isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm)):
         return None
-    count = loop.stop.value - loop.start.value
-    return count if 1 < count <= _WIDEST else None
+    count = max(0, loop.stop.value - loop.start.value)
+    return count if count <= _WIDEST else None
 
 
 def written_out(body: SeqStmt) -> SeqStmt:
-    """The body with loops over taps written out where they hold nothing but stores and lets, and become few of them."""
+    """The body with loops over taps written out where they hold straight code, and become little of it."""
     made = tuple(each for stmt in body.stmts for each in _written_out(stmt))
-    return body if len(made) == len(body.stmts) else SeqStmt(made, span=body.span)
+    is_same = len(made) == len(body.stmts) and all(a is b for a, b in zip(made, body.stmts, strict=True))
+    return body if is_same else SeqStmt(made, span=body.span)
 
 
 def _written_out(stmt: Stmt) -> tuple[Stmt, ...]:
     if not isinstance(stmt, For) or (count := count_of(stmt)) is None:
         return (stmt,)
-    body = written_out(stmt.body)
-    is_plain = all(isinstance(each, Store | Let) for each in body.stmts)
-    if not is_plain or count * len(body.stmts) > _MOST_STATEMENTS:
-        return (stmt,)
     assert isinstance(stmt.start, IntImm)
-    first = stmt.start.value
-    copies = (folded(substitute(body, {stmt.var: const(first + tap, i64)})) for tap in range(count))
-    return tuple(each for copy in copies for each in copy.stmts)
+    made: list[Stmt] = []
+    for tap in range(stmt.start.value, stmt.start.value + count):
+        # Bounds of loops inside may be constant now.
+        made += written_out(folded(substitute(stmt.body, {stmt.var: const(tap, i64)}))).stmts
+        if len(made) > _MOST_STATEMENTS or not all(isinstance(each, Store | Let | Allocate) for each in made):
+            return (stmt,)
+    return (*made,)

@@ -1,0 +1,51 @@
+"""Small temporaries of iterations whose lanes lie apart become scalars, and their short loops are written out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tirlite as tl
+
+n = tl.dim("n")
+
+
+@tl.kernel
+def mixed(x: tl.u8[n, 3], y: tl.out[tl.u8[n, 3]]):
+    for i in range(n):
+        t = tl.alloc(tl.i32[3])
+        for q in range(3):
+            t[q] = tl.i32(x[i, q])
+        for q in range(2):
+            for r in range(2 - q):
+                low = min(t[r], t[r + 1])
+                t[r + 1] = max(t[r], t[r + 1])
+                t[r] = low
+        for q in range(3):
+            y[i, q] = tl.u8(t[q])
+
+
+@tl.kernel
+def looked_up(x: tl.u8[n, 3], at: tl.u8[n], y: tl.out[tl.u8[n]]):
+    for i in range(n):
+        t = tl.alloc(tl.u8[3])
+        for q in range(3):
+            t[q] = x[i, q]
+        y[i] = t[at[i] % 3]
+
+
+def test_elements_stand_in_scalars() -> None:
+    text = str(mixed.lowered)
+    assert "for q" not in text
+    assert "for r" not in text
+    assert "tl.alloc(tl.i32[3])" not in text
+    assert text.count('tl.alloc(tl.i32[()], scope="local")') == 3
+    for size in (0, 1, 5, 100):
+        x = np.random.default_rng(size).integers(0, 256, (size, 3), dtype=np.uint8)
+        np.testing.assert_array_equal(mixed(x), np.sort(x, axis=1))
+
+
+def test_arrays_that_memory_indexes_stay() -> None:
+    assert "tl.u8[3]" in str(looked_up.lowered)
+    x = np.arange(30, dtype=np.uint8).reshape(10, 3)
+    at = np.arange(10, dtype=np.uint8)
+    np.testing.assert_array_equal(looked_up(x, at), x[np.arange(10), at % 3])
