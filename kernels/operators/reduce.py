@@ -11,7 +11,7 @@ from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.indices import from_part
-from tirlite.kernels.operators.rows import added, as_it_is, greatest, least, multiplied, row_total
+from tirlite.kernels.operators.rows import row_total
 from tirlite.kernels.operators.shapes import Axis, Extent, broadcast, extents, product
 
 BLOCK = 64  # columns that are reduced together
@@ -57,43 +57,30 @@ class Reduction:
     end: Inline = total
 
 
-REDUCTIONS = {
-    "reduce_sum": Reduction(as_it_is, added, 0),
-    "reduce_mean": Reduction(as_it_is, added, 0, mean),
-    "reduce_prod": Reduction(as_it_is, multiplied, 1),
-    "reduce_max": Reduction(as_it_is, greatest, -inf),
-    "reduce_min": Reduction(as_it_is, least, inf),
-    "reduce_l1": Reduction(size, added, 0),
-    "reduce_l2": Reduction(square, added, 0, root),
-    "reduce_sum_square": Reduction(square, added, 0),
-    "reduce_log_sum": Reduction(as_it_is, added, 0, logarithm),
-    "reduce_log_sum_exp": Reduction(as_it_is, added, 0, logarithm),
-    "reduce_all": Reduction(as_it_is, least, 1),
-    "reduce_any": Reduction(as_it_is, greatest, 0),
-}
-
-
 @factory
-def reduce(op: str, X: TensorType, Y: TensorType, *, axes: tuple[int, ...], keepdims: bool = False) -> PrimFunc:
-    """The reduction called `op` in `REDUCTIONS`, over `axes`; `keepdims` is in the extents of y already.
+def reduce(
+    name: str, chosen: Reduction, X: TensorType, Y: TensorType, *, axes: tuple[int, ...], keepdims: bool = False
+) -> PrimFunc:
+    """A reduction over `axes`, called `name`; `keepdims` is in the extents of y already.
 
     Elements of 16 bits are joined in f32.
     """
     kind = tl.u8 if X.dtype.is_bool else computed_in(X.dtype)
-    chosen = REDUCTIONS[op]
     if not kind.is_float:
         chosen = replace(chosen, start=int({inf: kind.max, -inf: kind.min}.get(chosen.start, chosen.start)))
     shape = extents(X)
+    count = product(shape[axis] for axis in sorted({axis % len(shape) for axis in axes})) if kind.is_float else 1
+    groups = _groups(shape, axes)
+    build = _along_columns if groups[-1].present[1] else _along_rows
+    return build(X, Y, kind, groups, chosen, count).replaced(name=name)
+
+
+def _groups(shape: tuple[Extent, ...], axes: tuple[int, ...]) -> tuple[Axis, ...]:
+    """The axes of the operand, neighbours of one kind joined; present in the second are those that stay."""
     reduced = {axis % len(shape) for axis in axes}
     kept = tuple(1 if axis in reduced else extent for axis, extent in enumerate(shape))
-    count = product(shape[axis] for axis in sorted(reduced)) if kind.is_float else 1
     groups = broadcast((shape, kept), shape)
-    if not groups or all(axis.present[1] for axis in groups):
-        groups = (*groups, Axis(1, (True, False)))
-    if op == "reduce_log_sum_exp":
-        return _log_sum_exp(X, Y, kind, groups)
-    build = _along_columns if groups[-1].present[1] else _along_rows
-    return build(X, Y, kind, groups, chosen, count).replaced(name=op)
+    return (*groups, Axis(1, (True, False))) if all(axis.present[1] for axis in groups) else groups
 
 
 def _parts(groups: tuple[Axis, ...]) -> tuple[Extent, Extent, Inline, Inline]:
@@ -157,9 +144,11 @@ def _along_columns(
     return reduction.ir
 
 
-def _log_sum_exp(X: TensorType, Y: TensorType, kind: DType, groups: tuple[Axis, ...]) -> PrimFunc:
-    """The greatest element is taken off first, so that exp does not overflow."""
-    results, terms, outer, inner = _parts(groups)
+@factory
+def log_sum_exp(X: TensorType, Y: TensorType, *, axes: tuple[int, ...], keepdims: bool = False) -> PrimFunc:
+    """The logarithms of sums of exponentials, the greatest element taken off first, so that exp does not overflow."""
+    kind = computed_in(X.dtype)
+    results, terms, outer, inner = _parts(_groups(extents(X), axes))
 
     @tl.kernel
     def reduce_log_sum_exp(x: X, y: tl.out[Y]):

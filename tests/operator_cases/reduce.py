@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from operator_cases.elementwise import kernel_of
 
 import tirlite as tl
 from tirlite.ir import DType
 from tirlite.kernels.operators.case import Case
-from tirlite.kernels.operators.reduce import REDUCTIONS, reduce
 
 d0, d1, d2, d3 = tl.dims("d0 d1 d2 d3")
 
@@ -35,7 +35,7 @@ def case(op: str, axes: tuple[int, ...], *, dtype: DType = tl.f32, free: bool = 
     name = f"{op}-{dtype}-{axes}{'-free' * free}{'-flat' * (not keepdims)}"
     tolerance = 0 if exact else {tl.f16: 1e-3, tl.f32: 2e-6, tl.f64: 1e-14}[dtype]
     types = (dtype[shape], dtype[result])
-    return Case(name, lambda: reduce(op, *types, axes=axes, keepdims=keepdims), inputs, reference, tolerance)
+    return Case(name, lambda: kernel_of(op, *types, axes=axes, keepdims=keepdims), inputs, reference, tolerance)
 
 
 NUMPY = {
@@ -54,7 +54,7 @@ NUMPY = {
 }
 
 
-OF_FLOATS = tuple(op for op in REDUCTIONS if op not in ("reduce_all", "reduce_any"))
+OF_FLOATS = tuple(op for op in NUMPY if op not in ("reduce_all", "reduce_any"))
 
 
 CASES = (

@@ -100,7 +100,10 @@ def unary(doc: str, rule: Rule, value: Formula, kernel: Formula, onnx: str = "")
     """An operator of one operand: what it gives, its rule, its NumPy function, its formula, and its name in ONNX."""
 
     def method(name: str) -> Callable[[CallBuilder, Operand], Call]:
-        return lambda g, x: g.call(name, x)
+        def one(self: CallBuilder, x: Operand) -> Call:
+            return self.call(name, x)
+
+        return one
 
     return Member(doc, method, _elementwise(rule, value, kernel, onnx, 1))
 
@@ -109,7 +112,10 @@ def binary(doc: str, rule: Rule, value: Formula, kernel: Formula, onnx: str = ""
     """As `unary`, of two operands that broadcast."""
 
     def method(name: str) -> Callable[[CallBuilder, Operand, Operand], Call]:
-        return lambda g, x, y: g.call(name, x, y)
+        def two(self: CallBuilder, x: Operand, y: Operand) -> Call:
+            return self.call(name, x, y)
+
+        return two
 
     return Member(doc, method, _elementwise(rule, value, kernel, onnx, 2))
 

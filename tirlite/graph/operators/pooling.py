@@ -24,6 +24,7 @@ from tirlite.graph.operators.windows import (
     windowed,
     windows,
 )
+from tirlite.graph.registry import OPS
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import PrimFunc, i64
 from tirlite.ir import TensorType as KernelType
@@ -151,7 +152,9 @@ def _over_space(reduction: str) -> Lowering:
     """The kernel of a reduction over all spatial axes."""
 
     def factory(x: KernelType, y: KernelType) -> PrimFunc:
-        return Lowering("reduce.reduce").make()(reduction, x, y, axes=tuple(range(2, len(x.shape))), keepdims=True)
+        lowering = OPS[reduction].lowering
+        assert lowering is not None
+        return lowering.make()(x, y, axes=tuple(range(2, len(x.shape))), keepdims=True)
 
     return Lowering(factory)
 

@@ -13,9 +13,14 @@ from tirlite.graph.expr import Call
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import Array, Attrs, Lowering, Meaning, NodeAttributes, Site, Spelling
 from tirlite.graph.types import TensorType
-from tirlite.ir import DType, i64
+from tirlite.ir import DType, PrimFunc, i64
+from tirlite.late import LateModule
 from tirlite.record import record
 from tirlite.sizes import Proof, prove_le
+
+# What kernels of reductions are made of, loaded when one is compiled.
+k: Any = LateModule("tirlite.kernels.operators.reduce")
+rows: Any = LateModule("tirlite.kernels.operators.rows")
 
 
 @record
@@ -153,19 +158,34 @@ class Reducer(Protocol):
     def __call__(self, x: Operand, axes: Axes = None, *, keepdims: bool = False) -> Call: ...
 
 
-def _reduced(doc: str, rule: Rule, function: Callable[..., Any]) -> Member[Reducer]:
+def _call(g: CallBuilder, name: str, x: Operand, axes: Axes, *, keepdims: bool) -> Call:
+    (value,) = g._operands([x], g._here())
+    if axes is None:
+        axes = range(value.tensor.rank)
+    found = (axes,) if isinstance(axes, int) else tuple(axes)
+    return g.call(name, value, attrs=Reduce(found, keepdims))
+
+
+def _reduced(
+    doc: str, rule: Rule, function: Callable[..., Any], steps: Callable[[], tuple[Any, ...]]
+) -> Member[Reducer]:
+    """A reduction: what it gives, its rule, its NumPy function, and the steps of its kernel.
+
+    These are what is done to each element, how two become one, where that starts, and what is done to the last.
+    """
+
     def make(name: str) -> Callable[..., Call]:
-        def method(g: CallBuilder, x: Operand, axes: Axes = None, *, keepdims: bool = False) -> Call:
-            (value,) = g._operands([x], g._here())
-            if axes is None:
-                axes = range(value.tensor.rank)
-            found = (axes,) if isinstance(axes, int) else tuple(axes)
-            return g.call(name, value, attrs=Reduce(found, keepdims))
+        def method(self: CallBuilder, x: Operand, axes: Axes = None, *, keepdims: bool = False) -> Call:
+            return _call(self, name, x, axes, keepdims=keepdims)
 
         return method
 
     def declare(name: str) -> Callable[[Any], Any]:
-        return operator(rule, _over_axes(function), Lowering("reduce.reduce", (name,)), attrs=Reduce)
+        def joined(*types: object, **attrs: object) -> PrimFunc:
+            made: PrimFunc = k.reduce(name, k.Reduction(*steps()), *types, **attrs)
+            return made
+
+        return operator(rule, _over_axes(function), Lowering(joined), attrs=Reduce)
 
     return Member(doc, make, declare)
 
@@ -176,22 +196,44 @@ class Reduction(CallBuilder):
     Without another word they take any type of numbers, and integers wrap.
     """
 
-    reduce_sum = _reduced("The sum.", _NUMBERS, _sum)
-    reduce_mean = _reduced("The mean, of floats.", _FLOATS, np.mean)
-    reduce_max = _reduced("The greatest element.", _EXTREMES, np.max)
-    reduce_min = _reduced("The least element.", _EXTREMES, np.min)
-    reduce_prod = _reduced("The product.", _NUMBERS, lambda x, **over: np.prod(x, dtype=x.dtype, **over))
-    reduce_l1 = _reduced("The sum of the absolute values.", _NUMBERS, lambda x, **over: _sum(np.abs(x), **over))
+    reduce_sum = _reduced("The sum.", _NUMBERS, _sum, lambda: (rows.as_it_is, rows.added, 0))
+    reduce_mean = _reduced("The mean, of floats.", _FLOATS, np.mean, lambda: (rows.as_it_is, rows.added, 0, k.mean))
+    reduce_max = _reduced("The greatest element.", _EXTREMES, np.max, lambda: (rows.as_it_is, rows.greatest, -np.inf))
+    reduce_min = _reduced("The least element.", _EXTREMES, np.min, lambda: (rows.as_it_is, rows.least, np.inf))
+    reduce_prod = _reduced(
+        "The product.",
+        _NUMBERS,
+        lambda x, **over: np.prod(x, dtype=x.dtype, **over),
+        lambda: (rows.as_it_is, rows.multiplied, 1),
+    )
+    reduce_l1 = _reduced(
+        "The sum of the absolute values.",
+        _NUMBERS,
+        lambda x, **over: _sum(np.abs(x), **over),
+        lambda: (k.size, rows.added, 0),
+    )
     reduce_l2 = _reduced(
-        "The root of the sum of the squares, of floats.", _FLOATS, lambda x, **over: np.sqrt(_sum(x * x, **over))
+        "The root of the sum of the squares, of floats.",
+        _FLOATS,
+        lambda x, **over: np.sqrt(_sum(x * x, **over)),
+        lambda: (k.square, rows.added, 0, k.root),
     )
-    reduce_sum_square = _reduced("The sum of the squares.", _NUMBERS, lambda x, **over: _sum(x * x, **over))
+    reduce_sum_square = _reduced(
+        "The sum of the squares.", _NUMBERS, lambda x, **over: _sum(x * x, **over), lambda: (k.square, rows.added, 0)
+    )
     reduce_log_sum = _reduced(
-        "The logarithm of the sum, of floats.", _FLOATS, lambda x, **over: np.log(_sum(x, **over))
+        "The logarithm of the sum, of floats.",
+        _FLOATS,
+        lambda x, **over: np.log(_sum(x, **over)),
+        lambda: (rows.as_it_is, rows.added, 0, k.logarithm),
     )
-    reduce_log_sum_exp = _reduced("The logarithm of the sum of the exponentials, of floats.", _FLOATS, _log_sum_exp)
-    reduce_all = _reduced("Whether all hold, of bools.", _BOOLS, np.all)
-    reduce_any = _reduced("Whether one holds, of bools.", _BOOLS, np.any)
+    reduce_all = _reduced("Whether all hold, of bools.", _BOOLS, np.all, lambda: (rows.as_it_is, rows.least, 1))
+    reduce_any = _reduced("Whether one holds, of bools.", _BOOLS, np.any, lambda: (rows.as_it_is, rows.greatest, 0))
+
+    @operator(_FLOATS, _over_axes(_log_sum_exp), "reduce.log_sum_exp", attrs=Reduce)
+    def reduce_log_sum_exp(self, x: Operand, axes: Axes = None, *, keepdims: bool = False) -> Call:
+        """The logarithm of the sum of the exponentials, of floats."""
+        return _call(self, "reduce_log_sum_exp", x, axes, keepdims=keepdims)
 
     @operator(_arg_type, _arg(np.argmax), "order.argmax", attrs=Arg, onnx=Spelling("ArgMax", _arg_of))
     def argmax(self, x: Operand, axis: int = -1, *, keepdims: bool = False, last: bool = False) -> Call:
