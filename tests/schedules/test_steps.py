@@ -418,3 +418,17 @@ def test_what_is_written_in_between_is_not_computed_beforehand() -> None:
     s = tl.schedule(changed)
     with pytest.raises(tl.KernelError, match="`x` is written before the last loop that reads it"):
         s.precompute(s.loop("i", 0))
+
+
+def test_a_name_of_the_body_is_stored_lane_by_lane_beyond_the_last_whole_vector() -> None:
+    @tl.kernel
+    def turned(x: tl.f32[n], y: tl.out[tl.f32[m, n]]):
+        for i in range(n):
+            for j in range(m):
+                t = x[i] + tl.f32(j)
+                y[j, i] = t * t
+
+    s = tl.schedule(turned)
+    s.vectorize("j", 4, padded=True)
+    x = np.arange(5, dtype=np.float32)
+    assert np.array_equal(tl.compile(turned, schedule=s)(x, m=7), turned.interpret(x, m=7))

@@ -13,6 +13,7 @@ from tirlite.ir import (
     Allocate,
     Broadcast,
     Buffer,
+    DType,
     Expr,
     For,
     ForKind,
@@ -22,6 +23,7 @@ from tirlite.ir import (
     Load,
     Min,
     Mul,
+    Node,
     PrimFunc,
     Ramp,
     SeqStmt,
@@ -183,15 +185,21 @@ class _Padded:
             and width.value >= group * self.room
         )
 
-    def _stage(self, buffer: Buffer) -> Buffer:
+    def _is_let(self, node: Node) -> bool:
+        """Whether a variable was defined in the body, with another value in each lane."""
+        return isinstance(node, Var) and node is not self.loop.var and node in self.vectors.values
+
+    def _stage(self, name: str, dtype: DType) -> Buffer:
         """A buffer with an element for each lane, which memory is reached by one by one."""
-        return Buffer(f"{buffer.name}.lanes", buffer.dtype, (const(self.lanes, i64),), "local")
+        return Buffer(f"{name}.lanes", dtype, (const(self.lanes, i64),), "local")
 
     def _one_by_one(self, store: Store) -> Iterator[Stmt]:
         """A local element set to what memory holds, for the lanes that are there; 0 in the others."""
-        if any(isinstance(node, Load) and node.buffer in self.own for node in walk(store.value)):
+        if any(
+            (isinstance(node, Load) and node.buffer in self.own) or self._is_let(node) for node in walk(store.value)
+        ):
             raise NotVector
-        stage, lane = self._stage(store.buffer), Var(f"{self.loop.var.name}.lane")
+        stage, lane = self._stage(store.buffer.name, store.buffer.dtype), Var(f"{self.loop.var.name}.lane")
         number = folded(Sub(lane, self.at))
         value = substitute(store.value, {self.loop.var: lane})
         zero = Lanes(self.lanes, {}).spread(const(0, stage.dtype))
@@ -205,23 +213,30 @@ class _Padded:
         yield from self._whole_or(store, each)
 
     def _stored(self, store: Store) -> Iterator[Stmt]:
-        """An element of memory set, for the lanes that are there, each by its own of what the body allocates."""
-        lane, stages = Var(f"{self.loop.var.name}.lane"), dict[Buffer, Buffer]()
+        """An element of memory set, for the lanes that are there, each by its own of what the body makes."""
+        lane, stages = Var(f"{self.loop.var.name}.lane"), dict[Buffer | Var, Buffer]()
         each: list[Stmt] = []
-        for node in walk(store.value):
+        for node in walk(store):
+            whole: Expr
             if isinstance(node, Load) and node.buffer in self.own and node.buffer not in stages:
                 if node.indices:
                     raise NotVector
-                stage = stages[node.buffer] = self._stage(node.buffer)
-                each.append(Allocate(stage, span=store.span))
+                stage = stages[node.buffer] = self._stage(node.buffer.name, node.dtype)
                 whole = Load(self.vectors.wide[node.buffer], (self.place,))
-                each.append(Store(stage, (self.place,), whole, span=store.span))
+            elif isinstance(node, Var) and self._is_let(node) and node not in stages:
+                stage, whole = self._stage(node.name, node.dtype), self.vectors.values[node]
+                stages[node] = stage
+            else:
+                continue
+            each.append(Allocate(stage, span=store.span))
+            each.append(Store(stage, (self.place,), whole, span=store.span))
         number = folded(Sub(lane, self.at))
 
-        def moved(node: Load) -> Load:
-            return Load(stages[node.buffer], (number,)) if node.buffer in stages else node
+        def moved(node: Load | Var) -> Expr:
+            made = node.buffer if isinstance(node, Load) else node
+            return Load(stages[made], (number,)) if made in stages else node
 
-        kept = rewrite(substitute(store, {self.loop.var: lane}), {Load: moved})
+        kept = rewrite(substitute(store, {self.loop.var: lane}), {Load: moved, Var: moved})
         assert isinstance(kept, Store)
         each.append(For(lane, self.at, self.end, SeqStmt((kept,))))
         yield from self._whole_or(store, each)
