@@ -222,6 +222,17 @@ def leaves(value):
     return [leaf for each in value for leaf in leaves(each)] if isinstance(value, tuple) else [value]
 
 
+def test_the_page_of_a_network_has_its_tensors_as_text():
+    g = Builder("net")
+    x = g.input("x", tl.f32[64])
+    net = g.function(g.tanh(g.let("</script><img src=x onerror=alert(1)>", g.exp(x))))
+    for strategy in ("auto", "per_shape"):
+        page = compile(net, strategy=strategy).plan_page()
+        assert page.startswith("<!DOCTYPE html>")
+        assert "Storage plan of net" in page
+        assert "<img" not in page
+
+
 def test_a_capacity_of_main_s_memory_names_the_tensors_at_the_peak():
     g = Builder("net")
     x = g.input("x", tl.f32[64, 64])

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from html import unescape
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,16 @@ def test_a_page_of_plans_by_shape_has_one_for_each_position_of_the_sliders() -> 
     some = data["plans"][-1]
     at = dict(zip(plans.dims, some["at"], strict=True))
     assert value_of(data, some["total"], some["at"]) == plans.plan_at(at).total
+
+
+def test_very_many_dims_have_a_plan_for_each_position_too() -> None:
+    dims = tl.dims("a b c d e f g h")
+    problem = Problem(tuple(Request(dim.name, 4 * dim, (place, place + 2)) for place, dim in enumerate(dims)))
+    data = data_of(PerShape(problem).to_html())
+    plans = [plan["at"] for plan in data["plans"]]
+    assert sorted(plans) == sorted(map(list, product(*(dim["values"] for dim in data["dims"]))))
+    assert [dim["value"] for dim in data["dims"]] in plans
+    assert 1 < len(plans) <= 64
 
 
 def test_where_no_plan_fits_a_shape_the_page_says_so() -> None:

@@ -151,6 +151,10 @@ class CompiledGraph:
         """The storage plan for one value of each dim; see `Kernel.plan_at`."""
         return self.kernel.plan_at(**sizes)
 
+    def plan_page(self) -> str:
+        """A page for browsers to look at the storage plan, or at those for some shapes; see `Plan.to_html`."""
+        return self.kernel.plan_page()
+
     @property
     def safety(self) -> SafetyReport:
         """For each access of `main` and of the operators how it stays in its buffer; see `Kernel.safety`."""

@@ -2,6 +2,7 @@
 
 const plane = at("plane"), strip = at("live");
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+// What is to the left depends on the numbers that stand there.
 const margin = { left: 8, right: 8, top: 16, bottom: 18 };
 
 function whole() { return { left: drawn.first, right: drawn.last, bottom: 0, top: drawn.top } }
@@ -30,20 +31,24 @@ function frame(width, height) {
 }
 
 function draw() {
-  const { pen, width, height } = prepared(plane), f = frame(width, height);
+  const { pen, width, height } = prepared(plane);
+  margin.left = 10 + Math.ceil(pen.measureText(Math.ceil(drawn.top).toLocaleString("en-US")).width);
+  const f = frame(width, height);
   const view = state.view, mark = colour("--mark"), rule = colour("--rule"), text = colour("--text");
   pen.textBaseline = "middle";
   if (drawn.plan.fault !== undefined) {
     drawLive();
     return label(pen, drawn.plan.fault, margin.left, 20, mark, "left");
   }
+  pen.save();
+  pen.beginPath(); pen.rect(margin.left, 0, width - margin.left, height); pen.clip();
   for (let k = 0; k < count; k++) {
     const low = f.y(drawn.bottom[k]), high = f.y(drawn.bottom[k] + drawn.size[k]);
     if (low < 0 || high > height) continue;
     const spans = buffers.live[k], picked = state.chosen.includes(k) || state.hovered === k;
     for (let s = 0; s < spans.length; s += 2) {
       const from = f.x(spans[s]), to = f.x(spans[s + 1]);
-      if (to < 0 || from > width) continue;
+      if (to < margin.left || from > width) continue;
       const w = Math.max(to - from, 0.5), h = Math.max(low - high, 0.5);
       pen.fillStyle = FILLS[k % FILLS.length];
       pen.fillRect(from, high, w, h);
@@ -54,13 +59,14 @@ function draw() {
       }
       if (h >= 11 && w >= 24) {
         pen.fillStyle = "#000";
-        const label = fitted(pen, buffers.id[k], w - 6);
-        if (label) pen.fillText(label, Math.max(from, 0) + 3, (low + high) / 2);
+        const label = fitted(pen, buffers.id[k], to - Math.max(from, margin.left) - 6);
+        if (label) pen.fillText(label, Math.max(from, margin.left) + 3, (low + high) / 2);
       }
     }
   }
+  pen.restore();
   pen.lineWidth = 1;
-  for (const value of ticks(view.bottom, view.top)) label(pen, value.toLocaleString("en-US"), margin.left, f.y(value), colour("--faint"), "left");
+  for (const value of ticks(view.bottom, view.top)) label(pen, value.toLocaleString("en-US"), margin.left - 4, f.y(value), colour("--faint"), "right");
   for (const value of drawn.lines) across(pen, f.y(value), width, colour("--faint"), []);
   if (!state.before) {
     across(pen, f.y(drawn.bound), width, mark, [5, 3]);
@@ -70,12 +76,10 @@ function draw() {
   pen.strokeStyle = mark;
   pen.beginPath(); pen.moveTo(f.x(time), 0); pen.lineTo(f.x(time), height); pen.stroke();
   pen.setLineDash([]);
-  const side = f.x(time) > width / 2 ? "right" : "left";
-  if (!state.before) {
-    const far = side === "left" ? [width - margin.right, "right"] : [margin.left + 70, "left"];
-    label(pen, `lower bound ${drawn.bound.toLocaleString("en-US")}`, far[0], f.y(drawn.bound) - 7, mark, far[1]);
-  }
-  label(pen, `peak: ${bytes.toLocaleString("en-US")} bytes live at time ${time}`, f.x(time) + (side === "left" ? 4 : -4), 8, mark, side);
+  const told = `peak: ${bytes.toLocaleString("en-US")} bytes live at time ${time}`;
+  const side = f.x(time) > width / 2 ? "right" : "left", from = f.x(time) + (side === "left" ? 4 : -4);
+  if (!state.before) labelBound(pen, width, f.y(drawn.bound), side === "left" ? [from, from + pen.measureText(told).width] : [from - pen.measureText(told).width, from]);
+  label(pen, told, from, 8, mark, side);
   pen.strokeStyle = rule;
   label(pen, `time ${Math.floor(view.left)}`, margin.left, height - 8, text, "left");
   label(pen, String(Math.ceil(view.right)), width - margin.right, height - 8, text, "right");
@@ -87,13 +91,22 @@ function drawLive() {
   pen.fillStyle = colour("--shade");
   drawn.live.forEach(([time, bytes], k) => {
     const next = k + 1 < drawn.live.length ? drawn.live[k + 1][0] : time;
-    const from = Math.max(f.x(time), 0), to = Math.min(f.x(next), width), high = (height - 18) * bytes / most;
+    const from = Math.max(f.x(time), margin.left), to = Math.min(f.x(next), width), high = (height - 18) * bytes / most;
     if (to > from) pen.fillRect(from, height - high, Math.max(to - from, 0.5), high);
   });
-  label(pen, "bytes live", margin.left, 9, colour("--text"), "left");
+  label(pen, "bytes live", 8, 9, colour("--text"), "left");
 }
 
 function peak() { return drawn.live.reduce((best, each) => (each[1] > best[1] ? each : best), [drawn.first, 0]) }
+
+/** Names the lower bound where the words of the peak, between `taken` at the top, do not stand. */
+function labelBound(pen, width, y, taken) {
+  const words = `lower bound ${drawn.bound.toLocaleString("en-US")}`, wide = pen.measureText(words).width + 8;
+  const right = width - margin.right, left = margin.left + 2, isFar = Math.abs(y - 7 - 8) > 14;
+  if (isFar || right - wide > taken[1]) label(pen, words, right, y - 7, colour("--mark"), "right");
+  else if (left + wide < taken[0]) label(pen, words, left, y - 7, colour("--mark"), "left");
+  else label(pen, words, right, y + 9, colour("--mark"), "right");
+}
 
 /** Round numbers inside of [low, high], three to eight of them. */
 function ticks(low, high) {

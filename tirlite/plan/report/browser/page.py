@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
-from itertools import chain, islice, product
+from itertools import chain, product
 from typing import Any
 
 from tirlite.plan.in_place import grouped, possible
@@ -50,10 +50,16 @@ class NoPlan:
 
 def grid(dims: Sequence[Dim]) -> list[dict[Dim, int]]:
     """Bindings for a page with a plan for each: some values of each dim that its facts allow, in all combinations."""
-    each = max(2, int(_PLANS ** (1 / max(1, len(dims)))))
+    each = 2
+    while (each + 1) ** len(dims) <= _PLANS and each < _TRIED:
+        each += 1
+    # Of very many dims the last ones have one value.
+    moving = next(count for count in range(len(dims), -1, -1) if each**count <= _PLANS)
     tried = samples(dims, _TRIED)
-    values = [sorted({binding[dim] for binding in tried})[:each] for dim in dims]
-    return [dict(zip(dims, row, strict=True)) for row in islice(product(*values), _PLANS)]
+    values = [
+        sorted({binding[dim] for binding in tried})[: each if place < moving else 1] for place, dim in enumerate(dims)
+    ]
+    return [dict(zip(dims, row, strict=True)) for row in product(*values)]
 
 
 def plan_page(title: str, problem: Problem, plans: Sequence[Shown | NoPlan]) -> str:
@@ -87,7 +93,7 @@ def _dims(dims: Sequence[Dim], plans: Sequence[Shown | NoPlan]) -> list[dict[str
     told: list[dict[str, object]] = []
     for dim in dims:
         values = sorted({each.binding[dim] for each in plans if each.binding is not None})
-        value = first[dim] if not values else values[0]
+        value = first[dim] if not values else values[len(values) // 2]
         high = max(value, value * _REACH // dim.multiple_of * dim.multiple_of) if dim.high is None else dim.high
         facts = {"low": dim.low, "high": high, "most": dim.high, "step": dim.multiple_of}
         told.append({"name": dim.name, "value": value, "values": values or None, **facts})
