@@ -74,6 +74,30 @@ while i < n:
     last -= 1
     y[last] = x[i]
     i += 1
+---
+at = tl.i64(0)
+for i in range(m):
+    y[at] = w[i]
+    at = (at + 1) % n
+---
+at = m % n
+tries = tl.i64(0)
+while tries < n and y[at] != 0:
+    at = at + 1 if at + 1 < n else 0
+    tries += 1
+y[at] = 1
+---
+at = n - 1
+for i in range(m):
+    at = at - 1 if at > 0 else n - 1
+    y[at] = w[i]
+---
+for i in range(n):
+    j = i - 2
+    j = -j if j < 0 else j
+    last = i + 2
+    last = 2 * (n - 1) - last if last >= n else last
+    y[i] = x[min(j, n - 1)] + x[max(last, 0)]
 """
 # And at which of them one iteration more, or a step that may be anything, is not overlooked.
 OPEN = """
@@ -144,6 +168,30 @@ while i > 0:
     i += 1
     if i < 5:
         y[i] = 0
+---
+at = tl.i64(0)
+for i in range(m):
+    y[at] = w[i]
+    at = (at + 1) % (n + 1)
+---
+at = tl.i64(0)
+for i in range(m):
+    y[at] = w[i]
+    at = at + 1 if at < n else 0
+---
+at = tl.i64(0) + k
+for i in range(m):
+    at = at + 1 if at + 1 < n else 0
+    y[at] = w[i]
+---
+at = k + 5 if k > 0 else 0
+if at < n:
+    y[at] = 0
+---
+for i in range(n):
+    j = i - 2
+    j = -j if j <= 0 else j - 3
+    y[j] = 0
 """
 
 

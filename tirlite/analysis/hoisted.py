@@ -15,6 +15,8 @@ from tirlite.ir import (
     And,
     Cast,
     Expr,
+    FloorDiv,
+    FloorMod,
     For,
     ForKind,
     IntImm,
@@ -112,7 +114,7 @@ class Hoisting:
         todo = [(index, True)]
         while todo:
             expr, is_added = todo.pop()
-            if _stays(expr, inside):
+            if not isinstance(expr, IntImm) and _stays(expr, inside):
                 bases.append(expr if is_added else Neg(expr))
             elif isinstance(expr, Add | Sub):
                 todo += [(expr.b, is_added is isinstance(expr, Add)), (expr.a, is_added)]
@@ -126,10 +128,15 @@ class Hoisting:
         return bases, moved
 
 
+def _divides(node: Node) -> bool:
+    """Whether it is a division that always has a value."""
+    return isinstance(node, FloorDiv | FloorMod) and isinstance(node.b, IntImm) and node.b.value > 0
+
+
 def _stays(expr: Expr, inside: _Inside) -> bool:
     """Whether an expression can stand in front of a loop, and is there what it is in each iteration."""
     for number, node in enumerate(walk(expr)):
-        if number > _MOST_NODES or not isinstance(node, _PLAIN):
+        if number > _MOST_NODES or not (isinstance(node, _PLAIN) or _divides(node)):
             return False
         if isinstance(node, Var) and node in inside.variables:
             return False

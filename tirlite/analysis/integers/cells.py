@@ -92,6 +92,7 @@ class _Guess:
     move: Size | None = None
     is_up: bool = True
     tries: int = 0
+    is_closed: bool = False  # after it had to be open
 
     @property
     def is_open(self) -> bool:
@@ -289,7 +290,10 @@ class _Walk:
                 cell: self._mended(guess, values[cell], start[cell], behind[cell]) for cell, guess in guesses.items()
             }
             if mended == guesses:
-                return _Turn(guesses, inside, behind)
+                closed = {cell: _closed(guess, values[cell], behind[cell]) for cell, guess in guesses.items()}
+                if closed == guesses or self._left < _MOST_STEPS // 2:
+                    return _Turn(guesses, inside, behind)
+                mended = closed
             guesses = mended
             self.space.forget(mark)
 
@@ -379,7 +383,12 @@ class _Walk:
             first = None if first is None or guess.low is None else minimum(first, guess.low)
         if not is_high:
             last = None if last is None or guess.high is None else maximum(last, guess.high)
-        return _Guess(guess.low if is_low else first, guess.high if is_high else last, tries=guess.tries + 1)
+        return _Guess(
+            guess.low if is_low else first,
+            guess.high if is_high else last,
+            tries=guess.tries + 1,
+            is_closed=guess.is_closed,
+        )
 
     def _tell_moves(self, loop: Loop, turn: _Turn, values: Values, clock: _Clock) -> None:
         found: list[Size] = []
@@ -417,6 +426,15 @@ def _narrowed(fact: Size, known: Collection[Atom]) -> Iterator[tuple[Unknown, Un
         else:
             high = most // -factor
             yield atom, replace(atom, high=high if atom.high is None else minimum(atom.high, high))
+
+
+def _closed(guess: _Guess, entry: Size, behind: Size) -> _Guess:
+    """A guess with an open end, closed by what an iteration ends with: once, as what comes of it is no better."""
+    if guess.move is not None or not guess.is_open or guess.is_closed or guess.tries == 0:
+        return guess
+    low, high = _hull(entry, behind)
+    first, last = low if guess.low is None else guess.low, high if guess.high is None else guess.high
+    return guess if (first, last) == (guess.low, guess.high) else _Guess(first, last, tries=guess.tries, is_closed=True)
 
 
 def _hull(a: Size, b: Size) -> tuple[Size | None, Size | None]:

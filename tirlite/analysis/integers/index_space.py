@@ -258,16 +258,28 @@ class IndexSpace:
         no: Size = yield self._size(branches[1], None, owner)
         if yes == no and self.is_exact(yes):
             return yes
-        first, last = self._hull(yes, no) if self.is_exact(yes) and self.is_exact(no) else (None, None)
+        first, last = self._hull(condition, yes, no) if self.is_exact(yes) and self.is_exact(no) else (None, None)
         loop = None if owner is None else owner.owner
         chosen = self.unknown("a value", first, last, loop, steady=owner is not None and owner.is_statement)
         self.choices[chosen] = Choice(condition, yes, no)
         return chosen + 0
 
-    def _hull(self, yes: Size, no: Size) -> tuple[Size | None, Size | None]:
-        (low, high), (least, most) = ends(yes), ends(no)
+    def _hull(self, condition: Expr, yes: Size, no: Size) -> tuple[Size | None, Size | None]:
+        """The ends of two values of which a condition picks one."""
+        (low, high), (least, most) = self._ends_where(condition, yes, True), self._ends_where(condition, no, False)
         first = None if low is None or least is None else minimum(low, least)
         return first, None if high is None or most is None else maximum(high, most)
+
+    def _ends_where(self, condition: Expr, value: Size, holds: bool) -> tuple[Size | None, Size | None]:
+        """The ends of a value where a condition holds, or does not; of two that are known the condition's own."""
+        low, high = ends(value)
+        for fact in self.told(condition, holds=holds) if varies(value) else ():
+            most, least = value + fact, value - fact
+            if not varies(most) and (high is None or not is_nonnegative(most - high)):
+                high = most
+            if not varies(least) and (low is None or not is_nonnegative(low - least)):
+                low = least
+        return low, high
 
     def opaque(self, expr: Expr, owner: Definition | None) -> Size:
         """A value of which no more is known: evaluated at each mention, or once where it is part of a definition."""
