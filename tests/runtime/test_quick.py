@@ -210,19 +210,53 @@ def test_there_is_none_for_what_needs_more_than_looks_at_arrays(monkeypatch: pyt
             y[i] = k * x[i]
 
     @tl.kernel
-    def shifted(x: tl.f32[n + 1], y: tl.f32[n]):
+    def joined(x: tl.f32[n + m], y: tl.f32[n], z: tl.f32[m]):
         for i in range(n):
-            y[i] = x[i + 1]
+            y[i] = x[i]
+        for i in range(m):
+            z[i] = x[n + i]
 
     line = np.ones(4, np.float32)
     for kernel, args in (
         (scaled, (line, 2.0, line.copy())),
-        (shifted, (np.ones(5, np.float32), line.copy())),
+        (joined, (np.ones(6, np.float32), line.copy(), np.ones(2, np.float32))),
     ):
         kernel(*args)
         assert kernel._version.executable.quick() is None
     monkeypatch.setattr(quick, "_method", lambda: None)
     assert double._version.executable.quick() is None
+
+
+def test_extents_of_a_dim_times_a_number_plus_another_are_called_quickly() -> None:
+    @tl.kernel
+    def halved(x: tl.f32[3 * n + 2, m - 1], y: tl.f32[n], z: tl.f32[m]):
+        for i in range(n):
+            y[i] = x[3 * i + 2, m - 2]
+        z[m - 1] = x[0, 0]
+
+    def given(rows: int, columns: int, dim: int, other: int) -> tuple[np.ndarray, ...]:
+        x = np.arange(rows * columns, dtype=np.float32).reshape(rows, columns)
+        return x, np.zeros(dim, np.float32), np.zeros(other, np.float32)
+
+    arrays = given(14, 5, 4, 6)
+    halved(*arrays)
+    call = halved._version.executable.quick()
+    assert call is not None
+    assert call(*arrays) is None
+    np.testing.assert_array_equal(arrays[1], arrays[0][2:14:3, 4])
+    # Rows without a whole dim, or below none; a dim of 0, which is for another version; dims that others do not have.
+    for sizes in (
+        (13, 5, 4, 6),
+        (15, 5, 4, 6),
+        (1, 5, 4, 6),
+        (2, 5, 0, 6),
+        (14, 5, 5, 6),
+        (14, 5, 4, 5),
+        (14, 6, 4, 6),
+    ):
+        assert call(*given(*sizes)) is NotImplemented
+    with pytest.raises(tl.CallValueError, match="3 \\* n \\+ 2"):
+        halved(*given(13, 5, 4, 6))
 
 
 @tl.kernel

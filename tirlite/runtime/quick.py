@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tirlite.codegen.llvm.quick_call import API, MOST_OPERANDS, QUICK_CALL, ArrayOffsets, quick_text
-from tirlite.ir import IntImm, Var
+from tirlite.ir import Expr, IntImm, Var
 from tirlite.record import record
 from tirlite.runtime.artifact.artifact import library_of
 from tirlite.runtime.cache.entries import code_called
@@ -26,6 +26,8 @@ from tirlite.runtime.workspace import QUICK_ALIGNMENT, quick_block
 
 if TYPE_CHECKING:
     from tirlite.runtime.artifact.artifact import Code
+    from tirlite.sizes import Size
+    from tirlite.sizes.poly import Atom
 
 # Gives None, the number of a fault, or NotImplemented where the arguments have to be looked at otherwise.
 QuickCall: TypeAlias = Callable[..., object]
@@ -33,6 +35,8 @@ QuickCall: TypeAlias = Callable[..., object]
 _METH_FASTCALL = 0x80
 _C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 _LARGEST = (1 << 63) - 1
+# Numbers in extents that are not larger leave sums and products with an extent below the end of i64.
+_MOST = 1 << 30
 # On 64 bits, in builds of CPython with a lock and without debugging.
 _OFFSETS = ArrayOffsets(
     words=bytes.__basicsize__ - 1, type=8, data=16, rank=24, shape=32, strides=40, dtype=56, flags=64
@@ -69,15 +73,19 @@ def quick_call(
 
     With `strides` the kernel takes so many parameters before these: those that `rewrite.strided` puts there, which
     callers do not give. With `temporaries` it takes their address behind these. None where a parameter is not an array
-    or has an extent to be computed, where there are too many, and where Python or NumPy lay out their objects in
-    unknown ways. The code at `kernel` must stay as long as the result is used.
+    or has an extent other than a number or a dim, times a number and plus another; where there are too many; and where
+    Python or NumPy lay out their objects in unknown ways. The code at `kernel` must stay as long as the result is used.
     """
     count = strides + len(signature.arrays) + len(signature.dims) + (temporaries is not None)
     if temporaries is not None and (temporaries.alignment > QUICK_ALIGNMENT or (temporaries.size and strides)):
         return None
     if len(signature.scalars) != strides or not 0 < count <= MOST_OPERANDS:
         return None
-    if any(array.computed for array in signature.arrays) or sum(map(_moved, signature.arrays)) != strides:
+    if sum(map(_moved, signature.arrays)) != strides:
+        return None
+    shapes = [_axes(array, signature) for array in signature.arrays]
+    given = {slot for array in signature.arrays for _, slot in array.bare}
+    if len(given) < len(signature.dims) or None in shapes:
         return None
     method = _method()
     if method is None or any(array.align & (array.align - 1) for array in signature.arrays):
@@ -85,11 +93,14 @@ def quick_call(
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    made: QuickCall = make(ctypes.addressof(method), _description(signature, kernel, strides, temporaries), None)
+    words = _description(signature, kernel, strides, temporaries)
+    for array, axes in zip(signature.arrays, shapes, strict=True):
+        words += [*_array(array), *(number for part in zip(*(axes or ()), strict=True) for number in part)]
+    made: QuickCall = make(ctypes.addressof(method), pack(f"={len(words)}q", *words), None)
     return made
 
 
-def _description(signature: Signature, kernel: int, strides: int, temporaries: Temporaries | None) -> bytes:
+def _description(signature: Signature, kernel: int, strides: int, temporaries: Temporaries | None) -> list[int]:
     """The words that `codegen.llvm.quick_call` tells of."""
     words = [len(signature.arrays), len(signature.dims), kernel, id(np.ndarray), id(NotImplemented), id(None)]
     words.append(strides)
@@ -98,17 +109,52 @@ def _description(signature: Signature, kernel: int, strides: int, temporaries: T
         # An empty array is for the version of the kernel for those.
         low, high, multiple = (1, None, 1) if var.dim is None else (var.dim.min, var.dim.max, var.dim.multiple_of)
         words += [max(low, 1), _LARGEST if high is None else high, multiple]
-    for array in signature.arrays:
-        words += _array(array)
-    return pack(f"={len(words)}q", *words)
+    return words
 
 
 def _array(array: ArrayParam) -> list[int]:
+    """The words of an array in front of those of its axes."""
     moved = _moved(array)
     flags = (0 if moved else _C_CONTIGUOUS) | _ALIGNED | (_WRITEABLE if array.is_written else 0)
-    extents = dict(array.fixed) | {axis: ~slot for axis, slot in array.bare}
-    head = [id(array.dtype), flags, array.align - 1, array.dtype.itemsize, int(array.is_written), array.rank, moved]
-    return [*head, *(extents[axis] for axis in range(array.rank))]
+    return [id(array.dtype), flags, array.align - 1, array.dtype.itemsize, int(array.is_written), array.rank, moved]
+
+
+def _axes(array: ArrayParam, signature: Signature) -> list[tuple[int, int, int]] | None:
+    """The three words of each axis: `h + 2` is the number of `h` with all bits turned over, 1 and 2."""
+    axes = {axis: (extent, 1, 0) for axis, extent in array.fixed}
+    axes |= {axis: (~slot, 1, 0) for axis, slot in array.bare}
+    for axis, extent in array.computed:
+        found = _times_and_plus(extent, signature.dims)
+        if found is None:
+            return None
+        axes[axis] = found
+    return [axes[axis] for axis in range(array.rank)]
+
+
+def _times_and_plus(extent: Expr, dims: tuple[Var, ...]) -> tuple[int, int, int] | None:
+    """An extent as one dim times a number from 1 on, plus another one; None for others."""
+    from tirlite.ir.size import size_of_expr
+    from tirlite.sizes import Scalar
+    from tirlite.sizes.poly import terms_of
+    from tirlite.sizes.terms import Origin
+
+    origin = Origin()
+    atoms: dict[Atom, int] = {}
+    sizes: dict[Var, Size] = {}
+    for slot, var in enumerate(dims):
+        atom = Scalar(var.name, origin=origin)
+        atoms[atom], sizes[var] = slot, atom + 0
+    size = size_of_expr(extent, sizes, {})
+    if size is None or isinstance(size, int):
+        return None
+    terms = dict(terms_of(size))
+    added = terms.pop((), 0)
+    if len(terms) != 1:
+        return None
+    ((product, factor),) = terms.items()
+    if len(product) != 1 or product[0] not in atoms or not 1 <= factor <= _MOST or abs(added) > _MOST:
+        return None
+    return ~atoms[product[0]], factor, added
 
 
 def _moved(array: ArrayParam) -> int:

@@ -15,7 +15,8 @@ or 0, that of the function that says from the dims how many bytes the kernel ask
 are; for each dim its least and its largest
 value and what divides it; for each array the address of its dtype object, the flags that it needs, the bits of its
 address that are 0, the bytes of an element, whether it is written, its rank, how many of its axes have a stride that
-the kernel takes, and for each axis its extent, or the number of its dim with all bits turned over.
+the kernel takes, for each axis its extent, or the number of its dim with all bits turned over, and then for each axis
+what that dim is multiplied by there, and what is added.
 
 A kernel that takes strides takes them first, in elements. An axis behind those with a stride has stride 1, and not all
 arrays are dense: those are for another version. What is written has each axis outside of those behind it; whether other
@@ -224,12 +225,34 @@ fixed:
   br i1 %same.extent, label %axis.step, label %refuse
 
 bound:
+  %factor.place = add i64 %wanted.rank, %x.next
+  %factor.at = getelementptr i64, ptr %axes, i64 %factor.place
+  %factor = load i64, ptr %factor.at
+  %added.place = add i64 %wanted.rank, %factor.place
+  %added.at = getelementptr i64, ptr %axes, i64 %added.place
+  %added = load i64, ptr %added.at
+  %less = sub i64 %extent, %added
+  %is.positive = icmp sge i64 %less, 1
+  %is.whole.dim = icmp eq i64 %factor, 1
+  br i1 %is.positive, label %bound.some, label %refuse
+
+bound.some:
+  br i1 %is.whole.dim, label %bound.value, label %bound.part
+
+bound.part:
+  %part = udiv i64 %less, %factor
+  %parts.together = mul i64 %part, %factor
+  %is.exact = icmp eq i64 %parts.together, %less
+  br i1 %is.exact, label %bound.value, label %refuse
+
+bound.value:
+  %dim.value = phi i64 [%less, %bound.some], [%part, %bound.part]
   %slot = xor i64 %wanted, -1
   %value.at = getelementptr i64, ptr %values, i64 %slot
   %known = load i64, ptr %value.at
-  store i64 %extent, ptr %value.at
+  store i64 %dim.value, ptr %value.at
   %is.new = icmp slt i64 %known, 0
-  %is.same = icmp eq i64 %known, %extent
+  %is.same = icmp eq i64 %known, %dim.value
   %agrees = or i1 %is.new, %is.same
   br i1 %agrees, label %axis.step, label %refuse
 
@@ -318,7 +341,8 @@ other.fits:
 
 apart:
   %a.next = add i64 %a, 1
-  %p.next = getelementptr i64, ptr %axes, i64 %wanted.rank
+  %axis.words = mul i64 %wanted.rank, 3
+  %p.next = getelementptr i64, ptr %axes, i64 %axis.words
   %q.next = getelementptr i64, ptr %q, i64 %moved
   %dense.next = and i64 %dense, %flags
   br label %array
