@@ -12,7 +12,7 @@ from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.doubtful import OnEntry, doubtful_buffers
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction
-from tirlite.codegen.kernel_calls import Calls, Versions, dim_parameters
+from tirlite.codegen.kernel_calls import Calls, Version, Versions, dim_parameters
 from tirlite.codegen.llvm.text import Extent, FunctionText, ModuleText, define_entry
 from tirlite.codegen.llvm.values import Value, constant, integer, is_half
 from tirlite.codegen.memory import Environment, Place, alignment_of, natural_alignment
@@ -61,13 +61,19 @@ class Lowered:
 
 
 def lower(
-    func: PrimFunc, workers: int = 1, *, debug: bool = False, exported: bool = False, target: str = HOST
+    func: PrimFunc,
+    workers: int = 1,
+    *,
+    debug: bool = False,
+    exported: bool = False,
+    target: str = HOST,
+    lines: bool = False,
 ) -> Lowered:
     """The module of one function, whose parallel loops are run by so many workers at most, for a target by its name.
 
     With `debug` the code checks itself, and parallel loops run in order. If it is `exported`, a fault is a number
     alone, and memory comes from what surrounds the module, see `runtime.export.wrapper`. Raises KernelError for what
-    native code cannot do.
+    native code cannot do. With `lines` the code tells debuggers where it comes from.
     """
     facts = Facts(func)
     shares, runners = stack_shares(func), 1 if debug else workers
@@ -75,7 +81,7 @@ def lower(
     storage = assign_homes(func, runners, shares[func], on_entry)
     storage = storage.on_heap() if debug else storage
     workspace = Workspace.of(storage, () if debug else doubtful_buffers(facts, on_entry))
-    module = ModuleText(processor_called(target), exported=exported)
+    module = ModuleText(processor_called(target), exported=exported, lines=lines)
     module.span = func.span
     name = "tirlite_" + _legal(func.name)
     versions = Versions(facts, name)
@@ -90,11 +96,8 @@ def lower(
             # A function may run several times at once: its temporaries lie on the stack or on the heap.
             its_storage = assign_homes(version.func, runners, shares[version.func]).on_heap()
             storages[version.func] = its_storage
-            statements = statements_of(version.func, versions.name(version), its_storage)
             module.span = version.func.span
-            statements.receive(version)
-            statements.write(version.func.body)
-            statements.out.define(f"internal fastcc i64 @{statements.name}", versions.attributes(version))
+            _write_version(version, statements_of(version.func, versions.name(version), its_storage), versions)
     except Refused as refused:
         raise NotCompiled(refused.what, refused.instead, span=module.span).error() from None
     define_entry(kernel, name)
@@ -117,6 +120,12 @@ def lower(
         asks=module.asks,
         heap=heap_need(func, storages),
     )
+
+
+def _write_version(version: Version, statements: Statements, versions: Versions) -> None:
+    statements.receive(version)
+    statements.write(version.func.body)
+    statements.out.define(f"internal fastcc i64 @{statements.name}", versions.attributes(version))
 
 
 def _legal(name: str) -> str:

@@ -123,7 +123,7 @@ class Statements:
         self.out.finish()
 
     def block(self, body: SeqStmt) -> Steps[None]:
-        held = self.out.cleanup
+        held, span = self.out.cleanup, self.module.span
         self._nesting += 1
         if self._nesting > self.module.extent.nested:
             self._count(nested=self._nesting)
@@ -135,6 +135,7 @@ class Statements:
             yield self._each(body.stmts)
         self._nesting -= 1
         self.out.release_to(held)
+        self.module.span = span
 
     def _each(self, stmts: tuple[Stmt, ...]) -> Steps[None]:
         for stmt in stmts:

@@ -16,6 +16,7 @@ from tirlite.gate import GATE
 from tirlite.plan.collection import collection_paused
 from tirlite.record import cached_property
 from tirlite.rewrite.options import Form
+from tirlite.show.environment import lines_are_wanted
 from tirlite.target.processor import runs_here
 
 if TYPE_CHECKING:
@@ -134,7 +135,8 @@ class Version:
         start = perf_counter()
         with collection_paused():
             workers = 1 if self.form is Form.IN_ORDER else self.options.target.workers
-            lowered = lower(func, workers, debug=self.options.debug, target=self.options.target.name)
+            debug, machine = self.options.debug, self.options.target.name
+            lowered = lower(func, workers, debug=debug, target=machine, lines=lines_are_wanted())
         self.stages.append(("codegen", perf_counter() - start))
         return lowered
 
@@ -170,7 +172,9 @@ class Version:
 
         signature = self.front.signature
         start = perf_counter()
-        key = content_key(self.front.content, self.options, self.form.value) if folder() is not None else None
+        # Where the lines of a function are is not part of its content.
+        is_kept = folder() is not None and not lines_are_wanted()
+        key = content_key(self.front.content, self.options, self.form.value) if is_kept else None
         found = find_artifact(key) if key is not None else None
         if found is not None:
             self.stages.append(("cache", perf_counter() - start))

@@ -58,8 +58,13 @@ def perf_is_wanted() -> bool:
 
 
 def gdb_is_wanted() -> bool:
-    """Whether the names of compiled functions are to be told to the debugger gdb."""
+    """Whether the names and lines of compiled functions are to be told to the debugger gdb."""
     return os.environ.get("TIRLITE_GDB", "0") not in ("", "0")
+
+
+def lines_are_wanted() -> bool:
+    """Whether compiled functions are to tell where they come from: for gdb, and for perf where it is asked for."""
+    return gdb_is_wanted() or os.environ.get("TIRLITE_PERF", "0") == "lines"
 
 
 def without_cache() -> None:

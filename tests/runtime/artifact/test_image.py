@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import tirlite as tl
 from tirlite.codegen import compile_text
 from tirlite.runtime.artifact.elf import Unlinkable, linked
 from tirlite.runtime.artifact.image import PAGE, Damaged, Image, Slot, Symbol
+from tirlite.runtime.artifact.line_table import Stretch
 from tirlite.runtime.artifact.load import loaded
 
 COUNTER = """
@@ -150,3 +152,16 @@ def test_perf_is_told_where_functions_lie(image: Image, monkeypatch: pytest.Monk
     (word,) = ([int(at, 16), int(size, 16)] for at, size, name in lines if name == "word")
     assert word[0] == library.address("word")
     assert word[1] > 0
+
+
+def test_perf_is_told_lines_where_they_are_known(image: Image, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Path(f"/tmp/perf-{os.getpid()}.map")
+    monkeypatch.setenv("TIRLITE_PERF", "lines")
+    word = next(each for each in image.symbols if each.name == "word")
+    start, end = word.offset, word.offset + word.size
+    parts = (Stretch(start + 1, start + 3, "/a/b.py", 7), Stretch(start + 3, end, "/a/b.py", 8))
+    base = loaded(replace(image, lines=parts), {}).address("word") - start
+    lines = [line.split() for line in told.read_text().splitlines()]
+    told.unlink()
+    found = [(int(at, 16) - base, int(size, 16), name) for at, size, name in lines if name.startswith("word")]
+    assert found == [(start, 1, "word"), (start + 1, 2, "word@b.py:7"), (start + 3, end - start - 3, "word@b.py:8")]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
+from tirlite.codegen.llvm.lines import Lines
 from tirlite.codegen.llvm.values import FALSE, Value, flags_of, integer, register_type, suffix, undefined
 from tirlite.diag import Message, Span
 from tirlite.ir import DType, bool_, handle, i64, u32
@@ -34,8 +35,11 @@ class Extent(NamedTuple):
 class ModuleText:
     """What the functions of a module share: declarations, metadata, the numbers of values and blocks, and faults."""
 
-    def __init__(self, processor: Processor, *, exported: bool = False) -> None:
-        """`exported` is what goes into programs without Python, and without a heap."""
+    def __init__(self, processor: Processor, *, exported: bool = False, lines: bool = False) -> None:
+        """`exported` is what goes into programs without Python, and without a heap.
+
+        With `lines` it tells debuggers where each instruction comes from.
+        """
         self.processor = processor
         self.exported = exported
         self.declarations: dict[str, str] = {}  # name -> its `declare` line
@@ -45,6 +49,7 @@ class ModuleText:
         self.texts: dict[bytes, str] = {}  # bytes -> name of a constant
         self.kept: list[str] = []  # functions of which LLVM must not know all callers
         self.metadata: list[str] = []
+        self.lines = Lines(self.metadata) if lines else None
         self.messages: list[Message] = []  # a fault's number is the place of its message, counted from 1
         self.told: dict[int, Told] = {}  # the faults that come with values, by their numbers
         self.externs: dict[str, None] = {}  # names of the extern functions that are called, in order
@@ -87,6 +92,8 @@ class ModuleText:
             letters = "".join(f"\\{byte:02X}" for byte in data)
             parts.append(f'{constant} = private unnamed_addr constant [{len(data)} x i8] c"{letters}"')
         parts += [*(line for _, line in self.tables.values()), *self.metadata]
+        if self.lines is not None:
+            parts += self.lines.named
         return "\n".join(parts) + "\n"
 
 
@@ -105,6 +112,12 @@ class FunctionText:
         self.inlined_lines = 0  # of functions that will be inlined into it
         self.block = "entry"
         self.conditions = 0  # that are open around what is being written
+        self._node = "" if module.lines is None else module.lines.function(module.span)
+
+    def _write(self, instruction: str) -> None:
+        lines = self.module.lines
+        place = "" if lines is None else lines.place(self._node, self.module.span)
+        self.lines.append(f"  {instruction}{place}")
 
     def value(self, dtype: DType, instruction: str, *operands: Value) -> Value:
         """The result of `instruction`, which is written down and mentions `operands`."""
@@ -112,14 +125,14 @@ class FunctionText:
             if each.home is not self and each.home is not None:
                 self.inputs.setdefault(each.text, each)
         name = f"%v{next(self.module.values)}"
-        self.lines.append(f"  {name} = {instruction}")
+        self._write(f"{name} = {instruction}")
         return Value(dtype, name, self)
 
     def effect(self, instruction: str, *operands: Value) -> None:
         for each in operands:
             if each.home is not self and each.home is not None:
                 self.inputs.setdefault(each.text, each)
-        self.lines.append(f"  {instruction}")
+        self._write(instruction)
 
     def parameter(self, dtype: DType, name: str, fact: str = "") -> Value:
         """A further parameter of the function; `fact` is its attribute, after a blank."""
@@ -237,7 +250,7 @@ class FunctionText:
         self.block = label
 
     def branch(self, label: str) -> None:
-        self.lines.append(f"  br label %{label}")
+        self._write(f"br label %{label}")
 
     def branch_if(self, condition: Value, then: str, otherwise: str, note: str = "") -> None:
         self.effect(f"br i1 {condition.text}, label %{then}, label %{otherwise}{note}", condition)
@@ -290,6 +303,8 @@ class FunctionText:
     def definition(self, head: str, attributes: str = "") -> str:
         """The text of the function."""
         signature = f"{head}({', '.join(each.declared for each in self.parameters)}){attributes and f' {attributes}'}"
+        if self.module.lines is not None:
+            signature += self.module.lines.define(self._node, head)
         return "\n".join([f"define {signature} {{", "entry:", *self.allocas, *self.lines, "}"])
 
 

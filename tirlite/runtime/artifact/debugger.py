@@ -1,23 +1,23 @@
-"""Tells gdb the names of functions that are loaded from images: by the interface that it has for compilers.
+"""Tells gdb the names and lines of functions that are loaded from images: by the interface that it has for compilers.
 
 The debugger watches a function and a list in the process, `__jit_debug_register_code` and `__jit_debug_descriptor`.
 LLVM's library has both, though it shows them to debuggers alone, so they are looked up in its table of symbols. What is
-registered is a file of ELF in memory that holds symbols and nothing else.
+registered is a file of ELF in memory that holds symbols and a table of lines, and nothing else.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
 from functools import cache
 from mmap import ACCESS_READ, mmap
 from struct import calcsize, iter_unpack, pack, unpack_from
 from typing import TYPE_CHECKING
 
 from tirlite.record import record
+from tirlite.runtime.artifact.line_table import written_table
 
 if TYPE_CHECKING:
-    from tirlite.runtime.artifact.image import Image, Symbol
+    from tirlite.runtime.artifact.image import Image
 
 _HEADER = "<16sHHIQQQIHHHHHH"
 _SECTION = "<IIQQQQIIQQ"
@@ -27,6 +27,22 @@ _SYMBOLS, _STRINGS, _NO_BITS = 2, 3, 8
 _ALLOCATED, _CODE = 2, 4
 _FUNCTION = 0x12  # global
 _REGISTER = 1
+_BITS = 1  # a section of bytes that mean something to others
+_C99 = 0x0C
+# A section `.debug_abbrev`: of a unit its name, language, table of lines, first address and bytes; of a function its
+# name, first address and bytes; of a block the last two; of a label its name and address. Source: DWARF 4, section 7.5.
+_KINDS = b"".join(
+    map(
+        bytes.fromhex,
+        (
+            "0111010308130510171101120700 00",
+            "022e0103081101120700 00",
+            "030b011101120700 00",
+            "040a0003081101 0000",
+            "00",
+        ),
+    )
+)
 
 
 class _Entry(ctypes.Structure):
@@ -68,7 +84,7 @@ def tell_gdb(image: Image, base: int) -> bool:
     watched = _watched()
     if watched is None:
         return False
-    file = ctypes.create_string_buffer(symbol_file(image.symbols, base, image.code_bytes))
+    file = ctypes.create_string_buffer(symbol_file(image, base))
     descriptor = _Descriptor.from_address(watched.descriptor)
     entry = _Entry(descriptor.first, None, ctypes.addressof(file), len(file) - 1)
     _KEPT.extend((file, entry))
@@ -80,25 +96,57 @@ def tell_gdb(image: Image, base: int) -> bool:
     return True
 
 
-def symbol_file(symbols: Iterable[Symbol], base: int, size: int) -> bytes:
-    """An ELF file with these functions, in `size` bytes of code at the address `base`, and without the code."""
+def symbol_file(image: Image, base: int) -> bytes:
+    """An ELF file with the functions of an image at the address `base`, and their lines, and without the code."""
     names, table = b"\0", pack(_SYMBOL, 0, 0, 0, 0, 0, 0)
-    for each in symbols:
+    for each in image.symbols:
         table += pack(_SYMBOL, len(names), _FUNCTION, 0, 1, base + each.offset, each.size)
         names += each.name.encode() + b"\0"
-    sections = b"\0.text\0.symtab\0.strtab\0"
+    # Name, kind, flags, address, bytes, link, info, alignment, size of an entry.
+    sections: list[tuple[bytes, int, int, int, bytes, int, int, int, int]] = [
+        (b".symtab", _SYMBOLS, 0, 0, table, 3, 1, 8, calcsize(_SYMBOL)),
+        (b".strtab", _STRINGS, 0, 0, names, 0, 0, 1, 0),
+    ]
+    if image.lines:
+        debug = {
+            b".debug_line": written_table(image.lines, base),
+            b".debug_abbrev": _KINDS,
+            b".debug_info": _unit(image, base),
+        }
+        sections += [(name, _BITS, 0, 0, data, 0, 0, 1, 0) for name, data in debug.items()]
+    titles = b"\0.text\0.shstrtab\0"
     at, head = calcsize(_HEADER), calcsize(_SECTION)
     headers = [
         (0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
-        (1, _NO_BITS, _ALLOCATED | _CODE, base, at, size, 0, 0, 16, 0),
-        (7, _SYMBOLS, 0, 0, at, len(table), 3, 1, 8, calcsize(_SYMBOL)),
-        (15, _STRINGS, 0, 0, at + len(table), len(names), 0, 0, 1, 0),
-        (15, _STRINGS, 0, 0, at + len(table) + len(names), len(sections), 0, 0, 1, 0),
+        (1, _NO_BITS, _ALLOCATED | _CODE, base, at, image.code_bytes, 0, 0, 16, 0),
     ]
-    end = at + len(table) + len(names) + len(sections)
+    content = b""
+    for name, kind, flags, address, data, link, info, alignment, size in sections:
+        headers.append((len(titles), kind, flags, address, at + len(content), len(data), link, info, alignment, size))
+        titles, content = titles + name + b"\0", content + data
+    headers.append((7, _STRINGS, 0, 0, at + len(content), len(titles), 0, 0, 1, 0))
     ident = b"\x7fELF\2\1\1".ljust(16, b"\0")
-    header = pack(_HEADER, ident, _EXECUTABLE, _X86_64, 1, 0, 0, end, 0, at, 0, 0, head, len(headers), 4)
-    return header + table + names + sections + b"".join(pack(_SECTION, *each) for each in headers)
+    end = at + len(content) + len(titles)
+    last = len(headers) - 1
+    header = pack(_HEADER, ident, _EXECUTABLE, _X86_64, 1, 0, 0, end, 0, at, 0, 0, head, len(headers), last)
+    return header + content + titles + b"".join(pack(_SECTION, *each) for each in headers)
+
+
+def _unit(image: Image, base: int) -> bytes:
+    """A section `.debug_info`: one unit with the functions of the image."""
+    # By the name of a unit gdb finds what else is in it.
+    name = image.lines[0].file.encode("utf-8", "surrogateescape")
+    parts = b"\1" + name + b"\0" + pack("<HIQQ", _C99, 0, base, image.code_bytes)
+    for each in image.symbols:
+        start, end = each.offset, each.offset + each.size
+        parts += b"\2" + each.name.encode() + b"\0" + pack("<QQ", base + start, each.size)
+        for part in (part for part in image.lines if start <= part.start < end):
+            # gdb stops at one place of a line in each block, and a line of a loop is in several: vectors, and the rest.
+            label = f"line_{part.line}".encode() + b"\0" + pack("<Q", base + part.start)
+            parts += b"\3" + pack("<QQ", base + part.start, part.end - part.start) + b"\4" + label + b"\0"
+        parts += b"\0"
+    whole = pack("<HIB", 4, 0, 8) + parts + b"\0"
+    return pack("<I", len(whole)) + whole
 
 
 @cache

@@ -8,10 +8,11 @@ loads the image, besides words in constants that hold addresses of the image.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple
 
 from tirlite.runtime.artifact.image import PAGE, WORD, Image, Slot, Symbol
+from tirlite.runtime.artifact.line_table import Stretch, stretches_of
 
 _MACHINE = 62  # x86-64
 _RELOCATABLE = 1
@@ -112,7 +113,17 @@ class _Linker:
         functions = tuple(self._functions())
         # What begins as zeros is not kept.
         data = bytes(memory[data_start:]).rstrip(b"\0")
-        return Image(bytes(memory[:code_end]), data, end - data_start, tuple(self.slots), functions)
+        return Image(bytes(memory[:code_end]), data, end - data_start, tuple(self.slots), functions, self._lines())
+
+    def _lines(self) -> tuple[Stretch, ...]:
+        """Where the code comes from, where that was asked for."""
+        for number, section in enumerate(self.sections):
+            if self._text(self.section_names, section.name) == ".debug_line":
+                addresses = {
+                    each.offset: self._address(each.symbol) + each.addend for each in self._relocations({number})
+                }
+                return stretches_of(self._bytes(section), addresses)
+        return ()
 
     def _place(self, at: int, sections: Mapping[int, _Section]) -> int:
         """Lays sections side by side from `at` on, and returns where they end."""
@@ -124,7 +135,7 @@ class _Linker:
             at += section.size
         return at
 
-    def _relocations(self, kept: Mapping[int, _Section]) -> Iterator[_Relocation]:
+    def _relocations(self, kept: Container[int]) -> Iterator[_Relocation]:
         for section in self.sections:
             if section.kind == _RELOCATIONS and section.info in kept:
                 for offset, info, addend in struct.iter_unpack("<QQq", self._bytes(section)):

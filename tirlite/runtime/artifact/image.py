@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from tirlite.record import record
+from tirlite.runtime.artifact.line_table import Stretch
 
 # Pages are at least as large, and the data of an image begin at a multiple of it.
 PAGE = 1 << 12
@@ -41,7 +42,8 @@ class Symbol:
 class Image:
     """Code and constants in `code`, not written once its `slots` are filled; then `data`, which the code writes.
 
-    Both begin at a multiple of `PAGE`, data behind code. `data_bytes` counts those that begin as zeros too.
+    Both begin at a multiple of `PAGE`, data behind code. `data_bytes` counts those that begin as zeros too. Where the
+    code comes from is told in `lines` if it was asked for, and is not part of what an image is elsewhere.
     """
 
     code: bytes
@@ -49,6 +51,7 @@ class Image:
     data_bytes: int
     slots: tuple[Slot, ...]
     symbols: tuple[Symbol, ...]
+    lines: tuple[Stretch, ...] = ()
 
     @property
     def code_bytes(self) -> int:

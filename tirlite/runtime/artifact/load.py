@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from struct import Struct
@@ -115,13 +115,30 @@ def loaded(image: Image, known: Mapping[str, int]) -> Library:
 
 
 def _tell_perf(image: Image, base: int) -> None:
-    """Adds the functions to the file in which perf looks for names of code that no file on disk holds."""
-    lines = [f"{base + each.offset:x} {each.size:x} {each.name}\n" for each in image.symbols]
+    """Adds the functions to the file in which perf looks for names of code that no file on disk holds.
+
+    Where lines are known, a function is one for each of its lines.
+    """
+    lines = [f"{base + start:x} {size:x} {name}\n" for start, size, name in _named(image)]
     with suppress(OSError):
         # A link that another user has put there is not followed.
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         with os.fdopen(os.open(f"/tmp/perf-{os.getpid()}.map", flags, 0o600), "w") as file:
             file.write("".join(lines))
+
+
+def _named(image: Image) -> Iterator[tuple[int, int, str]]:
+    """Stretches of the code, by their offsets and sizes, and what they are called."""
+    for symbol in image.symbols:
+        at, end = symbol.offset, symbol.offset + symbol.size
+        for each in image.lines:
+            if at <= each.start < end:
+                if at < each.start:
+                    yield at, each.start - at, symbol.name
+                yield each.start, each.end - each.start, f"{symbol.name}@{os.path.basename(each.file)}:{each.line}"  # noqa: PTH119
+                at = each.end
+        if at < end:
+            yield at, end - at, symbol.name
 
 
 def address_of(name: str) -> int:
