@@ -14,6 +14,7 @@ from tirlite.graph.builder.declare import binary, formula, operator
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Array, Attrs, Site, Spelling, plain
 from tirlite.graph.operators.broadcast import broadcast
+from tirlite.graph.operators.elements import BITS, BOOLS, FLOATS, INTEGERS, NUMBERS, NUMBERS_OR_BOOLS, Elements
 from tirlite.graph.types import TensorType
 from tirlite.ir import (
     EQ,
@@ -44,23 +45,13 @@ from tirlite.ir import (
 from tirlite.kernels.operators import formulas as f
 
 
-def _binary(accepts: Callable[[DType], bool], wanted: str, result: DType | None = None) -> Callable[..., TensorType]:
+def _binary(elements: Elements, result: DType | None = None) -> Callable[..., TensorType]:
     def rule(site: Site, attrs: Attrs) -> TensorType:
-        dtype = site.same_dtype()
-        if not accepts(dtype):
-            raise site.wrong_type(f"the elements must be {wanted}, and are {dtype}")
+        dtype = elements.shared(site)
         shape = broadcast(site, [each.shape for each in site.tensors()])
         return TensorType(shape, result or dtype)
 
     return rule
-
-
-def _is_number(dtype: DType) -> bool:
-    return dtype.is_integer or dtype.is_float
-
-
-def _is_bits(dtype: DType) -> bool:
-    return dtype.is_integer or dtype.is_bool
 
 
 def _where_type(site: Site, attrs: Attrs) -> TensorType:
@@ -97,13 +88,8 @@ def _shift(x: Array, y: Array, *, left: bool) -> Array:
     return np.where((y >= 0) & (y < bits), moved, out).astype(x.dtype)
 
 
-_numbers = _binary(_is_number, "numbers")
-_floats = _binary(lambda dtype: dtype.is_float, "of a float type")
-_order = _binary(_is_number, "numbers", bool_)
-_equality = _binary(lambda dtype: not dtype.is_handle, "numbers or bool_", bool_)
-_logic = _binary(lambda dtype: dtype.is_bool, "bool_")
-_bits = _binary(_is_bits, "integers or bool_")
-_integers = _binary(lambda dtype: dtype.is_integer, "integers")
+_numbers, _floats, _logic, _bits, _integers = map(_binary, (NUMBERS, FLOATS, BOOLS, BITS, INTEGERS))
+_order, _equality = _binary(NUMBERS, bool_), _binary(NUMBERS_OR_BOOLS, bool_)
 
 
 class Binary(CallBuilder):

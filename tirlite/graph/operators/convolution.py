@@ -14,6 +14,7 @@ from tirlite.graph.builder.declare import operator
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Array, Attrs, ShapeMismatch, Site
 from tirlite.graph.operators.broadcast import contracted
+from tirlite.graph.operators.elements import NUMBERS
 from tirlite.graph.operators.windows import (
     Padding,
     Steps,
@@ -55,10 +56,8 @@ class ConvTranspose(Conv):
 
 
 def _weights(site: Site, attrs: Conv) -> TensorType:
-    dtype = site.same_dtype()
+    NUMBERS.shared(site)
     weight = site.tensor(1)
-    if dtype.is_bool or dtype.is_handle:
-        raise site.wrong_type(f"the elements must be numbers, and are {dtype}")
     if weight.rank != site.tensor(0).rank:
         raise site.mismatch("operands 0 and 1 must have as many axes")
     if attrs.groups < 1:

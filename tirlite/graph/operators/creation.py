@@ -12,6 +12,7 @@ from tirlite.graph.builder.declare import operator
 from tirlite.graph.expr import Call
 from tirlite.graph.extents import Extent, Shape, shape_of, size_of
 from tirlite.graph.op import Array, Lowering, Site
+from tirlite.graph.operators.elements import NUMBERS
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, i64
 from tirlite.sizes import Proof, prove_le
@@ -27,9 +28,7 @@ def _sizes_type(site: Site, attrs: Sizes) -> TensorType:
 
 
 def _range_type(site: Site, attrs: Count) -> TensorType:
-    dtype = site.same_dtype()
-    if not (dtype.is_integer or dtype.is_float):
-        raise site.wrong_type(f"the elements must be numbers, and are {dtype}")
+    dtype = NUMBERS.shared(site)
     if any(each.rank for each in site.tensors()):
         raise site.mismatch("start and step must have no axes")
     if prove_le(0, attrs.count) is Proof.NO:

@@ -14,6 +14,7 @@ from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import formula, operator, unary
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Array, Attrs, Lowering, Site, Spelling
+from tirlite.graph.operators.elements import BITS, BOOLS, FLOATS, NUMBERS, Elements
 from tirlite.graph.types import TensorType
 from tirlite.ir import BitNot, DType, Not, bool_
 from tirlite.kernels.operators import formulas as f
@@ -65,40 +66,16 @@ class Gelu(Attrs):
     approximate: bool = False
 
 
+# As messages have always called them here.
+_BITS = Elements("integers", BITS.holds)
+
+
 def _same(site: Site, attrs: Attrs) -> TensorType:
     return site.tensor(0)
 
 
-def _float(site: Site, attrs: Attrs) -> TensorType:
-    x = site.tensor(0)
-    if not x.dtype.is_float:
-        raise site.wrong_type(f"the elements must be of a float type, and are {x.dtype}")
-    return x
-
-
-def _number(site: Site, attrs: Attrs) -> TensorType:
-    x = site.tensor(0)
-    if x.dtype.is_bool or x.dtype.is_handle:
-        raise site.wrong_type(f"the elements must be numbers, and are {x.dtype}")
-    return x
-
-
-def _integer(site: Site, attrs: Attrs) -> TensorType:
-    x = site.tensor(0)
-    if not x.dtype.is_integer and not x.dtype.is_bool:
-        raise site.wrong_type(f"the elements must be integers, and are {x.dtype}")
-    return x
-
-
-def _bool(site: Site, attrs: Attrs) -> TensorType:
-    x = site.tensor(0)
-    if not x.dtype.is_bool:
-        raise site.wrong_type(f"the elements must be bool_, and are {x.dtype}")
-    return x
-
-
 def _test(site: Site, attrs: Attrs) -> TensorType:
-    return TensorType(_float(site, attrs).shape, bool_)
+    return TensorType(FLOATS.first(site).shape, bool_)
 
 
 def _bitcast_type(site: Site, attrs: Cast) -> TensorType:
@@ -119,7 +96,7 @@ def _cast_type(site: Site, attrs: Cast) -> TensorType:
 
 
 def _clip_type(site: Site, attrs: Clip) -> TensorType:
-    x = _number(site, attrs)
+    x = NUMBERS.first(site)
     for limit in (attrs.low, attrs.high):
         if isinstance(limit, float) and x.dtype.is_integer:
             raise site.bad_attribute(f"{limit} is not a limit of {x.dtype}")
@@ -219,61 +196,61 @@ def _alpha(name: str, default: float) -> Spelling:
 class Elementwise(CallBuilder):
     """Functions of each element. Without another word they take elements of any float type."""
 
-    exp = unary("e to the power x.", _float, np.exp, f.exp, "Exp")
-    exp2 = unary("2 to the power x.", _float, np.exp2, f.exp2)
-    expm1 = unary("exp(x) - 1, exact near 0.", _float, np.expm1, f.expm1)
-    log = unary("The natural logarithm.", _float, np.log, f.log, "Log")
-    log2 = unary("The logarithm to base 2.", _float, np.log2, f.log2)
-    log10 = unary("The logarithm to base 10.", _float, np.log10, f.log10)
-    log1p = unary("log(1 + x), exact near 0.", _float, np.log1p, f.log1p)
-    sqrt = unary("The square root.", _float, np.sqrt, f.sqrt, "Sqrt")
-    rsqrt = unary("1 / sqrt(x).", _float, lambda x: 1 / np.sqrt(x), f.rsqrt)
-    reciprocal = unary("1 / x.", _float, lambda x: 1 / x, lambda x: 1 / x, "Reciprocal")
-    sin = unary("The sine.", _float, np.sin, f.sin, "Sin")
-    cos = unary("The cosine.", _float, np.cos, f.cos, "Cos")
-    tan = unary("The tangent.", _float, np.tan, f.tan, "Tan")
-    asin = unary("The inverse sine.", _float, np.arcsin, f.asin, "Asin")
-    acos = unary("The inverse cosine.", _float, np.arccos, f.acos, "Acos")
-    atan = unary("The inverse tangent.", _float, np.arctan, f.atan, "Atan")
-    sinh = unary("The hyperbolic sine.", _float, np.sinh, f.sinh, "Sinh")
-    cosh = unary("The hyperbolic cosine.", _float, np.cosh, f.cosh, "Cosh")
-    tanh = unary("The hyperbolic tangent.", _float, np.tanh, f.tanh, "Tanh")
-    asinh = unary("The inverse hyperbolic sine.", _float, np.arcsinh, f.asinh, "Asinh")
-    acosh = unary("The inverse hyperbolic cosine.", _float, np.arccosh, f.acosh, "Acosh")
-    atanh = unary("The inverse hyperbolic tangent.", _float, np.arctanh, f.atanh, "Atanh")
-    erf = unary("The error function.", _float, _erf, f.erf, "Erf")
-    sigmoid = unary("1 / (1 + exp(-x)).", _float, _sigmoid, f.sigmoid, "Sigmoid")
-    silu = unary("x * sigmoid(x).", _float, lambda x: x * _sigmoid(x), lambda x: x * f.sigmoid(x))
-    softplus = unary("log(1 + exp(x)).", _float, _softplus, f.softplus, "Softplus")
+    exp = unary("e to the power x.", FLOATS.same, np.exp, f.exp, "Exp")
+    exp2 = unary("2 to the power x.", FLOATS.same, np.exp2, f.exp2)
+    expm1 = unary("exp(x) - 1, exact near 0.", FLOATS.same, np.expm1, f.expm1)
+    log = unary("The natural logarithm.", FLOATS.same, np.log, f.log, "Log")
+    log2 = unary("The logarithm to base 2.", FLOATS.same, np.log2, f.log2)
+    log10 = unary("The logarithm to base 10.", FLOATS.same, np.log10, f.log10)
+    log1p = unary("log(1 + x), exact near 0.", FLOATS.same, np.log1p, f.log1p)
+    sqrt = unary("The square root.", FLOATS.same, np.sqrt, f.sqrt, "Sqrt")
+    rsqrt = unary("1 / sqrt(x).", FLOATS.same, lambda x: 1 / np.sqrt(x), f.rsqrt)
+    reciprocal = unary("1 / x.", FLOATS.same, lambda x: 1 / x, lambda x: 1 / x, "Reciprocal")
+    sin = unary("The sine.", FLOATS.same, np.sin, f.sin, "Sin")
+    cos = unary("The cosine.", FLOATS.same, np.cos, f.cos, "Cos")
+    tan = unary("The tangent.", FLOATS.same, np.tan, f.tan, "Tan")
+    asin = unary("The inverse sine.", FLOATS.same, np.arcsin, f.asin, "Asin")
+    acos = unary("The inverse cosine.", FLOATS.same, np.arccos, f.acos, "Acos")
+    atan = unary("The inverse tangent.", FLOATS.same, np.arctan, f.atan, "Atan")
+    sinh = unary("The hyperbolic sine.", FLOATS.same, np.sinh, f.sinh, "Sinh")
+    cosh = unary("The hyperbolic cosine.", FLOATS.same, np.cosh, f.cosh, "Cosh")
+    tanh = unary("The hyperbolic tangent.", FLOATS.same, np.tanh, f.tanh, "Tanh")
+    asinh = unary("The inverse hyperbolic sine.", FLOATS.same, np.arcsinh, f.asinh, "Asinh")
+    acosh = unary("The inverse hyperbolic cosine.", FLOATS.same, np.arccosh, f.acosh, "Acosh")
+    atanh = unary("The inverse hyperbolic tangent.", FLOATS.same, np.arctanh, f.atanh, "Atanh")
+    erf = unary("The error function.", FLOATS.same, _erf, f.erf, "Erf")
+    sigmoid = unary("1 / (1 + exp(-x)).", FLOATS.same, _sigmoid, f.sigmoid, "Sigmoid")
+    silu = unary("x * sigmoid(x).", FLOATS.same, lambda x: x * _sigmoid(x), lambda x: x * f.sigmoid(x))
+    softplus = unary("log(1 + exp(x)).", FLOATS.same, _softplus, f.softplus, "Softplus")
     softsign = unary(
-        "x / (1 + abs(x)).", _float, lambda x: x / (1 + np.abs(x)), lambda x: x / (f.absolute(x) + 1), "Softsign"
+        "x / (1 + abs(x)).", FLOATS.same, lambda x: x / (1 + np.abs(x)), lambda x: x / (f.absolute(x) + 1), "Softsign"
     )
     mish = unary(
         "x * tanh(softplus(x)).",
-        _float,
+        FLOATS.same,
         lambda x: x * np.tanh(_softplus(x)),
         lambda x: x * f.tanh(f.softplus(x)),
         "Mish",
     )
     hard_swish = unary(
         "x * hard_sigmoid(x, 1/6, 1/2).",
-        _float,
+        FLOATS.same,
         lambda x: x * _hard_sigmoid(HardSigmoid(1 / 6, 0.5), x),
         lambda x: x * f.hard_sigmoid(x, alpha=1 / 6, beta=0.5),
         "HardSwish",
     )
-    floor = unary("The next integer below.", _float, np.floor, f.floor, "Floor")
-    ceil = unary("The next integer above.", _float, np.ceil, f.ceil, "Ceil")
-    round = unary("The nearest integer, the even one of two.", _float, np.rint, f.rounded, "Round")
-    trunc = unary("The integer part.", _float, np.trunc, f.trunc)
-    negative = unary("-x, of any type of numbers.", _number, np.negative, lambda x: -x, "Neg")
-    abs = unary("The absolute value, of any type of numbers.", _number, np.abs, f.absolute, "Abs")
-    sign = unary("-1, 0 or 1, of any type of numbers.", _number, np.sign, f.sign, "Sign")
-    relu = unary("max(x, 0), of any type of numbers.", _number, _relu, f.positive, "Relu")
+    floor = unary("The next integer below.", FLOATS.same, np.floor, f.floor, "Floor")
+    ceil = unary("The next integer above.", FLOATS.same, np.ceil, f.ceil, "Ceil")
+    round = unary("The nearest integer, the even one of two.", FLOATS.same, np.rint, f.rounded, "Round")
+    trunc = unary("The integer part.", FLOATS.same, np.trunc, f.trunc)
+    negative = unary("-x, of any type of numbers.", NUMBERS.same, np.negative, lambda x: -x, "Neg")
+    abs = unary("The absolute value, of any type of numbers.", NUMBERS.same, np.abs, f.absolute, "Abs")
+    sign = unary("-1, 0 or 1, of any type of numbers.", NUMBERS.same, np.sign, f.sign, "Sign")
+    relu = unary("max(x, 0), of any type of numbers.", NUMBERS.same, _relu, f.positive, "Relu")
     bitwise_not = unary(
-        "All bits inverted, of integers or bools.", _integer, np.bitwise_not, f.bits(BitNot, Not), "BitwiseNot"
+        "All bits inverted, of integers or bools.", _BITS.same, np.bitwise_not, f.bits(BitNot, Not), "BitwiseNot"
     )
-    logical_not = unary("Whether x is false, of bools.", _bool, np.logical_not, Not, "Not")
+    logical_not = unary("Whether x is false, of bools.", BOOLS.same, np.logical_not, Not, "Not")
     isnan = unary("Whether x is not a number, as bools.", _test, np.isnan, f.isnan, "IsNaN")
     isinf = unary("Whether x is infinite, as bools.", _test, np.isinf, f.isinf)
 
@@ -305,7 +282,7 @@ class Elementwise(CallBuilder):
         return self.call("clip", x, attrs=Clip(low, high))
 
     @operator(
-        _float,
+        FLOATS.same,
         _leaky_relu,
         formula("leaky_relu", f.leaky_relu),
         attrs=Alpha,
@@ -316,18 +293,18 @@ class Elementwise(CallBuilder):
         """x, or alpha * x where x is negative."""
         return self.call("leaky_relu", x, attrs=Alpha(alpha))
 
-    @operator(_float, _elu, formula("elu", f.elu), attrs=Alpha, is_elementwise=True, onnx=_alpha("Elu", 1.0))
+    @operator(FLOATS.same, _elu, formula("elu", f.elu), attrs=Alpha, is_elementwise=True, onnx=_alpha("Elu", 1.0))
     def elu(self, x: Operand, alpha: float = 1.0) -> Call:
         """x, or alpha * (exp(x) - 1) where x is negative."""
         return self.call("elu", x, attrs=Alpha(alpha))
 
-    @operator(_float, _celu, formula("celu", f.celu), attrs=Alpha, is_elementwise=True, onnx=_alpha("Celu", 1.0))
+    @operator(FLOATS.same, _celu, formula("celu", f.celu), attrs=Alpha, is_elementwise=True, onnx=_alpha("Celu", 1.0))
     def celu(self, x: Operand, alpha: float = 1.0) -> Call:
         """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)."""
         return self.call("celu", x, attrs=Alpha(alpha))
 
     @operator(
-        _float,
+        FLOATS.same,
         _selu,
         formula("selu", f.selu),
         attrs=Selu,
@@ -344,7 +321,7 @@ class Elementwise(CallBuilder):
         return self.call("selu", x, attrs=Selu(alpha, gamma))
 
     @operator(
-        _float,
+        FLOATS.same,
         _gelu,
         formula("gelu", f.gelu),
         attrs=Gelu,
@@ -356,7 +333,7 @@ class Elementwise(CallBuilder):
         return self.call("gelu", x, attrs=Gelu(approximate))
 
     @operator(
-        _float,
+        FLOATS.same,
         _hard_sigmoid,
         formula("hard_sigmoid", f.hard_sigmoid),
         attrs=HardSigmoid,

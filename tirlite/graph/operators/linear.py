@@ -9,8 +9,8 @@ from tirlite.graph.builder.declare import operator
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Array, Attrs, NodeAttributes, Site, Spelling, plain
 from tirlite.graph.operators.broadcast import broadcast, broadcast_into, contracted
+from tirlite.graph.operators.elements import FLOATS, NUMBERS
 from tirlite.graph.types import TensorType
-from tirlite.ir import DType
 from tirlite.record import record
 
 
@@ -26,7 +26,7 @@ class Gemm(Attrs):
 
 def _matmul_type(site: Site, attrs: Attrs) -> TensorType:
     """As numpy.matmul: the last two axes are matrices, those before them broadcast; a vector is a row, or a column."""
-    dtype = _numbers(site)
+    dtype = NUMBERS.shared(site)
     a, b = (each.shape for each in site.tensors())
     if not a or not b:
         raise site.mismatch("an operand without axes is not a matrix")
@@ -38,7 +38,7 @@ def _matmul_type(site: Site, attrs: Attrs) -> TensorType:
 
 
 def _gemm_type(site: Site, attrs: Gemm) -> TensorType:
-    dtype = _numbers(site)
+    dtype = NUMBERS.shared(site)
     a, b, *c = site.tensors()
     if a.rank != 2 or b.rank != 2:
         raise site.mismatch("operands 0 and 1 must be matrices")
@@ -52,17 +52,8 @@ def _gemm_type(site: Site, attrs: Gemm) -> TensorType:
     return TensorType((rows, columns), dtype)
 
 
-def _numbers(site: Site) -> DType:
-    dtype = site.same_dtype()
-    if not (dtype.is_integer or dtype.is_float):
-        raise site.wrong_type(f"the elements must be numbers, and are {dtype}")
-    return dtype
-
-
 def _det_type(site: Site, attrs: Attrs) -> TensorType:
-    x = site.tensor(0)
-    if not x.dtype.is_float:
-        raise site.wrong_type(f"the elements must be of a float type, and are {x.dtype}")
+    x = FLOATS.first(site)
     if x.rank < 2 or not site.is_equal(x.shape[-1], x.shape[-2]):
         raise site.mismatch("operand 0 must be square matrices")
     return TensorType(x.shape[:-2], x.dtype)

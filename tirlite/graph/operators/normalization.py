@@ -11,6 +11,7 @@ from tirlite.graph.expr import Call
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import Array, Attrs, NodeAttributes, Site, Spelling
 from tirlite.graph.operators.broadcast import broadcast_into
+from tirlite.graph.operators.elements import FLOATS
 from tirlite.graph.types import TensorType
 from tirlite.record import record
 
@@ -41,9 +42,7 @@ class Lrn(Attrs):
 
 
 def _floats(site: Site) -> TensorType:
-    dtype = site.same_dtype()
-    if not dtype.is_float:
-        raise site.wrong_type(f"the elements must be of a float type, and are {dtype}")
+    FLOATS.shared(site)
     return site.tensor(0)
 
 

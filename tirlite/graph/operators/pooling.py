@@ -12,6 +12,7 @@ from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import operator
 from tirlite.graph.expr import Call, Expr, TupleGetItem
 from tirlite.graph.op import Array, Attrs, Lowering, Meaning, Site, Spelling, plain
+from tirlite.graph.operators.elements import FLOATS
 from tirlite.graph.operators.windows import (
     Padding,
     Steps,
@@ -61,8 +62,7 @@ def _max_pool_indices_type(site: Site, attrs: Pool) -> TupleType:
 
 
 def _average_pool_type(site: Site, attrs: Pool) -> TensorType:
-    if not site.tensor(0).dtype.is_float:
-        raise site.wrong_type(f"the elements must be of a float type, and are {site.tensor(0).dtype}")
+    FLOATS.first(site)
     return _pool_type(site, attrs)
 
 

@@ -13,6 +13,7 @@ from tirlite.graph.builder.declare import operator
 from tirlite.graph.expr import TupleGetItem
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import Array, Attrs, Site
+from tirlite.graph.operators.elements import FLOATS
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.record import record
 
@@ -34,9 +35,7 @@ class GruSteps(Attrs):
 
 def _cell(site: Site, gates: int, states: tuple[int, ...], bias: int | None = None) -> tuple[TensorType, TensorType]:
     """The type of the sequence of outputs and of a state, once the operands are found to fit."""
-    dtype = site.same_dtype()
-    if not dtype.is_float:
-        raise site.wrong_type(f"the elements must be of a float type, and are {dtype}")
+    dtype = FLOATS.shared(site)
     sums, recurrence = site.tensor(0), site.tensor(1)
     if sums.rank != 3 or recurrence.rank != 2:
         raise site.mismatch("operand 0 must have 3 axes and operand 1 must be a matrix")

@@ -12,8 +12,9 @@ from tirlite.graph.builder.declare import Member, Rule, operator
 from tirlite.graph.expr import Call
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import Array, Attrs, Lowering, Meaning, NodeAttributes, Site, Spelling
+from tirlite.graph.operators.elements import BOOLS, FLOATS, NUMBERS, Elements
 from tirlite.graph.types import TensorType
-from tirlite.ir import DType, PrimFunc, i64
+from tirlite.ir import PrimFunc, i64
 from tirlite.late import LateModule
 from tirlite.record import record
 from tirlite.sizes import Proof, prove_le
@@ -55,11 +56,9 @@ def _without(shape: Shape, axes: tuple[int, ...], *, keepdims: bool) -> Shape:
     return tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
 
 
-def _reduce(accepts: Callable[[DType], bool], wanted: str, *, needs_some: bool = False) -> Callable[..., TensorType]:
+def _reduce(elements: Elements, *, needs_some: bool = False) -> Callable[..., TensorType]:
     def rule(site: Site, attrs: Reduce) -> TensorType:
-        x = site.tensor(0)
-        if not accepts(x.dtype):
-            raise site.wrong_type(f"the elements must be {wanted}, and are {x.dtype}")
+        x = elements.first(site)
         axes = site.axes(attrs.axes, x.rank)
         if needs_some:
             _check_some(site, x, axes)
@@ -82,27 +81,13 @@ def _arg_type(site: Site, attrs: Arg) -> TensorType:
 
 
 def _cumsum_type(site: Site, attrs: CumSum) -> TensorType:
-    x = site.tensor(0)
-    if not _is_number(x.dtype):
-        raise site.wrong_type(f"the elements must be numbers, and are {x.dtype}")
+    x = NUMBERS.first(site)
     site.axis(attrs.axis, x.rank)
     return x
 
 
-def _is_number(dtype: DType) -> bool:
-    return dtype.is_integer or dtype.is_float
-
-
-_NUMBERS = _reduce(_is_number, "numbers")
-
-
-_EXTREMES = _reduce(_is_number, "numbers", needs_some=True)
-
-
-_FLOATS = _reduce(lambda dtype: dtype.is_float, "of a float type")
-
-
-_BOOLS = _reduce(lambda dtype: dtype.is_bool, "bool_")
+_NUMBERS, _FLOATS, _BOOLS = map(_reduce, (NUMBERS, FLOATS, BOOLS))
+_EXTREMES = _reduce(NUMBERS, needs_some=True)
 
 
 def _over_axes(function: Callable[..., Any]) -> Meaning:

@@ -13,6 +13,7 @@ from tirlite.graph.expr import Call
 from tirlite.graph.extents import Extent, Shape, shape_of
 from tirlite.graph.op import Array, Attrs, Lowering, Site
 from tirlite.graph.operators.broadcast import broadcast, contracted
+from tirlite.graph.operators.elements import INTEGERS
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, i32, u8
 from tirlite.record import record
@@ -93,8 +94,7 @@ def _quantize_linear_type(site: Site, attrs: Quantize) -> TensorType:
 
 def _dequantize_linear_type(site: Site, attrs: Quantize) -> TensorType:
     x = _along(site, attrs)
-    if not x.dtype.is_integer:
-        raise site.wrong_type(f"the elements must be integers, and are {x.dtype}")
+    INTEGERS.demand(site, x.dtype)
     if not attrs.dtype.is_float or site.tensor(1).dtype != attrs.dtype:
         raise site.bad_attribute(
             f"scale and result must have one float type, not {site.tensor(1).dtype}, {attrs.dtype}"
