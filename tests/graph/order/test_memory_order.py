@@ -8,7 +8,14 @@ from graph.random_graphs import random_graph
 
 import tirlite as tl
 from tirlite.graph import Builder, Function, Ordered, compile, evaluate, memory_order, program  # noqa: A004
+from tirlite.graph.aot.lower import lower_program
+from tirlite.graph.aot.smaller_plan import is_smaller
 from tirlite.graph.gallery.networks import SMALL
+from tirlite.graph.sample_arguments import dims_in
+from tirlite.plan.order import samples
+from tirlite.sizes import dims_of
+from tirlite.sizes import evaluate as size_at
+from tirlite.solver import options as default_options
 
 
 def two_towers(rows: object) -> Function:
@@ -64,11 +71,28 @@ def test_no_order_of_a_random_graph_is_worse_than_the_given_one() -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_random_graphs_compute_the_same(seed: int) -> None:
     sample = random_graph(seed, symbolic=seed % 3 == 2, most=15)
-    net = compile(sample.function, order="memory")
+    net, plain = compile(sample.function, order="memory"), compile(sample.function).plan.total
+    for at in samples(dict.fromkeys((*dims_of(net.plan.total), *dims_of(plain))), 6):
+        assert size_at(net.plan.total, at) <= size_at(plain, at)
     for arguments in sample.arguments:
         wanted = leaves(evaluate(sample.function, *arguments))
         for got, expected in zip(leaves(net(*arguments)), wanted, strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_an_order_with_a_larger_plan_is_not_taken() -> None:
+    f = two_towers(tl.dim("rows"))
+    made = program(f)
+    long, short = lower_program(made), lower_program(memory_order(made).program)
+    dims = dims_in(f)
+    for strategy in ("auto", "per_shape"):
+        options = default_options({"strategy": strategy})
+        assert is_smaller(short, long, dims, options)
+        assert not is_smaller(long, short, dims, options)
+        assert not is_smaller(long, long, dims, options)
+    known = program(two_towers(16))
+    pair = lower_program(memory_order(known).program), lower_program(known)
+    assert is_smaller(*pair, (), default_options({"capacity": 16 * 66 * 4}))
 
 
 def leaves(value: object) -> list[np.ndarray]:

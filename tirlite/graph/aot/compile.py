@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal, Unpack
 
@@ -18,7 +19,7 @@ from tirlite.solver import options as default_options
 if TYPE_CHECKING:
     from tirlite.graph.aot.lower import Lowered
     from tirlite.graph.order.memory_order import Ordered
-    from tirlite.rewrite.options import Choices
+    from tirlite.rewrite.options import Choices, Options
 
 
 class UnknownOrder(Message):
@@ -45,7 +46,8 @@ def compile(  # noqa: A001
 ) -> CompiledGraph:
     """The graph as native code.
 
-    `order="memory"` computes the operators in the order that takes the least memory, instead of that of the program.
+    `order="memory"` computes the operators in the order that takes the least memory, instead of that of the program:
+    storage is planned for both, and that of the program stays where its plan is not larger.
     `strategy="graph"` plans main's storage as GraphPlanMemory does; the other options are those of `tl.compile`.
     `keep` names tensors between operators that `trace` gives besides the result, or `"all"` that can be kept.
     Raises GraphError for what has no kernel, or cannot be kept.
@@ -56,7 +58,7 @@ def compile(  # noqa: A001
 
             choices["strategy"] = by_tokens
         options = default_options(choices)
-        is_by_memory = _is_by_memory(order)
+        by_memory = _is_by_memory(order)
         start = perf_counter()
         demand_function(function)
         is_plain = keep != "all" and not (keep := tuple(keep))
@@ -64,9 +66,9 @@ def compile(  # noqa: A001
         known = known_lowered(key, function) if key is not None else None
         if known is None:
             return _lowered(function, choices, order, keep, key)
-        front = LoweredFront(known, lambda: _Front(function, is_by_memory=is_by_memory).lowered(()).func)
+        front = LoweredFront(known, lambda: _Front(function, options, by_memory=by_memory).lowered().func)
         kernel = Kernel(front, options, seconds=perf_counter() - start, fixed=known.constants)
-        ordered = lambda: _Front(function, is_by_memory=is_by_memory).ordered  # noqa: E731
+        ordered = lambda: _Front(function, options, by_memory=by_memory).ordered  # noqa: E731
         return CompiledGraph.of(function, kernel, known.extents, ordered=ordered)
 
 
@@ -82,13 +84,14 @@ def _lowered(
     from tirlite.graph.aot.segments import segments
 
     start = perf_counter()
-    front = _Front(function, is_by_memory=_is_by_memory(order))
-    kept = check_kept(front.program, tensors_to_keep(front.program) if keep == "all" else keep)
+    options = default_options(choices)
+    front = _Front(function, options, by_memory=_is_by_memory(order))
+    front.keep = kept = check_kept(front.program, tensors_to_keep(front.program) if keep == "all" else keep)
     if (parts := segments(front.program, kept)) is not None:
         again = (_compiled_again, (function, order, parts.kept, choices))
         return SegmentedGraph(parts, lambda part: compile(part, order=order, **choices), again)
-    lowered = front.lowered(kept)
-    made = CompiledGraph(function, lowered, default_options(choices), front.ordered, perf_counter() - start)
+    lowered = front.lowered()
+    made = CompiledGraph(function, lowered, options, front.ordered, perf_counter() - start)
     if key is not None:
         keep_lowered(key, function, lowered, made.kernel.front)
     return made
@@ -103,23 +106,41 @@ def _compiled_again(
 class _Front:
     """The way from a function to what it is lowered to."""
 
-    def __init__(self, function: FunctionNode, *, is_by_memory: bool) -> None:
+    def __init__(self, function: FunctionNode, options: Options, keep: Iterable[Expr] = (), *, by_memory: bool) -> None:
         from tirlite.graph.program import program
 
         self.program = program(function)
-        self._is_by_memory = is_by_memory
+        self.keep = keep
+        self._options = options
+        self._by_memory = by_memory
 
-    @cached_property
+    @property
     def ordered(self) -> Ordered | None:
         """The order that takes the least memory, where that is asked for."""
-        from tirlite.graph.order.memory_order import memory_order
+        return self._chosen[1]
 
-        return memory_order(self.program) if self._is_by_memory else None
+    def lowered(self) -> Lowered:
+        """What the function is lowered to, its operators in the order that was chosen."""
+        return self._chosen[0]
 
-    def lowered(self, keep: Iterable[Expr]) -> Lowered:
+    @cached_property
+    def _chosen(self) -> tuple[Lowered, Ordered | None]:
         from tirlite.graph.aot.lower import lower_program
 
-        return lower_program(self.ordered.program if self.ordered else self.program, keep)
+        plain = lower_program(self.program, self.keep)
+        if not self._by_memory:
+            return plain, None
+        from tirlite.graph.aot.smaller_plan import is_smaller
+        from tirlite.graph.order.memory_order import memory_order
+        from tirlite.graph.sample_arguments import dims_in
+
+        ordered = memory_order(self.program)
+        if ordered.peak < ordered.program_peak:
+            made = lower_program(ordered.program, self.keep)
+            if is_smaller(made, plain, dims_in(self.program.function), self._options):
+                return made, ordered
+        is_proved = ordered.proved and ordered.peak == ordered.program_peak
+        return plain, replace(ordered, program=self.program, peak=ordered.program_peak, proved=is_proved)
 
 
 def _is_by_memory(order: str) -> bool:
