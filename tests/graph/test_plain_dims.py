@@ -51,3 +51,22 @@ def test_what_is_appended_to_nothing_may_be_turned() -> None:
     for count in (3, 0):
         x, y = np.ones((count, 2), np.float32), np.zeros((1, 2), np.float32)
         np.testing.assert_array_equal(net(x, y), np.concatenate([x, y]).T)
+
+
+def test_what_is_left_between_extents_is_told_by_them() -> None:
+    """Padding at the end of one extent up to another, as exporters write it of models that keep sizes whole."""
+    small, large = 4 * ((n + 31) // 32), 3 * ((n + 95) // 96) + 3
+    own = PlainDims([small, large + 2])
+    found = own.told(large - small - 1)
+    assert found is not None
+    dims = [own(each) for each in (small, large + 2)]
+    for size in (1, 64, 200):
+        at = {dims_of(made)[0]: evaluate(each, {n: size}) for made, each in zip(dims, (small, large + 2), strict=True)}
+        assert evaluate(found, at) == evaluate(large - small - 1, {n: size})
+    assert own.told(n + 0) is None
+    g = tl.graph.Builder("padded")
+    x = g.input("x", tl.f32[n])
+    rows = g.slice(g.concat([x] * 4), [0], [(n + 31) // 32])
+    f = g.function(g.pad(rows, [2], [3 * ((n + 95) // 96) - (n + 31) // 32 + 1]))
+    value = np.arange(40, dtype=np.float32)
+    np.testing.assert_array_equal(tl.graph.compile(f)(value), tl.graph.evaluate(f, value))

@@ -68,6 +68,7 @@ class Demands:
         self._stands: dict[Atom, Size] = {}
         self._dims: dict[str, int] = {}
         self._forgotten = 0
+        self.found_equal: list[tuple[Size, Size]] | None = None
 
     @property
     def changes(self) -> tuple[int, int]:
@@ -108,13 +109,16 @@ class Demands:
     def ask(self, a: Size, b: Size, asked_by: object, span: Span | None) -> bool:
         """Whether the two are equal by proof, or from now on by demand; not where they never are.
 
-        Nothing is demanded of extents that a run finds: a call is checked before.
+        Of extents that a run finds nothing is demanded of a call: they are noted in `found_equal`, if there is one.
         """
         a, b = self.now(a), self.now(b)
         if is_equal(a, b):
             return True
         if run_dims((a, b)):
-            return False
+            if self.found_equal is None or prove_eq(a, b) is Proof.NO:
+                return False
+            self.found_equal.append((a, b))
+            return True
         solution = {} if prove_eq(a, b) is Proof.NO else self._solution(a, b)
         limits = [limit for atom, size in solution.items() if isinstance(atom, Dim) for limit in _limits(atom, size)]
         if not solution or any(_is_refuted(*limit) for limit in limits):

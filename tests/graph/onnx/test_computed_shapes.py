@@ -128,3 +128,17 @@ def test_loops_whose_steps_nothing_bounds() -> None:
     loop = [node("Loop", ["", "t", "h0"], ["h", "o"], body=step), node("ReduceSum", ["o"], ["sum"])]
     made = typed(model(loop, {"t": (BOOL, []), "h0": (FLOAT, [3])}, ["h", "o", "sum"]), FLOAT, FLOAT, FLOAT)
     compare(made, [{"t": np.array(True), "h0": np.ones(3, np.float32)}])
+
+
+def test_extents_of_data_that_an_operator_asks_to_be_equal_are_checked_in_the_run() -> None:
+    nodes = [node("NonZero", ["x"], ["p"]), node("NonZero", ["y"], ["q"]), node("Add", ["p", "q"], ["r"])]
+    made = typed(
+        model([*nodes, node("Concat", ["r", "p"], ["s"], axis=0)], {"x": (FLOAT, ["n"]), "y": (FLOAT, ["m"])}, ["s"]),
+        INT64,
+    )
+    x, y = np.array([1, 0, 2], np.float32), np.array([0, 1, 0, 5], np.float32)
+    compare(made, [{"x": x, "y": y}, {"x": 0 * x, "y": 0 * y}], [{"x": x + 1, "y": y}])
+    ranged = [node("Range", ["zero", "k", "one"], ["p"]), node("Add", ["p", "x"], ["s"])]
+    weights = {"zero": np.float32(0), "one": np.float32(1)}
+    made = typed(model(ranged, {"x": (FLOAT, ["n"]), "k": (FLOAT, [])}, ["s"], **weights), FLOAT)
+    compare(made, [{"x": x, "k": np.float32(3)}], [{"x": x, "k": np.float32(2)}])

@@ -276,6 +276,10 @@ class _Lowering:
         before, after = product(source.shape), product(shown.shape)
         if is_equal(before, after):
             return
+        pairs = [pair for pair in zip(source.shape, shown.shape, strict=False) if not is_equal(*pair)]
+        if source.rank == shown.rank and len(pairs) == 1:
+            # Without elements there are as many, whatever the extent.
+            ((before, after),) = pairs
         values = tuple(expr_of(size, self.variables) for size in (before, after))
         called = f"{view.name} = " if view.name else ""
         message = f"`{called}reshape({source}, shape={shown})`: {{}} elements become {{}}"

@@ -129,8 +129,8 @@ class _Own:
             return tuple(self.value(each, call) for each in value)
         if not isinstance(value, Poly):
             return value
-        made = self._plain(value)
-        if not self._plain.is_bound(made):
+        made = self._plain.told(value)
+        if made is None:
             assert isinstance(call.op, Op)
             raise UnboundSize(call.op.name, str(value), span=call.span).error()
         return self._expr(made)

@@ -14,6 +14,9 @@ from tirlite.graph.extents import is_equal
 from tirlite.sizes import Dim, Size, dims_of, lower_bound, substitute
 from tirlite.sizes.poly import terms_of
 
+# A size is told by the sum or difference of so many extents at most.
+_MOST_EXTENTS = 3
+
 
 class PlainDims:
     """The rewriting for one operator. `extents` are all that its operands and results have."""
@@ -49,8 +52,27 @@ class PlainDims:
             size = _divided(size, whole, fresh)
         return substitute(size, self._solved) if self._solved else size
 
-    def is_bound(self, size: Size) -> bool:
-        """Whether the arguments tell all dims of a rewritten size."""
+    def told(self, size: Size) -> Size | None:
+        """A size that is no extent over dims that stand alone; None where the arguments do not tell it.
+
+        What stands between extents is told by these: the padding of `(n + 3)//4` to `(n + 7)//8 * 2`.
+        """
+        made = self(size)
+        # What is left to be told, by what was told of the size so far.
+        open_sizes: dict[Size, Size] = {made: 0}
+        for _ in range(_MOST_EXTENTS + 1):
+            for rest, found in open_sizes.items():
+                if self._is_bound(rest):
+                    return found + rest
+            open_sizes = {
+                self(rest - sign * whole): found + sign * fresh
+                for rest, found in open_sizes.items()
+                for whole, fresh in self._whole
+                for sign in (1, -1)
+            }
+        return None
+
+    def _is_bound(self, size: Size) -> bool:
         return all(dim in self._bound for dim in dims_of(size))
 
 

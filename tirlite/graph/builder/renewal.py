@@ -50,9 +50,15 @@ class Renewal:
     ) -> tuple[tuple[Expr, ...], Attrs]:
         """Operands and attributes of a call, renewed once what the operator demands of them is noted."""
         args, attrs = self._operands(args, attrs)
-        before = self.demands.changes
-        op.infer(Site(op.name, tuple(arg.type for arg in args), attrs, name, span, self.demands))
-        return (args, attrs) if self.demands.changes == before else self._operands(args, attrs)
+        before, self.demands.found_equal = self.demands.changes, []
+        try:
+            op.infer(Site(op.name, tuple(arg.type for arg in args), attrs, name, span, self.demands))
+            pairs = self.demands.found_equal
+        finally:
+            self.demands.found_equal = None
+        if self.demands.changes != before:
+            args, attrs = self._operands(args, attrs)
+        return tuple(_seen_as(arg, pairs, name, span) for arg in args) if pairs else args, attrs
 
     def is_open(self, a: Size, b: Size, asked_by: str, span: Span | None) -> bool:
         """Whether it depends on dims that two sizes are equal, and cannot be said by one of them alone."""
@@ -133,3 +139,14 @@ class Renewal:
         if isinstance(expr, TupleGetItem):
             return expr.replaced(value=operands[0])
         return expr
+
+
+def _seen_as(arg: Expr, pairs: Sequence[tuple[Size, Size]], name: str, span: Span | None) -> Expr:
+    """An operand with extents that must be equal to others in the place of those: a run in which they differ stops."""
+    for first, second in pairs:
+        # What is known before a run stays.
+        old, new = (second, first) if run_dims([second]) else (first, second)
+        if isinstance(arg.type, TensorType) and old in arg.shape:
+            shape = tuple(new if extent == old else extent for extent in arg.shape)
+            arg = Call(OPS["assume"], (arg,), Reshape(shape), name=name, span=span, device=arg.device)
+    return arg
