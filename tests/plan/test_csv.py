@@ -289,3 +289,11 @@ def test_an_offset_that_a_memory_forbids_is_located():
     text = refused("id,lower,upper,size,offset\na,0,3,10,\nb,0,3,10,4\n", pools=[Pool("global", align=8)])
     assert "error[bad-fixed]: request `b` is fixed at offset 4" in text
     assert "<stream>:3:10" in text
+
+
+def test_lines_of_other_lengths_are_told_with_all_that_is_wrong() -> None:
+    text = "id,lower,upper,size\na,0,2,x\nb,1\n\nc,3,1,8\nd,0,1,4,5\n"
+    with pytest.raises(PlanError) as caught:
+        read_csv(io.StringIO(text))
+    told = [(message.code, message.span.line) for message in caught.value.messages if message.span is not None]
+    assert told == [("bad-csv-number", 2), ("bad-csv-row", 3), ("empty-lifetime", 5), ("bad-csv-row", 6)]

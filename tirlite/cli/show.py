@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -88,6 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
         _dump(kernel, arguments.dump)
     if arguments.html is not None:
         write_file(arguments.html, page(f"Kernel {kernel.name}", [("", kernel._repr_html_())]).encode())
+        if sys.stderr is not None:
+            print(f"wrote {arguments.html}", file=sys.stderr)
     if arguments.json:
         with working(f"compiling {arguments.kernel}"):
             told = _json(kernel)

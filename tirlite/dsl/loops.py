@@ -27,9 +27,10 @@ class BadLoop(Message):
 
     code = "bad-loop"
     title = "a loop goes over {given}"
-    help = "write `for i in range(n):`; tl.parallel, tl.vectorized, tl.unroll and tl.thread stand in the place of range"
+    help = "write {instead}; tl.parallel, tl.vectorized, tl.unroll and tl.thread stand in the place of range"
 
     given: str
+    instead: str = "`for i in range(n):`"
 
 
 class BadStep(Message):
@@ -125,8 +126,7 @@ def header(stmt: ast.For, expressions: Expressions) -> Head:
     site = expressions.word_call(stmt.iter)
     kind = LOOPS.get(site.word.name) if site is not None else None
     if site is None or kind is None:
-        given = expressions.places.text(stmt.iter)
-        raise BadLoop(f"`{given}`", span=expressions.span(stmt.iter)).error()
+        raise _bad_loop(stmt.iter, expressions)
     site.only()
     if kind is ForKind.THREAD:
         site.count(2, 2, 'a tag and an extent, as in tl.thread("threadIdx.x", 32)')
@@ -137,6 +137,17 @@ def header(stmt: ast.For, expressions: Expressions) -> Head:
     if len(site.args) == 1:
         return Head(_ZERO, _bound(site, 0), 1, kind)
     return Head(_bound(site, 0), _bound(site, 1), _step(site) if len(site.args) == 3 else 1, kind)
+
+
+def _bad_loop(over: ast.expr, expressions: Expressions) -> Exception:
+    """The error for a loop over elements, or over a number."""
+    given, instead = expressions.places.text(over), "`for i in range(n):`"
+    value = expressions.value(over) if isinstance(over, ast.Name) else None
+    if isinstance(value, Buffer):
+        instead = f"`for i in range(len({given})):`, and read `{given}[i]` in it"
+    elif isinstance(value, Expr):
+        instead = f"`for i in range({given}):`"
+    return BadLoop(f"`{given}`", instead, span=expressions.span(over)).error()
 
 
 def _step(site: CallSite) -> int | Expr:

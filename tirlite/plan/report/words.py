@@ -12,6 +12,8 @@ from tirlite.show import Piece, Role, Styled, table
 from tirlite.sizes import Size
 
 _ROWS = 40
+# Names that are told where one is unknown.
+_NAMES = 8
 # Pairs of requests that are told of one by one.
 _PAIRS = 66
 
@@ -192,10 +194,19 @@ def _whereabouts(layout: Layout, request: Request) -> str:
     return f"{request.id} lies in `{pool}`{company} and {_why(layout, request.id)}"
 
 
+def _known(layout: Layout) -> str:
+    """The names that there are, or some of many."""
+    names = [*layout.problem.by_id]
+    if not names:
+        return "it has none"
+    told = ", ".join(f"`{each}`" for each in names[:_NAMES])
+    return f"it has {told}" + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
+
+
 def _request(layout: Layout, name: str) -> Request:
     if name not in layout.problem.by_id:
         near = nearest(str(name), layout.problem.by_id)
-        raise UnknownRequest(str(name), f"did you mean {near}?" if near else "").error()
+        raise UnknownRequest(str(name), f"did you mean {near}?" if near else _known(layout)).error()
     return layout.problem.by_id[name]
 
 

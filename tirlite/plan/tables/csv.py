@@ -187,16 +187,20 @@ def read_csv(
         name, text = str(source), _decoded(str(source), Path(source).read_bytes())
     else:
         name, text = str(getattr(source, "name", "<stream>")), source.read()
-    reader = _Reader.of(read_table(name, text), facts, bind or {})
     wrong: list[Message] = []
+    reader = _Reader.of(read_table(name, text, wrong), facts, bind or {})
     requests = tuple(reader.requests(wrong))
     if wrong:
-        raise PlanError(*wrong)
+        raise PlanError(*sorted(wrong, key=_line_of)[:_MOST_REPORTED])
     try:
         problem = Problem(requests, pools, contiguous=True)
     except PlanError as error:
         raise reader.of_request(error) from None
     return problem.with_table(reader.table)
+
+
+def _line_of(message: Message) -> int:
+    return message.span.line if message.span is not None else 0
 
 
 def _check_arguments(source: object, facts: object, bind: object) -> None:

@@ -157,8 +157,11 @@ class CsvTable:
         return CsvTable(self.source, new[0], tuple(new[1:]), self.tail, self.blank, self.separator)
 
 
-def read_table(name: str, text: str) -> CsvTable:
-    """The cells of `text`, without blank lines. Raises PlanError where a line has not one cell for each column."""
+def read_table(name: str, text: str, wrong: list[Message]) -> CsvTable:
+    """The cells of `text`, without blank lines. Raises PlanError where it is no table.
+
+    Lines that have not one cell for each column go to `wrong`, and count as blank.
+    """
     body = text.rstrip("\r\n")
     ending = text[len(body) :]
     if ending.startswith("\r"):
@@ -173,12 +176,16 @@ def read_table(name: str, text: str) -> CsvTable:
         raise NoHeader(name).error()
     first = lines[full[0]]
     separator = next((sign for sign in _SEPARATORS if sign in first), ",")
-    rows = [_cells(source, number, lines[number], separator) for number in full]
-    header = rows[0]
-    for number, cells in zip(full, rows, strict=True):
-        if len(cells) != len(header):
-            raise _bad_row(source, number, cells, header)
-    return CsvTable(source, header, tuple(rows[1:]), ending, blank, separator)
+    header = _cells(source, full[0], first, separator)
+    rows = []
+    for number in full[1:]:
+        cells = _cells(source, number, lines[number], separator)
+        if len(cells) == len(header):
+            rows.append(cells)
+        else:
+            wrong.append(_bad_row(source, number, cells, header))
+            blank[number] = lines[number]
+    return CsvTable(source, header, tuple(rows), ending, blank, separator)
 
 
 def _refuse_lone_returns(source: Source) -> None:
@@ -218,15 +225,13 @@ def _cells(source: Source, number: int, line: str, separator: str) -> tuple[str,
     return tuple(cells)
 
 
-def _bad_row(source: Source, number: int, cells: tuple[str, ...], header: tuple[str, ...]) -> Exception:
+def _bad_row(source: Source, number: int, cells: tuple[str, ...], header: tuple[str, ...]) -> Message:
     line = source.lines[number]
     count, width = len(cells), len(header)
     begin = sum(len(cell) + 1 for cell in cells[:width]) if count > width else len(line)
     what = "too much" if count > width else f"`{value_of(header[count])}` is missing"
     told = f"{count} cell{'s' if count > 1 else ''}"
-    return BadRow(
-        told, width, what, span=Span(source, number + 1, begin, number + 1, max(len(line), begin + 1))
-    ).error()
+    return BadRow(told, width, what, span=Span(source, number + 1, begin, number + 1, max(len(line), begin + 1)))
 
 
 def _replaced(row: tuple[str, ...], place: int, cell: str) -> tuple[str, ...]:
