@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import tirlite as tl
 from tirlite.codegen import Effort
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.schedules import CacheWrite, Pack, Specialize, UnrollJam
+from tirlite.schedules.auto.contraction import Tiling
 
 n, m, k, h = tl.dims("n m k h")
 
@@ -186,7 +189,20 @@ ALL = (
 def test_it_is_packed_and_means_what_is_written(kernel: tl.Kernel) -> None:
     tiled = tl.compile(kernel.ir, target=tl.Target.host(workers=2))
     assert any(isinstance(step, Pack) for step in tiled.schedule.steps)
-    for numbers in ((7, 13, 9, 3), (5, 5, 1, 2), (66, 5, 2, 1)):
+    is_as_written(kernel, tiled, (7, 13, 9, 3), (5, 5, 1, 2), (66, 5, 2, 1))
+
+
+def test_masks_leave_out_what_lies_beyond_the_last_column() -> None:
+    with patch.object(Tiling, "of", lambda target: replace(SMALL, row_bytes=64, vector_bytes=32)):
+        for kernel in (transposed, batched, with_a_scalar, convolution, terms_outermost, distances):
+            tiled = tl.compile(kernel.ir)
+            assert "tl.masked(" in str(tiled.lowered), kernel.name
+            is_as_written(kernel, tiled, (7, 19, 9, 3), (5, 16, 3, 2))
+
+
+def is_as_written(kernel: tl.Kernel, tiled: tl.Kernel, *sizes_of: tuple[int, ...]) -> None:
+    """Whether a scheduled kernel gives what the interpreter does for it as it is written, for n, m, k, h."""
+    for numbers in sizes_of:
         sizes = dict(zip("nmkh", numbers, strict=True))
         inputs = [param for param in kernel.ir.params if param.name != "y"]
         shapes = [[int(np.asarray(extent_at(extent, sizes))) for extent in param.shape] for param in inputs]

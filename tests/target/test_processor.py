@@ -74,7 +74,7 @@ def product(target: tl.Target) -> tl.Kernel:
 def test_a_schedule_has_the_numbers_of_its_target() -> None:
     for name in NAMED:
         target = tl.Target(name)
-        tiling = Tiling.of(target.processor)
+        tiling = Tiling.of(target)
         steps = {type(step): step for step in product(target).schedule.steps}
         assert steps[UnrollJam].by == tiling.rows
         assert steps[Vectorize].lanes == (tiling.row_bytes // 4,)

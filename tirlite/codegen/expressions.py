@@ -303,6 +303,9 @@ class Expressions:
         assert mask is not None
         for index in indices:
             inner = unmasked(index)
+            if index is indices[-1] and not is_checked(index) and are_neighbours(place, inner):
+                assert isinstance(inner, Ramp)
+                inner = inner.base  # the first lane, wherever the others are
             value = self._leaf(inner) or (yield self.steps(inner))
             given.append(settled(self.out, value) if is_checked(index) else value)
         on: Value = self._leaf(mask) or (yield self.steps(mask))
@@ -311,8 +314,6 @@ class Expressions:
         if axes:
             own = [values[axis] for axis in axes], [given[axis] for axis in axes]
             require_inside(self.out, place, axes, *own, self.environment.counted(), on)
-        if are_neighbours(place, unmasked(indices[-1])):
-            values[-1] = self.out.extract(values[-1], 0)
         return masked.address(self.out, place, values), on
 
     def address(self, place: Place, indices: tuple[Expr, ...]) -> Steps[Value]:

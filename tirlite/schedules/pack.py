@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
@@ -14,13 +14,16 @@ from tirlite.ir import (
     For,
     IfThenElse,
     IntImm,
+    Let,
     Load,
     PrimFunc,
+    Ramp,
     SeqStmt,
     Stmt,
     Store,
     Sub,
     Var,
+    bool_,
     const,
     i64,
     rewrite,
@@ -31,6 +34,7 @@ from tirlite.ir import (
 )
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.lanes import Lanes, NotVector, iterations
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of
 from tirlite.schedules.step import (
@@ -38,8 +42,10 @@ from tirlite.schedules.step import (
     demand_any_order,
     demand_plain,
     does_not_fit,
+    is_block_of,
     is_in_bounds,
     is_steady,
+    lanes_before,
     mentions,
     trips,
     with_loop,
@@ -54,7 +60,8 @@ class Pack(FactsPass):
     in the p-th and j-th iteration of theirs. What does not vary with the last axis is read where it is. The copy is an
     allocation as any other, `b.packed`, which the storage planner places, once for each worker where `at` stands in a
     parallel loop. Elements that no iteration reads, to the next multiple of `whole` along the last axis, are 0. The
-    loops that copy are `b.p` and `b.j`.
+    loops that copy are `b.p` and `b.j`; where it is `masked` one vector with a mask takes the place of the last one, if
+    its elements have 4 or 8 bytes and are neighbours.
 
     Refused where the body writes the buffer, reads it by several indices or by others than these loops decide, and
     where an index is not proved to be in bounds: the copy reads all elements, whatever the body does.
@@ -64,11 +71,12 @@ class Pack(FactsPass):
     at: LoopName
     axes: tuple[LoopName, ...]
     whole: int = 1
+    masked: bool = False
     name: str = "pack"
 
     def __str__(self) -> str:
         axes = ", ".join(str(handle_of(each)) for each in self.axes)
-        whole = "" if self.whole == 1 else f", whole={self.whole}"
+        whole = ("" if self.whole == 1 else f", whole={self.whole}") + (", masked=True" if self.masked else "")
         return f"s.pack({self.buffer!r}, at={handle_of(self.at)}, axes=[{axes}]{whole})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
@@ -99,7 +107,11 @@ class Pack(FactsPass):
 
         body = rewrite(at.body, {Load: moved})
         assert isinstance(body, SeqStmt)
-        stmts = (Allocate(packed, span=at.span), *_copy(load, packed, loops, last), *body.stmts)
+        stmts = (
+            Allocate(packed, span=at.span),
+            *_copy(load, packed, loops, masked=self.masked and not _is_whole(around, loops[-1], self.whole)),
+            *body.stmts,
+        )
         return with_loop(facts, at, (at.replaced(body=SeqStmt(stmts)),))
 
 
@@ -149,7 +161,7 @@ def _is_of(load: Load, loops: list[For]) -> bool:
     return not loops or any(mentions(index, (loops[-1].var,)) for index in load.indices)
 
 
-def _copy(load: Load, packed: Buffer, loops: list[For], last: Expr) -> Iterator[Stmt]:
+def _copy(load: Load, packed: Buffer, loops: list[For], *, masked: bool) -> Iterator[Stmt]:
     """The loops that fill the copy."""
     variables = {loop.var: Var(f"{load.buffer.name}.{loop.var.name}") for loop in loops}
     starts = [substitute(loop.start, variables) for loop in loops]
@@ -160,7 +172,13 @@ def _copy(load: Load, packed: Buffer, loops: list[For], last: Expr) -> Iterator[
     copy = For(names[-1], starts[-1], stops[-1], SeqStmt((Store(packed, places, value),)))
     body = SeqStmt((copy,))
     width, length = packed.shape[-1], folded(Sub(stops[-1], starts[-1]))
-    if isinstance(width, IntImm) and not (isinstance(length, IntImm) and length.value == width.value):
+    row = substitute(load, {var: name for var, name in variables.items() if name is not names[-1]})
+    vector = _vector(row, loops[-1], starts[-1], stops[-1], width) if masked and packed.dtype.bytes in (4, 8) else None
+    if vector is not None:
+        on, whole = vector
+        lanes = Ramp(const(0, i64), const(1, i64), whole.dtype.lanes)
+        body = SeqStmt((on, Store(packed, (*places[:-1], lanes), whole)))
+    elif isinstance(width, IntImm) and not (isinstance(length, IntImm) and length.value == width.value):
         # All of a row, as its length is known: of what is left of one, LLVM would make a call.
         rest = Var(f"{load.buffer.name}.rest")
         filled = Store(packed, (*places[:-1], rest), const(0, packed.dtype))
@@ -169,3 +187,23 @@ def _copy(load: Load, packed: Buffer, loops: list[For], last: Expr) -> Iterator[
     for var, start, stop in reversed([*zip(names[:-1], starts[:-1], stops[:-1], strict=True)]):
         body = SeqStmt((For(var, start, stop, body),))
     yield from body.stmts
+
+
+def _vector(row: Load, last: For, start: Expr, stop: Expr, width: Expr) -> tuple[Let, Expr] | None:
+    """The elements of a row of a copy at once, 0 beyond the end; None where they are no neighbours, or too many."""
+    if not isinstance(width, IntImm) or width.value < 2 or width.value & (width.value - 1):
+        return None
+    vectors = Lanes(width.value, {last.var: Ramp(start, const(1, i64), width.value)}, neighbours=True)
+    on = Let(Var("on", bool_.with_lanes(width.value)), lanes_before(start, stop, width.value))
+    vectors.on = on.var
+    try:
+        return on, vectors.of(row)
+    except NotVector:
+        return None
+
+
+def _is_whole(around: Iterable[For], last: For, width: int) -> bool:
+    """Whether a loop always goes through a whole block of the loop around it, of `width` iterations."""
+    outer = next((each for each in around if is_block_of(last, each)), None)
+    count = None if outer is None else iterations(outer)
+    return outer is not None and outer.step == width and isinstance(count, IntImm) and count.value % width == 0

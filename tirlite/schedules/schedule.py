@@ -136,9 +136,11 @@ class Schedule:
         """Keeps the elementary function that a loop computes, for itself and for loops behind that compute the same."""
         self.apply(Precompute(loop))
 
-    def pack(self, buffer: Buffer | str, *, at: LoopName, axes: Iterable[LoopName], whole: int = 1) -> None:
+    def pack(
+        self, buffer: Buffer | str, *, at: LoopName, axes: Iterable[LoopName], whole: int = 1, masked: bool = False
+    ) -> None:
         """Copies what the body of `at` reads of a buffer together, in the order in which the loops `axes` read it."""
-        self.apply(Pack(buffer if isinstance(buffer, str) else buffer.name, at, tuple(axes), whole))
+        self.apply(Pack(buffer if isinstance(buffer, str) else buffer.name, at, tuple(axes), whole, masked))
 
     def dots(
         self, *, outside: LoopName, at: LoopName, axes: Iterable[LoopName], whole: int, types: tuple[str, str]
@@ -150,9 +152,9 @@ class Schedule:
         """Keeps the element of a buffer that the body of `at` updates in a local scalar meanwhile."""
         self.apply(CacheWrite(buffer if isinstance(buffer, str) else buffer.name, at))
 
-    def vectorize(self, loop: LoopName, *lanes: int, padded: bool = False) -> None:
+    def vectorize(self, loop: LoopName, *lanes: int, padded: bool = False, masked: bool = False) -> None:
         """Writes a loop by vectors of so many lanes, and what is left of these by narrower ones."""
-        self.apply(Vectorize(loop, lanes, padded))
+        self.apply(Vectorize(loop, lanes, padded, masked))
 
     def unroll_jam(self, loop: LoopName, by: int) -> None:
         """Writes so many iterations of a loop as one, so that loops inside serve all of them."""

@@ -14,18 +14,23 @@ from tirlite.ir import (
     Add,
     And,
     Assert,
+    Broadcast,
     Buffer,
+    Cast,
     Expr,
     For,
     IntImm,
     Load,
     Min,
     PrimFunc,
+    Ramp,
     SeqStmt,
     Stmt,
     Store,
+    Sub,
     Var,
     const,
+    i32,
     i64,
     rewrite,
     statements_of,
@@ -33,6 +38,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.checked import has_check
 from tirlite.ir.printing import prints_in
+from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
 from tirlite.sizes import maximum
 
@@ -238,3 +244,12 @@ def trips(facts: Facts, loop: For) -> Expr | None:
     # Of a loop that never runs the bounds may have crossed.
     most = space.extents.expr(maximum(0, min(exact) if exact else known[0]))
     return most if isinstance(most, IntImm) or is_steady(most) else None
+
+
+def lanes_before(start: Expr, stop: Expr, lanes: int) -> Expr:
+    """Which of so many lanes from `start` on lie before `stop`.
+
+    They are compared as numbers of 32 bits, of which as many fit into a vector as of most elements.
+    """
+    left = Cast(i32, Min(folded(Sub(stop, start)), const(lanes, i64)))
+    return LT(Ramp(const(0, i32), const(1, i32), lanes), Broadcast(left, lanes))

@@ -31,6 +31,7 @@ from tirlite.ir import (
     Store,
     Sub,
     Var,
+    bool_,
     const,
     i64,
     rewrite,
@@ -50,6 +51,7 @@ from tirlite.schedules.step import (
     demand_plain,
     does_not_fit,
     is_block_of,
+    lanes_before,
     mentions,
     trips,
     with_loop,
@@ -62,7 +64,8 @@ class Vectorize(FactsPass):
 
     What the body allocates has an element for each lane. With `padded` the last vector of the least width may reach
     beyond the end: it reads there what is left over in copies that `pack` has made whole, and leaves alone what lies
-    beyond. Else the last iterations follow one by one.
+    beyond, by a mask where it is `masked` and elements have 4 or 8 bytes, else one by one. Without `padded` the last
+    iterations follow one by one.
 
     Refused where one iteration may touch what another one writes, and for what has no vector form: lanes that access
     memory away from each other, branches, calls.
@@ -71,11 +74,12 @@ class Vectorize(FactsPass):
     loop: LoopName
     lanes: tuple[int, ...]
     padded: bool = False
+    masked: bool = False
     name: str = "vectorize"
 
     def __str__(self) -> str:
         widths = ", ".join(map(str, self.lanes))
-        padded = ", padded=True" if self.padded else ""
+        padded = (", padded=True" if self.padded else "") + (", masked=True" if self.masked else "")
         return f"s.vectorize({handle_of(self.loop)}, {widths}{padded})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
@@ -144,6 +148,7 @@ class _Padded:
         self.end = Min(Add(at, const(lanes, i64)), loop.stop)
         self.place = Ramp(const(0, i64), const(1, i64), lanes)
         self.lanes = lanes
+        self.on: Var | None = None  # the lanes up to the end, once they are asked for
         self.own = {stmt.buffer for stmt in statements_of(body, Allocate)}
         self.made = {stmt.buffer for stmt in statements_of(facts.func.body, Allocate)}
         most = trips(facts, loop)
@@ -153,7 +158,13 @@ class _Padded:
         """The statements, those that reach out of copies with room for one lane after the other. Raises NotVector."""
         stmts: list[Stmt] = []
         for stmt in self.inside.stmts:
-            if isinstance(stmt, Store) and stmt.buffer not in self.own:
+            if step.masked and isinstance(stmt, Store) and self._is_at_edge(stmt):
+                if self.on is None:
+                    self.on = Var("on", bool_.with_lanes(self.lanes))
+                    before = lanes_before(self.at, self.loop.stop, self.lanes)
+                    stmts.append(Let(self.on, before, span=stmt.span))
+                stmts.append(self._under_mask(stmt, self.on))
+            elif isinstance(stmt, Store) and stmt.buffer not in self.own:
                 stmts += self._stored(stmt)
             elif isinstance(stmt, Store) and not self._reads_within(stmt.value):
                 stmts += self._one_by_one(stmt)
@@ -162,6 +173,26 @@ class _Padded:
             else:
                 raise does_not_fit(step, "beyond the end, loops inside touch more than copies that were made whole")
         return SeqStmt(tuple(stmts))
+
+    def _is_at_edge(self, store: Store) -> bool:
+        """Whether lanes beyond the end would touch memory, of words of 4 or 8 bytes alone, side by side."""
+        loads = [node for node in walk(store.value) if isinstance(node, Load)]
+        if store.buffer in self.own and (all(map(self._has_room, loads)) or any(n.buffer in self.own for n in loads)):
+            return False
+        touched = {store.buffer, *(load.buffer for load in loads)} - self.own
+        return all(buffer.dtype.bytes in (4, 8) and not buffer.volatile for buffer in touched)
+
+    def _under_mask(self, store: Store, on: Var) -> Stmt:
+        """A store of the lanes up to the end, and of 0 beyond into what each iteration has for itself."""
+        self.vectors.on = on
+        try:
+            if store.buffer not in self.own:
+                return self.vectors.statement(store)
+            wide = self.vectors.wide[store.buffer]
+            value = self.vectors.spread(self.vectors.of(store.value))
+            return Store(wide, (*store.indices, self.place), value, span=store.span)
+        finally:
+            self.vectors.on = None
 
     def _reads_within(self, root: Stmt | Expr) -> bool:
         """Whether lanes beyond the end read nothing but what is there for them."""

@@ -35,7 +35,7 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
     from tirlite.rewrite.normalize import Normalize
     from tirlite.schedules.auto import chains, contraction, rows
 
-    tiling = contraction.Tiling.of(target.processor)
+    tiling = contraction.Tiling.of(target)
     taken: list[Pass] = []
     facts = Facts(Normalize()(func))
     if has_chains(facts.func):

@@ -46,19 +46,24 @@ from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.split import Split
 from tirlite.schedules.unroll_jam import UnrollJam
 from tirlite.schedules.vectorize import Vectorize
-from tirlite.target import Processor
+from tirlite.target import Target
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 # A panel pays for so many tiles of rows that read it, and beyond this part of the second cache: of what fits into it
 # rows are read as fast where they lie. Where lanes are not neighbours in memory, or less than a row of a tile, loops go
 # by few vectors or none without a panel.
 _LEAST_TILES = 4
-_PART_OF_CACHE = 8
+_PART_OF_CACHE = 32
 _PART_WITHOUT_VECTORS = 256
 # Dot products take so few instructions that copies pay for so many rows.
 _FEWEST_ROWS = 4
-# Rows go to workers by blocks of so many tiles, each of which packs its panels anew.
+# Rows go to workers by blocks of so many tiles, each of which packs its panels anew: of more for few workers, who have
+# enough to do with panels alone.
 _TILES_OF_BLOCK = 32
+_MOST_TILES_OF_BLOCK = 128
+_TILES_OF_ALL = 256
+# Processors whose vectors have so many bytes leave lanes out by a mask.
+_MASKED_BYTES = 32
 # What stands in for the iterations of a loop that sizes decide.
 _SOME = 16
 
@@ -68,7 +73,8 @@ class Tiling:
     """The numbers of a schedule: the rows of a tile of registers, the bytes of one of its rows, and of one vector.
 
     Packed is an operand of `least_bytes` or more, where `least_rows` read it; of `least_strided` where loops go by few
-    vectors or none without a copy. `dots` are the dot products of the processor, by the types of their operands.
+    vectors or none without a copy. Rows share a panel by blocks of `block_tiles` tiles. `dots` are the dot products of
+    the processor, by the types of their operands.
     """
 
     rows: int
@@ -77,11 +83,13 @@ class Tiling:
     least_rows: int
     least_bytes: int
     least_strided: int
+    block_tiles: int = _TILES_OF_BLOCK
     dots: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, processor: Processor) -> Tiling:
-        """What suits a processor's registers and caches."""
+    def of(cls, target: Target) -> Tiling:
+        """What suits a processor's registers and caches, and so many workers."""
+        processor = target.processor
         rows, vectors = processor.tile
         cache, vector = processor.caches[1], processor.vector_bytes
         return cls(
@@ -91,6 +99,7 @@ class Tiling:
             _LEAST_TILES * rows,
             cache // _PART_OF_CACHE,
             cache // _PART_WITHOUT_VECTORS,
+            min(max(_TILES_OF_ALL // target.workers, _TILES_OF_BLOCK), _MOST_TILES_OF_BLOCK),
             processor.dots,
         )
 
@@ -325,17 +334,19 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     terms = [named(each.var.name) for each in inside]
     order = (*map(named, (*batches, *blocks)), outer, *map(named, rows), within, *(terms if nest.is_perfect else ()))
     yield Reorder(order)
+    has_masks, packed_bytes = tiling.vector_bytes >= _MASKED_BYTES, nest.packed.buffer.dtype.bytes
     if nest.dots is not None:
         if inside != nest.terms and not nest.is_perfect:
             yield Reorder((*terms,))
         yield Dots(order[0], outer, (*terms, within), lanes, nest.dots)
     else:
-        yield Pack(nest.packed.buffer.name, outer, (*terms, within), lanes)
-        if nest.is_dense:
+        is_one = has_masks and _is_dense(nest.packed.indices, nest.columns.var) and packed_bytes in (4, 8)
+        yield Pack(nest.packed.buffer.name, outer, (*terms, within), lanes, masked=is_one)
+        if nest.is_dense and (not is_one or (_is_known(nest.columns) and _count(nest.columns) % lanes == 0)):
             yield Vectorize(named(f"{nest.packed.buffer.name}.{nest.columns.var.name}.inner"), (lanes,), padded=True)
     if not nest.is_local:
         yield CacheWrite(nest.store.buffer.name, within)
-    yield Vectorize(within, (lanes,), padded=True)
+    yield Vectorize(within, (lanes,), padded=True, masked=has_masks)
     if (together := _together(nest.rows[-1], tiling.rows_of(lanes, nest.element))) > 1:
         yield UnrollJam(named(rows[-1]), together)
     path = [*batches, *blocks, f"{nest.columns.var.name}.outer"]
@@ -346,7 +357,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
 def _rows_of_block(first: For, others: list[For], tiling: Tiling) -> int:
     """How many iterations of the first loop over rows share a panel, in whole tiles where it is the tile's."""
     inside = prod(max(1, _count(each)) if _is_known(each) else _SOME for each in others)
-    return -(-_TILES_OF_BLOCK * tiling.rows // inside)
+    return -(-tiling.block_tiles * tiling.rows // inside)
 
 
 def _together(loop: For, most: int) -> int:

@@ -1,11 +1,11 @@
-"""ScheduleContractions looks for reductions before anything is loaded that schedules products of matrices."""
+"""ScheduleContractions looks for nests of three loops before anything is loaded that schedules products of matrices."""
 
 from __future__ import annotations
 
 from dataclasses import field
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import For, ForKind, PrimFunc, statements_of
+from tirlite.ir import For, PrimFunc, Store, statements_of
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.target import Target
@@ -13,7 +13,7 @@ from tirlite.target import Target
 
 @record
 class ScheduleContractions(FactsPass):
-    """Nests that combine over `tl.reduce` what depends on other loops each: by tiles of registers, over packed panels.
+    """Nests that combine what depends on other loops each: by tiles of registers, over packed panels.
 
     `contraction.steps` says what is done, and when, by what `target` has. For functions in normal form (see
     `Normalize`).
@@ -23,10 +23,16 @@ class ScheduleContractions(FactsPass):
     name: str = "schedule-contractions"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        # Two loops around a reduction, at least.
-        reductions = any(loop.kind is ForKind.REDUCE for loop in statements_of(facts.func.body, For))
-        if not reductions:
+        if not any(map(_is_nest, statements_of(facts.func.body, For))):
             return facts.func
         from tirlite.schedules.auto.contraction import Tiling, scheduled
 
-        return scheduled(facts, Tiling.of(self.target.processor))[0]
+        return scheduled(facts, Tiling.of(self.target))[0]
+
+
+def _is_nest(loop: For) -> bool:
+    """Whether loops stand one inside of the other around an update, two of them at least in this one."""
+    depth, body = 0, loop.body
+    while inner := next((stmt for stmt in reversed(body.stmts) if isinstance(stmt, For)), None):
+        depth, body = depth + 1, inner.body
+    return depth >= 2 and bool(body.stmts) and isinstance(body.stmts[-1], Store)

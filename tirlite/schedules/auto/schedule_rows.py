@@ -28,4 +28,4 @@ class ScheduleRows(FactsPass):
         from tirlite.schedules.auto.contraction import Tiling
         from tirlite.schedules.auto.rows import scheduled
 
-        return scheduled(facts, Tiling.of(self.target.processor))[0]
+        return scheduled(facts, Tiling.of(self.target))[0]
