@@ -177,9 +177,24 @@ def test_values_that_a_condition_picks_are_told_apart() -> None:
         for j in range(m):
             y[j] = x[min(k[j], n - 1)]
 
+    @tl.kernel
+    def mirrored(x: tl.f32[n], y: tl.f32[m]):
+        for j in range(m):
+            period = max(2 * (n - 1), 1)
+            at = j % period
+            y[j] = x[min(at, period - at)]
+
+    @tl.kernel
+    def windows(x: tl.f32[n], k: tl.i64[m], y: tl.f32[m, 8]):
+        for j in range(m):
+            if n >= 8:
+                start = min(max(k[j], 0), n - 8)
+                for q in range(8):
+                    y[j, q] = x[start + q]
+
     (decided,) = (each for each in from_the_end.safety if each.how != "proved")
     assert decided.condition == "0 <= n + least_k and greatest_k + 1 <= n"
-    for kernel in (asserted, around):
+    for kernel in (asserted, around, mirrored, windows):
         assert {each.how for each in kernel.safety} == {"proved"}
     assert [each.condition for each in at_most_the_last.safety if each.how != "proved"] == ["0 <= least_k"]
 

@@ -1,4 +1,7 @@
+from itertools import product
+
 from tirlite.sizes import Dim, Size, evaluate, maximum, minimum
+from tirlite.sizes.extrema import each_of, halves_of
 
 n, m = Dim("n"), Dim("m")
 
@@ -43,3 +46,20 @@ def test_a_common_factor_stands_outside() -> None:
     assert str(widest) == "4*max(m, n)"
     assert widest // 4 == maximum(m, n)
     assert maximum(widest, 8 * m) == 4 * maximum(2 * m, n)
+
+
+def test_a_sum_is_told_apart_by_what_its_extrema_are_picked_from() -> None:
+    last = n - 1
+    clamped = [minimum(m - 3, last), last - minimum(m - 3, last), last - maximum(m - 5, 0) - minimum(n, m)]
+    mirrored = [last - minimum(m, 2 * last - m), maximum(2 * n - m, m - 4) - 2, 2 * maximum(n - 4, m - n) - 3]
+    several = 0
+    for size in (*clamped, *mirrored):
+        parts, halves = each_of(size), [*halves_of(size)]
+        several += len(parts) > 1
+        for values in product(range(1, 9), repeat=2):
+            binding = dict(zip((n, m), values, strict=True))
+            holds = evaluate(size, binding) >= 0
+            assert all(evaluate(part, binding) >= 0 for part in parts) == holds
+            assert holds or all(evaluate(half, binding) < 0 for half in halves)
+    assert several >= 2
+    assert evaluate(*halves_of(mirrored[0]), {n: 1, m: 7}) == 1

@@ -12,6 +12,7 @@ from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import Buffer, Expr, View
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_le, prove_lt, substitute
+from tirlite.sizes.extrema import each_of, halves_of
 from tirlite.sizes.narrow import narrowed
 from tirlite.sizes.poly import Atom, terms_of, varies
 from tirlite.sizes.unknown import ends, forms_of, is_nonnegative, scales, unknowns_in
@@ -115,11 +116,16 @@ class Bounds:
             if sides is not None:
                 return found
         low = _greatest(self._low(form) for form in _forms(size, around.known[-_MOST_FACTS:], 1))
-        return None if low is None else [low]
+        return None if low is None else [each for each in each_of(low) if not is_nonnegative(each)]
 
     def _is_certain(self, size: Size, around: Around, choices: int = _MOST_CHOICES) -> bool:
         """Whether a size is 0 or more at a place, whichever values conditions pick."""
         if self._holds(size, around):
+            return True
+        parts = each_of(size)
+        if parts != [size]:
+            return all(self._is_certain(each, around, choices) for each in parts)
+        if any(self._holds(each, around) for each in halves_of(size)):
             return True
         sides = self._sides_of(size, around) if choices else None
         return sides is not None and all(self._is_certain(part, side, choices - 1) for part, side in sides)

@@ -46,8 +46,7 @@ from tirlite.ir import (
 from tirlite.ir.size import expr_of
 from tirlite.record import record
 from tirlite.sizes import Dim, Proof, Scalar, Size, dims_of
-from tirlite.sizes.extrema import Maximum, Minimum
-from tirlite.sizes.poly import Product, terms_of, varies
+from tirlite.sizes.poly import terms_of, varies
 from tirlite.sizes.unknown import Ends, is_nonnegative
 
 # What decides at entry takes scalars below this, and above its negative: then no arithmetic on them wraps around.
@@ -56,8 +55,6 @@ ORDINARY = 1 << 46
 _FEW = 64
 # So many conditions are tested at entry: what is left is checked where it stands.
 _MOST_DEMANDS = 32
-# An extremum is told apart into so many sizes.
-_MOST_OF_ONE = 8
 
 
 class Verdict(Enum):
@@ -394,8 +391,7 @@ class Entry:
             return Demand(())
         if access.around.is_tested:
             return None
-        demanded = bounds.demands(goal, access)
-        sizes = None if demanded is None else tuple(each for size in demanded for each in _each_of(size))
+        sizes = bounds.demands(goal, access)
         if sizes is None or not all(map(self.is_known, sizes)) or any(map(is_negative, sizes)):
             return None
         return Demand(sizes, tuple(dict.fromkeys(self._reached(access))))
@@ -430,27 +426,6 @@ class Entry:
         todo += [index for node in walk(self.func.body) if isinstance(node, Load | Store) for index in node.indices]
         met = {node for root in todo for node in walk(root) if isinstance(node, Var)}
         return tuple(var for var in self.extents.limited if var in met)
-
-
-def _each_of(size: Size) -> tuple[Size, ...]:
-    """Sizes that are all 0 or more just where a sum is: in place of an extremum, each of what it is picked from."""
-    todo, found = [size], []
-    while todo:
-        each = todo.pop()
-        picked = next((pair for pair in terms_of(each).items() if _is_least(*pair)), None)
-        if picked is None:
-            found.append(each)
-        else:
-            (atom,), factor = picked
-            todo += [each + factor * (operand - atom) for operand in reversed(atom.operands)]
-        if len(todo) + len(found) > _MOST_OF_ONE:
-            return (size,)
-    return tuple(each for each in found if not is_nonnegative(each))
-
-
-def _is_least(product: Product, factor: int) -> bool:
-    """Whether a term is the least of several."""
-    return len(product) == 1 and isinstance(product[0], Minimum if factor > 0 else Maximum)
 
 
 def apart(size: Size) -> tuple[Dim | None, Size]:

@@ -36,6 +36,8 @@ _SAMPLED_FROM = 4
 _ALTERNATIVES = 32
 # So many extrema are kept: proofs form the same few again and again.
 _KEPT = 4096
+# An extremum in a sum is told apart into so many sums.
+_MOST_OF_ONE = 8
 
 
 def maximum(first: SizeLike, *rest: SizeLike) -> Size:
@@ -273,3 +275,34 @@ def _samples(sizes: Sequence[Size]) -> dict[Size, tuple[int, ...]]:
         return {size: tuple(evaluate(size, binding) for binding in bindings) for size in sizes}
     except KernelError:  # a division by zero: these bindings tell nothing
         return {}
+
+
+def each_of(size: Size) -> list[Size]:
+    """Sizes that are all 0 or more just where a sum is: in place of an extremum, each of what it is picked from.
+
+    The sum itself where there is none, and where they would be too many.
+    """
+    todo, found = [size], []
+    while todo:
+        each = todo.pop()
+        picked = next((term for term in terms_of(each).items() if _is_extremum(*term, least=True)), None)
+        if picked is None:
+            found.append(each)
+        else:
+            ((atom,), factor) = picked
+            todo += [each + factor * (operand - atom) for operand in reversed(atom.operands)]
+        if len(todo) + len(found) > _MOST_OF_ONE:
+            return [size]
+    return found
+
+
+def halves_of(size: Size) -> Iterator[Size]:
+    """Sizes that each tell, by being 0 or more, that a sum is: the greater of two is no less than half of both."""
+    for product, factor in terms_of(size).items():
+        if _is_extremum(product, factor, least=False) and abs(factor) == 1 and len(product[0].operands) == 2:
+            yield 2 * (size - factor * product[0]) + factor * (product[0].operands[0] + product[0].operands[1]) + 1
+
+
+def _is_extremum(product: Product, factor: int, *, least: bool) -> bool:
+    """Whether a term is the least, or the greatest, of several."""
+    return len(product) == 1 and isinstance(product[0], Minimum if (factor > 0) is least else Maximum)
