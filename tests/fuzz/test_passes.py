@@ -28,7 +28,7 @@ TARGET = target_of(2)
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "first" in metafunc.fixturenames:
-        metafunc.parametrize("first", range(0, metafunc.config.getoption("--programs") // 8, GROUP))
+        metafunc.parametrize("first", range(0, metafunc.config.getoption("--programs") // 10, GROUP))
 
 
 def drawn(seed: int) -> tuple[Pass, ...]:
