@@ -23,7 +23,7 @@ suppress_warnings = ["misc.highlighting_failure"]
 
 # The pages in the order of the side bar; index.md has them as links, which are no table of contents for Sphinx.
 CHAPTERS = {
-    "Learn": "tutorial language editors schedules coming-from gallery",
+    "Learn": "tutorial planners language editors schedules coming-from gallery",
     "Use": "inspecting debugging safety planning sympy processes cluster export cache graphs",
     "Look up": "api errors glossary benchmarks versions security",
     "The house": "architecture extending decisions CHANGELOG photograph",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from functools import cache
 from pathlib import Path
@@ -60,6 +61,17 @@ def linked_from(page: Path) -> set[Path]:
 
 def test_the_index_leads_to_every_page() -> None:
     assert set(PAGES[1:]) - linked_from(ROOT / "docs" / "index.md") <= {ROOT / "docs" / "index.md"}
+
+
+def test_the_site_has_a_place_for_every_page() -> None:
+    config = ast.parse((ROOT / "docs" / "site" / "conf.py").read_text("utf-8"))
+    (chapters,) = (
+        ast.literal_eval(each.value)
+        for each in config.body
+        if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "CHAPTERS"
+    )
+    named = {"index", *(page for pages in chapters.values() for page in pages.split())} - {"decisions"}
+    assert named == {page.stem for page in (ROOT / "docs").glob("*.md")}
 
 
 def test_the_architecture_names_every_package() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tirlite.ir import For, ForKind, PrimFunc
 from tirlite.record import record
+from tirlite.rewrite.parallelize_loops import ParallelizeLoops
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.schedules.handle import LoopHandle, LoopName, handle_of, loops_around
@@ -57,7 +58,7 @@ def around(answer: Steps) -> Iterator[Candidate]:
                 yield Candidate(f"{_told(made)} in place of {step.by}", (*answer[:place], made, *answer[place + 1 :]))
     for place, step in enumerate(answer):
         yield Candidate(f"without {_told(step)}", (*answer[:place], *answer[place + 1 :]))
-    serial = tuple(step for step in answer if not isinstance(step, Parallel) and step != LOOPS[0])
+    serial = tuple(step for step in answer if not isinstance(step, Parallel | ParallelizeLoops))
     if len(answer) - len(serial) > 1:
         yield Candidate("without workers", serial)
 
