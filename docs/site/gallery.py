@@ -18,6 +18,7 @@ from tirlite.kernels.gallery import CASES
 
 ROUNDS = 7
 PICTURE = (760, 300)
+FITTED = '<svg style="max-width: 100%; height: auto" '
 
 
 class Gallery(SphinxDirective):
@@ -40,7 +41,8 @@ def told(case: Case) -> Iterator[str]:
     if kernel.plan.problem.requests:
         before = tl.compile(kernel.ir, strategy="none").plan
         yield f"Storage: `{before.total}` bytes with a place for each temporary, `{kernel.plan.total}` as planned."
-        yield from ("", "```{raw} html", tl.plan.beside(kernel.plan, before).to_svg(*PICTURE), "```", "")
+        picture = tl.plan.beside(kernel.plan, before).to_svg(*PICTURE)
+        yield from ("", "```{raw} html", picture.replace("<svg ", FITTED, 1), "```", "")
     yield from ("Schedule:", "", "```text", *str(kernel.schedule).splitlines(), "```", "")
     size = case.sizes[-1]
     yield f"Size {' x '.join(map(str, size))}: {seconds(case, size) * 1e6:.1f} µs a call where this page was made."

@@ -96,3 +96,10 @@ def test_svg_keeps_the_labels_of_lines_away_from_those_of_instants():
         chart = Chart("", BOXES, "", "", lines=((3, "bound"),), instants=((time, "peak"),))
         texts = {text.text: text for text in ElementTree.fromstring(chart_svg(chart)).iter(SPACE + "text")}
         assert texts["bound"].get("text-anchor") == side
+
+
+def test_svg_keeps_the_label_of_an_instant_off_the_axis_where_neither_side_has_room():
+    chart = Chart("", BOXES, "", "", instants=((2, "as long as the plane is wide"),))
+    texts = {text.text: text for text in ElementTree.fromstring(chart_svg(chart, 320, 200)).iter(SPACE + "text")}
+    label = texts["as long as the plane is wide"]
+    assert (label.get("x"), label.get("text-anchor")) == ("304.0", "end")

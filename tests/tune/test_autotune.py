@@ -51,6 +51,12 @@ def doubled(x: tl.f32[n]):
         x[i] = x[i] * 2
 
 
+@tl.kernel(target=ONE)
+def positive(x: tl.f32[n]):
+    for i in range(n):
+        assert x[i] > 0, "it is positive"
+
+
 ROW = np.arange(40, dtype=np.float32)
 X = np.random.default_rng(0).normal(size=(33, 50)).astype(np.float32)
 
@@ -252,6 +258,13 @@ def test_small_and_empty_arrays(shape: tuple[int, int]) -> None:
     x = np.ones(shape, np.float32)
     made = tl.compile(turned, schedule=tl.autotune(turned, x, rounds=1, seconds=0))
     assert made(x).shape == shape[::-1]
+
+
+def test_what_no_call_survives_is_told() -> None:
+    with pytest.raises(tl.CallValueError, match="nothing-tuned") as caught:
+        tuned(positive, np.zeros(3, np.float32))
+    told = str(caught.value).splitlines()[1]
+    assert told == "  = help: 1 refused: error[assert-failed]: assertion failed: it is positive (x[i] = 0.0, i = 0)"
 
 
 def test_progress_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,8 +69,11 @@ def chart_svg(chart: Chart, width: int = 960, height: int = 540) -> str:
         parts += _drawn(rectangle, frame, fill, shared)
     for value, label in chart.instants:
         parts.append(_instant(frame, value))
-        at_right = frame.x(value) + 4 + len(label) * _LETTER_WIDTH > frame.right_edge
-        parts.append(_text(frame.x(value), _TOP - 4, label, "end" if at_right else "start", _LINE))
+        x, room = frame.x(value), len(label) * _LETTER_WIDTH
+        at_right = x + 4 + room > frame.right_edge
+        if at_right and x - room < _LEFT:  # on neither side, but beside the name of the axis
+            x = frame.right_edge
+        parts.append(_text(x, _TOP - 4, label, "end" if at_right else "start", _LINE))
     # Labels of lines keep away from those of instants.
     edge, anchor = frame.right_edge, "end"
     if any(frame.x(value) > (_LEFT + frame.right_edge) / 2 for value, _ in chart.instants):

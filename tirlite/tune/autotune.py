@@ -272,7 +272,7 @@ class Tuning:
         return Share(self._kernel, self._arguments, self._written, tuple(candidates), self._rounds, left)
 
     def _nothing(self) -> TirliteError:
-        reasons = Counter(trial.refused for trial in self._trials)
+        reasons = Counter(trial.refused for trial in self._trials if trial.refused)
         told = "; ".join(f"{count} refused: {reason}" for reason, count in reasons.items()) or "the space is empty"
         return NothingTuned(self._kernel.name, told).error()
 
