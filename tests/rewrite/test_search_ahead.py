@@ -69,3 +69,34 @@ def f(x: tl.f32[m], at: tl.i32[m], y: tl.i64[1]):
 """
     )
     assert "tl.any" not in str(tl.compile(func, unchecked=True).lowered)
+
+
+@tl.kernel
+def checked(x: tl.f32[n, m], at: tl.buffer(tl.u8[m], least=2, below=9), y: tl.f32[n]):
+    for i in range(n):
+        for j in range(m):
+            assert x[i, j] >= at[j] or at[j] == 5, "too small"
+        y[i] = 1
+
+
+@pytest.mark.parametrize("size", [2, 31, 129, 200])
+def test_assertions_of_elements_fail_at_the_first(size: int) -> None:
+    """Those of a vector hold at once; where they do not, the first that fails is told, and what was stored before."""
+    assert str(checked.lowered).count("tl.any(") == 2
+    x, at = np.full((3, size), 9, np.float32), np.full(size, 8, np.uint8)
+    x[0, 0], at[0] = np.nan, 5
+    for name, value in ((None, 0), ("x", 7), ("x", np.nan), ("at", 9), ("at", 1)):
+        for place in (size - 1, size // 2):
+            given = {"x": x.copy(), "at": at.copy()}
+            if name is not None:
+                given[name][..., place:] = value
+            told = []
+            for run in (checked, checked.interpret, tl.compile(checked.lowered).interpret):
+                y = np.zeros(3, np.float32)
+                try:
+                    run(guarded(given["x"], at_end=True), guarded(given["at"], at_end=True), y)
+                    told.append(("", y.tolist()))
+                except tl.KernelRunError as error:
+                    told.append((str(error).splitlines()[0], y.tolist()))
+            assert told[0] == told[1] == told[2], (name, place)
+            assert bool(told[0][0]) == (name is not None)

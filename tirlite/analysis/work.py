@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.ir import Call, For, IfThenElse, Let, Node, Store, While, walk
+from tirlite.ir import Assert, Call, For, IfThenElse, Let, Node, Store, While, walk
 
 
 def has_much_to_do(loop: For) -> bool:
@@ -17,6 +17,11 @@ def has_much_to_do(loop: For) -> bool:
         elif isinstance(stmt, Store | Let) and any(map(_is_elementary, walk(stmt.value))):
             return True
     return False
+
+
+def asserts_alone(loop: For) -> bool:
+    """Whether a loop has an assertion in its body, and nothing else."""
+    return len(loop.body.stmts) == 1 and isinstance(loop.body.stmts[0], Assert)
 
 
 def _is_elementary(node: Node) -> bool:

@@ -10,7 +10,7 @@ from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.work import has_much_to_do
+from tirlite.analysis.work import asserts_alone, has_much_to_do
 from tirlite.ir import (
     Buffer,
     DType,
@@ -39,6 +39,7 @@ from tirlite.rewrite.jam import Jam
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations, last_whole
 from tirlite.rewrite.local_elements import is_same_element, with_local_elements
 from tirlite.rewrite.scalars import with_scalars
+from tirlite.rewrite.search_ahead import asserted_by_vectors
 from tirlite.rewrite.taps import count_of
 
 # So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
@@ -57,6 +58,8 @@ def by_vectors(facts: Facts) -> dict[For, tuple[Stmt, ...]]:
             continue
         if loop.kind is ForKind.VECTORIZED:
             found = _as_vectors(loop)
+        elif asserts_alone(loop):
+            found = asserted_by_vectors(loop, partial(is_inside, Bounds(facts.space)))
         else:
             chain = _chain(loop)
             done.update(chain)

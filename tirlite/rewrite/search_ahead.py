@@ -1,17 +1,20 @@
-"""Looks some vectors ahead where a `while` does no more than look for an element, from a counter on up to a limit."""
+"""Looks some vectors ahead where a loop does no more than look for an element, which ends it, or which is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from tirlite.analysis.work import asserts_alone
 from tirlite.ir import (
     LE,
     LT,
     Add,
     And,
+    Assert,
     Buffer,
     Call,
     Expr,
+    For,
     IfThenElse,
     IntImm,
     Let,
@@ -35,7 +38,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.checked import has_check
 from tirlite.record import record
-from tirlite.rewrite.lanes import Lanes, NotVector, may_fault
+from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole, may_fault
 
 # The bytes of what is looked at in one step, of the widest element.
 _BYTES = 128
@@ -82,6 +85,38 @@ def search_ahead(loop: While) -> Stmt | None:
         condition = And(each, condition)
     moved = Store(search.counter.buffer, search.counter.indices, ahead, span=loop.span)
     return While(condition, SeqStmt((moved,)), span=loop.span)
+
+
+def asserted_by_vectors(loop: For, is_inside: Callable[[Load], bool]) -> tuple[Stmt, ...] | None:
+    """What is to stand in the place of a loop with an assertion alone: it is made of a whole vector, and again of each
+    element where it fails for any.
+
+    None for other loops, and where more than the assertion could stop the kernel. `is_inside` says of a load that it
+    lies in its buffer in every iteration.
+    """
+    if not asserts_alone(loop) or loop.step != 1:
+        return None
+    (stmt,) = loop.body.stmts
+    assert isinstance(stmt, Assert)
+    loads = [node for node in walk(stmt.condition) if isinstance(node, Load)]
+    is_whole = all(not may_fault(node) for node in walk(stmt.condition) if isinstance(node, Expr))
+    if not loads or has_check(stmt.condition) or not is_whole or not all(map(is_inside, loads)):
+        return None
+    lanes, tile = _BYTES // max(load.buffer.dtype.bytes for load in loads), Var("tile")
+    try:
+        vectors = Lanes(lanes, {loop.var: Ramp(tile, const(1, i64), lanes)}, neighbours=True)
+        holds = vectors.of(stmt.condition)
+    except NotVector:
+        return None
+    if holds.dtype.lanes != lanes:
+        return None
+    whole = last_whole(loop, iterations(loop), lanes)
+    one_by_one = loop.replaced(start=tile, stop=Add(tile, const(lanes, i64)))
+    found = IfThenElse(Call(bool_, Op.ANY, (Not(holds),)), SeqStmt((one_by_one,)), SeqStmt(()), span=loop.span)
+    return (
+        For(tile, loop.start, whole, SeqStmt((found,)), step=lanes, span=loop.span),
+        loop.replaced(start=whole),
+    )
 
 
 def _search_with_body(loop: While) -> _Search | None:

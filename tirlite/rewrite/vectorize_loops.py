@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.work import has_much_to_do
+from tirlite.analysis.work import asserts_alone, has_much_to_do
 from tirlite.ir import For, ForKind, PrimFunc, Stmt, While, statements_of
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
@@ -27,7 +27,7 @@ class VectorizeLoops(FactsPass):
     before where that writes the same again; else the last iterations follow one by one. Four iterations of a loop
     around go together where they share what loops inside load.
 
-    A `while` that looks for an element is led up to it by whole vectors.
+    A `while` that looks for an element is led up to it by whole vectors, and assertions over elements hold for these.
 
     For functions in normal form (see `Normalize`); the result is in it too.
     """
@@ -38,7 +38,7 @@ class VectorizeLoops(FactsPass):
         body = facts.func.body
         loops = statements_of(body, For)
         searches = any(True for _ in statements_of(body, While))
-        if not searches and not any(loop.kind is ForKind.VECTORIZED or has_much_to_do(loop) for loop in loops):
+        if not searches and not any(map(_may_serve, loops)):
             return facts.func
         from tirlite.ir import rewrite
         from tirlite.rewrite.nests import by_vectors
@@ -58,6 +58,11 @@ class VectorizeLoops(FactsPass):
         assert isinstance(result, PrimFunc)
         # The statements of a loop stand there once for each length of vectors.
         return Normalize()(result)
+
+
+def _may_serve(loop: For) -> bool:
+    """Whether vectors may serve a loop."""
+    return loop.kind is ForKind.VECTORIZED or has_much_to_do(loop) or asserts_alone(loop)
 
 
 def _ahead(func: PrimFunc, made: Mapping[For, object]) -> dict[While, Stmt]:
