@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from tirlite.codegen import masked, memory
+from tirlite.codegen import masked, memory, strided
 from tirlite.codegen.arithmetic.operators import binary, compare, convert, to_index, unary
 from tirlite.codegen.faults import any_of, require_inside
 from tirlite.codegen.llvm.text import FunctionText
@@ -252,6 +252,11 @@ class Expressions:
             if masked.is_gather(place, indices[-1]):
                 gathered: Value = yield self._from_lanes(place, expr)
                 return gathered
+            if (stride := strided.stride_of(place, indices[-1])) is not None:
+                assert isinstance(indices[-1], Ramp)
+                first = yield self.address(place, (*indices[:-1], indices[-1].base))
+                note = self.environment.notes.get(place.buffer, "")
+                return strided.load(self.out, place, first, stride, expr.dtype, note)
             first, *others = yield self.pointers(place, indices)
             if others:
                 return memory.gather(self.out, place, [first, *others], expr.dtype)

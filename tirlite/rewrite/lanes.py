@@ -59,6 +59,8 @@ from tirlite.ir.traps import SHIFTS, trap_of
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.sizes import Proof
 
+# Lanes that load elements so far apart are as many vectors, and shuffles of these.
+_MOST_APART = 4
 # Of a buffer that gets an element for each lane.
 _MOST_ELEMENTS = 16
 
@@ -125,6 +127,8 @@ class Lanes:
         indices = self.indices(stmt.buffer, stmt.indices)
         if indices is stmt.indices:
             # All iterations write one element: which is last is not said.
+            raise NotVector
+        if self.neighbours and stmt.buffer not in self.wide and not _is_dense(indices[-1]):
             raise NotVector
         value, wide = self.spread(self.of(stmt.value)), self.wide.get(stmt.buffer)
         self._note(stmt)
@@ -197,6 +201,8 @@ class Lanes:
         """The indices of an access of the lanes that are on. Raises NotVector where there is no such access."""
         if self.on is None or buffer.volatile or buffer.dtype.lanes > 1 or not indices or indices[-1].dtype.lanes == 1:
             raise NotVector
+        if self.neighbours and not _is_dense(indices[-1]):
+            raise NotVector
         return (*indices[:-1], masked(indices[-1], self.on))
 
     def _widened(self, stmt: Allocate) -> Stmt:
@@ -240,7 +246,7 @@ class Lanes:
             return (*found, Ramp(const(0, i64), const(1, i64), self.lanes))
         if _are_same(found, indices):
             return indices
-        if self.neighbours and found[-1].dtype.lanes > 1 and not _is_dense(found[-1]):
+        if self.neighbours and found[-1].dtype.lanes > 1 and not _is_near(found[-1]):
             raise NotVector
         was_scalar = buffer.dtype.lanes == 1 and all(index.dtype.lanes == 1 for index in indices)
         if not was_scalar or any(index.dtype.lanes != 1 for index in found[:-1]):
@@ -394,6 +400,11 @@ def _is_dense(index: Expr) -> bool:
 
 def _stride(ramp: Ramp) -> int | None:
     return ramp.stride.value if isinstance(ramp.stride, IntImm) else None
+
+
+def _is_near(index: Expr) -> bool:
+    """Whether lanes load what lies side by side, or few elements apart."""
+    return isinstance(index, Ramp) and isinstance(index.stride, IntImm) and 1 <= index.stride.value <= _MOST_APART
 
 
 def _moved_ramp(expr: Add | Sub | Mul, a: Expr, b: Expr) -> Expr | None:
