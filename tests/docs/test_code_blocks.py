@@ -61,13 +61,15 @@ def blocks(page: str) -> list[Block]:
 
 
 def run_python(block: Block, names: dict[str, object]) -> str:
-    """What a block prints. Its source is in a file, so that kernels find it."""
+    """What a block prints. Its source is in a file, so that kernels find it; one that names its file stands alone."""
     named = FILE_NAME.match(block.text)
     file = Path(named[1] if named else f"line_{block.line}.py")
     file.write_text(block.text, "utf-8")
     printed = io.StringIO()
+    own: dict[str, object] = {"__name__": "__main__"} if named else names
     with redirect_stdout(printed):
-        exec(compile(block.text, str(file), "exec", dont_inherit=True), names)
+        exec(compile(block.text, str(file), "exec", dont_inherit=True), own)
+    names |= own
     return printed.getvalue()
 
 
@@ -141,6 +143,11 @@ def test_an_output_that_is_not_shown_is_found(folder: Path) -> None:
 
 def test_names_and_files_reach_the_blocks_below(folder: Path) -> None:
     run_page("```python\n# one.py\nx = 1\n```\n```python\nimport one\nprint(one.x, x)\n```\n\n```text\n1 ...\n```\n")
+
+
+def test_a_file_that_needs_names_of_the_session_is_found(folder: Path) -> None:
+    with pytest.raises(NameError):
+        run_page("```python\nx = 1\n```\n```python\n# one.py\nprint(x)\n```\n\n```text\n1\n```\n")
 
 
 def test_a_command_that_fails_is_found(folder: Path) -> None:
