@@ -32,7 +32,6 @@ from tirlite.ir import (
     While,
     const,
     i64,
-    rewrite,
     statements,
     statements_of,
     structural_equal,
@@ -84,6 +83,8 @@ class PartitionLoops(FactsPass):
         def parted(loop: For) -> Stmt | tuple[Stmt, ...]:
             return parts.get(loop, loop)
 
+        from tirlite.ir.rewrite import rewrite
+
         result = rewrite(facts.func, {For: parted})
         assert isinstance(result, PrimFunc)
         # What the body defines is defined once in each part.
@@ -128,6 +129,8 @@ class _Edges:
                 self.values[stmt.var] = stmt.value
         named = (node.var for node in walk(loop.body) if isinstance(node, LetExpr))
         self.inside: set[Node] = {loop.var, *self.ranges, *self.values, *named}
+        from tirlite.ir.rewrite import rewrite
+
         rewrite(loop.body, {Min: self._extremum, Max: self._extremum, **dict.fromkeys(_SWAPPED, self._comparison)})
 
     def partition(self) -> tuple[Stmt, ...]:

@@ -7,6 +7,8 @@ import struct
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tirlite.runtime.artifact.load import c_function
+
 if TYPE_CHECKING:
     from tirlite.codegen import Told
     from tirlite.diag import Message
@@ -19,9 +21,7 @@ def told_by(address: int, faults: Mapping[int, Told]) -> Message:
     types = told.types
     bits = (ctypes.c_int64 * (1 + len(types))).from_address(address)[1:]
     message = told.message([number_of(each, dtype) for each, dtype in zip(bits, types, strict=True)])
-    free = ctypes.CDLL(None).free
-    free.argtypes = [ctypes.c_void_p]
-    free(address)
+    c_function("free")(ctypes.c_void_p(address))
     return message
 
 

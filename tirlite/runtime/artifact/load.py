@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache
 from struct import Struct
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -103,7 +102,7 @@ def loaded(image: Image, known: Mapping[str, int]) -> Library:
         address = (externs[slot.symbol] if slot.symbol else base) + slot.addend
         memory[slot.offset : slot.offset + 8] = (address % (1 << 64)).to_bytes(8, "little")
     # Never writable and executable at once.
-    if _process().mprotect(ctypes.c_void_p(base), ctypes.c_size_t(image.code_bytes), PROT_READ | PROT_EXEC):
+    if c_function("mprotect")(ctypes.c_void_p(base), ctypes.c_size_t(image.code_bytes), PROT_READ | PROT_EXEC):
         raise OSError("the system does not let memory be made executable")
     if perf_is_wanted():
         _tell_perf(image, base)
@@ -144,7 +143,7 @@ def _named(image: Image) -> Iterator[tuple[int, int, str]]:
 def address_of(name: str) -> int:
     """The address of a C function of this process. Raises KernelError where there is none."""
     try:
-        found = ctypes.cast(_process()[name], ctypes.c_void_p).value
+        found = ctypes.cast(c_function(name), ctypes.c_void_p).value
     except AttributeError:
         # What `llvmlite.binding.add_symbol` was told of is known there alone.
         binding = sys.modules.get("llvmlite.binding")
@@ -154,7 +153,13 @@ def address_of(name: str) -> int:
     return int(found)
 
 
-@cache
-def _process() -> ctypes.CDLL:
-    """The functions of this process."""
-    return ctypes.CDLL(None)
+def c_function(name: str) -> ctypes._NamedFuncPointer:
+    """A C function of this process, as one of its own that ctypes calls. Raises AttributeError where there is none."""
+    # On Windows Python's own library knows of no others.
+    libraries: list[ctypes.CDLL] = [ctypes.pythonapi]
+    if os.name == "nt":
+        libraries.append(ctypes.CDLL("ucrtbase"))
+    for library in libraries:
+        with suppress(AttributeError):
+            return library[name]
+    raise AttributeError(name)
