@@ -247,6 +247,9 @@ def test_one_shape_is_planned_by_itself(tmp_path: Path, capsys: pytest.CaptureFi
     found = json.loads(capsys.readouterr().out)
     assert (found["total"], found["lower_bound"], found["strategy"]) == (404, 404, "per_shape")
     assert sorted(found["offsets"]) == ["a", "b", "c"]
+    page = tmp_path / "page.html"
+    assert main(["plan", str(file), "--strategy", "per_shape", "--bind", "N=100, M=1", "--html", str(page)]) == 0
+    assert '"values":[1,' in page.read_text("utf-8")  # sliders go over some shapes
     assert main(["plan", str(file), "--strategy", "per_shape"]) == 2
     assert "or give values with `--bind`" in capsys.readouterr().err
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -156,7 +157,7 @@ def _of_table(arguments: argparse.Namespace, fitting: FirstFit) -> tuple[Problem
     if arguments.constant:
         raise BadPlanOption("--constant", arguments.constant[0], "it is for models, not for tables").error()
     with input_at_fault():
-        problem = _problem(arguments)
+        problem = _problem(arguments, _binding(arguments.bind))
         try:
             refuse_impossible(problem)
             plan = _plan(problem, arguments, fitting)
@@ -203,11 +204,10 @@ def _of_model(arguments: argparse.Namespace, _: FirstFit) -> tuple[Problem, Plan
     return plan.problem, plan
 
 
-def _problem(arguments: argparse.Namespace) -> Problem:
+def _problem(arguments: argparse.Namespace, bind: Mapping[str, int]) -> Problem:
     from tirlite.plan import Pool, read_csv
 
     pool = Pool("global", capacity=arguments.capacity, align=arguments.align)
-    bind = _binding(arguments.bind)
     try:
         source = sys.stdin if str(arguments.file) == "-" else arguments.file
         return read_csv(source, pools=[pool], facts=", ".join(arguments.facts), bind=bind)
@@ -314,10 +314,23 @@ def _write(problem: Problem, plan: Plan, arguments: argparse.Namespace) -> None:
     if arguments.svg is not None:
         write_file(arguments.svg, plan.to_svg().encode())
     if arguments.html is not None:
-        write_file(arguments.html, plan.to_html(f"Storage plan of {arguments.file.name}").encode())
+        write_file(arguments.html, _page(plan, arguments).encode())
     for path in (arguments.out, arguments.svg, arguments.html):
         if path is not None and sys.stderr is not None:
             print(f"wrote {path}", file=sys.stderr)
+
+
+def _page(plan: Plan, arguments: argparse.Namespace) -> str:
+    """The page of the plan; of a table whose shapes have plans of their own, that with sliders for its dims."""
+    title = f"Storage plan of {arguments.file.name}"
+    is_file = str(arguments.file) != "-" and arguments.file.suffix.lower() != ".onnx"
+    if arguments.strategy == "per_shape" and arguments.bind and is_file:
+        from tirlite.plan import PerShape
+
+        problem = _problem(arguments, {})
+        if problem.dims:
+            return PerShape(problem).to_html(title)
+    return plan.to_html(title)
 
 
 def _refuse_unsafe(problem: Problem, plan: Plan) -> None:
