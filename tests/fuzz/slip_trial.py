@@ -39,7 +39,9 @@ def arguments(seed: int, number: int) -> list[object]:
     draw = np.random.default_rng([seed, number])
     n, m = _SIZES[(seed + number) % len(_SIZES)]
     at = draw.integers(0, max(min(n, m), 1), m) + (draw.random(m) < 0.1) * draw.integers(-2, 9, m)
-    far = draw.integers(0, max(min(n, m), 1), n) + (draw.random(n) < 0.1) * draw.integers(-(2**62), 2**62, n)
+    far = draw.integers(0, max(min(n, m), 1), n)
+    odd = np.choose(draw.integers(0, 3, n), [draw.integers(-(2**62), 2**62, n), 2**63 - 1 - far, -(2**63) + far])
+    far = np.where(draw.random(n) < 0.1, odd, far)
     k = [0, 0, 1, -1, 3, 2**62, -(2**63)][int(draw.integers(0, 7))]
     small = [draw.integers(-4, 5, shape).astype(np.float32) for shape in ((n, m), n, (n, m), n)]
     return [small[0], small[1], at.astype(np.int32), far.astype(np.int64), k, int(draw.integers(-1, 4)), *small[2:]]

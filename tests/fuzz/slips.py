@@ -98,6 +98,8 @@ class _Kernel:
         if kind < 0.92:
             low, high = self.random.choice((("0", "n - 1"), ("0", "m - 1"), ("k", "m"))), self.index(depth + 1)
             return f"min(max({high}, {low[0]}), {low[1]})"
+        if kind < 0.95 and depth < 2:
+            return self.picked(self.index(depth + 1))
         return (
             self.random.choice(("{0} + {1}", "{0} - {1}", "{0} * 2 + {1}", "({0} + {1}) % n", "{0} // 2")).format(
                 self.index(depth + 1), self.index(depth + 1)
@@ -105,6 +107,19 @@ class _Kernel:
             if depth < 2
             else "0"
         )
+
+    def picked(self, at: str) -> str:
+        """One of two indices: counted from the end, around, or back from an end."""
+        step, extent = self.random.choice((1, 1, 2, 5)), self.random.choice("nm")
+        forms = (
+            "({0} + {2} if {0} < 0 else {0})",
+            "({0} + {1} if {0} + {1} < {2} else 0)",
+            "({0} - {1} if {0} > 0 else {2} - 1)",
+            "(-{0} if {0} < 0 else {0})",
+            "(2 * ({2} - 1) - {0} if {0} >= {2} else {0})",
+            "min({0} % max({2}, 1), {2} - {0} % max({2}, 1))",
+        )
+        return self.random.choice(forms).format(at, step, extent)
 
     def element(self, name: str) -> str:
         return f"{name}[{', '.join(self.index() for _ in self.buffers[name])}]"
@@ -216,7 +231,8 @@ class _Kernel:
             self.write(f"    if {self.condition()}:")
             self.write(f"        {self.random.choice(('break', 'continue'))}")
         self.write(f"    if {self.condition()}:")
-        self.write(f"        {place} {self.random.choice(('+= 1', '+= 1', '-= 1', '+= 2', f'= {name}'))}")
+        moves = ("+= 1", "+= 1", "-= 1", "+= 2", f"= {name}", f"= ({place} + 1) % n")
+        self.write(f"        {place} {self.random.choice(moves)}")
         self.loops.remove(name)
 
     def body(self, depth: int, name: str) -> None:
