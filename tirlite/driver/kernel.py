@@ -120,7 +120,7 @@ class Kernel:
             fault = self._quick(*args)
             if fault is None:
                 return None
-            if self._called_quickly(fault, args):
+            if self._called_quickly(fault, args) or self._called_with_others(args):
                 return None
         try:
             binding = self._binder.bind(args, named)
@@ -160,6 +160,13 @@ class Kernel:
                 with boundary:
                     raise message.error()
         return False
+
+    def _called_with_others(self, args: tuple[object, ...]) -> bool:
+        """Whether a quick call has served arguments of which some are arrays of other libraries than NumPy."""
+        from tirlite.runtime.foreign import seen_by_dlpack
+
+        seen = seen_by_dlpack(args)
+        return seen is not None and self._quick is not None and self._called_quickly(self._quick(*seen), tuple(seen))
 
     @overload
     def compile(self, *, background: Literal[False] = False) -> Kernel: ...

@@ -40,15 +40,14 @@ def require_array(param: ArrayParam, given: object) -> Array:
     another library's type of that name.
     """
     is_bfloat = param.buffer.dtype.code is TypeCode.BFLOAT
-    wanted = "an array of uint16, the bits of bfloat16" if is_bfloat else f"an array of {param.dtype}"
     # By its type: a class may say anything of `__class__`.
     if not issubclass(type(given), np.ndarray) or not isinstance(given, np.ndarray):
-        seen = as_array(given, is_written=param.is_written)
-        if seen is None:
-            raise ArgumentType(param.name, wanted, _kind(given), _array_hint(param, given)).error()
+        seen = as_array(given, is_written=param.is_written, is_bfloat=is_bfloat)
+        if isinstance(seen, str):
+            raise ArgumentType(param.name, _wanted(param), _kind(given), _array_hint(param, given, seen)).error()
         given = seen
     if isinstance(given, (np.ma.MaskedArray, np.matrix)):
-        raise ArgumentType(param.name, wanted, _kind(given), f"pass np.asarray({param.name})").error()
+        raise ArgumentType(param.name, _wanted(param), _kind(given), f"pass np.asarray({param.name})").error()
     if given.dtype == param.dtype:
         return given
     if is_bfloat and given.dtype.name == "bfloat16" and given.dtype.itemsize == 2:
@@ -57,7 +56,12 @@ def require_array(param: ArrayParam, given: object) -> Array:
     if given.dtype.newbyteorder() == param.dtype:
         given_type += ", with its bytes swapped"
     hint = "" if is_bfloat else f"pass {param.name}.astype(np.{param.dtype})"
-    raise ArgumentType(param.name, wanted, f"an array of {given_type}", hint).error()
+    raise ArgumentType(param.name, _wanted(param), f"an array of {given_type}", hint).error()
+
+
+def _wanted(param: ArrayParam) -> str:
+    is_bfloat = param.buffer.dtype.code is TypeCode.BFLOAT
+    return "an array of uint16, the bits of bfloat16" if is_bfloat else f"an array of {param.dtype}"
 
 
 def require_layout(param: ArrayParam, given: Array) -> None:
@@ -186,7 +190,7 @@ def _kind(given: object) -> str:
     return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
 
 
-def _array_hint(param: ArrayParam, given: object) -> str:
+def _array_hint(param: ArrayParam, given: object, told: str) -> str:
     if isinstance(given, (list, tuple, int, float)):
         return f"pass np.asarray({param.name}, np.{param.dtype})"
-    return ""
+    return f"its library says: {told[:200]}" if told else ""
