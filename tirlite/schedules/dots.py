@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import suppress
 
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
@@ -253,12 +254,14 @@ class _Made:
         has_terms = LE(Add(top, const(self.group, i64)), last.stop)
         has_columns = LE(Add(columns.start, const(width, i64)), columns.stop)
         slowly = SeqStmt(tuple(self._one_by_one(load, top, row)))
-        try:
-            whole = SeqStmt(tuple(self._together(load, top, row)))
-        except NotVector:
-            yield from slowly.stmts
-            return
-        yield IfThenElse(And(has_terms, has_columns), whole, slowly)
+        for condition, made in (
+            (And(has_terms, has_columns), self._together(load, top, row)),
+            (has_terms, self._by_columns(load, top, row)),
+        ):
+            with suppress(NotVector):
+                yield IfThenElse(condition, SeqStmt(tuple(made)), slowly)
+                return
+        yield from slowly.stmts
 
     def _together(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
         """Whole vectors of columns, turned over in registers. Raises NotVector where they are no neighbours."""
@@ -272,6 +275,22 @@ class _Made:
             vectors.append(kept)
         for place, vector in enumerate((yield from self._turned(vectors))):
             yield Store(self.rights, (*row, Ramp(const(place * width, i64), const(1, i64), width)), vector)
+
+    def _by_columns(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
+        """The group of each column as a vector. Raises NotVector where its terms are no neighbours."""
+        columns, width = self.columns, self.step.whole
+        lanes = Lanes(self.group, {top: Ramp(top, const(1, i64), self.group)}, neighbours=True)
+        number = Var(f"{self.right.buffer.name}.{columns.var.name}")
+        value = _as(lanes.of(substitute(load, {columns.var: number})), self.kinds[1])
+        if value.dtype.lanes == 1:
+            raise NotVector
+        place = folded(Mul(Sub(number, columns.start), const(self.group, i64)))
+        store = Store(self.rights, (*row, Ramp(place, const(1, i64), self.group)), value)
+        yield For(number, columns.start, columns.stop, SeqStmt((store,)))
+        rest = Var(f"{self.right.buffer.name}.rest")
+        zero = Store(self.rights, (*row, rest), const(0, self.kinds[1]))
+        first = Mul(folded(Sub(columns.stop, columns.start)), const(self.group, i64))
+        yield For(rest, first, const(self.group * width, i64), SeqStmt((zero,)))
 
     def _turned(self, vectors: list[Expr]) -> Generator[Stmt, None, list[Expr]]:
         """Vectors of the lanes of some, a power of two, in turn."""
