@@ -13,6 +13,7 @@ from small_tiles import SMALL, small_tiles
 
 import tirlite as tl
 from tirlite.codegen import Effort
+from tirlite.diag import KernelError
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.schedules import CacheWrite, Pack, Specialize, UnrollJam
 from tirlite.schedules.auto.contraction import Tiling
@@ -156,6 +157,16 @@ def bytes_into_words(a: tl.i8[n, k], b: tl.i8[k, m], y: tl.out[tl.i32[n, m]]):
 
 
 @tl.kernel
+def halves_into_words(a: tl.f16[n, k], b: tl.f16[k, m], y: tl.out[tl.f32[n, m]]):
+    """What is converted in each iteration as it is written is converted once, as it is copied."""
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = 0
+            for p in tl.reduce(k):
+                y[i, j] += tl.f32(a[i, p]) * tl.f32(b[p, j])
+
+
+@tl.kernel
 def along_no_axis(f: tl.f32[k, h, 2], x: tl.f32[h, n + 1, 3], y: tl.out[tl.f32[k, n, 3]]):
     """Of few columns: vectors go along the other operand, and are stored one by one."""
     for q in range(k):
@@ -181,6 +192,7 @@ ALL = (
     in_order,
     one_factor_for_all,
     bytes_into_words,
+    halves_into_words,
     along_no_axis,
 )
 
@@ -270,3 +282,20 @@ def test_a_sum_that_another_loop_reads_is_left_alone() -> None:
                     y[i, j] += a[i, p] * b[p, j] * y[i - 1, j]
 
     assert feeding.schedule.steps == LOOPS
+
+
+def test_copies_are_converted_where_nothing_else_is_done_with_what_they_copy() -> None:
+    casts = [step.cast for step in halves_into_words.schedule.steps if isinstance(step, Pack)]
+    assert casts == ["f32", "f32"]
+
+    @tl.kernel
+    def beside_itself(a: tl.f32[n, k], b: tl.f16[k, m], y: tl.out[tl.f32[n, m]]):
+        for i in range(n):
+            for j in range(m):
+                for p in tl.reduce(k):
+                    y[i, j] += tl.f32(b[p, j] * b[p, j]) * a[i, p]
+
+    assert [step.cast for step in beside_itself.schedule.steps if isinstance(step, Pack)] == [""]
+    s = tl.schedule(beside_itself)
+    with pytest.raises(KernelError, match="read otherwise than to be converted to f32"):
+        s.pack("b", at="i", axes=["p", "j"], cast="f32")

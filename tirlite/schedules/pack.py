@@ -10,6 +10,7 @@ from tirlite.ir import (
     LT,
     Allocate,
     Buffer,
+    Cast,
     Expr,
     For,
     IfThenElse,
@@ -32,6 +33,7 @@ from tirlite.ir import (
     substitute,
     walk,
 )
+from tirlite.ir.dtype import dtype_of
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations
@@ -61,7 +63,8 @@ class Pack(FactsPass):
     allocation as any other, `b.packed`, which the storage planner places, once for each worker where `at` stands in a
     parallel loop. Elements that no iteration reads, to the next multiple of `whole` along the last axis, are 0. The
     loops that copy are `b.p` and `b.j`; where it is `masked` one vector with a mask takes the place of the last one, if
-    its elements have 4 or 8 bytes and are neighbours.
+    its elements have 4 or 8 bytes and are neighbours. With `cast` what is read is converted to that type at once, and
+    all that the body does with it is to convert it so.
 
     Refused where the body writes the buffer, reads it by several indices or by others than these loops decide, and
     where an index is not proved to be in bounds: the copy reads all elements, whatever the body does.
@@ -72,11 +75,13 @@ class Pack(FactsPass):
     axes: tuple[LoopName, ...]
     whole: int = 1
     masked: bool = False
+    cast: str = ""
     name: str = "pack"
 
     def __str__(self) -> str:
         axes = ", ".join(str(handle_of(each)) for each in self.axes)
         whole = ("" if self.whole == 1 else f", whole={self.whole}") + (", masked=True" if self.masked else "")
+        whole += f", cast={self.cast!r}" if self.cast else ""
         return f"s.pack({self.buffer!r}, at={handle_of(self.at)}, axes=[{axes}]{whole})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
@@ -99,14 +104,20 @@ class Pack(FactsPass):
             extents.append(most)
         if isinstance(last := extents[-1], IntImm):
             extents[-1] = const(-(-last.value // self.whole) * self.whole, i64)
-        packed = Buffer(f"{buffer.name}.packed", buffer.dtype, tuple(extents))
+        kind = dtype_of(self.cast) if self.cast else buffer.dtype
+        if kind is None or kind.lanes > 1:
+            raise does_not_fit(self, f"there is no type {self.cast}")
+        packed = Buffer(f"{buffer.name}.packed", kind, tuple(extents))
         places = [folded(Sub(loop.var, loop.start)) for loop in loops]
 
-        def moved(node: Load) -> Load:
-            return Load(packed, tuple(places)) if node in loads else node
+        def moved(node: Expr) -> Expr:
+            read = node.value if isinstance(node, Cast) and node.dtype == kind else node
+            return Load(packed, tuple(places)) if read in loads and (read is not node or not self.cast) else node
 
-        body = rewrite(at.body, {Load: moved})
+        body = rewrite(at.body, {Cast if self.cast else Load: moved})
         assert isinstance(body, SeqStmt)
+        if any(node in loads for node in walk(body)):
+            raise does_not_fit(self, f"`{buffer.name}` is read otherwise than to be converted to {self.cast}")
         stmts = (
             Allocate(packed, span=at.span),
             *_copy(load, packed, loops, masked=self.masked and not _is_whole(around, loops[-1], self.whole)),
@@ -169,15 +180,17 @@ def _copy(load: Load, packed: Buffer, loops: list[For], *, masked: bool) -> Iter
     names = [*variables.values()]
     places = tuple(folded(Sub(var, start)) for var, start in zip(names, starts, strict=True))
     value = substitute(load, variables)
-    copy = For(names[-1], starts[-1], stops[-1], SeqStmt((Store(packed, places, value),)))
+    copy = For(names[-1], starts[-1], stops[-1], SeqStmt((Store(packed, places, value.astype(packed.dtype)),)))
     body = SeqStmt((copy,))
     width, length = packed.shape[-1], folded(Sub(stops[-1], starts[-1]))
     row = substitute(load, {var: name for var, name in variables.items() if name is not names[-1]})
-    vector = _vector(row, loops[-1], starts[-1], stops[-1], width) if masked and packed.dtype.bytes in (4, 8) else None
+    vector = _vector(row, loops[-1], starts[-1], stops[-1], width) if masked and load.dtype.bytes in (4, 8) else None
     if vector is not None:
         on, whole = vector
         lanes = Ramp(const(0, i64), const(1, i64), whole.dtype.lanes)
-        body = SeqStmt((on, Store(packed, (*places[:-1], lanes), whole)))
+        body = SeqStmt(
+            (on, Store(packed, (*places[:-1], lanes), whole.astype(packed.dtype.with_lanes(whole.dtype.lanes))))
+        )
     elif isinstance(width, IntImm) and not (isinstance(length, IntImm) and length.value == width.value):
         # All of a row, as its length is known: of what is left of one, LLVM would make a call.
         rest = Var(f"{load.buffer.name}.rest")

@@ -137,10 +137,17 @@ class Schedule:
         self.apply(Precompute(loop))
 
     def pack(
-        self, buffer: Buffer | str, *, at: LoopName, axes: Iterable[LoopName], whole: int = 1, masked: bool = False
+        self,
+        buffer: Buffer | str,
+        *,
+        at: LoopName,
+        axes: Iterable[LoopName],
+        whole: int = 1,
+        masked: bool = False,
+        cast: str = "",
     ) -> None:
         """Copies what the body of `at` reads of a buffer together, in the order in which the loops `axes` read it."""
-        self.apply(Pack(buffer if isinstance(buffer, str) else buffer.name, at, tuple(axes), whole, masked))
+        self.apply(Pack(buffer if isinstance(buffer, str) else buffer.name, at, tuple(axes), whole, masked, cast))
 
     def dots(
         self, *, outside: LoopName, at: LoopName, axes: Iterable[LoopName], whole: int, types: tuple[str, str]

@@ -17,6 +17,7 @@ from tirlite.diag import KernelError
 from tirlite.ir import (
     Add,
     Allocate,
+    Cast,
     Expr,
     For,
     ForKind,
@@ -124,7 +125,9 @@ class Contraction:
     neighbours in memory, as are those of `store`. That is the update, or where an iteration sums up into a scalar of
     its own (`is_local`), what becomes of it. `element` are the bytes of a sum. Where nothing stands beside the loops
     over terms it `is_perfect`, once what stands before `cut` is put into a nest of its own. Of narrow integers `dots`
-    are the types of the copies that dot products take.
+    are the types of the copies that dot products take. Where all that is done with `packed` is to convert it to the
+    type of the sums, `kind`, that is `cast`, else none. `halves` is the other operand, if it has floats of 16 bits,
+    which take long to convert.
     """
 
     loops: tuple[For, ...]
@@ -140,6 +143,9 @@ class Contraction:
     is_perfect: bool
     cut: For | None
     dots: tuple[str, str] | None
+    kind: str
+    cast: str
+    halves: Load | None
 
     @property
     def batches(self) -> tuple[For, ...]:
@@ -248,6 +254,9 @@ def _contraction(loop: For, tiling: Tiling) -> Contraction | None:
                 is_perfect=nest.level == 0 or is_cut,
                 cut=nest.loops[nest.level] if is_cut else None,
                 dots=_dots(update, across[0], tiling),
+                kind=update.store.buffer.dtype.name,
+                cast=_cast(values, across[0], update),
+                halves=_halves(values, loads, across[0], update),
             )
             found.append(made)
     return next((each for each in found if _least(each, tiling) is not None), None)
@@ -258,6 +267,24 @@ def _dots(update: Update, across: Load, tiling: Tiling) -> tuple[str, str] | Non
     loads = operands(update.operand) if update.operation is Add and tiling.dots else []
     others = [each for each in loads if each is not across]
     return types_of(others[0].dtype, across.dtype, tiling.dots) if len(loads) == 2 and len(others) == 1 else None
+
+
+def _cast(values: list[Expr], load: Load, update: Update) -> str:
+    """The type of the sums, where that is what a load is converted to, wherever it stands; else none."""
+    kind, nodes = update.store.buffer.dtype, [node for value in values for node in walk(value)]
+    alike = [node for node in nodes if isinstance(node, Load) and structural_equal(node, load)]
+    converted = [node for node in nodes if isinstance(node, Cast) and node.dtype == kind]
+    count = sum(bool(structural_equal(node.value, load)) for node in converted)
+    return kind.name if kind.bytes >= 4 and count == len(alike) else ""
+
+
+def _halves(values: list[Expr], loads: list[Load], across: Load, update: Update) -> Load | None:
+    """The one other operand, if it has floats of 16 bits that are converted to the type of the sums."""
+    others = [load for load in loads if load.buffer is not across.buffer]
+    if not others or not all(structural_equal(load, others[0]) for load in others):
+        return None
+    dtype = others[0].dtype
+    return others[0] if dtype.is_float and dtype.bits == 16 and _cast(values, others[0], update) else None
 
 
 def _by_groups(terms: tuple[For, ...]) -> tuple[For, ...]:
@@ -319,7 +346,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     if least:
         yield Specialize(named(nest.loops[0].var.name), least)
     first, *others = nest.rows
-    by = _rows_of_block(first, others, tiling)
+    by = _rows_of_block(first, others, tiling.block_tiles if nest.halves is None else _TILES_OF_BLOCK, tiling)
     is_split = not _is_known(first) or _count(first) > by
     shared = [each.var.name for each in (*nest.batches, *([first] if is_split else []), nest.columns)]
     yield from (Parallel(named(each)) for each in shared)
@@ -340,8 +367,11 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
             yield Reorder((*terms,))
         yield Dots(order[0], outer, (*terms, within), lanes, nest.dots)
     else:
+        if nest.halves is not None:
+            own = [name for each, name in zip((first, *others), rows, strict=True) if _names(nest.halves, each.var)]
+            yield Pack(nest.halves.buffer.name, outer, (*map(named, own), *terms), cast=nest.kind)
         is_one = has_masks and _is_dense(nest.packed.indices, nest.columns.var) and packed_bytes in (4, 8)
-        yield Pack(nest.packed.buffer.name, outer, (*terms, within), lanes, masked=is_one)
+        yield Pack(nest.packed.buffer.name, outer, (*terms, within), lanes, is_one, nest.cast)
         if nest.is_dense and (not is_one or (_is_known(nest.columns) and _count(nest.columns) % lanes == 0)):
             yield Vectorize(named(f"{nest.packed.buffer.name}.{nest.columns.var.name}.inner"), (lanes,), padded=True)
     if not nest.is_local:
@@ -354,10 +384,10 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
         yield Fuse(named(path[place - 1]), named(".".join(path[place:])))
 
 
-def _rows_of_block(first: For, others: list[For], tiling: Tiling) -> int:
+def _rows_of_block(first: For, others: list[For], tiles: int, tiling: Tiling) -> int:
     """How many iterations of the first loop over rows share a panel, in whole tiles where it is the tile's."""
     inside = prod(max(1, _count(each)) if _is_known(each) else _SOME for each in others)
-    return -(-tiling.block_tiles * tiling.rows // inside)
+    return -(-tiles * tiling.rows // inside)
 
 
 def _together(loop: For, most: int) -> int:
