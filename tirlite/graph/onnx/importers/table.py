@@ -20,6 +20,7 @@ from tirlite.graph.onnx.importers.sampling import SAMPLING
 from tirlite.graph.onnx.importers.selection import SELECTION
 from tirlite.graph.onnx.importers.shape import SHAPE
 from tirlite.graph.onnx.importers.spectral import SPECTRAL
+from tirlite.graph.onnx.importers.trees import TREES
 from tirlite.graph.onnx.translation import Importer
 from tirlite.graph.registry import OPS
 
@@ -29,7 +30,9 @@ _FAMILIES = (
 )
 _DECLARED = {(op.onnx.domain, op.onnx.name): declared(op) for op in OPS.values() if op.onnx is not None}
 _COMPOSED = {("", op): importer for family in _FAMILIES for op, importer in family.items()} | {
-    ("com.microsoft", op): importer for op, importer in {**MICROSOFT, **MICROSOFT_QUANTIZED}.items()
+    (domain, op): importer
+    for domain, importers in (("com.microsoft", {**MICROSOFT, **MICROSOFT_QUANTIZED}), ("ai.onnx.ml", TREES))
+    for op, importer in importers.items()
 }
 assert not _DECLARED.keys() & _COMPOSED.keys(), "an operator declares itself and is composed"
 IMPORTERS: Mapping[tuple[str, str], Importer] = MappingProxyType(_DECLARED | _COMPOSED)
