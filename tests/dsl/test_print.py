@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -112,6 +114,35 @@ def test_what_sys_stdout_raises_ends_the_kernel(monkeypatch: pytest.MonkeyPatch)
     assert x[0] == 0
     count(x)
     assert x[0] == 2
+
+
+def test_threads_do_not_mix_their_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    @tl.kernel
+    def counted(x: tl.i32[1]):
+        print("at", x[0])
+        x[0] += 1
+
+    class Lines:
+        def __init__(self) -> None:
+            self.texts: list[str] = []
+
+        def write(self, text: str) -> None:
+            self.texts.append(text)
+
+    lines = Lines()
+    monkeypatch.setattr("sys.stdout", lines)
+    arrays = [np.full(1, 1000 * number, np.int32) for number in range(3)]
+
+    def run(x: np.ndarray) -> None:
+        for _ in range(300):  # by the quick way, too
+            counted(x)
+
+    threads = [threading.Thread(target=run, args=(x,)) for x in arrays]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(lines.texts) == sorted(f"at {1000 * number + k}\n" for number in range(3) for k in range(300))
 
 
 def test_a_line_of_what_was_never_written_is_refused() -> None:

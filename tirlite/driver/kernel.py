@@ -215,8 +215,8 @@ class Kernel:
         """How long each outermost loop takes in a call, the bytes that it moves, and its share of the machine's limit.
 
         Calls the kernel up to 25 times, in about two seconds, each time on the same values: what it writes is
-        afterwards as it is after one call. Time stamps are code of their own, compiled for this. Raises what a call
-        raises.
+        afterwards as it is after one call. A kernel that prints does so in each of them. Time stamps are code of their
+        own, compiled for this. Raises what a call raises.
         """
         from tirlite.driver.profile import profile_of
 

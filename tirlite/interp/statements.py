@@ -35,7 +35,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.faults import OutOfMemory, ViewOutOfBounds
 from tirlite.ir.loop_values import counted_by
-from tirlite.ir.printing import PRINTED, is_print, printed, text_and_values
+from tirlite.ir.printing import PRINTED, is_print, printed, put, text_and_values
 from tirlite.ir.thread_tag import ThreadRole, thread_role
 
 
@@ -92,7 +92,7 @@ def _print(code: Code, node: Evaluate) -> Steps[None]:
         for each in registers:
             if (mark := marks[each]) is not None:
                 raise refuse(mark, PRINTED, span).error()
-        print(printed(text, [values[each].item() for each in registers], types), end="")
+        put(printed(text, [values[each].item() for each in registers], types))
 
     code.emit(step)
 

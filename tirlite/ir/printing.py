@@ -6,6 +6,7 @@ follows, all other braces doubled, and what ends the line.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from string import Formatter
 from typing import TypeGuard
@@ -56,6 +57,12 @@ class _Shown:
 def printed(text: str, values: Sequence[bool | int | float], types: Sequence[DType]) -> str:
     """What is printed for these values."""
     return text.format(*(_Shown(value, dtype) for value, dtype in zip(values, types, strict=True)))
+
+
+def put(text: str) -> None:
+    """Writes a text to `sys.stdout`, as it is at that moment, in one piece: threads do not mix their lines."""
+    if sys.stdout is not None:
+        sys.stdout.write(text)
 
 
 def fits(text: str, types: Sequence[DType]) -> bool:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from threading import get_ident
 
 from tirlite.ir.dtype import DType, dtype_of
-from tirlite.ir.printing import printed
+from tirlite.ir.printing import printed, put
 from tirlite.runtime.fault_record import number_of
 
 # What printing raised in a thread, until the kernel that it ended has come back there.
@@ -22,7 +22,7 @@ def print_values(at: int, length: int, values: int) -> bool:
     try:
         types, text = _parts(ctypes.string_at(at, length))
         bits = (ctypes.c_int64 * len(types)).from_address(values) if types else ()
-        print(printed(text, [number_of(each, dtype) for each, dtype in zip(bits, types, strict=True)], types), end="")
+        put(printed(text, [number_of(each, dtype) for each, dtype in zip(bits, types, strict=True)], types))
     except BaseException as error:
         _FAILED[get_ident()] = error
         return True
