@@ -83,11 +83,30 @@ def test_what_short_loops_inside_add_counts() -> None:
     )
 
 
+def test_indices_that_go_around() -> None:
+    PASS.expect(
+        """
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = x[i, (j + 1) % m] - x[i, (j - 1 + m) % m]
+        """,
+        """
+        for i in range(n):
+            y[i, 0] = x[i, 1 % m] - x[i, m - 1]
+            for j in range(1, m - 1):
+                y[i, j] = x[i, j + 1] - x[i, j - 1]
+            for j in range(max(1, m - 1), m):
+                y[i, j] = x[i, (j + 1) % m] - x[i, j - 1]
+        """,
+    )
+
+
 @pytest.mark.parametrize(
     "loop",
     [
         "for j in range(m):\n    y[0, j] = x[0, max(j, n // 2)]",  # far from both ends
         "for j in range(m):\n    y[0, j] = x[0, max(j, 0)]",  # true of all
+        "for j in range(m):\n    y[0, j] = x[0, j % 4 * (m // 4)]",  # all along
         "for j in range(16):\n    y[0, j] = x[0, max(j - 1, 0)]",  # short
         "for j in range(1, m):\n    y[0, j] = y[0, max(j - 2, 0)]",  # in order
         "for j in range(m):\n    for k in range(j):\n        y[j, k] = x[max(j - 1, 0), k]",

@@ -13,8 +13,11 @@ from tirlite.ir import (
     LT,
     NE,
     Add,
+    Binary,
     Compare,
     Expr,
+    FloorDiv,
+    FloorMod,
     For,
     ForKind,
     IntImm,
@@ -28,6 +31,8 @@ from tirlite.ir import (
     PrimFunc,
     Stmt,
     Sub,
+    TruncDiv,
+    TruncMod,
     Var,
     While,
     const,
@@ -38,6 +43,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.checked import has_check
+from tirlite.ir.rewrite import Rule
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import FactsPass
@@ -50,14 +56,15 @@ _MOST_INSIDE, _MOST_NODES = 16, 800
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 # What can be computed anywhere.
 _ARITHMETIC = (Add, Sub, Mul, Neg, Min, Max, IntImm, Var)
-_EDGES = (Min, Max, LT, LE, GT, GE, EQ, NE)
+_QUOTIENTS = (FloorDiv, FloorMod, TruncDiv, TruncMod)
+_EDGES = (Min, Max, LT, LE, GT, GE, EQ, NE, *_QUOTIENTS)
 # What a comparison says with its operands in turn.
 _SWAPPED: Mapping[type[Compare], type[Compare]] = {LT: GT, GT: LT, LE: GE, GE: LE, EQ: EQ, NE: NE}
 
 
 @record
 class PartitionLoops(FactsPass):
-    """Three loops of one: in that between, comparisons and extrema that ask for the edges have gone.
+    """Three loops of one: in that between, comparisons, extrema and remainders that ask for the edges have gone.
 
     `x[max(j - 1, 0)]` is `x[j - 1]` from the second iteration on, so that it can go by vectors. That is done for loops
     whose iterations are independent and write parameters alone, with no others inside than short ones of constant
@@ -131,7 +138,9 @@ class _Edges:
         self.inside: set[Node] = {loop.var, *self.ranges, *self.values, *named}
         from tirlite.ir.rewrite import rewrite
 
-        rewrite(loop.body, {Min: self._extremum, Max: self._extremum, **dict.fromkeys(_SWAPPED, self._comparison)})
+        rules: dict[type[Node], Rule] = {Min: self._extremum, Max: self._extremum}
+        rules |= dict.fromkeys(_SWAPPED, self._comparison) | dict.fromkeys(_QUOTIENTS, self._quotient)
+        rewrite(loop.body, rules)
 
     def partition(self) -> tuple[Stmt, ...]:
         """The loops that take its place."""
@@ -166,6 +175,14 @@ class _Edges:
         # At or above a value from one iteration on, below it up to another one.
         if not self._from(moving, fixed, further):
             self._up_to(moving, fixed, int(kind in (LE, GT)))
+        return node
+
+    def _quotient(self, node: Binary) -> Expr:
+        """A quotient or a remainder changes its form where the divisor is reached, and at 0."""
+        if not isinstance(node.b, IntImm):
+            for border in (const(0, i64), node.b):
+                if not self._from(node.a, border):
+                    self._up_to(node.a, border)
         return node
 
     def _from(self, moving: Expr, fixed: Expr, further: int = 0) -> bool:
