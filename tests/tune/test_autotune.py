@@ -125,12 +125,12 @@ def test_what_was_quicker_once_by_chance_is_not_taken() -> None:
 
     def timed(candidate: Candidate, call: Callable[[], object], times: int) -> float:
         calls.append(candidate.change)
-        is_lucky = candidate.change == "loops as written" and calls.count(candidate.change) <= 2
+        is_lucky = candidate.change == "columnwise" and calls.count("columnwise") <= 3
         return watch.timed(candidate, call, times) * (0.5 if is_lucky else 1.0)
 
-    found = Tuning(sums, (X,), 2, 1e6, watch=Watch(watch.now, timed)).best(None)
-    assert calls.count("loops as written") > 2
-    assert found.change == "as tirlite chooses"
+    found = Tuning(turned, (X,), 2, 1e6, watch=Watch(watch.now, timed)).best([rowwise, columnwise])
+    assert calls.count("columnwise") == 6
+    assert found.change == "rowwise"
 
 
 def test_candidates_come_in_the_same_order_each_time_and_those_of_the_same_loops_once() -> None:
@@ -165,6 +165,10 @@ def test_an_interrupt_returns_the_best_so_far_or_goes_through_where_nothing_was_
             raise KeyboardInterrupt
         return watch.timed(candidate, call, times)
 
+    early = Tuning(turned, (X,), 9, 1e6, watch=Watch(watch.now, interrupted), line=None)
+    clock.timed += [""] * 3  # it comes when two have been compiled, and none timed in turns
+    assert early.best([rowwise, columnwise, None]).change == "columnwise"
+    clock.timed.clear()
     tuning = Tuning(turned, (X,), 9, 1e6, watch=Watch(watch.now, interrupted))
     assert tuning.best([rowwise, columnwise]).change == "columnwise"
     with pytest.raises(KeyboardInterrupt):
@@ -209,8 +213,8 @@ def test_arrays_that_are_updated_keep_their_values_and_each_call_begins_with_the
 
 def test_sums_may_be_grouped_otherwise_and_integers_may_not() -> None:
     x = np.random.default_rng(1).normal(size=(3, 5000)).astype(np.float32)
-    found = tuned(sums, x, loops_as_written=0.5)
-    assert found.change == "loops as written"
+    found = tuned(sums, x, space=["auto", None], schedule_1=0.5)
+    assert found.change == "schedule 1"
     assert not found.refused
 
 
@@ -263,8 +267,7 @@ def test_small_and_empty_arrays(shape: tuple[int, int]) -> None:
 def test_what_no_call_survives_is_told() -> None:
     with pytest.raises(tl.CallValueError, match="nothing-tuned") as caught:
         tuned(positive, np.zeros(3, np.float32))
-    told = str(caught.value).splitlines()[1]
-    assert told == "  = help: 1 refused: error[assert-failed]: assertion failed: it is positive (x[i] = 0.0, i = 0)"
+    assert " refused: error[assert-failed]: assertion failed: it is positive (x[i] = 0.0, i = 0)" in str(caught.value)
 
 
 def test_progress_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

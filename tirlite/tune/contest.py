@@ -144,8 +144,9 @@ class _Contest:
                 self._refused[place] = reason
             else:
                 self._entrants[place] = entrant
+                # Who stops the search meanwhile has something to choose from.
+                self._time_one(entrant)
                 if len(self._entrants) == 1:
-                    self._time_one(entrant)
                     self._times = min(_MOST_CALLS, max(1, int(_TURN / max(entrant.seconds[0], 1e-9))))
 
     def _compared(self, entrant: _Entrant) -> str:
