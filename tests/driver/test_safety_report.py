@@ -211,3 +211,40 @@ def test_operators_that_look_around_check_nothing_where_it_stands() -> None:
         gather(tl.f32[n, 9], tl.i64[5], tl.f32[5, 9], axis=0),
     )
     assert {each.how for func in functions for each in tl.compile(func).safety} == {"proved"}
+
+
+def test_bands_of_a_matrix_are_decided_by_their_width() -> None:
+    m = tl.dim("m")
+
+    @tl.kernel
+    def tested(k: tl.i64, a: tl.f32[n, m], x: tl.f32[n], y: tl.f32[n]):
+        for i in range(n):
+            y[i] = 0
+            for d in range(2 * k + 1):
+                j = i + d - k
+                if 0 <= j < n:
+                    y[i] += a[i, d] * x[j]
+
+    @tl.kernel
+    def bounded(k: tl.i64, a: tl.f32[n, m], x: tl.f32[n], y: tl.f32[n]):
+        for i in range(n):
+            y[i] = 0
+            for j in range(max(i - k, 0), min(i + k + 1, n)):
+                y[i] += a[i, j - i + k] * x[j]
+
+    for kernel, where in ((tested, "at its loop"), (bounded, "at entry")):
+        assert [(each.where, each.condition) for each in kernel.safety if each.access.startswith("a[")] == [
+            (where, "2 * k + 1 <= m")
+        ]
+        for k in (2, 3, 0, -1, 1 << 62):
+            told, left = [], []
+            for run in (kernel, kernel.interpret):
+                y = np.zeros(9, np.float32)
+                try:
+                    run(k, np.ones((9, 5), np.float32), np.arange(9, dtype=np.float32), y)
+                    told.append("")
+                except tl.TirliteError as error:
+                    told.append(str(error))
+                left.append(y.tolist())
+            assert told[0] == told[1]
+            assert left[0] == left[1]

@@ -9,9 +9,10 @@ from math import prod
 from tirlite.analysis.guarded import Access, Around
 from tirlite.analysis.integers.exactness import is_exact_size, stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
+from tirlite.diag import KernelError
 from tirlite.ir import Buffer, Expr, View
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, prove_le, prove_lt, substitute
+from tirlite.sizes import Proof, Scalar, Size, dims_of, evaluate, prove_le, prove_lt, substitute
 from tirlite.sizes.extrema import each_of, halves_of
 from tirlite.sizes.narrow import narrowed
 from tirlite.sizes.poly import Atom, terms_of, varies
@@ -248,7 +249,7 @@ def _is_long(size: Size) -> bool:
 
 
 def _greatest(sizes: Iterator[Size | None]) -> Size | None:
-    """One of some sizes that none of the others is proved to be above; the shortest, where nothing is proved."""
+    """One of some sizes that none of the others is proved to be above; the likely one, where nothing is proved."""
     best: Size | None = None
     for size in sizes:
         if size is None or size == best:
@@ -256,10 +257,20 @@ def _greatest(sizes: Iterator[Size | None]) -> Size | None:
         if (
             best is None
             or is_nonnegative(size - best)
-            or (_weight(size) < _weight(best) and not is_nonnegative(best - size))
+            or (_promise(size) > _promise(best) and not is_nonnegative(best - size))
         ):
             best = size
     return best
+
+
+def _promise(size: Size) -> tuple[int, int]:
+    """How great a size is where arrays are large and all alike, and numbers small; of equals, the shorter is more."""
+    values = {dim: min(max(dim.low, 2), 2 if dim.high is None else dim.high) for dim in dims_of(size)}
+    values |= {dim: dim.nth(1000) for dim in values if not isinstance(dim, Scalar)}
+    try:
+        return evaluate(size, values), -_weight(size)
+    except KernelError:
+        return -1, -_weight(size)
 
 
 def _weight(size: Size) -> int:

@@ -33,6 +33,7 @@ from tirlite.ir import (
     Var,
     View,
     While,
+    const,
     i64,
     statements,
     walk,
@@ -79,6 +80,8 @@ class Hoisting:
         extent = self.space.extents.size(node.buffer.shape[axis])
         if inside is None or extent is None:
             return None
+        if node.indices[axis] is loop.var:
+            return self._along(loop, extent, inside)
         parts = self._split(node.indices[axis], loop, inside)
         if parts is None or not parts[0]:
             return None
@@ -92,6 +95,15 @@ class Hoisting:
         base = reduce(Add, bases)
         expr = self.space.extents.expr
         return Hoisted(loop, And(LE(expr(least), base), LT(base, expr(most))))
+
+    def _along(self, loop: For, extent: Size, inside: _Inside) -> Hoisted | None:
+        """The same for an index that is the variable of the loop: its own ends decide, whatever they are."""
+        ends_stay = _stays(loop.start, inside) and _stays(loop.stop, inside)
+        if loop.step != 1 or not ends_stay or not is_exact_size(extent, self.space.extents.arrays):
+            return None
+        within: Expr = LE(loop.stop, self.space.extents.expr(extent))
+        starts_inside = isinstance(loop.start, IntImm) and loop.start.value >= 0
+        return Hoisted(loop, within if starts_inside else And(LE(const(0, i64), loop.start), within))
 
     def _of(self, loop: For) -> _Inside | None:
         """None where a condition in front of a loop is not worth its code, or cannot stand there."""
