@@ -21,6 +21,7 @@ from tirlite.ir import (
     IntImm,
     Let,
     Load,
+    Mul,
     Ramp,
     SeqStmt,
     Stmt,
@@ -148,15 +149,15 @@ def _at(
         lanes, widths = partial(_columns, loop, inside, steady, dtypes, stores_rows), (lanes_of(loop, dtypes),) * 2
     else:
         lanes, widths = partial(_neighbours, loop, inside), widths_of(loop)
-    try:
-        plain = (*ByVectors(loop, body, lambda each: each, lanes, widths, is_repeatable=is_repeatable).statements(),)
-    except NotVector:
-        return None
     loads = _loads_inside(loop, facts)
     around = _jammed(chain[:place], loop, facts, partial(_shares, loads))
     if around is None and not has_rows:
         around = _jammed(chain[:place], loop, facts, partial(_slides, loads, _short(loop)))
-        widths = window_widths_of(loop)
+        widths = widths if around is None else window_widths_of(loop)
+    try:
+        plain = (*ByVectors(loop, body, lambda each: each, lanes, widths, is_repeatable=is_repeatable).statements(),)
+    except NotVector:
+        return None
     if around is None:
         return _within(chain[:place], plain)
     level, outer = around
@@ -241,16 +242,32 @@ def _shares(loads: list[Touch], outer: For) -> bool:
     return any(not _mentions(load, outer) for load in loads)
 
 
-def _short(loop: For) -> set[Var]:
-    """The variables of the loops inside of a loop that are known to run a few times, as for the taps of a window."""
-    return {each.var for each in statements_of(loop.body, For) if (count_of(each) or 0) > 1}
+def _short(loop: For) -> dict[Var, int]:
+    """How often loops inside of a loop run that are known to run a few times, as those over the taps of a window."""
+    counts = ((each.var, count_of(each) or 0) for each in statements_of(loop.body, For))
+    return {var: count for var, count in counts if count > 1}
 
 
-def _slides(loads: list[Touch], short: set[Var], outer: For) -> bool:
-    """Whether windows of neighbouring iterations of a loop around overlap: an index mentions it and one within."""
-    indices = (index for load in loads if isinstance(load.node, Load) for index in load.node.indices)
-    mentioned = ({node for node in walk(index) if isinstance(node, Var)} for index in indices)
-    return any(outer.var in each and each & short for each in mentioned)
+def _slides(loads: list[Touch], short: Mapping[Var, int], outer: For) -> bool:
+    """Whether windows of neighbouring iterations of a loop around overlap.
+
+    An index mentions that loop and one within, which goes further than the other's step.
+    """
+    for index in (each for load in loads if isinstance(load.node, Load) for each in load.node.indices):
+        nodes = [*walk(index)]
+        steps = [abs(_factor(node, outer.var)) for node in nodes if isinstance(node, Mul)]
+        taps = max((short.get(node, 0) for node in nodes if isinstance(node, Var)), default=0)
+        if outer.var in nodes and taps > max(steps, default=1):
+            return True
+    return False
+
+
+def _factor(product: Mul, var: Var) -> int:
+    """What a variable is multiplied by in a product of it and a constant, else 1."""
+    a, b = product.a, product.b
+    if isinstance(a, IntImm):
+        a, b = b, a
+    return b.value if a is var and isinstance(b, IntImm) else 1
 
 
 def _mentions(touch: Touch, loop: For) -> bool:
