@@ -10,14 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
 
-from tirlite.analysis.access import AccessKind, Allocation
 from tirlite.analysis.bounds import Bounds, Goal
+from tirlite.analysis.entry_space import EntrySpace, OrdinaryExtents, Scan, is_index_array, is_steady
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.guarded import Access, guarded_accesses
 from tirlite.analysis.hoisted import Hoisted, Hoisting
 from tirlite.analysis.integers.cells import cells_of
 from tirlite.analysis.integers.exactness import is_exact_size, may_be_anything
-from tirlite.analysis.integers.extents import Extents
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.analysis.integers.known_space import KnownSpace
 from tirlite.analysis.promised import promises_of
@@ -25,15 +24,12 @@ from tirlite.ir import (
     Allocate,
     Assert,
     Buffer,
-    Cast,
     Expr,
     For,
     IfThenElse,
-    IntImm,
     Let,
     Load,
     Node,
-    PrimFunc,
     Store,
     Var,
     View,
@@ -49,10 +45,6 @@ from tirlite.sizes import Dim, Proof, Scalar, Size, dims_of
 from tirlite.sizes.poly import terms_of, varies
 from tirlite.sizes.unknown import Ends, is_nonnegative
 
-# What decides at entry takes scalars below this, and above its negative: then no arithmetic on them wraps around.
-ORDINARY = 1 << 46
-# An axis of so few elements is looked at as a whole, however few of them are read.
-_FEW = 64
 # So many conditions are tested at entry: what is left is checked where it stands.
 _MOST_DEMANDS = 32
 
@@ -83,15 +75,6 @@ class Judged:
     verdict: Verdict
     demand: Demand | None = None
     hoisted: Hoisted | None = None
-
-
-@record(eq=False)
-class Scan:
-    """A look at all elements of a parameter, before anything else is done: the least and the greatest, as i64."""
-
-    buffer: Buffer
-    least: Var
-    greatest: Var
 
 
 @record(eq=False)
@@ -185,13 +168,7 @@ def plain_safety_of(facts: Facts) -> Safety:
 def _promised(facts: Facts) -> dict[Buffer, Ends]:
     """The ends between which the top of a function has found the elements of parameters that are only read."""
     promises = promises_of(facts.func, facts.extents)
-    return {each.buffer: (each.low, each.high) for each in promises if _is_steady(facts.params[each.buffer])}
-
-
-def _is_steady(touched: Allocation) -> bool:
-    """Whether what a parameter holds stays as it is."""
-    is_read = all(each.kind is AccessKind.READ for each in touched.touches)
-    return is_read and not touched.buffer.volatile
+    return {each.buffer: (each.low, each.high) for each in promises if is_steady(facts.params[each.buffer])}
 
 
 def _is_plainly_proved(facts: Facts, bounds: Bounds) -> bool:
@@ -208,104 +185,6 @@ def _is_plainly_proved(facts: Facts, bounds: Bounds) -> bool:
     )
 
 
-class OrdinaryExtents(Extents):
-    """The extents of a function whose integer parameters are ordinary numbers.
-
-    `images` are the expressions for what is known on entry, `limited` the parameters that may be no such numbers.
-    """
-
-    def __init__(self, func: PrimFunc) -> None:
-        self.images: dict[Dim, Expr] = {}
-        self.limited: list[Var] = []
-        super().__init__(func)
-
-    def _enter(self, var: Var, dim: Dim) -> None:
-        is_scalar = isinstance(dim, Scalar) and var not in self._func.dims
-        if is_scalar and (dim.low < -ORDINARY or dim.high is None or dim.high > ORDINARY):
-            self.limited.append(var)
-            dim = Scalar(var.name, max(dim.low, -ORDINARY), ORDINARY, origin=self.origin)
-        super()._enter(var, dim)
-        self.images[dim] = var
-
-    def _enter_all(self) -> None:
-        super()._enter_all()
-        for param in self._func.params:
-            if isinstance(param, Var) and param.dtype.is_integer and param.dtype.bits < 64:
-                scalar = Scalar(param.name, param.dtype.min, param.dtype.max, origin=self.origin)
-                super()._enter(param, scalar)
-                self.images[scalar] = Cast(i64, param)
-
-
-class _EntrySpace(KnownSpace):
-    """What integer expressions can be, where what is loaded from some parameters lies between their ends.
-
-    With `is_ordinary` these are ordinary numbers, which arrays of 64-bit integers need not have; `looks` are the scans
-    of all such spaces of a function.
-    """
-
-    extents: OrdinaryExtents
-
-    def __init__(
-        self,
-        facts: Facts,
-        extents: OrdinaryExtents,
-        elements: Mapping[Buffer, Ends],
-        looks: dict[Buffer, Scan],
-        *,
-        arrays: set[Buffer],
-        is_ordinary: bool = True,
-    ) -> None:
-        self._ends: dict[Buffer, tuple[Dim, Dim]] = {}
-        self.scans: dict[Dim, Scan] = {}
-        self._scanned = arrays
-        self._looks = looks
-        self._is_ordinary = is_ordinary
-        super().__init__(facts.func, extents, facts.definitions, elements)
-
-    def elements(self, load: Load) -> Ends:
-        source = self.source_of(load.buffer)
-        if source in self._scanned and self._sweeps(load):
-            least, greatest = self._ends_of(source)
-            return least + 0, greatest + 0
-        return super().elements(load)
-
-    def end(self, buffer: Buffer, *, is_greatest: bool) -> Size | None:
-        """The least or the greatest element of a parameter; None of what is not looked at."""
-        return self._ends_of(buffer)[is_greatest] + 0 if buffer in self._scanned else None
-
-    def _ends_of(self, buffer: Buffer) -> tuple[Dim, Dim]:
-        if buffer not in self._ends:
-            low, high = buffer.dtype.min, buffer.dtype.max
-            if self._is_ordinary:
-                low, high = max(low, -ORDINARY), min(high, ORDINARY)
-            if buffer not in self._looks:
-                self._looks[buffer] = Scan(
-                    buffer, Var(f"least_{buffer.name}", i64), Var(f"greatest_{buffer.name}", i64)
-                )
-            scan = self._looks[buffer]
-            found = [Scalar(var.name, low, high, origin=self.extents.origin) for var in (scan.least, scan.greatest)]
-            for dim, var in zip(found, (scan.least, scan.greatest), strict=True):
-                self.extents.images[dim] = var
-                self.scans[dim] = scan
-            self._ends[buffer] = found[0], found[1]
-        return self._ends[buffer]
-
-    def _sweeps(self, load: Load) -> bool:
-        """Whether loops go along the axes, so that all elements may be met anyway."""
-        given = {*self.extents.given}
-        return all(
-            (isinstance(extent, IntImm) and extent.value <= _FEW)
-            or any(isinstance(node, Var) and node not in given for node in walk(index))
-            for index, extent in zip(load.indices, load.buffer.shape, strict=True)
-        )
-
-
-def _is_index_array(param: Buffer, touched: Allocation) -> bool:
-    """Whether a parameter has integers that stay as they are, and that something is read at by itself."""
-    is_narrow = param.dtype.is_integer and param.dtype.lanes == 1 and (param.dtype.bits < 64 or param.dtype.is_signed)
-    return is_narrow and _is_steady(touched)
-
-
 class Entry:
     """What can be decided at the entry to one function.
 
@@ -316,13 +195,13 @@ class Entry:
     def __init__(self, facts: Facts, elements: Mapping[Buffer, Ends], *, scans: bool = True) -> None:
         self.func = facts.func
         self.extents = OrdinaryExtents(facts.func)
-        arrays = {param for param, each in facts.params.items() if _is_index_array(param, each)} if scans else set()
+        arrays = {param for param, each in facts.params.items() if is_index_array(param, each)} if scans else set()
         arrays -= {*elements}
         looks: dict[Buffer, Scan] = {}
-        self.space = _EntrySpace(facts, self.extents, elements, looks, arrays=arrays)
+        self.space = EntrySpace(facts, self.extents, elements, looks, arrays=arrays)
         self.spaces = [self.space]
         if any(each.dtype == i64 for each in arrays):
-            wide = _EntrySpace(facts, self.extents, elements, looks, arrays=arrays, is_ordinary=False)
+            wide = EntrySpace(facts, self.extents, elements, looks, arrays=arrays, is_ordinary=False)
             self.spaces.insert(0, wide)
         self.demands: dict[Demand, None] = {}
         self.relied_on: dict[Scan, None] = {}
@@ -337,7 +216,7 @@ class Entry:
         scans = tuple(dict.fromkeys((*self.scans(self.demands), *self.relied_on)))
         return Safety(tuple(found.values()), demands, scalars, scans, self.extents.images)
 
-    def _decide(self, space: _EntrySpace, found: dict[tuple[int, int], Judged]) -> None:
+    def _decide(self, space: EntrySpace, found: dict[tuple[int, int], Judged]) -> None:
         """Decides what is still to be checked, by what a space knows."""
         bounds = Bounds(space)
         by_access: dict[int, list[int]] = {}

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, TypeVar
 
+from tirlite.analysis.entry_space import ORDINARY, Scan
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.refuted import find_outside, find_unwritten
-from tirlite.analysis.safety import ORDINARY, Demand, Judged, Safety, Scan, Verdict, apart, plain_safety_of, safety_of
+from tirlite.analysis.safety import Demand, Judged, Safety, Verdict, apart, plain_safety_of, safety_of
 from tirlite.diag import Message
 from tirlite.ir import (
     GT,

@@ -1,0 +1,132 @@
+"""Says what integers of a function can be by what is known on entry: ends of index arrays, ordinary numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tirlite.analysis.access import AccessKind, Allocation
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.integers.extents import Extents
+from tirlite.analysis.integers.known_space import KnownSpace
+from tirlite.ir import Buffer, Cast, Expr, IntImm, Load, PrimFunc, Var, i64, walk
+from tirlite.record import record
+from tirlite.sizes import Dim, Scalar, Size
+from tirlite.sizes.unknown import Ends
+
+# What decides at entry takes scalars below this, and above its negative: then no arithmetic on them wraps around.
+ORDINARY = 1 << 46
+# An axis of so few elements is looked at as a whole, however few of them are read.
+_FEW = 64
+
+
+@record(eq=False)
+class Scan:
+    """A look at all elements of a parameter, before anything else is done: the least and the greatest, as i64."""
+
+    buffer: Buffer
+    least: Var
+    greatest: Var
+
+
+class OrdinaryExtents(Extents):
+    """The extents of a function whose integer parameters are ordinary numbers.
+
+    `images` are the expressions for what is known on entry, `limited` the parameters that may be no such numbers.
+    """
+
+    def __init__(self, func: PrimFunc) -> None:
+        self.images: dict[Dim, Expr] = {}
+        self.limited: list[Var] = []
+        super().__init__(func)
+
+    def _enter(self, var: Var, dim: Dim) -> None:
+        is_scalar = isinstance(dim, Scalar) and var not in self._func.dims
+        if is_scalar and (dim.low < -ORDINARY or dim.high is None or dim.high > ORDINARY):
+            self.limited.append(var)
+            dim = Scalar(var.name, max(dim.low, -ORDINARY), ORDINARY, origin=self.origin)
+        super()._enter(var, dim)
+        self.images[dim] = var
+
+    def _enter_all(self) -> None:
+        super()._enter_all()
+        for param in self._func.params:
+            if isinstance(param, Var) and param.dtype.is_integer and param.dtype.bits < 64:
+                scalar = Scalar(param.name, param.dtype.min, param.dtype.max, origin=self.origin)
+                super()._enter(param, scalar)
+                self.images[scalar] = Cast(i64, param)
+
+
+class EntrySpace(KnownSpace):
+    """What integer expressions can be, where what is loaded from some parameters lies between their ends.
+
+    With `is_ordinary` these are ordinary numbers, which arrays of 64-bit integers need not have; `looks` are the scans
+    of all such spaces of a function.
+    """
+
+    extents: OrdinaryExtents
+
+    def __init__(
+        self,
+        facts: Facts,
+        extents: OrdinaryExtents,
+        elements: Mapping[Buffer, Ends],
+        looks: dict[Buffer, Scan],
+        *,
+        arrays: set[Buffer],
+        is_ordinary: bool = True,
+    ) -> None:
+        self._ends: dict[Buffer, tuple[Dim, Dim]] = {}
+        self.scans: dict[Dim, Scan] = {}
+        self._scanned = arrays
+        self._looks = looks
+        self._is_ordinary = is_ordinary
+        super().__init__(facts.func, extents, facts.definitions, elements)
+
+    def elements(self, load: Load) -> Ends:
+        source = self.source_of(load.buffer)
+        if source in self._scanned and self._sweeps(load):
+            least, greatest = self._ends_of(source)
+            return least + 0, greatest + 0
+        return super().elements(load)
+
+    def end(self, buffer: Buffer, *, is_greatest: bool) -> Size | None:
+        """The least or the greatest element of a parameter; None of what is not looked at."""
+        return self._ends_of(buffer)[is_greatest] + 0 if buffer in self._scanned else None
+
+    def _ends_of(self, buffer: Buffer) -> tuple[Dim, Dim]:
+        if buffer not in self._ends:
+            low, high = buffer.dtype.min, buffer.dtype.max
+            if self._is_ordinary:
+                low, high = max(low, -ORDINARY), min(high, ORDINARY)
+            if buffer not in self._looks:
+                self._looks[buffer] = Scan(
+                    buffer, Var(f"least_{buffer.name}", i64), Var(f"greatest_{buffer.name}", i64)
+                )
+            scan = self._looks[buffer]
+            found = [Scalar(var.name, low, high, origin=self.extents.origin) for var in (scan.least, scan.greatest)]
+            for dim, var in zip(found, (scan.least, scan.greatest), strict=True):
+                self.extents.images[dim] = var
+                self.scans[dim] = scan
+            self._ends[buffer] = found[0], found[1]
+        return self._ends[buffer]
+
+    def _sweeps(self, load: Load) -> bool:
+        """Whether loops go along the axes, so that all elements may be met anyway."""
+        given = {*self.extents.given}
+        return all(
+            (isinstance(extent, IntImm) and extent.value <= _FEW)
+            or any(isinstance(node, Var) and node not in given for node in walk(index))
+            for index, extent in zip(load.indices, load.buffer.shape, strict=True)
+        )
+
+
+def is_index_array(param: Buffer, touched: Allocation) -> bool:
+    """Whether a parameter has integers that stay as they are, and that something is read at by itself."""
+    is_narrow = param.dtype.is_integer and param.dtype.lanes == 1 and (param.dtype.bits < 64 or param.dtype.is_signed)
+    return is_narrow and is_steady(touched)
+
+
+def is_steady(touched: Allocation) -> bool:
+    """Whether what a parameter holds stays as it is."""
+    is_read = all(each.kind is AccessKind.READ for each in touched.touches)
+    return is_read and not touched.buffer.volatile
