@@ -52,6 +52,18 @@ def test_each_loop_is_timed_at_the_line_where_it_was_written() -> None:
     assert np.allclose(y, 5 + 1 / 400)
 
 
+def test_loops_that_passes_make_of_one_are_the_row_of_its_author() -> None:
+    @tl.kernel
+    def exponentials(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        for i in range(n):
+            y[i] = tl.exp(x[i])
+
+    assert str(exponentials.lowered).count("for i in") > 1
+    (row,) = exponentials.profile(np.ones(1003, np.float32))
+    assert (row.loop, row.stores, row.bytes) == ("for i in range(n):", ("y",), 2 * 4 * 1003)
+    assert row.line == exponentials.ir.body.stmts[0].span.line
+
+
 def test_calls_of_every_kind_are_profiled() -> None:
     @tl.kernel
     def gather(x: tl.f32[n], at: tl.i64[m], y: tl.f32[m]):

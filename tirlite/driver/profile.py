@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,9 +12,9 @@ import numpy as np
 from tirlite.analysis.loop_costs import Costs, costs_of
 from tirlite.driver.limits import Limits
 from tirlite.driver.timed_calls import TimedCalls
-from tirlite.ir import For, KernelCall, Store, Var, statements_of, text
+from tirlite.ir import For, KernelCall, PrimFunc, Stmt, Store, Var, statements, statements_of, text
 from tirlite.record import record
-from tirlite.rewrite.time_loops import Timed
+from tirlite.rewrite.time_loops import Timed, outermost
 from tirlite.show import table
 
 if TYPE_CHECKING:
@@ -145,20 +145,20 @@ def _rows(calls: TimedCalls, ticks: Array, limits: Limits) -> Iterator[LoopProfi
     sizes = dict(zip(func.dims, binding.dims, strict=True))
     given = zip(func.params, binding.arguments, strict=False)
     sizes |= {var: int(value) for var, value in given if isinstance(var, Var) and isinstance(value, int | np.integer)}
-    found: dict[object, list[int]] = {}
+    written = _as_written(calls.plain.func)
+    found: dict[Timed, list[int]] = {}
     for place, loop in enumerate(calls.loops):
         if ticks[2 * place + 1]:
-            key = (loop.span.source.name, loop.span.line) if loop.span is not None else loop
-            found.setdefault(key, []).append(place)
-    for places in found.values():
+            found.setdefault(_origin(loop, written), []).append(place)
+    for origin, places in found.items():
         loops = [calls.loops[place] for place in places]
         costs = costs_of(loops, sizes)
         limit, by = _limit(costs, limits)
         stored = (store.buffer for loop in loops for store in statements_of(loop, Store))
         names = dict.fromkeys(each.name for each in stored if each.scope != "local")
         yield LoopProfile(
-            loops[0].span.line if loops[0].span is not None else None,
-            _label(loops[0]),
+            origin.span.line if origin.span is not None else None,
+            _label(origin),
             tuple(names),
             sum(int(ticks[2 * place]) for place in places) / 1e9,
             sum(int(ticks[2 * place + 1]) for place in places),
@@ -166,6 +166,26 @@ def _rows(calls: TimedCalls, ticks: Array, limits: Limits) -> Iterator[LoopProfi
             limit,
             by,
         )
+
+
+def _as_written(func: PrimFunc) -> dict[object, Timed]:
+    """The outermost loop that each place in the source stands in."""
+    found: dict[object, Timed] = {}
+    for loop in outermost(func.body):
+        for stmt in statements(loop):
+            found.setdefault(_place(stmt), loop)
+    return found
+
+
+def _origin(loop: Timed, written: Mapping[object, Timed]) -> Timed:
+    """The loop of the author that a loop was made of, by what stands in it; of several the first."""
+    places = (_place(stmt) for stmt in statements(loop) if stmt.span is not None)
+    return next((written[place] for place in places if place in written), loop)
+
+
+def _place(stmt: Stmt) -> object:
+    span = stmt.span
+    return None if span is None else (span.source.name, span.line, span.column)
 
 
 def _limit(costs: Costs, limits: Limits) -> tuple[float, str]:
