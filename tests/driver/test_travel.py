@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
 import pickle
 import sys
@@ -58,6 +59,16 @@ def test_the_constants_of_a_network_travel_with_its_kernel() -> None:
     other = pickle.loads(pickle.dumps(net))
     np.testing.assert_array_equal(other(x), net(x))
     assert str(other.function) == str(net.function)
+
+
+def test_a_network_is_compiled_before_its_first_call_and_known_by_its_content() -> None:
+    first, second = (tl.graph.compile(mlp().function) for _ in range(2))
+    assert first.compile() is first
+    assert second.compile(background=True).result() is second
+    assert all("link" in each.timing for each in (first, second))
+    assert first.__dask_tokenize__() == second.__dask_tokenize__()
+    assert first.__dask_tokenize__() != tl.graph.compile(mlp().function, debug=True).__dask_tokenize__()
+    assert copy.copy(first) is copy.deepcopy(first) is first
 
 
 def test_a_deep_network_travels_without_a_deep_stack() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 
 import numpy.typing as npt
 
@@ -22,6 +22,7 @@ from tirlite.graph.types import TensorType, Type, tensors
 from tirlite.record import cached_property
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
     from os import PathLike
     from pathlib import Path
 
@@ -165,6 +166,22 @@ class CompiledGraph:
         """Seconds of each stage of compilation that has run."""
         return self.kernel.timing
 
+    @overload
+    def compile(self, *, background: Literal[False] = False) -> CompiledGraph: ...
+
+    @overload
+    def compile(self, *, background: Literal[True]) -> Future[CompiledGraph]: ...
+
+    def compile(self, *, background: bool = False) -> CompiledGraph | Future[CompiledGraph]:
+        """The graph itself, made native code now and not at its first call; see `Kernel.compile`."""
+        if background:
+            from tirlite.driver.ahead import Compilation
+
+            return Compilation(self, self.function.name, self.compile)
+        for part in self.parts:
+            part.kernel.compile()
+        return self
+
     def export(
         self,
         folder: str | PathLike[str],
@@ -206,6 +223,17 @@ class CompiledGraph:
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restored, (self.function, self.kernel, self._kept, self._extents)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, known: object) -> Self:
+        return self
+
+    def __dask_tokenize__(self) -> tuple[str, ...]:
+        """What dask takes for the graph's identity: its content."""
+        kernels = (part.kernel.__dask_tokenize__()[1] for part in self.parts)
+        return "tirlite", str(self.function), *kernels
 
     def __repr__(self) -> str:
         return f"<CompiledGraph {self.kernel!r}>"
