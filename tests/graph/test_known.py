@@ -315,6 +315,10 @@ def test_a_file_is_read_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.
         assert whole(path).digest != first.digest
     path.write_bytes(data + b"\0")
     assert whole(path).digest != first.digest
+    monkeypatch.setattr("tirlite.graph.known.files._LARGEST", 12345)
+    assert whole(path) is None
+    path.write_bytes(data)
+    assert whole(path).digest == first.digest
     path.write_bytes(b"")
     assert whole(path) is None
     assert whole(tmp_path) is None

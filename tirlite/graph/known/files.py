@@ -20,6 +20,8 @@ from tirlite.target.processor import cpu_text
 _PIECE = 1 << 23
 _MOST_THREADS = 4
 _HUGE_PAGE = 1 << 21
+# Larger files would take too much memory beside what is made of them.
+_LARGEST = 1 << 32
 
 
 @record(eq=False)
@@ -31,12 +33,12 @@ class Whole:
 
 
 def whole(path: str | os.PathLike[str]) -> Whole | None:
-    """What an ordinary file holds; None where it is empty, is none, or changes meanwhile."""
+    """What an ordinary file holds; None where it is empty, larger than 4 GiB, or changes meanwhile."""
     with suppress(OSError):
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             state = os.fstat(file)
-            if stat.S_ISREG(state.st_mode) and state.st_size:
+            if stat.S_ISREG(state.st_mode) and 0 < state.st_size <= _LARGEST:
                 return _read(file, state.st_size)
         finally:
             os.close(file)
