@@ -52,6 +52,20 @@ def test_tests_for_edges() -> None:
     )
 
 
+def test_nothing_is_left_of_an_end_where_nothing_is_done() -> None:
+    PASS.expect(
+        """
+        for i in range(n):
+            if i > 2:
+                y[i, 0] = x[i - 3, 0]
+        """,
+        """
+        for i in range(3, n):
+            y[i, 0] = x[i - 3, 0]
+        """,
+    )
+
+
 def test_what_short_loops_inside_add_counts() -> None:
     PASS.expect(
         """

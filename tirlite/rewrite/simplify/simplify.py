@@ -43,7 +43,8 @@ Observer = Callable[[str, Expr, Expr], None]
 @record
 class Simplify:
     """Writes integer expressions, comparisons and conditions shorter, by the ranges of loops, the facts of dims and the
-    conditions around; takes out branches that are never taken and loops that never run, and loops around one iteration.
+    conditions around; takes out branches that are never taken, loops that never run or do nothing, and loops around one
+    iteration.
 
     Nothing else changes: arithmetic on floats stays as it is, values are the same bit by bit, and what would stop the
     kernel still does, as reads of memory that may be outside of it. Simplifying twice changes nothing.
@@ -165,6 +166,8 @@ class _Walk:
         with place.inside():
             place.enter(stmt)
             body: SeqStmt = yield self._block(stmt.body)
+        if is_plain and not body.stmts:
+            return ()
         if start is stmt.start and stop is stmt.stop and body is stmt.body:
             return (stmt,)
         return (stmt.replaced(start=start, stop=stop, body=body),)
