@@ -82,7 +82,8 @@ def trial(nests: Nests, kernel: tl.Kernel, seed: int, call: int) -> bool:
     kernel(*operands)
     kernel(*(given[param.name] for param in kernel.ir.params))
     for name, view in views.items():
-        assert view.array.tobytes() == given[name].tobytes(), (name, view.array.strides)
+        if view.array.flags.aligned:
+            assert view.array.tobytes() == given[name].tobytes(), (name, view.array.strides)
         now, others = view.room.copy(), [each for each in views.values() if each.room is view.room]
         for each in others:  # all but the elements is as it was
             start = each.array.__array_interface__["data"][0] - view.room.__array_interface__["data"][0]
