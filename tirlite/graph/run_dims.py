@@ -74,8 +74,9 @@ class RunDim(Scalar):
 
 def run_dim(name: str, source: object, most: Size | None, origin: Origin, least: Size = 0) -> RunDim:
     """A new extent, which has the value of `source`."""
-    greatest = None if most is None else upper_bound(most)
-    return RunDim(name, 0, greatest, 1, origin, source=source, least=least, most=most)
+    bound = None if most is None else upper_bound(most)
+    # Kernels count extents from 1 on: one that is 0 in each run has no other fact.
+    return RunDim(name, 0, None if bound is None else max(bound, 1), 1, origin, source=source, least=least, most=most)
 
 
 def mapped_run_dim(dim: RunDim, source: object, function: Callable[[Size], Size]) -> RunDim:
