@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from tirlite.ir import Add, FloorDiv, For, ForKind, IntImm, Load, Min, Mul, Store, statements_of, structural_equal, walk
 
 # A loop that is to be unrolled is written out up to so many times.
 _MOST_COPIES = 64
+# So many loops inside of one are looked at.
+_MOST_INSIDE = 64
 # A loop of so few iterations gains nothing by vectors, which take LLVM's time.
 _FEW = 16
 _UNROLLED = ('!{!"llvm.loop.unroll.full"}',)
@@ -39,7 +43,7 @@ def _goes_by_vectors(stmt: For) -> bool:
     """
     if any(isinstance(each, Store) and each.value.dtype.lanes > 1 for each in stmt.body.stmts):
         return True
-    inside = (each for each in statements_of(stmt.body, For) if not _is_brief(each))
+    inside = (each for each in islice(statements_of(stmt.body, For), _MOST_INSIDE) if not _is_brief(each))
     return any(each.value.dtype.lanes > 1 for loop in inside for each in loop.body.stmts if isinstance(each, Store))
 
 

@@ -19,6 +19,8 @@ from tirlite.ir.stmt import For, Let, Stmt, Store, View, While
 Counted: TypeAlias = "tuple[Var, Span | None]"
 
 _INNER = ".inner"
+# A barrier moves a loop inside of those over the threads of a block: no more than these lie between.
+_MOST_THREADS = 8
 
 
 def counted_by(loop: For | While) -> tuple[Counted, ...]:
@@ -57,7 +59,9 @@ def _stepped(var: Var, stmts: Sequence[Stmt]) -> Var | None:
     if direct is not None:
         return direct
     inside = [stmt for stmt in stmts if isinstance(stmt, For)]
-    while inside:
+    for _ in range(_MOST_THREADS + len(inside)):
+        if not inside:
+            break
         stmts = inside.pop().body.stmts
         if _over(var, stmts) is not None:
             return None

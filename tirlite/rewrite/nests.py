@@ -22,6 +22,7 @@ from tirlite.ir import (
     Let,
     Load,
     Mul,
+    Node,
     Ramp,
     SeqStmt,
     Stmt,
@@ -218,14 +219,16 @@ def _by_rows(loop: For, rows: tuple[Stmt, ...], single: tuple[Stmt, ...]) -> Ite
 
 def _jammed(around: list[For], loop: For, facts: Facts, pays: Callable[[For], bool]) -> tuple[int, For] | None:
     """The innermost loop around of which it pays to take several iterations together."""
+    inner, in_bounds = loop, set[Node]()
     for level, outer in reversed([*enumerate(around)]):
+        in_bounds.update(walk(inner.start), walk(inner.stop))
         is_plain = outer.kind in _PLAIN and outer.step == 1
         count = iterations(outer)
         is_long = not isinstance(count, IntImm) or count.value >= _ROWS
-        bounds = [bound for each in (*around[level + 1 :], loop) for bound in (each.start, each.stop)]
-        runs_alike = all(node is not outer.var for bound in bounds for node in walk(bound))
+        runs_alike = outer.var not in in_bounds
         if is_plain and is_long and runs_alike and pays(outer) and facts.is_independent(outer):
             return level, outer
+        inner = outer
     return None
 
 

@@ -50,6 +50,8 @@ from tirlite.schedules.vectorize import Vectorize
 from tirlite.target import Target
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
+# Nests of more loops than that are left alone: no product has as many axes.
+_DEEPEST = 16
 # A panel pays for so many tiles of rows that read it, and beyond this part of the second cache: of what fits into it
 # rows are read as fast where they lie. Where lanes are not neighbours in memory, or less than a row of a tile, loops go
 # by few vectors or none without a panel.
@@ -204,6 +206,8 @@ def _nest(loop: For) -> _Nest | None:
         inner = stmts[places[-1]]
         assert isinstance(inner, For)
         loops.append(inner)
+        if len(loops) > _DEEPEST:
+            return None
     if not all(each.step == 1 and each.kind in _KINDS for each in loops):
         return None
     return _Nest(tuple(loops), level, before, behind, loops[-1].body.stmts)
