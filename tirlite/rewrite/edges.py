@@ -1,0 +1,197 @@
+"""Edges finds where the iterations of a loop begin and end that need not look at the ends of what they access."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tirlite.analysis.facts import Facts
+from tirlite.ir import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    Binary,
+    Compare,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    For,
+    ForKind,
+    IntImm,
+    Let,
+    LetExpr,
+    Max,
+    Min,
+    Mul,
+    Neg,
+    Node,
+    Stmt,
+    Sub,
+    TruncDiv,
+    TruncMod,
+    Var,
+    const,
+    i64,
+    statements,
+    structural_equal,
+    walk,
+)
+from tirlite.ir.rewrite import Rule
+from tirlite.sizes.unknown import ends
+
+# So many iterations at either end are told apart.
+_MOST_AT_AN_END = 32
+_QUOTIENTS = (FloorDiv, FloorMod, TruncDiv, TruncMod)
+# What can be computed anywhere.
+_ARITHMETIC = (Add, Sub, Mul, Neg, Min, Max, IntImm, Var)
+# What a comparison says with its operands in turn.
+_SWAPPED: Mapping[type[Compare], type[Compare]] = {LT: GT, GT: LT, LE: GE, GE: LE, EQ: EQ, NE: NE}
+
+
+class Edges:
+    """Where the iterations of a loop begin and end that are all alike."""
+
+    def __init__(self, loop: For, facts: Facts) -> None:
+        self.loop = loop
+        self.space = facts.space
+        self.begins: list[Expr] = []
+        self.ends: list[Expr] = []
+        self.ranges: dict[Var, range] = {}
+        self.values: dict[Var, Expr] = {}
+        for stmt in statements(loop.body):
+            if isinstance(stmt, For):
+                assert isinstance(stmt.start, IntImm)
+                assert isinstance(stmt.stop, IntImm)
+                self.ranges[stmt.var] = range(stmt.start.value, stmt.stop.value, stmt.step)
+            elif isinstance(stmt, Let):
+                self.values[stmt.var] = stmt.value
+        named = (node.var for node in walk(loop.body) if isinstance(node, LetExpr))
+        self.inside: set[Node] = {loop.var, *self.ranges, *self.values, *named}
+        from tirlite.ir.rewrite import rewrite
+
+        rules: dict[type[Node], Rule] = {Min: self._extremum, Max: self._extremum}
+        rules |= dict.fromkeys(_SWAPPED, self._comparison) | dict.fromkeys(_QUOTIENTS, self._quotient)
+        rewrite(loop.body, rules)
+
+    def partition(self) -> tuple[Stmt, ...]:
+        """The loops that take its place."""
+        loop = self.loop
+        begin, end = loop.start, loop.stop
+        for each in self.begins:
+            begin = Max(begin, each)
+        for each in self.ends:
+            end = Min(end, each)
+        first = loop.replaced(stop=Min(begin, loop.stop), kind=ForKind.SERIAL)
+        last = loop.replaced(start=Max(begin, end), kind=ForKind.SERIAL)
+        return (
+            *((first,) if self.begins else ()),
+            loop.replaced(start=begin, stop=end),
+            *((last,) if self.ends else ()),
+        )
+
+    def _extremum(self, node: Min | Max) -> Expr:
+        """The operand that is taken by all iterations between; `node` where there is none."""
+        moving, fixed = node.a, node.b
+        if self._is_moving(fixed):
+            moving, fixed = fixed, moving
+        if isinstance(node, Max):
+            return moving if self._from(moving, fixed) else fixed if self._up_to(moving, fixed) else node
+        return moving if self._up_to(moving, fixed, 1) else fixed if self._from(moving, fixed) else node
+
+    def _comparison(self, node: Compare) -> Expr:
+        kind, moving, fixed = type(node), node.a, node.b
+        if self._is_moving(fixed):
+            kind, moving, fixed = _SWAPPED[kind], fixed, moving
+        further = int(kind in (LE, GT, EQ, NE))
+        # At or above a value from one iteration on, below it up to another one.
+        if not self._from(moving, fixed, further):
+            self._up_to(moving, fixed, int(kind in (LE, GT)))
+        return node
+
+    def _quotient(self, node: Binary) -> Expr:
+        """A quotient or a remainder changes its form where the divisor is reached, and at 0."""
+        if not isinstance(node.b, IntImm):
+            for border in (const(0, i64), node.b):
+                if not self._from(node.a, border):
+                    self._up_to(node.a, border)
+        return node
+
+    def _from(self, moving: Expr, fixed: Expr, further: int = 0) -> bool:
+        """Whether `moving >= fixed + further` holds from an iteration near the start on: that is noted."""
+        parts = self._parts(moving, fixed)
+        if parts is None:
+            return False
+        rest, moved = parts
+        at = _plus(rest, further - moved.start)
+        return self._noted(self.begins, self.loop.start, at)
+
+    def _up_to(self, moving: Expr, fixed: Expr, further: int = 0) -> bool:
+        """Whether `moving < fixed + further` holds up to an iteration near the end: that is noted."""
+        parts = self._parts(moving, fixed)
+        if parts is None:
+            return False
+        rest, moved = parts
+        at = _plus(rest, further - moved[-1])
+        return self._noted(self.ends, at, self.loop.stop)
+
+    def _noted(self, noted: list[Expr], before: Expr, after: Expr) -> bool:
+        """Whether the second is seen to be a few iterations behind the first at most: then that which cuts is noted."""
+        _, high = ends(self.space.size(after) - self.space.size(before))
+        if not isinstance(high, int) or high > _MOST_AT_AN_END:
+            return False
+        cut = after if noted is self.begins else before
+        if high > 0 and not any(structural_equal(cut, each) for each in noted):
+            noted.append(cut)
+        return True
+
+    def _is_moving(self, expr: Expr) -> bool:
+        return any(node is self.loop.var for node in walk(expr))
+
+    def _parts(self, moving: Expr, fixed: Expr) -> tuple[Expr, range] | None:
+        """`fixed - rest`, and the range of `short`, where `moving` is the variable plus `rest` plus `short`.
+
+        That is what variables of loops inside add. None where it is no such sum.
+        """
+        if moving.dtype != i64 or not self._is_steady(fixed):
+            return None
+        rest, low, high, steps = fixed, 0, 0, 0
+        todo: list[tuple[Expr, int]] = [(moving, 1)]
+        while todo:
+            term, sign = todo.pop()
+            factor, var = _scaled(term)
+            if isinstance(term, Add | Sub):
+                todo += ((term.a, sign), (term.b, sign if isinstance(term, Add) else -sign))
+            elif var is self.loop.var:
+                steps += sign * factor
+            elif var in self.ranges:
+                reached = sorted(sign * factor * each for each in (self.ranges[var][0], self.ranges[var][-1]))
+                low, high = low + reached[0], high + reached[1]
+            elif var in self.values and factor == 1:
+                todo.append((self.values[var], sign))
+            elif isinstance(term, IntImm):
+                low, high = low + sign * term.value, high + sign * term.value
+            elif self._is_steady(term):
+                rest = Sub(rest, term) if sign > 0 else Add(rest, term)
+            else:
+                return None
+        return (rest, range(low, high + 1)) if steps == 1 else None
+
+    def _is_steady(self, expr: Expr) -> bool:
+        """Whether an expression has one value in all iterations, and can be computed before the first."""
+        return all(isinstance(node, _ARITHMETIC) and node not in self.inside for node in walk(expr))
+
+
+def _scaled(term: Expr) -> tuple[int, Var | None]:
+    """A constant and a variable of which a term is the product."""
+    if isinstance(term, Mul) and isinstance(term.a, IntImm) != isinstance(term.b, IntImm):
+        factor, var = (term.a, term.b) if isinstance(term.a, IntImm) else (term.b, term.a)
+        assert isinstance(factor, IntImm)
+        return factor.value, var if isinstance(var, Var) else None
+    return 1, term if isinstance(term, Var) else None
+
+
+def _plus(expr: Expr, by: int) -> Expr:
+    return Add(expr, const(by, i64)) if by >= 0 else Sub(expr, const(-by, i64))
