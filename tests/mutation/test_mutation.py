@@ -15,7 +15,7 @@ from mutation.table import BUGS, GRAPHS, STRATEGIES, classes, false_alarms, trie
 from mutation.trial import Bug, Fate
 from mutation.whole_trial import WholeBug, catchers, is_right_without
 
-FIRST, RANDOM = 0, 16
+FIRST, RANDOM = 0, 8
 GOOD = 400
 GROUP = 50
 
