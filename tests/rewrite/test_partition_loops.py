@@ -122,6 +122,7 @@ def test_indices_that_go_around() -> None:
         "for j in range(m):\n    y[0, j] = x[0, max(j, 0)]",  # true of all
         "for j in range(m):\n    y[0, j] = x[0, j % 4 * (m // 4)]",  # all along
         "for j in range(16):\n    y[0, j] = x[0, max(j - 1, 0)]",  # short
+        'for j in range(m):\n    assert j < m - 1, "too far"\n    y[0, j] = x[0, max(j - 1, 0)]',
         "for j in range(1, m):\n    y[0, j] = y[0, max(j - 2, 0)]",  # in order
         "for j in range(m):\n    for k in range(j):\n        y[j, k] = x[max(j - 1, 0), k]",
     ],

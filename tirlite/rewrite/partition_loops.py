@@ -10,6 +10,7 @@ from tirlite.ir import (
     LE,
     LT,
     NE,
+    Assert,
     FloorDiv,
     FloorMod,
     For,
@@ -85,7 +86,8 @@ def _may_have_edges(loop: For) -> bool:
     """Whether a loop has short loops alone inside, if any, and asks in its body where an integer lies."""
     if loop.kind not in _PLAIN or loop.step != 1 or _trips(loop) in range(_LONG):
         return False
-    inside = [stmt for stmt in statements(loop.body) if isinstance(stmt, For | While)]
+    # What an assertion says of its operands, it says of them as they are written.
+    inside = [stmt for stmt in statements(loop.body) if isinstance(stmt, Assert | For | While)]
     if not all(isinstance(stmt, For) and _trips(stmt) in range(1, _MOST_INSIDE + 1) for stmt in inside):
         return False
     nodes = [node for _, node in zip(range(_MOST_NODES + 1), walk(loop.body), strict=False)]
