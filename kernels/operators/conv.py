@@ -12,7 +12,7 @@ from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.multiplication import multiplication
-from tirlite.kernels.operators.product import lanes_of, multiply_add, plain, row_major, tiling
+from tirlite.kernels.operators.product import multiply_add, plain, row_major, tile_of, tiling
 from tirlite.kernels.operators.shapes import Extent, extents, product
 from tirlite.kernels.operators.window import Window, finder, where_from, where_under
 
@@ -154,7 +154,7 @@ def _by_panels(
     has_bias: bool,
 ) -> Inline:
     kind = computed_in(dtype)
-    columns = 2 * lanes_of(kind)
+    columns = tile_of(kind).columns
     taps, places, elements = window.taps, product(window.places), product(window.inputs)
     terms = taken * taps
     find, tiles = finder(window, where), tiling(kind, columns, terms, weight, _store(kind, groups, has_bias))
@@ -190,7 +190,7 @@ def _by_panels(
 def _depthwise(dtype: DType, window: Window, where: Inline, groups: int, outputs: int, has_bias: bool) -> Inline:
     """Where each output sees a single channel: nothing would be used twice of a panel."""
     kind = computed_in(dtype)
-    add, columns = multiply_add(kind), 2 * lanes_of(kind)
+    add, columns = multiply_add(kind), tile_of(kind).columns
     taps, places, elements = window.taps, product(window.places), product(window.inputs)
     find, store = finder(window, where), _store(kind, groups, has_bias)
 

@@ -7,19 +7,31 @@ What the functions here take as `kind` is the type of the sums.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType
 from tirlite.kernels.operators.shapes import Extent
 
-ROWS = 4  # of a tile
 CHUNK = 32  # tiles below each other that share a panel
-VECTOR = 64  # bytes of the vectors that a tile is made of; narrower machines cut them
 
 
-def lanes_of(kind: DType) -> int:
-    """The elements in a vector of a tile."""
-    return VECTOR // kind.bytes
+class Tile(NamedTuple):
+    """The sums that the registers of this machine hold: rows of some vectors, with so many elements in each."""
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def columns(self) -> int:
+        return self.vectors * self.lanes
+
+
+def tile_of(kind: DType) -> Tile:
+    processor = tl.Target.host().processor
+    return Tile(*processor.tile, processor.vector_bytes // kind.bytes)
 
 
 @tl.inline
@@ -82,17 +94,17 @@ def tiling(kind: DType, columns: int, terms: Extent, left: Inline, store: Inline
     Stored are `width` columns from `at` on, of which b[s, :, j] is the first; those below `known` are another's to
     store. `columns` is a number of whole vectors.
     """
-    add, lanes = multiply_add(kind), lanes_of(kind)
+    add, (rows, _, lanes) = multiply_add(kind), tile_of(kind)
 
     @tl.inline
     def tiles(a, t, first, last, b, s, j, y, u, at, known, width, extra):
-        block = tl.alloc(kind[ROWS, columns], scope="local")
-        for g in range((last - first) // ROWS):
-            tile(block, kind, add, left, a, t, first + g * ROWS, b, s, j, ROWS, columns, lanes, terms)
-            for r in range(ROWS):
+        block = tl.alloc(kind[rows, columns], scope="local")
+        for g in range((last - first) // rows):
+            tile(block, kind, add, left, a, t, first + g * rows, b, s, j, rows, columns, lanes, terms)
+            for r in range(rows):
                 for q in range(known, width):
-                    store(y, u, first + g * ROWS + r, at + q, block[r, q], extra)
-        for i in range(first + (last - first) // ROWS * ROWS, last):
+                    store(y, u, first + g * rows + r, at + q, block[r, q], extra)
+        for i in range(first + (last - first) // rows * rows, last):
             tile(block, kind, add, left, a, t, i, b, s, j, 1, columns, lanes, terms)
             for q in range(known, width):
                 store(y, u, i, at + q, block[0, q], extra)
