@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from tirlite.schedules.expand import Expand
     from tirlite.schedules.fuse import Fuse
     from tirlite.schedules.handle import LoopHandle
+    from tirlite.schedules.inline_lets import InlineLets
     from tirlite.schedules.pack import Pack
+    from tirlite.schedules.pack_padded import PackPadded
     from tirlite.schedules.parallel import Parallel
     from tirlite.schedules.precompute import Precompute
     from tirlite.schedules.reorder import Reorder
@@ -32,7 +34,9 @@ else:
             "expand": "Expand",
             "fuse": "Fuse",
             "handle": "LoopHandle",
+            "inline_lets": "InlineLets",
             "pack": "Pack",
+            "pack_padded": "PackPadded",
             "parallel": "Parallel",
             "precompute": "Precompute",
             "reorder": "Reorder",
@@ -51,8 +55,10 @@ __all__ = [
     "Dots",
     "Expand",
     "Fuse",
+    "InlineLets",
     "LoopHandle",
     "Pack",
+    "PackPadded",
     "Parallel",
     "Precompute",
     "Reorder",

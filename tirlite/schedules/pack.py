@@ -96,18 +96,10 @@ class Pack(FactsPass):
         demand_axes(self, at, loops, load)
         if not is_in_bounds(func, (*around, *loops), load):
             raise does_not_fit(self, f"an index of `{buffer.name}` is not proved to be in bounds")
-        extents: list[Expr] = []
-        for loop in loops:
-            most = trips(facts, loop)
-            if most is None:
-                raise does_not_fit(self, f"how often the loop over `{loop.var.name}` runs at most is not known")
-            extents.append(most)
-        if isinstance(last := extents[-1], IntImm):
-            extents[-1] = const(-(-last.value // self.whole) * self.whole, i64)
         kind = dtype_of(self.cast) if self.cast else buffer.dtype
         if kind is None or kind.lanes > 1:
             raise does_not_fit(self, f"there is no type {self.cast}")
-        packed = Buffer(f"{buffer.name}.packed", kind, tuple(extents))
+        packed = Buffer(f"{buffer.name}.packed", kind, extents_of(self, facts, loops, self.whole))
         places = [folded(Sub(loop.var, loop.start)) for loop in loops]
 
         def moved(node: Expr) -> Expr:
@@ -124,6 +116,19 @@ class Pack(FactsPass):
             *body.stmts,
         )
         return with_loop(facts, at, (at.replaced(body=SeqStmt(stmts)),))
+
+
+def extents_of(step: object, facts: Facts, loops: Iterable[For], whole: int) -> tuple[Expr, ...]:
+    """The shape of a copy with an axis for each loop, the last one in multiples of `whole`. Raises KernelError."""
+    extents: list[Expr] = []
+    for loop in loops:
+        most = trips(facts, loop)
+        if most is None:
+            raise does_not_fit(step, f"how often the loop over `{loop.var.name}` runs at most is not known")
+        extents.append(most)
+    if isinstance(last := extents[-1], IntImm):
+        extents[-1] = const(-(-last.value // whole) * whole, i64)
+    return tuple(extents)
 
 
 def loads_of_one(step: object, facts: Facts, buffer: Buffer, at: For, loops: list[For]) -> list[Load]:

@@ -17,7 +17,9 @@ from tirlite.schedules.dots import Dots
 from tirlite.schedules.expand import Expand
 from tirlite.schedules.fuse import Fuse
 from tirlite.schedules.handle import LoopHandle, LoopName, buffer_named, loop_named
+from tirlite.schedules.inline_lets import InlineLets
 from tirlite.schedules.pack import Pack
+from tirlite.schedules.pack_padded import PackPadded
 from tirlite.schedules.parallel import Parallel
 from tirlite.schedules.precompute import Precompute
 from tirlite.schedules.reorder import Reorder
@@ -136,6 +138,10 @@ class Schedule:
         """Keeps the elementary function that a loop computes, for itself and for loops behind that compute the same."""
         self.apply(Precompute(loop))
 
+    def inline_lets(self, loop: LoopName) -> None:
+        """Writes what lets in the body of a loop name where their names stand, but for what reads memory."""
+        self.apply(InlineLets(loop))
+
     def pack(
         self,
         buffer: Buffer | str,
@@ -148,6 +154,10 @@ class Schedule:
     ) -> None:
         """Copies what the body of `at` reads of a buffer together, in the order in which the loops `axes` read it."""
         self.apply(Pack(buffer if isinstance(buffer, str) else buffer.name, at, tuple(axes), whole, masked, cast))
+
+    def pack_padded(self, buffer: Buffer | str, *, at: LoopName, axes: Iterable[LoopName], whole: int) -> None:
+        """Copies what the body of `at` reads under a condition together, with what stands for it elsewhere."""
+        self.apply(PackPadded(buffer if isinstance(buffer, str) else buffer.name, at, tuple(axes), whole))
 
     def dots(
         self, *, outside: LoopName, at: LoopName, axes: Iterable[LoopName], whole: int, types: tuple[str, str]

@@ -19,6 +19,7 @@ from tirlite.ir import (
     Cast,
     Expr,
     For,
+    IfThenElse,
     IntImm,
     Load,
     Min,
@@ -194,8 +195,11 @@ def demand_plain(step: object, loop: For) -> None:
         raise does_not_fit(step, f"the bounds of the loop over `{loop.var.name}` are read from memory")
 
 
-def is_in_bounds(func: PrimFunc, around: Sequence[For], access: Load | Store) -> bool:
-    """Whether all indices of an access are proved to be in bounds inside of these loops, wherever it stands."""
+def is_in_bounds(func: PrimFunc, around: Sequence[For], access: Load | Store, where: Expr | None = None) -> bool:
+    """Whether all indices of an access are proved to be in bounds inside of these loops, wherever it stands there.
+
+    With `where` it stands only where that holds.
+    """
     pairs = [*zip(access.indices, access.buffer.shape, strict=True)]
     known = {loop.var: loop for loop in around}
     open_pairs = [pair for pair in pairs if not _is_range_of(*pair, known)]
@@ -205,6 +209,8 @@ def is_in_bounds(func: PrimFunc, around: Sequence[For], access: Load | Store) ->
 
     conditions = [And(GE(index, const(0, i64)), LT(index, extent)) for index, extent in open_pairs]
     body = SeqStmt(tuple(Assert(condition, "") for condition in conditions))
+    if where is not None:
+        body = SeqStmt((IfThenElse(where, body),))
     for loop in reversed(around):
         body = SeqStmt((loop.replaced(body=body),))
     return next(statements_of(Simplify()(func.replaced(body=body)).body, Assert), None) is None

@@ -12,6 +12,7 @@ from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.schedules.handle import LoopHandle, LoopName, handle_of, loops_around
 from tirlite.schedules.pack import Pack
+from tirlite.schedules.pack_padded import PackPadded
 from tirlite.schedules.parallel import Parallel
 from tirlite.schedules.reorder import Reorder
 from tirlite.schedules.split import Split
@@ -77,7 +78,7 @@ def _with_width(step: Pass, width: int, other: int) -> Pass:
         return replace(step, lanes=tuple(sorted(lanes, reverse=True)))
     if isinstance(step, Split) and step.by == width:
         return replace(step, by=other)
-    if isinstance(step, Pack) and step.whole == width:
+    if isinstance(step, Pack | PackPadded) and step.whole == width:
         return replace(step, whole=other)
     return step
 

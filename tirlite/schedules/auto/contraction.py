@@ -17,6 +17,7 @@ from tirlite.diag import KernelError
 from tirlite.ir import (
     Add,
     Allocate,
+    Call,
     Cast,
     Expr,
     For,
@@ -40,7 +41,9 @@ from tirlite.schedules.distribute import Distribute
 from tirlite.schedules.dots import Dots, operands, types_of
 from tirlite.schedules.fuse import Fuse
 from tirlite.schedules.handle import LoopHandle, LoopName, loops_around
+from tirlite.schedules.inline_lets import InlineLets, without_lets
 from tirlite.schedules.pack import Pack
+from tirlite.schedules.pack_padded import PackPadded, is_choice_of
 from tirlite.schedules.parallel import Parallel
 from tirlite.schedules.reorder import Reorder
 from tirlite.schedules.specialize import Specialize
@@ -148,6 +151,8 @@ class Contraction:
     kind: str
     cast: str
     halves: Load | None
+    has_lets: bool
+    is_padded: bool
 
     @property
     def batches(self) -> tuple[For, ...]:
@@ -217,7 +222,8 @@ def _contraction(loop: For, tiling: Tiling) -> Contraction | None:
     nest = _nest(loop)
     if nest is None or not nest.body or not all(isinstance(stmt, Let) for stmt in nest.body[:-1]):
         return None
-    update = update_of(nest.body[-1]) if isinstance(nest.body[-1], Store) else None
+    body = (*without_lets(nest.body),)
+    update = update_of(body[-1]) if isinstance(body[-1], Store) else None
     store = None if update is None else _stored(nest, update)
     if update is None or store is None:
         return None
@@ -234,7 +240,7 @@ def _contraction(loop: For, tiling: Tiling) -> Contraction | None:
         or (is_local and is_cut)
     ):
         return None
-    values = [update.operand, *(stmt.value for stmt in nest.body if isinstance(stmt, Let))]
+    values = [update.operand, *(stmt.value for stmt in body if isinstance(stmt, Let))]
     loads = [node for value in values for node in walk(value) if isinstance(node, Load)]
     if any(node.buffer is update.store.buffer for node in loads):
         return None
@@ -261,6 +267,8 @@ def _contraction(loop: For, tiling: Tiling) -> Contraction | None:
                 kind=update.store.buffer.dtype.name,
                 cast=_cast(values, across[0], update),
                 halves=_halves(values, loads, across[0], update),
+                has_lets=len(body) < len(nest.body),
+                is_padded=_is_padded(values, across[0]),
             )
             found.append(made)
     return next((each for each in found if _least(each, tiling) is not None), None)
@@ -280,6 +288,11 @@ def _cast(values: list[Expr], load: Load, update: Update) -> str:
     converted = [node for node in nodes if isinstance(node, Cast) and node.dtype == kind]
     count = sum(bool(structural_equal(node.value, load)) for node in converted)
     return kind.name if kind.bytes >= 4 and count == len(alike) else ""
+
+
+def _is_padded(values: list[Expr], load: Load) -> bool:
+    """Whether a load stands in a conditional expression, which is packed with what stands for it elsewhere."""
+    return any(isinstance(node, Call) and is_choice_of(node, load) for value in values for node in walk(value))
 
 
 def _halves(values: list[Expr], loads: list[Load], across: Load, update: Update) -> Load | None:
@@ -345,6 +358,8 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     least = _least(nest, tiling)
     if least is None:
         return
+    if nest.has_lets:
+        yield InlineLets(named(nest.loops[-1].var.name))
     if nest.cut is not None:
         yield Distribute(named(nest.cut.var.name), named(nest.loops[0].var.name))
     if least:
@@ -375,8 +390,15 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
             own = [name for each, name in zip((first, *others), rows, strict=True) if _names(nest.halves, each.var)]
             yield Pack(nest.halves.buffer.name, outer, (*map(named, own), *terms), cast=nest.kind)
         is_one = has_masks and _is_dense(nest.packed.indices, nest.columns.var) and packed_bytes in (4, 8)
-        yield Pack(nest.packed.buffer.name, outer, (*terms, within), lanes, is_one, nest.cast)
-        if nest.is_dense and (not is_one or (_is_known(nest.columns) and _count(nest.columns) % lanes == 0)):
+        if nest.is_padded:
+            yield PackPadded(nest.packed.buffer.name, outer, (*terms, within), lanes)
+        else:
+            yield Pack(nest.packed.buffer.name, outer, (*terms, within), lanes, is_one, nest.cast)
+        if (
+            nest.is_dense
+            and not nest.is_padded
+            and (not is_one or (_is_known(nest.columns) and _count(nest.columns) % lanes == 0))
+        ):
             yield Vectorize(named(f"{nest.packed.buffer.name}.{nest.columns.var.name}.inner"), (lanes,), padded=True)
     if not nest.is_local:
         yield CacheWrite(nest.store.buffer.name, within)

@@ -1,0 +1,232 @@
+"""PackPadded copies what a loop's body reads under a condition, together with what stands for it elsewhere: padding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import copysign
+
+from tirlite.analysis.facts import Facts
+from tirlite.ir import (
+    Add,
+    Allocate,
+    BitAnd,
+    Broadcast,
+    Buffer,
+    Call,
+    Cast,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    For,
+    IntImm,
+    Let,
+    Load,
+    Mul,
+    Op,
+    PrimFunc,
+    Ramp,
+    Select,
+    SeqStmt,
+    Stmt,
+    Store,
+    Sub,
+    Var,
+    View,
+    bool_,
+    const,
+    i64,
+    rewrite,
+    structural_equal,
+    substitute,
+    walk,
+)
+from tirlite.ir.masked import masked
+from tirlite.record import record
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.lanes import Lanes, NotVector
+from tirlite.rewrite.pipeline import FactsPass
+from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of
+from tirlite.schedules.pack import demand_axes, extents_of, loads_of_one
+from tirlite.schedules.step import (
+    defined_in,
+    demand_any_order,
+    does_not_fit,
+    is_in_bounds,
+    is_steady,
+    lanes_before,
+    mentions,
+    with_loop,
+)
+from tirlite.sizes import substitute as with_sizes
+from tirlite.sizes.poly import Remainder, inside_out
+from tirlite.sizes.unknown import unknowns_in
+
+
+@record
+class PackPadded(FactsPass):
+    """A copy of what the body of `at` reads of a buffer where a condition holds, and of a constant where it does not.
+
+    What `pack` does for what is always read this does for a conditional expression: `x[i + p] if i + p < n else 0`.
+    The copy has an axis for each of `axes`, the last one for neighbours in memory, to the next multiple of `whole`. It
+    is filled a vector at a time, under a mask: which lanes lie inside and where is computed once for all iterations of
+    loops that decide neither.
+
+    Refused as `pack` is, and where the buffer is read outside of such an expression too.
+    """
+
+    buffer: str
+    at: LoopName
+    axes: tuple[LoopName, ...]
+    whole: int
+    name: str = "pack-padded"
+
+    def __str__(self) -> str:
+        axes = ", ".join(str(handle_of(each)) for each in self.axes)
+        return f"s.pack_padded({self.buffer!r}, at={handle_of(self.at)}, axes=[{axes}], whole={self.whole})"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        func = facts.func
+        buffer = buffer_named(func, self.buffer)
+        around = chain_to(func, self.at)
+        at = around[-1]
+        demand_any_order(self, at)
+        loops = [chain_to(func, each)[-1] for each in self.axes]
+        load = loads_of_one(self, facts, buffer, at, loops)[0]
+        demand_axes(self, at, loops, load)
+        choice = self._choice(at, loops, load)
+        if not is_in_bounds(func, (*around, *loops), load, choice.args[0]):
+            raise does_not_fit(self, f"an index of `{buffer.name}` is not proved to be in bounds")
+        packed = Buffer(f"{buffer.name}.packed", choice.dtype, extents_of(self, facts, loops, self.whole))
+        places = tuple(folded(Sub(loop.var, loop.start)) for loop in loops)
+
+        def moved(node: Call) -> Expr:
+            return Load(packed, places) if structural_equal(node, choice) else node
+
+        body = rewrite(at.body, {Call: moved})
+        assert isinstance(body, SeqStmt)
+        if any(isinstance(node, Load) and node.buffer is buffer for node in walk(body)):
+            raise does_not_fit(self, f"`{buffer.name}` is read otherwise than under one condition")
+        try:
+            copy = (*_Copy(facts, load, packed, loops, choice).stmts(),)
+        except NotVector:
+            raise does_not_fit(self, f"what decides where `{buffer.name}` is read has no vector form") from None
+        return with_loop(facts, at, (at.replaced(body=SeqStmt((Allocate(packed, span=at.span), *copy, *body.stmts))),))
+
+    def _choice(self, at: For, loops: Sequence[For], load: Load) -> Call:
+        """The conditional expression that is packed. Raises KernelError where there is none that can be."""
+        choice = next((node for node in walk(at.body) if isinstance(node, Call) and is_choice_of(node, load)), None)
+        if choice is None:
+            raise does_not_fit(self, f"`{load.buffer.name}` is not read by a conditional expression")
+        inside, _, other = choice.args
+        if not is_steady(inside) or mentions(inside, defined_in(at.body) - {loop.var for loop in loops}):
+            raise does_not_fit(self, f"whether `{load.buffer.name}` is read is decided by other loops, or by memory")
+        if not isinstance(other, IntImm | FloatImm):
+            raise does_not_fit(self, f"what stands for an element of `{load.buffer.name}` is no constant")
+        return choice
+
+
+def is_choice_of(node: Call, load: Load) -> bool:
+    """Whether this is a load, or its value in another type, where a condition holds."""
+    read = node.args[1] if node.op is Op.IF_THEN_ELSE else None
+    return bool(structural_equal(read.value if isinstance(read, Cast) else read, load)) if read is not None else False
+
+
+class _Copy:
+    """The statements that fill a copy of a conditional expression, in variables of its own."""
+
+    def __init__(self, facts: Facts, load: Load, packed: Buffer, loops: Sequence[For], choice: Call) -> None:
+        self._facts, self._packed, self._loops, self._source = facts, packed, loops, load.buffer
+        self._inside, _, self._other = choice.args
+        self._own = {loop.var: Var(f"{load.buffer.name}.{loop.var.name}") for loop in loops}
+        # Axes from the first on along which lanes lie are seen as one.
+        first = next(axis for axis, index in enumerate(load.indices) if mentions(index, (loops[-1].var,)))
+        self._row, self._place, extent = load.indices[:first], load.indices[first], load.buffer.shape[first]
+        for index, inner in zip(load.indices[first + 1 :], load.buffer.shape[first + 1 :], strict=True):
+            self._place, extent = Add(Mul(self._place, inner), index), folded(Mul(extent, inner))
+        self._shape = (*load.buffer.shape[:first], extent)
+
+    def stmts(self) -> Iterator[Stmt]:
+        source, flat, width = self._source, self._source, self._packed.shape[-1]
+        if not isinstance(width, IntImm):
+            raise NotVector
+        if len(self._shape) < len(source.shape):
+            if source.strides:
+                raise NotVector
+            flat = Buffer(f"{source.name}.flat", source.dtype, self._shape, source.scope)
+            yield View(flat, source, const(0, i64))
+        last = self._loops[-1]
+        start, stop = self._of(last.start), self._of(last.stop)
+        lanes = Lanes(width.value, {self._own[last.var]: Ramp(start, const(1, i64), width.value)})
+        before = Let(Var("before", bool_.with_lanes(width.value)), lanes_before(start, stop, width.value))
+        lanes.on = before.var
+        quotients, (inside, place) = self._quotients(lanes, (self._of(self._inside), self._of(self._place)))
+        on = Let(Var("on", bool_.with_lanes(width.value)), BitAnd(before.var, lanes.spread(lanes.of(inside))))
+        made, where = self._where(lanes, start, place)
+        row = tuple(map(self._of, self._row))
+        value: Expr = Load(flat, (*row, masked(where, on.var))).astype(self._packed.dtype.with_lanes(width.value))
+        if not _is_nothing(self._other):
+            value = Select(on.var, value, Broadcast(self._other, width.value))
+        places = [folded(Sub(self._own[loop.var], self._of(loop.start))) for loop in self._loops[:-1]]
+        store = Store(self._packed, (*places, Ramp(const(0, i64), const(1, i64), width.value)), value)
+        # Loops that decide neither whether lanes lie inside nor where stand inside of the others.
+        decide = [
+            each for each in self._loops[:-1] if any(mentions(e, (each.var,)) for e in (self._inside, self._place))
+        ]
+        rest = [each for each in self._loops[:-1] if each not in decide]
+        yield before
+        yield from quotients
+        yield from self._nest(decide, (on, *made, *self._nest(rest, (store,))))
+
+    def _of(self, expr: Expr) -> Expr:
+        return substitute(expr, self._own)
+
+    def _quotients(self, lanes: Lanes, exprs: tuple[Expr, ...]) -> tuple[list[Let], list[Expr]]:
+        """Lets for divisions that the last axis alone decides, which take long, and the expressions over these."""
+        moving = {self._own[self._loops[-1].var]}
+        others = [self._own[loop.var] for loop in self._loops[:-1]]
+        found: list[tuple[Expr, Var]] = []
+        lets: list[Let] = []
+
+        def named(node: FloorDiv | FloorMod) -> Expr:
+            if not mentions(node, moving) or mentions(node, others):
+                return node
+            known = next((var for each, var in found if structural_equal(each, node)), None)
+            if known is not None:
+                return known
+            vector, scalar = lanes.spread(lanes.of(node)), Var("at")
+            let = Let(Var("at", vector.dtype), vector)
+            lanes.values[scalar] = let.var
+            found.append((node, scalar))
+            lets.append(let)
+            moving.add(scalar)
+            return scalar
+
+        made = [rewrite(each, {FloorDiv: named, FloorMod: named}) for each in exprs]
+        return lets, [each for each in made if isinstance(each, Expr)]
+
+    def _where(self, lanes: Lanes, start: Expr, place: Expr) -> tuple[tuple[Stmt, ...], Expr]:
+        """The indices of the lanes along the axes that are seen as one, and what must stand before."""
+        if self._is_line():
+            first = substitute(self._of(self._place), {self._own[self._loops[-1].var]: start})
+            return (), Ramp(folded(first), const(1, i64), lanes.lanes)
+        places = Let(Var("places", i64.with_lanes(lanes.lanes)), lanes.spread(lanes.of(place)))
+        return (places,), places.var
+
+    def _is_line(self) -> bool:
+        """Whether neighbours along the last axis are neighbours in memory, over the ends of rows too."""
+        space, column = self._facts.space, self._loops[-1]
+        rest = space.size(self._place) - space.size(column.var)
+        known = {atom: atom.definition() for atom in inside_out(rest) if isinstance(atom, Remainder)}
+        rest = with_sizes(rest, {atom: size for atom, size in known.items() if size is not None})
+        return space.counter(column) not in {*unknowns_in(rest)}
+
+    def _nest(self, loops: Sequence[For], stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        for loop in reversed(loops):
+            stmts = (For(self._own[loop.var], self._of(loop.start), self._of(loop.stop), SeqStmt(stmts)),)
+        return stmts
+
+
+def _is_nothing(value: Expr) -> bool:
+    """Whether a constant is what lanes that are off load."""
+    return isinstance(value, IntImm | FloatImm) and value.value == 0 and copysign(1, value.value) > 0
