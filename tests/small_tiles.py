@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from tirlite.schedules.auto.contraction import Tiling
+from tirlite.schedules.auto.tiling import Tiling
 
 SMALL = Tiling(rows=2, row_bytes=16, vector_bytes=8, least_rows=2, least_bytes=32, least_strided=16)
 

@@ -16,7 +16,7 @@ from tirlite.codegen import Effort
 from tirlite.diag import KernelError
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.schedules import CacheWrite, Pack, Specialize, UnrollJam
-from tirlite.schedules.auto.contraction import Tiling
+from tirlite.schedules.auto.tiling import Tiling
 
 n, m, k, h = tl.dims("n m k h")
 

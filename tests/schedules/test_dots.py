@@ -16,7 +16,7 @@ import tirlite as tl
 from tirlite.codegen import Effort
 from tirlite.diag import KernelError
 from tirlite.schedules import Dots
-from tirlite.schedules.auto.contraction import Tiling
+from tirlite.schedules.auto.tiling import Tiling
 from tirlite.schedules.dots import types_of
 
 n, m, k, h = tl.dims("n m k h")

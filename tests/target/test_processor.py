@@ -11,7 +11,7 @@ import tirlite as tl
 from tirlite.codegen import Effort
 from tirlite.kernels.gallery import CASES
 from tirlite.schedules import Pack, UnrollJam, Vectorize
-from tirlite.schedules.auto.contraction import Tiling
+from tirlite.schedules.auto.tiling import Tiling
 from tirlite.target.processor import described
 
 NAMED = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64")

@@ -33,9 +33,10 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
         return Schedule(func, given or ())
     from tirlite.analysis.facts import Facts
     from tirlite.rewrite.normalize import Normalize
-    from tirlite.schedules.auto import chains, contraction, rows
+    from tirlite.schedules.auto import chains, contraction_steps, rows
+    from tirlite.schedules.auto.tiling import Tiling
 
-    tiling = contraction.Tiling.of(target)
+    tiling = Tiling.of(target)
     taken: list[Pass] = []
     facts = Facts(Normalize()(func))
     if has_chains(facts.func):
@@ -44,7 +45,7 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
     if has_rows(facts.func):
         made, steps = rows.scheduled(facts, tiling)
         facts, taken = _facts_of(made, facts), [*taken, *steps]
-    taken += contraction.scheduled(facts, tiling)[1]
+    taken += contraction_steps.scheduled(facts, tiling)[1]
     return Schedule(func, (*taken, *LOOPS))
 
 

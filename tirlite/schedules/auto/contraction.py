@@ -1,10 +1,4 @@
-"""Schedules contractions: `y[i, j] += a[i, p] * b[p, j]` and the like, with any order of operands, batches and axes.
-
-A tile of some rows of some vectors is combined in registers: of six times four, where a processor has 32 of them. What
-its columns read is packed together, for all terms; rows go past it. A vector of the panel serves each row of the tile,
-so it may come from the second cache, or the third: blocks of terms were slower up to 16384 of them. Source of the tile:
-Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication (2008).
-"""
+"""Finds contractions: `y[i, j] += a[i, p] * b[p, j]` and the like, with any order of operands, batches and axes."""
 
 from __future__ import annotations
 
@@ -13,7 +7,6 @@ from math import prod
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import Update, update_of
-from tirlite.diag import KernelError
 from tirlite.ir import (
     Add,
     Allocate,
@@ -22,10 +15,8 @@ from tirlite.ir import (
     Expr,
     For,
     ForKind,
-    IntImm,
     Let,
     Load,
-    PrimFunc,
     Stmt,
     Store,
     Sub,
@@ -33,92 +24,18 @@ from tirlite.ir import (
     structural_equal,
     walk,
 )
-from tirlite.ir.printer_names import identifier
 from tirlite.record import record
-from tirlite.rewrite.pipeline import Pass, after
-from tirlite.schedules.cache_write import CacheWrite
-from tirlite.schedules.distribute import Distribute
-from tirlite.schedules.dots import Dots, operands, types_of
-from tirlite.schedules.fuse import Fuse
-from tirlite.schedules.handle import LoopHandle, LoopName, loops_around
-from tirlite.schedules.inline_lets import InlineLets, without_lets
-from tirlite.schedules.pack import Pack
-from tirlite.schedules.pack_padded import PackPadded, is_choice_of
-from tirlite.schedules.parallel import Parallel
-from tirlite.schedules.reorder import Reorder
-from tirlite.schedules.specialize import Specialize
-from tirlite.schedules.split import Split
-from tirlite.schedules.unroll_jam import UnrollJam
-from tirlite.schedules.vectorize import Vectorize
-from tirlite.target import Target
+from tirlite.schedules.auto.tiling import Tiling, count_of, is_known
+from tirlite.schedules.dots import operands, types_of
+from tirlite.schedules.handle import loops_around
+from tirlite.schedules.inline_lets import without_lets
+from tirlite.schedules.pack_padded import is_choice_of
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 # Nests of more loops than that are left alone: no product has as many axes.
 _DEEPEST = 16
-# A panel pays for so many tiles of rows that read it, and beyond this part of the second cache: of what fits into it
-# rows are read as fast where they lie. Where lanes are not neighbours in memory, or less than a row of a tile, loops go
-# by few vectors or none without a panel.
-_LEAST_TILES = 4
-_PART_OF_CACHE = 32
-_PART_WITHOUT_VECTORS = 256
 # Dot products take so few instructions that copies pay for so many rows.
 _FEWEST_ROWS = 4
-# Rows go to workers by blocks of so many tiles, each of which packs its panels anew: of more for few workers, who have
-# enough to do with panels alone.
-_TILES_OF_BLOCK = 32
-_MOST_TILES_OF_BLOCK = 128
-_TILES_OF_ALL = 256
-# Processors whose vectors have so many bytes leave lanes out by a mask.
-_MASKED_BYTES = 32
-# What stands in for the iterations of a loop that sizes decide.
-_SOME = 16
-
-
-@record
-class Tiling:
-    """The numbers of a schedule: the rows of a tile of registers, the bytes of one of its rows, and of one vector.
-
-    Packed is an operand of `least_bytes` or more, where `least_rows` read it; of `least_strided` where loops go by few
-    vectors or none without a copy. Rows share a panel by blocks of `block_tiles` tiles. `dots` are the dot products of
-    the processor, by the types of their operands.
-    """
-
-    rows: int
-    row_bytes: int
-    vector_bytes: int
-    least_rows: int
-    least_bytes: int
-    least_strided: int
-    block_tiles: int = _TILES_OF_BLOCK
-    dots: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, target: Target) -> Tiling:
-        """What suits a processor's registers and caches, and so many workers."""
-        processor = target.processor
-        rows, vectors = processor.tile
-        cache, vector = processor.caches[1], processor.vector_bytes
-        return cls(
-            rows,
-            vectors * vector,
-            vector,
-            _LEAST_TILES * rows,
-            cache // _PART_OF_CACHE,
-            cache // _PART_WITHOUT_VECTORS,
-            min(max(_TILES_OF_ALL // target.workers, _TILES_OF_BLOCK), _MOST_TILES_OF_BLOCK),
-            processor.dots,
-        )
-
-    def lanes(self, element: int, columns: For) -> int:
-        """The lanes in a row of a tile: of columns that are known to be few, no more vectors than hold them."""
-        full, least = self.row_bytes // element, max(2, self.vector_bytes // element)
-        if not _is_known(columns) or _count(columns) > full // 2:
-            return full
-        return next(lanes for lanes in (least << power for power in range(9)) if lanes >= min(_count(columns), full))
-
-    def rows_of(self, lanes: int, element: int) -> int:
-        """The rows of a tile with so many lanes: those of few vectors are more, so that as many sums are in work."""
-        return self.rows if 2 * lanes > self.row_bytes // element else 2 * self.rows
 
 
 @record(eq=False)
@@ -158,22 +75,6 @@ class Contraction:
     def batches(self) -> tuple[For, ...]:
         """The loops with a panel for each of their iterations."""
         return tuple(each for each in self.spatial if each is not self.columns and each not in self.rows)
-
-
-def scheduled(facts: Facts, tiling: Tiling) -> tuple[PrimFunc, tuple[Pass, ...]]:
-    """The function with its contractions scheduled, and the steps that did it: the last nest first."""
-    taken: list[Pass] = []
-    for found in reversed([*contractions(facts, tiling)]):
-        made, attempt = facts, list[Pass]()
-        try:
-            for step in steps(found, facts, tiling):
-                made = after(step, made)
-                attempt.append(step)
-        except KernelError:  # a step does not fit: the nest stays as it is
-            continue
-        facts = made
-        taken += attempt
-    return facts.func, tuple(taken)
 
 
 def contractions(facts: Facts, tiling: Tiling) -> Iterator[Contraction]:
@@ -246,10 +147,10 @@ def _contraction(loop: For, tiling: Tiling) -> Contraction | None:
         return None
     found: list[Contraction] = []
     for columns in _by_preference(spatial, store, tiling, update.store.buffer.dtype.bytes):
-        across = [load for load in loads if _names(load, columns.var)]
-        rows = [each for each in spatial if across and not _names(across[0], each.var)]
+        across = [load for load in loads if names(load, columns.var)]
+        rows = [each for each in spatial if across and not names(across[0], each.var)]
         is_one = all(structural_equal(load, across[0]) for load in across)
-        if rows and is_one and any(_names(across[0], each.var) for each in terms):
+        if rows and is_one and any(names(across[0], each.var) for each in terms):
             made = Contraction(
                 loops=nest.loops,
                 spatial=spatial,
@@ -260,7 +161,7 @@ def _contraction(loop: For, tiling: Tiling) -> Contraction | None:
                 packed=across[0],
                 element=max(update.store.buffer.dtype.bytes, across[0].buffer.dtype.bytes),
                 is_local=is_local,
-                is_dense=_is_dense(across[0].indices, columns.var) and _is_dense(store.indices, columns.var),
+                is_dense=is_dense(across[0].indices, columns.var) and is_dense(store.indices, columns.var),
                 is_perfect=nest.level == 0 or is_cut,
                 cut=nest.loops[nest.level] if is_cut else None,
                 dots=_dots(update, across[0], tiling),
@@ -271,7 +172,7 @@ def _contraction(loop: For, tiling: Tiling) -> Contraction | None:
                 is_padded=_is_padded(values, across[0]),
             )
             found.append(made)
-    return next((each for each in found if _least(each, tiling) is not None), None)
+    return next((each for each in found if least_sizes(each, tiling) is not None), None)
 
 
 def _dots(update: Update, across: Load, tiling: Tiling) -> tuple[str, str] | None:
@@ -304,12 +205,6 @@ def _halves(values: list[Expr], loads: list[Load], across: Load, update: Update)
     return others[0] if dtype.is_float and dtype.bits == 16 and _cast(values, others[0], update) else None
 
 
-def _by_groups(terms: tuple[For, ...]) -> tuple[For, ...]:
-    """The loops over terms, last the one of which groups are: of those that are known the longest."""
-    last = max(terms, key=lambda loop: _count(loop) if _is_known(loop) else _SOME)
-    return (*(each for each in terms if each is not last), last)
-
-
 def _stored(nest: _Nest, update: Update) -> Store | None:
     """The update, or what the sum of an iteration's own scalar is stored by; None where more is done with it."""
     first = nest.before[0] if nest.before else None
@@ -324,24 +219,26 @@ def _by_preference(spatial: tuple[For, ...], store: Store, tiling: Tiling, eleme
 
     def cost(loop: For) -> tuple[bool, bool]:
         lanes = tiling.lanes(element, loop)
-        fills = not _is_known(loop) or (_count(loop) * element >= tiling.vector_bytes and 4 * _count(loop) >= 3 * lanes)
-        return not fills, not _is_dense(store.indices, loop.var)
+        fills = not is_known(loop) or (
+            count_of(loop) * element >= tiling.vector_bytes and 4 * count_of(loop) >= 3 * lanes
+        )
+        return not fills, not is_dense(store.indices, loop.var)
 
     return sorted(spatial, key=cost)
 
 
 def _tile_last(rows: list[For], tiling: Tiling) -> tuple[For, ...]:
     """The loops over rows, the tile's last: the innermost one that fills a tile."""
-    full = [each for each in rows if not _is_known(each) or _count(each) >= tiling.rows]
-    last = full[-1] if full else max(rows, key=_count)
+    full = [each for each in rows if not is_known(each) or count_of(each) >= tiling.rows]
+    last = full[-1] if full else max(rows, key=count_of)
     return (*(each for each in rows if each is not last), last)
 
 
-def _names(load: Load, var: Var) -> bool:
+def names(load: Load, var: Var) -> bool:
     return any(node is var for index in load.indices for node in walk(index))
 
 
-def _is_dense(indices: tuple[Expr, ...], var: Var) -> bool:
+def is_dense(indices: tuple[Expr, ...], var: Var) -> bool:
     """Whether neighbouring values of a variable are neighbouring elements."""
     last, others = indices[-1], indices[:-1]
     while isinstance(last, Add | Sub):
@@ -352,122 +249,24 @@ def _is_dense(indices: tuple[Expr, ...], var: Var) -> bool:
     return last is var and not any(node is var for index in others for node in walk(index))
 
 
-def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
-    """What is done with a contraction, step by step. Handles name its loops, whatever others are called."""
-    named, lanes = _Names(nest, facts), tiling.lanes(nest.element, nest.columns)
-    least = _least(nest, tiling)
-    if least is None:
-        return
-    if nest.has_lets:
-        yield InlineLets(named(nest.loops[-1].var.name))
-    if nest.cut is not None:
-        yield Distribute(named(nest.cut.var.name), named(nest.loops[0].var.name))
-    if least:
-        yield Specialize(named(nest.loops[0].var.name), least)
-    first, *others = nest.rows
-    by = _rows_of_block(first, others, tiling.block_tiles if nest.halves is None else _TILES_OF_BLOCK, tiling)
-    is_split = not _is_known(first) or _count(first) > by
-    shared = [each.var.name for each in (*nest.batches, *([first] if is_split else []), nest.columns)]
-    yield from (Parallel(named(each)) for each in shared)
-    yield Split(named(nest.columns.var.name), lanes)
-    if is_split:
-        yield Split(named(first.var.name), by)
-    outer, within = named(f"{nest.columns.var.name}.outer"), named(f"{nest.columns.var.name}.inner")
-    batches = [each.var.name for each in nest.batches]
-    blocks = [f"{first.var.name}.outer"] if is_split else []
-    rows = [f"{first.var.name}.inner" if is_split else first.var.name, *(each.var.name for each in others)]
-    inside = nest.terms if nest.dots is None else _by_groups(nest.terms)
-    terms = [named(each.var.name) for each in inside]
-    order = (*map(named, (*batches, *blocks)), outer, *map(named, rows), within, *(terms if nest.is_perfect else ()))
-    yield Reorder(order)
-    has_masks, packed_bytes = tiling.vector_bytes >= _MASKED_BYTES, nest.packed.buffer.dtype.bytes
-    if nest.dots is not None:
-        if inside != nest.terms and not nest.is_perfect:
-            yield Reorder((*terms,))
-        yield Dots(order[0], outer, (*terms, within), lanes, nest.dots)
-    else:
-        if nest.halves is not None:
-            own = [name for each, name in zip((first, *others), rows, strict=True) if _names(nest.halves, each.var)]
-            yield Pack(nest.halves.buffer.name, outer, (*map(named, own), *terms), cast=nest.kind)
-        is_one = has_masks and _is_dense(nest.packed.indices, nest.columns.var) and packed_bytes in (4, 8)
-        if nest.is_padded:
-            yield PackPadded(nest.packed.buffer.name, outer, (*terms, within), lanes)
-        else:
-            yield Pack(nest.packed.buffer.name, outer, (*terms, within), lanes, is_one, nest.cast)
-        if (
-            nest.is_dense
-            and not nest.is_padded
-            and (not is_one or (_is_known(nest.columns) and _count(nest.columns) % lanes == 0))
-        ):
-            yield Vectorize(named(f"{nest.packed.buffer.name}.{nest.columns.var.name}.inner"), (lanes,), padded=True)
-    if not nest.is_local:
-        yield CacheWrite(nest.store.buffer.name, within)
-    yield Vectorize(within, (lanes,), padded=True, masked=has_masks)
-    if (together := _together(nest.rows[-1], tiling.rows_of(lanes, nest.element))) > 1:
-        yield UnrollJam(named(rows[-1]), together)
-    path = [*batches, *blocks, f"{nest.columns.var.name}.outer"]
-    for place in reversed(range(1, len(path))):
-        yield Fuse(named(path[place - 1]), named(".".join(path[place:])))
-
-
-def _rows_of_block(first: For, others: list[For], tiles: int, tiling: Tiling) -> int:
-    """How many iterations of the first loop over rows share a panel, in whole tiles where it is the tile's."""
-    inside = prod(max(1, _count(each)) if _is_known(each) else _SOME for each in others)
-    return -(-tiles * tiling.rows // inside)
-
-
-def _together(loop: For, most: int) -> int:
-    """So many rows of a tile: of few those that leave the least over. A small tile waits for its own sums."""
-    if not _is_known(loop) or (count := _count(loop)) >= _TILES_OF_BLOCK * most:
-        return most
-    least, alone = most // 2, max(1, most // 3)
-    return min(range(most, 0, -1), key=lambda rows: count // rows * max(rows, least) + count % rows * alone)
-
-
-def _least(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...] | None:
+def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...] | None:
     """What must run how often for packing to pay, where constants do not tell; None where they say that it does not."""
     found: list[tuple[str, int]] = []
-    fills = not _is_known(nest.columns) or _count(nest.columns) >= tiling.row_bytes // nest.element
+    fills = not is_known(nest.columns) or count_of(nest.columns) >= tiling.row_bytes // nest.element
     size = tiling.least_bytes if nest.is_dense and fills else tiling.least_strided
     elements = max(1, size // nest.packed.buffer.dtype.bytes)
     wide = (*nest.terms, nest.columns)
     few = (
         tiling.row_bytes // nest.element // 2
-        if not _is_known(nest.columns)
+        if not is_known(nest.columns)
         else tiling.vector_bytes // nest.element // 2
     )
     wanted = [(nest.rows, tiling.least_rows), ((nest.columns,), max(2, few)), (wide, elements)]
     if nest.dots is not None:
         wanted = [(nest.rows, _FEWEST_ROWS), ((nest.columns,), max(2, tiling.vector_bytes // nest.element // 2))]
     for loops, least in wanted:
-        if not all(map(_is_known, loops)):
+        if not all(map(is_known, loops)):
             found.append((" * ".join(each.var.name for each in loops), least))
-        elif prod(map(_count, loops)) < least:
+        elif prod(map(count_of, loops)) < least:
             return None
     return tuple(found)
-
-
-def _is_known(loop: For) -> bool:
-    return isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm)
-
-
-def _count(loop: For) -> int:
-    """How often a loop runs, where constants tell it; else once, for want of better."""
-    if isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm):
-        return max(0, loop.stop.value - loop.start.value)
-    return 1
-
-
-class _Names:
-    """Handles of the loops of a nest, in which each name stands once, in a function where others may have it too."""
-
-    def __init__(self, nest: Contraction, facts: Facts) -> None:
-        every = [loop for loop, _ in loops_around(facts.func)]
-        last = every.index(nest.loops[-1])
-        self._before = [identifier(loop.var.name) for loop in every[:last] if loop not in nest.loops]
-        self._after = [identifier(loop.var.name) for loop in every[last + 1 :]]
-
-    def __call__(self, name: str) -> LoopName:
-        word = identifier(name)
-        place = self._before.count(word)
-        return LoopHandle(name, place) if place or word in self._after else name

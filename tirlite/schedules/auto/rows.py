@@ -15,7 +15,9 @@ from tirlite.diag import KernelError
 from tirlite.ir import Allocate, For, ForKind, IntImm, Let, Load, PrimFunc, Stmt, Store, Var, statements_of, walk
 from tirlite.rewrite.pipeline import Pass
 from tirlite.schedules.auto.candidates import is_row
-from tirlite.schedules.auto.contraction import Tiling, contractions, steps
+from tirlite.schedules.auto.contraction import contractions
+from tirlite.schedules.auto.contraction_steps import steps
+from tirlite.schedules.auto.tiling import Tiling
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.distribute import Distribute
 from tirlite.schedules.expand import Expand

@@ -15,7 +15,7 @@ from tirlite.target import Target
 class ScheduleContractions(FactsPass):
     """Nests that combine what depends on other loops each: by tiles of registers, over packed panels.
 
-    `contraction.steps` says what is done, and when, by what `target` has. For functions in normal form (see
+    `contraction_steps.steps` says what is done, and when, by what `target` has. For functions in normal form (see
     `Normalize`).
     """
 
@@ -25,7 +25,8 @@ class ScheduleContractions(FactsPass):
     def rewritten(self, facts: Facts) -> PrimFunc:
         if not any(map(_is_nest, statements_of(facts.func.body, For))):
             return facts.func
-        from tirlite.schedules.auto.contraction import Tiling, scheduled
+        from tirlite.schedules.auto.contraction_steps import scheduled
+        from tirlite.schedules.auto.tiling import Tiling
 
         return scheduled(facts, Tiling.of(self.target))[0]
 

@@ -25,7 +25,7 @@ class ScheduleRows(FactsPass):
     def rewritten(self, facts: Facts) -> PrimFunc:
         if not has_rows(facts.func):
             return facts.func
-        from tirlite.schedules.auto.contraction import Tiling
         from tirlite.schedules.auto.rows import scheduled
+        from tirlite.schedules.auto.tiling import Tiling
 
         return scheduled(facts, Tiling.of(self.target))[0]

@@ -1,0 +1,148 @@
+"""Schedules contractions, by steps: one tile of registers, and one packed operand.
+
+A tile of some rows of some vectors is combined in registers: of six times four, where a processor has 32 of them. What
+its columns read is packed together, for all terms; rows go past it. A vector of the panel serves each row of the tile,
+so it may come from the second cache, or the third: blocks of terms were slower up to 16384 of them. Source of the tile:
+Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication (2008).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from tirlite.analysis.facts import Facts
+from tirlite.diag import KernelError
+from tirlite.ir import For, PrimFunc
+from tirlite.ir.printer_names import identifier
+from tirlite.rewrite.pipeline import Pass, after
+from tirlite.schedules.auto.contraction import Contraction, contractions, is_dense, least_sizes, names
+from tirlite.schedules.auto.tiling import TILES_OF_BLOCK, Tiling, count_of, is_known
+from tirlite.schedules.cache_write import CacheWrite
+from tirlite.schedules.distribute import Distribute
+from tirlite.schedules.dots import Dots
+from tirlite.schedules.fuse import Fuse
+from tirlite.schedules.handle import LoopHandle, LoopName, loops_around
+from tirlite.schedules.inline_lets import InlineLets
+from tirlite.schedules.pack import Pack
+from tirlite.schedules.pack_padded import PackPadded
+from tirlite.schedules.parallel import Parallel
+from tirlite.schedules.reorder import Reorder
+from tirlite.schedules.specialize import Specialize
+from tirlite.schedules.split import Split
+from tirlite.schedules.unroll_jam import UnrollJam
+from tirlite.schedules.vectorize import Vectorize
+
+# What stands in for the iterations of a loop that sizes decide.
+_SOME = 16
+# Processors whose vectors have so many bytes leave lanes out by a mask.
+_MASKED_BYTES = 32
+
+
+def scheduled(facts: Facts, tiling: Tiling) -> tuple[PrimFunc, tuple[Pass, ...]]:
+    """The function with its contractions scheduled, and the steps that did it: the last nest first."""
+    taken: list[Pass] = []
+    for found in reversed([*contractions(facts, tiling)]):
+        made, attempt = facts, list[Pass]()
+        try:
+            for step in steps(found, facts, tiling):
+                made = after(step, made)
+                attempt.append(step)
+        except KernelError:  # a step does not fit: the nest stays as it is
+            continue
+        facts = made
+        taken += attempt
+    return facts.func, tuple(taken)
+
+
+def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
+    """What is done with a contraction, step by step. Handles name its loops, whatever others are called."""
+    named, lanes = _Names(nest, facts), tiling.lanes(nest.element, nest.columns)
+    least = least_sizes(nest, tiling)
+    if least is None:
+        return
+    if nest.has_lets:
+        yield InlineLets(named(nest.loops[-1].var.name))
+    if nest.cut is not None:
+        yield Distribute(named(nest.cut.var.name), named(nest.loops[0].var.name))
+    if least:
+        yield Specialize(named(nest.loops[0].var.name), least)
+    first, *others = nest.rows
+    by = _rows_of_block(first, others, tiling.block_tiles if nest.halves is None else TILES_OF_BLOCK, tiling)
+    is_split = not is_known(first) or count_of(first) > by
+    shared = [each.var.name for each in (*nest.batches, *([first] if is_split else []), nest.columns)]
+    yield from (Parallel(named(each)) for each in shared)
+    yield Split(named(nest.columns.var.name), lanes)
+    if is_split:
+        yield Split(named(first.var.name), by)
+    outer, within = named(f"{nest.columns.var.name}.outer"), named(f"{nest.columns.var.name}.inner")
+    batches = [each.var.name for each in nest.batches]
+    blocks = [f"{first.var.name}.outer"] if is_split else []
+    rows = [f"{first.var.name}.inner" if is_split else first.var.name, *(each.var.name for each in others)]
+    inside = nest.terms if nest.dots is None else _by_groups(nest.terms)
+    terms = [named(each.var.name) for each in inside]
+    order = (*map(named, (*batches, *blocks)), outer, *map(named, rows), within, *(terms if nest.is_perfect else ()))
+    yield Reorder(order)
+    has_masks, packed_bytes = tiling.vector_bytes >= _MASKED_BYTES, nest.packed.buffer.dtype.bytes
+    if nest.dots is not None:
+        if inside != nest.terms and not nest.is_perfect:
+            yield Reorder((*terms,))
+        yield Dots(order[0], outer, (*terms, within), lanes, nest.dots)
+    else:
+        if nest.halves is not None:
+            own = [name for each, name in zip((first, *others), rows, strict=True) if names(nest.halves, each.var)]
+            yield Pack(nest.halves.buffer.name, outer, (*map(named, own), *terms), cast=nest.kind)
+        is_one = has_masks and is_dense(nest.packed.indices, nest.columns.var) and packed_bytes in (4, 8)
+        if nest.is_padded:
+            yield PackPadded(nest.packed.buffer.name, outer, (*terms, within), lanes)
+        else:
+            yield Pack(nest.packed.buffer.name, outer, (*terms, within), lanes, is_one, nest.cast)
+        if (
+            nest.is_dense
+            and not nest.is_padded
+            and (not is_one or (is_known(nest.columns) and count_of(nest.columns) % lanes == 0))
+        ):
+            yield Vectorize(named(f"{nest.packed.buffer.name}.{nest.columns.var.name}.inner"), (lanes,), padded=True)
+    if not nest.is_local:
+        yield CacheWrite(nest.store.buffer.name, within)
+    yield Vectorize(within, (lanes,), padded=True, masked=has_masks)
+    if (together := _together(nest.rows[-1], tiling.rows_of(lanes, nest.element))) > 1:
+        yield UnrollJam(named(rows[-1]), together)
+    path = [*batches, *blocks, f"{nest.columns.var.name}.outer"]
+    for place in reversed(range(1, len(path))):
+        yield Fuse(named(path[place - 1]), named(".".join(path[place:])))
+
+
+def _rows_of_block(first: For, others: list[For], tiles: int, tiling: Tiling) -> int:
+    """How many iterations of the first loop over rows share a panel, in whole tiles where it is the tile's."""
+    inside = prod(max(1, count_of(each)) if is_known(each) else _SOME for each in others)
+    return -(-tiles * tiling.rows // inside)
+
+
+def _together(loop: For, most: int) -> int:
+    """So many rows of a tile: of few those that leave the least over. A small tile waits for its own sums."""
+    if not is_known(loop) or (count := count_of(loop)) >= TILES_OF_BLOCK * most:
+        return most
+    least, alone = most // 2, max(1, most // 3)
+    return min(range(most, 0, -1), key=lambda rows: count // rows * max(rows, least) + count % rows * alone)
+
+
+def _by_groups(terms: tuple[For, ...]) -> tuple[For, ...]:
+    """The loops over terms, last the one of which groups are: of those that are known the longest."""
+    last = max(terms, key=lambda loop: count_of(loop) if is_known(loop) else _SOME)
+    return (*(each for each in terms if each is not last), last)
+
+
+class _Names:
+    """Handles of the loops of a nest, in which each name stands once, in a function where others may have it too."""
+
+    def __init__(self, nest: Contraction, facts: Facts) -> None:
+        every = [loop for loop, _ in loops_around(facts.func)]
+        last = every.index(nest.loops[-1])
+        self._before = [identifier(loop.var.name) for loop in every[:last] if loop not in nest.loops]
+        self._after = [identifier(loop.var.name) for loop in every[last + 1 :]]
+
+    def __call__(self, name: str) -> LoopName:
+        word = identifier(name)
+        place = self._before.count(word)
+        return LoopHandle(name, place) if place or word in self._after else name

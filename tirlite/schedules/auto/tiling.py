@@ -1,0 +1,77 @@
+"""Tiling: the numbers of a schedule for contractions, as the registers, caches and workers of a target ask for them."""
+
+from __future__ import annotations
+
+from tirlite.ir import For, IntImm
+from tirlite.record import record
+from tirlite.target import Target
+
+# A panel pays for so many tiles of rows that read it, and beyond this part of the second cache: of what fits into it
+# rows are read as fast where they lie. Where lanes are not neighbours in memory, or less than a row of a tile, loops go
+# by few vectors or none without a panel.
+_LEAST_TILES = 4
+_PART_OF_CACHE = 32
+_PART_WITHOUT_VECTORS = 256
+# Rows go to workers by blocks of so many tiles, each of which packs its panels anew: of more for few workers, who have
+# enough to do with panels alone.
+TILES_OF_BLOCK = 32
+_MOST_TILES_OF_BLOCK = 128
+_TILES_OF_ALL = 256
+
+
+@record
+class Tiling:
+    """The numbers of a schedule: the rows of a tile of registers, the bytes of one of its rows, and of one vector.
+
+    Packed is an operand of `least_bytes` or more, where `least_rows` read it; of `least_strided` where loops go by few
+    vectors or none without a copy. Rows share a panel by blocks of `block_tiles` tiles. `dots` are the dot products of
+    the processor, by the types of their operands.
+    """
+
+    rows: int
+    row_bytes: int
+    vector_bytes: int
+    least_rows: int
+    least_bytes: int
+    least_strided: int
+    block_tiles: int = TILES_OF_BLOCK
+    dots: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, target: Target) -> Tiling:
+        """What suits a processor's registers and caches, and so many workers."""
+        processor = target.processor
+        rows, vectors = processor.tile
+        cache, vector = processor.caches[1], processor.vector_bytes
+        return cls(
+            rows,
+            vectors * vector,
+            vector,
+            _LEAST_TILES * rows,
+            cache // _PART_OF_CACHE,
+            cache // _PART_WITHOUT_VECTORS,
+            min(max(_TILES_OF_ALL // target.workers, TILES_OF_BLOCK), _MOST_TILES_OF_BLOCK),
+            processor.dots,
+        )
+
+    def lanes(self, element: int, columns: For) -> int:
+        """The lanes in a row of a tile: of columns that are known to be few, no more vectors than hold them."""
+        full, least = self.row_bytes // element, max(2, self.vector_bytes // element)
+        if not is_known(columns) or count_of(columns) > full // 2:
+            return full
+        return next(lanes for lanes in (least << power for power in range(9)) if lanes >= min(count_of(columns), full))
+
+    def rows_of(self, lanes: int, element: int) -> int:
+        """The rows of a tile with so many lanes: those of few vectors are more, so that as many sums are in work."""
+        return self.rows if 2 * lanes > self.row_bytes // element else 2 * self.rows
+
+
+def is_known(loop: For) -> bool:
+    return isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm)
+
+
+def count_of(loop: For) -> int:
+    """How often a loop runs, where constants tell it; else once, for want of better."""
+    if isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm):
+        return max(0, loop.stop.value - loop.start.value)
+    return 1
