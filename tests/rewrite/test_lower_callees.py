@@ -233,3 +233,89 @@ def outer(x: tl.f32[n], y: tl.f32[n]):
     verdict = tl.analysis.check_storage(func, wrong)
     assert not verdict
     assert str(verdict) == "`a` is read after `b` was stored over its bytes"
+
+
+@tl.kernel
+def product(a: tl.f32[n, m], b: tl.f32[m, n], y: tl.f32[n, n]):
+    for i in range(n):
+        for j in range(n):
+            total = tl.f32(0)
+            for p in tl.reduce(m):
+                total += a[i, p] * b[p, j]
+            y[i, j] = total
+
+
+@tl.kernel
+def products(a: tl.f32[n, m], b: tl.f32[m, n], y: tl.f32[n, n], z: tl.f32[n, n]):
+    tl.call(product, a, b, y)
+    tl.call(product, a, b, z)
+
+
+def test_callees_are_scheduled_as_other_functions_are() -> None:
+    lowered = str(products.lowered)
+    assert lowered.count("def product(") == 1
+    assert "b_packed" in lowered.partition("def products")[0]
+    assert "tl.parallel" in lowered.partition("def products")[0]
+
+
+@pytest.mark.parametrize("choices", [{"schedule": None}, {"debug": True}], ids=["as written", "debug"])
+def test_callees_run_as_written_where_their_caller_does(choices: dict[str, object]) -> None:
+    assert "tl.parallel" not in str(tl.compile(products, **choices).lowered)
+
+
+def test_a_schedule_is_that_of_the_outermost_function() -> None:
+    @tl.kernel
+    def outer(a: tl.f32[n, m], b: tl.f32[m, n], y: tl.f32[n, n]):
+        tl.call(product, a, b, y)
+        for k in range(n):
+            y[k, k] = 0
+
+    given = tl.schedule(outer)
+    given.parallel("k")
+    for schedule in (given, lambda s: s.parallel("k")):
+        lowered = str(tl.compile(outer, schedule=schedule).lowered)
+        assert "b_packed" in lowered
+        assert "for k in tl.parallel(n)" in lowered
+
+
+def test_a_loop_by_vectors_leaves_callees_that_may_go_in_place() -> None:
+    """The last vector of a loop may overlap the one before, but not where that would be computed anew from itself.
+
+    Nor are tiles of rows turned over.
+    """
+
+    @tl.kernel
+    def growth(x: tl.f32[n], y: tl.f32[n]):
+        for i in range(n):
+            y[i] = tl.exp(x[i])
+
+    @tl.kernel
+    def outer(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        a = tl.alloc(tl.f32[n])
+        b = tl.alloc(tl.f32[n])
+        tl.call(growth, x, a)
+        tl.call(growth, a, b)
+        tl.call(relu, b, y)
+
+    @tl.kernel
+    def centre(x: tl.f32[n, m], y: tl.f32[n, m]):
+        for i in range(n):
+            total = tl.f32(0)
+            for j in range(m):
+                total += x[i, j]
+            for j in range(m):
+                y[i, j] = x[i, j] - total
+
+    @tl.kernel
+    def by_rows(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+        a = tl.alloc(tl.f32[n, m])
+        b = tl.alloc(tl.f32[n, m])
+        tl.call(centre, x, a)
+        tl.call(centre, a, b)
+        tl.call(centre, b, y)
+
+    assert "tl.ramp" in str(outer.lowered)
+    assert str(outer.plan.total) == "4*n"
+    assert str(by_rows.plan.total) == "4*m*n"
+    x = np.linspace(-3, 1, 23, dtype=np.float32)
+    assert np.array_equal(outer(x), outer.interpret(x))

@@ -95,13 +95,13 @@ class Version:
         from tirlite.rewrite.pipelines import pipeline
         from tirlite.schedules.auto import auto
 
-        chosen = auto(self.options.target)
-        if callable(self.options.schedule):
+        options = self.options
+        if callable(options.schedule):
             from tirlite.schedules import Schedule
 
-            chosen = Schedule.by(self.options.schedule, self.func).steps
+            options = replace(options, schedule=Schedule.by(options.schedule, self.func).steps)
         steps: list[Step] = []
-        passes = pipeline(self.options, self.form, chosen)
+        passes = pipeline(options, self.form, auto(options.target))
         func = run_pipeline(self.func, passes, (steps.append, *self.options.observers))
         self.stages += [(step.name, step.seconds) for step in steps]
         return Rewritten(func, next((step.plan for step in reversed(steps) if step.plan is not None), None))

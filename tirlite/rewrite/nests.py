@@ -32,6 +32,7 @@ from tirlite.ir import (
     i64,
     statements,
     statements_of,
+    structural_equal,
     walk,
 )
 from tirlite.ir.checked import has_check
@@ -51,8 +52,11 @@ _DEEPEST = 4
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 
-def by_vectors(facts: Facts) -> dict[For, tuple[Stmt, ...]]:
-    """What stands in the place of loops: of those that the author marked, and of those where that pays."""
+def by_vectors(facts: Facts, *, called: bool = False) -> dict[For, tuple[Stmt, ...]]:
+    """What stands in the place of loops: of those that the author marked, and of those where that pays.
+
+    Of a function that is `called`, two parameters may be one array.
+    """
     made: dict[For, tuple[Stmt, ...]] = {}
     done: set[For] = set()
     for loop in statements_of(facts.func.body, For):
@@ -65,7 +69,7 @@ def by_vectors(facts: Facts) -> dict[For, tuple[Stmt, ...]]:
         else:
             chain = _chain(loop)
             done.update(chain)
-            found = _nest(chain, facts)
+            found = _nest(chain, facts, called)
         if found is not None:
             made[loop] = found
             done.update(statements_of(loop.body, For))
@@ -105,13 +109,13 @@ def _chain(loop: For) -> list[For]:
     return found
 
 
-def _nest(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
+def _nest(chain: list[For], facts: Facts, called: bool) -> tuple[Stmt, ...] | None:
     """What stands in the place of a chain of loops of which one goes by vectors; None where none can."""
     inside = partial(is_inside, Bounds(facts.space))
     tried: list[int] = []
     for place in reversed(range(max(0, len(chain) - _DEEPEST), len(chain))):
         if _may_go(chain[place], facts):
-            made = _at(chain, place, facts, inside, has_rows=False)
+            made = _at(chain, place, facts, inside, called, has_rows=False)
             if made is not None:
                 return made
             tried.append(place)
@@ -119,7 +123,7 @@ def _nest(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
     if innermost.kind in _PLAIN and not has_check(innermost) and (plain := with_scalars(innermost.body)) is not None:
         # Without arrays and loops inside, LLVM finds vectors also where lanes lie apart, as colours of an image do.
         return _within(chain[:-1], (innermost.replaced(body=plain),))
-    found = (_at(chain, place, facts, inside, has_rows=True) for place in tried)
+    found = (_at(chain, place, facts, inside, called, has_rows=True) for place in tried)
     return next((made for made in found if made is not None), None)
 
 
@@ -129,7 +133,7 @@ def _may_go(loop: For, facts: Facts) -> bool:
 
 
 def _at(
-    chain: list[For], place: int, facts: Facts, inside: Callable[[Load], bool], *, has_rows: bool
+    chain: list[For], place: int, facts: Facts, inside: Callable[[Load], bool], called: bool, *, has_rows: bool
 ) -> tuple[Stmt, ...] | None:
     """What stands in the place of a chain whose loop at a place goes by vectors; None where that cannot be.
 
@@ -138,7 +142,10 @@ def _at(
     loop = chain[place]
     touches = facts.touches_in.get(loop, {})
     body = with_local_elements(loop, touches)
-    is_repeatable = _is_repeatable(loop, touches)
+    in_place = called and _may_be_in_place(touches)
+    is_repeatable = _is_repeatable(loop, touches) and not in_place
+    if has_rows and in_place:
+        return None
     if has_rows:
         written = {facts.definitions.root(each.buffer) for each, found in touches.items() if any(map(writes, found))}
         # What each iteration stores by itself is faster along rows; but not what only lanes take from being in order,
@@ -290,3 +297,20 @@ def _is_repeatable(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> 
             if isinstance(stmt, Store) and stmt in always:
                 fresh.append(stmt)
     return True
+
+
+def _may_be_in_place(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
+    """Whether an iteration reads an element by the indices by which it writes one of another buffer.
+
+    The two buffers may be one array then, as far as this loop goes, if no iteration runs again, and none reads a tile
+    before it writes it.
+    """
+    nodes = [touch.node for found in touches.values() for touch in found]
+    stores = [node for node in nodes if isinstance(node, Store)]
+    loads = [node for node in nodes if isinstance(node, Load)]
+    return any(_is_alike(load, store) for store in stores for load in loads)
+
+
+def _is_alike(load: Load, store: Store) -> bool:
+    a, b = load.indices, store.indices
+    return len(a) == len(b) and all(structural_equal(x, y) for x, y in zip(a, b, strict=True))

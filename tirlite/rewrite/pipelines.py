@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tirlite.rewrite.block_reductions import BlockReductions
@@ -60,14 +61,20 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     within = "auto" if options.strategy == "per_shape" else options.strategy
     storage = StorageRewrite.of(options)
     of_callees = StorageRewrite.of(options, strategy=within, capacity=None)
-    callees = LowerCallees((Normalize(), *first, *prepare, *regroup, of_callees, *last))
+    # Debug code tells the fault that comes first in written order.
+    given = None if options.debug or in_order else options.schedule
+    in_callees = () if given is None else tuple(map(_of_callees, auto))
+    callees = LowerCallees((Normalize(), *first, *prepare, *in_callees, *regroup, of_callees, *last))
     if options.debug or in_order:
         return (Normalize(), *first, *prepare, *regroup, callees, storage, *last)
-    # Callees may be given one array twice, in place. Debug code tells the fault that comes first in written order.
     chosen = (CheckBounds(at_entry=form is Form.USUAL, at_loops=True),) if first else ()
-    given = options.schedule
     loops = given if isinstance(given, tuple) else () if given is None else auto
     return (Normalize(), *chosen, *prepare, *loops, *regroup, callees, storage)
+
+
+def _of_callees(each: Pass) -> Pass:
+    """A pass as it runs on functions that are called, which may be given one array as two parameters, in place."""
+    return replace(each, called=True) if isinstance(each, VectorizeLoops) else each
 
 
 def _checks(options: Options, in_order: bool) -> tuple[tuple[Pass, ...], tuple[Pass, ...]]:

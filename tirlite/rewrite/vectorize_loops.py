@@ -27,11 +27,15 @@ class VectorizeLoops(FactsPass):
     before where that writes the same again; else the last iterations follow one by one. Four iterations of a loop
     around go together where they share what loops inside load.
 
+    With `called`, for functions that others call, no vector overlaps another where an iteration reads the element of a
+    parameter at the place at which it writes: so the two parameters may still be one array.
+
     A `while` that looks for an element is led up to it by whole vectors, and assertions over elements hold for these.
 
     For functions in normal form (see `Normalize`); the result is in it too.
     """
 
+    called: bool = False
     name: str = "vectorize-loops"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
@@ -43,7 +47,7 @@ class VectorizeLoops(FactsPass):
         from tirlite.ir import rewrite
         from tirlite.rewrite.nests import by_vectors
 
-        made = by_vectors(facts)
+        made = by_vectors(facts, called=self.called)
         ahead = _ahead(facts.func, made) if searches else {}
         if not made and not ahead:
             return facts.func
