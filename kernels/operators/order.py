@@ -7,6 +7,7 @@ from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
+from tirlite.kernels.operators.heap import sinking
 from tirlite.kernels.operators.rows import added, multiplied
 from tirlite.kernels.operators.shapes import around
 
@@ -71,31 +72,50 @@ def _extreme(name: str, X: TensorType, Y: TensorType, axis: int, last: bool, com
 
 @factory
 def topk(X: TensorType, V: TensorType, I: TensorType, *, axis: int = -1, largest: bool = True) -> PrimFunc:
-    """The first elements along an axis in order, and their indices, as many as the results hold; equals by index."""
+    """The first elements along an axis in order, and their indices, as many as the results hold; equals by index.
+
+    The last of those found so far stands in front of a heap, and gives way to what comes before it. Those that are left
+    are taken off in the end, the last one first.
+    """
     outer, length, inner = around(X, axis)
     count = around(V, axis)[1]
     before = comes_before(computed_in(X.dtype), above if largest else below)
+
+    @tl.inline
+    def comes_later(columns, i, q, a, b):
+        x = columns[i, min(max(a, 0), length - 1), q]
+        y = columns[i, min(max(b, 0), length - 1), q]
+        return before(y, x) or (a > b and not before(x, y))
+
+    sink = sinking(comes_later)
 
     @tl.kernel
     def topk(x: X, values: tl.out[V], indices: tl.out[I]):
         columns = tl.view(x, x.dtype[outer, length, inner])
         best = tl.view(values, values.dtype[outer, count, inner])
         places = tl.view(indices, indices.dtype[outer, count, inner])
-        for piece in tl.parallel(outer * inner):
+        # Of no elements there is no last one.
+        for piece in tl.parallel(outer * inner if count > 0 else 0):
             i = piece // inner
             q = piece % inner
-            for j in range(length):
-                value = columns[i, j, q]
-                found = min(j, count)
-                position = min(j, count)
-                while position > 0 and before(value, best[i, max(position - 1, 0), q]):
-                    position -= 1
-                if position < count:
-                    for shifted in range(min(found, count - 1), position, -1):
-                        best[i, shifted, q] = best[i, shifted - 1, q]
-                        places[i, shifted, q] = places[i, shifted - 1, q]
-                    best[i, position, q] = value
-                    places[i, position, q] = indices.dtype(j)
+            for j in range(count):
+                places[i, j, q] = indices.dtype(j)
+            for step in range(count // 2):
+                sink(places, i, q, count // 2 - 1 - step, count, columns, i)
+            last = columns[i, min(max(places[i, 0, q], 0), length - 1), q]
+            for j in range(count, length):
+                if before(columns[i, j, q], last):
+                    places[i, 0, q] = indices.dtype(j)
+                    sink(places, i, q, 0, count, columns, i)
+                    last = columns[i, min(max(places[i, 0, q], 0), length - 1), q]
+            for step in range(count - 1):
+                end = count - 1 - step
+                latest = places[i, 0, q]
+                places[i, 0, q] = places[i, end, q]
+                places[i, end, q] = latest
+                sink(places, i, q, 0, end, columns, i)
+            for j in range(count):
+                best[i, j, q] = columns[i, min(max(places[i, j, q], 0), length - 1), q]
 
     return topk.ir
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tirlite as tl
-from tirlite.ir import PrimFunc, TensorType
+from tirlite.dsl import Inline
+from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.shapes import extents
+from tirlite.kernels.operators.shapes import Extent, extents
 
 
 @factory
@@ -18,26 +19,8 @@ def sort_rows(X: TensorType, O: TensorType, F: TensorType) -> PrimFunc:
     count, width = extents(X)
     kind = tl.u8 if X.dtype.is_bool else computed_in(X.dtype)
 
-    @tl.inline
-    def is_same(a, b):
-        if tl.static(kind.is_float):
-            return a == b or (tl.isnan(a) and tl.isnan(b))
-        else:
-            return a == b
-
-    @tl.inline
-    def is_before(a, b):
-        if tl.static(kind.is_float):
-            return a < b or (tl.isnan(b) and not tl.isnan(a))
-        else:
-            return a < b
-
-    @tl.inline
-    def differ_at(x, a, b):
-        q = 0
-        while q < width and is_same(kind(x[a, min(q, width - 1)]), kind(x[b, min(q, width - 1)])):
-            q += 1
-        return q
+    differ_at = _differing(kind, width)
+    is_before = _before(kind)
 
     @tl.kernel
     def sort_rows(x: X, order: tl.out[O], fresh: tl.out[F]):
@@ -76,3 +59,36 @@ def sort_rows(X: TensorType, O: TensorType, F: TensorType) -> PrimFunc:
                 fresh[i] = differ_at(x, order[i], order[i - 1]) < width
 
     return sort_rows.ir
+
+
+def _differing(kind: DType, width: Extent) -> Inline:
+    """The first column in which two rows are not the same, `width` if there is none."""
+
+    @tl.inline
+    def is_same(a, b):
+        if tl.static(kind.is_float):
+            return a == b or (tl.isnan(a) and tl.isnan(b))
+        else:
+            return a == b
+
+    @tl.inline
+    def differ_at(x, a, b):
+        q = 0
+        while q < width and is_same(kind(x[a, min(q, width - 1)]), kind(x[b, min(q, width - 1)])):
+            q += 1
+        return q
+
+    return differ_at
+
+
+def _before(kind: DType) -> Inline:
+    """Whether an element is strictly less than another one, nan greater than all numbers."""
+
+    @tl.inline
+    def is_before(a, b):
+        if tl.static(kind.is_float):
+            return a < b or (tl.isnan(b) and not tl.isnan(a))
+        else:
+            return a < b
+
+    return is_before

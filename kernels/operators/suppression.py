@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import tirlite as tl
+from tirlite.dsl import Inline
 from tirlite.ir import PrimFunc, TensorType
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.shapes import extents
+from tirlite.kernels.operators.heap import sinking
+from tirlite.kernels.operators.order import above, comes_before
+from tirlite.kernels.operators.shapes import Extent, extents
 
 
 @factory
@@ -21,25 +24,80 @@ def non_max_suppression(
     center: bool = False,
     scored: bool = True,
 ) -> PrimFunc:
-    """The best box of each class again and again, without those that overlap it, and how many that are.
+    """Of each class the boxes, from the best to the worst, that overlap none before them, and how many these are.
 
-    Rows of the result are [batch, class, box]; those behind the last one are left as they are.
+    Rows of the result are [batch, class, box]; those behind the last one are left as they are. The best of those that
+    are left stands in front of a heap.
     """
     batches, classes, number = extents(S)
+    overlaps = _overlapping(_corner(center, is_low=True), _corner(center, is_low=False))
+    sink = sinking(_coming_first(number))
+
+    @tl.kernel
+    def non_max_suppression(boxes: X, scores: S, most: M, overlap: V, least: L, chosen: tl.out[Y], count: tl.out[C]):
+        keys = tl.view(scores, scores.dtype[batches * classes, number, 1])
+        queue = tl.alloc(tl.i64[1, number, 1])
+        at = tl.i64(0)
+        for b in range(batches):
+            for c in range(classes):
+                row = b * classes + c
+                left = tl.i64(0)
+                for i in range(number):
+                    if keys[row, i, 0] > least[()] if tl.static(scored) else True:
+                        queue[0, left, 0] = i
+                        left += 1
+                for step in range(left // 2):
+                    sink(queue, 0, 0, left // 2 - 1 - step, left, keys, row)
+                begin = at
+                while left > 0 and at - begin < most[()]:
+                    best = queue[0, 0, 0]
+                    left -= 1
+                    queue[0, 0, 0] = queue[0, left, 0]
+                    sink(queue, 0, 0, 0, left, keys, row)
+                    before = begin
+                    while before < at and not overlaps(boxes, b, best, chosen[before, 2], overlap[()]):
+                        before += 1
+                    if before == at:
+                        chosen[at, 0] = b
+                        chosen[at, 1] = c
+                        chosen[at, 2] = best
+                        at += 1
+        count[()] = at
+
+    return non_max_suppression.ir
+
+
+def _coming_first(number: Extent) -> Inline:
+    """Whether the first of two boxes has the better score, or the same one and the lesser index."""
+    better = comes_before(tl.f32, above)
 
     @tl.inline
-    def low(boxes, b, i, q):
+    def is_first(keys, row, q, i, j):
+        x = keys[row, min(max(i, 0), number - 1), q]
+        y = keys[row, min(max(j, 0), number - 1), q]
+        return better(x, y) or (i < j and not better(y, x))
+
+    return is_first
+
+
+def _corner(center: bool, *, is_low: bool) -> Inline:
+    """The lower or the upper end of a box along an axis."""
+
+    @tl.inline
+    def corner(boxes, b, i, q):
         if tl.static(center):
-            return boxes[b, i, q] - boxes[b, i, q + 2] / tl.f32(2)
-        else:
+            half = boxes[b, i, q + 2] / tl.f32(2)
+            return boxes[b, i, q] - half if tl.static(is_low) else boxes[b, i, q] + half
+        elif tl.static(is_low):
             return min(boxes[b, i, q], boxes[b, i, q + 2])
-
-    @tl.inline
-    def high(boxes, b, i, q):
-        if tl.static(center):
-            return boxes[b, i, q] + boxes[b, i, q + 2] / tl.f32(2)
         else:
             return max(boxes[b, i, q], boxes[b, i, q + 2])
+
+    return corner
+
+
+def _overlapping(low: Inline, high: Inline) -> Inline:
+    """Whether what two boxes have in common is more than a part of what they cover together."""
 
     @tl.inline
     def shared(boxes, b, i, j, q):
@@ -60,34 +118,4 @@ def non_max_suppression(
         has_area = width > 0 and height > 0 and common > 0 and mine > 0 and other > 0 and both > 0
         return has_area and common / both > limit
 
-    @tl.kernel
-    def non_max_suppression(boxes: X, scores: S, most: M, overlap: V, least: L, chosen: tl.out[Y], count: tl.out[C]):
-        at = tl.i64(0)
-        alive = tl.alloc(tl.bool_[number])
-        for b in range(batches):
-            for c in range(classes):
-                for i in range(number):
-                    alive[i] = scores[b, c, i] > least[()] if tl.static(scored) else True
-                left = min(most[()], number)
-                while left > 0:
-                    best = tl.i64(-1)
-                    top = tl.f32(0)
-                    for i in range(number):
-                        if alive[i] and (best < 0 or scores[b, c, i] > top):
-                            best = i
-                            top = scores[b, c, i]
-                    left -= 1
-                    if best < 0:
-                        left = 0
-                    else:
-                        chosen[at, 0] = b
-                        chosen[at, 1] = c
-                        chosen[at, 2] = best
-                        at += 1
-                        alive[best] = False
-                        for i in range(number):
-                            if alive[i] and overlaps(boxes, b, i, best, overlap[()]):
-                                alive[i] = False
-        count[()] = at
-
-    return non_max_suppression.ir
+    return overlaps
