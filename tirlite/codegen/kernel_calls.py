@@ -68,6 +68,7 @@ class Calls:
     def __init__(self, func: PrimFunc, versions: Versions) -> None:
         self.facts = versions.facts.of(func)
         self.versions = versions
+        self._apart: dict[tuple[ByteRange, ByteRange], bool] = {}
 
     @cached_property
     def _ranges(self) -> dict[Buffer, ByteRange]:
@@ -146,8 +147,11 @@ class Calls:
             return True
         from tirlite.analysis import are_disjoint
 
-        a, b = self._ranges[one], self._ranges[other]
-        return a.root is b.root and are_disjoint(a, b)
+        pair = a, b = self._ranges[one], self._ranges[other]
+        if pair not in self._apart:
+            # In a long program the same few places of its arena meet again and again.
+            self._apart[pair] = a.root is b.root and are_disjoint(a, b)
+        return self._apart[pair]
 
 
 def dim_parameters(func: PrimFunc, out: FunctionText) -> list[Value]:

@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import ClassVar
 
 from tirlite.diag import Span
-from tirlite.ir.expr import Buffer, BufferRef, Expr, Var
+from tirlite.ir.expr import Buffer, BufferRef, Expr, IntImm, Var
 from tirlite.ir.node import Node, node
 from tirlite.ir.stmt import SeqStmt, Stmt
 from tirlite.ir.walk import distinct
@@ -40,7 +40,10 @@ class Function(Node):
         found: dict[Var, None] = {}
         for param in self.params:
             for extent in param.shape if isinstance(param, Buffer) else ():
-                found.update((each, None) for each in distinct(extent) if isinstance(each, Var))
+                if type(extent) is Var:
+                    found[extent] = None
+                elif type(extent) is not IntImm:
+                    found.update((each, None) for each in distinct(extent) if isinstance(each, Var))
         return tuple(var for var in found if var not in self.params)
 
     @property
