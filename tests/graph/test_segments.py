@@ -43,7 +43,7 @@ def same(f: Function, net: tl.graph.CompiledGraph, *arrays: Any) -> Any:
 def test_what_stands_behind_such_an_extent_is_planned_when_it_is_found() -> None:
     f = table()
     assert "    k = v0  # from 0 on" in str(f)
-    net = tl.graph.compile(f)
+    net = tl.graph.compile(f, fuse=False)
     assert len(net.parts) == 2
     for count in (4, 0, -1):
         same(f, net, X, np.int64(count))

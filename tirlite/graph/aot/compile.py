@@ -13,12 +13,13 @@ from tirlite.graph.aot.compiled_graph import CompiledGraph
 from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.known.lowered import LoweredFront, keep_lowered, known_lowered, lowered_key
-from tirlite.record import cached_property
+from tirlite.record import cached_property, record
 from tirlite.solver import options as default_options
 
 if TYPE_CHECKING:
     from tirlite.graph.aot.lower import Lowered
     from tirlite.graph.order.memory_order import Ordered
+    from tirlite.graph.program import Program
     from tirlite.rewrite.options import Choices, Options
 
 
@@ -42,6 +43,7 @@ def compile(  # noqa: A001
     *,
     order: Literal["program", "memory"] = "program",
     keep: Iterable[Expr] | Literal["all"] = (),
+    fuse: bool = True,
     **choices: Unpack[Choices],
 ) -> CompiledGraph:
     """The graph as native code.
@@ -50,6 +52,8 @@ def compile(  # noqa: A001
     storage is planned for both, and that of the program stays where its plan is not larger.
     `strategy="graph"` plans main's storage as GraphPlanMemory does; the other options are those of `tl.compile`.
     `keep` names tensors between operators that `trace` gives besides the result, or `"all"` that can be kept.
+    With `fuse`, operators that go by elements are computed by the function of the one before them, where nobody else
+    uses what that makes: `groups` tells which.
     Raises GraphError for what has no kernel, or cannot be kept.
     """
     with boundary:
@@ -58,26 +62,40 @@ def compile(  # noqa: A001
 
             choices["strategy"] = by_tokens
         options = default_options(choices)
-        by_memory = _is_by_memory(order)
+        how = _How(_is_by_memory(order), fuse)
         start = perf_counter()
         demand_function(function)
         is_plain = keep != "all" and not (keep := tuple(keep))
-        key = lowered_key(function, options, order) if is_plain else None
+        key = lowered_key(function, options, repr(how)) if is_plain else None
         known = known_lowered(key, function) if key is not None else None
         if known is None:
-            return _lowered(function, choices, order, keep, key)
-        front = LoweredFront(known, lambda: _Front(function, options, by_memory=by_memory).lowered().func)
-        kernel = Kernel(front, options, seconds=perf_counter() - start, fixed=known.constants)
-        ordered = lambda: _Front(function, options, by_memory=by_memory).ordered  # noqa: E731
-        return CompiledGraph.of(function, kernel, known.extents, ordered=ordered)
+            return _lowered(function, choices, how, keep, key)
+        again = _Front(function, options, how)
+        kernel = Kernel(
+            LoweredFront(known, lambda: again.lowered().func),
+            options,
+            seconds=perf_counter() - start,
+            fixed=known.constants,
+        )
+        return CompiledGraph.of(
+            function,
+            kernel,
+            known.extents,
+            ordered=lambda: again.ordered,
+            grouped=lambda: again.lowered().grouping,
+        )
+
+
+@record
+class _How:
+    """In which way a function is lowered: with its operators in the order of least memory, and with groups."""
+
+    by_memory: bool
+    fuse: bool
 
 
 def _lowered(
-    function: FunctionNode,
-    choices: Choices,
-    order: Literal["program", "memory"],
-    keep: Iterable[Expr] | Literal["all"],
-    key: bytes | None,
+    function: FunctionNode, choices: Choices, how: _How, keep: Iterable[Expr] | Literal["all"], key: bytes | None
 ) -> CompiledGraph:
     from tirlite.graph.aot.keeping import check_kept, tensors_to_keep
     from tirlite.graph.aot.segmented_graph import SegmentedGraph
@@ -85,11 +103,11 @@ def _lowered(
 
     start = perf_counter()
     options = default_options(choices)
-    front = _Front(function, options, by_memory=_is_by_memory(order))
+    front = _Front(function, options, how)
     front.keep = kept = check_kept(front.program, tensors_to_keep(front.program) if keep == "all" else keep)
     if (parts := segments(front.program, kept)) is not None:
-        again = (_compiled_again, (function, order, parts.kept, choices))
-        return SegmentedGraph(parts, lambda part: compile(part, order=order, **choices), again)
+        again = (_compiled_again, (function, how, parts.kept, choices))
+        return SegmentedGraph(parts, lambda part: _compiled_again(part, how, (), choices), again)
     lowered = front.lowered()
     made = CompiledGraph(function, lowered, options, front.ordered, perf_counter() - start)
     if key is not None:
@@ -97,22 +115,25 @@ def _lowered(
     return made
 
 
-def _compiled_again(
-    function: FunctionNode, order: Literal["program", "memory"], kept: Sequence[Expr], choices: Choices
-) -> CompiledGraph:
-    return compile(function, order=order, keep=kept, **choices)
+def _compiled_again(function: FunctionNode, how: _How, kept: Sequence[Expr], choices: Choices) -> CompiledGraph:
+    return compile(function, order="memory" if how.by_memory else "program", keep=kept, fuse=how.fuse, **choices)
 
 
 class _Front:
     """The way from a function to what it is lowered to."""
 
-    def __init__(self, function: FunctionNode, options: Options, keep: Iterable[Expr] = (), *, by_memory: bool) -> None:
+    def __init__(self, function: FunctionNode, options: Options, how: _How) -> None:
+        self._function = function
+        self.keep: Iterable[Expr] = ()
+        self._options = options
+        self._how = how
+
+    @cached_property
+    def program(self) -> Program:
+        """The function's calls in the order that it has by itself."""
         from tirlite.graph.program import program
 
-        self.program = program(function)
-        self.keep = keep
-        self._options = options
-        self._by_memory = by_memory
+        return program(self._function)
 
     @property
     def ordered(self) -> Ordered | None:
@@ -127,8 +148,8 @@ class _Front:
     def _chosen(self) -> tuple[Lowered, Ordered | None]:
         from tirlite.graph.aot.lower import lower_program
 
-        plain = lower_program(self.program, self.keep)
-        if not self._by_memory:
+        plain = lower_program(self.program, self.keep, fuse=self._how.fuse)
+        if not self._how.by_memory:
             return plain, None
         from tirlite.graph.aot.smaller_plan import is_smaller
         from tirlite.graph.order.memory_order import memory_order
@@ -136,7 +157,7 @@ class _Front:
 
         ordered = memory_order(self.program)
         if ordered.peak < ordered.program_peak:
-            made = lower_program(ordered.program, self.keep)
+            made = lower_program(ordered.program, self.keep, fuse=self._how.fuse)
             if is_smaller(made, plain, dims_in(self.program.function), self._options):
                 return made, ordered
         is_proved = ordered.proved and ordered.peak == ordered.program_peak

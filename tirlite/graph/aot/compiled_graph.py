@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from tirlite.driver.safety import SafetyReport
     from tirlite.graph.aot.lower import Lowered
+    from tirlite.graph.fuse.groups import Grouping
     from tirlite.graph.order.memory_order import Ordered
     from tirlite.ir import PrimFunc
     from tirlite.plan import Plan
@@ -69,6 +70,8 @@ class CompiledGraph:
         demand_kind("CompiledGraph", lowered, Lowered)
         self.function = function
         self._ordered: Callable[[], Ordered | None] = lambda: order
+        grouping = lowered.grouping
+        self._grouped: Callable[[], Grouping | None] = lambda: grouping
         constants = {buffer.name: constant.value for constant, buffer in lowered.constants.items()}
         self.kernel = Kernel(lowered.func, options, seconds=seconds, fixed=constants)
         self._kept = tuple(lowered.kept)
@@ -83,10 +86,12 @@ class CompiledGraph:
         *,
         kept: tuple[Expr, ...] = (),
         ordered: Callable[[], Ordered | None] = lambda: None,
+        grouped: Callable[[], Grouping | None] = lambda: None,
     ) -> CompiledGraph:
-        """A function whose kernel is there already; `ordered` finds what the order of its operators has gained."""
+        """A function whose kernel is there already; `ordered` and `grouped` find what `order` and `groups` are."""
         made = cls.__new__(cls)
-        made.function, made.kernel, made._kept, made._extents, made._ordered = function, kernel, kept, extents, ordered
+        made.function, made.kernel, made._kept, made._extents = function, kernel, kept, extents
+        made._ordered, made._grouped = ordered, grouped
         return made
 
     @cached_property
@@ -94,6 +99,12 @@ class CompiledGraph:
         """What the order of the operators has gained, where it was chosen and the graph does not come from a pickle."""
         with boundary:
             return self._ordered()
+
+    @cached_property
+    def groups(self) -> Grouping | None:
+        """Which operators became one function, and why others did not, where the graph does not come from a pickle."""
+        with boundary:
+            return self._grouped()
 
     def __call__(self, *arrays: Argument, out: Out = None, **named: Argument) -> Result:
         """Inputs may be given by name. Results are written to the arrays of `out`: one, a tuple, or a dict by name.

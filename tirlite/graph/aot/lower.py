@@ -16,6 +16,7 @@ from tirlite.graph.aot.operators import OperatorFunctions
 from tirlite.graph.attributes import Sizes
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Var
 from tirlite.graph.extents import is_equal, product
+from tirlite.graph.fuse.groups import NO_GROUPS, Group, Grouping, grouping
 from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Part, Program, extents_found, program
@@ -62,26 +63,29 @@ class Lowered:
 
     The parameters of `func` are the inputs, the constants, the outputs, those that tensors between operators are
     copied to, and one for each of `extents`: the extents of outputs that the run finds, which have room for the most.
+    `grouping` says which calls one function computes.
     """
 
     func: PrimFunc
     constants: Mapping[Constant, Buffer]
     kept: Mapping[Expr, Buffer]
     extents: tuple[Size, ...] = ()
+    grouping: Grouping = NO_GROUPS
 
 
 @public
-def lower(function: FunctionNode, *, keep: Iterable[Expr] = ()) -> Lowered:
+def lower(function: FunctionNode, *, keep: Iterable[Expr] = (), fuse: bool = False) -> Lowered:
     """The function as one of the IR, valid for all values of its dims. Raises GraphError.
 
     Each tensor of `keep` becomes an output besides: it is copied when it is computed, and its storage stays what it is.
+    With `fuse`, operators that go by elements are computed by the function of the one before them.
     """
-    return lower_program(program(function), keep)
+    return lower_program(program(function), keep, fuse=fuse)
 
 
-def lower_program(made: Program, keep: Iterable[Expr] = ()) -> Lowered:
+def lower_program(made: Program, keep: Iterable[Expr] = (), *, fuse: bool = False) -> Lowered:
     """The same of a program, whose order is that of the calls."""
-    return run(_Lowering(made, {}, OperatorFunctions(), keep).lowered())
+    return run(_Lowering(made, {}, OperatorFunctions(), keep, fuse=fuse).lowered())
 
 
 class _Lowering:
@@ -96,9 +100,12 @@ class _Lowering:
         callees: dict[FunctionNode, Lowered],
         functions: OperatorFunctions,
         keep: Iterable[Expr] = (),
+        *,
+        fuse: bool,
     ) -> None:
         function = made.function
         self.made = made
+        self.fuse = fuse
         self.callees = callees
         self.keep = check_kept(made, keep)
         self.folded = folded_calls(made)
@@ -114,6 +121,13 @@ class _Lowering:
         self.sources: dict[Buffer, Buffer] = {}
         self.shown: dict[Buffer, TensorType] = {}
         self.count = 0
+        self.grouping = self._grouping() if fuse else NO_GROUPS
+        self.behind = self.grouping.behind
+
+    def _grouping(self) -> Grouping:
+        measured = {dim.source for dims in self.found.values() for dim in dims}
+        shown = frozenset((*self.keep, *self.found, *map(self.made.resolved, measured)))
+        return grouping(self.made, self.folded, shown, self.functions)
 
     def lowered(self) -> Steps[Lowered]:
         function = self.made.function
@@ -136,7 +150,7 @@ class _Lowering:
         params = (*inputs, *self.constants.values(), *outputs)
         func = PrimFunc(function.name, params, SeqStmt(tuple(body)), tuple(outputs), span=function.span)
         validate(func)
-        return Lowered(func, self.constants, self.kept, tuple(extents))
+        return Lowered(func, self.constants, self.kept, tuple(extents), self.grouping)
 
     def repeated(self, step: Lowered) -> Lowered:
         """The loop around a step that was lowered: what is carried is copied back behind each step."""
@@ -250,7 +264,9 @@ class _Lowering:
         for step in block.steps:
             if isinstance(step, Constant) or step in self.folded:
                 continue
-            if isinstance(step, Call | If):
+            if isinstance(step, Call) and (group := self.grouping.groups.get(step)) is not None:
+                self._group(group, body)
+            elif isinstance(step, Call | If) and step not in self.behind:
                 yield self._step(step, body)
             for dim in self.found.get(step, ()):
                 self._measure(dim, body)
@@ -269,6 +285,14 @@ class _Lowering:
             self._call(step, callee, body)
         if step in self.keep:
             self._keep(step, body)
+
+    def _group(self, group: Group, body: list[Stmt]) -> None:
+        func, operands = self.functions.of_group(group, self.made)
+        args = [buffer for operand in operands for buffer in self._home(operand)]
+        results = self._results(group.last, body)
+        body.append(KernelCall(func, tuple(map(BufferRef, (*args, *results))), span=group.first.span))
+        if group.last in self.keep:
+            self._keep(group.last, body)
 
     def _check_elements(self, view: Call, body: list[Stmt]) -> None:
         """An assert that a view has as many elements as it shows, where that is not proved."""
@@ -324,11 +348,14 @@ class _Lowering:
 
     def _callee(self, function: FunctionNode) -> Steps[Lowered]:
         if function not in self.callees and isinstance(function, LoopFunction):
-            step = yield _Lowering(program(function.step), self.callees, self.functions).lowered()
-            self.callees[function] = _Lowering(program(function), self.callees, self.functions).repeated(step)
+            step = yield self._inner(function.step).lowered()
+            self.callees[function] = self._inner(function).repeated(step)
         elif function not in self.callees:
-            self.callees[function] = yield _Lowering(program(function), self.callees, self.functions).lowered()
+            self.callees[function] = yield self._inner(function).lowered()
         return self.callees[function]
+
+    def _inner(self, function: FunctionNode) -> _Lowering:
+        return _Lowering(program(function), self.callees, self.functions, fuse=self.fuse)
 
     def _if(self, step: If, body: list[Stmt]) -> Steps[None]:
         results = self._results(step, body)

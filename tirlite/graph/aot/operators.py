@@ -8,11 +8,16 @@ from dataclasses import fields, replace
 from tirlite.diag import GraphError, Message
 from tirlite.graph.aot.plain_dims import PlainDims
 from tirlite.graph.aot.told_asserts import has_asserts, told_for
-from tirlite.graph.expr import Call
+from tirlite.graph.attributes import Sizes
+from tirlite.graph.expr import Call, Expr
+from tirlite.graph.fuse.finish import finished, why_not
+from tirlite.graph.fuse.groups import Group
+from tirlite.graph.fuse.steps import steps_of
 from tirlite.graph.op import Attrs, Op
 from tirlite.graph.operators.convolution import Conv
 from tirlite.graph.operators.pooling import Pool
 from tirlite.graph.operators.windows import pads_of
+from tirlite.graph.program import Program
 from tirlite.graph.types import TensorType, tensors
 from tirlite.ir import PrimFunc, Var, i64
 from tirlite.ir import TensorType as KernelType
@@ -45,18 +50,58 @@ class OperatorFunctions:
 
     def __init__(self) -> None:
         self._made: dict[tuple[object, ...], PrimFunc] = {}
-        self._asserting: dict[tuple[object, ...], bool] = {}
+        self._groups: dict[tuple[object, ...], PrimFunc | None] = {}
+        self._refused: dict[tuple[object, ...], str] = {}
+        self._asserting: dict[PrimFunc, bool] = {}
         self._told = 0
 
     def of(self, call: Call) -> PrimFunc:
         """The function with the operands of `call` as its parameters, then its results. Raises GraphError."""
+        return self._told_for(self._plain(call), call)
+
+    def why_not(self, call: Call) -> str:
+        """Why a call cannot be the first of a group; "" where it can."""
+        if isinstance(call.attrs, Sizes):
+            return f"{call.op.name} is written element by element"
+        key = self._key(call)
+        if key not in self._refused:
+            self._refused[key] = why_not(self._plain(call))
+        return self._refused[key]
+
+    def has_group(self, group: Group, made: Program) -> bool:
+        """Whether there is a function of a group."""
+        return self._of_group(group, made)[0] is not None
+
+    def of_group(self, group: Group, made: Program) -> tuple[PrimFunc, list[Expr]]:
+        """The function of a group, and the operands that it takes before the result."""
+        func, operands = self._of_group(group, made)
+        assert func is not None
+        return self._told_for(func, group.first), [*group.first.args, *operands]
+
+    def _of_group(self, group: Group, made: Program) -> tuple[PrimFunc | None, list[Expr]]:
+        told = steps_of(group, made)
+        key = (self._key(group.first), told.key)
+        if key not in self._groups:
+            name = "_".join(call.op.name for call in group.calls)
+            self._groups[key] = finished(self._plain(group.first), name, told.operands, told.steps)
+        return self._groups[key], told.outside
+
+    def _key(self, call: Call) -> tuple[object, ...]:
+        return (call.op.name, tuple(arg.type for arg in call.args), call.attrs.bits)
+
+    def _plain(self, call: Call) -> PrimFunc:
+        """The function of a call, shared by all that are equal."""
         assert isinstance(call.op, Op)
-        key = (call.op.name, tuple(arg.type for arg in call.args), call.attrs.bits)
+        key = self._key(call)
         if key not in self._made:
             self._made[key] = self._make(call, call.op)
-            self._asserting[key] = has_asserts(self._made[key])
-        made = self._made[key]
-        if not self._asserting[key] or self._told >= _MOST_TOLD:
+        return self._made[key]
+
+    def _told_for(self, made: PrimFunc, call: Call) -> PrimFunc:
+        """A function of `call` that tells which call it is of, where it looks at what it reads."""
+        if made not in self._asserting:
+            self._asserting[made] = has_asserts(made)
+        if not self._asserting[made] or self._told >= _MOST_TOLD:
             return made
         # One for each call, so that a fault tells which one it was.
         self._told += 1

@@ -49,6 +49,7 @@ class SegmentedGraph(CompiledGraph):
         self.function = segments.made.function
         self._table = timetable(segments)
         self._kept, self._extents, self._ordered = segments.kept, (), lambda: None
+        self._grouped = lambda: None
         self._again = again
         self._graphs = {
             each: compiled(each.step if isinstance(each, LoopFunction) else each) for each in functions_in(segments)

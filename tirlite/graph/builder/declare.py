@@ -93,7 +93,7 @@ class OfTwo(Protocol):
 
 def formula(name: str, of: Formula) -> Lowering:
     """The kernel of an element-wise operator: this formula, an expression of expressions, at each element."""
-    return Lowering("elementwise.elementwise", (name, of))
+    return Lowering("elementwise.elementwise", (name, of), formula=of)
 
 
 def unary(doc: str, rule: Rule, value: Formula, kernel: Formula, onnx: str = "") -> Member[OfOne]:

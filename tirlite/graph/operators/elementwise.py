@@ -266,7 +266,13 @@ class Elementwise(CallBuilder):
         """x, of any type."""
         return self.call("identity", x)
 
-    @operator(_cast_type, _cast, Lowering("elementwise.cast", said=("dtype",)), attrs=Cast, is_elementwise=True)
+    @operator(
+        _cast_type,
+        _cast,
+        Lowering("elementwise.cast", said=("dtype",), formula=lambda x: x),
+        attrs=Cast,
+        is_elementwise=True,
+    )
     def cast(self, x: Operand, dtype: DType) -> Call:
         """The elements in another type. Floats become integers by cutting, saturate, and nan gives 0."""
         return self.call("cast", x, attrs=Cast(dtype))

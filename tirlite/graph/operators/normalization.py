@@ -9,10 +9,11 @@ from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import operator
 from tirlite.graph.expr import Call
 from tirlite.graph.extents import Shape
-from tirlite.graph.op import Array, Attrs, NodeAttributes, Site, Spelling
+from tirlite.graph.op import Array, Attrs, Lowering, NodeAttributes, Site, Spelling
 from tirlite.graph.operators.broadcast import broadcast_into
 from tirlite.graph.operators.elements import FLOATS
 from tirlite.graph.types import TensorType
+from tirlite.kernels.operators import formulas as f
 from tirlite.record import record
 
 
@@ -139,7 +140,14 @@ def _lrn_of(node: NodeAttributes) -> Lrn:
 class Normalization(CallBuilder):
     """Means, variances and exponentials over axes; elements are of a float type. Channels are axis 1."""
 
-    @operator(_batch_norm_type, _batch_norm, "normalize.batch_norm", least=5, attrs=Epsilon, overwrites=True)
+    @operator(
+        _batch_norm_type,
+        _batch_norm,
+        Lowering("normalize.batch_norm", formula=f.batch_norm, aligned=1),
+        least=5,
+        attrs=Epsilon,
+        overwrites=True,
+    )
     def batch_norm(
         self, x: Operand, scale: Operand, bias: Operand, mean: Operand, variance: Operand, epsilon: float = 1e-5
     ) -> Call:

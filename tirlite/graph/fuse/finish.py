@@ -1,0 +1,182 @@
+"""Rewrites the function of an operator so that others, which go by elements, are done as its results are stored.
+
+Nothing need be known of the operator: where each store into the result gives an element its value, and no value is read
+back, the others' formulas of that value are stored in its place, in the same order of operations and roundings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+
+from tirlite.graph.fuse.elements import Formula
+from tirlite.graph.fuse.places import place
+from tirlite.ir import Buffer, Cast, DType, Expr, Load, PrimFunc, SeqStmt, Stmt, Store, Var, View, const, i64
+from tirlite.ir import Let as LetStmt
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import rewrite
+from tirlite.ir.stmt import AttrStmt
+from tirlite.ir.walk import walk
+from tirlite.kernels.operators.elementwise import computed_in, converted
+from tirlite.kernels.operators.shapes import Axis, Extent, broadcast, is_same
+from tirlite.record import record
+
+
+@record(eq=False)
+class Operand:
+    """An operand from outside: its type of elements, and which axis of the result each of its axes is, None for 1."""
+
+    dtype: DType
+    axes: tuple[int | None, ...]
+
+
+@record(eq=False)
+class Step:
+    """`formula` of values: number 0 is what the function stores, 1 what the first step makes; ~0 is operand 0."""
+
+    formula: Formula
+    dtype: DType
+    values: tuple[int, ...]
+
+
+def why_not(func: PrimFunc) -> str:
+    """Why nothing can be done with the results of a function as it stores them; "" where it can."""
+    if len(func.outputs) != 1 or func.params[-1] is not func.outputs[0]:
+        return f"`{func.name}` has more than one result"
+    seen = {func.outputs[0]}
+    for node in walk(func.body):
+        if isinstance(node, AttrStmt):
+            return f"`{func.name}` has statements with attributes"
+        if not _uses(node) & seen:
+            continue
+        if isinstance(node, View) and _is_whole(node):
+            seen.add(node.buffer)
+        elif not isinstance(node, Store) or node.value.dtype.lanes != 1:
+            return f"`{func.name}` reads what it has stored, or stores it by vectors"
+    return ""
+
+
+def _uses(node: Node) -> set[Buffer]:
+    found: set[Buffer] = set()
+    for name in node.USES:
+        value = getattr(node, name)
+        found.update(value if isinstance(value, tuple) else () if value is None else (value,))
+    return found
+
+
+def _is_whole(view: View) -> bool:
+    """Whether a view has the elements of its source from the first one on."""
+    return getattr(view.byte_offset, "value", None) == 0 and view.buffer.dtype == view.source.dtype
+
+
+def finished(func: PrimFunc, name: str, operands: Sequence[Operand], steps: Sequence[Step]) -> PrimFunc | None:
+    """`func` with the operands of the steps behind its own, which stores what the last step makes.
+
+    None where extents over dims do not tell which element of an operand a store is about.
+    """
+    finish = _Finish(func, operands, steps)
+    body = rewrite(func.body, {View: finish.view, Store: finish.store})
+    if finish.is_lost:
+        return None
+    assert isinstance(body, SeqStmt)
+    params = (*func.params[:-1], *finish.operands, finish.result)
+    body = SeqStmt((*finish.front, *body.stmts))
+    return func.replaced(name=name, params=params, body=body, outputs=(finish.result,))
+
+
+class _Finish:
+    def __init__(self, func: PrimFunc, operands: Sequence[Operand], steps: Sequence[Step]) -> None:
+        (old,) = func.outputs
+        self.steps = steps
+        self.result = Buffer(old.name, steps[-1].dtype, old.shape)
+        self.seen = {old: self.result}
+        self.is_lost = False
+        self.front: list[Stmt] = []
+        shape = _extents(old)
+        self.operands: list[Buffer] = []
+        self.axes: list[tuple[Axis, ...]] = []
+        self.shown: list[dict[Buffer, Buffer]] = []
+        taken = {param.name for param in func.params}
+        names = (name for name in map("e{}".format, count()) if name not in taken)
+        for each in operands:
+            extents = tuple(1 if axis is None else shape[axis] for axis in each.axes)
+            buffer = Buffer(next(names), each.dtype, tuple(map(_as_expr, extents)))
+            spread = [shape[axis] if axis in each.axes else 1 for axis in range(len(shape))]
+            axes = broadcast([spread, shape], shape)
+            self.operands.append(buffer)
+            self.axes.append(axes)
+            self.shown.append({})
+            if all(axis.present[0] for axis in axes):
+                # Seen as the kernel sees the result, and read where it stores.
+                self.front += self._show(-1, old)
+            else:
+                box = tuple(axis.extent for axis in axes if axis.present[0])
+                self.front += self._view(buffer, box, self.shown[-1], buffer)
+
+    def _view(self, buffer: Buffer, shape: Sequence[Extent], shown: dict[Buffer, Buffer], key: Buffer) -> list[Stmt]:
+        own = _extents(buffer)
+        if len(own) == len(shape) and all(map(is_same, own, shape)):
+            shown[key] = buffer
+            return []
+        shown[key] = Buffer(f"{buffer.name}_", buffer.dtype, tuple(map(_as_expr, shape)))
+        return [View(shown[key], buffer, const(0, i64))]
+
+    def _show(self, number: int, seen: Buffer) -> list[Stmt]:
+        return self._view(self.operands[number], _extents(seen), self.shown[number], seen)
+
+    def view(self, stmt: View) -> Stmt | tuple[Stmt, ...]:
+        """A view of the result, and those of operands that go along with it."""
+        if stmt.source not in self.seen:
+            return stmt
+        made = Buffer(stmt.buffer.name, self.result.dtype, stmt.buffer.shape)
+        self.seen[stmt.buffer] = made
+        along: list[Stmt] = []
+        for number, axes in enumerate(self.axes):
+            if all(axis.present[0] for axis in axes):
+                along += self._show(number, stmt.buffer)
+        return (stmt.replaced(buffer=made, source=self.seen[stmt.source]), *along)
+
+    def store(self, stmt: Store) -> Stmt | tuple[Stmt, ...]:
+        """The store of what the steps make of the value that was to be stored."""
+        if stmt.buffer not in self.seen:
+            return stmt
+        lets: list[Stmt] = []
+        loads = [self._load(number, stmt, lets) for number, _ in enumerate(self.operands)]
+        values = [_let("made", stmt.value, lets)]
+        for number, step in enumerate(self.steps):
+            given = [values[each] if each >= 0 else loads[~each] for each in step.values]
+            value = converted(step.formula(*map(_widened, given)), step.dtype)
+            values.append(value if number == len(self.steps) - 1 else _let("made", value, lets))
+        return (*lets, Store(self.seen[stmt.buffer], stmt.indices, values[-1], span=stmt.span))
+
+    def _load(self, number: int, stmt: Store, lets: list[Stmt]) -> Expr:
+        shown, axes = self.shown[number], self.axes[number]
+        if stmt.buffer in shown:
+            return _let("beside", Load(shown[stmt.buffer], stmt.indices), lets)
+        indices = place(axes, _extents(stmt.buffer), stmt.indices)
+        self.is_lost = self.is_lost or indices is None
+        return _let("beside", Load(shown[self.operands[number]], indices or ()), lets)
+
+
+def _let(name: str, value: Expr, lets: list[Stmt]) -> Expr:
+    var = Var(name, value.dtype)
+    lets.append(LetStmt(var, value))
+    return var
+
+
+def _widened(value: Expr) -> Expr:
+    kind = computed_in(value.dtype)
+    return value if value.dtype == kind else Cast(kind, value)
+
+
+def _extents(buffer: Buffer) -> tuple[Extent, ...]:
+    return tuple(extent if value is None else value for extent in buffer.shape for value in [_number(extent)])
+
+
+def _number(extent: Expr) -> int | None:
+    value = getattr(extent, "value", None)
+    return value if isinstance(value, int) else None
+
+
+def _as_expr(extent: Extent) -> Expr:
+    return const(extent, i64) if isinstance(extent, int) else extent
