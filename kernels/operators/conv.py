@@ -1,7 +1,6 @@
 """Convolutions over any number of spatial axes, with groups, strides, dilations and padding, and their transposes.
 
-The outputs of a group of channels are a product of matrices: the weights times the elements under the window. Some
-columns of these are copied together at a time, and all channels of the group go over them.
+Where the window is a single element they are products of matrices, of the channels as they lie.
 """
 
 from __future__ import annotations
@@ -12,9 +11,10 @@ from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.multiplication import multiplication
-from tirlite.kernels.operators.product import multiply_add, plain, row_major, tile_of, tiling
-from tirlite.kernels.operators.shapes import Extent, extents, product
-from tirlite.kernels.operators.window import Window, finder, where_from, where_under
+from tirlite.kernels.operators.product import multiply_add, plain, tile_of
+from tirlite.kernels.operators.shapes import extents, product
+from tirlite.kernels.operators.window import Window, finder, where_under
+from tirlite.kernels.operators.windowed import windowed
 
 
 @factory
@@ -43,7 +43,7 @@ def conv(
     elif isinstance(taken, int) and isinstance(outputs, int) and taken == 1 and outputs <= 2:
         convolve = _depthwise(X.dtype, window, where_under(window), groups, outputs, B is not None)
     else:
-        convolve = _by_panels(X.dtype, window, where_under(window), row_major, groups, outputs, taken, B is not None)
+        return windowed("conv", (X, W, B, Y), window, groups, transposed=False)
     return _function("conv", (X, W, B, Y), window, groups, (groups, outputs, terms), convolve)
 
 
@@ -66,15 +66,7 @@ def conv_transpose(
     """
     (_, _, *inputs), (_, _, *size), (_, _, *places) = map(extents, (X, W, Y))
     window = Window(*map(tuple, (inputs, places, size, strides, pads[: len(size)], dilations)))
-    taken, outputs = extents(W)[0] // groups, extents(W)[1]
-    taps = window.taps
-
-    @tl.inline
-    def weight(w, g, o, term):
-        return w[g, term // taps, o * taps + term % taps]
-
-    convolve = _by_panels(X.dtype, window, where_from(window), weight, groups, outputs, taken, B is not None)
-    return _function("conv_transpose", (X, W, B, Y), window, groups, (groups, taken, outputs * taps), convolve)
+    return windowed("conv_transpose", (X, W, B, Y), window, groups, transposed=True)
 
 
 def _function(
@@ -139,50 +131,6 @@ def _pointwise(X: TensorType, W: TensorType, window: Window, groups: int, has_bi
     @tl.inline
     def convolve(x, w, bias, y):
         multiply(w, x, y, bias)
-
-    return convolve
-
-
-def _by_panels(
-    dtype: DType,
-    window: Window,
-    where: Inline,
-    weight: Inline,
-    groups: int,
-    outputs: Extent,
-    taken: Extent,
-    has_bias: bool,
-) -> Inline:
-    kind = computed_in(dtype)
-    columns = tile_of(kind).columns
-    taps, places, elements = window.taps, product(window.places), product(window.inputs)
-    terms = taken * taps
-    find, tiles = finder(window, where), tiling(kind, columns, terms, weight, _store(kind, groups, has_bias))
-
-    @tl.inline
-    def convolve(x, w, bias, y):
-        panels = (places + columns - 1) // columns
-        for piece in tl.parallel(x.shape[0] // groups * panels):
-            first = piece % panels * columns
-            table = tl.alloc(tl.i64[taps, columns])
-            runs = tl.alloc(tl.bool_[taps])
-            find(table, runs, first, columns)
-            for g in range(groups):
-                t = piece // panels * groups + g
-                panel = tl.alloc(kind[1, terms, columns])
-                for c in range(taken):
-                    for tap in range(taps):
-                        # The table is right; the bounds say so where nobody can tell what an array holds.
-                        if runs[tap] and elements >= columns:
-                            start = min(max(table[tap, 0], 0), elements - columns)
-                            for q in range(columns):
-                                panel[0, c * taps + tap, q] = kind(x[t, c, start + q])
-                        else:
-                            for q in range(columns):
-                                at = min(table[tap, q], elements - 1)
-                                panel[0, c * taps + tap, q] = kind(x[t, c, at]) if at >= 0 else 0
-                width = min(columns, places - first)
-                tiles(w, g, 0, outputs, panel, 0, 0, y, t, first, 0, width, bias)
 
     return convolve
 

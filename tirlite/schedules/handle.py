@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tirlite.diag import KernelError, Message, nearest
-from tirlite.ir import Allocate, Buffer, For, IfThenElse, PrimFunc, SeqStmt, Stmt, statements_of
+from tirlite.ir import Allocate, Buffer, For, IfThenElse, PrimFunc, SeqStmt, Stmt, View, statements
 from tirlite.ir.printer_names import identifier
 from tirlite.record import record
 
@@ -131,9 +131,9 @@ def _are_within(path: list[str], names: list[str]) -> bool:
 
 
 def buffer_named(func: PrimFunc, name: str) -> Buffer:
-    """The parameter or allocation of this name, the first one. Raises KernelError where there is none."""
+    """The parameter, allocation or view of this name, the first one. Raises KernelError where there is none."""
     buffers = [param for param in func.params if isinstance(param, Buffer)]
-    buffers += [stmt.buffer for stmt in statements_of(func.body, Allocate)]
+    buffers += [stmt.buffer for stmt in statements(func.body) if isinstance(stmt, Allocate | View)]
     for buffer in buffers:
         if identifier(buffer.name) == identifier(name):
             return buffer

@@ -164,7 +164,7 @@ def _contraction(loop: For, tiling: Tiling) -> Contraction | None:
                 is_dense=is_dense(across[0].indices, columns.var) and is_dense(store.indices, columns.var),
                 is_perfect=nest.level == 0 or is_cut,
                 cut=nest.loops[nest.level] if is_cut else None,
-                dots=_dots(update, across[0], tiling),
+                dots=None if _is_padded(values, across[0]) else _dots(update, across[0], tiling),
                 kind=update.store.buffer.dtype.name,
                 cast=_cast(values, across[0], update),
                 halves=_halves(values, loads, across[0], update),
@@ -251,6 +251,8 @@ def is_dense(indices: tuple[Expr, ...], var: Var) -> bool:
 
 def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...] | None:
     """What must run how often for packing to pay, where constants do not tell; None where they say that it does not."""
+    if nest.is_padded:
+        return ()  # nothing else takes it by vectors
     found: list[tuple[str, int]] = []
     fills = not is_known(nest.columns) or count_of(nest.columns) >= tiling.row_bytes // nest.element
     size = tiling.least_bytes if nest.is_dense and fills else tiling.least_strided
