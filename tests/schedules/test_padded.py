@@ -129,6 +129,18 @@ def spread(x: tl.i8[c, w], f: tl.i32[c, o, 3], y: tl.out[tl.i32[o, w * 2 + 1]]):
 
 
 @tl.kernel
+def shifted(x: tl.f32[c, 9], f: tl.f32[o, c, 3], b: tl.f32[o], y: tl.out[tl.f32[o, 9]]):
+    """What is added to each sum of a row is loaded under the mask of the last columns."""
+    for q in range(o):
+        for j in range(9):
+            total = tl.f32(0)
+            for p in tl.reduce(c):
+                for v in tl.reduce(3):
+                    total += f[q, p, v] * (x[p, j + v - 1] if j + v >= 1 and j + v < 10 else tl.f32(0))
+            y[q, j] = total + b[q]
+
+
+@tl.kernel
 def under_zero(x: tl.f64[c, h, w], f: tl.f64[o, c, 2], y: tl.out[tl.f64[o, h, w]]):
     """With an axis of rows of its own, and -0.0 outside, which leaves a sum as it is."""
     for q in range(o):
@@ -141,7 +153,7 @@ def under_zero(x: tl.f64[c, h, w], f: tl.f64[o, c, 2], y: tl.out[tl.f64[o, h, w]
                 y[q, i, j] = total
 
 
-@pytest.mark.parametrize("kernel", [line, image, steps, spread, under_zero], ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("kernel", [line, image, steps, spread, shifted, under_zero], ids=lambda kernel: kernel.name)
 def test_it_is_packed_and_means_what_is_written(kernel: tl.Kernel) -> None:
     tiled = tl.compile(kernel.ir)
     assert any(isinstance(step, PackPadded) for step in tiled.schedule.steps)

@@ -74,7 +74,8 @@ class Lanes:
 
     With `neighbours`, what lanes access in memory lies side by side. `wide` are the buffers with an element for each
     lane, in the place of those that each iteration has for itself. `is_inside` says of a load that it lies in its
-    buffer in every iteration, whatever the branches around it ask for. `on` are the lanes for which these hold.
+    buffer in every iteration, whatever the branches around it ask for. `on` are the lanes for which these hold, `some`
+    a mask that is never without a lane: what is the same in all lanes may be loaded under it.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Lanes:
         self.is_inside = is_inside
         self.wide: dict[Buffer, Buffer] = {}
         self.on: Expr | None = None
+        self.some: Expr | None = None
         # What every iteration has accessed, at indices that no memory decides: it may be loaded by all lanes.
         self.accessed: list[Load | Store] = []
         self.is_certain = True
@@ -264,7 +266,8 @@ class Lanes:
             if expr.buffer in self.wide:
                 return Load(self.wide[expr.buffer], indices)
             self._note(expr)
-            if self.on is not None and not self.is_there(expr):
+            is_asked = self.on is self.some and indices is expr.indices and not expr.buffer.volatile
+            if self.on is not None and not is_asked and not self.is_there(expr):
                 return Load(expr.buffer, self._masked(expr.buffer, indices))
             return expr if indices is expr.indices else Load(expr.buffer, indices)
         if isinstance(expr, And | Or) or (isinstance(expr, Call) and expr.op is Op.IF_THEN_ELSE):

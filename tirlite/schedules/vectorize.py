@@ -184,7 +184,7 @@ class _Padded:
 
     def _under_mask(self, store: Store, on: Var) -> Stmt:
         """A store of the lanes up to the end, and of 0 beyond into what each iteration has for itself."""
-        self.vectors.on = on
+        self.vectors.on = self.vectors.some = on  # the first lane lies before the end
         try:
             if store.buffer not in self.own:
                 return self.vectors.statement(store)
@@ -292,7 +292,7 @@ class _Padded:
         there = LT(self.place, Broadcast(left, self.lanes))
         on = Var("left", there.dtype)
         # What is accessed where all lanes are there is not there for all of them here.
-        self.vectors.on, self.vectors.accessed = on, []
+        self.vectors.on, self.vectors.some, self.vectors.accessed = on, on, []
         try:
             return Let(on, there, span=store.span), self.vectors.statement(store)
         except NotVector:
