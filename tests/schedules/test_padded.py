@@ -14,7 +14,7 @@ from small_tiles import SMALL
 import tirlite as tl
 from tirlite.codegen import Effort
 from tirlite.schedules import PackPadded
-from tirlite.schedules.auto.contraction import Tiling
+from tirlite.schedules.auto.tiling import Tiling
 
 c, h, w, o = tl.dims("c h w o")
 
