@@ -14,7 +14,7 @@ from tirlite.kernels.operators.multiplication import multiplication
 from tirlite.kernels.operators.product import multiply_add, plain, tile_of
 from tirlite.kernels.operators.shapes import extents, product
 from tirlite.kernels.operators.window import Window, finder, where_under
-from tirlite.kernels.operators.windowed import windowed
+from tirlite.kernels.operators.windowed import axes_under, phases_from, windowed
 
 
 @factory
@@ -43,7 +43,7 @@ def conv(
     elif isinstance(taken, int) and isinstance(outputs, int) and taken == 1 and outputs <= 2:
         convolve = _depthwise(X.dtype, window, where_under(window), groups, outputs, B is not None)
     else:
-        return windowed("conv", (X, W, B, Y), window, groups, transposed=False)
+        return windowed("conv", (X, W, B, Y), [axes_under(window)], groups, transposed=False)
     return _function("conv", (X, W, B, Y), window, groups, (groups, outputs, terms), convolve)
 
 
@@ -66,7 +66,7 @@ def conv_transpose(
     """
     (_, _, *inputs), (_, _, *size), (_, _, *places) = map(extents, (X, W, Y))
     window = Window(*map(tuple, (inputs, places, size, strides, pads[: len(size)], dilations)))
-    return windowed("conv_transpose", (X, W, B, Y), window, groups, transposed=True)
+    return windowed("conv_transpose", (X, W, B, Y), [*phases_from(window)], groups, transposed=True)
 
 
 def _function(

@@ -111,6 +111,8 @@ CASES = (
     case("f16", (1, 2, 5, 6), (3, 2, 3, 3), dtype=tl.f16),
     case("plain", (1, 2, 4, 3), (2, 3, 3, 3), bias=False, transposed=True),
     case("steps", (2, 2, 4, 3), (2, 3, 3, 2), strides=(2, 3), pads=(1, 0, 0, 1), transposed=True),
+    case("places under no tap", (1, 2, 3, 4), (2, 3, 1, 2), strides=(3, 2), dilations=(1, 3), transposed=True),
+    case("many phases", (1, 2, 2, 3), (2, 2, 6, 5), strides=(5, 4), pads=(1, 2, 0, 1), transposed=True),
     case("groups", (1, 4, 3, 4), (4, 2, 2, 2), groups=2, strides=(2, 1), dilations=(1, 2), transposed=True),
     case("one axis", (1, 2, 6), (2, 3, 4), strides=(2,), pads=(1, 1), transposed=True, free=(0, 2)),
 )

@@ -163,7 +163,12 @@ class _Padded:
                     self.on = Var("on", bool_.with_lanes(self.lanes))
                     before = lanes_before(self.at, self.loop.stop, self.lanes)
                     stmts.append(Let(self.on, before, span=stmt.span))
-                stmts.append(self._under_mask(stmt, self.on))
+                try:
+                    stmts.append(self._under_mask(stmt, self.on))
+                except NotVector:
+                    if stmt.buffer in self.own:
+                        raise
+                    stmts += self._stored(stmt)
             elif isinstance(stmt, Store) and stmt.buffer not in self.own:
                 stmts += self._stored(stmt)
             elif isinstance(stmt, Store) and not self._reads_within(stmt.value):

@@ -172,6 +172,8 @@ def _contraction(loop: For, tiling: Tiling) -> Contraction | None:
                 is_padded=_is_padded(values, across[0]),
             )
             found.append(made)
+    # What is read under a condition has no vectors but in a copy.
+    found.sort(key=lambda each: not each.is_padded)
     return next((each for each in found if least_sizes(each, tiling) is not None), None)
 
 
