@@ -1,8 +1,8 @@
 """Makes a function that says where the elements under a moving window of given geometry lie.
 
-The window of convolutions and pools moves over any number of spatial axes. For a run of neighbouring places of the
-result, a table tells for each tap of the window where the element lies in its channel, or -1 for the padding. It is
-made once, and serves all channels.
+The window of pools and depthwise convolutions moves over any number of spatial axes. For a run of neighbouring places
+of the result, a table tells for each tap of the window where the element lies in its channel, or -1 for the padding. It
+is made once, and serves all channels.
 """
 
 from __future__ import annotations
@@ -46,18 +46,6 @@ def where_under(window: Window) -> Inline:
     @tl.inline
     def where(k, place, tap):
         return place * tl.static(strides[k]) - tl.static(before[k]) + tap * tl.static(dilations[k])
-
-    return where
-
-
-def where_from(window: Window) -> Inline:
-    """As `where_under`, of the element that a transposed convolution spreads to a place of the result by a tap."""
-    strides, before, dilations = window.strides, window.before, window.dilations
-
-    @tl.inline
-    def where(k, place, tap):
-        distance = place + tl.static(before[k]) - tap * tl.static(dilations[k])
-        return tl.select(distance % tl.static(strides[k]) == 0, distance // tl.static(strides[k]), -1)
 
     return where
 

@@ -432,3 +432,16 @@ def test_a_name_of_the_body_is_stored_lane_by_lane_beyond_the_last_whole_vector(
     s.vectorize("j", 4, padded=True)
     x = np.arange(5, dtype=np.float32)
     assert np.array_equal(tl.compile(turned, schedule=s)(x, m=7), turned.interpret(x, m=7))
+
+
+def test_views_have_names_for_steps_too() -> None:
+    @tl.kernel(schedule=lambda s: s.pack("rows", at="i", axes=["j"]))
+    def inner(x: tl.f32[6], y: tl.f32[2]):
+        rows = tl.view(x, tl.f32[2, 3])
+        for i in range(2):
+            for j in range(3):
+                y[i] += rows[i, j]
+
+    y = np.zeros(2, "f")
+    inner(np.ones(6, "f"), y)
+    assert y.tolist() == [3, 3]
