@@ -32,6 +32,13 @@ def test_outputs_memory_and_time_are_shown(model: Path, capsys: pytest.CaptureFi
     assert "planned" in shown
 
 
+def test_operators_are_timed(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(model), "--dim", "n=2", "--profile"]) == 0
+    shown = capsys.readouterr().out
+    assert "planned" in shown
+    assert "share of limit" in shown
+
+
 def test_inputs_come_from_files(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     x = np.arange(12, dtype=np.float32).reshape(4, 3) / 8
     np.save(model.with_name("x.npy"), x)

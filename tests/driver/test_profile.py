@@ -10,7 +10,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.analysis.loop_costs import Costs, costs_of
-from tirlite.ir import For
+from tirlite.ir import For, KernelCall
 
 n, m = tl.dims("n m")
 
@@ -128,3 +128,23 @@ def test_costs_are_those_of_the_elements_that_a_loop_touches() -> None:
         """
     )
     assert costs_of(unknown.body.stmts, {unknown.dims[0]: 8}) == Costs(8, 8 * 8)
+
+
+def test_what_a_called_function_computes_is_counted_at_the_sizes_of_the_call() -> None:
+    @tl.kernel
+    def product(a: tl.f32[n], b: tl.f32[n, m], y: tl.out[tl.f32[m]]):
+        for j in range(m):
+            y[j] = 0
+        for i in range(n):
+            for j in range(m):
+                y[j] = tl.fma(a[i], b[i, j], y[j])
+
+    @tl.kernel
+    def twice(a: tl.f32[n], b: tl.f32[n, m], c: tl.f32[n, 7], y: tl.out[tl.f32[m]], z: tl.out[tl.f32[7]]):
+        tl.call(product, a, b, y)
+        tl.call(product, a, c, z)
+
+    calls = [stmt for stmt in twice.ir.body.stmts if isinstance(stmt, KernelCall)]
+    counted = [costs_of([call], dict(zip(twice.ir.dims, (3, 5), strict=True))) for call in calls]
+    assert [each.operations for each in counted] == [{"f32": 3 * 5}, {"f32": 3 * 7}]
+    assert [each.written for each in counted] == [4 * 5, 4 * 7]

@@ -65,6 +65,20 @@ def test_one_code_serves_all_sizes():
         np.testing.assert_allclose(net(x), evaluate(chain(), x), rtol=1e-6)
 
 
+def test_operators_are_timed_by_call_and_by_kind():
+    n = tl.dim("n")
+    g = Builder("net")
+    x = g.input("x", tl.f32[n, 8])
+    once = g.matmul(x, np.ones((8, 5), np.float32))
+    net = compile(g.function(g.matmul(once, np.ones((5, 5), np.float32))))
+    profile = net.profile(np.ones((3, 8), np.float32))
+    assert {kind: len(rows) for kind, rows in profile.kinds.items()} == {"matmul": 2}
+    first, second = profile
+    assert (first.bytes, second.bytes) == (4 * (3 * 8 + 8 * 5 + 3 * 5), 4 * (3 * 5 + 5 * 5 + 3 * 5))
+    assert {each.limited_by for each in profile} <= {"bytes", "multiply-adds"}
+    assert "calls of" in str(profile)
+
+
 def test_equal_operators_share_a_function():
     g = Builder("net")
     x = g.input("x", tl.f32[4])

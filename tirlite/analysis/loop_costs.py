@@ -12,6 +12,7 @@ from tirlite.ir import (
     Allocate,
     Broadcast,
     Buffer,
+    BufferRef,
     Call,
     Cast,
     Div,
@@ -179,8 +180,12 @@ class _Counts:
         stack: list[tuple[Stmt, float]] = [(stmt, 1.0)]
         while stack:
             each, times = stack.pop()
-            if isinstance(each, While | KernelCall):
+            if isinstance(each, While):
                 return False
+            if isinstance(each, KernelCall):
+                if not self._add_called(each, times):
+                    return False
+                continue
             if isinstance(each, For):
                 start, stop = _range(each.start, self._middle), _range(each.stop, self._middle)
                 if start is None or stop is None:
@@ -194,6 +199,27 @@ class _Counts:
                     stack += ((inner, times) for inner in child.stmts)
                 elif isinstance(child, Expr) and not isinstance(each, IfThenElse):
                     self._add(child, times)
+        return True
+
+    def _add_called(self, call: KernelCall, times: float) -> bool:
+        """The same of a function that is called, with its dims and numbers as the call has them."""
+        callee, ranges = call.callee, dict[Var, _Range]()
+        given = dict(zip(callee.params, call.args, strict=True))
+        for param, arg in given.items():
+            if isinstance(param, Var) and (found := _range(arg, self._middle)) is not None:
+                ranges[param] = found
+        for dim, (param, axis) in callee.sources.items():
+            arg = given[param]
+            assert isinstance(arg, BufferRef)
+            if (found := _range(arg.buffer.shape[axis], self._middle)) is not None:
+                ranges[dim] = found
+        for stmt in callee.body.stmts:
+            _note_ranges(stmt, ranges)
+        inside = _Counts(ranges)
+        if not all(inside.add(stmt) for stmt in callee.body.stmts):
+            return False
+        self.operations.update({kind: round(times * count) for kind, count in inside.operations.items()})
+        self.functions.update({named: round(times * count) for named, count in inside.functions.items()})
         return True
 
     def _add(self, expr: Expr, times: float) -> None:

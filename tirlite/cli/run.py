@@ -39,6 +39,7 @@ examples:
   tirlite run resnet50.onnx --input data=photo.npy
   tirlite run encoder.onnx --dim batch=4 --dim sequence=128 --planner per_shape
   tirlite run encoder.onnx --bind batch=1 --dim sequence=128
+  tirlite run resnet50.onnx --profile
 """
 
 
@@ -63,7 +64,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     add_constant(parser)
     parser.add_argument("--planner", metavar="P", default="auto", help="who plans, auto unless told otherwise")
     parser.add_argument("--seed", metavar="N", type=whole(0), default=0, help="of the random inputs (%(default)d)")
-    parser.add_argument("--json", action="store_true", help="print one object for machines")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--json", action="store_true", help="print one object for machines")
+    shown.add_argument("--profile", action="store_true", help="tell the time and the bytes of each operator as well")
     parser.set_defaults(run=run)
 
 
@@ -95,6 +98,10 @@ def run(arguments: argparse.Namespace) -> int:
     outputs = dict(zip(function.outputs, found if isinstance(found, tuple) else (found,), strict=True))
     report = Report.of(outputs, graph.plans(*arrays), {**bound, **sizes}, first - started, seconds)
     print(report_json(report) if arguments.json else report_text(report))
+    if arguments.profile and not heard.code:
+        with working(f"timing the operators of {model}"):
+            profile = graph.profile(*arrays)
+        print(profile)
     return heard.code
 
 

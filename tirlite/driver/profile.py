@@ -43,6 +43,7 @@ class LoopProfile:
     bytes: int
     limit: float
     limited_by: str
+    kind: str = ""
 
     @property
     def share(self) -> float:
@@ -74,6 +75,16 @@ class Profile(Sequence[LoopProfile]):
         """Seconds of the call that no loop took: checks of the arguments, memory for temporaries, what stands alone."""
         return max(0.0, self.seconds - sum(each.seconds for each in self._rows))
 
+    @property
+    def kinds(self) -> Mapping[str, tuple[LoopProfile, ...]]:
+        """The calls by the function that is called, those first that took the most of the time together."""
+        found: dict[str, list[LoopProfile]] = {}
+        for each in self._rows:
+            if each.kind:
+                found.setdefault(each.kind, []).append(each)
+        by_time = sorted(found.items(), key=lambda item: -sum(each.seconds for each in item[1]))
+        return {kind: tuple(rows) for kind, rows in by_time}
+
     def to_json(self) -> str:
         """All of it as one object."""
         told = [
@@ -87,6 +98,7 @@ class Profile(Sequence[LoopProfile]):
                 "limit": each.limit,
                 "limited_by": each.limited_by,
                 "share": each.share,
+                "kind": each.kind,
             }
             for each in self._rows
         ]
@@ -115,10 +127,22 @@ class Profile(Sequence[LoopProfile]):
             [
                 f"{self.kernel}: {1e3 * self.seconds:.4g} ms a call, at best, with {workers}",
                 table(head, rows) if rows else "no loops",
+                *self._kinds_told(),
                 f"outside of loops {1e3 * self.outside:.4g} ms; "
                 f"without time stamps {1e3 * self.plain_seconds:.4g} ms a call",
             ]
         )
+
+    def _kinds_told(self) -> Iterator[str]:
+        """A row for each function that is called more than once, if there is one."""
+        if not any(len(rows) > 1 for rows in self.kinds.values()):
+            return
+        cells = []
+        for kind, rows in self.kinds.items():
+            seconds, limit = sum(each.seconds for each in rows), sum(each.limit for each in rows)
+            share = f"{limit / seconds:.0%}" if seconds else ""
+            cells.append((kind, str(len(rows)), f"{1e3 * seconds:.4g}", f"{seconds / self.seconds:.0%}", share))
+        yield table(("calls of", "count", "ms", "of call", "share of limit"), cells)
 
     def __repr__(self) -> str:
         return f"<Profile of {self.kernel}: {len(self)} loops, {1e3 * self.seconds:.4g} ms>"
@@ -152,7 +176,8 @@ def _rows(calls: TimedCalls, ticks: Array, limits: Limits) -> Iterator[LoopProfi
             found.setdefault(_origin(loop, written), []).append(place)
     for origin, places in found.items():
         loops = [calls.loops[place] for place in places]
-        costs = costs_of(loops, sizes)
+        # What is called does what its definition says, however it is scheduled.
+        costs = costs_of([origin] if isinstance(origin, KernelCall) else loops, sizes)
         limit, by = _limit(costs, limits)
         stored = (store.buffer for loop in loops for store in statements_of(loop, Store))
         names = dict.fromkeys(each.name for each in stored if each.scope != "local")
@@ -165,6 +190,7 @@ def _rows(calls: TimedCalls, ticks: Array, limits: Limits) -> Iterator[LoopProfi
             costs.read + costs.written,
             limit,
             by,
+            origin.callee.name if isinstance(origin, KernelCall) else "",
         )
 
 

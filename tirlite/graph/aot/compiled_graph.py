@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
+    from tirlite.driver.profile import Profile
     from tirlite.driver.safety import SafetyReport
     from tirlite.graph.aot.lower import Lowered
     from tirlite.graph.fuse.groups import Grouping
@@ -128,6 +129,13 @@ class CompiledGraph:
         """The names of the tensors in the result, as `main` has them."""
         outputs = self.kernel.outputs
         return list(outputs[: len(outputs) - len(self._kept) - len(self._extents)])
+
+    def profile(self, *arrays: Argument, **named: Argument) -> Profile:
+        """How long each operator takes in a call, the bytes that it moves, and its share of the machine's limit.
+
+        Operators of one kind are told together as well. See `Kernel.profile`.
+        """
+        return self.kernel.profile(*self._inputs(arrays, named))
 
     def trace(self, *arrays: Argument) -> Mapping[Expr, Result]:
         """As a call: the values of what is kept, and of the function's body."""
