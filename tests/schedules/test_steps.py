@@ -119,6 +119,56 @@ def test_vectors_and_rows_together() -> None:
     ) in body_of(s)
 
 
+@tl.kernel
+def small(a: tl.f32[8, 3], b: tl.f32[3, 11], y: tl.out[tl.f32[8, 11]]):
+    for i in range(8):
+        for j in range(11):
+            s = tl.f32(0)
+            for p in tl.reduce(3):
+                s += a[i, p] * b[p, j]
+            y[i, j] = s
+
+
+def by_panels(s: tl.Schedule) -> None:
+    s.split("j", 8)
+    s.split("j.inner", 4)
+    s.reorder("j.outer", "i", "j.inner.outer", "j.inner.inner")
+    s.pack("b", at="j.outer", axes=["j.inner.outer", "p", "j.inner.inner"], whole=4, masked=True)
+    s.vectorize("j.inner.inner", 4, padded=True, masked=True)
+    s.unroll_jam("i", 3)
+
+
+def test_panels_are_packed_together_row_by_row() -> None:
+    s = tl.schedule(small)
+    by_panels(s)
+    assert "b_packed = tl.alloc(tl.f32[2, 3, 4])" in body_of(s)
+    assert (
+        "    for b_p in range(3):\n        for b_j_inner_outer in range(j_outer, min(j_outer + 8, 11), 4):\n"
+    ) in body_of(s)
+    assert "b_packed[(b_j_inner_outer - j_outer) // 4, b_p, tl.ramp(0, 1, 4)] = " in body_of(s)
+
+
+def test_whole_vectors_are_stored_without_a_mask_and_rows_that_are_left_together() -> None:
+    s = tl.schedule(small)
+    by_panels(s)
+    assert (
+        "            if j_inner_outer + 4 <= min(j_inner_outer + 4, min(j_outer + 8, 11)):\n"
+        "                y[i, tl.ramp(j_inner_outer, 1, 4)] = s[tl.ramp(0, 1, 4)]\n"
+        "                y[i + 1, tl.ramp(j_inner_outer, 1, 4)] = s_1[tl.ramp(0, 1, 4)]\n"
+        "                y[i + 2, tl.ramp(j_inner_outer, 1, 4)] = s_2[tl.ramp(0, 1, 4)]\n"
+        "            else:\n"
+        "                y[i, tl.masked(tl.ramp(j_inner_outer, 1, 4), on_1)] = s[tl.ramp(0, 1, 4)]\n"
+    ) in body_of(s)
+    assert "for i in range(0, 6, 3):\n" in body_of(s)
+    assert "y[6, tl.ramp(j_inner_outer, 1, 4)] = s_3[tl.ramp(0, 1, 4)]\n" in body_of(s)
+    assert body_of(s).count("for p in ") == 2
+    numbers = np.random.default_rng(0)
+    a, b = numbers.normal(size=(8, 3)).astype("f"), numbers.normal(size=(3, 11)).astype("f")
+    kernel = tl.compile(small, schedule=by_panels)
+    np.testing.assert_array_equal(kernel(a, b), small.interpret(a, b))
+    np.testing.assert_array_equal(tl.compile(kernel.lowered, schedule=None).interpret(a, b), small.interpret(a, b))
+
+
 def test_specialize() -> None:
     s = tl.schedule(product)
     s.specialize("i", {"i": 4, "p * j": 64})

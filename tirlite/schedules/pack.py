@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.ir import (
     LT,
+    Add,
     Allocate,
     Buffer,
     Cast,
     Expr,
+    FloorDiv,
     For,
     IfThenElse,
     IntImm,
@@ -36,7 +38,7 @@ from tirlite.ir import (
 from tirlite.ir.dtype import dtype_of
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import Lanes, NotVector, iterations
+from tirlite.rewrite.lanes import Lanes, NotVector
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of
 from tirlite.schedules.step import (
@@ -47,6 +49,7 @@ from tirlite.schedules.step import (
     is_block_of,
     is_in_bounds,
     is_steady,
+    is_whole,
     lanes_before,
     mentions,
     trips,
@@ -62,9 +65,11 @@ class Pack(FactsPass):
     in the p-th and j-th iteration of theirs. What does not vary with the last axis is read where it is. The copy is an
     allocation as any other, `b.packed`, which the storage planner places, once for each worker where `at` stands in a
     parallel loop. Elements that no iteration reads, to the next multiple of `whole` along the last axis, are 0. The
-    loops that copy are `b.p` and `b.j`; where it is `masked` one vector with a mask takes the place of the last one, if
-    its elements have 4 or 8 bytes and are neighbours. With `cast` what is read is converted to that type at once, and
-    all that the body does with it is to convert it so.
+    loops that copy are `b.p` and `b.j`; where it is `masked` one vector takes the place of the last one, with a mask
+    where it may reach beyond the end, if its elements have 4 or 8 bytes and are neighbours. A loop that goes by blocks
+    is an axis with a place for each of these: of blocks of the last axis, neighbours in memory are copied one after the
+    other. With `cast` what is read is converted to that type at once, and all that the body does with it is to convert
+    it so.
 
     Refused where the body writes the buffer, reads it by several indices or by others than these loops decide, and
     where an index is not proved to be in bounds: the copy reads all elements, whatever the body does.
@@ -93,14 +98,14 @@ class Pack(FactsPass):
         loops = [chain_to(func, each)[-1] for each in self.axes]
         loads = loads_of_one(self, facts, buffer, at, loops)
         load = loads[0]
-        demand_axes(self, at, loops, load)
+        demand_axes(self, at, loops, load, by_blocks=True)
         if not is_in_bounds(func, (*around, *loops), load):
             raise does_not_fit(self, f"an index of `{buffer.name}` is not proved to be in bounds")
         kind = dtype_of(self.cast) if self.cast else buffer.dtype
         if kind is None or kind.lanes > 1:
             raise does_not_fit(self, f"there is no type {self.cast}")
         packed = Buffer(f"{buffer.name}.packed", kind, extents_of(self, facts, loops, self.whole))
-        places = [folded(Sub(loop.var, loop.start)) for loop in loops]
+        places = _places(loops, [loop.var for loop in loops], [loop.start for loop in loops])
 
         def moved(node: Expr) -> Expr:
             read = node.value if isinstance(node, Cast) and node.dtype == kind else node
@@ -112,7 +117,7 @@ class Pack(FactsPass):
             raise does_not_fit(self, f"`{buffer.name}` is read otherwise than to be converted to {self.cast}")
         stmts = (
             Allocate(packed, span=at.span),
-            *_copy(load, packed, loops, masked=self.masked and not _is_whole(around, loops[-1], self.whole)),
+            *_copy(load, packed, loops, masked=self.masked, whole=is_whole((*around, *loops), loops[-1], self.whole)),
             *body.stmts,
         )
         return with_loop(facts, at, (at.replaced(body=SeqStmt(stmts)),))
@@ -125,7 +130,7 @@ def extents_of(step: object, facts: Facts, loops: Iterable[For], whole: int) -> 
         most = trips(facts, loop)
         if most is None:
             raise does_not_fit(step, f"how often the loop over `{loop.var.name}` runs at most is not known")
-        extents.append(most)
+        extents.append(most if loop.step == 1 else _blocks(most, loop.step))
     if isinstance(last := extents[-1], IntImm):
         extents[-1] = const(-(-last.value // whole) * whole, i64)
     return tuple(extents)
@@ -153,7 +158,7 @@ def loads_of_one(step: object, facts: Facts, buffer: Buffer, at: For, loops: lis
     return loads
 
 
-def demand_axes(step: object, at: For, loops: list[For], load: Load) -> None:
+def demand_axes(step: object, at: For, loops: list[For], load: Load, *, by_blocks: bool = False) -> None:
     """Raises KernelError where these loops, inside of `at`, do not alone decide which element is read."""
     inside = {stmt for stmt in statements(at.body) if isinstance(stmt, For)}
     defined = defined_in(at.body)
@@ -163,7 +168,7 @@ def demand_axes(step: object, at: For, loops: list[For], load: Load) -> None:
     if not loops or any(loop not in inside for loop in loops) or len(own) < len(loops):
         raise does_not_fit(step, f"the axes are not loops inside of the one over `{at.var.name}`")
     for place, loop in enumerate(loops):
-        demand_plain(step, loop)
+        demand_plain(step, loop, by_blocks=by_blocks and place < len(loops) - 1)
         for bound in (loop.start, loop.stop):
             if mentions(bound, defined - {each.var for each in loops[:place]}):
                 raise does_not_fit(step, f"the bounds of the loop over `{loop.var.name}` depend on others inside")
@@ -177,51 +182,68 @@ def _is_of(load: Load, loops: list[For]) -> bool:
     return not loops or any(mentions(index, (loops[-1].var,)) for index in load.indices)
 
 
-def _copy(load: Load, packed: Buffer, loops: list[For], *, masked: bool) -> Iterator[Stmt]:
+def _copy(load: Load, packed: Buffer, loops: list[For], *, masked: bool, whole: bool) -> Iterator[Stmt]:
     """The loops that fill the copy."""
     variables = {loop.var: Var(f"{load.buffer.name}.{loop.var.name}") for loop in loops}
     starts = [substitute(loop.start, variables) for loop in loops]
     stops = [substitute(loop.stop, variables) for loop in loops]
     names = [*variables.values()]
-    places = tuple(folded(Sub(var, start)) for var, start in zip(names, starts, strict=True))
+    places = _places(loops, names, starts)
     value = substitute(load, variables)
     copy = For(names[-1], starts[-1], stops[-1], SeqStmt((Store(packed, places, value.astype(packed.dtype)),)))
     body = SeqStmt((copy,))
     width, length = packed.shape[-1], folded(Sub(stops[-1], starts[-1]))
     row = substitute(load, {var: name for var, name in variables.items() if name is not names[-1]})
-    vector = _vector(row, loops[-1], starts[-1], stops[-1], width) if masked and load.dtype.bytes in (4, 8) else None
+    vector = None
+    if masked and load.dtype.bytes in (4, 8):
+        vector = _vector(row, loops[-1], starts[-1], stops[-1], width, whole=whole)
     if vector is not None:
-        on, whole = vector
-        lanes = Ramp(const(0, i64), const(1, i64), whole.dtype.lanes)
-        body = SeqStmt(
-            (on, Store(packed, (*places[:-1], lanes), whole.astype(packed.dtype.with_lanes(whole.dtype.lanes))))
-        )
+        *on, filled = vector
+        assert isinstance(filled, Expr)
+        lanes = Ramp(const(0, i64), const(1, i64), filled.dtype.lanes)
+        filled = filled.astype(packed.dtype.with_lanes(filled.dtype.lanes))
+        body = SeqStmt((*on, Store(packed, (*places[:-1], lanes), filled)))
     elif isinstance(width, IntImm) and not (isinstance(length, IntImm) and length.value == width.value):
         # All of a row, as its length is known: of what is left of one, LLVM would make a call.
         rest = Var(f"{load.buffer.name}.rest")
-        filled = Store(packed, (*places[:-1], rest), const(0, packed.dtype))
-        fill = For(rest, const(0, i64), width, SeqStmt((filled,)))
+        zero = Store(packed, (*places[:-1], rest), const(0, packed.dtype))
+        fill = For(rest, const(0, i64), width, SeqStmt((zero,)))
         body = SeqStmt((IfThenElse(LT(length, width), SeqStmt((fill,))), copy))
-    for var, start, stop in reversed([*zip(names[:-1], starts[:-1], stops[:-1], strict=True)]):
-        body = SeqStmt((For(var, start, stop, body),))
+    # Blocks of the last axis go right around it, so that neighbours in memory are read together.
+    outer = sorted(range(len(loops) - 1), key=lambda place: is_block_of(loops[-1], loops[place]))
+    for place in reversed(outer):
+        body = SeqStmt((For(names[place], starts[place], stops[place], body, step=loops[place].step),))
     yield from body.stmts
 
 
-def _vector(row: Load, last: For, start: Expr, stop: Expr, width: Expr) -> tuple[Let, Expr] | None:
-    """The elements of a row of a copy at once, 0 beyond the end; None where they are no neighbours, or too many."""
+def _vector(
+    row: Load, last: For, start: Expr, stop: Expr, width: Expr, *, whole: bool
+) -> tuple[Expr] | tuple[Let, Expr] | None:
+    """The elements of a row of a copy at once, and before them the lanes that are there, unless it is `whole`: beyond
+    the end it has 0. None where they are no neighbours, or too many.
+    """
     if not isinstance(width, IntImm) or width.value < 2 or width.value & (width.value - 1):
         return None
     vectors = Lanes(width.value, {last.var: Ramp(start, const(1, i64), width.value)}, neighbours=True)
     on = Let(Var("on", bool_.with_lanes(width.value)), lanes_before(start, stop, width.value))
-    vectors.on = on.var
+    vectors.on = None if whole else on.var
     try:
-        return on, vectors.of(row)
+        return (vectors.of(row),) if whole else (on, vectors.of(row))
     except NotVector:
         return None
 
 
-def _is_whole(around: Iterable[For], last: For, width: int) -> bool:
-    """Whether a loop always goes through a whole block of the loop around it, of `width` iterations."""
-    outer = next((each for each in around if is_block_of(last, each)), None)
-    count = None if outer is None else iterations(outer)
-    return outer is not None and outer.step == width and isinstance(count, IntImm) and count.value % width == 0
+def _blocks(most: Expr, step: int) -> Expr:
+    """How many blocks of so many iterations there are at most."""
+    if isinstance(most, IntImm):
+        return const(-(-most.value // step), i64)
+    return FloorDiv(Add(most, const(step - 1, i64)), const(step, i64))
+
+
+def _places(loops: Sequence[For], names: Sequence[Var], starts: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The indices of an element of a copy, in iterations of loops: how many come before, of these or of blocks."""
+    passed = [folded(Sub(name, start)) for name, start in zip(names, starts, strict=True)]
+    return tuple(
+        each if loop.step == 1 else folded(FloorDiv(each, const(loop.step, i64)))
+        for each, loop in zip(passed, loops, strict=True)
+    )

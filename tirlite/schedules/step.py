@@ -40,6 +40,7 @@ from tirlite.ir import (
 from tirlite.ir.checked import has_check
 from tirlite.ir.printing import prints_in
 from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.lanes import iterations
 from tirlite.rewrite.normalize import Normalize
 from tirlite.sizes import maximum
 
@@ -158,6 +159,15 @@ def is_block_of(inner: For, outer: For) -> bool:
     )
 
 
+def is_whole(loops: Sequence[For], last: For, lanes: int) -> bool:
+    """Whether a loop goes through whole blocks, of multiples of so many iterations, of one of these loops."""
+    outer = next((each for each in loops if is_block_of(last, each)), None)
+    if outer is None:
+        count = iterations(last)
+        return isinstance(count, IntImm) and count.value % lanes == 0
+    return outer.step % lanes == 0 and is_whole(loops, outer, lanes)
+
+
 def mentions(expr: Expr, variables: Iterable[object]) -> bool:
     """Whether an expression depends on one of these variables."""
     wanted = {*variables}
@@ -187,9 +197,9 @@ def demand_any_order(step: object, loop: For) -> None:
         raise does_not_fit(step, f"{reason}; clamp the index, or promise that it is in bounds by tl.unchecked()")
 
 
-def demand_plain(step: object, loop: For) -> None:
-    """Raises KernelError for a loop of another step than 1, or with bounds that memory decides."""
-    if loop.step != 1:
+def demand_plain(step: object, loop: For, *, by_blocks: bool = False) -> None:
+    """Raises KernelError for a loop of another step than 1, unless it may go by blocks, or with bounds from memory."""
+    if loop.step != 1 and not (by_blocks and loop.step > 1):
         raise does_not_fit(step, f"the loop over `{loop.var.name}` has step {loop.step}")
     if not (is_steady(loop.start) and is_steady(loop.stop)):
         raise does_not_fit(step, f"the bounds of the loop over `{loop.var.name}` are read from memory")
@@ -221,12 +231,22 @@ def _is_range_of(index: Expr, extent: Expr, known: Mapping[Var, For]) -> bool:
     loop = known.get(index) if isinstance(index, Var) else None
     if loop is None or loop.step < 1:
         return False
-    stops = [loop.stop.a, loop.stop.b] if isinstance(loop.stop, Min) else [loop.stop]
-    ends = any(each is extent or _is_less(each, extent) for each in stops)
+    ends = any(each is extent or _is_less(each, extent) for each in _least_of(loop.stop))
     start = loop.start
     while isinstance(start, Var) and start in known and known[start].step > 0:
         start = known[start].start
     return ends and isinstance(start, IntImm) and start.value >= 0
+
+
+def _least_of(expr: Expr) -> Iterator[Expr]:
+    """What an expression is the least of, at any depth."""
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Min):
+            stack += (node.b, node.a)
+        else:
+            yield node
 
 
 def _is_less(one: Expr, other: Expr) -> bool:

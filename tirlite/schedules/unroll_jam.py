@@ -16,10 +16,11 @@ from tirlite.schedules.step import demand_any_order, demand_independent, demand_
 
 @record
 class UnrollJam(FactsPass):
-    """So many iterations of a loop at once, each statement for all of them before the next; the rest one by one.
+    """So many iterations of a loop at once, each statement for all of them before the next.
 
-    Loops inside stay one loop each, and what they load serves all of these iterations. Refused where one iteration may
-    touch what another one writes, and where loops inside do not run alike in all of them.
+    What is left goes at once, too, where its number is known, else one by one. Loops inside stay one loop each, and
+    what they load serves all of these iterations. Refused where one iteration may touch what another one writes, and
+    where loops inside do not run alike in all of them.
     """
 
     loop: LoopName
@@ -50,4 +51,8 @@ class UnrollJam(FactsPass):
             count = var
         middle = last_whole(loop, count, self.by)
         yield loop.replaced(stop=middle, step=self.by, body=Jam(loop.var, self.by).block(loop.body))
-        yield loop.replaced(start=middle)
+        rest = count.value % self.by if isinstance(count, IntImm) else None
+        if rest is None or rest == 1:
+            yield loop.replaced(start=middle)
+        elif rest:
+            yield loop.replaced(start=middle, step=rest, body=Jam(loop.var, rest).block(loop.body))

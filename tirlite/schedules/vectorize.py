@@ -51,6 +51,7 @@ from tirlite.schedules.step import (
     demand_plain,
     does_not_fit,
     is_block_of,
+    is_whole,
     lanes_before,
     mentions,
     trips,
@@ -120,8 +121,8 @@ class Vectorize(FactsPass):
         (lanes,) = self.lanes
         if around.step > lanes:
             raise does_not_fit(self, f"a block has {around.step} iterations, more than {lanes} lanes")
-        count = iterations(around)
-        if around.step == lanes and isinstance(count, IntImm) and count.value % lanes == 0:
+        loops = [*statements_of(facts.func.body, For)]
+        if around.step == lanes and is_whole(loops, loop, lanes):
             with suppress(NotVector):
                 yield from _lanes(loop, loop.start, lanes).block(loop.body).stmts
                 return
@@ -188,11 +189,20 @@ class _Padded:
         return all(buffer.dtype.bytes in (4, 8) and not buffer.volatile for buffer in touched)
 
     def _under_mask(self, store: Store, on: Var) -> Stmt:
-        """A store of the lanes up to the end, and of 0 beyond into what each iteration has for itself."""
+        """A store of the lanes up to the end, and of 0 beyond into what each iteration has for itself.
+
+        Where all lanes are there, memory is stored to without a mask: with one it takes some processors several times
+        as long.
+        """
+        is_memory, known = store.buffer not in self.own, [*self.vectors.accessed]
+        whole = self.vectors.statement(store) if is_memory else store
+        self.vectors.accessed = known
         self.vectors.on = self.vectors.some = on  # the first lane lies before the end
         try:
-            if store.buffer not in self.own:
-                return self.vectors.statement(store)
+            if is_memory:
+                part = self.vectors.statement(store)
+                is_whole = LE(Add(self.at, const(self.lanes, i64)), self.loop.stop)
+                return IfThenElse(is_whole, SeqStmt((whole,)), SeqStmt((part,)), span=store.span)
             wide = self.vectors.wide[store.buffer]
             value = self.vectors.spread(self.vectors.of(store.value))
             return Store(wide, (*store.indices, self.place), value, span=store.span)

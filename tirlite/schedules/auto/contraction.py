@@ -25,7 +25,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.record import record
-from tirlite.schedules.auto.tiling import Tiling, count_of, is_known
+from tirlite.schedules.auto.tiling import WIDE_ROWS, Tiling, count_of, is_known
 from tirlite.schedules.dots import operands, types_of
 from tirlite.schedules.handle import loops_around
 from tirlite.schedules.inline_lets import without_lets
@@ -257,7 +257,8 @@ def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...
         return ()  # nothing else takes it by vectors
     found: list[tuple[str, int]] = []
     fills = not is_known(nest.columns) or count_of(nest.columns) >= tiling.row_bytes // nest.element
-    size = tiling.least_bytes if nest.is_dense and fills else tiling.least_strided
+    is_wide = is_known(nest.columns) and count_of(nest.columns) * nest.element >= WIDE_ROWS * tiling.row_bytes
+    size = tiling.least_bytes if nest.is_dense and fills and not is_wide else tiling.least_strided
     elements = max(1, size // nest.packed.buffer.dtype.bytes)
     wide = (*nest.terms, nest.columns)
     few = (

@@ -97,11 +97,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
             yield PackPadded(nest.packed.buffer.name, outer, (*terms, within), lanes)
         else:
             yield Pack(nest.packed.buffer.name, outer, (*terms, within), lanes, is_one, nest.cast)
-        if (
-            nest.is_dense
-            and not nest.is_padded
-            and (not is_one or (is_known(nest.columns) and count_of(nest.columns) % lanes == 0))
-        ):
+        if nest.is_dense and not nest.is_padded and not is_one:
             yield Vectorize(named(f"{nest.packed.buffer.name}.{nest.columns.var.name}.inner"), (lanes,), padded=True)
     if not nest.is_local:
         yield CacheWrite(nest.store.buffer.name, within)

@@ -6,12 +6,12 @@ from tirlite.ir import For, IntImm
 from tirlite.record import record
 from tirlite.target import Target
 
-# A panel pays for so many tiles of rows that read it, and beyond this part of the second cache: of what fits into it
-# rows are read as fast where they lie. Where lanes are not neighbours in memory, or less than a row of a tile, loops go
-# by few vectors or none without a panel.
-_LEAST_TILES = 4
+# A panel pays from this part of the second cache on: of what fits into it rows are read as fast where they lie. Where
+# lanes are not neighbours in memory, or less than a row of a tile, loops go by few vectors or none without a panel; and
+# where they are more than so many rows of a tile, by more vectors than registers hold with what is added to them.
 _PART_OF_CACHE = 32
 _PART_WITHOUT_VECTORS = 256
+WIDE_ROWS = 4
 # Rows go to workers by blocks of so many tiles, each of which packs its panels anew: of more for few workers, who have
 # enough to do with panels alone.
 TILES_OF_BLOCK = 32
@@ -47,7 +47,7 @@ class Tiling:
             rows,
             vectors * vector,
             vector,
-            _LEAST_TILES * rows,
+            rows,
             cache // _PART_OF_CACHE,
             cache // _PART_WITHOUT_VECTORS,
             min(max(_TILES_OF_ALL // target.workers, TILES_OF_BLOCK), _MOST_TILES_OF_BLOCK),
