@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tirlite.bench import onnxruntime_figures
+from tirlite.bench.graphs import PLANNERS, GraphRow, Peer, graphs_text
 from tirlite.bench.main import main
 
 onnx = pytest.importorskip("onnx")
@@ -23,7 +24,7 @@ def model(tmp_path: Path) -> Path:
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
     x, y = (helper.make_tensor_value_info(name, kind, ["n", 3]) for name in "xy")
     names = "xabcy"
-    nodes = [helper.make_node("Tanh", [names[i]], [names[i + 1]]) for i in range(4)]
+    nodes = [helper.make_node("Softmax", [names[i]], [names[i + 1]]) for i in range(4)]
     graph = helper.make_graph(nodes, "net", [x], [y])
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
     path = tmp_path / "chain.onnx"
@@ -40,7 +41,8 @@ def test_a_model_is_measured_in_place_of_the_gallery(model: Path, capsys: Shown)
     assert (row["peer"] is not None) == (find_spec("onnxruntime") is not None)
     if row["peer"] is not None:
         assert list(row["peer"]["milliseconds"]) == list(row["peer"]["ratios"]) == ["1", "2"]
-        assert row["peer"]["ratios"]["1"] == row["peer"]["milliseconds"]["1"] / row["threads"]["1"]
+        assert row["peer"]["ratios"]["1"] == row["threads"]["1"] / row["peer"]["milliseconds"]["1"]
+        assert row["peer"]["noise"]["2"] > 0
         assert row["peer"]["block"] > 0
 
 
@@ -53,6 +55,16 @@ def test_several_values_make_several_rows_and_a_mean(
     assert "n 2" in shown
     assert "n 9" in shown
     assert "per_shape: 1.0000 x the bound in the mean, 1.0000 x at most, of 2 rows" in shown
+
+
+def test_short_calls_have_a_mean_of_their_own() -> None:
+    def row(ours: float, theirs: float) -> GraphRow:
+        peer = Peer({1: theirs}, {1: ours / theirs}, {1: 1.0}, None)
+        return GraphRow("net", {}, 1, 4, 4, 4, 4, dict.fromkeys(PLANNERS, 4), 4, 0.1, ours, {1: ours}, peer)
+
+    shown = graphs_text([row(4.0, 2.0), row(1.0, 2.0), row(0.03, 0.01)])
+    assert "1 thread: 1.00 x onnxruntime's time, 0.50 to 2.00, of 2 rows\n" in shown
+    assert "1 thread: 3.00 x onnxruntime's time, 3.00 to 3.00, of 1 rows that take less than 0.05 ms" in shown
 
 
 def test_constants_are_no_inputs(model: Path, capsys: Shown, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field
 from functools import partial
+from statistics import geometric_mean
 from time import perf_counter
 
 from tirlite.bench.figures import machine, machine_text
@@ -22,17 +23,19 @@ from tirlite.sizes import Size, evaluate
 # groups of a runtime, offsets of a whole program; and the last of them anew at each shape.
 PLANNERS = ("share", "graph", "coalesce", "group", "auto", "per_shape")
 COMPILE_BAR = 30.0
+SHORT_MS = 0.05
 
 
 @record
 class Peer:
     """onnxruntime: milliseconds of a call by the number of threads, and the bytes of its planned block if it tells.
 
-    `ratios` are its milliseconds over those of tirlite.
+    `ratios` are tirlite's milliseconds over these, `noise` those of a second turn of onnxruntime.
     """
 
     milliseconds: Mapping[int, float]
     ratios: Mapping[int, float]
+    noise: Mapping[int, float]
     block: int | None
 
 
@@ -141,7 +144,7 @@ def graphs_text(rows: Sequence[GraphRow]) -> str:
     parts = [machine_text(), table((*heading, "compile s", "ms"), [_cells(row) for row in rows])]
     models = [row for row in rows if row.threads]
     if models:
-        parts += [_beside(models), _over_bound(models)]
+        parts += [_beside(models), _means(models), _over_bound(models)]
     return "\n\n".join(parts)
 
 
@@ -164,17 +167,30 @@ def _beside(models: Sequence[GraphRow]) -> str:
     heading = ["model", "sizes", *(f"ms, {each}" for each in named), "bytes"]
     has_peer = any(row.peer is not None for row in models)
     if has_peer:
-        heading += [*(f"onnxruntime ms, {each}" for each in named), *(f"times as fast, {each}" for each in named)]
+        heading += [f"{what}, {each}" for what in ("onnxruntime ms", "ratio", "noise") for each in named]
         heading.append("onnxruntime bytes")
     cells = []
     for row in models:
         own = [row.name, _sizes(row), *(f"{row.threads[count]:.2f}" for count in threads), str(row.planned["auto"])]
         if row.peer is not None:
             own += [f"{row.peer.milliseconds[count]:.2f}" for count in threads]
-            own += [f"{row.peer.ratios[count]:.2f}" for count in threads]
+            own += [f"{found[count]:.2f}" for found in (row.peer.ratios, row.peer.noise) for count in threads]
             own.append("" if row.peer.block is None else str(row.peer.block))
         cells.append((*own, *[""] * (len(heading) - len(own))))
     return table(tuple(heading), cells)
+
+
+def _means(models: Sequence[GraphRow]) -> str:
+    """The geometric means of the ratios, those of very short calls apart: how they are called is most of their time."""
+    lines = []
+    for count in models[0].threads:
+        for what, is_short in (("", False), (f" that take less than {SHORT_MS} ms", True)):
+            peers = [row.peer for row in models if row.peer is not None]
+            ratios = [each.ratios[count] for each in peers if (each.milliseconds[count] < SHORT_MS) == is_short]
+            if ratios:
+                told = f"{geometric_mean(ratios):.2f} x onnxruntime's time, {min(ratios):.2f} to {max(ratios):.2f}"
+                lines.append(f"{count} thread{'s' if count > 1 else ''}: {told}, of {len(ratios)} rows{what}")
+    return "\n".join(lines) or "without onnxruntime"
 
 
 def _over_bound(models: Sequence[GraphRow]) -> str:

@@ -66,15 +66,16 @@ def _beside(
     """Milliseconds of the calls by the number of threads, and those of onnxruntime, the two in turn, if it is there."""
     if not onnxruntime_figures.is_installed():
         return {count: 1e3 * medians([call], runs)[0] for count, call in calls.items()}, None
-    own, others = {}, {}
+    own, others, again = dict[int, float](), dict[int, float](), dict[int, float]()
     feeds: Mapping[str, Array] = {}
     for count, call in calls.items():
         session = onnxruntime_figures.session_of(path, count)
         feeds = onnxruntime_figures.feeds_of(session, arrays, constants)
         other = partial(session.run, None, feeds)
-        own[count], others[count] = (1e3 * each for each in medians([call, other], runs, is_settled=True))
-    ratios = {count: others[count] / own[count] for count in calls}
-    return own, Peer(others, ratios, onnxruntime_figures.planned_block(path, feeds))
+        found = medians([call, other, other], runs, is_settled=True)
+        own[count], others[count], again[count] = (1e3 * each for each in found)
+    ratios, noise = ({count: ms[count] / others[count] for count in calls} for ms in (own, again))
+    return own, Peer(others, ratios, noise, onnxruntime_figures.planned_block(path, feeds))
 
 
 def _network(path: Path, told: ModelSizes) -> Network:
