@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tirlite.bench.main import main
+from tirlite.cli.model_report import Report, report_text
 
 onnx = pytest.importorskip("onnx")
 
@@ -37,6 +39,14 @@ def test_operators_are_timed(model: Path, capsys: pytest.CaptureFixture[str]) ->
     shown = capsys.readouterr().out
     assert "planned" in shown
     assert "share of limit" in shown
+
+
+def test_a_wide_gap_is_shown_with_what_closes_it() -> None:
+    """Where sizes change their order with a dim, one plan for all of its values is above the bound at most of them."""
+    at = Report({}, 175, 100, {"n": 4}, "auto", 1.0, 0.001)
+    assert "`--planner per_shape` plans anew" in report_text(at)
+    for other in (replace(at, total=102), replace(at, strategy="per_shape"), replace(at, dims={})):
+        assert "per_shape` plans" not in report_text(other)
 
 
 def test_inputs_come_from_files(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,6 +138,8 @@ def test_dims_and_indices_are_such_as_the_model_needs(lookup: Path, capsys: pyte
     assert json.loads(capsys.readouterr().out)["dims"] == {"rows_1": 5, "x_1": 10}
     assert main(["plan", str(lookup), "--facts", "x_1<=20", "--bind", "rows-1=2"]) == 0
     assert "<= x_1 <= 20" in capsys.readouterr().out
+    assert main(["run", str(lookup), "--facts", "x_1>=9, 3<=rows-1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["dims"] == {"rows_1": 3, "x_1": 10}
 
 
 def test_what_is_no_model_is_told_with_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

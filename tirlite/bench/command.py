@@ -204,7 +204,7 @@ def run_graphs(arguments: argparse.Namespace) -> int:
     networks = SMALL if arguments.quick else {**SMALL, **LARGE}
     runs = 1 if arguments.quick else 11
     constants = told_constants(arguments.constant)
-    dims = dims_of_model(told_dims(arguments.bind, "--bind"), arguments.facts)
+    dims = dims_of_model(arguments.models, told_dims(arguments.bind, "--bind"), arguments.facts)
     sizes = ModelSizes(told_values(arguments.dim), dims, constants)
     if arguments.models or sizes.values:  # a dim without a model is refused there
         measured = model_rows(arguments.models, sizes, runs)

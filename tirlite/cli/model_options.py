@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from tirlite.sizes import SizeLike
 
 V = TypeVar("V")
+
+# A fact of a dim whose name is an identifier, so far as it says that: nothing but comparisons and numbers beside it.
+_OF_IDENTIFIER = re.compile(r"[\s\d<>=]*[^\W\d]\w*[\s\d<>=%]*|\s*")
 
 
 # How the options about models are written, each with what it does.
@@ -62,11 +66,21 @@ def add_facts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--facts", metavar="F", action="append", default=[], help=text)
 
 
-def dims_of_model(bound: Mapping[str, int], facts: list[str]) -> dict[str, SizeLike]:
-    """What `from_onnx` is told of dims: numbers, and dims with facts. Raises PlanError for what is no fact."""
+def dims_of_model(models: Iterable[Path], bound: Mapping[str, int], facts: list[str]) -> dict[str, SizeLike]:
+    """What `from_onnx` is told of dims: numbers, and dims with facts, by identifiers or the names in the models.
+
+    Raises PlanError for what is no fact.
+    """
     from tirlite.plan import parse_facts
 
-    return {**parse_facts(", ".join(facts)), **bound}
+    told = ", ".join(facts)
+    if not all(_OF_IDENTIFIER.fullmatch(each) for each in told.split(",")):
+        from tirlite.graph.onnx.model import dim_names_of
+
+        names = {raw: name for model in models for raw, name in dim_names_of(model).items() if not raw.isidentifier()}
+        longest_first = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+        told = re.sub(longest_first, lambda met: names[met[0]], told) if names else told
+    return {**parse_facts(told), **bound}
 
 
 def by_identifier(model: Path, told: Mapping[str, V]) -> dict[str, V]:

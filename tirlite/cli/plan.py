@@ -184,7 +184,7 @@ def _of_model(arguments: argparse.Namespace, _: FirstFit) -> tuple[Problem, Plan
         raise BadPlanOption("--align", str(arguments.align), "the tensors of a model have their alignment").error()
     with input_at_fault():
         bound = told_dims([part for each in arguments.bind for part in each.split(",")], "--bind")
-        dims = dims_of_model(bound, arguments.facts)
+        dims = dims_of_model([arguments.file], bound, arguments.facts)
         sizes = by_identifier(arguments.file, told_dims(arguments.dim))
         constants = told_constants(arguments.constant)
         choices: Choices = {

@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         model = Path(arguments.model)
         bound = told_dims(arguments.bind, "--bind")
         told = by_identifier(model, told_dims(arguments.dim))
-        dims = dims_of_model(bound, arguments.facts)
+        dims = dims_of_model([model], bound, arguments.facts)
         with working(f"reading {model}"):
             function = from_onnx(model, dims=dims, constants=told_constants(arguments.constant))
             arrays = _arrays(function, dict(pairs("--input", arguments.input)), told, arguments.seed)
