@@ -17,13 +17,13 @@ Shown = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three tensors between four operators, of 12 n bytes each: one storage does for all."""
+    """Three tensors between four operators that go row by row, of 12 n bytes each: one storage does for all."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
     x, y = (helper.make_tensor_value_info(name, kind, ["n", 3]) for name in "xy")
     names = "xabcy"
-    nodes = [helper.make_node("Exp", [names[i]], [names[i + 1]]) for i in range(4)]
+    nodes = [helper.make_node("Softmax", [names[i]], [names[i + 1]]) for i in range(4)]
     graph = helper.make_graph(nodes, "net", [x], [y])
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
     path = tmp_path / "net.onnx"
