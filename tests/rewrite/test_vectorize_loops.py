@@ -117,7 +117,8 @@ def test_four_rows_go_together_that_share_what_is_loaded() -> None:
                     y[i, j] = y[i, j] + x[0, j] * x[i, p]
         """
     )
-    assert "for i in range(0, n // 4 * 4, 4):" in (text := str(PASS.rewritten(func)))
+    wide = BeforeAfter((VectorizeLoops(target="x86-64-v4"),))
+    assert "for i in range(0, n // 4 * 4, 4):" in (text := str(wide.rewritten(func)))
     vectors = text[text.index("for j in range(0, m // 64 * 64, 64):") :].splitlines()
     assert [line.strip() for line in vectors[5:14]] == [
         "y_1[tl.ramp(0, 1, 64)] = y[i, tl.ramp(j, 1, 64)]",
@@ -131,6 +132,23 @@ def test_four_rows_go_together_that_share_what_is_loaded() -> None:
             for row in range(4)
         ),
     ]
+
+
+@pytest.mark.parametrize(
+    ("target", "row", "vector"), [("x86-64-v2", 8, 4), ("x86-64-v3", 16, 8), ("x86-64-v4", 64, 16), ("aarch64", 16, 4)]
+)
+def test_rows_that_go_together_are_as_long_as_registers_hold(target: str, row: int, vector: int) -> None:
+    func = kernel(
+        """
+        for i in range(n):
+            for j in range(m):
+                for p in range(m):
+                    y[i, j] = y[i, j] + x[0, j] * x[i, p]
+        """
+    )
+    text = str(BeforeAfter((VectorizeLoops(target=target),)).rewritten(func))
+    assert f"for j in range(0, m // {row} * {row}, {row}):" in text
+    assert f"for j in range(m // {row} * {row}, m // {vector} * {vector}, {vector}):" in text
 
 
 def test_what_is_no_function_of_its_inputs_ends_one_by_one() -> None:

@@ -103,6 +103,25 @@ def test_a_packed_panel_is_an_allocation_and_a_copy() -> None:
     assert kernel.plan.total == 4 * 16 * 8
 
 
+def test_what_is_packed_may_be_a_view() -> None:
+    @tl.kernel
+    def viewed(a: tl.f32[n, k], b: tl.f32[k * m], y: tl.out[tl.f32[n, m]]):
+        matrix = tl.view(b, tl.f32[k, m])
+        for j in range(m):
+            for i in range(n):
+                total = tl.f32(0)
+                for p in tl.reduce(k):
+                    total += a[i, p] * matrix[p, j]
+                y[i, j] = total
+
+    s = tl.schedule(viewed)
+    s.split("j", 8)
+    s.reorder("j.outer", "i", "j.inner")
+    s.pack("matrix", at="j.outer", axes=["p", "j.inner"])
+    assert "matrix_packed[matrix_p, matrix_j_inner - j_outer] = matrix[matrix_p, matrix_j_inner]" in body_of(s)
+    assert "a[i, p] * matrix_packed[p, j_inner - j_outer]" in body_of(s)
+
+
 def test_vectors_and_rows_together() -> None:
     s = tl.schedule(product)
     s.cache_write("y", at="j")

@@ -28,6 +28,7 @@ from tirlite.ir import (
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
 from tirlite.rewrite.taps import written_out
+from tirlite.target import Processor
 
 # The most lanes of a vector, and the bytes of one: four registers of 512 bits, or more that are narrower.
 MOST_LANES = 64
@@ -114,6 +115,13 @@ def widths_of(loop: For) -> tuple[int, int]:
     """The lanes of the vectors of a loop, and of those that go over what is left."""
     most = min(MOST_LANES, _VECTOR_BYTES // _widest(loop))
     return most, most // _PER_VECTOR
+
+
+def row_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
+    """The lanes where iterations of a loop around go together: of a row of the tile in registers, and of one vector."""
+    _, vectors = processor.tile
+    vector = processor.vector_bytes // _widest(loop)
+    return min(MOST_LANES, vectors * vector), min(MOST_LANES, vector)
 
 
 def window_widths_of(loop: For) -> tuple[int, int]:

@@ -36,7 +36,8 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.checked import has_check
-from tirlite.rewrite.by_vectors import MOST_LANES, ByVectors, widths_of, window_widths_of
+from tirlite.record import record
+from tirlite.rewrite.by_vectors import MOST_LANES, ByVectors, row_widths_of, widths_of, window_widths_of
 from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, lanes_of, takes_rows_of_lanes
 from tirlite.rewrite.jam import Jam
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations, last_whole
@@ -44,6 +45,7 @@ from tirlite.rewrite.local_elements import is_same_element, with_local_elements
 from tirlite.rewrite.scalars import with_scalars
 from tirlite.rewrite.search_ahead import asserted_by_vectors
 from tirlite.rewrite.taps import count_of
+from tirlite.target import Processor
 
 # So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
 _ROWS = 4
@@ -52,11 +54,19 @@ _DEEPEST = 4
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 
-def by_vectors(facts: Facts, *, called: bool = False) -> dict[For, tuple[Stmt, ...]]:
-    """What stands in the place of loops: of those that the author marked, and of those where that pays.
+@record
+class Rules:
+    """What is not the same everywhere: of a function that is `called`, two parameters may be one array.
 
-    Of a function that is `called`, two parameters may be one array.
+    Iterations that go together hold rows of what `processor` has room for in registers.
     """
+
+    called: bool
+    processor: Processor
+
+
+def by_vectors(facts: Facts, rules: Rules) -> dict[For, tuple[Stmt, ...]]:
+    """What stands in the place of loops: of those that the author marked, and of those where that pays."""
     made: dict[For, tuple[Stmt, ...]] = {}
     done: set[For] = set()
     for loop in statements_of(facts.func.body, For):
@@ -69,7 +79,7 @@ def by_vectors(facts: Facts, *, called: bool = False) -> dict[For, tuple[Stmt, .
         else:
             chain = _chain(loop)
             done.update(chain)
-            found = _nest(chain, facts, called)
+            found = _nest(chain, facts, rules)
         if found is not None:
             made[loop] = found
             done.update(statements_of(loop.body, For))
@@ -109,13 +119,13 @@ def _chain(loop: For) -> list[For]:
     return found
 
 
-def _nest(chain: list[For], facts: Facts, called: bool) -> tuple[Stmt, ...] | None:
+def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
     """What stands in the place of a chain of loops of which one goes by vectors; None where none can."""
     inside = partial(is_inside, Bounds(facts.space))
     tried: list[int] = []
     for place in reversed(range(max(0, len(chain) - _DEEPEST), len(chain))):
         if _may_go(chain[place], facts):
-            made = _at(chain, place, facts, inside, called, has_rows=False)
+            made = _at(chain, place, facts, inside, rules, has_rows=False)
             if made is not None:
                 return made
             tried.append(place)
@@ -123,7 +133,7 @@ def _nest(chain: list[For], facts: Facts, called: bool) -> tuple[Stmt, ...] | No
     if innermost.kind in _PLAIN and not has_check(innermost) and (plain := with_scalars(innermost.body)) is not None:
         # Without arrays and loops inside, LLVM finds vectors also where lanes lie apart, as colours of an image do.
         return _within(chain[:-1], (innermost.replaced(body=plain),))
-    found = (_at(chain, place, facts, inside, called, has_rows=True) for place in tried)
+    found = (_at(chain, place, facts, inside, rules, has_rows=True) for place in tried)
     return next((made for made in found if made is not None), None)
 
 
@@ -133,7 +143,7 @@ def _may_go(loop: For, facts: Facts) -> bool:
 
 
 def _at(
-    chain: list[For], place: int, facts: Facts, inside: Callable[[Load], bool], called: bool, *, has_rows: bool
+    chain: list[For], place: int, facts: Facts, inside: Callable[[Load], bool], rules: Rules, *, has_rows: bool
 ) -> tuple[Stmt, ...] | None:
     """What stands in the place of a chain whose loop at a place goes by vectors; None where that cannot be.
 
@@ -142,7 +152,7 @@ def _at(
     loop = chain[place]
     touches = facts.touches_in.get(loop, {})
     body = with_local_elements(loop, touches)
-    in_place = called and _may_be_in_place(touches)
+    in_place = rules.called and _may_be_in_place(touches)
     is_repeatable = _is_repeatable(loop, touches) and not in_place
     if has_rows and in_place:
         return None
@@ -159,7 +169,9 @@ def _at(
         lanes, widths = partial(_neighbours, loop, inside), widths_of(loop)
     loads = _loads_inside(loop, facts)
     around = _jammed(chain[:place], loop, facts, partial(_shares, loads))
-    if around is None and not has_rows:
+    if around is not None and not has_rows:
+        widths = row_widths_of(loop, rules.processor)
+    elif not has_rows:
         around = _jammed(chain[:place], loop, facts, partial(_slides, loads, _short(loop)))
         widths = widths if around is None else window_widths_of(loop)
     try:

@@ -10,6 +10,7 @@ from tirlite.ir import For, ForKind, PrimFunc, Stmt, While, statements_of
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import FactsPass
+from tirlite.target.processor import HOST, processor_called
 
 
 @record
@@ -25,7 +26,7 @@ class VectorizeLoops(FactsPass):
     iterations are proved independent, write parameters alone, and lanes access neighbours in memory. What a loop inside
     combines is combined in the order that is written, in each lane. The last vector of a loop may overlap the one
     before where that writes the same again; else the last iterations follow one by one. Four iterations of a loop
-    around go together where they share what loops inside load.
+    around go together where they share what loops inside load, by as many vectors as the registers of `target` hold.
 
     With `called`, for functions that others call, no vector overlaps another where an iteration reads the element of a
     parameter at the place at which it writes: so the two parameters may still be one array.
@@ -36,6 +37,7 @@ class VectorizeLoops(FactsPass):
     """
 
     called: bool = False
+    target: str = HOST
     name: str = "vectorize-loops"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
@@ -45,9 +47,9 @@ class VectorizeLoops(FactsPass):
         if not searches and not any(map(_may_serve, loops)):
             return facts.func
         from tirlite.ir import rewrite
-        from tirlite.rewrite.nests import by_vectors
+        from tirlite.rewrite.nests import Rules, by_vectors
 
-        made = by_vectors(facts, called=self.called)
+        made = by_vectors(facts, Rules(self.called, processor_called(self.target)))
         ahead = _ahead(facts.func, made) if searches else {}
         if not made and not ahead:
             return facts.func

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.pipelines import LOOPS
+from tirlite.rewrite.vectorize_loops import VectorizeLoops
 from tirlite.schedules.auto.candidates import has_chains, has_rows
 from tirlite.schedules.auto.schedule_chains import ScheduleChains
 from tirlite.schedules.auto.schedule_contractions import ScheduleContractions
 from tirlite.schedules.auto.schedule_rows import ScheduleRows
+from tirlite.target.processor import HOST
 
 if TYPE_CHECKING:
     from tirlite.analysis.facts import Facts
@@ -20,7 +23,14 @@ if TYPE_CHECKING:
 
 def auto(target: Target) -> tuple[Pass, ...]:
     """What becomes of loops where no schedule says it, for a target."""
-    return (ScheduleChains(), ScheduleRows(target), ScheduleContractions(target), *LOOPS)
+    return (ScheduleChains(), ScheduleRows(target), ScheduleContractions(target), *_loops(target))
+
+
+def _loops(target: Target) -> tuple[Pass, ...]:
+    """What becomes of loops that no schedule is for, with the registers of a target."""
+    if target.name == HOST:
+        return LOOPS
+    return tuple(replace(each, target=target.name) if isinstance(each, VectorizeLoops) else each for each in LOOPS)
 
 
 def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
@@ -46,7 +56,7 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
         made, steps = rows.scheduled(facts, tiling)
         facts, taken = _facts_of(made, facts), [*taken, *steps]
     taken += contraction_steps.scheduled(facts, tiling)[1]
-    return Schedule(func, (*taken, *LOOPS))
+    return Schedule(func, (*taken, *_loops(target)))
 
 
 def _facts_of(func: PrimFunc, known: Facts) -> Facts:
