@@ -110,14 +110,17 @@ def windowed(name: str, types: Types, phases: Sequence[Sequence[Axis]], groups: 
     biases = None if bias is None else seen(b, bias, (groups, outputs))
     with b.attr(AttrKey.ALLOW, None, (Permission.CONTRACT,)):
         for axes in phases:
-            box = (batches, groups, outputs, product([axis.count for axis in axes]))
-            with nest(b, box, serial=True) as (n, g, o, place):
-                coordinates = _coordinates(axes, place)
+            # Places of a phase lie apart, so rows of them are not one behind the other.
+            counts = [axis.count for axis in axes]
+            box = counts if len(phases) > 1 else [product(counts)]
+            with nest(b, (batches, groups, outputs, *box), serial=True) as (n, g, o, *at):
+                coordinates = at if len(phases) > 1 else _coordinates(axes, at[0])
                 total = _sum(b, axes, coordinates, taken, x, w, (n, g, o), transposed=transposed)
                 if biases is not None:
                     total = total + biases[g, o].astype(total.dtype)
-                at = [axis.first + axis.every * q for axis, q in zip(axes, coordinates, strict=True)]
-                b.store(y, (n, g, o, *(at if len(phases) > 1 else (place,))), total)
+                if len(phases) > 1:
+                    at = [axis.first + axis.every * q for axis, q in zip(axes, coordinates, strict=True)]
+                b.store(y, (n, g, o, *at), total)
     return b.build()
 
 
