@@ -62,7 +62,7 @@ def test_a_graph_in_parts_is_used_as_any_other_but_has_no_one_plan() -> None:
     assert any(value.shape == (3, 2) for value in kept.values())
     again = pickle.loads(pickle.dumps(net))
     np.testing.assert_array_equal(again(k=np.int64(2), x=X)[0], [0, 6, 12])
-    for ask in (lambda: net.plan, lambda: net.lowered, lambda: net.export("folder")):
+    for ask in (lambda: net.plan, lambda: net.lowered, lambda: net.groups, lambda: net.export("folder")):
         with pytest.raises(tl.GraphError, match=r"`table` is compiled in parts \(2\)"):
             ask()
     with pytest.raises(tl.CallTypeError, match="bad-graph-out"):

@@ -6,12 +6,16 @@ An answer holds for all values of the dims at which the sizes are defined (do no
 from __future__ import annotations
 
 from enum import Enum
+from functools import lru_cache
 from math import gcd
 
 from tirlite.diag import KernelError
 from tirlite.sizes.division import divisor_of
-from tirlite.sizes.poly import SizeLike, Terms, terms_of
+from tirlite.sizes.poly import Product, SizeLike, Terms, terms_of
 from tirlite.sizes.terms import add, is_constant, replace, scaled
+
+# So many bounds of sizes are kept.
+_KEPT = 4096
 
 
 class Proof(Enum):
@@ -91,10 +95,16 @@ def _at_least(terms: Terms, target: int) -> bool:
 
 
 def _lowest(terms: Terms, target: int | None = None) -> int | None:
+    return _searched(tuple(terms.items()), target)
+
+
+@lru_cache(_KEPT)
+def _searched(terms: tuple[tuple[Product, int], ...], target: int | None) -> int | None:
+    """What a search finds: the same few sizes are compared at each of many statements."""
     from tirlite.sizes.search import best_lower_bound  # few programs need a search
 
     try:
-        return best_lower_bound(terms, target)
+        return best_lower_bound(dict(terms), target)
     except KernelError:  # sums of too many terms on the way
         return None
 

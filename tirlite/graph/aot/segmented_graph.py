@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tirlite.diag import GraphError, Message, boundary
+from tirlite.diag import GraphError, Message, TirliteError, boundary
 from tirlite.graph.aot.call_arguments import BadGraphOut, in_order
 from tirlite.graph.aot.compiled_graph import FOUND, Argument, CompiledGraph, Out, Result, leaves_of
 from tirlite.graph.aot.segmented import functions_in, run_segments, timetable, values_of
@@ -15,6 +15,7 @@ from tirlite.graph.loop import LoopFunction
 
 if TYPE_CHECKING:
     from tirlite.driver import Kernel
+    from tirlite.graph.fuse.groups import Grouping
     from tirlite.plan import Plan
 
 # A function that makes a graph anew, and what it takes.
@@ -49,7 +50,6 @@ class SegmentedGraph(CompiledGraph):
         self.function = segments.made.function
         self._table = timetable(segments)
         self._kept, self._extents, self._ordered = segments.kept, (), lambda: None
-        self._grouped = lambda: None
         self._again = again
         self._graphs = {
             each: compiled(each.step if isinstance(each, LoopFunction) else each) for each in functions_in(segments)
@@ -89,7 +89,15 @@ class SegmentedGraph(CompiledGraph):
     @property
     def kernel(self) -> Kernel:  # type: ignore[override]
         """There is none for the whole. Raises GraphError."""
-        raise InSegments(self.function.name, len(self.parts), span=self.function.span).error()
+        raise self._in_parts()
+
+    @property
+    def groups(self) -> Grouping:
+        """There are none for the whole. Raises GraphError."""
+        raise self._in_parts()
+
+    def _in_parts(self) -> TirliteError:
+        return InSegments(self.function.name, len(self.parts), span=self.function.span).error()
 
     def _run(
         self,

@@ -11,11 +11,32 @@ from itertools import count
 
 from tirlite.graph.fuse.elements import Formula
 from tirlite.graph.fuse.places import place
-from tirlite.ir import Buffer, Cast, DType, Expr, Load, PrimFunc, SeqStmt, Stmt, Store, Var, View, const, i64
+from tirlite.ir import (
+    Add,
+    AttrKey,
+    AttrStmt,
+    Buffer,
+    Cast,
+    DType,
+    Expr,
+    LetExpr,
+    Load,
+    Mul,
+    Neg,
+    Permission,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Store,
+    Sub,
+    Var,
+    View,
+    const,
+    i64,
+)
 from tirlite.ir import Let as LetStmt
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite
-from tirlite.ir.stmt import AttrStmt
 from tirlite.ir.walk import walk
 from tirlite.kernels.operators.elementwise import computed_in, converted
 from tirlite.kernels.operators.shapes import Axis, Extent, broadcast, is_same
@@ -45,7 +66,7 @@ def why_not(func: PrimFunc) -> str:
         return f"`{func.name}` has more than one result"
     seen = {func.outputs[0]}
     for node in walk(func.body):
-        if isinstance(node, AttrStmt):
+        if isinstance(node, AttrStmt) and not (node.key is AttrKey.ALLOW and node.value == (Permission.CONTRACT,)):
             return f"`{func.name}` has statements with attributes"
         if not _uses(node) & seen:
             continue
@@ -145,7 +166,7 @@ class _Finish:
         values = [_let("made", stmt.value, lets)]
         for number, step in enumerate(self.steps):
             given = [values[each] if each >= 0 else loads[~each] for each in step.values]
-            value = converted(step.formula(*map(_widened, given)), step.dtype)
+            value = converted(_apart(step.formula(*map(_widened, given))), step.dtype)
             values.append(value if number == len(self.steps) - 1 else _let("made", value, lets))
         return (*lets, Store(self.seen[stmt.buffer], stmt.indices, values[-1], span=stmt.span))
 
@@ -156,6 +177,22 @@ class _Finish:
         indices = place(axes, _extents(stmt.buffer), stmt.indices)
         self.is_lost = self.is_lost or indices is None
         return _let("beside", Load(shown[self.operands[number]], indices or ()), lets)
+
+
+def _apart(value: Expr) -> Expr:
+    """A value whose products have names of their own where they are added: the permission to contract is not theirs."""
+    found = rewrite(value, {Add: _with_names, Sub: _with_names})
+    assert isinstance(found, Expr)
+    return found
+
+
+def _with_names(node: Add | Sub) -> Expr:
+    products = {side: each for side, each in (("a", node.a), ("b", node.b)) if isinstance(each, Mul | Neg)}
+    names = {side: Var("product", each.dtype) for side, each in products.items()}
+    made: Expr = node.replaced(**names) if names else node
+    for side, var in names.items():
+        made = LetExpr(var, products[side], made)
+    return made
 
 
 def _let(name: str, value: Expr, lets: list[Stmt]) -> Expr:

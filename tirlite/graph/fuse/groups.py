@@ -89,7 +89,7 @@ class Functions(Protocol):
         ...
 
     def has_group(self, group: Group, made: Program) -> bool:
-        """Whether there is a function of a group."""
+        """Whether there is a function of a group: extents over dims may tell too little."""
         ...
 
 
@@ -153,6 +153,7 @@ class _Maker:
         self.places: dict[Expr, int] = {step: place for place, step in enumerate(self.steps)}
         self.inside = frozenset(self.steps)
         self.taken: dict[Call, Group] = {}
+        self.lost: set[Call] = set()
 
     def groups(self) -> Iterator[Group]:
         for place, step in enumerate(self.steps):
@@ -185,6 +186,7 @@ class _Maker:
                 group = Group(tuple(calls))
                 if self.functions.has_group(group, self.made):
                     return group
+                self.lost.add(first)
         return None
 
     def _uses_within(self, step: Call) -> bool:
@@ -256,6 +258,8 @@ class _Maker:
             return f"{name} is used more than once"
         if not _same_shape(before, step):
             return f"{name} has another shape"
+        if before in self.lost:
+            return f"the extents of {name} do not tell which elements go together"
         return self.functions.why_not(before) or f"{name} comes before other operands, or is narrower"
 
 

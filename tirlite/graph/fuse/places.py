@@ -27,48 +27,48 @@ def place(axes: Sequence[Axis], shape: Sequence[Extent], indices: Sequence[Expr]
 def _along(shape: Sequence[Extent], indices: Sequence[Expr], inner: Extent, extent: Extent) -> Expr | None:
     """The index along an axis with so many elements behind each of its indices."""
     behind = [product(shape[axis:]) for axis in range(len(shape) + 1)]
-    last = next((axis for axis, each in enumerate(behind) if is_same(each, inner)), None)
-    if last is not None:
-        outer = product((extent, inner))
-        first = next((axis for axis in range(last + 1) if is_same(behind[axis], outer)), None)
-        if first is not None:
-            return _number(shape[first:last], indices[first:last])
-    return _by_division([*shape], behind, indices, inner, extent)
+    cut = next((axis for axis, each in enumerate(behind) if is_same(each, inner)), None)
+    if cut is None:
+        return _by_division(shape, behind, indices, inner, extent)
+    outer = product((extent, inner))
+    first = next((axis for axis in range(cut + 1) if is_same(behind[axis], outer)), None)
+    if first is not None:
+        return _number(shape[first:cut], indices[first:cut])
+    return _round_again(shape[:cut], indices[:cut], extent)
 
 
 def _number(shape: Sequence[Extent], indices: Sequence[Expr]) -> Expr:
     """The number of an element in a box."""
-    total: Expr = const(0, i64)
-    for at, (extent, index) in enumerate(zip(shape, indices, strict=True)):
+    total: Expr | None = None
+    for extent, index in zip(shape, indices, strict=True):
         if not is_one(extent):
-            total = index if at == 0 or _is_zero(total) else total * extent + index
-    return total
+            total = index if total is None else total * extent + index
+    return const(0, i64) if total is None else total
 
 
-def _is_zero(value: Expr) -> bool:
-    return getattr(value, "value", None) == 0
+def _round_again(shape: Sequence[Extent], indices: Sequence[Expr], period: Extent) -> Expr | None:
+    """The number of an element in a box, which begins anew after `period`: what only adds whole periods is left out."""
+    if not isinstance(period, int) or not period:
+        return None
+    total: Expr | None = None
+    for axis, index in enumerate(indices):
+        stride = product(shape[axis + 1 :])
+        if not isinstance(stride, int):
+            return None
+        if stride % period and not is_one(shape[axis]):
+            term = index if stride == 1 else index * stride
+            total = term if total is None else total + term
+    return const(0, i64) if total is None else total % period
 
 
 def _by_division(
     shape: Sequence[Extent], behind: Sequence[Extent], indices: Sequence[Expr], inner: Extent, extent: Extent
 ) -> Expr | None:
+    """The index where the axis begins or ends within one of the box."""
     if not (isinstance(inner, int) and isinstance(extent, int) and inner and extent):
         return None
-    if not all(isinstance(each, int) and each for each in behind):
-        return None
-    cut = next(axis for axis, each in enumerate(behind) if isinstance(each, int) and inner % each == 0)
-    unit = behind[cut]
-    assert isinstance(unit, int)
-    period = inner // unit * extent
-    total: Expr | None = None
-    for axis in range(cut):
-        step = behind[axis + 1]
-        assert isinstance(step, int)
-        stride = step // unit
-        # What comes round again with the whole axis does not show in it.
-        if stride % period and not is_one(shape[axis]):
-            term = indices[axis] if stride == 1 else indices[axis] * stride
-            total = term if total is None else total + term
-    if total is None:
-        return const(0, i64)
-    return (total if inner == unit else total // (inner // unit)) % extent
+    units = [each if isinstance(each, int) and each else 0 for each in behind]
+    cut = next(axis for axis, each in enumerate(units) if each and inner % each == 0)
+    steps = inner // units[cut]
+    number = _round_again(shape[:cut], indices[:cut], steps * extent)
+    return number if number is None or steps == 1 else number // steps

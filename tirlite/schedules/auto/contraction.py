@@ -36,6 +36,9 @@ _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 _DEEPEST = 16
 # Dot products take so few instructions that copies pay for so many rows.
 _FEWEST_ROWS = 4
+# Of fewer terms a panel is hardly read more often than it is written.
+_FEWEST_TERMS = 16
+_FEWEST_STRIDED_TERMS = 4
 
 
 @record(eq=False)
@@ -258,6 +261,10 @@ def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...
     found: list[tuple[str, int]] = []
     fills = not is_known(nest.columns) or count_of(nest.columns) >= tiling.row_bytes // nest.element
     is_wide = is_known(nest.columns) and count_of(nest.columns) * nest.element >= WIDE_ROWS * tiling.row_bytes
+    terms = prod(map(count_of, nest.terms)) if all(map(is_known, nest.terms)) else None
+    is_wide = is_wide and terms is not None and terms >= _FEWEST_TERMS
+    if terms is not None and terms < _FEWEST_STRIDED_TERMS and not nest.is_dense:
+        return None
     size = tiling.least_bytes if nest.is_dense and fills and not is_wide else tiling.least_strided
     elements = max(1, size // nest.packed.buffer.dtype.bytes)
     wide = (*nest.terms, nest.columns)
@@ -266,7 +273,8 @@ def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...
         if not is_known(nest.columns)
         else tiling.vector_bytes // nest.element // 2
     )
-    wanted = [(nest.rows, tiling.least_rows), ((nest.columns,), max(2, few)), (wide, elements)]
+    rows = tiling.least_rows if nest.is_dense else tiling.strided_rows
+    wanted = [(nest.rows, rows), ((nest.columns,), max(2, few)), (wide, elements)]
     if nest.dots is not None:
         wanted = [(nest.rows, _FEWEST_ROWS), ((nest.columns,), max(2, tiling.vector_bytes // nest.element // 2))]
     for loops, least in wanted:

@@ -116,11 +116,19 @@ def _rows_of_block(first: For, others: list[For], tiles: int, tiling: Tiling) ->
 
 
 def _together(loop: For, most: int) -> int:
-    """So many rows of a tile: of few those that leave the least over. A small tile waits for its own sums."""
+    """So many rows of a tile: of few those that take least time, with what is left as a tile of its own, if any.
+
+    A small tile waits for its own sums.
+    """
     if not is_known(loop) or (count := count_of(loop)) >= TILES_OF_BLOCK * most:
         return most
-    least, alone = most // 2, max(1, most // 3)
-    return min(range(most, 0, -1), key=lambda rows: count // rows * max(rows, least) + count % rows * alone)
+    least = most // 2
+
+    def cost(rows: int) -> tuple[int, bool]:
+        rest = count % rows
+        return count // rows * max(rows, least) + (max(rest, least) if rest else 0), rest > 0
+
+    return min(range(min(most, count), 0, -1), key=cost, default=1)
 
 
 def _by_groups(terms: tuple[For, ...]) -> tuple[For, ...]:

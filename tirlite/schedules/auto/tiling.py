@@ -12,6 +12,8 @@ from tirlite.target import Target
 _PART_OF_CACHE = 32
 _PART_WITHOUT_VECTORS = 256
 WIDE_ROWS = 4
+# What lies apart in memory is copied or stored element by element, which so many tiles of rows repay.
+_STRIDED_TILES = 4
 # Rows go to workers by blocks of so many tiles, each of which packs its panels anew: of more for few workers, who have
 # enough to do with panels alone.
 TILES_OF_BLOCK = 32
@@ -24,8 +26,9 @@ class Tiling:
     """The numbers of a schedule: the rows of a tile of registers, the bytes of one of its rows, and of one vector.
 
     Packed is an operand of `least_bytes` or more, where `least_rows` read it; of `least_strided` where loops go by few
-    vectors or none without a copy. Rows share a panel by blocks of `block_tiles` tiles. `dots` are the dot products of
-    the processor, by the types of their operands.
+    vectors or none without a copy, and where `strided_rows` read it if it is copied, or sums are stored, element by
+    element. Rows share a panel by blocks of `block_tiles` tiles. `dots` are the dot products of the processor, by the
+    types of their operands.
     """
 
     rows: int
@@ -34,6 +37,7 @@ class Tiling:
     least_rows: int
     least_bytes: int
     least_strided: int
+    strided_rows: int
     block_tiles: int = TILES_OF_BLOCK
     dots: tuple[str, ...] = ()
 
@@ -50,6 +54,7 @@ class Tiling:
             rows,
             cache // _PART_OF_CACHE,
             cache // _PART_WITHOUT_VECTORS,
+            _STRIDED_TILES * rows,
             min(max(_TILES_OF_ALL // target.workers, TILES_OF_BLOCK), _MOST_TILES_OF_BLOCK),
             processor.dots,
         )
