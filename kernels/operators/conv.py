@@ -8,12 +8,13 @@ from __future__ import annotations
 import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
+from tirlite.kernels.operators.depthwise import depthwise
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.multiplication import multiplication
-from tirlite.kernels.operators.product import multiply_add, plain, tile_of
+from tirlite.kernels.operators.product import plain
 from tirlite.kernels.operators.shapes import extents, product
-from tirlite.kernels.operators.window import Window, finder, where_under
+from tirlite.kernels.operators.window import Window
 from tirlite.kernels.operators.windowed import axes_under, phases_from, windowed
 
 
@@ -41,7 +42,7 @@ def conv(
     if window.is_point:
         convolve = _pointwise(X, W, window, groups, B is not None)
     elif isinstance(taken, int) and isinstance(outputs, int) and taken == 1 and outputs <= 2:
-        convolve = _depthwise(X.dtype, window, where_under(window), groups, outputs, B is not None)
+        return depthwise((X, W, B, Y), window, groups)
     else:
         return windowed("conv", (X, W, B, Y), [axes_under(window)], groups, transposed=False)
     return _function("conv", (X, W, B, Y), window, groups, (groups, outputs, terms), convolve)
@@ -131,42 +132,5 @@ def _pointwise(X: TensorType, W: TensorType, window: Window, groups: int, has_bi
     @tl.inline
     def convolve(x, w, bias, y):
         multiply(w, x, y, bias)
-
-    return convolve
-
-
-def _depthwise(dtype: DType, window: Window, where: Inline, groups: int, outputs: int, has_bias: bool) -> Inline:
-    """Where each output sees a single channel: nothing would be used twice of a panel."""
-    kind = computed_in(dtype)
-    add, columns = multiply_add(kind), tile_of(kind).columns
-    taps, places, elements = window.taps, product(window.places), product(window.inputs)
-    find, store = finder(window, where), _store(kind, groups, has_bias)
-
-    @tl.inline
-    def convolve(x, w, bias, y):
-        panels = (places + columns - 1) // columns
-        for piece in tl.parallel(x.shape[0] // groups * panels):
-            first = piece % panels * columns
-            table = tl.alloc(tl.i64[taps, columns])
-            runs = tl.alloc(tl.bool_[taps])
-            find(table, runs, first, columns)
-            sums = tl.alloc(kind[columns], scope="local")
-            for g in range(groups):
-                t = piece // panels * groups + g
-                for o in range(outputs):
-                    for q in range(columns):
-                        sums[q] = 0
-                    for tap in range(taps):
-                        factor = kind(w[g, o, tap])
-                        if runs[tap] and elements >= columns:
-                            start = min(max(table[tap, 0], 0), elements - columns)
-                            for q in range(columns):
-                                sums[q] = add(factor, kind(x[t, 0, start + q]), sums[q])
-                        else:
-                            for q in range(columns):
-                                at = min(table[tap, q], elements - 1)
-                                sums[q] = add(factor, kind(x[t, 0, at]) if at >= 0 else 0, sums[q])
-                    for q in range(min(columns, places - first)):
-                        store(y, t, o, first + q, sums[q], bias)
 
     return convolve

@@ -7,9 +7,11 @@ from math import inf
 import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
+from tirlite.kernels.operators.bands import by_bands
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.order import above, comes_before
+from tirlite.kernels.operators.order import above as is_above
+from tirlite.kernels.operators.order import comes_before
 from tirlite.kernels.operators.shapes import extents, product
 from tirlite.kernels.operators.window import Window, finder, where_under
 
@@ -37,7 +39,7 @@ def max_pool(
         return max(total, value)
 
     @tl.inline
-    def end(total, place):
+    def end(total, i, j):
         return total
 
     return _pool("max_pool", X, Y, geometry, X.dtype, least, join, end)
@@ -68,8 +70,8 @@ def average_pool(
         return total + value
 
     @tl.inline
-    def end(total, place):
-        return total / kind(count(place, 0))
+    def end(total, i, j):
+        return total / kind(count(i, j))
 
     return _pool("average_pool", X, Y, geometry, kind, 0.0, join, end)
 
@@ -79,24 +81,32 @@ def _geometry(X: TensorType, Y: TensorType, size, strides, pads, dilations) -> W
 
 
 def _counted(window: Window, pads: tuple[int, ...] | None) -> Inline:
-    """`count(place, 0)`: the taps that count at a place of the result: those in the tensor, or within `pads` of it."""
+    """`count(i, j)`: the taps that count in column j of row i: those in the tensor, or within `pads` of it."""
     axes = len(window.size)
-    inner = [product(window.places[k + 1 :]) for k in range(axes)]
+    inner = [product(window.places[k + 1 : -1]) for k in range(axes)]
     lows = [-pads[k] if pads else 0 for k in range(axes)]
     highs = [window.inputs[k] + (pads[axes + k] if pads else 0) for k in range(axes)]
     where = where_under(window)
 
     @tl.inline
-    def count(place, k):
-        if tl.static(k == axes):
+    def along(position, k):
+        start = where(k, position, 0)
+        dilation = tl.static(window.dilations[k])
+        first = max(0, (tl.static(lows[k]) - start + dilation - 1) // dilation)
+        behind = min(tl.static(window.size[k]), (tl.static(highs[k]) - start + dilation - 1) // dilation)
+        return behind - first
+
+    @tl.inline
+    def above(i, k):
+        if tl.static(k == axes - 1):
             return 1
         else:
-            position = place // tl.static(inner[k]) % tl.static(window.places[k])
-            start = where(k, position, 0)
-            dilation = tl.static(window.dilations[k])
-            first = max(0, (tl.static(lows[k]) - start + dilation - 1) // dilation)
-            behind = min(tl.static(window.size[k]), (tl.static(highs[k]) - start + dilation - 1) // dilation)
-            return (behind - first) * count(place, tl.static(k + 1))
+            position = i // tl.static(inner[k]) % tl.static(window.places[k])
+            return along(position, k) * above(i, tl.static(k + 1))
+
+    @tl.inline
+    def count(i, j):
+        return above(i, 0) * along(j, tl.static(axes - 1))
 
     return count
 
@@ -104,36 +114,24 @@ def _counted(window: Window, pads: tuple[int, ...] | None) -> Inline:
 def _pool(
     name: str, X: TensorType, Y: TensorType, window: Window, kind: DType, start: float, join: Inline, end: Inline
 ) -> PrimFunc:
-    (batches, channels), elements, places = extents(X)[:2], product(window.inputs), product(window.places)
-    taps, find = window.taps, finder(window, where_under(window))
+    planes, outer, places = product(extents(X)[:2]), product(window.places[:-1]), window.places[-1]
+    rows, taps, stride, dilation = product(window.size[:-1]), window.size[-1], window.strides[-1], window.dilations[-1]
+
+    @tl.inline
+    def each(band, t, i, first, count, a, b, results):
+        for q in range(count):
+            total = kind(start)
+            for r in range(rows):
+                for p in range(taps):
+                    total = join(total, band[r, q * stride + p * dilation])
+            results[t, i, first + q] = results.dtype(end(total, i, first + q))
+
+    sweep = by_bands(window, kind, start, planes, each)
 
     @tl.kernel
     def pool(x: X, y: tl.out[Y]):
-        images = tl.view(x, x.dtype[batches * channels, elements])
-        results = tl.view(y, y.dtype[batches * channels, places])
-        panels = (places + COLUMNS - 1) // COLUMNS
-        for piece in tl.parallel(batches * panels):
-            first = piece % panels * COLUMNS
-            table = tl.alloc(tl.i64[taps, COLUMNS])
-            runs = tl.alloc(tl.bool_[taps])
-            totals = tl.alloc(kind[COLUMNS], scope="local")
-            find(table, runs, first, COLUMNS)
-            for c in range(channels):
-                image = piece // panels * channels + c
-                for q in range(COLUMNS):
-                    totals[q] = start
-                for tap in range(taps):
-                    # The table is right; the bounds say so where nobody can tell what an array holds.
-                    if runs[tap] and elements >= COLUMNS:
-                        at = min(max(table[tap, 0], 0), elements - COLUMNS)
-                        for q in range(COLUMNS):
-                            totals[q] = join(totals[q], kind(images[image, at + q]))
-                    else:
-                        for q in range(COLUMNS):
-                            near = min(table[tap, q], elements - 1)
-                            totals[q] = join(totals[q], kind(images[image, near]) if near >= 0 else start)
-                for q in range(min(COLUMNS, places - first)):
-                    results[image, first + q] = y.dtype(end(totals[q], first + q))
+        results = tl.view(y, y.dtype[planes, outer, places])
+        sweep(x, y, y, results)
 
     return pool.ir.replaced(name=name)
 
@@ -155,7 +153,7 @@ def max_pool_indices(
     geometry = _geometry(X, Y, window, strides, pads, dilations)
     (batches, channels), elements, places = extents(X)[:2], product(geometry.inputs), product(geometry.places)
     taps, find, kind = geometry.taps, finder(geometry, where_under(geometry)), computed_in(X.dtype)
-    before = comes_before(kind, above)
+    before = comes_before(kind, is_above)
 
     @tl.kernel
     def max_pool_indices(x: X, y: tl.out[Y], indices: tl.out[I]):

@@ -1,8 +1,8 @@
 """Makes a function that says where the elements under a moving window of given geometry lie.
 
-The window of pools and depthwise convolutions moves over any number of spatial axes. For a run of neighbouring places
-of the result, a table tells for each tap of the window where the element lies in its channel, or -1 for the padding. It
-is made once, and serves all channels.
+Where a pool is to tell where its elements lie, its window moves over any number of spatial axes. For a run of
+neighbouring places of the result, a table tells for each tap of the window where the element lies in its channel, or -1
+for the padding. It is made once, and serves all channels.
 """
 
 from __future__ import annotations
