@@ -177,7 +177,17 @@ def _contraction(loop: For, tiling: Tiling) -> Contraction | None:
             found.append(made)
     # What is read under a condition has no vectors but in a copy.
     found.sort(key=lambda each: not each.is_padded)
-    return next((each for each in found if least_sizes(each, tiling) is not None), None)
+    return _first_that_pays(found, tiling)
+
+
+def _first_that_pays(found: list[Contraction], tiling: Tiling) -> Contraction | None:
+    """The first choice of columns that are worth a panel; none beyond those that vectors alone go along well."""
+    for each in found:
+        if least_sizes(each, tiling) is not None:
+            return each
+        if each.is_dense and is_known(each.columns) and count_of(each.columns) * each.element >= tiling.vector_bytes:
+            return None  # vectors alone go along memory, which other columns would not
+    return None
 
 
 def _dots(update: Update, across: Load, tiling: Tiling) -> tuple[str, str] | None:
