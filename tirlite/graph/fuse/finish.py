@@ -166,7 +166,7 @@ class _Finish:
         values = [_let("made", stmt.value, lets)]
         for number, step in enumerate(self.steps):
             given = [values[each] if each >= 0 else loads[~each] for each in step.values]
-            value = converted(_apart(step.formula(*map(_widened, given))), step.dtype)
+            value = converted(_apart(step.formula(*map(_widened, given)), lets), step.dtype)
             values.append(value if number == len(self.steps) - 1 else _let("made", value, lets))
         return (*lets, Store(self.seen[stmt.buffer], stmt.indices, values[-1], span=stmt.span))
 
@@ -179,20 +179,24 @@ class _Finish:
         return _let("beside", Load(shown[self.operands[number]], indices or ()), lets)
 
 
-def _apart(value: Expr) -> Expr:
+def _apart(value: Expr, lets: list[Stmt]) -> Expr:
     """A value whose products have names of their own where they are added: the permission to contract is not theirs."""
-    found = rewrite(value, {Add: _with_names, Sub: _with_names})
+    is_open = not any(isinstance(each, LetExpr) for each in walk(value))
+
+    def named(node: Add | Sub) -> Expr:
+        products = {side: each for side, each in (("a", node.a), ("b", node.b)) if isinstance(each, Mul | Neg)}
+        names = {side: Var("product", each.dtype) for side, each in products.items() if each.dtype.is_float}
+        made: Expr = node.replaced(**names) if names else node
+        for side, var in names.items():
+            if is_open:
+                lets.append(LetStmt(var, products[side]))
+            else:
+                made = LetExpr(var, products[side], made)
+        return made
+
+    found = rewrite(value, {Add: named, Sub: named})
     assert isinstance(found, Expr)
     return found
-
-
-def _with_names(node: Add | Sub) -> Expr:
-    products = {side: each for side, each in (("a", node.a), ("b", node.b)) if isinstance(each, Mul | Neg)}
-    names = {side: Var("product", each.dtype) for side, each in products.items()}
-    made: Expr = node.replaced(**names) if names else node
-    for side, var in names.items():
-        made = LetExpr(var, products[side], made)
-    return made
 
 
 def _let(name: str, value: Expr, lets: list[Stmt]) -> Expr:
