@@ -178,6 +178,18 @@ def along_no_axis(f: tl.f32[k, h, 2], x: tl.f32[h, n + 1, 3], y: tl.out[tl.f32[k
                         y[q, i, j] += f[q, p, u] * x[p, i + u, j]
 
 
+@tl.kernel
+def with_a_rest(a: tl.f32[n, k], b: tl.f32[k, m], c: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+    """What is added to a sum has a name, and differs from column to column."""
+    for i in range(n):
+        for j in range(m):
+            total = tl.f32(0)
+            for p in tl.reduce(k):
+                total += a[i, p] * b[p, j]
+            rest = c[i, j]
+            y[i, j] = max(total + rest, 0)
+
+
 ALL = (
     transposed,
     turned,
@@ -194,6 +206,7 @@ ALL = (
     bytes_into_words,
     halves_into_words,
     along_no_axis,
+    with_a_rest,
 )
 
 
@@ -206,8 +219,9 @@ def test_it_is_packed_and_means_what_is_written(kernel: tl.Kernel) -> None:
 
 def test_masks_leave_out_what_lies_beyond_the_last_column() -> None:
     with patch.object(Tiling, "of", lambda target: replace(SMALL, row_bytes=64, vector_bytes=32)):
-        for kernel in (transposed, batched, with_a_scalar, convolution, terms_outermost, distances):
+        for kernel in (transposed, batched, with_a_scalar, convolution, terms_outermost, distances, with_a_rest):
             tiled = tl.compile(kernel.ir)
+            assert any(isinstance(step, Pack) for step in tiled.schedule.steps), kernel.name
             assert "tl.masked(" in str(tiled.lowered), kernel.name
             is_as_written(kernel, tiled, (7, 19, 9, 3), (5, 16, 3, 2))
 

@@ -160,16 +160,18 @@ class _Padded:
         stmts: list[Stmt] = []
         for stmt in self.inside.stmts:
             if step.masked and isinstance(stmt, Store) and self._is_at_edge(stmt):
-                if self.on is None:
-                    self.on = Var("on", bool_.with_lanes(self.lanes))
-                    before = lanes_before(self.at, self.loop.stop, self.lanes)
-                    stmts.append(Let(self.on, before, span=stmt.span))
+                on = self._mask(stmt, stmts)
                 try:
-                    stmts.append(self._under_mask(stmt, self.on))
+                    stmts.append(self._under_mask(stmt, on))
                 except NotVector:
                     if stmt.buffer in self.own:
                         raise
                     stmts += self._stored(stmt)
+            elif isinstance(stmt, Let) and not self._reads_within(stmt):
+                if step.masked and self._is_wide(stmt):
+                    stmts.append(self._read_under_mask(stmt, self._mask(stmt, stmts)))
+                else:
+                    stmts += self._read_one_by_one(stmt)
             elif isinstance(stmt, Store) and stmt.buffer not in self.own:
                 stmts += self._stored(stmt)
             elif isinstance(stmt, Store) and not self._reads_within(stmt.value):
@@ -179,6 +181,27 @@ class _Padded:
             else:
                 raise does_not_fit(step, "beyond the end, loops inside touch more than copies that were made whole")
         return SeqStmt(tuple(stmts))
+
+    def _mask(self, stmt: Stmt, stmts: list[Stmt]) -> Var:
+        """The lanes up to the end, told in front of the first statement that asks for them."""
+        if self.on is None:
+            self.on = Var("on", bool_.with_lanes(self.lanes))
+            stmts.append(Let(self.on, lanes_before(self.at, self.loop.stop, self.lanes), span=stmt.span))
+        return self.on
+
+    def _is_wide(self, stmt: Stmt) -> bool:
+        """Whether what a statement reads of memory are words of 4 or 8 bytes."""
+        read = {node.buffer for node in walk(stmt) if isinstance(node, Load)} - self.own
+        return all(buffer.dtype.bytes in (4, 8) and not buffer.volatile for buffer in read)
+
+    def _read_under_mask(self, stmt: Let, on: Var) -> Stmt:
+        """A value of which the lanes up to the end alone are read."""
+        known = [*self.vectors.accessed]
+        self.vectors.on = self.vectors.some = on  # the first lane lies before the end
+        try:
+            return self.vectors.statement(stmt)
+        finally:
+            self.vectors.on, self.vectors.accessed = None, known
 
     def _is_at_edge(self, store: Store) -> bool:
         """Whether lanes beyond the end would touch memory, of words of 4 or 8 bytes alone, side by side."""
@@ -241,22 +264,30 @@ class _Padded:
 
     def _one_by_one(self, store: Store) -> Iterator[Stmt]:
         """A local element set to what memory holds, for the lanes that are there; 0 in the others."""
-        if any(
-            (isinstance(node, Load) and node.buffer in self.own) or self._is_let(node) for node in walk(store.value)
-        ):
-            raise NotVector
-        stage, lane = self._stage(store.buffer.name, store.buffer.dtype), Var(f"{self.loop.var.name}.lane")
-        number = folded(Sub(lane, self.at))
-        value = substitute(store.value, {self.loop.var: lane})
-        zero = Lanes(self.lanes, {}).spread(const(0, stage.dtype))
+        stage = self._stage(store.buffer.name, store.buffer.dtype)
         wide = self.vectors.wide[store.buffer]
         each = (
-            Allocate(stage, span=store.span),
-            Store(stage, (self.place,), zero, span=store.span),
-            For(lane, self.at, self.end, SeqStmt((Store(stage, (number,), value, span=store.span),))),
+            *self._gathered(store, store.value, stage),
             Store(wide, (*store.indices, self.place), Load(stage, (self.place,)), span=store.span),
         )
         yield from self._whole_or(store, each)
+
+    def _read_one_by_one(self, stmt: Let) -> Iterator[Stmt]:
+        """The value of each lane that is there, and 0 in the others."""
+        stage = self._stage(stmt.var.name, stmt.value.dtype)
+        yield from self._gathered(stmt, stmt.value, stage)
+        wide = self.vectors.values[stmt.var] = Var(stmt.var.name, stage.dtype.with_lanes(self.lanes))
+        yield Let(wide, Load(stage, (self.place,)), span=stmt.span)
+
+    def _gathered(self, stmt: Stmt, value: Expr, stage: Buffer) -> Iterator[Stmt]:
+        """What sets the elements of a buffer to the values of the lanes that are there, of others to 0."""
+        if any((isinstance(node, Load) and node.buffer in self.own) or self._is_let(node) for node in walk(value)):
+            raise NotVector
+        lane = Var(f"{self.loop.var.name}.lane")
+        own = Store(stage, (folded(Sub(lane, self.at)),), substitute(value, {self.loop.var: lane}), span=stmt.span)
+        yield Allocate(stage, span=stmt.span)
+        yield Store(stage, (self.place,), Lanes(self.lanes, {}).spread(const(0, stage.dtype)), span=stmt.span)
+        yield For(lane, self.at, self.end, SeqStmt((own,)))
 
     def _stored(self, store: Store) -> Iterator[Stmt]:
         """An element of memory set, for the lanes that are there, each by its own of what the body makes."""
