@@ -1,8 +1,4 @@
-"""Makes the function that multiplies batches of matrices of given shapes, with a given way to store sums.
-
-There are three ways to go through the right operand: as it lies, a vector at a time; by panels of some columns, which
-are copied together first, where it is transposed, narrow, or of another type than the sums; by rows, for a single row.
-"""
+"""Makes the loops that multiply batches of matrices of given shapes, with a given way to store sums."""
 
 from __future__ import annotations
 
@@ -10,10 +6,8 @@ import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType
 from tirlite.kernels.operators.elementwise import computed_in
-from tirlite.kernels.operators.product import CHUNK, column_major, dots, multiply_add, row_major, tile_of, tiling
-from tirlite.kernels.operators.shapes import Extent
+from tirlite.kernels.operators.shapes import Extent, is_one
 
-DOTS = 4  # sums along rows that are computed together
 Matrices = tuple[Extent, Extent, Extent, Extent]  # batches, rows, terms, columns
 
 
@@ -27,83 +21,80 @@ def multiplication(
     trans_a: bool = False,
     trans_b: bool = False,
 ) -> Inline:
-    """`multiply(a, b, y, extra)` of operands with the axes batch, row and column; `store` is called for each sum."""
-    kind = computed_in(dtype)
-    tile = tile_of(kind)
-    batches, n, terms, m = shape
-    left = column_major if trans_a else row_major
-    right = column_major if trans_b else row_major
-    if kind == dtype and trans_b and not trans_a and n == 1:
-        return _by_dots(shape, kind, store, index_a, index_b)
-    if kind == dtype and not trans_b and isinstance(m, int) and m >= tile.lanes:
-        return _in_place_panels(shape, kind, left, store, index_a, index_b)
-    columns = tile.lanes if isinstance(m, int) and m <= tile.lanes else tile.columns
-    chunk_rows = CHUNK * tile.rows
-    tiles = tiling(kind, columns, terms, left, store)
+    """`multiply(a, b, y, extra)` of operands with the axes batch, row and column.
+
+    Batch t is the product of those at `index_a(t)` and `index_b(t)`; `store(y, t, i, j, sum, extra)` is called for each
+    sum.
+    """
+    n, m = shape[1], shape[3]
+    # The one row of a transpose, or the one column of a matrix, is seen as it lies, so that terms are neighbours.
+    left = _column_major if trans_a and not is_one(n) else _row_major
+    right = _column_major if trans_b or is_one(m) else _row_major
+    turned = is_one(n) and trans_a, is_one(m) and not trans_b
+    matrices = _loops(computed_in(dtype), shape, store, (left, index_a), (right, index_b))
+    terms = shape[2]
 
     @tl.inline
     def multiply(a, b, y, extra):
-        chunks = (n + chunk_rows - 1) // chunk_rows
-        panels = (m + columns - 1) // columns
-        for w in tl.parallel(batches * chunks * panels):
-            t, first, j = piece(w, chunks, panels, chunk_rows, columns)
-            u = index_b(t)
-            panel = tl.alloc(kind[1, terms, columns])
-            for p in range(terms):
-                for q in range(columns):
-                    panel[0, p, q] = kind(right(b, u, p, j + q)) if j + q < m else 0
-            last = min(first + chunk_rows, n)
-            width = min(columns, m - j)
-            tiles(a, index_a(t), first, last, panel, 0, 0, y, t, j, 0, width, extra)
+        if tl.static(turned[0]):
+            row_of_a = tl.view(a, a.dtype[a.shape[0], 1, terms])
+            matrices(row_of_a, b, y, extra)
+        elif tl.static(turned[1]):
+            column_of_b = tl.view(b, b.dtype[b.shape[0], 1, terms])
+            matrices(a, column_of_b, y, extra)
+        else:
+            matrices(a, b, y, extra)
 
     return multiply
+
+
+def _loops(
+    kind: DType, shape: Matrices, store: Inline, of_a: tuple[Inline, Inline], of_b: tuple[Inline, Inline]
+) -> Inline:
+    """`matrices(a, b, y, extra)`: the loops, but for those of one iteration; operands by their layouts and batches."""
+    batches, n, terms, m = shape
+    (left, index_a), (right, index_b) = of_a, of_b
+
+    @tl.inline
+    def element(a, b, y, extra, t, i, j):
+        total = kind(0)
+        for p in tl.reduce(terms):
+            total += kind(left(a, index_a(t), i, p)) * kind(right(b, index_b(t), p, j))
+        store(y, t, i, j, total, extra)
+
+    @tl.inline
+    def row(a, b, y, extra, t, i):
+        if tl.static(is_one(m)):
+            element(a, b, y, extra, t, i, 0)
+        else:
+            for j in range(m):
+                element(a, b, y, extra, t, i, j)
+
+    @tl.inline
+    def matrix(a, b, y, extra, t):
+        if tl.static(is_one(n)):
+            row(a, b, y, extra, t, 0)
+        else:
+            for i in range(n):
+                row(a, b, y, extra, t, i)
+
+    @tl.inline
+    def matrices(a, b, y, extra):
+        with tl.allow("contract"):
+            if tl.static(is_one(batches)):
+                matrix(a, b, y, extra, 0)
+            else:
+                for t in range(batches):
+                    matrix(a, b, y, extra, t)
+
+    return matrices
 
 
 @tl.inline
-def piece(w, chunks, panels, chunk_rows, columns):
-    """The batch, the first row and the first column of the w-th piece of the work."""
-    return w // (chunks * panels), w // panels % chunks * chunk_rows, w % panels * columns
+def _row_major(a, t, i, p):
+    return a[t, i, p]
 
 
-def _in_place_panels(
-    shape: Matrices, kind: DType, left: Inline, store: Inline, index_a: Inline, index_b: Inline
-) -> Inline:
-    """Where the right operand can be read as it lies. The last columns may be computed twice, to fill a tile."""
-    batches, n, terms, m = shape
-    tile = tile_of(kind)
-    columns = tile.columns if m >= tile.columns else tile.lanes
-    chunk_rows = CHUNK * tile.rows
-    panels = -(-m // columns)
-    tiles = tiling(kind, columns, terms, left, store)
-
-    @tl.inline
-    def multiply(a, b, y, extra):
-        chunks = (n + chunk_rows - 1) // chunk_rows
-        for w in tl.parallel(batches * chunks * panels):
-            t, first, j = piece(w, chunks, panels, chunk_rows, columns)
-            last = min(first + chunk_rows, n)
-            start = min(j, m - columns)
-            tiles(a, index_a(t), first, last, b, index_b(t), start, y, t, start, j - start, columns, extra)
-
-    return multiply
-
-
-def _by_dots(shape: Matrices, kind: DType, store: Inline, index_a: Inline, index_b: Inline) -> Inline:
-    """For a single row, by rows of a transposed right operand, which is then read once, and in order."""
-    batches, n, terms, m = shape
-    lanes = tile_of(kind).lanes
-    add = multiply_add(kind)
-
-    @tl.inline
-    def multiply(a, b, y, extra):
-        blocks = (m + DOTS - 1) // DOTS
-        for w in tl.parallel(batches * blocks):
-            t = w // blocks
-            j = w % blocks * DOTS
-            if j + DOTS <= m:
-                dots(kind, add, a, index_a(t), 0, b, index_b(t), j, DOTS, lanes, terms, store, y, t, extra)
-            else:
-                for c in range(j, m):
-                    dots(kind, add, a, index_a(t), 0, b, index_b(t), c, 1, lanes, terms, store, y, t, extra)
-
-    return multiply
+@tl.inline
+def _column_major(a, t, i, p):
+    return a[t, p, i]
