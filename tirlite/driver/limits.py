@@ -18,12 +18,12 @@ from tirlite.dsl import parse
 from tirlite.ir import dtype_of
 from tirlite.rewrite.options import Options
 from tirlite.runtime import Binder
+from tirlite.target import Target
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tirlite.ir import PrimFunc
-    from tirlite.target import Target
 
     Array: TypeAlias = npt.NDArray[Any]
     # A function and its arguments.
@@ -71,8 +71,9 @@ def computed(times: tl.i64, x: tl.KIND[n, m], y: tl.out[tl.KIND[n, m]]):
             for j in range(m):
                 y[i, j] = VALUE
 """
-# As many vectors as stay in registers, and do not wait for each other.
-LANES = {"f32": 128, "f64": 64}
+_KINDS = ("f32", "f64")
+# Vectors that stay in registers, and do not wait for each other.
+_VECTORS = 8
 _ROWS = 64
 _COLUMNS = 512
 # What is read must be larger by so much than what is written, to count as read alone.
@@ -93,8 +94,9 @@ def moving(read: int, written: int, loop: str = "tl.parallel") -> Call:
 
 def multiplying(count: int, kind: str) -> Call:
     """What does as many multiply-adds of f32 or f64."""
-    lanes = LANES[kind]
-    x: Array = np.full((_ROWS, lanes), 0.5, _numpy(kind))
+    dtype = _numpy(kind)
+    lanes = _VECTORS * Target.host().processor.vector_bytes // dtype.itemsize
+    x: Array = np.full((_ROWS, lanes), 0.5, dtype)
     text = _MULTIPLY_ADDS.replace("KIND", kind).replace("LANES", str(lanes))
     return parse(text), (max(count // x.size, 1), x, x.copy())
 
@@ -135,13 +137,13 @@ class Limits:
 
     def multiplying(self, count: int, kind: str) -> float:
         """For so many multiply-adds; those of 16 bits are done as f32."""
-        kind = kind if kind in LANES else "f32"
+        kind = kind if kind in _KINDS else "f32"
         few = 1 << 24
         return count / few * self._seconds(kind, lambda: multiplying(few, kind)) if count else 0.0
 
     def computing(self, count: int, function: str, kind: str) -> float:
         """For a function computed so often."""
-        kind = kind if kind in LANES else "f32"
+        kind = kind if kind in _KINDS else "f32"
         few = 1 << 20
         seconds = self._seconds((function, kind), lambda: computing(few, function, kind))
         return count / few * seconds if count else 0.0

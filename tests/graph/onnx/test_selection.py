@@ -113,7 +113,9 @@ def test_branches_of_different_shapes() -> None:
         return helper.make_graph(list(nodes), result, [], [onnx.ValueInfoProto(name=result)])
 
     then = branch("t", helper.make_node("Slice", ["x", "zero", "two"], ["t"]))
-    other = branch("e", helper.make_node("Concat", ["x", "x"], ["e2"], axis=0), helper.make_node("Neg", ["e2"], ["e"]))
+    other = branch(
+        "e", helper.make_node("Concat", ["x", "x"], ["e2"], axis=0), helper.make_node("Softmax", ["e2"], ["e"])
+    )
     nodes = [
         helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other),
         helper.make_node("Exp", ["y"], ["z"]),
