@@ -33,7 +33,8 @@ def by_bands(window: Window, kind: DType, least: float, planes: Extent, each: In
     def fill(band, x, t, i, first):
         start = first * stride - before
         for r in range(rows):
-            line = row_under(i, r, tl.static(len(window.size) - 2))
+            # No row is behind the last; the bound says so where that is not seen.
+            line = min(row_under(i, r, tl.static(len(window.size) - 2)), lines - 1)
             if line >= 0:
                 for v in range(width):
                     at = start + v

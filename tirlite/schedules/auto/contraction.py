@@ -127,7 +127,7 @@ def _contraction(loop: For, tiling: Tiling) -> Contraction | None:
     if nest is None or not nest.body or not all(isinstance(stmt, Let) for stmt in nest.body[:-1]):
         return None
     body = (*without_lets(nest.body),)
-    update = update_of(body[-1]) if isinstance(body[-1], Store) else None
+    update = update_of(body[-1]) if body and isinstance(body[-1], Store) else None
     store = None if update is None else _stored(nest, update)
     if update is None or store is None:
         return None
