@@ -1,7 +1,8 @@
 """Draws steps for random nests of loops, applies those that are not refused, and checks what comes out.
 
 `PYTHONPATH=tests:. python -m fuzz.schedules 10000` draws so many pairs of a kernel and steps, and tells how many
-steps of each kind were accepted.
+steps of each kind were accepted, how many refused, and how many of those refused for the order of accesses would have
+given other results. A second number says which pair is the first.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 from effort import effort
+from fuzz.harm import is_harmful, unproved
 from fuzz.nests import Nests
 from fuzz.test_random_nests import MOST_ITERATIONS, SIZES, arguments, called, interpreted
 from small_tiles import small_tiles
@@ -35,13 +37,20 @@ SMALL_TILES = {"_ROWS": 2, "_TILE_BYTES": 16, "_FEWEST": 4, "_MOST": 4, "_MUCH":
 
 
 class Steps:
-    """Applies random steps to a function; `accepted` and `refused` count them by name."""
+    """Applies random steps to a function; counts by name those that are accepted and refused.
 
-    def __init__(self, seed: int, func: tl.PrimFunc) -> None:
+    Of the refused ones `ordered` counts those refused for the order of accesses, `harmful` those of them that give
+    other results.
+    """
+
+    def __init__(self, seed: int, nests: Nests, func: tl.PrimFunc) -> None:
+        self.seed, self.nests = seed, nests
         self.random = Random(f"steps {seed}")
         self.schedule = tl.schedule(func)
         self.accepted: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
+        self.ordered: Counter[str] = Counter()
+        self.harmful: Counter[str] = Counter()
         for name in (*self.random.choices(STEPS, k=self.random.randint(1, 8)), *self.random.choices(LAST, k=3)):
             self.draw(name)
 
@@ -53,14 +62,34 @@ class Steps:
         self.handles = {
             chain[-1]: LoopHandle(names[at], names[:at].count(names[at])) for at, chain in enumerate(around_each)
         }
+        chain = [self.handles[each] for each in self.random.choice(around_each)]
+        state = self.random.getstate()
         try:
-            self.apply(name, [self.handles[each] for each in self.random.choice(around_each)])
+            self.apply(name, chain)
         except tl.KernelError as error:
             if error.code not in ("step-does-not-fit", "step-breaks-order"):
                 raise
             self.refused[name] += 1
+            if error.code == "step-breaks-order":
+                self.ordered[name] += 1
+                self.harmful[name] += self.harms(name, chain, state)
         else:
             self.accepted[name] += 1
+
+    def harms(self, name: str, chain: list[LoopHandle], state: tuple[object, ...]) -> bool:
+        """Whether the step that was refused, drawn again from this state, would have changed results."""
+        kept, before = self.schedule, self.schedule._func
+        self.random.setstate(state)
+        self.schedule = tl.schedule(before)
+        with unproved():
+            try:
+                self.apply(name, chain)
+            except tl.KernelError:  # there is no such loop, with or without the accesses
+                after = before
+            else:
+                after = self.schedule._func
+        self.schedule = kept
+        return is_harmful(self.nests, self.seed, before, after)
 
     def apply(self, name: str, chain: list[LoopHandle]) -> None:
         """A step on loops out of a chain, the outermost first."""
@@ -122,7 +151,7 @@ def trial(seed: int) -> Steps:
     """The steps of a pair that does what is written; fails with its text. Every third one is scheduled by rules."""
     nests = Nests(seed)
     func = tl.parse(nests.text())
-    steps = Steps(seed, func)
+    steps = Steps(seed, nests, func)
     draw = Random(f"pair {seed}")
     by_rules = seed % 3 == 0
     with ExitStack() as stack:
@@ -151,16 +180,21 @@ def trial(seed: int) -> Steps:
     return steps
 
 
-def main(count: int) -> None:
+def main(count: int, first: int = 0) -> None:
     """Runs so many pairs and prints what was accepted and refused."""
-    accepted, refused = Counter[str](), Counter[str]()
-    for seed in range(count):
+    accepted, refused, ordered, harmful = (Counter[str]() for _ in range(4))
+    for seed in range(first, first + count):
         steps = trial(seed)
         accepted += steps.accepted
         refused += steps.refused
+        ordered += steps.ordered
+        harmful += steps.harmful
     for name in sorted(accepted | refused):
-        print(f"{name:12} {accepted[name]:7} accepted {refused[name]:7} refused")
+        refusals = f"{refused[name]:7} refused"
+        if ordered[name]:
+            refusals += f", {ordered[name]} for the order of accesses, {harmful[name]} of these shown harmful"
+        print(f"{name:12} {accepted[name]:7} accepted {refusals}")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,40 @@
+"""Shows that a refused step would have changed results: it is done without its proof, and the outcome compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from unittest.mock import patch
+
+import numpy as np
+from fuzz.nests import Nests
+from fuzz.test_random_nests import MOST_ITERATIONS, SIZES, arguments, interpreted
+
+from tirlite.analysis.trials.races import find_race
+from tirlite.ir import PrimFunc
+from tirlite.rewrite.normalize import Normalize
+from tirlite.schedules import distribute, reorder, step
+
+
+@contextmanager
+def unproved() -> Iterator[None]:
+    """Whoever asks which dependences a loop carries is told that there are none."""
+    with ExitStack() as stack:
+        for module in (distribute, reorder, step):
+            stack.enter_context(patch.object(module, "carried", lambda _facts, _loop: iter(())))
+        yield
+
+
+def is_harmful(nests: Nests, seed: int, before: PrimFunc, after: PrimFunc) -> bool:
+    """Whether a function races, or gives other results than the one that it was made of, at any of some sizes."""
+    if find_race(Normalize()(after)) is not None:
+        return True
+    for numbers in SIZES:
+        sizes = dict(zip("nmk", numbers, strict=True))
+        if 0 in numbers or nests.iterations(sizes) > MOST_ITERATIONS:
+            continue
+        given = arguments(nests, seed, sizes)
+        meant, found = interpreted(before, given, sizes), interpreted(after, given, sizes)
+        if any(not np.array_equal(found[name], array, equal_nan=True) for name, array in meant.items()):
+            return True
+    return False
