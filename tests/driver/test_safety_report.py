@@ -248,3 +248,32 @@ def test_bands_of_a_matrix_are_decided_by_their_width() -> None:
                 left.append(y.tolist())
             assert told[0] == told[1]
             assert left[0] == left[1]
+
+
+def test_a_test_by_name_proves_what_it_tells() -> None:
+    h = tl.dim("h")
+
+    @tl.kernel
+    def window(x: tl.f32[h], y: tl.out[tl.f32[h]]):
+        for i in range(h):
+            y[i] = 0
+            for u in tl.reduce(3):
+                r = i + u - 1
+                inside = (r >= 0) & (r < h)
+                y[i] += x[r] if inside else 0
+
+    assert {each.how for each in window.safety} == {"proved"}
+    assert window(np.float32([1, 2, 4])).tolist() == [3, 7, 6]
+
+
+def test_a_reduction_of_which_a_copy_has_checks() -> None:
+    @tl.kernel
+    def window(x: tl.f32[n], first: tl.i64, y: tl.out[tl.f32[n]]):
+        for i in range(n):
+            y[i] = 0
+            for u in tl.reduce(3):
+                for v in tl.reduce(2):
+                    y[i] += x[first + u + v] if i > 0 else 0
+
+    assert "at its loop" in {each.where for each in window.safety}
+    assert window(np.arange(5, dtype=np.float32), 1).tolist() == [0, 15, 15, 15, 15]

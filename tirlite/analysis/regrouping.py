@@ -6,6 +6,7 @@ throughout, and read for that alone, or else each iteration has elements of its 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TypeAlias
 
@@ -13,7 +14,7 @@ from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.dependence import carried_by, writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import AnyUpdate, Update, pair_updates, update_of
-from tirlite.ir import Buffer, For, IntImm, Load, Stmt, Store
+from tirlite.ir import Buffer, For, IntImm, Load, Node, Stmt, Store
 from tirlite.record import record
 
 
@@ -60,10 +61,13 @@ def updates_in(loop: For, facts: Facts) -> tuple[AnyUpdate, ...] | Obstacle:
         if others and (type(others[0]), others[0].operation) != (type(update), update.operation):
             return Mixture(others[0].store, touch.stmt)
         others.append(update)
-    own = {update.element for updates in found.values() for update in updates if isinstance(update, Update)}
+    # Copies of a body share what they load.
+    own: Counter[Node] = Counter(
+        update.element for updates in found.values() for update in updates if isinstance(update, Update)
+    )
     for key, touch in shared:
-        if touch.node in own:
-            own.remove(touch.node)
+        if own[touch.node]:
+            own[touch.node] -= 1
         elif not writes(touch) and key in found and (touch.stmt, touch.buffer) not in own_lets:
             return Reading(found[key][0], touch.stmt)
     return tuple(dict.fromkeys(update for updates in found.values() for update in updates))

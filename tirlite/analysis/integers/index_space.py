@@ -18,6 +18,7 @@ from tirlite.ir import (
     And,
     Binary,
     BitAnd,
+    BitOr,
     Broadcast,
     Call,
     Cast,
@@ -162,9 +163,12 @@ class IndexSpace:
         todo = [(condition, holds)]
         while todo:
             each, is_so = todo.pop()
-            if isinstance(each, Not):
+            if isinstance(each, Var):
+                named = self.definitions.of(each)
+                todo += () if named is None or named.value is None else [(named.value, is_so)]
+            elif isinstance(each, Not):
                 todo.append((each.a, not is_so))
-            elif isinstance(each, And if is_so else Or):
+            elif isinstance(each, And | BitAnd if is_so else Or | BitOr):
                 todo += [(each.b, is_so), (each.a, is_so)]
             elif isinstance(each, Compare) and each.a.dtype.is_integer and each.a.dtype.lanes == 1:
                 yield from self._compared(type(each) if is_so else FLIPPED[type(each)], each.a, each.b)
