@@ -285,6 +285,8 @@ class _Loops:
             stmts = (Let(name, on, span=self.loop.span), *vectors.block(self.loop.body).stmts)
         except NotVector:
             return None
+        if any(map(_gathers, stmts)):
+            return None
         return stmts if isinstance(count, IntImm) else (IfThenElse(GE(left, const(1, i64)), SeqStmt(stmts)),)
 
     def updates(self, kind: type[_Updates], first: Expr, lanes: int) -> _Updates:
@@ -292,6 +294,13 @@ class _Loops:
         vectors = kind(lanes, {self.loop.var: Ramp(first, const(1, i64), lanes)}, is_inside=self.is_inside)
         vectors.replaced = self.replaced
         return vectors
+
+
+def _gathers(stmt: Stmt) -> bool:
+    """Whether a statement loads lanes from wherever others say, so that lanes that are off cost as much as the rest."""
+    loads = (node for node in walk(stmt) if isinstance(node, Load) and node.indices)
+    places = (load.indices[-1] for load in loads if load.indices[-1].dtype.lanes > 1)
+    return any(isinstance(node, Load) for place in places for node in walk(place))
 
 
 class _Updates(Lanes):
