@@ -109,8 +109,9 @@ def test_the_same_problem_has_the_same_plan_whatever_dims_are_called_and_were_ma
         assert outcome(*crowd(seed, **how)) == wanted, how
 
 
-def test_the_same_problem_has_the_same_plan_in_another_process():
-    text = f"from test_canonical import *\nprint([outcome(*crowd(seed, others=5)) for seed in {SEEDS}])"
+def test_the_same_problem_has_the_same_plan_in_another_process_the_first_time_and_the_second():
+    plans = f"[outcome(*crowd(seed, others=5)) for seed in {SEEDS}]"
+    text = f"from test_canonical import *\nfirst = {plans}\nassert first == {plans}\nprint(first)"
     paths = [str(Path(__file__).parent), str(Path.cwd()), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONHASHSEED": "12345", "PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, check=True)

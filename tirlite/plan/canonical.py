@@ -143,7 +143,7 @@ def _text(size: Size, ranks: Mapping[Dim, int], marked: Dim) -> str:
     loose = dict.fromkeys(atoms, False)
     for atom in atoms:
         if isinstance(atom, Dim):
-            names[atom] = f"d{ranks[atom]}{'_' if atom is marked else ''}"
+            names[atom] = f"d{ranks[atom]}{'_' if atom == marked else ''}"
             continue
         text = atom.spell([spell(terms_of(each), names, loose) for each in atom.operands])
         names[atom] = text if len(text) < _LONG else blake2b(text.encode(), digest_size=16).hexdigest()
