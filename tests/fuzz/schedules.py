@@ -8,6 +8,7 @@ given other results. A second number says which pair is the first.
 from __future__ import annotations
 
 import sys
+import traceback
 from collections import Counter
 from contextlib import ExitStack
 from random import Random
@@ -180,11 +181,17 @@ def trial(seed: int) -> Steps:
     return steps
 
 
-def main(count: int, first: int = 0) -> None:
-    """Runs so many pairs and prints what was accepted and refused."""
+def main(count: int, first: int = 0) -> int:
+    """Runs so many pairs and prints which of them failed, and what was accepted and refused."""
+    failed = 0
     accepted, refused, ordered, harmful = (Counter[str]() for _ in range(4))
     for seed in range(first, first + count):
-        steps = trial(seed)
+        try:
+            steps = trial(seed)
+        except Exception:
+            print(f"seed {seed} fails:\n{traceback.format_exc(limit=-2)}", flush=True)
+            failed += 1
+            continue
         accepted += steps.accepted
         refused += steps.refused
         ordered += steps.ordered
@@ -194,7 +201,9 @@ def main(count: int, first: int = 0) -> None:
         if ordered[name]:
             refusals += f", {ordered[name]} for the order of accesses, {harmful[name]} of these shown harmful"
         print(f"{name:12} {accepted[name]:7} accepted {refusals}")
+    print(f"{failed} of {count} pairs failed")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    sys.exit(main(*map(int, sys.argv[1:])))
