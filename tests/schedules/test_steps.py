@@ -195,6 +195,14 @@ def test_specialize() -> None:
     assert "else:\n    for i_else in range(n):\n        for j_else in range(m):\n" in body_of(s)
 
 
+def test_no_condition_stands_before_what_it_names() -> None:
+    s = tl.schedule(product)
+    s.split("j", 4)
+    s.fuse("i", "j.outer")
+    with pytest.raises(tl.KernelError, match="how often the loop over `j.inner` runs is decided inside"):
+        s.specialize("i.j.outer", {"j.inner": 4})
+
+
 def everything(s: tl.Schedule) -> None:
     s.specialize("i", {"i": 3})
     s.split("j", 8)

@@ -26,7 +26,7 @@ from tirlite.record import record
 from tirlite.rewrite.lanes import iterations
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.step import demand_plain, does_not_fit, mentions, with_loop
+from tirlite.schedules.step import defined_in, demand_plain, does_not_fit, mentions, with_loop
 
 
 @record
@@ -61,12 +61,13 @@ class Specialize(FactsPass):
     def _count(self, product: str, inside: list[For]) -> Expr:
         """How often the loops of a product run, one inside of the other."""
         counts: list[Expr] = []
+        decided = {inside[0].var, *defined_in(inside[0].body)}
         for name in (each.strip() for each in product.split("*")):
             found = next((each for each in inside if each.var.name == name), None)
             if found is None:
                 raise does_not_fit(self, f"there is no loop `{name}` in `{inside[0].var.name}`")
             demand_plain(self, found)
-            if any(mentions(bound, (each.var for each in inside)) for bound in (found.start, found.stop)):
+            if any(mentions(bound, decided) for bound in (found.start, found.stop)):
                 raise does_not_fit(self, f"how often the loop over `{name}` runs is decided inside")
             counts.append(iterations(found))
         return reduce(Mul, counts)
