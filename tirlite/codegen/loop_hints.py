@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from itertools import islice
 
-from tirlite.ir import Add, FloorDiv, For, ForKind, IntImm, Load, Min, Mul, Store, statements_of, structural_equal, walk
+from tirlite.ir import (
+    Add,
+    FloorDiv,
+    For,
+    ForKind,
+    IntImm,
+    Load,
+    Min,
+    Mul,
+    Stmt,
+    Store,
+    statements_of,
+    structural_equal,
+    walk,
+)
 
 # A loop that is to be unrolled is written out up to so many times.
 _MOST_COPIES = 64
@@ -14,6 +28,9 @@ _MOST_INSIDE = 64
 _FEW = 16
 _UNROLLED = ('!{!"llvm.loop.unroll.full"}',)
 _ONE_BY_ONE = ('!{!"llvm.loop.vectorize.width", i32 1}',)
+# Several sums of vectors are added to so many terms at a time: what counts them takes its share of the instructions.
+_MOST_TERMS = 4
+_FEWEST_SUMS = 2
 _AS_WRITTEN = ('!{!"llvm.loop.unroll.disable"}', '!{!"llvm.loop.vectorize.width", i32 1}')
 
 
@@ -23,6 +40,8 @@ def hints_of(stmt: For) -> tuple[str, ...]:
         return _UNROLLED
     if _looks_up(stmt):
         return _ONE_BY_ONE
+    if (terms := _terms_at_once(stmt)) > 1:
+        return (f'!{{!"llvm.loop.unroll.count", i32 {terms}}}', '!{!"llvm.loop.vectorize.width", i32 1}')
     return _AS_WRITTEN if _goes_by_vectors(stmt) or _is_short(stmt) else ()
 
 
@@ -34,6 +53,24 @@ def _can_be_unrolled(stmt: For) -> bool:
     if stmt.kind is not ForKind.UNROLLED or not (isinstance(stmt.start, IntImm) and isinstance(stmt.stop, IntImm)):
         return False
     return len(range(stmt.start.value, stmt.stop.value, stmt.step)) <= _MOST_COPIES
+
+
+def _terms_at_once(stmt: For) -> int:
+    """How many iterations of a loop over the terms of several vectors of sums are written out: a part of all."""
+    sums = stmt.body.stmts
+    if stmt.step != 1 or len(sums) < _FEWEST_SUMS or not all(map(_is_sum_of_vectors, sums)):
+        return 1
+    if not (isinstance(stmt.start, IntImm) and isinstance(stmt.stop, IntImm)):
+        return 1
+    count = stmt.stop.value - stmt.start.value
+    return max((most for most in range(1, _MOST_TERMS + 1) if count % most == 0), default=1)
+
+
+def _is_sum_of_vectors(stmt: Stmt) -> bool:
+    """Whether a statement adds a term to a vector that it reads."""
+    if not isinstance(stmt, Store) or stmt.value.dtype.lanes == 1:
+        return False
+    return any(isinstance(node, Load) and node.buffer is stmt.buffer for node in walk(stmt.value))
 
 
 def _goes_by_vectors(stmt: For) -> bool:

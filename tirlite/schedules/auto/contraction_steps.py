@@ -118,7 +118,8 @@ def _rows_of_block(first: For, others: list[For], tiles: int, tiling: Tiling) ->
 def _together(loop: For, most: int) -> int:
     """So many rows of a tile: of few those that take least time, with what is left as a tile of its own, if any.
 
-    A small tile waits for its own sums.
+    For each term a tile takes as long as its rows, or as a small one waits for its own sums, and as one more row for
+    what it loads beside.
     """
     if not is_known(loop) or (count := count_of(loop)) >= TILES_OF_BLOCK * most:
         return most
@@ -126,7 +127,7 @@ def _together(loop: For, most: int) -> int:
 
     def cost(rows: int) -> tuple[int, bool]:
         rest = count % rows
-        return count // rows * max(rows, least) + (max(rest, least) if rest else 0), rest > 0
+        return count // rows * (max(rows, least) + 1) + (max(rest, least) + 1 if rest else 0), rest > 0
 
     return min(range(min(most, count), 0, -1), key=cost, default=1)
 

@@ -1,0 +1,41 @@
+"""What LLVM is told of loops."""
+
+from __future__ import annotations
+
+import pytest
+
+import tirlite as tl
+from tirlite.codegen.loop_hints import hints_of
+from tirlite.ir import For, statements_of
+
+
+def _innermost(terms: int | tl.ir.Var, sums: int) -> For:
+    """The loop over the terms of a tile of some rows."""
+    n = terms
+
+    @tl.kernel
+    def product(a: tl.f32[64, n], b: tl.f32[n, 16], y: tl.out[tl.f32[64, 16]]):
+        for i in range(64):
+            for j in range(16):
+                y[i, j] = 0
+                for p in tl.reduce(n):
+                    y[i, j] += a[i, p] * b[p, j]
+
+    s = tl.schedule(product)
+    s.split("j", 16)
+    s.cache_write("y", at="j.inner")
+    s.vectorize("j.inner", 16)
+    if sums > 1:
+        s.unroll_jam("i", sums)
+    return [*statements_of(s.func.body, For)][-1]
+
+
+@pytest.mark.parametrize(("terms", "at_once"), [(64, 4), (66, 3), (50, 2), (3, 3)])
+def test_terms_of_several_sums_go_several_at_a_time(terms: int, at_once: int) -> None:
+    assert f'!{{!"llvm.loop.unroll.count", i32 {at_once}}}' in hints_of(_innermost(terms, 4))
+
+
+@pytest.mark.parametrize(("terms", "sums"), [(64, 1), (67, 4), (tl.dim("n"), 4)])
+def test_others_go_one_by_one(terms: int | tl.ir.Var, sums: int) -> None:
+    """One sum waits for itself, and of terms whose number has no such part some would be left over."""
+    assert '!{!"llvm.loop.unroll.disable"}' in hints_of(_innermost(terms, sums))
