@@ -12,10 +12,10 @@ from tirlite.ir.formula import Term
 from tirlite.ir.functions.constants import erf as exact_erf
 from tirlite.ir.functions.constants import exp as exact_exp
 from tirlite.ir.functions.constants import parts, two_over_root_pi
+from tirlite.ir.functions.fast_single import exp as fast_exp
 from tirlite.ir.functions.inverse import with_sign
 from tirlite.ir.functions.pairs import sum_of_larger
 from tirlite.ir.functions.series import economised, interpolated, polynomial
-from tirlite.ir.functions.single import exp as single_exp
 
 _ROUNDER = 1.5 * 2.0**52
 _ROUNDER_BITS = 0x4338000000000000
@@ -106,5 +106,5 @@ def fast_erf(x: Term) -> Term:
     z = size * size
     small = x + x * polynomial(_near_zero(7, Fraction(1)), z)
     bounded = (size > 4.0).where(4.0, size)
-    far = 1.0 - single_exp(-bounded * bounded) * polynomial(_far_from_zero(), bounded)
+    far = 1.0 - fast_exp(-bounded * bounded) * polynomial(_far_from_zero(), bounded)
     return (size < 1.0).where(small, (x < 0.0).where(-far, far))

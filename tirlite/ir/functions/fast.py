@@ -91,22 +91,6 @@ def _scaled(value: Term, n: Term) -> Term:
     return value * form.power_of_two(half) * form.power_of_two(n - half)
 
 
-def single_exp(x: Term) -> Term:
-    """Of f32: as `(2 + 2 more) 2^(n - 1)`, each part a normal number, and 2^-32 of that where the result is tiny."""
-    x = clamped(x, -105.0, 89.0)
-    rounder = _F32.rounder + (_F32.bias - 1)
-    shifted = x.times_plus(float(1 / ln2()), rounder)
-    count = shifted - rounder
-    first, second = parts(ln2(), 2, _F32.short)
-    r = count.times_plus(-second, count.times_plus(-first, x))
-    more = (r * r).times_plus(fused_polynomial(_exponential(_F32.exponential), r), r)
-    # All digits of the rounder but those of the exponent leave by the shift.
-    power = shifted.bits << _F32.digits
-    is_tiny = x < -86.0
-    power = is_tiny.where(power + (32 << _F32.digits), power)
-    return more.times_plus(2.0, 2.0) * power.as_type(f32) * is_tiny.where(x.like(2.0**-32), 1.0)
-
-
 def exp2(x: Term) -> Term:
     form = format_of(x)
     x = clamped(x, form.below * 1.45, form.above * 1.45)

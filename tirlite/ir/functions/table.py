@@ -12,6 +12,7 @@ from tirlite.ir.functions import (
     exponential,
     fast,
     fast_angles,
+    fast_single,
     inverse,
     logarithm,
     root,
@@ -86,7 +87,9 @@ _FAST: dict[Op, Formula] = {
 }
 _FAST_OF_F32: dict[Op, Formula] = {
     **_FAST,
-    Op.FAST_EXP: fast.single_exp,
+    Op.FAST_EXP: fast_single.exp,
+    Op.FAST_TANH: fast_single.tanh,
+    Op.FAST_SIGMOID: fast_single.sigmoid,
     Op.FAST_EXP2: fast.exp2,
     Op.FAST_LOG: fast.log,
     Op.FAST_LOG2: fast.log2,
