@@ -14,7 +14,7 @@ import pytest
 import tirlite as tl
 from tirlite.graph.builder.builder import Builder
 from tirlite.graph.expr import operands_first
-from tirlite.graph.gallery.mlp import mlp
+from tirlite.graph.gallery import mlp
 
 n = tl.dim("n")
 SCALE = 3

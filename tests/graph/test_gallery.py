@@ -8,7 +8,7 @@ from effort import effort
 
 from tirlite.codegen import Effort
 from tirlite.graph import compile, trace  # noqa: A004
-from tirlite.graph.gallery.networks import SMALL
+from tirlite.graph.gallery import SMALL
 
 PLANNERS = ("none", "tvm", "share", "coalesce", "group", "graph", "pack", "auto", "per_shape")
 CASES = [

@@ -16,7 +16,7 @@ from tirlite.graph import (
     evaluate,
     explicit_allocation,
 )
-from tirlite.graph.gallery.networks import SMALL
+from tirlite.graph.gallery import SMALL
 
 
 def leaves(value):

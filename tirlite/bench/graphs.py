@@ -12,7 +12,7 @@ from time import perf_counter
 from tirlite.bench.figures import machine, machine_text
 from tirlite.cli.turns import medians
 from tirlite.graph import CompiledGraph, compile, memory_problem  # noqa: A004
-from tirlite.graph.gallery.network import Network
+from tirlite.graph.gallery import Network
 from tirlite.plan.bound import open_bound
 from tirlite.plan.problem import Problem
 from tirlite.record import record

@@ -20,7 +20,7 @@ from tirlite.bench.plan_instances import instances_in
 from tirlite.diag import TirliteError
 from tirlite.graph import compile, from_onnx  # noqa: A004
 from tirlite.graph.function import Function
-from tirlite.graph.gallery.network import Network
+from tirlite.graph.gallery import Network
 from tirlite.graph.sample_arguments import sample_sizes
 from tirlite.plan import Plan, check, read_csv, solve
 from tirlite.record import record

@@ -10,7 +10,7 @@ import tirlite as tl
 from tirlite.graph import Builder, Function, Ordered, compile, evaluate, memory_order, program  # noqa: A004
 from tirlite.graph.aot.lower import lower_program
 from tirlite.graph.aot.smaller_plan import is_smaller
-from tirlite.graph.gallery.networks import SMALL
+from tirlite.graph.gallery import SMALL
 from tirlite.graph.sample_arguments import dims_in
 from tirlite.plan.order import samples
 from tirlite.sizes import dims_of

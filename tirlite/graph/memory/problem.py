@@ -1,15 +1,17 @@
-"""States the problem of placing the tensors of a function."""
+"""States the problem of placing the tensors of a function, and whose place a result may take."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from tirlite.diag import public
-from tirlite.graph.expr import FunctionNode
-from tirlite.graph.memory.lenders import lenders
+from tirlite.graph.expr import Call, Expr, FunctionNode
+from tirlite.graph.extents import is_equal
 from tirlite.graph.memory.lifetimes import Lifetimes, lifetimes
-from tirlite.graph.memory.values import Values, values_of
+from tirlite.graph.memory.values import Value, Values, values_of
+from tirlite.graph.op import Op
 from tirlite.graph.program import Program, program
+from tirlite.graph.types import TensorType
 from tirlite.plan import Pool, Problem, Request
 
 
@@ -53,3 +55,21 @@ def _pairs(made: Program, values: Values, found: Lifetimes) -> Iterator[tuple[st
             for source in lenders(step, values):
                 if found.dies(source, step):
                     yield values.of[step][0].id, source.id
+
+
+def lenders(call: Call, values: Values) -> Iterator[Value]:
+    """The tensors that the call reads just where it writes: never by another shape, or spread, or twice otherwise."""
+    if isinstance(call.op, Op) and (call.op.is_elementwise or call.op.overwrites):
+        candidates = call.args if call.op.is_elementwise else call.args[:1]
+        for value in dict.fromkeys(value for arg in candidates for value in values.of[arg]):
+            reads = [arg for arg in call.args if value in values.of[arg]]
+            if all(arg in candidates and _is_alike(arg, call) for arg in reads):
+                yield value
+
+
+def _is_alike(arg: Expr, call: Call) -> bool:
+    a, b = arg.type, call.type
+    if not isinstance(a, TensorType) or not isinstance(b, TensorType):
+        return False
+    alike = a.dtype.bytes == b.dtype.bytes and a.rank == b.rank
+    return alike and all(map(is_equal, a.shape, b.shape))

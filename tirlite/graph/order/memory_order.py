@@ -9,7 +9,7 @@ from types import MappingProxyType
 from tirlite.diag import public
 from tirlite.diag.argument import demand_kind
 from tirlite.graph.expr import Call, Expr, If
-from tirlite.graph.memory.lenders import lenders
+from tirlite.graph.memory.problem import lenders
 from tirlite.graph.memory.values import Value, Values, values_of
 from tirlite.graph.order.search import order_of
 from tirlite.graph.order.tasks import Task, Tasks

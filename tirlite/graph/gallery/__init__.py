@@ -1,1 +1,0 @@
-"""Networks built by hand, for docs, tests and benchmarks."""
