@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tirlite.codegen.llvm.text import FunctionText
-from tirlite.codegen.llvm.values import Value, constant, is_half, suffix
+from tirlite.codegen.llvm.values import Value, constant, is_half
 from tirlite.ir import (
     EQ,
     GE,
@@ -126,9 +126,9 @@ def convert(out: FunctionText, value: Value, target: DType) -> Value:
     if source.is_float and target.is_float:
         return out.cast("fpext" if target.bits > source.bits else "fptrunc", value, target)
     if source.is_float:
-        return out.call(
-            target, f"llvm.fpto{'s' if target.is_signed else 'u'}i.sat.{suffix(target)}.{suffix(source)}", value
-        )
+        from tirlite.codegen.arithmetic.saturation import to_integer
+
+        return to_integer(out, value, target)
     if target.is_float:
         return out.cast("sitofp" if source.is_signed else "uitofp", value, target)
     if target.bits == source.bits:
