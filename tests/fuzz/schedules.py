@@ -34,7 +34,7 @@ STEPS = (
 )
 LAST = ("vectorize", "vectorize", "unroll_jam", "unroll_jam", "parallel")
 # Tiles so small that arrays of some dozens of elements have several.
-SMALL_TILES = {"_ROWS": 2, "_TILE_BYTES": 16, "_FEWEST": 4, "_MOST": 4, "_MUCH": 4}
+SMALL_TILES = {"_ROWS": 2, "_FEWEST": 4, "_MOST": 4, "_MUCH": 4}
 
 
 class Steps:

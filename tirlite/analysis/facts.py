@@ -130,6 +130,14 @@ class Facts:
         written = [each.buffer for each, found in touches.items() if any(map(writes, found))]
         return bool(written) and all(buffer in self.params for buffer in written)
 
+    def writes_tiles(self, loop: Loop) -> bool:
+        """Whether a loop writes parameters, and of the rest only what loops around it allocate anew each time."""
+        from tirlite.analysis.dependence import writes
+
+        touches = self.touches_in.get(loop, {})
+        written = [each for each, found in touches.items() if any(map(writes, found))]
+        return all(each.buffer in self.params or each.home.composite is not None for each in written)
+
     def of(self, func: Function) -> Facts:
         """The facts of another function, one that this one calls: found once, too."""
         if func is self.func:

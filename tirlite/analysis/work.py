@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
-from tirlite.ir import Assert, Call, For, IfThenElse, Let, Node, Store, While, walk
+from tirlite.ir import (
+    Add,
+    Allocate,
+    Assert,
+    Call,
+    Expr,
+    For,
+    IfThenElse,
+    IntImm,
+    Let,
+    Load,
+    Node,
+    Store,
+    Sub,
+    Var,
+    While,
+    structural_equal,
+    walk,
+)
+
+# Of so many loads at most it is asked which are neighbours.
+_MOST_LOADS = 32
+_WORD = 4
 
 
 def has_much_to_do(loop: For) -> bool:
@@ -17,6 +39,52 @@ def has_much_to_do(loop: For) -> bool:
         elif isinstance(stmt, Store | Let) and any(map(_is_elementary, walk(stmt.value))):
             return True
     return False
+
+
+def reads_neighbours(loop: For) -> bool:
+    """Whether an iteration, without loops inside, loads a small element that one soon after it loads again.
+
+    LLVM keeps such elements from one iteration to the next, and then has to shuffle each of its vectors together. That
+    costs little where they are words.
+    """
+    if not all(isinstance(stmt, Store | Let | Allocate) for stmt in loop.body.stmts):
+        return False
+    met: list[tuple[Load, Expr, int]] = []
+    for stmt in loop.body.stmts:
+        for node in walk(stmt):
+            if (
+                isinstance(node, Load)
+                and node.buffer.dtype.bytes < _WORD
+                and node.indices
+                and _mentions(node.indices[-1], loop.var)
+            ):
+                base, offset = _parted(node.indices[-1])
+                if any(offset != far and _are_in_a_row(node, base, other, of) for other, of, far in met):
+                    return True
+                met.append((node, base, offset))
+                if len(met) > _MOST_LOADS:
+                    return False
+    return False
+
+
+def _mentions(index: Expr, var: Var) -> bool:
+    return any(node is var for node in walk(index))
+
+
+def _parted(index: Expr) -> tuple[Expr, int]:
+    """An index as what it is relative to, and how far it lies from there."""
+    offset = 0
+    while isinstance(index, Add | Sub) and isinstance(index.b, IntImm):
+        offset += index.b.value if isinstance(index, Add) else -index.b.value
+        index = index.a
+    return index, offset
+
+
+def _are_in_a_row(one: Load, base: Expr, other: Load, of: Expr) -> bool:
+    """Whether two loads differ in how far along a row they lie, and in nothing else."""
+    if one.buffer is not other.buffer or not structural_equal(base, of):
+        return False
+    return all(map(structural_equal, one.indices[:-1], other.indices[:-1]))
 
 
 def asserts_alone(loop: For) -> bool:

@@ -26,6 +26,8 @@ _MOST_COPIES = 64
 _MOST_INSIDE = 64
 # A loop of so few iterations gains nothing by vectors, which take LLVM's time.
 _FEW = 16
+# So many iterations are left of a vector at most.
+_LANES = 64
 _UNROLLED = ('!{!"llvm.loop.unroll.full"}',)
 _ONE_BY_ONE = ('!{!"llvm.loop.vectorize.width", i32 1}',)
 # Several sums of vectors are added to so many terms at a time: what counts them takes its share of the instructions.
@@ -99,9 +101,14 @@ def _looks_up(stmt: For) -> bool:
 
 
 def _is_short(stmt: For) -> bool:
-    """Whether a loop goes through part of what is left: `range(j, min(j + 16, m))`, `range(m // 16 * 16, m)`."""
+    """Whether a loop goes through part of what is left: `range(j, min(j + 16, m))`, `range(m // 16 * 16, m)`.
+
+    So does `range(min(16, m))`, where there are no more than that.
+    """
     start = stmt.start.b if isinstance(stmt.start, Add) else stmt.start
     if isinstance(start, Mul) and isinstance(start.a, FloorDiv) and structural_equal(start.a.b, start.b):
-        return isinstance(start.b, IntImm) and start.b.value <= _FEW
+        return isinstance(start.b, IntImm) and start.b.value <= _LANES
     stop = stmt.stop.a if isinstance(stmt.stop, Min) else stmt.stop
-    return isinstance(stop, Add) and stop.a is stmt.start and isinstance(stop.b, IntImm) and stop.b.value <= _FEW
+    if isinstance(stop, IntImm) and isinstance(stmt.start, IntImm):
+        return isinstance(stmt.stop, Min) and stop.value - stmt.start.value <= _LANES
+    return isinstance(stop, Add) and stop.a is stmt.start and isinstance(stop.b, IntImm) and stop.b.value <= _LANES

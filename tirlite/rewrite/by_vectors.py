@@ -15,6 +15,7 @@ from tirlite.ir import (
     Let,
     Load,
     Min,
+    Node,
     SeqStmt,
     Stmt,
     Store,
@@ -80,7 +81,10 @@ class ByVectors:
             yield from self.vectors(count, self.loop.stop)
         else:
             by_vectors = SeqStmt((*self.vectors(count, folded(Add(self.loop.start, count))),))
-            yield IfThenElse(GE(count, const(self.few, i64)), by_vectors, SeqStmt((one_by_one,)))
+            # That there are few is said so that code generation sees it: vectors of them would take LLVM's time alone.
+            start, few = self.loop.start, const(self.few, i64)
+            stop = Min(folded(Add(start, few)), self.loop.stop)
+            yield IfThenElse(GE(count, few), by_vectors, SeqStmt((one_by_one.replaced(stop=stop),)))
 
     def vectors(self, count: Expr, end: Expr) -> Iterator[Stmt]:
         """Loops over vectors up to `end`; the last vector lies within, wherever `end` is."""
@@ -124,10 +128,28 @@ def row_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
     return min(MOST_LANES, vectors * vector), min(MOST_LANES, vector)
 
 
-def window_widths_of(loop: For) -> tuple[int, int]:
+def window_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
     """The lanes where rows of windows are shared: of one register, since each of what they load is kept in one."""
-    _, few = widths_of(loop)
-    return max(few, _VECTOR_BYTES // _PER_VECTOR // _widest(loop)), few
+    lanes = min(MOST_LANES, processor.vector_bytes // _widest(loop))
+    return lanes, lanes
+
+
+def stencil_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
+    """The lanes where iterations load neighbours: two registers of the widest that is computed, be it on the way."""
+    nodes = (node for stmt in loop.body.stmts for node in _computed(stmt))
+    widest = max((node.dtype.bytes for node in nodes), default=1)
+    lanes = min(MOST_LANES, 2 * processor.vector_bytes // widest)
+    return lanes, lanes
+
+
+def _computed(stmt: Stmt) -> Iterator[Expr]:
+    """What a statement computes, without indices."""
+    todo: list[Node] = [stmt.value] if isinstance(stmt, Store | Let) else []
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Expr):
+            yield node
+        todo += () if isinstance(node, Load) else node.children()
 
 
 def _widest(loop: For) -> int:

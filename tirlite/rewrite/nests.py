@@ -10,7 +10,7 @@ from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.work import asserts_alone, has_much_to_do
+from tirlite.analysis.work import asserts_alone, has_much_to_do, reads_neighbours
 from tirlite.ir import (
     Buffer,
     DType,
@@ -37,7 +37,14 @@ from tirlite.ir import (
 )
 from tirlite.ir.checked import has_check
 from tirlite.record import record
-from tirlite.rewrite.by_vectors import MOST_LANES, ByVectors, row_widths_of, widths_of, window_widths_of
+from tirlite.rewrite.by_vectors import (
+    MOST_LANES,
+    ByVectors,
+    row_widths_of,
+    stencil_widths_of,
+    widths_of,
+    window_widths_of,
+)
 from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, lanes_of, takes_rows_of_lanes
 from tirlite.rewrite.jam import Jam
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations, last_whole
@@ -103,7 +110,7 @@ def _as_vectors(loop: For) -> tuple[Stmt, ...] | None:
 def _may_pay(loop: For) -> bool:
     """Whether vectors may serve a loop more than LLVM does by itself: it does not look around loops."""
     is_plain = loop.kind in _PLAIN and loop.step == 1 and not has_check(loop)
-    return is_plain and has_much_to_do(loop) and not _goes_by_vectors(loop)
+    return is_plain and (has_much_to_do(loop) or reads_neighbours(loop)) and not _goes_by_vectors(loop)
 
 
 def _goes_by_vectors(loop: For) -> bool:
@@ -139,7 +146,9 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
 
 def _may_go(loop: For, facts: Facts) -> bool:
     """Whether iterations of a loop may run at once, and vectors may serve it."""
-    return _may_pay(loop) and facts.writes_parameters(loop) and facts.is_independent(loop)
+    if not (_may_pay(loop) and facts.is_independent(loop)):
+        return False
+    return facts.writes_parameters(loop) or (not has_much_to_do(loop) and facts.writes_tiles(loop))
 
 
 def _at(
@@ -173,7 +182,10 @@ def _at(
         widths = row_widths_of(loop, rules.processor)
     elif not has_rows:
         around = _jammed(chain[:place], loop, facts, partial(_slides, loads, _short(loop)))
-        widths = widths if around is None else window_widths_of(loop)
+        if around is not None:
+            widths = window_widths_of(loop, rules.processor)
+        elif not has_much_to_do(loop):
+            widths = stencil_widths_of(loop, rules.processor)
     try:
         plain = (*ByVectors(loop, body, lambda each: each, lanes, widths, is_repeatable=is_repeatable).statements(),)
     except NotVector:

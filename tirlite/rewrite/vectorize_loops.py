@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.work import asserts_alone, has_much_to_do
+from tirlite.analysis.work import asserts_alone, has_much_to_do, reads_neighbours
 from tirlite.ir import For, ForKind, PrimFunc, Stmt, While, statements_of
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
@@ -68,7 +68,8 @@ class VectorizeLoops(FactsPass):
 
 def _may_serve(loop: For) -> bool:
     """Whether vectors may serve a loop."""
-    return loop.kind is ForKind.VECTORIZED or has_much_to_do(loop) or asserts_alone(loop)
+    serves = has_much_to_do(loop) or asserts_alone(loop) or reads_neighbours(loop)
+    return loop.kind is ForKind.VECTORIZED or serves
 
 
 def _ahead(func: PrimFunc, made: Mapping[For, object]) -> dict[While, Stmt]:

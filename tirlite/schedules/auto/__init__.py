@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def auto(target: Target) -> tuple[Pass, ...]:
     """What becomes of loops where no schedule says it, for a target."""
-    return (ScheduleChains(), ScheduleRows(target), ScheduleContractions(target), *_loops(target))
+    return (ScheduleChains(target), ScheduleRows(target), ScheduleContractions(target), *_loops(target))
 
 
 def _loops(target: Target) -> tuple[Pass, ...]:
@@ -50,7 +50,7 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
     taken: list[Pass] = []
     facts = Facts(Normalize()(func))
     if has_chains(facts.func):
-        made, steps = chains.scheduled(facts)
+        made, steps = chains.scheduled(facts, target.processor)
         facts, taken = _facts_of(made, facts), [*taken, *steps]
     if has_rows(facts.func):
         made, steps = rows.scheduled(facts, tiling)

@@ -1,7 +1,7 @@
 """Schedules chains of nests: one fills a temporary, the next one reads it, at its own index and at some around it.
 
 What is read at its own index alone is computed where it is read, and takes no memory. For the rest, the last nest goes
-by tiles, and the temporaries of a tile are computed right before it, so that they stay in the first cache. What lies
+by tiles, and the temporaries of a tile are computed right before it, so that they stay in a cache. What lies
 around a tile is computed for each of its neighbours, too.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from math import prod
+from typing import TypeAlias
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
@@ -21,17 +22,20 @@ from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.compute_at import ComputeAt
 from tirlite.schedules.parallel import Parallel
 from tirlite.schedules.reorder import Reorder
+from tirlite.target import Processor
 
-# The rows of a tile, and the bytes of all temporaries of it: they stay in the first cache.
+# The rows of a tile. All temporaries of it take the first cache where loops read them again and again, else a part of
+# the second: what is read and written beside them is fetched ahead for as long as rows go on, which counts for more.
 _ROWS = 16
-_TILE_BYTES = 32 * 1024
+_PART = 4
 # So few elements of a row make a tile at least, and so many at most.
-_FEWEST, _MOST = 128, 2048
+_FEWEST, _MOST = 128, 4096
 # Elements that are computed more often than that, on average, are left where they are.
 _MUCH = 1.2
 # So many nests before one are looked at.
 _MOST_FILLS = 16
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
+Caches: TypeAlias = tuple[int, ...]
 
 
 @record(eq=False)
@@ -42,7 +46,7 @@ class Chain:
     fills: tuple[Var, ...]
 
 
-def scheduled(facts: Facts) -> tuple[PrimFunc, tuple[Pass, ...]]:
+def scheduled(facts: Facts, processor: Processor) -> tuple[PrimFunc, tuple[Pass, ...]]:
     """The function with its chains scheduled, and the steps that did it."""
     trace = Trace(facts)
     while any(_inlined(trace, chain) for chain in [*chains(trace.facts)]):
@@ -51,7 +55,7 @@ def scheduled(facts: Facts) -> tuple[PrimFunc, tuple[Pass, ...]]:
     # The last nest first: it takes in those before it.
     while left := [chain for chain in chains(trace.facts) if chain.nest not in done]:
         done.add(left[-1].nest)
-        trace = _tiled(trace, left[-1])
+        trace = _tiled(trace, left[-1], processor.caches)
     return trace.facts.func, tuple(trace.taken)
 
 
@@ -109,26 +113,26 @@ def _inlined(trace: Trace, chain: Chain) -> bool:
     return False
 
 
-def _tiled(trace: Trace, chain: Chain) -> Trace:
+def _tiled(trace: Trace, chain: Chain, caches: Caches) -> Trace:
     """The nest by tiles, each after what it reads: higher ones, where too much lies around these."""
     for rows in (_ROWS, 2 * _ROWS):
         made = Trace(trace.facts)
         made.taken = [*trace.taken]
         with suppress(KernelError):
-            computed = _in_tiles(made, chain, rows)
+            computed = _in_tiles(made, chain, rows, caches)
             if computed is not None and computed <= _MUCH:
                 return made
     return trace
 
 
-def _in_tiles(trace: Trace, chain: Chain, rows: int) -> float | None:
+def _in_tiles(trace: Trace, chain: Chain, rows: int, caches: Caches) -> float | None:
     """How often an element is computed once the nest goes by tiles, at most; None where it cannot."""
     loops = _loops(trace.loop(chain.nest))
     read = {buffer for var in chain.fills for buffer in _written(trace.loop(var))}
     moving = [loop for loop in loops if _moves(loop, read)]
     if not moving:
         return None
-    tiled = dict(zip(moving[-2:], _sizes(trace, chain, rows)[-len(moving) :], strict=True))
+    tiled = dict(zip(moving[-2:], _sizes(trace, chain, rows, caches)[-len(moving) :], strict=True))
     blocks: dict[Var, int] = {}
     inner: list[Var] = []
     for loop in loops:
@@ -153,14 +157,17 @@ def _moves(loop: For, read: set[Buffer]) -> bool:
     return any(node is loop.var for load in loads for index in load.indices for node in walk(index))
 
 
-def _sizes(trace: Trace, chain: Chain, rows: int) -> tuple[int, int]:
+def _sizes(trace: Trace, chain: Chain, rows: int, caches: Caches) -> tuple[int, int]:
     """How many iterations of the last two loops make a tile."""
     nests = [trace.loop(var) for var in chain.fills]
     if any(map(_is_clamped, nests)):
         return rows, _MOST
     buffers = {buffer for nest in nests for buffer in _written(nest)}
     element = sum(each.dtype.bytes for each in buffers)
-    fitting = max(1, _TILE_BYTES // (rows * element))
+    innermost = _loops(trace.loop(chain.nest))[-1]
+    is_read_again = any(isinstance(stmt, For) for stmt in statements(innermost.body))
+    tile_bytes = caches[0] if is_read_again else caches[1] // _PART
+    fitting = max(1, tile_bytes // (rows * element))
     return rows, min(max(1 << (fitting.bit_length() - 1), _FEWEST), _MOST)
 
 

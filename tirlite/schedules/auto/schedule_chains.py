@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from tirlite.analysis.facts import Facts
 from tirlite.ir import PrimFunc
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.auto.candidates import has_chains
+from tirlite.target import Target
 
 
 @record
@@ -16,6 +19,7 @@ class ScheduleChains(FactsPass):
     `chains.scheduled` says what is done, and when. For functions in normal form (see `Normalize`).
     """
 
+    target: Target = field(default_factory=Target.host)
     name: str = "schedule-chains"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
@@ -23,4 +27,4 @@ class ScheduleChains(FactsPass):
             return facts.func
         from tirlite.schedules.auto.chains import scheduled
 
-        return scheduled(facts)[0]
+        return scheduled(facts, self.target.processor)[0]
