@@ -203,6 +203,17 @@ def test_no_condition_stands_before_what_it_names() -> None:
         s.specialize("i.j.outer", {"j.inner": 4})
 
 
+def test_loops_that_descend_are_not_fused() -> None:
+    @tl.kernel
+    def backwards(x: tl.f32[n, m]):
+        for i in range(n - 1, -1, -1):
+            for j in range(m):
+                x[i, j] = i
+
+    with pytest.raises(tl.KernelError, match="the loop over `i` has step -1"):
+        tl.schedule(backwards).fuse("i", "j")
+
+
 def everything(s: tl.Schedule) -> None:
     s.specialize("i", {"i": 3})
     s.split("j", 8)

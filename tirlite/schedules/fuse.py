@@ -9,7 +9,7 @@ from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import iterations
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.step import does_not_fit, is_steady, mentions, with_loop
+from tirlite.schedules.step import demand_plain, does_not_fit, is_steady, mentions, with_loop
 
 # No loop of such steps comes to an end where a number of iterations and one of them together wrap around.
 _SHORT = 1 << 16
@@ -19,8 +19,8 @@ _SHORT = 1 << 16
 class Fuse(FactsPass):
     """`i.j`, with an iteration for each one of `j` in each one of `i`, in their order.
 
-    `j` is all there is in `i`, its bounds do not depend on `i`, and both are parallel or neither is. Their variables
-    keep their values, as lets. It never changes results.
+    `j` is all there is in `i`, its bounds do not depend on `i`, both ascend, and both are parallel or neither is. Their
+    variables keep their values, as lets. It never changes results.
     """
 
     outer: LoopName
@@ -40,6 +40,8 @@ class Fuse(FactsPass):
         bounds = (outer.start, outer.stop, inner.start, inner.stop)
         if not all(map(is_steady, bounds)) or any(mentions(bound, (outer.var,)) for bound in bounds):
             raise does_not_fit(self, f"the bounds of the loop over `{inner.var.name}` are decided inside")
+        for loop in (outer, inner):
+            demand_plain(self, loop, by_blocks=True)
         rounds, turns = _rounds(outer), _rounds(inner)
         number = Var(f"{outer.var.name}.{inner.var.name}")
         lets = (
