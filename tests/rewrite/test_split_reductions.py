@@ -39,10 +39,16 @@ def test_a_sum_of_f64_has_32_partial_results() -> None:
         @tl.kernel
         def total(x: tl.f64[n], y: tl.f64[1]):
             if n >= 1:
-                partial = tl.alloc(tl.f64[32], scope="local")
-                partial[tl.ramp(0, 1, 32)] = tl.broadcast(tl.f64(-0.0), 32)
-                for i in range(0, n // 32 * 32, 32):
-                    partial[tl.ramp(0, 1, 32)] = partial[tl.ramp(0, 1, 32)] + x[tl.ramp(i, 1, 32)]
+                partial = tl.alloc(tl.f64[8], scope="local")
+                partial[tl.ramp(0, 1, 8)] = tl.broadcast(tl.f64(-0.0), 8)
+                if n >= 32:
+                    wide = tl.alloc(tl.f64[32], scope="local")
+                    wide[tl.ramp(0, 1, 32)] = tl.broadcast(tl.f64(-0.0), 32)
+                    for i in range(0, n // 32 * 32, 32):
+                        wide[tl.ramp(0, 1, 32)] = wide[tl.ramp(0, 1, 32)] + x[tl.ramp(i, 1, 32)]
+                    wide[tl.ramp(0, 1, 16)] = wide[tl.ramp(0, 1, 16)] + wide[tl.ramp(16, 1, 16)]
+                    wide[tl.ramp(0, 1, 8)] = wide[tl.ramp(0, 1, 8)] + wide[tl.ramp(8, 1, 8)]
+                    partial[tl.ramp(0, 1, 8)] = wide[tl.ramp(0, 1, 8)]
                 for i in range(n // 32 * 32, n // 8 * 8, 8):
                     partial[tl.ramp(0, 1, 8)] = partial[tl.ramp(0, 1, 8)] + x[tl.ramp(i, 1, 8)]
                 if n % 8 >= 1:
@@ -52,9 +58,6 @@ def test_a_sum_of_f64_has_32_partial_results() -> None:
                         partial[tl.ramp(0, 1, 8)] + x[tl.masked(tl.ramp(n // 8 * 8, 1, 8), left)],
                         partial[tl.ramp(0, 1, 8)],
                     )
-                if n >= 32:
-                    partial[tl.ramp(0, 1, 16)] = partial[tl.ramp(0, 1, 16)] + partial[tl.ramp(16, 1, 16)]
-                    partial[tl.ramp(0, 1, 8)] = partial[tl.ramp(0, 1, 8)] + partial[tl.ramp(8, 1, 8)]
                 partial[tl.ramp(0, 1, 4)] = partial[tl.ramp(0, 1, 4)] + partial[tl.ramp(4, 1, 4)]
                 partial[tl.ramp(0, 1, 2)] = partial[tl.ramp(0, 1, 2)] + partial[tl.ramp(2, 1, 2)]
                 partial[0] = partial[0] + partial[1]
@@ -79,15 +82,18 @@ def test_what_is_left_of_lanes_that_lie_anywhere_follows_in_order() -> None:
         @tl.kernel
         def total(x: tl.f64[n], at: tl.i32[k], y: tl.f64[1]):
             if k >= 8:
-                partial = tl.alloc(tl.f64[32], scope="local")
-                partial[tl.ramp(0, 1, 32)] = tl.broadcast(tl.f64(-0.0), 32)
-                for i in range(0, k // 32 * 32, 32):
-                    partial[tl.ramp(0, 1, 32)] = partial[tl.ramp(0, 1, 32)] + x[at[tl.ramp(i, 1, 32)]]
+                partial = tl.alloc(tl.f64[8], scope="local")
+                partial[tl.ramp(0, 1, 8)] = tl.broadcast(tl.f64(-0.0), 8)
+                if k >= 32:
+                    wide = tl.alloc(tl.f64[32], scope="local")
+                    wide[tl.ramp(0, 1, 32)] = tl.broadcast(tl.f64(-0.0), 32)
+                    for i in range(0, k // 32 * 32, 32):
+                        wide[tl.ramp(0, 1, 32)] = wide[tl.ramp(0, 1, 32)] + x[at[tl.ramp(i, 1, 32)]]
+                    wide[tl.ramp(0, 1, 16)] = wide[tl.ramp(0, 1, 16)] + wide[tl.ramp(16, 1, 16)]
+                    wide[tl.ramp(0, 1, 8)] = wide[tl.ramp(0, 1, 8)] + wide[tl.ramp(8, 1, 8)]
+                    partial[tl.ramp(0, 1, 8)] = wide[tl.ramp(0, 1, 8)]
                 for i in range(k // 32 * 32, k // 8 * 8, 8):
                     partial[tl.ramp(0, 1, 8)] = partial[tl.ramp(0, 1, 8)] + x[at[tl.ramp(i, 1, 8)]]
-                if k >= 32:
-                    partial[tl.ramp(0, 1, 16)] = partial[tl.ramp(0, 1, 16)] + partial[tl.ramp(16, 1, 16)]
-                    partial[tl.ramp(0, 1, 8)] = partial[tl.ramp(0, 1, 8)] + partial[tl.ramp(8, 1, 8)]
                 partial[tl.ramp(0, 1, 4)] = partial[tl.ramp(0, 1, 4)] + partial[tl.ramp(4, 1, 4)]
                 partial[tl.ramp(0, 1, 2)] = partial[tl.ramp(0, 1, 2)] + partial[tl.ramp(2, 1, 2)]
                 partial[0] = partial[0] + partial[1]

@@ -16,6 +16,7 @@ from tirlite.ir import (
     BitAnd,
     Broadcast,
     Buffer,
+    Cast,
     Expr,
     For,
     ForKind,
@@ -32,6 +33,9 @@ from tirlite.ir import (
     Store,
     Var,
     const,
+    i8,
+    i16,
+    i32,
     i64,
     statements,
     walk,
@@ -50,6 +54,8 @@ _MOST_LANES = 64
 _PER_VECTOR = 4
 
 
+# By the bytes of an element.
+_FLAGS = {1: i8, 2: i16, 4: i32, 8: i64}
 _TAKEN = (Store, Let, IfThenElse, SeqStmt)
 
 
@@ -65,6 +71,7 @@ class Single:
         self.update = update
         self.lanes = lanes
         self.buffer = _buffer(update.store, lanes)
+        self.buffers = [self.buffer]
         self.replaced: tuple[Stmt, ...] = (update.store,)
 
     def start(self) -> Iterator[Stmt]:
@@ -80,10 +87,14 @@ class Single:
             value = Select(vectors.on, value, self.buffer[place])
         yield Store(self.buffer, (place,), value, span=self.update.store.span)
 
-    def halved(self, lanes: int, left: int) -> Iterator[Stmt]:
-        """Combines so many of them by halves, until so many are left."""
-        for low, high in _halves(lanes, left):
+    def halved(self, left: int) -> Iterator[Stmt]:
+        """Combines them by halves, until so many are left."""
+        for low, high in _halves(self.lanes, left):
             yield Store(self.buffer, (low,), self.update.operation(self.buffer[low], self.buffer[high]))
+
+    def set_to(self, wider: Single | Pair) -> Iterator[Stmt]:
+        """Takes over what is left of more of them."""
+        yield from _taken_over(wider.buffers, self.buffers)
 
     def ended(self) -> Iterator[Stmt]:
         """Combines the one that is left with what was there before the loop."""
@@ -113,10 +124,13 @@ class Pair:
         yield from (Let(name, each) for name, each in zip(names, operands, strict=True))
         yield from kept(self.update.operation, names, [each[place] for each in self.buffers], vectors.on)
 
-    def halved(self, lanes: int, left: int) -> Iterator[Stmt]:
-        for low, high in _halves(lanes, left):
+    def halved(self, left: int) -> Iterator[Stmt]:
+        for low, high in _halves(self.lanes, left):
             new, old = ([each[place] for each in self.buffers] for place in (high, low))
             yield from kept(self.update.operation, new, old)
+
+    def set_to(self, wider: Single | Pair) -> Iterator[Stmt]:
+        yield from _taken_over(wider.buffers, self.buffers)
 
     def ended(self) -> Iterator[Stmt]:
         yield from kept(self.update.operation, [each[const(0, i64)] for each in self.buffers], self.update.elements)
@@ -152,6 +166,15 @@ def _started(buffer: Buffer, value: Expr) -> Iterator[Stmt]:
     assert isinstance(extent, IntImm)
     yield Allocate(buffer)
     yield Store(buffer, (ramp(0, extent.value),), Broadcast(value, extent.value))
+
+
+def _taken_over(wider: Sequence[Buffer], buffers: Sequence[Buffer]) -> Iterator[Stmt]:
+    """Stores the first lanes of some buffers in others that have no more."""
+    for source, buffer in zip(wider, buffers, strict=True):
+        (extent,) = buffer.shape
+        assert isinstance(extent, IntImm)
+        place = ramp(0, extent.value)
+        yield Store(buffer, (place,), source[place])
 
 
 def _halves(lanes: int, left: int) -> Iterator[tuple[Expr, Expr]]:
@@ -219,12 +242,13 @@ class _Loops:
     def __init__(self, loop: For, updates: tuple[AnyUpdate, ...], inside: Callable[[Load], bool]) -> None:
         self.loop = loop
         self.is_inside = inside
-        width = max(stmt.buffer.dtype.bytes for stmt in statements(loop.body) if isinstance(stmt, Store))
-        self.most = vector_lanes(width)
-        self.few = self.most // _PER_VECTOR
-        self.partials = [partials_of(update, self.most) for update in updates]
-        # The first of the stores that make an update is where it is made.
-        self.replaced = {stmt: each for each in self.partials for stmt in each.replaced}
+        self.width = max(stmt.buffer.dtype.bytes for stmt in statements(loop.body) if isinstance(stmt, Store))
+        lanes = vector_lanes(self.width)
+        self.few = lanes // _PER_VECTOR
+        # Several results share the registers that there are for one.
+        results = sum(len(_stores(update)) for update in updates)
+        self.most = max(self.few, lanes >> (results - 1).bit_length())
+        self.partials = {most: [partials_of(update, most) for update in updates] for most in (self.most, self.few)}
 
     def statements(self) -> Iterator[Stmt]:
         """The loops over vectors, and what is left: a vector with lanes that are off, or a serial loop.
@@ -250,23 +274,31 @@ class _Loops:
 
     def vectors(self, count: Expr, rest: tuple[Stmt, ...]) -> Iterator[Stmt]:
         """The loops from the most lanes to few, then the rest, and what all of these give together."""
-        for each in self.partials:
+        few = self.partials[self.few]
+        for each in few:
             yield from each.start()
-        begin = self.loop.start
-        for lanes in (self.most, self.few):
-            end = last_whole(self.loop, count, lanes)
-            yield self.over_vectors(lanes, begin, end)
-            begin = end
+        middle = self.loop.start
+        if self.most > self.few:
+            middle = last_whole(self.loop, count, self.most)
+            if not isinstance(count, IntImm):
+                yield IfThenElse(GE(count, const(self.most, i64)), SeqStmt((*self.wide(middle),)))
+            elif count.value >= self.most:
+                yield from self.wide(middle)
+        yield self.over_vectors(self.few, middle, last_whole(self.loop, count, self.few))
         yield from rest
-        # Where few lanes did, the others have nothing that changes a result.
-        wide = SeqStmt(tuple(stmt for each in self.partials for stmt in each.halved(self.most, self.few)))
-        if not isinstance(count, IntImm):
-            yield IfThenElse(GE(count, const(self.most, i64)), wide)
-        elif count.value >= self.most:
-            yield from wide.stmts
-        for each in self.partials:
-            yield from each.halved(self.few, 1)
+        for each in few:
+            yield from each.halved(1)
             yield from each.ended()
+
+    def wide(self, end: Expr) -> Iterator[Stmt]:
+        """The loop over vectors of the most lanes, and what they give as one of few."""
+        wide = self.partials[self.most]
+        for each in wide:
+            yield from each.start()
+        yield self.over_vectors(self.most, self.loop.start, end)
+        for each, narrow in zip(wide, self.partials[self.few], strict=True):
+            yield from each.halved(self.few)
+            yield from narrow.set_to(each)
 
     def over_vectors(self, lanes: int, begin: Expr, end: Expr) -> Stmt:
         """The loop from `begin` to `end`, so many iterations at a time."""
@@ -279,7 +311,10 @@ class _Loops:
             return ()
         vectors = self.updates(_Rest, whole, self.few)
         left = folded(count % self.few)
-        on = LT(ramp(0, self.few), Broadcast(left, self.few))
+        # In integers as wide as the elements, so that there are as many vectors of flags.
+        kind = _FLAGS[self.width]
+        least = left if kind == i64 else folded(Cast(kind, left))
+        on = LT(Ramp(const(0, kind), const(1, kind), self.few), Broadcast(least, self.few))
         name = vectors.on = Var("left", on.dtype)
         try:
             stmts = (Let(name, on, span=self.loop.span), *vectors.block(self.loop.body).stmts)
@@ -292,7 +327,8 @@ class _Loops:
     def updates(self, kind: type[_Updates], first: Expr, lanes: int) -> _Updates:
         """Iterations from one on, as lanes."""
         vectors = kind(lanes, {self.loop.var: Ramp(first, const(1, i64), lanes)}, is_inside=self.is_inside)
-        vectors.replaced = self.replaced
+        # The first of the stores that make an update is where it is made.
+        vectors.replaced = {stmt: each for each in self.partials[lanes] for stmt in each.replaced}
         return vectors
 
 
