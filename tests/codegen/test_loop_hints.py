@@ -35,6 +35,18 @@ def test_terms_of_several_sums_go_several_at_a_time(terms: int, at_once: int) ->
     assert f'!{{!"llvm.loop.unroll.count", i32 {at_once}}}' in hints_of(_innermost(terms, 4))
 
 
+def test_copies_of_vectors_go_several_at_a_time() -> None:
+    @tl.kernel
+    def copied(x: tl.f32[64, 16], y: tl.out[tl.f32[64, 16]]):
+        for i in range(64):
+            for j in range(16):
+                y[i, j] = x[i, j]
+
+    s = tl.schedule(copied)
+    s.vectorize("j", 16)
+    assert '!{!"llvm.loop.unroll.count", i32 4}' in hints_of(*statements_of(s.func.body, For))
+
+
 @pytest.mark.parametrize(("terms", "sums"), [(64, 1), (67, 4), (tl.dim("n"), 4)])
 def test_others_go_one_by_one(terms: int | tl.ir.Var, sums: int) -> None:
     """One sum waits for itself, and of terms whose number has no such part some would be left over."""

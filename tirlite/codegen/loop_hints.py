@@ -30,7 +30,7 @@ _FEW = 16
 _LANES = 64
 _UNROLLED = ('!{!"llvm.loop.unroll.full"}',)
 _ONE_BY_ONE = ('!{!"llvm.loop.vectorize.width", i32 1}',)
-# Several sums of vectors are added to so many terms at a time: what counts them takes its share of the instructions.
+# So many vectors are copied, or terms added to several sums, at a time: what counts them takes its share.
 _MOST_TERMS = 4
 _FEWEST_SUMS = 2
 _AS_WRITTEN = ('!{!"llvm.loop.unroll.disable"}', '!{!"llvm.loop.vectorize.width", i32 1}')
@@ -58,14 +58,20 @@ def _can_be_unrolled(stmt: For) -> bool:
 
 
 def _terms_at_once(stmt: For) -> int:
-    """How many iterations of a loop over the terms of several vectors of sums are written out: a part of all."""
+    """How many iterations are written out of a loop that copies a vector, or adds to several: a part of all of them."""
     sums = stmt.body.stmts
-    if stmt.step != 1 or len(sums) < _FEWEST_SUMS or not all(map(_is_sum_of_vectors, sums)):
+    is_tile = len(sums) >= _FEWEST_SUMS and all(map(_is_sum_of_vectors, sums))
+    if stmt.step != 1 or not (is_tile or (len(sums) == 1 and _is_copy(sums[0]))):
         return 1
     if not (isinstance(stmt.start, IntImm) and isinstance(stmt.stop, IntImm)):
         return 1
     count = stmt.stop.value - stmt.start.value
     return max((most for most in range(1, _MOST_TERMS + 1) if count % most == 0), default=1)
+
+
+def _is_copy(stmt: Stmt) -> bool:
+    """Whether a statement copies a vector."""
+    return isinstance(stmt, Store) and isinstance(stmt.value, Load) and stmt.value.dtype.lanes > 1
 
 
 def _is_sum_of_vectors(stmt: Stmt) -> bool:
