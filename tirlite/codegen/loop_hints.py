@@ -58,15 +58,19 @@ def _can_be_unrolled(stmt: For) -> bool:
 
 
 def _terms_at_once(stmt: For) -> int:
-    """How many iterations are written out of a loop that copies a vector, or adds to several: a part of all of them."""
+    """How many iterations are written out of a loop that copies a vector, or adds to several: if there is one, a part
+    of all of them, so that none is left over.
+    """
     sums = stmt.body.stmts
     is_tile = len(sums) >= _FEWEST_SUMS and all(map(_is_sum_of_vectors, sums))
     if stmt.step != 1 or not (is_tile or (len(sums) == 1 and _is_copy(sums[0]))):
         return 1
+    rest = _MOST_TERMS if is_tile else 1
     if not (isinstance(stmt.start, IntImm) and isinstance(stmt.stop, IntImm)):
-        return 1
+        return rest
     count = stmt.stop.value - stmt.start.value
-    return max((most for most in range(1, _MOST_TERMS + 1) if count % most == 0), default=1)
+    parts = (most for most in range(_MOST_TERMS, 1, -1) if count % most == 0)
+    return next(parts, min(rest, max(count, 1)))
 
 
 def _is_copy(stmt: Stmt) -> bool:
