@@ -52,6 +52,7 @@ class KernelFunction(FunctionText):
         self.cleanup = "fail"
         self._held: dict[str, tuple[Value, str]] = {}  # block -> the pointer that it frees, the block that follows
         self._tail: list[str] = []
+        self.streams = False  # whether stores go past the caches: others see them behind a fence
 
     def fails(self, stmt: Assert) -> str:
         """The block to branch to where an assert without values does not hold."""
@@ -175,6 +176,8 @@ class KernelFunction(FunctionText):
 
     def finish(self) -> None:
         """Ends the function: 0 where control arrived here, else the number of the fault."""
+        if self.streams:
+            self.run("llvm.x86.sse.sfence")
         self.effect("ret i64 0")
         if self.can_stop:
             self.allocas.append("  %fault = alloca i64")

@@ -117,7 +117,7 @@ def _is_short(stmt: For) -> bool:
     """
     start = stmt.start.b if isinstance(stmt.start, Add) else stmt.start
     if isinstance(start, Mul) and isinstance(start.a, FloorDiv) and structural_equal(start.a.b, start.b):
-        return isinstance(start.b, IntImm) and start.b.value <= _LANES
+        return isinstance(start.b, IntImm) and start.b.value <= _FEW
     stop = stmt.stop.a if isinstance(stmt.stop, Min) else stmt.stop
     if isinstance(stop, IntImm) and isinstance(stmt.start, IntImm):
         return isinstance(stmt.stop, Min) and stop.value - stmt.start.value <= _LANES

@@ -22,7 +22,7 @@ from tirlite.codegen.statements import Statements
 from tirlite.codegen.storage import HeapNeed, Home, Storage, assign_homes, heap_need, stack_shares
 from tirlite.codegen.workspace import Workspace
 from tirlite.diag import Message
-from tirlite.ir import Buffer, DType, Function, PrimFunc, Var, f32, handle, u8
+from tirlite.ir import Buffer, DType, For, Function, PrimFunc, Var, f32, handle, statements_of, u8
 from tirlite.record import record
 from tirlite.target.processor import HOST, processor_called
 
@@ -175,6 +175,10 @@ def _write_kernel(func: PrimFunc, statements: Statements, workspace: Workspace) 
 
             layout = workspace_layout(values, statements.storage, pointer)
             statements.addresses, statements.parts = layout.addresses, layout.parts
+    if any(loop.step > 1 for loop in statements_of(func.body, For)):
+        from tirlite.codegen.streaming import streamed_stores
+
+        statements.streamed = streamed_stores(func, statements.module.processor)
     statements.write(func.body)
 
 

@@ -82,6 +82,7 @@ class Statements:
         self.weights = weights
         self.aliases = aliases
         self.calls = calls
+        self.streamed: frozenset[Store] = frozenset()  # what goes past the caches where it is large
         self.addresses: dict[Buffer, Value] = {}  # in the workspace
         self.parts: dict[For, WorkerPart] = {}  # those of the workspace that the workers of a loop have
         self._sizing: set[Var] = set()  # the lets that extents on the heap are made of
@@ -173,7 +174,13 @@ class Statements:
         if others:
             memory.scatter(self.out, place, [first, *others], value)
         else:
-            memory.store(self.out, place, first, value, self.environment.notes.get(stmt.buffer, ""))
+            note = self.environment.notes.get(stmt.buffer, "")
+            if stmt in self.streamed:
+                from tirlite.codegen.streaming import store
+
+                store(self.out, place, first, value, note)
+            else:
+                memory.store(self.out, place, first, value, note)
 
     def evaluate(self, stmt: Evaluate) -> None:
         if not is_print(stmt):
