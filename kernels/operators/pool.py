@@ -7,7 +7,7 @@ from math import inf
 import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
-from tirlite.kernels.operators.bands import by_bands
+from tirlite.kernels.operators.bands import by_lines
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.order import above as is_above
@@ -39,7 +39,7 @@ def max_pool(
         return max(total, value)
 
     @tl.inline
-    def end(total, i, j):
+    def end(total, along, above, j):
         return total
 
     return _pool("max_pool", X, Y, geometry, X.dtype, least, join, end)
@@ -63,25 +63,53 @@ def average_pool(
     """
     geometry = _geometry(X, Y, window, strides, pads, dilations)
     kind = computed_in(X.dtype)
-    count = _counted(geometry, pads if count_include_pad else None)
+    counted = pads if count_include_pad else None
+    if _is_full(geometry, counted):
+        return _pool("average_pool", X, Y, geometry, kind, 0.0, _added, _share_of(kind, geometry.taps))
+    return _pool("average_pool", X, Y, geometry, kind, 0.0, _added, _share, _counted(geometry, kind, counted))
 
+
+@tl.inline
+def _added(total, value):
+    return total + value
+
+
+@tl.inline
+def _share(total, along, above, j):
+    return total / (above * along[j])
+
+
+def _share_of(kind: DType, taps: Extent) -> Inline:
     @tl.inline
-    def join(total, value):
-        return total + value
+    def share(total, along, above, j):
+        return total / kind(taps)
 
-    @tl.inline
-    def end(total, i, j):
-        return total / kind(count(i, j))
+    return share
 
-    return _pool("average_pool", X, Y, geometry, kind, 0.0, join, end)
+
+def _is_full(window: Window, pads: tuple[int, ...] | None) -> bool:
+    """Whether all taps count everywhere, as far as extents are known."""
+    ends = pads[len(window.size) :] if pads else [0] * len(window.size)
+    each = zip(
+        *(window.inputs, window.places, window.size, window.strides, window.before, window.dilations),
+        ends,
+        strict=True,
+    )
+    return all(
+        isinstance(inputs, int)
+        and isinstance(places, int)
+        and (pads or not before)
+        and (places - 1) * stride - before + (size - 1) * dilation < inputs + end
+        for inputs, places, size, stride, before, dilation, end in each
+    )
 
 
 def _geometry(X: TensorType, Y: TensorType, size, strides, pads, dilations) -> Window:
     return Window(extents(X)[2:], extents(Y)[2:], size, strides, pads[: len(size)], dilations)
 
 
-def _counted(window: Window, pads: tuple[int, ...] | None) -> Inline:
-    """`count(i, j)`: the taps that count in column j of row i: those in the tensor, or within `pads` of it."""
+def _counted(window: Window, kind: DType, pads: tuple[int, ...] | None) -> tuple[Inline, Inline]:
+    """`along(j)` and `above(i)`: the taps that count in column j and in row i: those in the tensor, or in `pads`."""
     axes = len(window.size)
     inner = [product(window.places[k + 1 : -1]) for k in range(axes)]
     lows = [-pads[k] if pads else 0 for k in range(axes)]
@@ -89,7 +117,7 @@ def _counted(window: Window, pads: tuple[int, ...] | None) -> Inline:
     where = where_under(window)
 
     @tl.inline
-    def along(position, k):
+    def count(position, k):
         start = where(k, position, 0)
         dilation = tl.static(window.dilations[k])
         first = max(0, (tl.static(lows[k]) - start + dilation - 1) // dilation)
@@ -97,41 +125,75 @@ def _counted(window: Window, pads: tuple[int, ...] | None) -> Inline:
         return behind - first
 
     @tl.inline
-    def above(i, k):
-        if tl.static(k == axes - 1):
-            return 1
+    def up_to(i, k):
+        if tl.static(k < 0):
+            return tl.i64(1)
         else:
             position = i // tl.static(inner[k]) % tl.static(window.places[k])
-            return along(position, k) * above(i, tl.static(k + 1))
+            return count(position, k) * up_to(i, tl.static(k - 1))
 
     @tl.inline
-    def count(i, j):
-        return above(i, 0) * along(j, tl.static(axes - 1))
+    def above(i):
+        return kind(up_to(i, tl.static(axes - 2)))
 
-    return count
+    @tl.inline
+    def along(j):
+        return kind(count(j, tl.static(axes - 1)))
+
+    return along, above
+
+
+@tl.inline
+def _one(place):
+    return 1
 
 
 def _pool(
-    name: str, X: TensorType, Y: TensorType, window: Window, kind: DType, start: float, join: Inline, end: Inline
+    name: str,
+    X: TensorType,
+    Y: TensorType,
+    window: Window,
+    kind: DType,
+    start: float,
+    join: Inline,
+    end: Inline,
+    counted: tuple[Inline, Inline] | None = None,
 ) -> PrimFunc:
+    """A pool of values from `start` on; `end(total, along, above, j)` is its result in column j.
+
+    `along` has a number for each column, and `above` is one of the row, as `counted` makes them.
+    """
     planes, outer, places = product(extents(X)[:2]), product(window.places[:-1]), window.places[-1]
-    rows, taps, stride, dilation = product(window.size[:-1]), window.size[-1], window.strides[-1], window.dilations[-1]
+    taps, stride, dilation = window.size[-1], window.strides[-1], window.dilations[-1]
+    of_column, of_row = counted or (_one, _one)
 
     @tl.inline
-    def each(band, t, i, first, count, a, b, results):
+    def each(line, t, i, first, count, a, along, results):
+        above = of_row(i)
         for q in range(count):
             total = kind(start)
-            for r in range(rows):
-                for p in range(taps):
-                    total = join(total, band[r, q * stride + p * dilation])
-            results[t, i, first + q] = results.dtype(end(total, i, first + q))
+            for p in range(taps):
+                total = join(total, line[q * stride + p * dilation])
+            results[t, i, first + q] = results.dtype(end(total, along, above, first + q))
 
-    sweep = by_bands(window, kind, start, planes, each)
+    sweep = by_lines(window, kind, start, planes, join, each)
 
-    @tl.kernel
-    def pool(x: X, y: tl.out[Y]):
-        results = tl.view(y, y.dtype[planes, outer, places])
-        sweep(x, y, y, results)
+    if counted is None:
+
+        @tl.kernel
+        def pool(x: X, y: tl.out[Y]):
+            results = tl.view(y, y.dtype[planes, outer, places])
+            sweep(x, y, y, results)
+
+    else:
+
+        @tl.kernel
+        def pool(x: X, y: tl.out[Y]):
+            results = tl.view(y, y.dtype[planes, outer, places])
+            along = tl.alloc(kind[places])
+            for j in range(places):
+                along[j] = of_column(j)
+            sweep(x, along, along, results)
 
     return pool.ir.replaced(name=name)
 
