@@ -120,3 +120,67 @@ def test_unknown_permissions_are_refused(given: object) -> None:
         tl.kernel(allow=given)
     with pytest.raises(tl.KernelError, match=r"tl\.allow"):
         rewritten(f"with tl.allow({given!r}):", "    y[i] = 0")
+
+
+def test_quotients_by_what_stays_the_same_are_products_with_its_reciprocal() -> None:
+    n = tl.dim("n")
+
+    @tl.kernel(allow="approximate")
+    def divide(x: tl.f32[n], by: tl.f32, y: tl.out[tl.f32[n]]):
+        for i in range(n):
+            y[i] = x[i] / by
+
+    body = "\n".join(str(divide.lowered).splitlines()[4:])
+    assert (
+        body
+        == """\
+    shift = tl.select(tl.abs(by) < tl.f32(7.888609e-31), tl.f32(16777216.0), tl.select(tl.abs(by) > \
+tl.f32(1.2676506e+30), tl.f32(5.9604645e-08), tl.f32(1.0)))
+    inverse = tl.f32(1.0) / (by * shift)
+    for i in range(n):
+        y[i] = x[i] * shift * inverse"""
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_quotients_by_reciprocals_err_by_two_digits_at_most_whatever_their_size(dtype: type) -> None:
+    n, kind = tl.dim("n"), tl.f32 if dtype is np.float32 else tl.f64
+
+    @tl.kernel(allow="approximate")
+    def divide(x: kind[n], by: kind, y: tl.out[kind[n]]):
+        for i in range(n):
+            y[i] = x[i] / by
+
+    form = np.finfo(dtype)
+    sizes = [
+        0,
+        form.smallest_subnormal,
+        form.tiny / 3,
+        form.tiny,
+        1e-30,
+        0.3,
+        1,
+        3,
+        7e30,
+        form.max / 3,
+        form.max,
+        np.inf,
+    ]
+    values = np.array([*sizes, *(-size for size in sizes), np.nan], dtype)
+    with np.errstate(all="ignore"):
+        for by in values:
+            exact = values / by
+            found = divide(values, by)
+            assert np.array_equal(np.isnan(found), np.isnan(exact))
+            assert np.array_equal(np.signbit(found), np.signbit(exact)) or np.isnan(exact).any()
+            finite = np.isfinite(exact)
+            assert np.array_equal(found[np.isinf(exact)], exact[np.isinf(exact)])
+            assert np.all(np.abs(found - exact)[finite] <= 2 * np.spacing(np.abs(exact[finite])))
+
+
+@pytest.mark.parametrize(
+    "lines", [("y[i] = x[i] / y[i]",), ("y[i] = x[i] / x[0]",), ("for j in range(4):", "    y[j] = x[j] / y[i]")]
+)
+def test_divisors_that_may_change_are_left(lines: tuple[str, ...]) -> None:
+    func = rewritten('with tl.allow("approximate"):', *(f"    {line}" for line in lines))
+    assert "inverse" not in str(func)

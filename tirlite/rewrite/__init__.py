@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tirlite.rewrite.check_races import CheckRaces
     from tirlite.rewrite.check_reductions import CheckReductions
     from tirlite.rewrite.compact_buffers import CompactBuffers
+    from tirlite.rewrite.compute_once import ComputeOnce
     from tirlite.rewrite.contract_temporaries import ContractTemporaries
     from tirlite.rewrite.contraction import CONTRACTION
     from tirlite.rewrite.double_buffer import DoubleBuffer
@@ -44,6 +45,7 @@ else:
             "check_races": "CheckRaces",
             "check_reductions": "CheckReductions",
             "compact_buffers": "CompactBuffers",
+            "compute_once": "ComputeOnce",
             "contract_temporaries": "ContractTemporaries",
             "contraction": "CONTRACTION",
             "double_buffer": "DoubleBuffer",
@@ -80,6 +82,7 @@ __all__ = [
     "CheckRaces",
     "CheckReductions",
     "CompactBuffers",
+    "ComputeOnce",
     "ContractTemporaries",
     "DoubleBuffer",
     "DumpFolder",

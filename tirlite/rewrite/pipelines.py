@@ -9,6 +9,7 @@ from tirlite.rewrite.block_reductions import BlockReductions
 from tirlite.rewrite.check_bounds import CheckBounds
 from tirlite.rewrite.check_races import CheckRaces
 from tirlite.rewrite.check_reductions import CheckReductions
+from tirlite.rewrite.compute_once import ComputeOnce
 from tirlite.rewrite.lower_callees import LowerCallees
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.options import Form, Options
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from tirlite.rewrite.options import BesideStrategy
 
 # What becomes of loops where no schedule says it, and what is known of them here is all there is to go by.
-LOOPS: tuple[Pass, ...] = (ParallelizeLoops(), PartitionLoops(), VectorizeLoops())
+LOOPS: tuple[Pass, ...] = (ComputeOnce(), ParallelizeLoops(), PartitionLoops(), VectorizeLoops())
 
 
 def default_pipeline(strategy: str | Strategy = "auto", **choices: Unpack[BesideStrategy]) -> tuple[Pass, ...]:
@@ -74,7 +75,7 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
 
 def _of_callees(each: Pass) -> Pass:
     """A pass as it runs on functions that are called, which may be given one array as two parameters, in place."""
-    return replace(each, called=True) if isinstance(each, VectorizeLoops) else each
+    return replace(each, called=True) if isinstance(each, ComputeOnce | VectorizeLoops) else each
 
 
 def _checks(options: Options, in_order: bool) -> tuple[tuple[Pass, ...], tuple[Pass, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tirlite.ir import (
@@ -10,6 +11,7 @@ from tirlite.ir import (
     AttrStmt,
     Call,
     Expr,
+    For,
     Mul,
     Neg,
     Node,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 class UsePermissions:
     """Writes products that are added as `tl.fma` under `contract`, and functions in fast forms under `approximate`.
 
+    Under `approximate`, too, quotients by what stays the same in an innermost loop become products with its reciprocal.
     A product that is bound to a name of its own stays one. Halves stay as they are: they are computed in f32 anyhow.
     """
 
@@ -44,12 +47,12 @@ class UsePermissions:
             return func
         from tirlite.ir import rewrite
 
-        result = rewrite(func, {AttrStmt: _used})
+        result = rewrite(func, {AttrStmt: partial(_used, func)})
         assert isinstance(result, PrimFunc)
         return result
 
 
-def _used(stmt: AttrStmt) -> Stmt:
+def _used(func: PrimFunc, stmt: AttrStmt) -> Stmt:
     if stmt.key is not AttrKey.ALLOW:
         return stmt
     assert isinstance(stmt.value, tuple)
@@ -57,7 +60,10 @@ def _used(stmt: AttrStmt) -> Stmt:
     if Permission.CONTRACT in stmt.value:
         rules |= {Add: _contracted_sum, Sub: _contracted_difference}
     if Permission.APPROXIMATE in stmt.value:
-        rules[Call] = _approximated
+        from tirlite.analysis.integers.definitions import Definitions
+        from tirlite.rewrite.reciprocals import by_reciprocals
+
+        rules |= {Call: _approximated, For: partial(by_reciprocals, Definitions(func).root)}
     from tirlite.ir import rewrite
 
     body = rewrite(stmt.body, rules)
