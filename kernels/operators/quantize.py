@@ -78,16 +78,16 @@ def matmul_integer(A: TensorType, B: TensorType, ZA: TensorType, ZB: TensorType,
         columns = tl.view(b, b.dtype[count_b, terms, m])
         of_rows = tl.view(zero_a, zero_a.dtype[zeros_a])
         of_columns = tl.view(zero_b, zero_b.dtype[zeros_b])
-        lefts = tl.alloc(tl.i32[count_a, n, terms])
-        rights = tl.alloc(tl.i32[count_b, terms, m])
+        lefts = tl.alloc(tl.i16[count_a, n, terms])
+        rights = tl.alloc(tl.i16[count_b, terms, m])
         for t in range(count_a):
             for i in range(n):
                 for p in range(terms):
-                    lefts[t, i, p] = tl.i32(rows[t, i, p]) - tl.i32(of_rows[i % zeros_a])
+                    lefts[t, i, p] = tl.i16(rows[t, i, p]) - tl.i16(of_rows[i % zeros_a])
         for t in range(count_b):
             for p in range(terms):
                 for j in range(m):
-                    rights[t, p, j] = tl.i32(columns[t, p, j]) - tl.i32(of_columns[j % zeros_b])
+                    rights[t, p, j] = tl.i16(columns[t, p, j]) - tl.i16(of_columns[j % zeros_b])
         results = tl.view(y, tl.i32[batches, n, m])
         multiply(lefts, rights, results, results)
 

@@ -78,7 +78,7 @@ def _qlinear_matmul(d: Draw) -> Sample:
 
 def _conv_operands(d: Draw, kind: str) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
     groups = d.of([1, 2])
-    window = [d.between(1, 3), d.between(1, 3)]
+    window = [1, 1] if d.chance(0.3) else [d.between(1, 3), d.between(1, 3)]
     x = d.array((d.between(1, 2), 2 * groups, *(size + d.between(1, 4) for size in window)), "uint8")
     w = d.array((3 * groups, 2, *window), kind)
     attrs: dict[str, Any] = {"group": groups}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 
@@ -103,12 +104,30 @@ def _matmul_integer(t: Translation, node: Node) -> Expr:
 
 
 def _conv_integer(t: Translation, node: Node) -> Expr:
-    """The convolution of the distances from the zero points, in i32."""
-    from_zero = [
-        t.b.subtract(t.b.cast(x, i32), _channels(t, t.b.cast(_zero(t, node, 2 + number, x), i32), x, number))
-        for number, x in enumerate((node.x(0), node.x(1)))
+    x, weight = node.x(0), node.x(1)
+    return _conv_of_distances(t, node, (x, weight), (_zero(t, node, 2, x), _zero(t, node, 3, weight)))
+
+
+def _conv_of_distances(
+    t: Translation, node: Node, operands: tuple[Expr, Expr], zeros: tuple[Expr, Expr], bias: Expr | None = None
+) -> Expr:
+    """The convolution of the distances from the zero points, in i32; a product of matrices where windows are points."""
+    x, weight = operands
+    attrs = conv_attrs(node, weight)
+    extents = (*weight.shape[2:], *attrs.strides, attrs.groups)
+    if all(each == 1 for each in extents) and not any(attrs.pads) and all(zero.tensor.rank < 2 for zero in zeros):
+        if zeros[0].tensor.rank and zeros[0].shape[0] != 1:
+            raise Unsupported("the zero point of its operand is not a single number")
+        outputs, channels = weight.shape[:2]
+        images = t.b.reshape(x, (x.shape[0], channels, prod(x.shape[2:])))
+        product = t.b.matmul_integer(t.b.reshape(weight, (outputs, channels)), images, zeros[1], _single(t, zeros[0]))
+        total = t.b.reshape(product, (x.shape[0], outputs, *x.shape[2:]))
+        return total if bias is None else t.b.add(total, t.b.reshape(bias, (outputs, *(1 for _ in x.shape[2:]))))
+    parts = [
+        t.b.subtract(t.b.cast(each, i32), _channels(t, t.b.cast(zero, i32), each, number))
+        for number, (each, zero) in enumerate(zip(operands, zeros, strict=True))
     ]
-    return t.b.call("conv", *from_zero, attrs=conv_attrs(node, node.x(1)))
+    return t.b.call("conv", *parts, *([] if bias is None else [bias]), attrs=attrs)
 
 
 def _channels(t: Translation, each: Expr, x: Expr, number: int) -> Expr:
@@ -132,12 +151,7 @@ def _qlinear_matmul(t: Translation, node: Node) -> Expr:
 def _qlinear_conv(t: Translation, node: Node) -> Expr:
     x, scale_x, zero_x, w, scale_w, zero_w, scale, zero = (node.x(number) for number in range(8))
     _check_single(scale_x, zero_x, scale, zero)
-    parts = [
-        t.b.subtract(t.b.cast(each, i32), _channels(t, t.b.cast(point, i32), each, number))
-        for number, (each, point) in enumerate(((x, zero_x), (w, zero_w)))
-    ]
-    bias = () if node.maybe(8) is None else (node.x(8),)
-    total = t.b.call("conv", *parts, *bias, attrs=conv_attrs(node, w))
+    total = _conv_of_distances(t, node, (x, w), (zero_x, zero_w), node.maybe(8))
     factor = t.b.multiply(_single(t, scale_x), scale_w)
     if factor.tensor.rank and factor.shape[0] != 1:
         factor_shape = (factor.shape[0], *(1 for _ in x.shape[2:]))
