@@ -49,9 +49,8 @@ from tirlite.ir.masked import masked
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, is_at, iterations
+from tirlite.target import Processor
 
-# The bytes of a vector, and of the part of a row that goes over in one tile.
-VECTOR_BYTES = 64
 # What tiles hold: where lanes serve loops in order, floats alone, as LLVM sums integers by itself.
 IN_ORDER = (f32, f64)
 TURNED = (f32, f64, i32, u32, i64, u64)
@@ -340,11 +339,14 @@ def _defined(stmt: For | IfThenElse | While) -> set[Var]:
     return found or {Var("none")}
 
 
-def lanes_of(loop: For, dtypes: tuple[DType, ...]) -> int:
-    """How many columns go together: as many as a vector has of the widest of these dtypes that are loaded."""
+def lanes_of(loop: For, dtypes: tuple[DType, ...], processor: Processor) -> int:
+    """How many columns go together: as many as a register has of the widest of these dtypes that are loaded.
+
+    So a tile that is turned over takes as many registers, which are no more than there are.
+    """
     loads = (load for stmt in statements(loop.body) for load, _ in _loads(SeqStmt((stmt,))))
     loaded = (load.dtype.bytes for load in loads if load.dtype in dtypes)
-    return VECTOR_BYTES // max([4, *loaded])
+    return processor.vector_bytes // max([4, *loaded])
 
 
 def takes_rows_of_lanes(loop: For) -> bool:

@@ -173,7 +173,10 @@ def _at(
         steady = partial(_is_steady, facts, written)
         stores_rows = in_order or takes_rows_of_lanes(loop)
         dtypes = IN_ORDER if in_order else TURNED
-        lanes, widths = partial(_columns, loop, inside, steady, dtypes, stores_rows), (lanes_of(loop, dtypes),) * 2
+        lanes, widths = (
+            partial(_columns, loop, inside, steady, dtypes, stores_rows),
+            (lanes_of(loop, dtypes, rules.processor),) * 2,
+        )
     else:
         lanes, widths = partial(_neighbours, loop, inside), widths_of(loop)
     loads = _loads_inside(loop, facts)
