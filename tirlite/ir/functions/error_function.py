@@ -12,10 +12,10 @@ from tirlite.ir.formula import Term
 from tirlite.ir.functions.constants import erf as exact_erf
 from tirlite.ir.functions.constants import exp as exact_exp
 from tirlite.ir.functions.constants import parts, two_over_root_pi
-from tirlite.ir.functions.fast_single import exp as fast_exp
+from tirlite.ir.functions.fast_single import grown, with_sign_of
 from tirlite.ir.functions.inverse import with_sign
 from tirlite.ir.functions.pairs import sum_of_larger
-from tirlite.ir.functions.series import economised, interpolated, polynomial
+from tirlite.ir.functions.series import economised, fused_polynomial, interpolated, polynomial
 
 _ROUNDER = 1.5 * 2.0**52
 _ROUNDER_BITS = 0x4338000000000000
@@ -103,8 +103,7 @@ def _far_from_zero() -> tuple[float, ...]:
 def fast_erf(x: Term) -> Term:
     """Of an f32, all in f32, without a table."""
     size = abs(x)
-    z = size * size
-    small = x + x * polynomial(_near_zero(7, Fraction(1)), z)
+    near = size.times_plus(fused_polynomial(_near_zero(7, Fraction(1)), size * size), size)
     bounded = (size > 4.0).where(4.0, size)
-    far = 1.0 - fast_exp(-bounded * bounded) * polynomial(_far_from_zero(), bounded)
-    return (size < 1.0).where(small, (x < 0.0).where(-far, far))
+    far = (-grown(-(bounded * bounded))).times_plus(fused_polynomial(_far_from_zero(), bounded), 1.0)
+    return with_sign_of(x, (size < 1.0).where(near, far))

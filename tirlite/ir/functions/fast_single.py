@@ -37,7 +37,7 @@ def _power_of_two(shifted: Term) -> Term:
     return (shifted.bits << _DIGITS).as_type(f32)
 
 
-def _grown(x: Term) -> Term:
+def grown(x: Term) -> Term:
     """e^x of an x from -110 to 90, as `2^k e^r 2^k`: only the last product may round, where it is a denormal number."""
     shifted = x.times_plus(float(1 / (2 * ln2())), _ROUNDER)
     count = shifted - _ROUNDER
@@ -48,13 +48,13 @@ def _grown(x: Term) -> Term:
 
 
 def exp(x: Term) -> Term:
-    return _grown(clamped(x, -105.0, 90.0))
+    return grown(clamped(x, -105.0, 90.0))
 
 
 def sigmoid(x: Term) -> Term:
     """e^-|x| / (1 + e^-|x|) below 0, else 1 / (1 + e^-|x|)."""
     size = abs(x)
-    small = _grown(-(size > 105.0).where(105.0, size))
+    small = grown(-(size > 105.0).where(105.0, size))
     return (x < 0.0).where(small, 1.0) / (1.0 + small)
 
 
@@ -68,4 +68,8 @@ def tanh(x: Term) -> Term:
     power = _power_of_two(shifted)
     more = (r * r).times_plus(fused_polynomial(_half_of_growth(), r), r)
     half = power.times_plus(more, power.times_plus(0.5, -0.5))
-    return ((half / (half + 1.0)).bits | (x.bits & _SIGN)).as_type(f32)
+    return with_sign_of(x, half / (half + 1.0))
+
+
+def with_sign_of(x: Term, size: Term) -> Term:
+    return (size.bits | (x.bits & _SIGN)).as_type(f32)

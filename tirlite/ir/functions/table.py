@@ -84,6 +84,7 @@ _FAST: dict[Op, Formula] = {
     Op.FAST_ACOS: fast_angles.acos,
     Op.FAST_ATAN: fast_angles.atan,
     Op.FAST_ATAN2: fast_angles.atan2,
+    Op.FAST_RSQRT: fast.rsqrt,
 }
 _FAST_OF_F32: dict[Op, Formula] = {
     **_FAST,
@@ -97,17 +98,16 @@ _FAST_OF_F32: dict[Op, Formula] = {
     Op.FAST_LOG1P: fast.log1p,
     Op.FAST_ERF: error_function.fast_erf,
 }
-_FAST_OF_F64: dict[Op, Formula] = {**_FAST, Op.FAST_RSQRT: fast.rsqrt}
 
 
 def has_fast(op: Op, dtype: DType) -> bool:
     """Whether `op` has a fast variant for values of type f32 or f64."""
-    return op.fast in (_FAST_OF_F32 if dtype == f32 else _FAST_OF_F64)
+    return op.fast in (_FAST_OF_F32 if dtype == f32 else _FAST)
 
 
 def formula_of(op: Op, dtype: DType) -> Formula | None:
     """The formula of `op` on values of type f32 or f64; None for what the machine does itself."""
     if op.is_fast:
-        chosen = _FAST_OF_F32 if dtype == f32 else _FAST_OF_F64
+        chosen = _FAST_OF_F32 if dtype == f32 else _FAST
         return chosen[op] if op in chosen else formula_of(op.exact, dtype)
     return (_OF_F32 if dtype == f32 else _FORMULAS).get(op)
