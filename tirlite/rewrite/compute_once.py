@@ -22,11 +22,9 @@ from tirlite.ir import (
     Stmt,
     Store,
     Var,
-    rewrite,
     statements,
     statements_of,
     structural_equal,
-    substitute,
     walk,
 )
 from tirlite.record import record
@@ -55,6 +53,8 @@ class ComputeOnce(FactsPass):
         loops = [loop for loop in statements_of(facts.func.body, For) if loop.kind is ForKind.REDUCE]
         if not any(map(has_much_to_do, loops)):
             return facts.func
+        from tirlite.ir import rewrite
+
         result = rewrite(facts.func, {SeqStmt: lambda block: _Block(block, facts, called=self.called).rewritten()})
         assert isinstance(result, PrimFunc)
         return result
@@ -125,6 +125,8 @@ class _Pair:
     """Two loops that compute a value, as they are when it is loaded, and the loop that stores it."""
 
     def __init__(self, first: For, second: For, store: Store, value: Call) -> None:
+        from tirlite.ir import substitute
+
         self.store = store
         self.value = value
         var = Var(second.var.name, second.var.dtype)
@@ -137,6 +139,8 @@ class _Pair:
 
 def _loading(loop: For, store: Store, value: Call, names: dict[Var, Expr]) -> For:
     """A loop with loads of what was stored in the place of a value."""
+    from tirlite.ir import rewrite, substitute
+
     stored = Load(store.buffer, tuple(substitute(index, names) for index in store.indices))
     result = rewrite(loop, {Call: lambda node: stored if structural_equal(node, value) else node})
     assert isinstance(result, For)
