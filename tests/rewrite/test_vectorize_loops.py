@@ -13,7 +13,7 @@ from tirlite.rewrite import Normalize, VectorizeLoops
 
 n, m = tl.dims("n m")
 
-PASS = BeforeAfter((VectorizeLoops(),))
+PASS = BeforeAfter((VectorizeLoops(target="x86-64-v4"),))
 
 
 def test_all_iterations_at_once() -> None:

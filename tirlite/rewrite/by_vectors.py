@@ -21,6 +21,7 @@ from tirlite.ir import (
     Store,
     Sub,
     Var,
+    While,
     const,
     i64,
     statements,
@@ -115,9 +116,14 @@ class ByVectors:
         return written_out(self.jam(self.lanes(first, lanes).block(self.inside)))
 
 
-def widths_of(loop: For) -> tuple[int, int]:
-    """The lanes of the vectors of a loop, and of those that go over what is left."""
-    most = min(MOST_LANES, _VECTOR_BYTES // _widest(loop))
+def widths_of(loop: For, processor: Processor) -> tuple[int, int]:
+    """The lanes of the vectors of a loop, and of those that go over what is left.
+
+    What loops inside go over again and again is to stay in registers: four of them for each vector.
+    """
+    has_loops = any(isinstance(stmt, For | While) for stmt in statements(loop.body))
+    vector = min(_VECTOR_BYTES, 4 * processor.vector_bytes) if has_loops else _VECTOR_BYTES
+    most = min(MOST_LANES, vector // _widest(loop))
     return most, most // _PER_VECTOR
 
 

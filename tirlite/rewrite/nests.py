@@ -178,7 +178,7 @@ def _at(
             (lanes_of(loop, dtypes, rules.processor),) * 2,
         )
     else:
-        lanes, widths = partial(_neighbours, loop, inside), widths_of(loop)
+        lanes, widths = partial(_neighbours, loop, inside), widths_of(loop, rules.processor)
     loads = _loads_inside(loop, facts)
     around = _jammed(chain[:place], loop, facts, partial(_shares, loads))
     if around is not None and not has_rows:
