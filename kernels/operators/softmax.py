@@ -8,7 +8,6 @@ import tirlite as tl
 from tirlite.ir import PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.rows import added, as_it_is, greatest, row_total
 from tirlite.kernels.operators.shapes import around, is_one
 
 BLOCK = 64  # columns that are gone through together
@@ -49,8 +48,6 @@ def _softmax(name: str, X: TensorType, Y: TensorType, axis: int) -> PrimFunc:
 def _along_rows(X: TensorType, Y: TensorType, axis: int, logarithm: bool) -> PrimFunc:
     outer, length, _ = around(X, axis)
     kind = computed_in(X.dtype)
-    largest_of = row_total(X.dtype, kind, as_it_is, greatest, -inf)
-    total_of = row_total(X.dtype, kind, growth, added, 0)
     end = log_part if logarithm else part
 
     @tl.kernel
@@ -58,8 +55,12 @@ def _along_rows(X: TensorType, Y: TensorType, axis: int, logarithm: bool) -> Pri
         rows = tl.view(x, x.dtype[outer, length])
         results = tl.view(y, y.dtype[outer, length])
         for i in tl.parallel(outer):
-            largest = largest_of(rows, i, kind(0))
-            total = total_of(rows, i, largest)
+            largest = kind(-inf)
+            for j in tl.reduce(length):
+                largest = max(largest, kind(rows[i, j]))
+            total = kind(0)
+            for j in tl.reduce(length):
+                total += growth(kind(rows[i, j]), largest)
             if tl.static(logarithm):
                 total = tl.log(total)
             for j in range(length):

@@ -45,6 +45,13 @@ def test_exponentials_of_a_softmax_are_computed_once() -> None:
     assert tl.structural_equal(found, wanted), str(found)
 
 
+def test_names_of_values_are_seen_through() -> None:
+    named = END.replace(
+        "y[i, j] = tl.exp(x[i, j] - w[0])", "value = x[i, j]\n            y[i, j] = tl.exp(value - w[0])"
+    )
+    assert tl.structural_equal(ComputeOnce()(parsed(SUM + named)), ComputeOnce()(parsed(SUM + END)))
+
+
 @pytest.mark.parametrize(
     "body",
     [

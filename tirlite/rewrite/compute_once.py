@@ -70,14 +70,15 @@ class _Block:
 
     def rewritten(self) -> SeqStmt:
         stmts = self.block.stmts
-        for at, first in enumerate(stmts):
-            if not isinstance(first, For) or first.kind is not ForKind.REDUCE or not has_much_to_do(first):
+        for at, loop in enumerate(stmts):
+            if not isinstance(loop, For) or loop.kind is not ForKind.REDUCE or not has_much_to_do(loop):
                 continue
+            first = _without_names(loop)
             for place, second in enumerate(stmts[at + 1 :], start=at + 1):
                 between = stmts[at + 1 : place]
                 if not all(isinstance(each, _PLAIN) for each in _all_of(first, *between)):
                     break
-                if isinstance(second, For) and (pair := self._pair(first, between, second)) is not None:
+                if isinstance(second, For) and (pair := self._pair(first, between, _without_names(second))) is not None:
                     found = (pair.stored, pair.first, *between, pair.second)
                     return self.block.replaced(stmts=(*stmts[:at], *found, *stmts[place + 1 :]))
         return self.block
@@ -100,15 +101,15 @@ class _Block:
 
     def _may_stand(self, pair: _Pair, between: Sequence[Stmt]) -> bool:
         """Whether the value is the same before the first loop, and the results may stand there that early."""
-        if not self._loaded(pair.value).isdisjoint(self._stored(pair.first, *between)):
+        loads = [each for each in walk(pair.value) if isinstance(each, Load)]
+        is_changed = not self._loaded(pair.value).isdisjoint(self._stored(pair.first, *between))
+        if is_changed or any(each.buffer.volatile for each in loads):
             return False
         if not self.called:
             return True
         beside = self._loaded(pair.first, *between, pair.second) - {self._root(pair.store.buffer)}
         return beside.isdisjoint(self.facts.params) and all(
-            _lie_alike(each, pair.store)
-            for each in walk(pair.value)
-            if isinstance(each, Load) and self._root(each.buffer) in self.facts.params
+            _lie_alike(each, pair.store) for each in loads if self._root(each.buffer) in self.facts.params
         )
 
     def _loaded(self, *nodes: Node) -> set[Buffer]:
@@ -145,6 +146,20 @@ def _loading(loop: For, store: Store, value: Call, names: dict[Var, Expr]) -> Fo
     result = rewrite(loop, {Call: lambda node: stored if structural_equal(node, value) else node})
     assert isinstance(result, For)
     return result
+
+
+def _without_names(loop: For) -> For:
+    """A loop with one store, which may follow lets, as the store alone."""
+    *lets, last = loop.body.stmts or (loop,)
+    if not lets or not isinstance(last, Store) or not all(isinstance(each, Let) for each in lets):
+        return loop
+    from tirlite.ir import substitute
+
+    values: dict[Var, Expr] = {}
+    for let in lets:
+        assert isinstance(let, Let)
+        values[let.var] = substitute(let.value, values)
+    return loop.replaced(body=SeqStmt((substitute(last, values),)))
 
 
 def _only_store(loop: For) -> Store | None:
