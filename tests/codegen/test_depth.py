@@ -9,6 +9,8 @@ import pytest
 
 import tirlite as tl
 from tirlite.codegen import pieces, statements
+from tirlite.codegen.llvm.machine import Effort, effort_for
+from tirlite.codegen.llvm.text import Extent
 from tirlite.ir import IntImm, f32, i64
 from tirlite.ir.builder import Builder
 
@@ -47,6 +49,20 @@ def test_two_thousand_nested_loops() -> None:
     kernel(y)
     assert y.tolist() == [1]
     assert "2000 loops (2000 deep)" in str(kernel.timing)
+
+
+@pytest.mark.parametrize(
+    ("extent", "effort"),
+    [
+        (Extent(lines=50_000, longest=1_400, loops=40), Effort.FULL),
+        (Extent(lines=50_000, longest=1_400, loops=40, pieces=4), Effort.FULL),
+        (Extent(lines=50_000, longest=1_400, loops=40, pieces=35), Effort.SOME),
+        (Extent(lines=5_000, longest=1_400, loops=400), Effort.SOME),
+    ],
+    ids=["network", "network whose main is cut", "one function in pieces", "loops"],
+)
+def test_effort_goes_by_the_greatest_function(extent: Extent, effort: Effort) -> None:
+    assert effort_for(extent) is effort
 
 
 def test_deep_conditions_and_conditionals() -> None:

@@ -87,7 +87,7 @@ class Statements:
         self.parts: dict[For, WorkerPart] = {}  # those of the workspace that the workers of a loop have
         self._sizing: set[Var] = set()  # the lets that extents on the heap are made of
         self._wrapped: dict[Node, Value] = {}  # for some of those, whether a value on the way to it wrapped around
-        self._count(loops=self.module.extent.loops + weights.loops)
+        self._count(loops=max(self.module.extent.loops, weights.loops))
         self._depth = 0
         self._nesting = 0
 

@@ -21,10 +21,10 @@ from tirlite.codegen.llvm.text import Extent
 # Above these LLVM takes minutes: its code generator over long blocks, its passes over nests of loops.
 LONG = 8000  # lines of a function
 HUGE = 40_000
-LARGE = 30_000  # lines of a module
+LARGE = 30_000  # lines of a function that was cut into pieces; functions of a network take each its own time
 DEEP = 32  # loops around one another
 NESTED = 400  # blocks inside one another
-MANY = 300  # loops
+MANY = 300  # loops of a function
 
 
 class Effort(Enum):
@@ -62,7 +62,8 @@ def effort_for(extent: Extent) -> Effort:
         return Effort.NONE
     if extent.longest > LONG:
         return Effort.LITTLE
-    return Effort.SOME if extent.loops > MANY or extent.lines > LARGE else Effort.FULL
+    at_most = min(extent.lines, (extent.pieces + 1) * extent.longest)
+    return Effort.SOME if extent.loops > MANY or at_most > LARGE else Effort.FULL
 
 
 def compile_module(lowered: Lowered, target: str = HOST) -> ObjectCode:

@@ -26,7 +26,7 @@ class Extent(NamedTuple):
 
     lines: int = 0
     longest: int = 0  # lines of the longest function
-    loops: int = 0
+    loops: int = 0  # of the function that has most, with the pieces that it was cut into
     deepest: int = 0  # loops around one another
     nested: int = 0  # blocks inside one another
     pieces: int = 0  # functions that bodies were cut into
