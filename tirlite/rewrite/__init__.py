@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tirlite.rewrite.contract_temporaries import ContractTemporaries
     from tirlite.rewrite.contraction import CONTRACTION
     from tirlite.rewrite.double_buffer import DoubleBuffer
-    from tirlite.rewrite.drop_unit_axes import DropUnitAxes
     from tirlite.rewrite.fold_storage import FoldStorage
     from tirlite.rewrite.fuse_loops import FuseLoops
     from tirlite.rewrite.lower_callees import LowerCallees
@@ -50,7 +49,6 @@ else:
             "contract_temporaries": "ContractTemporaries",
             "contraction": "CONTRACTION",
             "double_buffer": "DoubleBuffer",
-            "drop_unit_axes": "DropUnitAxes",
             "fold_storage": "FoldStorage",
             "fuse_loops": "FuseLoops",
             "threads.inject_virtual": "InjectVirtualThreads",
@@ -87,7 +85,6 @@ __all__ = [
     "ComputeOnce",
     "ContractTemporaries",
     "DoubleBuffer",
-    "DropUnitAxes",
     "DumpFolder",
     "FoldStorage",
     "FuseLoops",

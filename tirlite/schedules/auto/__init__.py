@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tirlite.rewrite.drop_unit_axes import DropUnitAxes
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.rewrite.vectorize_loops import VectorizeLoops
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 def auto(target: Target) -> tuple[Pass, ...]:
     """What becomes of loops where no schedule says it, for a target."""
-    return (DropUnitAxes(), ScheduleChains(target), ScheduleRows(target), ScheduleContractions(target), *_loops(target))
+    return (ScheduleChains(target), ScheduleRows(target), ScheduleContractions(target), *_loops(target))
 
 
 def _loops(target: Target) -> tuple[Pass, ...]:
@@ -50,9 +49,6 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
     tiling = Tiling.of(target)
     taken: list[Pass] = []
     facts = Facts(Normalize()(func))
-    without = DropUnitAxes().rewritten(facts)
-    if without is not facts.func:
-        facts, taken = Facts(without), [DropUnitAxes()]
     if has_chains(facts.func):
         made, steps = chains.scheduled(facts, target.processor)
         facts, taken = _facts_of(made, facts), [*taken, *steps]
