@@ -44,7 +44,8 @@ class Schedule:
 
     Each method applies a step to `func`, or raises KernelError and leaves it as it is: where the result might change,
     with the accesses that forbid it. Loops and buffers go by their names; steps name the loops that they make.
-    `steps` are those applied, and `str` of a schedule is the Python that applies them.
+    `steps` are those applied, and `str` of a schedule is the Python that applies them. Of one that tirlite has chosen
+    `notes` tell the figures that decided it, and which loops stay in order and why; they are printed as comments.
 
     >>> import tirlite as tl
     >>> n, m = tl.dims("n m")
@@ -65,6 +66,7 @@ class Schedule:
     def __init__(self, func: PrimFunc, steps: Iterable[Pass] = ()) -> None:
         demand_prim_func(func, "schedule()")
         self.steps: tuple[Pass, ...] = ()
+        self.notes: tuple[str, ...] = ()
         self._func = Normalize()(func)
         for each in steps:
             self.apply(each)
@@ -182,7 +184,8 @@ class Schedule:
         self.apply(Parallel(loop))
 
     def __str__(self) -> str:
-        return "\n".join([f"s = tl.schedule({self._func.name})", *map(_text, self.steps)])
+        notes = (f"# {each}" for each in self.notes)
+        return "\n".join([f"s = tl.schedule({self._func.name})", *map(_text, self.steps), *notes])
 
     def __repr__(self) -> str:
         return f"<Schedule of {self._func.name}: {len(self.steps)} steps>"

@@ -17,6 +17,7 @@ from tirlite.target.processor import HOST
 if TYPE_CHECKING:
     from tirlite.analysis.facts import Facts
     from tirlite.ir import PrimFunc
+    from tirlite.schedules.auto.chosen import Chosen
     from tirlite.schedules.schedule import Schedule
     from tirlite.target import Target
 
@@ -44,19 +45,24 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
     from tirlite.analysis.facts import Facts
     from tirlite.rewrite.normalize import Normalize
     from tirlite.schedules.auto import chains, contraction_steps, rows
+    from tirlite.schedules.auto.orders import orders
     from tirlite.schedules.auto.tiling import Tiling
 
     tiling = Tiling.of(target)
-    taken: list[Pass] = []
+    chosen: list[Chosen] = []
     facts = Facts(Normalize()(func))
     if has_chains(facts.func):
-        made, steps = chains.scheduled(facts, target.processor)
-        facts, taken = _facts_of(made, facts), [*taken, *steps]
+        chosen.append(chains.scheduled(facts, target.processor))
+        facts = _facts_of(chosen[-1].func, facts)
     if has_rows(facts.func):
-        made, steps = rows.scheduled(facts, tiling)
-        facts, taken = _facts_of(made, facts), [*taken, *steps]
-    taken += contraction_steps.scheduled(facts, tiling)[1]
-    return Schedule(func, (*taken, *_loops(target)))
+        chosen.append(rows.scheduled(facts, tiling))
+        facts = _facts_of(chosen[-1].func, facts)
+    chosen.append(contraction_steps.scheduled(facts, tiling))
+    steps = (step for each in chosen for step in each.steps)
+    made = Schedule(func, (*steps, *_loops(target)))
+    figures = (line for each in chosen for line in each.figures)
+    made.notes = tuple(dict.fromkeys((*figures, *orders(made.func))))
+    return made
 
 
 def _facts_of(func: PrimFunc, known: Facts) -> Facts:

@@ -14,10 +14,10 @@ from typing import TypeAlias
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
-from tirlite.ir import Buffer, For, ForKind, Load, Max, Min, PrimFunc, SeqStmt, Stmt, Store, Var, statements, walk
+from tirlite.ir import Buffer, For, ForKind, Load, Max, Min, SeqStmt, Stmt, Store, Var, statements, walk
 from tirlite.record import record
-from tirlite.rewrite.pipeline import Pass
 from tirlite.schedules.auto.candidates import large_temporaries
+from tirlite.schedules.auto.chosen import Chosen
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.compute_at import ComputeAt
 from tirlite.schedules.parallel import Parallel
@@ -46,7 +46,7 @@ class Chain:
     fills: tuple[Var, ...]
 
 
-def scheduled(facts: Facts, processor: Processor) -> tuple[PrimFunc, tuple[Pass, ...]]:
+def scheduled(facts: Facts, processor: Processor) -> Chosen:
     """The function with its chains scheduled, and the steps that did it."""
     trace = Trace(facts)
     while any(_inlined(trace, chain) for chain in [*chains(trace.facts)]):
@@ -56,7 +56,7 @@ def scheduled(facts: Facts, processor: Processor) -> tuple[PrimFunc, tuple[Pass,
     while left := [chain for chain in chains(trace.facts) if chain.nest not in done]:
         done.add(left[-1].nest)
         trace = _tiled(trace, left[-1], processor.caches)
-    return trace.facts.func, tuple(trace.taken)
+    return Chosen(trace.facts.func, tuple(trace.taken), tuple(trace.figures))
 
 
 def chains(facts: Facts) -> Iterator[Chain]:
@@ -117,22 +117,30 @@ def _tiled(trace: Trace, chain: Chain, caches: Caches) -> Trace:
     """The nest by tiles, each after what it reads: higher ones, where too much lies around these."""
     for rows in (_ROWS, 2 * _ROWS):
         made = Trace(trace.facts)
-        made.taken = [*trace.taken]
+        made.taken, made.figures = [*trace.taken], [*trace.figures]
+        sizes = _sizes(trace, chain, rows, caches)
         with suppress(KernelError):
-            computed = _in_tiles(made, chain, rows, caches)
+            computed = _in_tiles(made, chain, sizes)
             if computed is not None and computed <= _MUCH:
+                made.figures.append(_figures(trace, chain, sizes, computed))
                 return made
     return trace
 
 
-def _in_tiles(trace: Trace, chain: Chain, rows: int, caches: Caches) -> float | None:
+def _figures(trace: Trace, chain: Chain, sizes: tuple[int, int], computed: float) -> str:
+    """What decided the tiles of a chain."""
+    kept = f"of temporaries that take {_bytes(trace, chain)} bytes for each of their elements"
+    return f"tiles of at most {sizes[0]} x {sizes[1]} {kept}; each is computed {computed:.2f} times at most"
+
+
+def _in_tiles(trace: Trace, chain: Chain, sizes: tuple[int, int]) -> float | None:
     """How often an element is computed once the nest goes by tiles, at most; None where it cannot."""
     loops = _loops(trace.loop(chain.nest))
     read = {buffer for var in chain.fills for buffer in _written(trace.loop(var))}
     moving = [loop for loop in loops if _moves(loop, read)]
     if not moving:
         return None
-    tiled = dict(zip(moving[-2:], _sizes(trace, chain, rows, caches)[-len(moving) :], strict=True))
+    tiled = dict(zip(moving[-2:], sizes[-len(moving) :], strict=True))
     blocks: dict[Var, int] = {}
     inner: list[Var] = []
     for loop in loops:
@@ -162,13 +170,17 @@ def _sizes(trace: Trace, chain: Chain, rows: int, caches: Caches) -> tuple[int, 
     nests = [trace.loop(var) for var in chain.fills]
     if any(map(_is_clamped, nests)):
         return rows, _MOST
-    buffers = {buffer for nest in nests for buffer in _written(nest)}
-    element = sum(each.dtype.bytes for each in buffers)
     innermost = _loops(trace.loop(chain.nest))[-1]
     is_read_again = any(isinstance(stmt, For) for stmt in statements(innermost.body))
     tile_bytes = caches[0] if is_read_again else caches[1] // _PART
-    fitting = max(1, tile_bytes // (rows * element))
+    fitting = max(1, tile_bytes // (rows * _bytes(trace, chain)))
     return rows, min(max(1 << (fitting.bit_length() - 1), _FEWEST), _MOST)
+
+
+def _bytes(trace: Trace, chain: Chain) -> int:
+    """The bytes of an element of each temporary that a chain fills, in all."""
+    buffers = {buffer for var in chain.fills for buffer in _written(trace.loop(var))}
+    return sum(each.dtype.bytes for each in buffers)
 
 
 def _is_clamped(nest: For) -> bool:

@@ -13,9 +13,10 @@ from math import prod
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
-from tirlite.ir import For, PrimFunc
+from tirlite.ir import For
 from tirlite.ir.printer_names import identifier
 from tirlite.rewrite.pipeline import Pass, after
+from tirlite.schedules.auto.chosen import Chosen
 from tirlite.schedules.auto.contraction import Contraction, contractions, is_dense, least_sizes, names
 from tirlite.schedules.auto.tiling import TILES_OF_BLOCK, Tiling, count_of, is_known
 from tirlite.schedules.cache_write import CacheWrite
@@ -39,9 +40,9 @@ _SOME = 16
 _MASKED_BYTES = 32
 
 
-def scheduled(facts: Facts, tiling: Tiling) -> tuple[PrimFunc, tuple[Pass, ...]]:
+def scheduled(facts: Facts, tiling: Tiling) -> Chosen:
     """The function with its contractions scheduled, and the steps that did it: the last nest first."""
-    taken: list[Pass] = []
+    taken, figures = list[Pass](), list[str]()
     for found in reversed([*contractions(facts, tiling)]):
         made, attempt = facts, list[Pass]()
         try:
@@ -50,9 +51,11 @@ def scheduled(facts: Facts, tiling: Tiling) -> tuple[PrimFunc, tuple[Pass, ...]]
                 attempt.append(step)
         except KernelError:  # a step does not fit: the nest stays as it is
             continue
+        if attempt:
+            figures.append(tiling.figures(tiling.lanes(found.element, found.columns), found.element))
         facts = made
         taken += attempt
-    return facts.func, tuple(taken)
+    return Chosen(facts.func, tuple(taken), tuple(figures))
 
 
 def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:

@@ -13,8 +13,8 @@ from contextlib import suppress
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
 from tirlite.ir import Allocate, For, ForKind, IntImm, Let, Load, PrimFunc, Stmt, Store, Var, statements_of, walk
-from tirlite.rewrite.pipeline import Pass
 from tirlite.schedules.auto.candidates import is_row
+from tirlite.schedules.auto.chosen import Chosen
 from tirlite.schedules.auto.contraction import contractions
 from tirlite.schedules.auto.contraction_steps import steps
 from tirlite.schedules.auto.tiling import Tiling
@@ -30,7 +30,7 @@ from tirlite.schedules.vectorize import Vectorize
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 
-def scheduled(facts: Facts, tiling: Tiling) -> tuple[PrimFunc, tuple[Pass, ...]]:
+def scheduled(facts: Facts, tiling: Tiling) -> Chosen:
     """The function with its loops over rows scheduled, and the steps that did it."""
     trace = Trace(facts)
     done: set[Var] = set()
@@ -43,9 +43,10 @@ def scheduled(facts: Facts, tiling: Tiling) -> tuple[PrimFunc, tuple[Pass, ...]]
             if made.taken:
                 trace.facts = made.facts
                 trace.taken += made.taken
+                trace.figures += made.figures
                 done |= {loop.var for loop in statements_of(row, For)}
                 done |= {loop.var for loop, _ in loops_around(trace.facts.func)} - before
-    return trace.facts.func, tuple(trace.taken)
+    return Chosen(trace.facts.func, tuple(trace.taken), tuple(trace.figures))
 
 
 def _next_row(func: PrimFunc, done: set[Var]) -> For | None:
@@ -73,6 +74,7 @@ def _schedule(trace: Trace, row: Var, tiling: Tiling) -> None:
     if count is None:
         first = next(stage.var.name for stage in _stages(trace, row) if stage.var in products)
         trace.apply(Specialize(trace.name(row), ((row.name, block), (first, tiling.least_rows))))
+    trace.figures.append(f"blocks of {block} rows, which take the lanes of {tiling.row_bytes} bytes of vectors")
     _precompute(trace, row)
     _in_blocks(trace, row, block, products, tiling)
 

@@ -27,4 +27,4 @@ class ScheduleChains(FactsPass):
             return facts.func
         from tirlite.schedules.auto.chains import scheduled
 
-        return scheduled(facts, self.target.processor)[0]
+        return scheduled(facts, self.target.processor).func

@@ -28,7 +28,7 @@ class ScheduleContractions(FactsPass):
         from tirlite.schedules.auto.contraction_steps import scheduled
         from tirlite.schedules.auto.tiling import Tiling
 
-        return scheduled(facts, Tiling.of(self.target))[0]
+        return scheduled(facts, Tiling.of(self.target)).func
 
 
 def _is_nest(loop: For) -> bool:

@@ -28,4 +28,4 @@ class ScheduleRows(FactsPass):
         from tirlite.schedules.auto.rows import scheduled
         from tirlite.schedules.auto.tiling import Tiling
 
-        return scheduled(facts, Tiling.of(self.target))[0]
+        return scheduled(facts, Tiling.of(self.target)).func

@@ -66,6 +66,13 @@ class Tiling:
             return full
         return next(lanes for lanes in (least << power for power in range(9)) if lanes >= min(count_of(columns), full))
 
+    def figures(self, lanes: int, element: int) -> str:
+        """What decided the schedule of a contraction with so many lanes in a row of a tile, of so many bytes each."""
+        rows, vectors = self.rows_of(lanes, element), max(1, lanes * element // self.vector_bytes)
+        tile = f"a tile of {rows} x {lanes} sums takes {rows * vectors} vectors of {self.vector_bytes} bytes"
+        pays = f"a panel pays from {self.least_bytes} bytes on, 1/{_PART_OF_CACHE} of the second cache"
+        return f"{tile}; {pays}; {self.block_tiles} tiles of rows share one"
+
     def rows_of(self, lanes: int, element: int) -> int:
         """The rows of a tile with so many lanes: those of few vectors are more, so that as many sums are in work."""
         return self.rows if 2 * lanes > self.row_bytes // element else 2 * self.rows

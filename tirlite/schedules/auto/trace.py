@@ -11,11 +11,12 @@ from tirlite.schedules.split import Split
 
 
 class Trace:
-    """The facts of a function after the steps that were `taken`."""
+    """The facts of a function after the steps that were `taken`, and the `figures` that decided them."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.taken: list[Pass] = []
+        self.figures: list[str] = []
 
     def apply(self, step: Pass) -> None:
         """Applies a step. Raises KernelError, and changes nothing, where it is refused."""

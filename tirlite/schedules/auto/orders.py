@@ -1,0 +1,36 @@
+"""Which loops run in order, one iteration after the other, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tirlite.analysis.facts import Facts
+from tirlite.ir import For, ForKind, PrimFunc, walk
+from tirlite.ir.checked import has_check
+from tirlite.ir.printing import prints_in
+from tirlite.schedules.handle import loops_around
+from tirlite.schedules.step import carried
+
+
+def orders(func: PrimFunc) -> Iterator[str]:
+    """For each loop whose iterations can't run at once, by workers or as lanes, the first reason for that."""
+    facts = Facts(func)
+    for loop, _ in loops_around(func):
+        if loop.kind is ForKind.SERIAL and not _has_vectors(loop) and (reason := _reason(facts, loop)):
+            yield f"in order: the loop over `{loop.var.name}`, as {reason}"
+
+
+def _reason(facts: Facts, loop: For) -> str:
+    if next(prints_in(loop), None) is not None:
+        return "it prints"
+    if has_check(loop):
+        return "an index is checked where it stands"
+    first = next(carried(facts, loop), None)
+    if first is None:
+        return ""
+    sink, source = str(first.sink), str(first.source)
+    return f"its iterations may meet in {sink}" if sink == source else f"{sink} must come after {source}"
+
+
+def _has_vectors(loop: For) -> bool:
+    return any(getattr(node, "dtype", loop.var.dtype).lanes > 1 for node in walk(loop))
