@@ -107,6 +107,33 @@ def test_a_loop_around_a_sum_goes_by_vectors_that_overlap_at_the_end() -> None:
     )
 
 
+def test_an_index_with_a_name_reads_neighbours_like_one_without() -> None:
+    PASS.expect(
+        """
+        for i in range(n):
+            for j in range(m - 1):
+                k = j + 1
+                y[i, j] = tl.exp(x[i, k])
+        """,
+        """
+        for i in range(n):
+            count = max(m - 1, 0)
+            if count >= 16:
+                for j in range(0, count // 64 * 64, 64):
+                    k = j + 1
+                    y[i, tl.ramp(j, 1, 64)] = tl.exp(x[i, tl.ramp(k, 1, 64)])
+                for j in range(count // 64 * 64, count, 16):
+                    first = min(j, count - 16)
+                    k = first + 1
+                    y[i, tl.ramp(first, 1, 16)] = tl.exp(x[i, tl.ramp(k, 1, 16)])
+            else:
+                for j in range(min(16, m - 1)):
+                    k = j + 1
+                    y[i, j] = tl.exp(x[i, k])
+        """,
+    )
+
+
 def test_four_rows_go_together_that_share_what_is_loaded() -> None:
     """What is loaded for a row serves four; what there was before is loaded first, where nothing is stored before."""
     func = kernel(

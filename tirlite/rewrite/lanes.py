@@ -123,6 +123,11 @@ class Lanes:
             value = self.of(stmt.value)
             if value is stmt.value:
                 return stmt
+            if isinstance(value, Ramp) and value.base.dtype == i64:
+                # An index: what it reads lies side by side, which is seen of a ramp alone.
+                first = Var(stmt.var.name, i64)
+                self.values[stmt.var] = Ramp(first, value.stride, value.lanes)
+                return Let(first, value.base, span=stmt.span)
             var = Var(stmt.var.name, value.dtype)
             self.values[stmt.var] = var
             return Let(var, value, span=stmt.span)
