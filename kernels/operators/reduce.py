@@ -44,7 +44,7 @@ def root(value, count):
 
 @tl.inline
 def logarithm(value, count):
-    return tl.log(value)
+    return tl.log(value, fast=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def log_sum_exp(X: TensorType, Y: TensorType, *, axes: tuple[int, ...], keepdims
             shift = most if most > -inf and most < inf else 0
             value = kind(0)
             for r in range(terms):
-                value += tl.exp(kind(elements[outer(i) + inner(r)]) - shift)
-            numbers[i] = y.dtype(tl.log(value) + shift)
+                value += tl.exp(kind(elements[outer(i) + inner(r)]) - shift, fast=True)
+            numbers[i] = y.dtype(tl.log(value, fast=True) + shift)
 
     return reduce_log_sum_exp.ir

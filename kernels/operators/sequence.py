@@ -47,9 +47,9 @@ def lstm(
                     for j in range(4 * width):
                         gates[j] = gates[j] + kind(last_hidden[b, k]) * kind(recurrence[k, j])
                 for j in range(width):
-                    kept = tl.sigmoid(gates[2 * width + j]) * kind(last_cell[b, j])
-                    state = kept + tl.sigmoid(gates[j]) * tl.tanh(gates[3 * width + j])
-                    output = tl.sigmoid(gates[width + j]) * tl.tanh(state)
+                    kept = tl.sigmoid(gates[2 * width + j], fast=True) * kind(last_cell[b, j])
+                    state = kept + tl.sigmoid(gates[j], fast=True) * tl.tanh(gates[3 * width + j], fast=True)
+                    output = tl.sigmoid(gates[width + j], fast=True) * tl.tanh(state, fast=True)
                     last_cell[b, j] = last_cell.dtype(state)
                     last_hidden[b, j] = last_hidden.dtype(output)
                     y[t, b, j] = y.dtype(output)
@@ -93,7 +93,7 @@ def gru(
                     for j in range(2 * width):
                         gates[j] = gates[j] + kind(last[b, k]) * kind(recurrence[k, j])
                 for j in range(2 * width):
-                    gates[j] = tl.sigmoid(gates[j] + kind(sums[t, b, j]))
+                    gates[j] = tl.sigmoid(gates[j] + kind(sums[t, b, j]), fast=True)
                 for j in range(width):
                     reset = kind(1) if tl.static(linear_before_reset) else gates[width + j]
                     state[j] = reset * kind(last[b, j])
@@ -102,7 +102,7 @@ def gru(
                         gates[2 * width + j] = gates[2 * width + j] + state[k] * kind(recurrence[k, 2 * width + j])
                 for j in range(width):
                     after = gates[width + j] if tl.static(linear_before_reset) else kind(1)
-                    candidate = tl.tanh(kind(sums[t, b, 2 * width + j]) + after * gates[2 * width + j])
+                    candidate = tl.tanh(kind(sums[t, b, 2 * width + j]) + after * gates[2 * width + j], fast=True)
                     output = (1 - gates[j]) * candidate + gates[j] * kind(last[b, j])
                     last[b, j] = last.dtype(output)
                     y[t, b, j] = y.dtype(output)
@@ -134,7 +134,7 @@ def rnn(
                     for j in range(width):
                         gates[j] = gates[j] + kind(last[b, k]) * kind(recurrence[k, j])
                 for j in range(width):
-                    last[b, j] = last.dtype(tl.tanh(gates[j]))
+                    last[b, j] = last.dtype(tl.tanh(gates[j], fast=True))
                     y[t, b, j] = last[b, j]
 
     return rnn.ir

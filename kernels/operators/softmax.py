@@ -27,7 +27,7 @@ def log_softmax(X: TensorType, Y: TensorType, *, axis: int = -1) -> PrimFunc:
 
 @tl.inline
 def part(value, largest, total):
-    return tl.exp(value - largest) / total
+    return tl.exp(value - largest, fast=True) / total
 
 
 @tl.inline
@@ -37,7 +37,7 @@ def log_part(value, largest, total):
 
 @tl.inline
 def growth(value, largest):
-    return tl.exp(value - largest)
+    return tl.exp(value - largest, fast=True)
 
 
 def _softmax(name: str, X: TensorType, Y: TensorType, axis: int) -> PrimFunc:
@@ -62,7 +62,7 @@ def _along_rows(X: TensorType, Y: TensorType, axis: int, logarithm: bool) -> Pri
             for j in tl.reduce(length):
                 total += growth(kind(rows[i, j]), largest)
             if tl.static(logarithm):
-                total = tl.log(total)
+                total = tl.log(total, fast=True)
             for j in range(length):
                 results[i, j] = y.dtype(end(kind(rows[i, j]), largest, total))
 
@@ -93,10 +93,10 @@ def _along_columns(X: TensorType, Y: TensorType, axis: int, logarithm: bool) -> 
                     largest[q] = max(largest[q], kind(columns[i, j, first + q]))
             for j in range(length):
                 for q in range(some):
-                    total[q] += tl.exp(kind(columns[i, j, first + q]) - largest[q])
+                    total[q] += tl.exp(kind(columns[i, j, first + q]) - largest[q], fast=True)
             if tl.static(logarithm):
                 for q in range(some):
-                    total[q] = tl.log(total[q])
+                    total[q] = tl.log(total[q], fast=True)
             for j in range(length):
                 for q in range(some):
                     results[i, j, first + q] = y.dtype(end(kind(columns[i, j, first + q]), largest[q], total[q]))
