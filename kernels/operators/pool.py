@@ -7,9 +7,9 @@ from math import inf
 import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
-from tirlite.kernels.operators.bands import by_lines
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
+from tirlite.kernels.operators.lines import by_lines
 from tirlite.kernels.operators.order import above as is_above
 from tirlite.kernels.operators.order import comes_before
 from tirlite.kernels.operators.shapes import extents, product

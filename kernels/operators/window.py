@@ -29,6 +29,28 @@ class Window:
     def taps(self) -> Extent:
         return product(self.size)
 
+    def with_one_row(self) -> Window:
+        """The same with an axis of one element before the others."""
+        return Window(
+            (1, *self.inputs),
+            (1, *self.places),
+            (1, *self.size),
+            (1, *self.strides),
+            (0, *self.before),
+            (1, *self.dilations),
+        )
+
+    def without_last(self) -> Window:
+        """The same for all axes but the last one."""
+        return Window(
+            self.inputs[:-1],
+            self.places[:-1],
+            self.size[:-1],
+            self.strides[:-1],
+            self.before[:-1],
+            self.dilations[:-1],
+        )
+
     @property
     def is_point(self) -> bool:
         """Whether each place of the result has one element under it: that at the same place."""
@@ -48,6 +70,27 @@ def where_under(window: Window) -> Inline:
         return place * tl.static(strides[k]) - tl.static(before[k]) + tap * tl.static(dilations[k])
 
     return where
+
+
+def row_under(window: Window) -> Inline:
+    """`row_under(i, r, k)`: the row under tap r of row i of results, -1 in the padding, by the axes up to k."""
+    axes, where = len(window.size) - 1, where_under(window)
+    inner_places = [product(window.places[k + 1 : -1]) for k in range(axes)]
+    inner_taps = [product(window.size[k + 1 : -1]) for k in range(axes)]
+    places, size, inputs = window.places, window.size, window.inputs
+
+    @tl.inline
+    def row_under(i, r, k):
+        if tl.static(k < 0):
+            return tl.i64(0)
+        else:
+            place = i // tl.static(inner_places[k]) % tl.static(places[k])
+            at = where(k, place, r // tl.static(inner_taps[k]) % tl.static(size[k]))
+            before = row_under(i, r, tl.static(k - 1))
+            is_inside = before >= 0 and at >= 0 and at < tl.static(inputs[k])
+            return tl.select(is_inside, before * tl.static(inputs[k]) + at, tl.i64(-1))
+
+    return row_under
 
 
 def finder(window: Window, where: Inline) -> Inline:

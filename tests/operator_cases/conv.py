@@ -100,6 +100,14 @@ CASES = (
     case("depthwise", (2, 3, 5, 6), (3, 1, 3, 3), groups=3, pads=(1, 1, 1, 1)),
     case("depthwise by two", (1, 3, 9, 9), (6, 1, 3, 3), groups=3, strides=(2, 2)),
     case("depthwise rows", (1, 3, 4, 40), (3, 1, 3, 3), groups=3, pads=(1, 1, 1, 1)),
+    case(
+        "depthwise dilated", (1, 2, 9, 8), (2, 1, 3, 2), groups=2, strides=(2, 3), dilations=(3, 2), pads=(2, 1, 0, 1)
+    ),
+    case("depthwise in blocks", (1, 2, 5, 1100), (4, 1, 3, 5), groups=2, strides=(1, 2), pads=(1, 2, 1, 2)),
+    case("depthwise one axis", (2, 3, 11), (3, 1, 4), groups=3, strides=(2,), pads=(2, 1), free=(2,)),
+    case("depthwise three axes", (1, 2, 4, 4, 5), (2, 1, 2, 2, 3), groups=2, pads=(1, 0, 1, 0, 1, 1), free=(2,)),
+    case("depthwise symbolic", (2, 2, 6, 7), (2, 1, 3, 3), groups=2, strides=(2, 1), pads=(1, 1, 1, 1), free=(0, 2, 3)),
+    case("depthwise f16", (1, 3, 5, 6), (3, 1, 3, 3), groups=3, pads=(1, 1, 1, 1), dtype=tl.f16),
     case("points", (2, 3, 6, 7), (5, 3, 1, 1)),
     case("points in steps", (2, 3, 6, 7), (5, 3, 1, 1), strides=(2, 2)),
     case("points in groups", (2, 4, 5, 5), (6, 2, 1, 1), groups=2),
