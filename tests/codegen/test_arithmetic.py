@@ -22,6 +22,7 @@ from tirlite.ir import (
     Cast,
     Div,
     DType,
+    FloatImm,
     FloorDiv,
     FloorMod,
     IntImm,
@@ -180,6 +181,37 @@ def test_casts_wrap_round_and_saturate(source: DType) -> None:
         if source.is_float and target.is_integer:
             expected = saturated(values, target)
         check(Cast, source, expected, values, result=target)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_casts_of_clamped_floats_take_nan_to_zero(dtype: DType) -> None:
+    values = np.resize(edge_values(dtype), 20)
+    clamped = {(-1.0, 2.5): (i8, i16, i32, i64), (0.0, 255.0): (*INTEGERS[1:4], *INTEGERS[4:]), (-0.75, 0.5): INTEGERS}
+    for (low, high), targets in clamped.items():
+        within = np.minimum(np.maximum(values, dtype.numpy.type(low)), dtype.numpy.type(high))
+        for target in targets:
+            for lanes in (1, LANES):
+                b = Builder("clamped")
+                x, z = b.param("x", dtype[values.size]), b.param("z", target[values.size], out=True)
+                ends = [FloatImm(dtype, end) for end in (low, high)]
+                bounds = ends if lanes == 1 else [Broadcast(end, lanes) for end in ends]
+                with b.for_("i", 0, values.size // lanes) as i:
+                    index = i if lanes == 1 else Ramp(i * lanes, IntImm(i64, 1), lanes)
+                    number = Min(Max(x[index], bounds[0]), bounds[1])
+                    b.store(z, index, Cast(target.with_lanes(lanes), number))
+                np.testing.assert_array_equal(tl.compile(b.build())(values), saturated(within, target))
+
+
+def test_what_lies_where_floats_say_is_found_as_elsewhere() -> None:
+    values = edge_values(f32)
+    b = Builder("bins")
+    x, z = b.param("x", f32[values.size]), b.param("z", i32[4])
+    with b.for_("i", 0, values.size) as i:
+        place = Min(Max(Cast(i32, x[i]), IntImm(i32, 0)), IntImm(i32, 3))
+        b.store(z, place, z[place] + 1)
+    counts = np.zeros(4, np.int32)
+    tl.compile(b.build())(values, counts)
+    assert counts.tolist() == np.bincount(np.clip(saturated(values, i32), 0, 3), minlength=4).tolist()
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)

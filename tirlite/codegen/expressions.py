@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from tirlite.analysis.integers.clamped import is_within
 from tirlite.codegen import masked, memory, strided
 from tirlite.codegen.arithmetic.operators import binary, compare, convert, to_index, unary
 from tirlite.codegen.faults import any_of, require_inside
@@ -57,12 +58,14 @@ class Expressions:
     """Writes the instructions of expressions to `out`, with what `environment` says of variables and buffers.
 
     With `checked`, the flags of all 64-bit sums, differences and products that wrap are collected in `overflows`.
+    What `is_alone` is in no loop that goes by vectors.
     """
 
     def __init__(self, out: FunctionText, environment: Environment, *, checked: bool = False) -> None:
         self.out = out
         self.environment = environment
         self.checked = checked
+        self.is_alone = False
         self.overflows: list[Value] = []
 
     def value(self, expr: Expr) -> Value:
@@ -103,6 +106,11 @@ class Expressions:
 
     def cast(self, expr: Cast) -> Steps[Value]:
         value = self._leaf(expr.value) or (yield self.steps(expr.value))
+        if expr.value.dtype.is_float and expr.dtype.is_integer and not is_half(value.dtype):
+            from tirlite.codegen.arithmetic.saturation import to_integer
+
+            fits = is_within(expr.value, expr.dtype)
+            return to_integer(self.out, value, expr.dtype, is_within=fits, is_alone=self.is_alone)
         return convert(self.out, value, expr.dtype)
 
     def short_circuit(self, expr: Binary) -> Steps[Value]:

@@ -24,10 +24,12 @@ from tirlite.ir import (
     Assert,
     AttrStmt,
     Buffer,
+    Cast,
     Evaluate,
     Expr,
     For,
     IfThenElse,
+    IntImm,
     KernelCall,
     Let,
     Node,
@@ -163,6 +165,8 @@ class Statements:
 
     def store(self, stmt: Store) -> None:
         values, place, indices = self.values, self.environment.places[stmt.buffer], stmt.indices
+        # What lies where floats say, as in a histogram, is stored one element after another.
+        values.is_alone = mask_of(indices) is None and any(map(_asks_floats, indices))
         if any(map(has_check, indices)):  # first, as in the interpreter: what is told is the first fault
             indices = tuple(map(values.computed_index, indices))
         value = values.value(stmt.value)
@@ -171,6 +175,7 @@ class Statements:
             masked.store(self.out, place, pointer, on, value, self.environment.notes.get(stmt.buffer, ""))
             return
         first, *others = run(values.pointers(place, indices))
+        values.is_alone = False
         if others:
             memory.scatter(self.out, place, [first, *others], value)
         else:
@@ -450,6 +455,13 @@ class Statements:
         body = close(self.out, f"{self.name}_parallel{self.module.tasks}")
         self.enter(around)
         fork_join(around, body, f"{self.name}_task{self.module.tasks}", count, workers, chunks)
+
+
+def _asks_floats(index: Expr) -> bool:
+    """Whether an index is a float that was made an integer."""
+    return type(index) not in (Var, IntImm) and any(
+        isinstance(node, Cast) and node.value.dtype.is_float for node in walk(index)
+    )
 
 
 def _behind(body: SeqStmt, buffers: Iterable[Buffer]) -> set[Var]:

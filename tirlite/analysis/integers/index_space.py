@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from tirlite.analysis.integers.clamped import converted, is_within
 from tirlite.analysis.integers.definitions import Definition, Definitions, Loop
 from tirlite.analysis.integers.exactness import is_exact_index, is_exact_size, stays_exact
 from tirlite.analysis.integers.extents import Extents
@@ -75,6 +76,8 @@ _MOST_FACTORS, _MOST_NAMES = 12, 500
 _MOST_LEVELS = 8
 # Shifts and masks of so many bits at most.
 _BITS = 62
+# What gives an integer of few bits that is known by those it is given.
+_NARROW = (Add, Sub, Mul, FloorDiv, FloorMod, Min, Max, BitAnd)
 # So many operands of one extremum are told apart.
 _MOST_OPERANDS = 8
 # The comparison that holds where another one does not.
@@ -233,7 +236,8 @@ class IndexSpace:
             either: Size = yield self._either(expr, owner)
             return either
         if expr.dtype.scalar != i64:
-            return self.opaque(expr, owner)
+            narrow: Size = yield self._narrow(expr, lane, owner)
+            return narrow
         if isinstance(expr, Neg):
             a: Size = yield self._size(expr.a, lane, owner)
             return -a
@@ -251,6 +255,17 @@ class IndexSpace:
             if not varies(stride):
                 return base + stride * lane
         return self.opaque(expr, owner)
+
+    def _narrow(self, expr: Expr, lane: Unknown | None, owner: Definition | None) -> Steps[Size]:
+        """The value of an operation on integers of fewer bits, if it surely fits into them."""
+        if not isinstance(expr, _NARROW) or not expr.dtype.is_integer or expr.dtype.bits >= _BITS:
+            return self.opaque(expr, owner)
+        a: Size = yield self._size(expr.a, lane, owner)
+        b: Size = yield self._size(expr.b, lane, owner)
+        found = self._modular(expr, a, b)
+        low, high = ends(value := self._picked(expr, a, b, owner) if found is None else found)
+        fits = isinstance(low, int) and isinstance(high, int) and expr.dtype.min <= low and high <= expr.dtype.max
+        return value if fits else self.opaque(expr, owner)
 
     def _either(self, expr: Expr, owner: Definition | None) -> Steps[Size]:
         """One of two values: that which a constant picks, or anything between the ends of both."""
@@ -287,8 +302,11 @@ class IndexSpace:
 
     def opaque(self, expr: Expr, owner: Definition | None) -> Size:
         """A value of which no more is known: evaluated at each mention, or once where it is part of a definition."""
+        return self._between(*_type_ends(expr), owner)
+
+    def _between(self, low: int | None, high: int | None, owner: Definition | None) -> Size:
         loop: Loop | None = None if owner is None else owner.owner
-        return self.unknown("a value", *_type_ends(expr), loop, steady=owner is not None and owner.is_statement) + 0
+        return self.unknown("a value", low, high, loop, steady=owner is not None and owner.is_statement) + 0
 
     def _modular(self, expr: Binary, a: Size, b: Size) -> Size | None:
         """What is right modulo 2**64, whether or not operands have wrapped around; None where that is not enough."""
@@ -346,6 +364,8 @@ class IndexSpace:
 
     def _cast(self, expr: Cast, lane: Unknown | None, owner: Definition | None) -> Steps[Size]:
         source = expr.value.dtype.scalar
+        if source.is_float and expr.dtype.is_integer and is_within(expr.value, expr.dtype):
+            return self._between(*converted(expr.value), owner)
         if expr.dtype.scalar != i64 or not source.is_integer or source.bits >= 64:
             return self.opaque(expr, owner)
         inner = expr.value
@@ -355,7 +375,7 @@ class IndexSpace:
             fits = isinstance(low, int) and isinstance(high, int) and source.min <= low and high <= source.max
             if fits and self.is_exact(value):
                 return value
-        if isinstance(inner, Var | IntImm):
+        if isinstance(inner, (Var, IntImm, Cast, *_NARROW)):
             value = yield self._size(inner, lane, owner)
             return value
         return self.opaque(inner, owner)

@@ -11,30 +11,33 @@ from tirlite.codegen.llvm.values import Value, constant, suffix
 from tirlite.ir import DType, i32
 
 
-def to_integer(out: FunctionText, value: Value, target: DType) -> Value:
-    """The float rounded towards zero, or the nearest number that there is; 0 of nan."""
-    if target.bits >= 32 and target.scalar != i32:
+def to_integer(
+    out: FunctionText, value: Value, target: DType, *, is_within: bool = False, is_alone: bool = False
+) -> Value:
+    """The float rounded towards zero, or the nearest number that there is; 0 of nan.
+
+    `is_within` if all but nan rounds to a number that there is, `is_alone` if no loop takes this into vectors.
+    """
+    is_narrow = target.bits < 32
+    if not is_within and (is_alone or not (is_narrow or target.scalar == i32)):
         kind = "s" if target.is_signed else "u"
         return out.call(target, f"llvm.fpto{kind}i.sat.{suffix(target)}.{suffix(value.dtype)}", value)
-    between = i32.with_lanes(target.lanes)
-    low, high = (constant(end, value.dtype) for end in (target.min, target.max))
-    if target.bits < 32:
-        # Nan becomes the lowest, which is 0 where there is no sign.
-        value, number = _within(out, value, low, high), value
-        result = out.cast("trunc", out.cast("fptosi", value, between), target)
-        return _zero_of_nan(out, number, result) if target.is_signed else result
+    between = i32.with_lanes(target.lanes) if is_narrow else target
+    number = value
+    if is_within or target.is_signed:
+        number = out.select(out.compare("fcmp ord", value, value), value, constant(0, value.dtype))
+    if not is_within:  # takes nan to 0 where there is no sign
+        number = _bounded(out, "fcmp ogt", number, constant(target.min, value.dtype))
+        number = _bounded(out, "fcmp olt", number, constant(target.max, value.dtype)) if is_narrow else number
+    result = out.cast("fptosi" if between.is_signed else "fptoui", number, between)
+    if is_narrow:
+        return out.cast("trunc", result, target)
+    if is_within:
+        return result
     # f32 has no such number as the last of i32, so the first one beyond decides.
     beyond = constant(target.max + 1, value.dtype)
-    result = out.cast("fptosi", value, between)
-    result = out.select(out.compare("fcmp oge", value, beyond), constant(target.max, target), result)
-    result = out.select(out.compare("fcmp olt", value, low), constant(target.min, target), result)
-    return _zero_of_nan(out, value, result)
+    return out.select(out.compare("fcmp oge", value, beyond), constant(target.max, target), result)
 
 
-def _within(out: FunctionText, value: Value, low: Value, high: Value) -> Value:
-    above = out.select(out.compare("fcmp ogt", value, low), value, low)
-    return out.select(out.compare("fcmp olt", above, high), above, high)
-
-
-def _zero_of_nan(out: FunctionText, number: Value, result: Value) -> Value:
-    return out.select(out.compare("fcmp uno", number, number), constant(0, result.dtype), result)
+def _bounded(out: FunctionText, comparison: str, value: Value, end: Value) -> Value:
+    return out.select(out.compare(comparison, value, end), value, end)

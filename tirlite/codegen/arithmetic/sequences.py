@@ -200,5 +200,8 @@ def _remainder(out: FunctionText, a: Value, b: Value) -> tuple[Value, Value]:
 
 def _extremum(out: FunctionText, comparison: str, a: Value, b: Value) -> Value:
     """`a` where it compares so with `b`, or is nan; else `b`."""
+    if b.is_ordered:
+        # Most targets have an instruction for this, and their bounds are constants.
+        return out.select(out.compare(comparison.replace("fcmp o", "fcmp u"), a, b), a, b)
     better = out.compare(comparison, a, b)
     return out.select(out.op("or", better, out.compare("fcmp uno", a, a)), a, b)

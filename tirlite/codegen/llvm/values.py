@@ -6,6 +6,7 @@ A bool is `i1` in registers and `i8`, 0 or 1, in memory. A float16 or bfloat16 i
 from __future__ import annotations
 
 import struct
+from math import isnan
 
 from tirlite.ir import DType, TypeCode, bool_, f64, handle, i64
 from tirlite.record import record
@@ -17,6 +18,7 @@ class Value:
 
     `number` is the integer that it is in every lane, where that is known. A pointer that is not an allocation or a
     parameter itself `leads_into` one. `fact` is the attribute, after a blank, of a parameter that receives the value.
+    A constant float that is not nan `is_ordered`.
     """
 
     dtype: DType
@@ -25,6 +27,7 @@ class Value:
     number: int | None = None
     leads_into: Value | None = None
     fact: str = ""
+    is_ordered: bool = False
 
     @property
     def typed(self) -> str:
@@ -83,7 +86,8 @@ def constant(value: bool | int | float, dtype: DType) -> Value:
     """`value` in each lane of `dtype`."""
     number = None if dtype.is_float else int(value)
     text = str(number) if number is not None else _real(float(value), dtype)
-    return Value(dtype, text if dtype.lanes == 1 else f"splat ({_scalar(dtype)} {text})", None, number)
+    spelled = text if dtype.lanes == 1 else f"splat ({_scalar(dtype)} {text})"
+    return Value(dtype, spelled, None, number, is_ordered=dtype.is_float and not isnan(value))
 
 
 def integer(value: int) -> Value:
