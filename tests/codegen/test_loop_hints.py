@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+
 import pytest
 
 import tirlite as tl
@@ -50,3 +52,18 @@ def test_copies_of_vectors_go_several_at_a_time() -> None:
 def test_one_sum_goes_one_by_one() -> None:
     """It waits for itself."""
     assert '!{!"llvm.loop.unroll.disable"}' in hints_of(_innermost(64, 1))
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="elsewhere LLVM leaves selections alone")
+def test_the_least_of_what_was_found_before_is_picked_without_branches() -> None:
+    n = tl.dim("n")
+
+    @tl.kernel
+    def costs(x: tl.i32[n], y: tl.i32[n]):
+        least = tl.i32(0)
+        for i in range(n):
+            least = min(min(least + 1, x[i] + 1), y[i])
+            y[i] = least
+
+    # One of each in the rest of the loop, that is not unrolled.
+    assert tl.compile(costs).asm.count("cmov") > 2

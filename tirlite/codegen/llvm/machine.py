@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from functools import cache
 from time import perf_counter
@@ -77,7 +78,8 @@ def compile_module(lowered: Lowered, target: str = HOST) -> ObjectCode:
     start = _lap(seconds, "llvm parse", start)
     _optimise(module, machine, effort, keeps_scalars=lowered.keeps_scalars)
     start = _lap(seconds, "llvm optimise", start)
-    data = machine.emit_object(module)
+    with _selections(machine):
+        data = machine.emit_object(module)
     _lap(seconds, "llvm emit", start)
     return ObjectCode(data, effort, seconds)
 
@@ -111,7 +113,8 @@ def compile_exported(lowered: Lowered, wrapper: str, names: Collection[str], mac
         if not function.is_declaration and function.name not in names:
             function.linkage = "internal"
     _optimise(module, target, effort, keeps_scalars=lowered.keeps_scalars)
-    return bytes(target.emit_object(module))
+    with _selections(target):
+        return bytes(target.emit_object(module))
 
 
 def compile_text(text: str, effort: Effort = Effort.SOME) -> bytes:
@@ -119,7 +122,8 @@ def compile_text(text: str, effort: Effort = Effort.SOME) -> bytes:
     machine = _machine(effort)
     module = _parsed(text, machine)
     _optimise(module, machine, effort, keeps_scalars=False)
-    return bytes(machine.emit_object(module))
+    with _selections(machine):
+        return bytes(machine.emit_object(module))
 
 
 def optimised(lowered: Lowered, target: str = HOST) -> Optimised:
@@ -128,7 +132,27 @@ def optimised(lowered: Lowered, target: str = HOST) -> Optimised:
     machine = _machine(effort, target)
     module = _parsed(lowered.text, machine)
     _optimise(module, machine, effort, keeps_scalars=lowered.keeps_scalars)
-    return Optimised(str(module), str(machine.emit_assembly(module)))
+    with _selections(machine):
+        return Optimised(str(module), str(machine.emit_assembly(module)))
+
+
+@contextmanager
+def _selections(machine: TargetMachine) -> Iterator[None]:
+    """While code is written, what picks one of two values stays an instruction without a branch.
+
+    For x86 LLVM makes branches of these in loops with a latency between iterations, as if all were foreseen by the
+    processor: what data decides, such as the steps of a binary search or of an edit distance, takes twice the time.
+    """
+    from llvmlite import binding
+
+    if not machine.triple.startswith("x86_64"):
+        yield
+        return
+    binding.set_option("", "-x86-cmov-converter=false")
+    try:
+        yield
+    finally:
+        binding.set_option("", "-x86-cmov-converter=true")  # of the whole process, which others share
 
 
 def _lap(seconds: dict[str, float], stage: str, start: float) -> float:
