@@ -45,17 +45,18 @@ def packed() -> tl.Schedule:
     return s
 
 
-def test_which_lanes_lie_inside_is_found_once_for_all_channels() -> None:
+def test_which_lanes_lie_inside_is_found_once_for_many_channels() -> None:
     text = str(packed().func)
     assert (
         "    for j_outer in range(0, 9, 4):\n"
         "        x_packed = tl.alloc(tl.f32[c, 3, 4])\n"
         "        before = tl.ramp(tl.i32(0), tl.i32(1), 4) < tl.broadcast(tl.i32(min(9 - j_outer, 4)), 4)\n"
-        "        for x_v in range(3):\n"
-        "            on = before & tl.select(tl.ramp(j_outer + x_v, 1, 4) >= tl.broadcast(1, 4), "
+        "        for x_p_outer in range(0, c, 8):\n"
+        "            for x_v in range(3):\n"
+        "                on = before & tl.select(tl.ramp(j_outer + x_v, 1, 4) >= tl.broadcast(1, 4), "
         "tl.ramp(j_outer + x_v, 1, 4) < tl.broadcast(10, 4), tl.broadcast(False, 4))\n"
-        "            for x_p in range(c):\n"
-        "                x_packed[x_p, x_v, tl.ramp(0, 1, 4)] = "
+        "                for x_p in range(x_p_outer, min(x_p_outer + 8, c)):\n"
+        "                    x_packed[x_p, x_v, tl.ramp(0, 1, 4)] = "
         "x[x_p, tl.masked(tl.ramp(j_outer + x_v - 1, 1, 4), on)]\n"
     ) in text
     assert "total[()] = total[()] + f[q, p, v] * x_packed[p, v, j_inner - j_outer]" in text

@@ -22,6 +22,7 @@ from tirlite.ir import (
     IntImm,
     Let,
     Load,
+    Min,
     Mul,
     Op,
     PrimFunc,
@@ -44,7 +45,7 @@ from tirlite.ir import (
 from tirlite.ir.masked import masked
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import Lanes, NotVector
+from tirlite.rewrite.lanes import Lanes, NotVector, iterations
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of
 from tirlite.schedules.pack import demand_axes, extents_of, loads_of_one
@@ -62,6 +63,10 @@ from tirlite.sizes import substitute as with_sizes
 from tirlite.sizes.poly import Remainder, inside_out
 from tirlite.sizes.unknown import unknowns_in
 
+# So many iterations that decide nothing read what the first cache still holds when they read next to it: rows of an
+# image lie a power of two apart where its extents are one, and a cache has few places for these.
+_BLOCK = 8
+
 
 @record
 class PackPadded(FactsPass):
@@ -69,8 +74,8 @@ class PackPadded(FactsPass):
 
     What `pack` does for what is always read this does for a conditional expression: `x[i + p] if i + p < n else 0`.
     The copy has an axis for each of `axes`, the last one for neighbours in memory, to the next multiple of `whole`. It
-    is filled a vector at a time, under a mask: which lanes lie inside and where is computed once for all iterations of
-    loops that decide neither.
+    is filled a vector at a time, under a mask: which lanes lie inside and where is computed once for eight iterations
+    of a loop that decides neither.
 
     Refused as `pack` is, and where the buffer is read outside of such an expression too.
     """
@@ -176,7 +181,30 @@ class _Copy:
         rest = [each for each in self._loops[:-1] if each not in decide]
         yield before
         yield from quotients
-        yield from self._nest(decide, (on, *made, *self._nest(rest, (store,))))
+        yield from self._in_blocks(decide, (on, *made), rest, store)
+
+    def _in_blocks(self, decide: list[For], masks: tuple[Stmt, ...], rest: list[For], store: Store) -> Iterator[Stmt]:
+        """The loops around a store: those that decide with what they decide, and those that do not inside of them.
+
+        Each iteration of the former reads what lies next to what others read, so the first of the latter goes by blocks
+        around all.
+        """
+        if not decide or not rest or not self._is_worth_blocks(rest[0]):
+            yield from self._nest(decide, (*masks, *self._nest(rest, (store,))))
+            return
+        first, *others = rest
+        var, start, stop = self._own[first.var], self._of(first.start), self._of(first.stop)
+        block = Var(f"{var.name}.outer")
+        end = Min(Add(block, const(_BLOCK, i64)), stop)
+        inside = For(var, block, end, SeqStmt((*self._nest(others, (store,)),)))
+        yield For(block, start, stop, SeqStmt((*self._nest(decide, (*masks, inside)),)), step=_BLOCK)
+
+    def _is_worth_blocks(self, loop: For) -> bool:
+        """Whether a loop has more iterations than a block, or may have, and no other loop decides how many."""
+        if any(mentions(bound, self._own) for bound in (loop.start, loop.stop)):
+            return False
+        count = iterations(loop)
+        return not isinstance(count, IntImm) or count.value > _BLOCK
 
     def _of(self, expr: Expr) -> Expr:
         return substitute(expr, self._own)
