@@ -8,7 +8,7 @@ from __future__ import annotations
 import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
-from tirlite.kernels.operators.depthwise import depthwise
+from tirlite.kernels.operators.convolution import convolution, pays
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.multiplication import multiplication
@@ -38,14 +38,12 @@ def conv(
     (_, _, *inputs), (_, _, *size), (_, _, *places) = map(extents, (X, W, Y))
     window = Window(*map(tuple, (inputs, places, size, strides, pads[: len(size)], dilations)))
     outputs, taken = extents(W)[0] // groups, extents(W)[1]
-    terms = taken * window.taps
-    if window.is_point:
-        convolve = _pointwise(X, W, window, groups, B is not None)
-    elif isinstance(taken, int) and isinstance(outputs, int) and taken == 1 and outputs <= 2:
-        return depthwise((X, W, B, Y), window, groups)
-    else:
+    if not window.is_point:
+        if pays(window, taken, outputs):
+            return convolution((X, W, B, Y), window, groups)
         return windowed("conv", (X, W, B, Y), [axes_under(window)], groups, transposed=False)
-    return _function("conv", (X, W, B, Y), window, groups, (groups, outputs, terms), convolve)
+    convolve = _pointwise(X, W, window, groups, B is not None)
+    return _function("conv", (X, W, B, Y), window, groups, (groups, outputs, taken), convolve)
 
 
 @factory

@@ -282,6 +282,29 @@ def test_columns_that_are_few_take_fewer_vectors_and_more_rows() -> None:
         np.testing.assert_array_equal(kernel(*given), kernel.interpret(*given))
 
 
+def test_what_the_kernel_lays_together_itself_is_not_copied_once_more() -> None:
+    @tl.kernel
+    def by_parts(a: tl.f32[n, 6, k], b: tl.f32[k, m], y: tl.out[tl.f32[n, 6, 32]]):
+        for part in range(n):
+            near = tl.alloc(tl.f32[k, 32])
+            for p in range(k):
+                for j in range(32):
+                    near[p, j] = b[p, j] if j < m else 0
+            for i in range(6):
+                for j in range(32):
+                    total = tl.f32(0)
+                    for p in range(k):
+                        total += a[part, i, p] * near[p, j]
+                    y[part, i, j] = total
+
+    steps = by_parts.schedule.steps
+    assert any(isinstance(step, UnrollJam) for step in steps)
+    assert not any(isinstance(step, Pack) for step in steps)
+    rng = np.random.default_rng(5)
+    a, b = rng.standard_normal((2, 6, 5), np.float32), rng.standard_normal((5, 9), np.float32)
+    np.testing.assert_array_equal(by_parts(a, b), by_parts.interpret(a, b))
+
+
 def test_a_schedule_adds_a_panel_for_each_worker_and_none_where_loops_run_as_written() -> None:
     assert tl.compile(batched.ir, target=tl.Target.host(workers=2)).plan.total == 2 * 4 * 4 * k
     assert tl.compile(batched.ir, schedule=None).plan.total == 0

@@ -10,6 +10,7 @@ from tirlite.analysis.reductions import Update, update_of
 from tirlite.ir import (
     Add,
     Allocate,
+    Buffer,
     Call,
     Cast,
     Expr,
@@ -52,7 +53,7 @@ class Contraction:
     over terms it `is_perfect`, once what stands before `cut` is put into a nest of its own. Of narrow integers `dots`
     are the types of the copies that dot products take. Where all that is done with `packed` is to convert it to the
     type of the sums, `kind`, that is `cast`, else none. `halves` is the other operand, if it has floats of 16 bits,
-    which take long to convert.
+    which take long to convert. What the kernel has `laid` together itself, in a loop around, is not copied once more.
     """
 
     loops: tuple[For, ...]
@@ -73,6 +74,7 @@ class Contraction:
     halves: Load | None
     has_lets: bool
     is_padded: bool
+    is_laid: bool
 
     @property
     def batches(self) -> tuple[For, ...]:
@@ -84,7 +86,7 @@ def contractions(facts: Facts, tiling: Tiling) -> Iterator[Contraction]:
     """The contractions of a function, in program order: of each the outermost loop that is one's."""
     taken: set[For] = set()
     for loop, around in loops_around(facts.func):
-        if taken.isdisjoint(around) and (found := _contraction(loop, tiling)) is not None:
+        if taken.isdisjoint(around) and (found := _contraction(loop, around, tiling)) is not None:
             taken.add(loop)
             yield found
 
@@ -122,7 +124,7 @@ def _nest(loop: For) -> _Nest | None:
     return _Nest(tuple(loops), level, before, behind, loops[-1].body.stmts)
 
 
-def _contraction(loop: For, tiling: Tiling) -> Contraction | None:
+def _contraction(loop: For, around: tuple[For, ...], tiling: Tiling) -> Contraction | None:
     nest = _nest(loop)
     if nest is None or not nest.body or not all(isinstance(stmt, Let) for stmt in nest.body[:-1]):
         return None
@@ -173,6 +175,7 @@ def _contraction(loop: For, tiling: Tiling) -> Contraction | None:
                 halves=_halves(values, loads, across[0], update),
                 has_lets=len(body) < len(nest.body),
                 is_padded=_is_padded(values, across[0]),
+                is_laid=is_dense(across[0].indices, columns.var) and _is_laid(across[0].buffer, around),
             )
             found.append(made)
     # What is read under a condition has no vectors but in a copy.
@@ -209,6 +212,11 @@ def _cast(values: list[Expr], load: Load, update: Update) -> str:
 def _is_padded(values: list[Expr], load: Load) -> bool:
     """Whether a load stands in a conditional expression, which is packed with what stands for it elsewhere."""
     return any(isinstance(node, Call) and is_choice_of(node, load) for value in values for node in walk(value))
+
+
+def _is_laid(buffer: Buffer, around: tuple[For, ...]) -> bool:
+    """Whether a buffer is allocated in one of these loops."""
+    return any(isinstance(stmt, Allocate) and stmt.buffer is buffer for loop in around for stmt in loop.body.stmts)
 
 
 def _halves(values: list[Expr], loads: list[Load], across: Load, update: Update) -> Load | None:
@@ -266,6 +274,8 @@ def is_dense(indices: tuple[Expr, ...], var: Var) -> bool:
 
 def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...] | None:
     """What must run how often for packing to pay, where constants do not tell; None where they say that it does not."""
+    if nest.is_laid:
+        return () if any(not is_known(each) or count_of(each) > 1 for each in nest.rows) else None
     if nest.is_padded:
         return ()  # nothing else takes it by vectors
     found: list[tuple[str, int]] = []

@@ -74,7 +74,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     by = _rows_of_block(first, others, tiling.block_tiles if nest.halves is None else TILES_OF_BLOCK, tiling)
     is_split = not is_known(first) or count_of(first) > by
     shared = [each.var.name for each in (*nest.batches, *([first] if is_split else []), nest.columns)]
-    yield from (Parallel(named(each)) for each in shared)
+    yield from (Parallel(named(each)) for each in shared if not nest.is_laid)
     yield Split(named(nest.columns.var.name), lanes)
     if is_split:
         yield Split(named(first.var.name), by)
@@ -86,22 +86,16 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     terms = [named(each.var.name) for each in inside]
     order = (*map(named, (*batches, *blocks)), outer, *map(named, rows), within, *(terms if nest.is_perfect else ()))
     yield Reorder(order)
-    has_masks, packed_bytes = tiling.vector_bytes >= _MASKED_BYTES, nest.packed.buffer.dtype.bytes
-    if nest.dots is not None:
+    has_masks = tiling.vector_bytes >= _MASKED_BYTES
+    if nest.dots is not None and not nest.is_laid:
         if inside != nest.terms and not nest.is_perfect:
             yield Reorder((*terms,))
         yield Dots(order[0], outer, (*terms, within), lanes, nest.dots)
-    else:
+    elif not nest.is_laid:
         if nest.halves is not None:
             own = [name for each, name in zip((first, *others), rows, strict=True) if names(nest.halves, each.var)]
             yield Pack(nest.halves.buffer.name, outer, (*map(named, own), *terms), cast=nest.kind)
-        is_one = has_masks and is_dense(nest.packed.indices, nest.columns.var) and packed_bytes in (4, 8)
-        if nest.is_padded:
-            yield PackPadded(nest.packed.buffer.name, outer, (*terms, within), lanes)
-        else:
-            yield Pack(nest.packed.buffer.name, outer, (*terms, within), lanes, is_one, nest.cast)
-        if nest.is_dense and not nest.is_padded and not is_one:
-            yield Vectorize(named(f"{nest.packed.buffer.name}.{nest.columns.var.name}.inner"), (lanes,), padded=True)
+        yield from _panel(nest, named, (*terms, within), lanes, has_masks=has_masks)
     if not nest.is_local:
         yield CacheWrite(nest.store.buffer.name, within)
     yield Vectorize(within, (lanes,), padded=True, masked=has_masks)
@@ -110,6 +104,20 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     path = [*batches, *blocks, f"{nest.columns.var.name}.outer"]
     for place in reversed(range(1, len(path))):
         yield Fuse(named(path[place - 1]), named(".".join(path[place:])))
+
+
+def _panel(
+    nest: Contraction, named: _Names, axes: tuple[LoopName, ...], lanes: int, *, has_masks: bool
+) -> Iterator[Pass]:
+    """The copy of what a vector of columns reads, for all terms."""
+    packed, outer = nest.packed.buffer, named(f"{nest.columns.var.name}.outer")
+    is_one = has_masks and is_dense(nest.packed.indices, nest.columns.var) and packed.dtype.bytes in (4, 8)
+    if nest.is_padded:
+        yield PackPadded(packed.name, outer, axes, lanes)
+    else:
+        yield Pack(packed.name, outer, axes, lanes, is_one, nest.cast)
+    if nest.is_dense and not nest.is_padded and not is_one:
+        yield Vectorize(named(f"{packed.name}.{nest.columns.var.name}.inner"), (lanes,), padded=True)
 
 
 def _rows_of_block(first: For, others: list[For], tiles: int, tiling: Tiling) -> int:

@@ -1,0 +1,248 @@
+"""Convolutions over a copy of some rows of each channel, with the padding around them.
+
+The rows lie one behind the other, apart by their phase: with steps of two the even columns lie before the odd ones, and
+so do rows. What lies under a tap is then one line of neighbours, for all rows of results together, so that a sum over
+channels and taps is a product of matrices as it stands: no element is copied for each tap that looks at it, and vectors
+are full however short rows are. What a line has between two rows is not stored.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tirlite as tl
+from tirlite.dsl import Inline
+from tirlite.ir import DType, Min, PrimFunc, TensorType
+from tirlite.kernels.operators.elementwise import computed_in
+from tirlite.kernels.operators.shapes import Extent, as_expr, extents, product
+from tirlite.kernels.operators.window import Window, row_under
+
+_COLUMNS = 512  # of results that are computed together, at most
+_LINE = 2048  # elements of a line, at most
+_HELD = 1 << 15  # elements of all lines, about: 128 KiB of f32 stay in the second cache beside weights and sums
+_ROWS = 4  # in a line, where the width is known at a call alone
+_LANES = 16  # a line ends with a whole vector
+_OUTPUTS = 16  # channels of the result that are summed up together, at most
+_PIECES = 4  # for workers, at least
+# A panel takes as long to copy as so many outputs to sum up; where sizes are not known, it pays for more than so many.
+_COPY, _FEW_OUTPUTS = 14, 64
+
+
+class Block(NamedTuple):
+    """Rows and columns of results that are computed together, how far apart rows lie, and the elements of all.
+
+    `beyond` are the rows and columns of a phase that taps look at beside those.
+    """
+
+    rows: Extent
+    columns: Extent
+    apart: Extent
+    line: Extent
+    beyond: tuple[Extent, Extent]
+
+    @classmethod
+    def of(cls, window: Window, channels: Extent) -> Block:
+        """Of the last two axes of a window over so many channels."""
+        rows, columns = window.places[-2:]
+        below, aside = (
+            (size - 1) * dilation // stride
+            for size, dilation, stride in zip(window.size[-2:], window.dilations[-2:], window.strides[-2:], strict=True)
+        )
+        columns = min(columns, _COLUMNS) if isinstance(columns, int) else Min(columns, as_expr(_COLUMNS))
+        made = [
+            cls(high, columns, columns + aside, _line(high, columns, aside), (below, aside)) for high in _heights(rows)
+        ]
+        known = [each for each in made if isinstance(each.held, int)]
+        lines = _lines(window, channels)
+        if not known or not isinstance(rows, int) or not isinstance(lines, int):
+            return made[0]
+        return min(known, key=lambda each: each.cost(rows, lines))
+
+    def cost(self, rows: int, lines: int) -> float:
+        """What a block takes longer than its results: by what is computed or copied in vain, or does not fit."""
+        assert isinstance(self.rows, int)
+        assert isinstance(self.columns, int)
+        assert isinstance(self.line, int)
+        assert isinstance(self.held, int)
+        assert isinstance(self.beyond[0], int)
+        computed = -(-rows // self.rows) * self.line / (rows * self.columns)
+        copied = self.beyond[0] / self.rows
+        beyond = max(0.0, lines * self.held / _HELD - 1) + max(0.0, self.line / _LINE - 1)
+        return computed + copied / 16 + min(beyond, 2) / 4
+
+    @property
+    def held(self) -> Extent:
+        """The elements of one phase that taps may look at."""
+        return self.line + self.beyond[0] * self.apart + self.beyond[1]
+
+
+def _lines(window: Window, channels: Extent) -> Extent:
+    """How many lines a block holds."""
+    return channels * product(window.size[:-2]) * product(window.strides[-2:])
+
+
+def _heights(rows: Extent) -> list[int]:
+    """How many rows a block may have: such that they are spread evenly over blocks."""
+    return sorted({-(-rows // count) for count in range(1, rows + 1)}) or [1] if isinstance(rows, int) else [_ROWS]
+
+
+def _line(rows: Extent, columns: Extent, aside: Extent) -> Extent:
+    return ((rows - 1) * (columns + aside) + columns + _LANES - 1) // _LANES * _LANES
+
+
+def pays(window: Window, channels: Extent, outputs: Extent) -> bool:
+    """Whether this takes less time than panels of what lies under each tap, which are copied once for all outputs."""
+    if isinstance(channels, int) and channels == 1:
+        return True
+    window = window if len(window.size) > 1 else window.with_one_row()
+    if not isinstance(outputs, int):
+        return False
+    block, places, lines = Block.of(window, channels), product(window.places), _lines(window, channels)
+    if not (isinstance(places, int) and isinstance(lines, int) and isinstance(window.places[-2], int)) or not places:
+        return outputs <= _FEW_OUTPUTS
+    panels = -(-places // _LANES) * _LANES / places * (1 + _COPY / outputs)
+    return block.cost(window.places[-2], lines) <= panels
+
+
+def convolution(types: tuple[TensorType | None, ...], window: Window, groups: int) -> PrimFunc:
+    """The convolution of image, weights, and bias if there is one, to the result."""
+    X, W, B, Y = types
+    kind, outputs = computed_in(X.dtype), extents(W)[0] // groups
+    store = _plain if B is None else _biased(kind, groups)
+    window = window if len(window.size) > 1 else window.with_one_row()
+    sweep = _sweep(window, kind, extents(X)[0] * groups, (groups, outputs, extents(W)[1]), store)
+
+    if B is None:
+
+        @tl.kernel
+        def conv(x: X, w: W, y: tl.out[Y]):
+            sweep(x, w, x, y)
+
+    else:
+
+        @tl.kernel
+        def conv(x: X, w: W, b: B, y: tl.out[Y]):
+            biases = tl.view(b, b.dtype[groups, outputs])
+            sweep(x, w, biases, y)
+
+    return conv.ir
+
+
+def _sweep(
+    window: Window, kind: DType, planes: Extent, weights: tuple[Extent, Extent, Extent], store: Inline
+) -> Inline:
+    """`sweep(x, w, bias, y)` stores all results by `store`, those of a block together, in parallel."""
+    groups, outputs, taken = weights
+    block = Block.of(window, taken)
+    deep, (height, width) = product(window.inputs[:-2]), window.inputs[-2:]
+    outer, (rows, columns) = product(window.places[:-2]), window.places[-2:]
+    layers, (down, across) = product(window.size[:-2]), window.size[-2:]
+    row_step, step = window.strides[-2:]
+    fill, under, last = _fill(window, block, kind), row_under(window.without_last()), len(window.size) - 3
+    high, wide, apart, line, lines = block.rows, block.columns, block.apart, block.line, block.held
+    bands, parts = (rows + high - 1) // high, (columns + wide - 1) // wide
+    together, shares, runs = _spread(outputs, planes * outer * bands * parts)
+    add_up = _adding(window, block, kind, (together, outputs, taken))
+
+    @tl.inline
+    def sweep(x, w, bias, y):
+        images = tl.view(x, x.dtype[planes, taken, deep, height, width])
+        factors = tl.view(w, w.dtype[groups, outputs, taken, layers, down, across])
+        results = tl.view(y, y.dtype[planes, outputs, outer, rows, columns])
+        with tl.allow("contract"):
+            for piece in tl.parallel(planes * outer * bands * parts * shares):
+                t = piece // (outer * bands * parts * shares)
+                place = piece // (bands * parts * shares) % outer
+                row = piece // (parts * shares) % bands * high
+                column = piece // shares % parts * wide
+                share = piece % shares
+                held = tl.alloc(kind[taken, layers, row_step, step, lines])
+                for c in range(taken):
+                    for d in range(layers):
+                        # No plane is behind the last; the bound says so where that is not seen.
+                        fill(held, images, t, c, min(under(place, d, tl.static(last)), deep - 1), d, row, column)
+                for run in range(runs):
+                    first = (share * runs + run) * together
+                    sums = tl.alloc(kind[together, line])
+                    add_up(sums, held, factors, t % groups, first)
+                    for k in range(min(together, outputs - first)):
+                        for i in range(min(high, rows - row)):
+                            for j in range(min(wide, columns - column)):
+                                store(results, t, first + k, place, row + i, column + j, sums[k, i * apart + j], bias)
+
+    return sweep
+
+
+def _adding(window: Window, block: Block, kind: DType, channels: tuple[Extent, Extent, Extent]) -> Inline:
+    """`add_up(sums, held, w, g, first)`: the sums of a group's outputs from `first` on, for all places of a line."""
+    together, outputs, taken = channels
+    layers, (down, across) = product(window.size[:-2]), window.size[-2:]
+    (row_step, step), (row_gap, gap) = window.strides[-2:], window.dilations[-2:]
+    apart, line = block.apart, block.line
+    vectors, lanes = (1, line) if taken == 1 and outputs == 1 else (line // _LANES, _LANES)
+
+    @tl.inline
+    def add_up(sums, held, w, g, first):
+        for vector in range(vectors):
+            for k in range(together):
+                for q in range(lanes):
+                    total = kind(0)
+                    for c in range(taken):
+                        for d in range(layers):
+                            for r in range(down):
+                                for p in range(across):
+                                    at = vector * lanes + q + r * row_gap // row_step * apart + p * gap // step
+                                    value = held[c, d, r * row_gap % row_step, p * gap % step, at]
+                                    total += kind(w[g, min(first + k, outputs - 1), c, d, r, p]) * value
+                    sums[k, vector * lanes + q] = total
+
+    return add_up
+
+
+def _spread(outputs: Extent, pieces: Extent) -> tuple[Extent, Extent, Extent]:
+    """How many outputs are summed up together, on how many workers' shares they are spread, and how often for each."""
+    if not isinstance(outputs, int):
+        return _OUTPUTS, 1, (outputs + _OUTPUTS - 1) // _OUTPUTS
+    runs = -(-outputs // _OUTPUTS)
+    shares = min(runs, -(-_PIECES // max(1, pieces))) if isinstance(pieces, int) else 1
+    return -(-outputs // runs), shares, -(-runs // shares)
+
+
+def _fill(window: Window, block: Block, kind: DType) -> Inline:
+    """`fill(held, x, t, c, plane, d, row, column)`: what lies under a block in a plane, or zeros where that is -1."""
+    (height, width), (row_step, step), (above, left) = window.inputs[-2:], window.strides[-2:], window.before[-2:]
+    copied, apart, lines = block.rows + block.beyond[0], block.apart, block.held
+
+    @tl.inline
+    def fill(held, x, t, c, plane, d, row, column):
+        for a in range(row_step):
+            for r in range(copied):
+                u = (row + r) * row_step + a - above
+                if plane >= 0 and u >= 0 and u < height:
+                    for b in range(step):
+                        for v in range(apart):
+                            at = (column + v) * step + b - left
+                            inside = at >= 0 and at < width
+                            held[c, d, a, b, r * apart + v] = kind(x[t, c, plane, u, at]) if inside else kind(0)
+                else:
+                    for b in range(step):
+                        for v in range(apart):
+                            held[c, d, a, b, r * apart + v] = kind(0)
+            for b in range(step):
+                for v in range(copied * apart, lines):
+                    held[c, d, a, b, v] = kind(0)
+
+    return fill
+
+
+def _biased(kind: DType, groups: int) -> Inline:
+    @tl.inline
+    def store(y, t, o, place, i, j, total, bias):
+        y[t, o, place, i, j] = y.dtype(total + kind(bias[t % groups, o]))
+
+    return store
+
+
+@tl.inline
+def _plain(y, t, o, place, i, j, total, bias):
+    y[t, o, place, i, j] = y.dtype(total)
