@@ -117,6 +117,39 @@ def steps(x: tl.f16[c, h, w], f: tl.f32[o, c, 3, 2], y: tl.out[tl.f32[o, h * 5]]
 
 
 @tl.kernel
+def long_steps(x: tl.f32[c, h, 24], f: tl.f32[o, c, 3, 3], y: tl.out[tl.f32[o, h * 12]]):
+    """By two along rows that are longer than vectors: most of these lie in one row."""
+    for q in range(o):
+        for place in range(h * 12):
+            total = tl.f32(0)
+            for p in tl.reduce(c):
+                for u in tl.reduce(3):
+                    for v in tl.reduce(3):
+                        i = place // 12 + u - 1
+                        j = place % 12 * 2 + v - 1
+                        total += f[q, p, u, v] * (x[p, i, j] if i >= 0 and i < h and j >= 0 and j < 24 else tl.f32(0.5))
+            y[q, place] = total
+
+
+def test_lanes_of_one_row_that_lie_inside_are_loaded_as_they_lie() -> None:
+    s = tl.schedule(long_steps)
+    s.inline_lets("v")
+    s.split("place", 8)
+    s.reorder("place.outer", "q", "place.inner")
+    s.pack_padded("x", at="place.outer", axes=["p", "u", "v", "place.inner"], whole=8)
+    text = str(s.func)
+    assert "        column = place_outer % 12\n" in text
+    assert (
+        "                    if column <= 4 and place_outer + 8 <= min(place_outer + 8, h * 12) "
+        "and place_outer // 12 + x_u - 1 >= 0 and place_outer // 12 + x_u - 1 < h and 2 * column + x_v >= 1:\n"
+        "                        for x_p in range(x_p_outer, min(x_p_outer + 8, c)):\n"
+        "                            x_packed[x_p, x_u, x_v, tl.ramp(0, 1, 8)] = "
+        "x[x_p, place_outer // 12 + x_u - 1, tl.ramp(column * 2 + x_v - 1, 2, 8)]\n"
+        "                    else:\n"
+    ) in text
+
+
+@tl.kernel
 def spread(x: tl.i8[c, w], f: tl.i32[c, o, 3], y: tl.out[tl.i32[o, w * 2 + 1]]):
     """The transpose of a convolution by two: some elements of x are under no tap of a window."""
     for q in range(o):
@@ -154,7 +187,9 @@ def under_zero(x: tl.f64[c, h, w], f: tl.f64[o, c, 2], y: tl.out[tl.f64[o, h, w]
                 y[q, i, j] = total
 
 
-@pytest.mark.parametrize("kernel", [line, image, steps, spread, shifted, under_zero], ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize(
+    "kernel", [line, image, steps, long_steps, spread, shifted, under_zero], ids=lambda kernel: kernel.name
+)
 def test_it_is_packed_and_means_what_is_written(kernel: tl.Kernel) -> None:
     tiled = tl.compile(kernel.ir)
     assert any(isinstance(step, PackPadded) for step in tiled.schedule.steps)

@@ -19,6 +19,7 @@ from tirlite.ir import (
     FloorDiv,
     FloorMod,
     For,
+    IfThenElse,
     IntImm,
     Let,
     Load,
@@ -48,6 +49,7 @@ from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of
+from tirlite.schedules.one_row import OneRow, one_row
 from tirlite.schedules.pack import demand_axes, extents_of, loads_of_one
 from tirlite.schedules.step import (
     defined_in,
@@ -75,7 +77,7 @@ class PackPadded(FactsPass):
     What `pack` does for what is always read this does for a conditional expression: `x[i + p] if i + p < n else 0`.
     The copy has an axis for each of `axes`, the last one for neighbours in memory, to the next multiple of `whole`. It
     is filled a vector at a time, under a mask: which lanes lie inside and where is computed once for eight iterations
-    of a loop that decides neither.
+    of a loop that decides neither. Lanes that lie in one row, all inside, are loaded as they lie there.
 
     Refused as `pack` is, and where the buffer is read outside of such an expression too.
     """
@@ -143,6 +145,7 @@ class _Copy:
     def __init__(self, facts: Facts, load: Load, packed: Buffer, loops: Sequence[For], choice: Call) -> None:
         self._facts, self._packed, self._loops, self._source = facts, packed, loops, load.buffer
         self._inside, _, self._other = choice.args
+        self._load = load
         self._own = {loop.var: Var(f"{load.buffer.name}.{loop.var.name}") for loop in loops}
         # Axes from the first on along which lanes lie are seen as one.
         first = next(axis for axis, index in enumerate(load.indices) if mentions(index, (loops[-1].var,)))
@@ -179,29 +182,43 @@ class _Copy:
             each for each in self._loops[:-1] if any(mentions(e, (each.var,)) for e in (self._inside, self._place))
         ]
         rest = [each for each in self._loops[:-1] if each not in decide]
+        around, within = self._in_blocks([*map(self._head, decide)], [*map(self._head, rest)])
+        filled: tuple[Stmt, ...] = (on, *made, *_nest(within, store))
         yield before
+        if (near := self._in_one_row(start, stop, width.value)) is not None:
+            yield from near.lets
+            plain = store.replaced(value=Load(source, near.indices).astype(value.dtype))
+            filled = (IfThenElse(near.holds, SeqStmt(_again(within, plain)), SeqStmt(filled)),)
         yield from quotients
-        yield from self._in_blocks(decide, (on, *made), rest, store)
+        yield from _nest(around, *filled)
 
-    def _in_blocks(self, decide: list[For], masks: tuple[Stmt, ...], rest: list[For], store: Store) -> Iterator[Stmt]:
-        """The loops around a store: those that decide with what they decide, and those that do not inside of them.
+    def _in_one_row(self, start: Expr, stop: Expr, width: int) -> OneRow | None:
+        """Where lanes are read as they lie, if that is quicker: a line of neighbours loads as fast under a mask."""
+        if self._is_line():
+            return None
+        indices = tuple(map(self._of, self._load.indices))
+        return one_row(self._own[self._loops[-1].var], start, stop, width, self._of(self._inside), indices)
+
+    def _head(self, loop: For) -> For:
+        """A loop over the copy's own variable, around nothing."""
+        return For(self._own[loop.var], self._of(loop.start), self._of(loop.stop), SeqStmt())
+
+    def _in_blocks(self, decide: list[For], rest: list[For]) -> tuple[list[For], list[For]]:
+        """The loops around what is decided, and those inside of it, with which nothing changes.
 
         Each iteration of the former reads what lies next to what others read, so the first of the latter goes by blocks
         around all.
         """
         if not decide or not rest or not self._is_worth_blocks(rest[0]):
-            yield from self._nest(decide, (*masks, *self._nest(rest, (store,))))
-            return
+            return decide, rest
         first, *others = rest
-        var, start, stop = self._own[first.var], self._of(first.start), self._of(first.stop)
-        block = Var(f"{var.name}.outer")
-        end = Min(Add(block, const(_BLOCK, i64)), stop)
-        inside = For(var, block, end, SeqStmt((*self._nest(others, (store,)),)))
-        yield For(block, start, stop, SeqStmt((*self._nest(decide, (*masks, inside)),)), step=_BLOCK)
+        block = Var(f"{first.var.name}.outer")
+        end = Min(Add(block, const(_BLOCK, i64)), first.stop)
+        return [first.replaced(var=block, step=_BLOCK), *decide], [first.replaced(start=block, stop=end), *others]
 
     def _is_worth_blocks(self, loop: For) -> bool:
         """Whether a loop has more iterations than a block, or may have, and no other loop decides how many."""
-        if any(mentions(bound, self._own) for bound in (loop.start, loop.stop)):
+        if any(mentions(bound, self._own.values()) for bound in (loop.start, loop.stop)):
             return False
         count = iterations(loop)
         return not isinstance(count, IntImm) or count.value > _BLOCK
@@ -249,10 +266,22 @@ class _Copy:
         rest = with_sizes(rest, {atom: size for atom, size in known.items() if size is not None})
         return space.counter(column) not in {*unknowns_in(rest)}
 
-    def _nest(self, loops: Sequence[For], stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        for loop in reversed(loops):
-            stmts = (For(self._own[loop.var], self._of(loop.start), self._of(loop.stop), SeqStmt(stmts)),)
-        return stmts
+
+def _nest(loops: Sequence[For], *stmts: Stmt) -> tuple[Stmt, ...]:
+    """Statements inside of loops."""
+    for loop in reversed(loops):
+        stmts = (loop.replaced(body=SeqStmt(stmts)),)
+    return stmts
+
+
+def _again(loops: Sequence[For], stmt: Stmt) -> tuple[Stmt, ...]:
+    """A statement inside of the same loops over other variables."""
+    fresh = {loop.var: Var(loop.var.name, i64) for loop in loops}
+    heads = [
+        loop.replaced(var=fresh[loop.var], start=substitute(loop.start, fresh), stop=substitute(loop.stop, fresh))
+        for loop in loops
+    ]
+    return _nest(heads, substitute(stmt, fresh))
 
 
 def _is_nothing(value: Expr) -> bool:
