@@ -161,3 +161,31 @@ def f(x: tl.u8[n], t: tl.{dtype}[256], y: tl.{dtype}[n]):
 """
     )
     assert ("llvm.loop.vectorize.width" in tl.compile(func).llvm) is is_scalar
+
+
+def test_one_of_two_neighbours_is_picked_without_a_branch() -> None:
+    """Both are in bounds for all values, so both may be loaded."""
+
+    @tl.kernel
+    def upwind(x: tl.f32[n + 2], speed: tl.f32[n], y: tl.out[tl.f32[n]]):
+        for i in range(n):
+            y[i] = x[i + 1] - x[i] if speed[i] > 0 else x[i + 2] - x[i + 1]
+
+    made = tl.compile(upwind, schedule=None)
+    assert " select " in made.llvm
+    assert "then" not in made.llvm
+    x, speed = np.arange(7, dtype=np.float32) ** 2, np.float32([1, -1, 0, np.nan, 1])
+    np.testing.assert_array_equal(made(x, speed), made.interpret(x, speed))
+
+
+@pytest.mark.parametrize("read", ["x[i - 1] if i > 0 else x[i]", "x[at[i]] if at[i] < n else x[i]"])
+def test_what_a_test_keeps_in_bounds_is_not_loaded_without_it(read: str) -> None:
+    source = f"""
+n = tl.dim("n")
+
+@tl.kernel
+def f(x: tl.f32[n], at: tl.u8[n], y: tl.f32[n]):
+    for i in range(n):
+        y[i] = {read}
+"""
+    assert "then" in tl.compile(tl.parse(source), schedule=None).llvm

@@ -5,8 +5,10 @@ from __future__ import annotations
 import platform
 
 import pytest
+from llvmlite import binding
 
 import tirlite as tl
+from tirlite.codegen.llvm import machine
 from tirlite.codegen.loop_hints import hints_of
 from tirlite.ir import For, statements_of
 
@@ -67,3 +69,18 @@ def test_the_least_of_what_was_found_before_is_picked_without_branches() -> None
 
     # One of each in the rest of the loop, that is not unrolled.
     assert tl.compile(costs).asm.count("cmov") > 2
+
+
+def test_neighbours_are_loaded_anew_by_each_iteration() -> None:
+    n, k = tl.dims("n k")
+
+    @tl.kernel
+    def curved(x: tl.f32[n + 2], first: tl.f32[k], y: tl.f32[n]):
+        for i in range(k, n):
+            y[i - k] = x[i] - 2 * x[i + 1] + x[i + 2]
+
+    assert "vector.recur" not in tl.compile(curved, schedule=None).optimised_llvm
+
+
+def test_the_options_of_llvm_are_those_of_a_version_that_was_looked_at() -> None:
+    assert binding.llvm_version_info[0] <= machine.OPTIONS_OF

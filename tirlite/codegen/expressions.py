@@ -6,10 +6,13 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from tirlite.analysis.bounds import Bounds
+from tirlite.analysis.facts import Facts
 from tirlite.analysis.integers.clamped import is_within
 from tirlite.codegen import masked, memory, strided
 from tirlite.codegen.arithmetic.operators import binary, compare, convert, to_index, unary
 from tirlite.codegen.faults import any_of, require_inside
+from tirlite.codegen.in_vain import is_harmless
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import FALSE, TRUE, Value, constant, is_half, register_type
 from tirlite.codegen.memory import Environment, Place
@@ -26,8 +29,6 @@ from tirlite.ir import (
     DType,
     Expr,
     FloatImm,
-    FloorDiv,
-    FloorMod,
     IntImm,
     LetExpr,
     Load,
@@ -39,8 +40,6 @@ from tirlite.ir import (
     Steps,
     StringImm,
     Sub,
-    TruncDiv,
-    TruncMod,
     Unary,
     Var,
     bool_,
@@ -50,6 +49,7 @@ from tirlite.ir import (
 from tirlite.ir.checked import bare, checked, is_checked
 from tirlite.ir.masked import mask_of, unmasked
 from tirlite.ir.masked import masked as masked_index
+from tirlite.record import cached_property
 
 _CHECKED: dict[type[Expr], str] = {Add: "sadd", Sub: "ssub", Mul: "smul"}
 
@@ -58,15 +58,27 @@ class Expressions:
     """Writes the instructions of expressions to `out`, with what `environment` says of variables and buffers.
 
     With `checked`, the flags of all 64-bit sums, differences and products that wrap are collected in `overflows`.
-    What `is_alone` is in no loop that goes by vectors.
+    What `is_alone` is in no loop that goes by vectors. By `facts` of the function, loads are known that are in bounds
+    whatever is tested around them.
     """
 
-    def __init__(self, out: FunctionText, environment: Environment, *, checked: bool = False) -> None:
+    def __init__(
+        self, out: FunctionText, environment: Environment, *, checked: bool = False, facts: Facts | None = None
+    ) -> None:
         self.out = out
         self.environment = environment
         self.checked = checked
         self.is_alone = False
+        self.facts = facts
         self.overflows: list[Value] = []
+
+    @cached_property
+    def _bounds(self) -> Bounds | None:
+        return None if self.facts is None else Bounds(self.facts.space)
+
+    def _is_harmless(self, expr: Expr) -> bool:
+        """Whether an expression may be evaluated in vain: flags that are collected tell of what is asked for alone."""
+        return not self.checked and is_harmless(expr, self._bounds)
 
     def value(self, expr: Expr) -> Value:
         """The value of `expr`."""
@@ -116,7 +128,7 @@ class Expressions:
     def short_circuit(self, expr: Binary) -> Steps[Value]:
         """`and`, `or`: the second operand stands in a block of its own unless evaluating it in vain is harmless."""
 
-        return self.binary(expr) if is_harmless(expr.b) else self._lazy(expr)
+        return self.binary(expr) if self._is_harmless(expr.b) else self._lazy(expr)
 
     def _lazy(self, expr: Binary) -> Steps[Value]:
         out = self.out
@@ -157,7 +169,7 @@ class Expressions:
 
         condition, if_true, if_false = expr.args
         test = self._leaf(condition) or (yield self.steps(condition))
-        if is_harmless(if_true) and is_harmless(if_false):
+        if self._is_harmless(if_true) and self._is_harmless(if_false):
             yes, no = self._leaf(if_true) or (yield self.steps(if_true)), self._leaf(if_false)
             return self.out.select(test, yes, no or (yield self.steps(if_false)))
         out = self.out
@@ -434,33 +446,3 @@ RULES: dict[type[Expr], Rule] = {
     Call: Expressions.call,
     LetExpr: Expressions.let,
 }
-
-
-# What is larger is not evaluated in vain, in nodes.
-_LARGEST = 12
-# Operations that cost about as much as an addition, and so may be evaluated in vain.
-_CHEAP = frozenset({Op.ABS, Op.FLOOR, Op.CEIL, Op.TRUNC, Op.ROUND, Op.ISNAN})
-
-
-def is_harmless(expr: Expr) -> bool:
-    """Whether evaluating `expr` where the program does not ask for it is unseen and costs about as much as a branch.
-
-    A load might lie outside of its buffer, and divisions and most calls are slow.
-    """
-    stack: list[Expr] = [expr]
-    seen = 0
-    while stack:
-        node = stack.pop()
-        seen += 1
-        if seen > _LARGEST or not _is_plain(node):
-            return False
-        stack.extend(child for child in node.children() if isinstance(child, Expr))
-    return True
-
-
-def _is_plain(node: Expr) -> bool:
-    if isinstance(node, Call):
-        return node.op in _CHEAP
-    if isinstance(node, (FloorDiv, FloorMod, TruncDiv, TruncMod)):
-        return not node.dtype.is_float and isinstance(node.b, IntImm)
-    return isinstance(node, (Var, IntImm, FloatImm, LetExpr, Unary, Binary, Compare, Cast, Select, Ramp, Broadcast))

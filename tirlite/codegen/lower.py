@@ -136,8 +136,9 @@ def _legal(name: str) -> str:
 def _plain_statements(versions: Versions, module: ModuleText) -> _Maker:
     def statements(func: PrimFunc, name: str, storage: Storage) -> Statements:
         out = KernelFunction(module, storage.line)
-        aliases = Aliases(versions.facts.of(func), storage.of(Home.WORKSPACE), module)
-        values = Expressions(out, Environment())
+        facts = versions.facts.of(func)
+        aliases = Aliases(facts, storage.of(Home.WORKSPACE), module)
+        values = Expressions(out, Environment(), facts=facts)
         return Statements(out, values, name, storage, Weights(func.body), aliases, Calls(func, versions))
 
     return statements

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import Enum
 from functools import cache
 from time import perf_counter
@@ -26,6 +26,9 @@ LARGE = 30_000  # lines of a function that was cut into pieces; functions of a n
 DEEP = 32  # loops around one another
 NESTED = 400  # blocks inside one another
 MANY = 300  # loops of a function
+
+# The last version whose options are known: one that a later LLVM has no more would end the process.
+OPTIONS_OF = 22
 
 
 class Effort(Enum):
@@ -143,16 +146,23 @@ def _selections(machine: TargetMachine) -> Iterator[None]:
     For x86 LLVM makes branches of these in loops with a latency between iterations, as if all were foreseen by the
     processor: what data decides, such as the steps of a binary search or of an edit distance, takes twice the time.
     """
+    with _turned_off("x86-cmov-converter") if machine.triple.startswith("x86_64") else nullcontext():
+        yield
+
+
+@contextmanager
+def _turned_off(option: str) -> Iterator[None]:
+    """While an option of LLVM is off. Its options are those of the whole process, which others share."""
     from llvmlite import binding
 
-    if not machine.triple.startswith("x86_64"):
+    if binding.llvm_version_info[0] > OPTIONS_OF:
         yield
         return
-    binding.set_option("", "-x86-cmov-converter=false")
+    binding.set_option("", f"-{option}=false")
     try:
         yield
     finally:
-        binding.set_option("", "-x86-cmov-converter=true")  # of the whole process, which others share
+        binding.set_option("", f"-{option}=true")
 
 
 def _lap(seconds: dict[str, float], stage: str, start: float) -> float:
@@ -211,5 +221,7 @@ def _optimise(module: ModuleRef, machine: TargetMachine, effort: Effort, *, keep
     options.loop_vectorization = options.loop_unrolling = is_full
     options.slp_vectorization = is_full and not keeps_scalars
     builder = binding.create_pass_builder(machine, options)
-    # A pass manager that runs a second time aborts the process.
-    builder.getModulePassManager().run(module, builder)
+    # What an iteration loaded is not handed to the next one: that keeps loops over neighbours from going by vectors.
+    with _turned_off("enable-load-in-loop-pre"):
+        # A pass manager that runs a second time aborts the process.
+        builder.getModulePassManager().run(module, builder)

@@ -1,0 +1,74 @@
+"""Tells what may be evaluated where the program does not ask for it."""
+
+from __future__ import annotations
+
+from tirlite.analysis.bounds import Bounds
+from tirlite.ir import (
+    Add,
+    Binary,
+    Broadcast,
+    Call,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    LetExpr,
+    Load,
+    Mul,
+    Op,
+    Ramp,
+    Select,
+    Sub,
+    TruncDiv,
+    TruncMod,
+    Unary,
+    Var,
+    walk,
+)
+from tirlite.sizes import Proof
+
+# What is larger is not evaluated in vain, in nodes; and what a load from near the others counts as.
+_LARGEST, _LOAD = 12, 4
+# Operations that cost about as much as an addition, and so may be evaluated in vain.
+_CHEAP = frozenset({Op.ABS, Op.FLOOR, Op.CEIL, Op.TRUNC, Op.ROUND, Op.ISNAN})
+
+
+def is_harmless(expr: Expr, bounds: Bounds | None) -> bool:
+    """Whether evaluating `expr` where the program does not ask for it is unseen and costs about as much as a branch.
+
+    A load might lie outside of its buffer unless `bounds` prove that it does not, and divisions and most calls are
+    slow.
+    """
+    stack: list[Expr] = [expr]
+    seen = 0
+    while stack:
+        node = stack.pop()
+        is_load = isinstance(node, Load)
+        seen += _LOAD if is_load else 1
+        if seen > _LARGEST or not (_is_near(node, bounds) if isinstance(node, Load) else _is_plain(node)):
+            return False
+        if not is_load:
+            stack.extend(child for child in node.children() if isinstance(child, Expr))
+    return True
+
+
+def _is_plain(node: Expr) -> bool:
+    if isinstance(node, Call):
+        return node.op in _CHEAP
+    if isinstance(node, (FloorDiv, FloorMod, TruncDiv, TruncMod)):
+        return not node.dtype.is_float and isinstance(node.b, IntImm)
+    return isinstance(node, (Var, IntImm, FloatImm, LetExpr, Unary, Binary, Compare, Cast, Select, Ramp, Broadcast))
+
+
+def _is_near(load: Load, bounds: Bounds | None) -> bool:
+    """Whether a load of a scalar is in bounds, at a place that variables and constants say."""
+    if bounds is None or load.dtype.lanes > 1:
+        return False
+    if not all(isinstance(node, Var | IntImm | Add | Sub | Mul) for index in load.indices for node in walk(index)):
+        return False
+    return all(
+        bounds.proof(index, extent) is Proof.YES for index, extent in zip(load.indices, load.buffer.shape, strict=True)
+    )
