@@ -18,7 +18,7 @@ from tirlite.kernels.operators.shapes import Extent, as_expr, extents, product
 from tirlite.kernels.operators.window import Window, row_under
 
 _COLUMNS = 512  # of results that are computed together, at most
-_LINE = 2048  # elements of a line, at most
+_LINE = 512  # elements of a line, about: what is read ahead while others are summed up
 _HELD = 1 << 15  # elements of all lines, about: 128 KiB of f32 stay in the second cache beside weights and sums
 _ROWS = 4  # in a line, where the width is known at a call alone
 _LANES = 16  # a line ends with a whole vector
