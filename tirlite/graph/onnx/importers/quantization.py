@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 from math import prod
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from tirlite.graph.expr import Expr
 from tirlite.graph.onnx.dtypes import DTYPES
 from tirlite.graph.onnx.importers.convolution import conv_attrs
+from tirlite.graph.onnx.importers.exact_sums import in_floats
 from tirlite.graph.onnx.narrow import NARROW, NarrowType, NarrowValue, narrowed, widened
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
@@ -111,7 +113,10 @@ def _conv_integer(t: Translation, node: Node) -> Expr:
 def _conv_of_distances(
     t: Translation, node: Node, operands: tuple[Expr, Expr], zeros: tuple[Expr, Expr], bias: Expr | None = None
 ) -> Expr:
-    """The convolution of the distances from the zero points, in i32; a product of matrices where windows are points."""
+    """The convolution of the distances from the zero points, in i32: in floats, where these are exact.
+
+    A product of matrices where windows are points.
+    """
     x, weight = operands
     attrs = conv_attrs(node, weight)
     extents = (*weight.shape[2:], *attrs.strides, attrs.groups)
@@ -123,11 +128,19 @@ def _conv_of_distances(
         product = t.b.matmul_integer(t.b.reshape(weight, (outputs, channels)), images, zeros[1], _single(t, zeros[0]))
         total = t.b.reshape(product, (x.shape[0], outputs, *x.shape[2:]))
         return total if bias is None else t.b.add(total, t.b.reshape(bias, (outputs, *(1 for _ in x.shape[2:]))))
-    parts = [
-        t.b.subtract(t.b.cast(each, i32), _channels(t, t.b.cast(zero, i32), each, number))
-        for number, (each, zero) in enumerate(zip(operands, zeros, strict=True))
-    ]
-    return t.b.call("conv", *parts, *([] if bias is None else [bias]), attrs=attrs)
+    points = [_channels(t, zero, each, number) for number, (each, zero) in enumerate(zip(operands, zeros, strict=True))]
+    parts = in_floats(operands, points, attrs.groups)
+    if parts is None:
+        distances = [
+            t.b.subtract(t.b.cast(each, i32), t.b.cast(zero, i32)) for each, zero in zip(operands, points, strict=True)
+        ]
+        return t.b.call("conv", *distances, *([] if bias is None else [bias]), attrs=attrs)
+    image, sums = t.b.subtract(t.b.cast(x, f32), t.b.cast(points[0], f32)), list[Expr]()
+    for first, end, weights in parts:
+        seen = image if len(parts) == 1 else t.b.slice(image, [first], [end], [1])
+        sums.append(t.b.cast(t.b.call("conv", seen, t.b.constant(weights), attrs=attrs), i32))
+    added: Expr = reduce(t.b.add, sums)
+    return added if bias is None else t.b.add(added, t.b.reshape(bias, (weight.shape[0], *(1 for _ in x.shape[2:]))))
 
 
 def _channels(t: Translation, each: Expr, x: Expr, number: int) -> Expr:
