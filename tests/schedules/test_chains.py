@@ -11,13 +11,14 @@ from effort import effort
 
 import tirlite as tl
 from tirlite.codegen import Effort
+from tirlite.ir import Allocate, walk
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.schedules import ComputeAt
 from tirlite.schedules.auto import chains
 
 n, m, k = tl.dims("n m k")
 # Tiles so small that arrays of some elements have several.
-SMALL = {"_ROWS": 2, "_FEWEST": 4, "_MOST": 4, "_MUCH": 4}
+SMALL = {"_ROWS": 2, "_FEWEST": 4, "_MOST": 4, "_LINES": 0, "_MUCH": 4}
 
 
 @pytest.fixture(autouse=True)
@@ -151,3 +152,12 @@ def test_what_each_tile_would_compute_anew_stays_where_it_is() -> None:
 
     for kernel in (of_columns, tl.compile(kept)):
         assert not any(isinstance(step, ComputeAt) for step in kernel.schedule.steps)
+
+
+def test_rows_of_a_tile_begin_in_lines_of_their_own() -> None:
+    target = tl.Target.host()
+    with patch.multiple(chains, _ROWS=16, _FEWEST=128, _MOST=4096, _LINES=1, _MUCH=1.2):
+        lowered = tl.compile(blur.ir, target=target, cache=None).lowered
+    (arena,) = (node for node in walk(lowered) if isinstance(node, Allocate))
+    pitch = arena.buffer.shape[-1].value * 4
+    assert pitch // target.processor.line % 2 == 1

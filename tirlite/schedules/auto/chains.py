@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from math import prod
-from typing import TypeAlias
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
@@ -30,12 +29,14 @@ _ROWS = 16
 _PART = 4
 # So few elements of a row make a tile at least, and so many at most.
 _FEWEST, _MOST = 128, 4096
+# A row is longer than a power of two by so many lines of a cache: the beginnings of all rows, which are all that there
+# is of narrow arrays, would take each other's place there.
+_LINES = 1
 # Elements that are computed more often than that, on average, are left where they are.
 _MUCH = 1.2
 # So many nests before one are looked at.
 _MOST_FILLS = 16
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
-Caches: TypeAlias = tuple[int, ...]
 
 
 @record(eq=False)
@@ -55,7 +56,7 @@ def scheduled(facts: Facts, processor: Processor) -> Chosen:
     # The last nest first: it takes in those before it.
     while left := [chain for chain in chains(trace.facts) if chain.nest not in done]:
         done.add(left[-1].nest)
-        trace = _tiled(trace, left[-1], processor.caches)
+        trace = _tiled(trace, left[-1], processor)
     return Chosen(trace.facts.func, tuple(trace.taken), tuple(trace.figures))
 
 
@@ -113,12 +114,12 @@ def _inlined(trace: Trace, chain: Chain) -> bool:
     return False
 
 
-def _tiled(trace: Trace, chain: Chain, caches: Caches) -> Trace:
+def _tiled(trace: Trace, chain: Chain, processor: Processor) -> Trace:
     """The nest by tiles, each after what it reads: higher ones, where too much lies around these."""
     for rows in (_ROWS, 2 * _ROWS):
         made = Trace(trace.facts)
         made.taken, made.figures = [*trace.taken], [*trace.figures]
-        sizes = _sizes(trace, chain, rows, caches)
+        sizes = _sizes(trace, chain, rows, processor)
         with suppress(KernelError):
             computed = _in_tiles(made, chain, sizes)
             if computed is not None and computed <= _MUCH:
@@ -165,16 +166,17 @@ def _moves(loop: For, read: set[Buffer]) -> bool:
     return any(node is loop.var for load in loads for index in load.indices for node in walk(index))
 
 
-def _sizes(trace: Trace, chain: Chain, rows: int, caches: Caches) -> tuple[int, int]:
+def _sizes(trace: Trace, chain: Chain, rows: int, processor: Processor) -> tuple[int, int]:
     """How many iterations of the last two loops make a tile."""
-    nests = [trace.loop(var) for var in chain.fills]
+    nests, caches = [trace.loop(var) for var in chain.fills], processor.caches
+    more = _LINES * processor.line // min(buffer.dtype.bytes for nest in nests for buffer in _written(nest))
     if any(map(_is_clamped, nests)):
-        return rows, _MOST
+        return rows, _MOST + more
     innermost = _loops(trace.loop(chain.nest))[-1]
     is_read_again = any(isinstance(stmt, For) for stmt in statements(innermost.body))
     tile_bytes = caches[0] if is_read_again else caches[1] // _PART
     fitting = max(1, tile_bytes // (rows * _bytes(trace, chain)))
-    return rows, min(max(1 << (fitting.bit_length() - 1), _FEWEST), _MOST)
+    return rows, min(max(1 << (fitting.bit_length() - 1), _FEWEST), _MOST) + more
 
 
 def _bytes(trace: Trace, chain: Chain) -> int:
