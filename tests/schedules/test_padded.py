@@ -13,8 +13,10 @@ from small_tiles import SMALL
 
 import tirlite as tl
 from tirlite.codegen import Effort
+from tirlite.ir import FloorDiv, FloorMod, Var, const, i64
 from tirlite.schedules import PackPadded
 from tirlite.schedules.auto.tiling import Tiling
+from tirlite.schedules.one_row import one_row
 
 c, h, w, o = tl.dims("c h w o")
 
@@ -147,6 +149,13 @@ def test_lanes_of_one_row_that_lie_inside_are_loaded_as_they_lie() -> None:
         "x[x_p, place_outer // 12 + x_u - 1, tl.ramp(column * 2 + x_v - 1, 2, 8)]\n"
         "                    else:\n"
     ) in text
+
+
+@pytest.mark.parametrize(("divisor", "is_row"), [(12, True), (24, True), (18, False), (-12, False), (0, False)])
+def test_a_row_is_one_of_quotients_by_its_length(divisor: int, is_row: bool) -> None:
+    place, start = Var("place", i64), Var("start", i64)
+    row, column = FloorDiv(place, const(divisor, i64)), FloorMod(place, const(12, i64))
+    assert (one_row(place, start, const(99, i64), 8, row < const(5, i64), (row, column)) is not None) is is_row
 
 
 @tl.kernel

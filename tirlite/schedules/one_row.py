@@ -54,7 +54,7 @@ def one_row(place: Var, start: Expr, stop: Expr, width: int, inside: Expr, indic
     if not columns or not isinstance(length := columns[0], IntImm) or length.value < width:
         return None
     divisors = [node.b for node in found if isinstance(node.b, IntImm)]
-    if len(divisors) < len(found) or any(each.value % length.value for each in divisors):
+    if len(divisors) < len(found) or any(each.value <= 0 or each.value % length.value for each in divisors):
         return None
     if any(not structural_equal(each, length) for each in columns):
         return None
