@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,20 @@ def test_each_loop_is_timed_at_the_line_where_it_was_written() -> None:
     assert told["plain_seconds"] == profile.plain_seconds
     # What the kernel updates is as after one call.
     assert np.allclose(y, 5 + 1 / 400)
+
+
+def test_it_tells_how_many_threads_may_run_loops_now() -> None:
+    @tl.kernel(target=tl.Target.host(workers=2))
+    def twice(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        for i in tl.parallel(n):
+            y[i] = 2 * x[i]
+
+    x = np.ones(8, np.float32)
+    try:
+        tl.set_num_threads(1)
+        assert "with 1 worker\n" in str(twice.profile(x, np.empty_like(x)))
+    finally:
+        tl.set_num_threads(os.cpu_count() or 1)
 
 
 def test_loops_that_passes_make_of_one_are_the_row_of_its_author() -> None:

@@ -15,6 +15,7 @@ from tirlite.driver.timed_calls import TimedCalls
 from tirlite.ir import For, KernelCall, PrimFunc, Stmt, Store, Var, statements, statements_of, text
 from tirlite.record import record
 from tirlite.rewrite.time_loops import Timed, outermost
+from tirlite.runtime.pool import threads_now
 from tirlite.show import table
 
 if TYPE_CHECKING:
@@ -160,7 +161,8 @@ def profile_of(calls: TimedCalls) -> Profile:
         runs += 1
     version = calls.plain
     target = version.options.target
-    return Profile(version.front.name, target.workers, [*_rows(calls, ticks, Limits(target))], best, plain)
+    workers = min(target.workers, threads_now())
+    return Profile(version.front.name, workers, [*_rows(calls, ticks, Limits(target))], best, plain)
 
 
 def _rows(calls: TimedCalls, ticks: Array, limits: Limits) -> Iterator[LoopProfile]:

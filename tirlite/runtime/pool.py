@@ -55,6 +55,11 @@ def set_num_threads(count: int) -> None:
     _pool().limit(count, os.cpu_count() or 1)
 
 
+def threads_now() -> int:
+    """How many threads may run a parallel loop that the calling thread comes to now."""
+    return int(_pool().limit(0, 0))
+
+
 def pool_address() -> int:
     """The address of `tirlite.fork_join`, see `codegen.llvm.pool`.
 

@@ -9,7 +9,7 @@ SLOT_BYTES = 8
 # The pool of workers, see `codegen.llvm.pool`. With a dot, which no name of a kernel keeps.
 FORK_JOIN = "tirlite.fork_join"
 POOL_RESET = "tirlite.pool_reset"  # to be called in the child of a fork, which has none of the threads
-POOL_LIMIT = "tirlite.pool_limit"  # to be told how many threads may work on a loop, and of how many processors
+POOL_LIMIT = "tirlite.pool_limit"  # is told how many threads may work on a loop, 0 to ask, and of how many processors
 
 # What code that is exported takes memory by, and gives it back: the last that was taken comes back first.
 TAKE = "tirlite.take"

@@ -43,7 +43,7 @@ define i64 @tirlite.pool_reset() {
 }
 
 define i64 @tirlite.pool_limit(i64 %most, i64 %processors) {
-  ret i64 0
+  ret i64 1
 }
 """
 
@@ -372,10 +372,18 @@ fork:
   ret i64 %code
 }
 
+; Sets the limit, unless it is 0. The most threads that may work on a job of the caller.
 define i64 @tirlite.pool_limit(i64 %most, i64 %processors) {
+  %asks = icmp eq i64 %most, 0
+  br i1 %asks, label %tell, label %set
+set:
   store atomic i64 %most, ptr @most monotonic, align 8
   store i64 %processors, ptr @processors
-  ret i64 0
+  br label %tell
+tell:
+  %places = call <16 x i64> @affinity()
+  %limit = call i64 @limit(<16 x i64> %places)
+  ret i64 %limit
 }
 
 define i64 @tirlite.pool_reset() {
