@@ -15,7 +15,7 @@ import tirlite as tl
 from tirlite.codegen import Effort
 from tirlite.diag import KernelError
 from tirlite.rewrite.pipelines import LOOPS
-from tirlite.schedules import CacheWrite, Pack, Specialize, UnrollJam
+from tirlite.schedules import CacheWrite, Pack, Specialize, UnrollJam, Vectorize
 from tirlite.schedules.auto.tiling import Tiling
 
 n, m, k, h = tl.dims("n m k h")
@@ -303,6 +303,14 @@ def test_what_the_kernel_lays_together_itself_is_not_copied_once_more() -> None:
     rng = np.random.default_rng(5)
     a, b = rng.standard_normal((2, 6, 5), np.float32), rng.standard_normal((5, 9), np.float32)
     np.testing.assert_array_equal(by_parts(a, b), by_parts.interpret(a, b))
+
+
+def test_the_last_vector_of_columns_has_half_the_lanes_where_these_do() -> None:
+    for columns, widths in ((9, (4, 2)), (11, (4,)), (12, (4,))):
+        kernel = sized(30, 9, columns)
+        assert [step.lanes for step in kernel.schedule.steps if isinstance(step, Vectorize)][-1] == widths, columns
+        a, b = (np.random.default_rng(3).normal(size=shape).astype("f") for shape in ((30, 9), (9, columns)))
+        np.testing.assert_array_equal(kernel(a, b), kernel.interpret(a, b))
 
 
 def test_a_schedule_adds_a_panel_for_each_worker_and_none_where_loops_run_as_written() -> None:

@@ -36,6 +36,8 @@ from tirlite.schedules.vectorize import Vectorize
 
 # What stands in for the iterations of a loop that sizes decide.
 _SOME = 16
+# Of so many vectors along columns it does not count how wide the last one is.
+_MANY_VECTORS = 6
 # Processors whose vectors have so many bytes leave lanes out by a mask.
 _MASKED_BYTES = 32
 
@@ -98,12 +100,21 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
         yield from _panel(nest, named, (*terms, within), lanes, has_masks=has_masks)
     if not nest.is_local:
         yield CacheWrite(nest.store.buffer.name, within)
-    yield Vectorize(within, (lanes,), padded=True, masked=has_masks)
+    yield Vectorize(within, _widths(nest, lanes, tiling), padded=True, masked=has_masks)
     if (together := _together(nest.rows[-1], tiling.rows_of(lanes, nest.element))) > 1:
         yield UnrollJam(named(rows[-1]), together)
     path = [*batches, *blocks, f"{nest.columns.var.name}.outer"]
     for place in reversed(range(1, len(path))):
         yield Fuse(named(path[place - 1]), named(".".join(path[place:])))
+
+
+def _widths(nest: Contraction, lanes: int, tiling: Tiling) -> tuple[int, ...]:
+    """The lanes of all vectors but the last, and of that one, where half of them do and it is a good part of all."""
+    if not is_known(nest.columns):
+        return (lanes,)
+    whole, rest = divmod(count_of(nest.columns), lanes)
+    is_half = 0 < 2 * rest <= lanes and whole < _MANY_VECTORS and lanes * nest.element >= 2 * tiling.vector_bytes
+    return (lanes, lanes // 2) if is_half else (lanes,)
 
 
 def _panel(
